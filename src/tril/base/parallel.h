@@ -1,0 +1,41 @@
+// Threads: one loop over independent tasks, nothing else.
+//
+// Tasks are handed out in any order to any thread, so a task may write only what no other task
+// touches, and no result may depend on how many threads there are. There are no reductions: sums
+// over tasks are made by their owner, in a fixed order.
+// A loop inside a task runs on the caller's thread alone. Exceptions must not leave a task.
+#pragma once
+
+#include <cstdint>
+
+namespace tril {
+
+class Parallel {
+ public:
+  // 0 takes the number of cores this process may use.
+  explicit Parallel(int threads = 0);
+
+  int threads() const { return threads_; }
+
+  // Calls f(task) for every task in [0, tasks), or f(task, worker) with worker in [0, threads()):
+  // no two tasks running at once have the same worker.
+  template <class F>
+  void operator()(int64_t tasks, const F& f) const {
+    run(tasks, &f, [](const void* body, int64_t task, int worker) {
+      const F& call = *static_cast<const F*>(body);
+      if constexpr (requires { call(task, worker); }) {
+        call(task, worker);
+      } else {
+        call(task);
+      }
+    });
+  }
+
+ private:
+  using Body = void (*)(const void* body, int64_t task, int worker);
+  void run(int64_t tasks, const void* body, Body call) const;
+
+  int threads_;
+};
+
+}  // namespace tril

@@ -1,0 +1,86 @@
+// Arena: memory for everything one step makes, given back all at once.
+//
+// allocate() moves a mark; reset() moves it back to the start. What did not fit into the one block
+// is taken from the system, and the next reset() merges all into one block of the size then known,
+// so from the third equal step on nothing is allocated and every address repeats.
+// A tensor made before a reset() (or of an arena since destroyed) is stale: reading it is an error
+// in every build, because each tensor carries a ticket that the arena outdates.
+// One arena belongs to one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "tril/device/device.h"
+
+namespace tril {
+
+// Which life of which arena a tensor comes from.
+struct ArenaTicket {
+  uint32_t arena = 0;
+  uint32_t life = 0;
+};
+// False once that arena was reset or destroyed.
+bool is_current(ArenaTicket ticket);
+
+class Arena {
+ public:
+  explicit Arena(Device device = Device::cpu, int64_t initial_bytes = 0);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  Device device() const { return device_; }
+  ArenaTicket ticket() const { return ticket_; }
+
+  // Memory aligned to kMemoryAlignment, not initialised, valid until reset().
+  void* allocate(int64_t bytes);
+  template <class T>
+  T* allocate_array(int64_t count) {
+    return static_cast<T*>(allocate(count * static_cast<int64_t>(sizeof(T))));
+  }
+
+  void reset();
+
+  int64_t used_bytes() const { return used_before_ + mark_; }
+  int64_t peak_bytes() const { return peak_; }
+
+  // Scratch: what is allocated while a Scope lives is given back when it ends. Tensors made inside
+  // must not leave it.
+  class Scope {
+   public:
+    explicit Scope(Arena& arena)
+        : arena_(arena), block_(arena.current_), mark_(arena.mark_), used_(arena.used_before_) {}
+    ~Scope() {
+      arena_.current_ = block_;
+      arena_.mark_ = mark_;
+      arena_.used_before_ = used_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Arena& arena_;
+    size_t block_;
+    int64_t mark_;
+    int64_t used_;
+  };
+
+ private:
+  struct Block {
+    char* memory;
+    int64_t bytes;
+  };
+  void free_blocks();
+
+  Device device_;
+  ArenaTicket ticket_;
+  std::vector<Block> blocks_;
+  size_t current_ = 0;       // the block being filled
+  int64_t mark_ = 0;         // bytes used in it
+  int64_t used_before_ = 0;  // bytes used in the blocks before it
+  int64_t peak_ = 0;
+};
+
+}  // namespace tril

@@ -1,0 +1,33 @@
+// Context: what every operation is given beside its tensors.
+//
+// It belongs to one caller: two threads may use the same weights, each with a context of its own.
+#pragma once
+
+#include "tril/base/parallel.h"
+#include "tril/tensor/arena.h"
+
+namespace tril {
+
+class Tape;
+
+// Deliberate faults, for tests that must be able to fail. None in ordinary use.
+struct TestHooks {
+  // Adds one key at the end of the interval of `widen_row` (-1: of every row) in head `widen_head`
+  // of every masked self-attention of the decoder's layer `widen_layer` (-1: of every layer).
+  // -1 in widen_head turns it off.
+  int widen_head = -1;
+  int widen_layer = -1;
+  int64_t widen_row = -1;
+};
+
+struct Context {
+  // Raises `unsupported` on a processor without the instructions tril needs.
+  explicit Context(int threads = 0, Device device = Device::cpu);
+
+  Arena arena;  // activations and gradients of the step, and scratch inside operations
+  Parallel parallel;
+  Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)
+  TestHooks hooks;
+};
+
+}  // namespace tril

@@ -1,0 +1,165 @@
+#include "tril/tensor/mask.h"
+
+#include <algorithm>
+
+#include "tril/base/error.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+// One row per key; `interval(s, i, n)` gives the row at position i of a segment of n keys from s.
+template <class F>
+Mask build(std::span<const Segment> segments, const F& interval) {
+  std::vector<Interval> rows;
+  for (const Segment& segment : segments) {
+    require(segment.origin >= 0 && segment.length >= 0 &&
+                segment.origin <= INT32_MAX - segment.length,
+            kBad, "mask: a segment of ", segment.length, " keys from ", segment.origin);
+    for (int32_t i = 0; i < segment.length; ++i) {
+      rows.push_back(interval(segment.origin, i, segment.length));
+    }
+  }
+  return Mask(std::move(rows));
+}
+
+}  // namespace
+
+Mask Mask::full(std::span<const Segment> segments) {
+  return build(segments, [](int32_t s, int32_t, int32_t n) { return Interval{s, s, s + n}; });
+}
+
+Mask Mask::causal(std::span<const Segment> segments) {
+  return build(segments, [](int32_t s, int32_t i, int32_t) { return Interval{s, s, s + i + 1}; });
+}
+
+Mask Mask::window(std::span<const Segment> segments, int32_t width) {
+  require(width >= 1, kBad, "mask: a window of ", width, " keys; it needs at least 1");
+  return build(segments, [width](int32_t s, int32_t i, int32_t) {
+    return Interval{s, std::max(s, s + i + 1 - width), s + i + 1};
+  });
+}
+
+Mask Mask::prefix(std::span<const Segment> segments, int32_t length) {
+  require(length >= 0, kBad, "mask: a prefix of ", length, " keys");
+  return build(segments, [length](int32_t s, int32_t i, int32_t n) {
+    return Interval{s, s, s + std::min(n, std::max(length, i + 1))};
+  });
+}
+
+Mask Mask::cross(int64_t rows, Segment keys) {
+  require(rows >= 0, kBad, "mask: ", rows, " rows");
+  return Mask(std::vector<Interval>(
+      static_cast<size_t>(rows), Interval{keys.origin, keys.origin, keys.origin + keys.length}));
+}
+
+Mask Mask::operator&(const Mask& other) const {
+  require(rows_.size() == other.rows_.size(), kBad, "mask: ", rows_.size(), " rows and ",
+          other.rows_.size(), " cannot be combined");
+  std::vector<Interval> rows(rows_.size());
+  for (size_t row = 0; row < rows.size(); ++row) {
+    require(rows_[row].origin == other.rows_[row].origin, kBad, "mask: row ", row,
+            " belongs to the sequence from ", rows_[row].origin, " in one mask and from ",
+            other.rows_[row].origin, " in the other");
+    rows[row] = intersect(rows_[row], other.rows_[row]);
+  }
+  return Mask(std::move(rows));
+}
+
+void Mask::append(const Mask& other) {
+  rows_.insert(rows_.end(), other.rows_.begin(), other.rows_.end());
+}
+
+void Mask::check_within(int64_t keys) const {
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    const Interval& at = rows_[row];
+    if (at.empty()) continue;
+    require(at.origin >= 0 && at.origin <= at.lo && at.hi <= keys, kBad, "mask: row ", row,
+            " sees [", at.lo, ", ", at.hi, ") of a sequence from ", at.origin, ", but there are ",
+            keys, " keys");
+  }
+}
+
+void Mask::check_causal(std::span<const int32_t> positions, int32_t prefix) const {
+  require(positions.size() == rows_.size(), kBad, "mask: ", rows_.size(), " rows but ",
+          positions.size(), " positions");
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    const Interval& at = rows_[row];
+    const int64_t limit = int64_t{at.origin} + std::max<int64_t>(positions[row] + 1, prefix);
+    require(at.empty() || at.hi <= limit, kBad, "mask: row ", row, " at position ",
+            positions[row], " sees keys up to ", at.hi - 1, ", the future begins at ", limit);
+  }
+}
+
+void Mask::check_monotone() const {
+  const Interval* before = nullptr;
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    const Interval& at = rows_[row];
+    if (at.empty()) continue;
+    if (before != nullptr && before->origin == at.origin) {
+      require(at.lo >= before->lo && at.hi >= before->hi, kBad, "mask: row ", row, " sees [", at.lo,
+              ", ", at.hi, ") after a row of its sequence that sees [", before->lo, ", ",
+              before->hi, "): where gradients are taken neither end may decrease");
+    }
+    before = &at;
+  }
+}
+
+std::string Mask::to_string(int64_t keys) const {
+  std::string text;
+  for (const Interval& row : rows_) {
+    for (int64_t key = 0; key < keys; ++key) {
+      text += row.sees(key) ? "   0" : "  -∞";
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Mask Mask::parse(std::span<const uint8_t> allowed, int64_t rows, int64_t keys) {
+  require(rows >= 0 && keys >= 0 && keys <= INT32_MAX &&
+              static_cast<int64_t>(allowed.size()) == rows * keys,
+          kBad, "mask: ", allowed.size(), " entries are no matrix of ", rows, " × ", keys);
+  std::vector<Interval> intervals;
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto line = allowed.subspan(static_cast<size_t>(row * keys), static_cast<size_t>(keys));
+    const auto sees = [](uint8_t entry) { return entry != 0; };
+    const auto first = std::find_if(line.begin(), line.end(), sees);
+    const auto end = std::find_if_not(first, line.end(), sees);
+    const auto again = std::find_if(end, line.end(), sees);
+    const auto at = [&](auto place) { return static_cast<int32_t>(place - line.begin()); };
+    require(again == line.end(), kBad, "mask: row ", row, " is no interval: it sees keys ",
+            at(first), " to ", at(end) - 1, ", then not ", at(end), ", then ", at(again),
+            " again; tril's masks are one interval of keys a row");
+    intervals.push_back(first == line.end() ? Interval{} : Interval{0, at(first), at(end)});
+  }
+  return Mask(std::move(intervals));
+}
+
+Mask Mask::parse(std::string_view text) {
+  std::vector<uint8_t> allowed;
+  int64_t rows = 0;
+  int64_t keys = -1;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    int64_t count = 0;
+    for (const char entry : line) {
+      if (entry == ' ' || entry == '\t' || entry == '\r') continue;
+      require(entry == '0' || entry == '1', kBad, "mask: line ", rows + 1, " holds '", entry,
+              "'; entries are 0 and 1");
+      allowed.push_back(entry == '1' ? 1 : 0);
+      ++count;
+    }
+    if (count == 0) continue;
+    require(keys < 0 || keys == count, kBad, "mask: line ", rows + 1, " has ", count,
+            " entries, the lines before have ", keys);
+    keys = count;
+    ++rows;
+  }
+  return parse(allowed, rows, std::max<int64_t>(keys, 0));
+}
+
+}  // namespace tril

@@ -1,0 +1,54 @@
+// Tensor: a typed, shaped handle to memory that an Arena owns. Copying copies the handle.
+//
+// Tensors are dense and row-major. A default Tensor is undefined: it stands for "not there" (a
+// Linear without bias). Constness is that of the handle: what may be written is said where a
+// tensor is passed.
+#pragma once
+
+#include "tril/base/dtype.h"
+#include "tril/base/error.h"
+#include "tril/tensor/arena.h"
+#include "tril/tensor/shape.h"
+
+namespace tril {
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Not initialised.
+  Tensor(Arena& arena, const Shape& shape, DType type = DType::f32);
+
+  bool defined() const { return data_ != nullptr || ticket_.arena != 0; }
+  const Shape& shape() const { return shape_; }
+  int64_t size() const { return shape_.size(); }
+  int64_t rows() const { return shape_.rows(); }
+  int64_t columns() const { return shape_.columns(); }
+  DType dtype() const { return type_; }
+  Device device() const { return device_; }
+
+  // Raises when the tensor is undefined, of another type, or from an arena that was since reset.
+  template <class T = float>
+  T* data() const {
+    check_readable(DTypeOf<T>::value);
+    return static_cast<T*>(data_);
+  }
+  void* raw() const;
+  // What tells tensors apart: two handles to the same memory have the same address. Never read.
+  const void* address() const { return data_; }
+
+  // The same elements in another shape.
+  Tensor reshaped(const Shape& shape) const;
+  // Rows [begin, end) of the first axis.
+  Tensor slice(int64_t begin, int64_t end) const;
+
+ private:
+  void check_readable(DType type) const;
+
+  void* data_ = nullptr;
+  Shape shape_;
+  ArenaTicket ticket_;
+  DType type_ = DType::f32;
+  Device device_ = Device::cpu;
+};
+
+}  // namespace tril
