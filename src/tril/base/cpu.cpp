@@ -91,8 +91,8 @@ void use_target(Target target) {
   for (const Target available : targets) {
     if (available == target) return choose(target);
   }
-  fail(ErrorCode::unsupported, "target ", to_string(target), " is not on this machine, which has: ",
-       names(targets));
+  fail(ErrorCode::unsupported, "target ", to_string(target),
+       " is not on this machine, which has: ", names(targets));
 }
 
 std::string cpu_name() {

@@ -7,8 +7,8 @@
 namespace tril {
 
 Parallel::Parallel(int threads) : threads_(threads == 0 ? omp_get_num_procs() : threads) {
-  require(threads_ >= 1 && threads_ <= 1024, ErrorCode::invalid_argument,
-          "threads: ", threads, " is not between 1 and 1024 (0 takes all cores)");
+  require(threads_ >= 1 && threads_ <= 1024, ErrorCode::invalid_argument, "threads: ", threads,
+          " is not between 1 and 1024 (0 takes all cores)");
 }
 
 void Parallel::run(int64_t tasks, const void* body, Body call) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace tril {
@@ -24,10 +25,9 @@ constexpr Words4 philox(uint64_t key, Words4 counter) {
   for (int round = 0; round < kPhiloxRounds; ++round) {
     const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
     const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key0,
-               static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key1,
-               static_cast<uint32_t>(product0)};
+    counter = {
+        static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key0, static_cast<uint32_t>(product1),
+        static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key1, static_cast<uint32_t>(product0)};
     key0 += kPhiloxWeyl0;
     key1 += kPhiloxWeyl1;
   }
@@ -42,12 +42,13 @@ class Random {
 
   uint32_t bits() {
     if (used_ == 4) {
-      words_ = philox(seed_, {static_cast<uint32_t>(index_), static_cast<uint32_t>(index_ >> 32),
-                              static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)});
+      words_ =
+          philox(seed_, {static_cast<uint32_t>(index_), static_cast<uint32_t>(index_ >> 32),
+                         static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)});
       ++index_;
       used_ = 0;
     }
-    return words_[static_cast<size_t>(used_++)];
+    return words_[static_cast<std::size_t>(used_++)];
   }
   // Uniform in [0, 1), a multiple of 2^-24: exact in fp32.
   float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }

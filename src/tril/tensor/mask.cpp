@@ -14,9 +14,9 @@ template <class F>
 Mask build(std::span<const Segment> segments, const F& interval) {
   std::vector<Interval> rows;
   for (const Segment& segment : segments) {
-    require(segment.origin >= 0 && segment.length >= 0 &&
-                segment.origin <= INT32_MAX - segment.length,
-            kBad, "mask: a segment of ", segment.length, " keys from ", segment.origin);
+    require(
+        segment.origin >= 0 && segment.length >= 0 && segment.origin <= INT32_MAX - segment.length,
+        kBad, "mask: a segment of ", segment.length, " keys from ", segment.origin);
     for (int32_t i = 0; i < segment.length; ++i) {
       rows.push_back(interval(segment.origin, i, segment.length));
     }
@@ -50,8 +50,8 @@ Mask Mask::prefix(std::span<const Segment> segments, int32_t length) {
 
 Mask Mask::cross(int64_t rows, Segment keys) {
   require(rows >= 0, kBad, "mask: ", rows, " rows");
-  return Mask(std::vector<Interval>(
-      static_cast<size_t>(rows), Interval{keys.origin, keys.origin, keys.origin + keys.length}));
+  return Mask(std::vector<Interval>(static_cast<size_t>(rows),
+                                    Interval{keys.origin, keys.origin, keys.origin + keys.length}));
 }
 
 Mask Mask::operator&(const Mask& other) const {
@@ -87,8 +87,8 @@ void Mask::check_causal(std::span<const int32_t> positions, int32_t prefix) cons
   for (size_t row = 0; row < rows_.size(); ++row) {
     const Interval& at = rows_[row];
     const int64_t limit = int64_t{at.origin} + std::max<int64_t>(positions[row] + 1, prefix);
-    require(at.empty() || at.hi <= limit, kBad, "mask: row ", row, " at position ",
-            positions[row], " sees keys up to ", at.hi - 1, ", the future begins at ", limit);
+    require(at.empty() || at.hi <= limit, kBad, "mask: row ", row, " at position ", positions[row],
+            " sees keys up to ", at.hi - 1, ", the future begins at ", limit);
   }
 }
 

@@ -25,10 +25,12 @@ class Mask {
   explicit Mask(std::vector<Interval> rows) : rows_(std::move(rows)) {}
 
   // One row per key of every segment, in order. Position i of a segment of n keys from s sees:
-  static Mask full(std::span<const Segment> segments);                     // [s, s+n)
-  static Mask causal(std::span<const Segment> segments);                   // [s, s+i+1)
-  static Mask window(std::span<const Segment> segments, int32_t width);    // the last `width` of causal
-  static Mask prefix(std::span<const Segment> segments, int32_t length);   // [s, s+min(n, max(p, i+1)))
+  static Mask full(std::span<const Segment> segments);    // [s, s+n)
+  static Mask causal(std::span<const Segment> segments);  // [s, s+i+1)
+  static Mask window(std::span<const Segment> segments,
+                     int32_t width);  // the last `width` of causal
+  static Mask prefix(std::span<const Segment> segments,
+                     int32_t length);  // [s, s+min(n, max(p, i+1)))
   // `rows` query rows that all see the whole of `keys`: cross-attention of one sentence.
   static Mask cross(int64_t rows, Segment keys);
 

@@ -5,8 +5,8 @@ namespace tril {
 Tensor::Tensor(Arena& arena, const Shape& shape, DType type)
     : shape_(shape), ticket_(arena.ticket()), type_(type), device_(arena.device()) {
   int64_t bytes = 0;
-  require(!__builtin_mul_overflow(shape.size(), size_of(type), &bytes),
-          ErrorCode::invalid_argument, "tensor ", to_string(shape), " is too large");
+  require(!__builtin_mul_overflow(shape.size(), size_of(type), &bytes), ErrorCode::invalid_argument,
+          "tensor ", to_string(shape), " is too large");
   data_ = arena.allocate(bytes);
 }
 

@@ -3,7 +3,6 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/cpu/gemm.cpp"
 #include "hwy/foreach_target.h"
-
 #include "tril/kernels/cpu/chain-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,8 +38,8 @@ void PackPanelsTransposed(const Parallel& parallel, const float* b, int64_t k, i
   parallel(groups, [=](int64_t group) {
     const int64_t first = group * kLanes;
     const int64_t rows = std::clamp<int64_t>(n - first, 0, kLanes);
-    float* to = panels + group / kGroupsPerPanel * k * kPanelColumns +
-                group % kGroupsPerPanel * kLanes;
+    float* to =
+        panels + group / kGroupsPerPanel * k * kPanelColumns + group % kGroupsPerPanel * kLanes;
     transpose_16(b + std::min(first, n) * k, k, rows, k, to, kPanelColumns);
   });
 }
@@ -114,7 +113,8 @@ void GemmKernel(const Parallel& parallel, const Gemm& g) {
   // Enough tasks to even out the threads; which task computes an element changes nothing in it.
   const bool serial = g.m * g.n * g.k < kSerialWork;
   const int64_t wanted = serial ? 1 : 8 * parallel.threads();
-  const int64_t column_blocks = std::clamp<int64_t>((wanted + row_blocks - 1) / row_blocks, 1, panels);
+  const int64_t column_blocks =
+      std::clamp<int64_t>((wanted + row_blocks - 1) / row_blocks, 1, panels);
   const auto task = [&](int64_t index) {
     const int64_t row_begin = index / column_blocks * kTaskRows;
     const int64_t row_end = std::min(g.m, row_begin + kTaskRows);

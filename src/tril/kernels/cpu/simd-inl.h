@@ -72,8 +72,8 @@ HWY_INLINE Mask16 lanes(int64_t lo, int64_t hi) {
   Mask16 result;
   for (int p = 0; p < kParts; ++p) {
     const auto lane = hn::Iota(tag, p * kPartLanes);
-    result.part[p] = hn::RebindMask(
-        FloatTag(), hn::And(hn::Not(hn::Lt(lane, low)), hn::Lt(lane, high)));
+    result.part[p] =
+        hn::RebindMask(FloatTag(), hn::And(hn::Not(hn::Lt(lane, low)), hn::Lt(lane, high)));
   }
   return result;
 }
@@ -224,9 +224,7 @@ HWY_INLINE Vec16 erf(const Vec16& x) {
 }
 
 // 1 / (1 + e^-x).
-HWY_INLINE Vec16 sigmoid(const Vec16& x) {
-  return set16(1.0f) / (set16(1.0f) + exp(zero16() - x));
-}
+HWY_INLINE Vec16 sigmoid(const Vec16& x) { return set16(1.0f) / (set16(1.0f) + exp(zero16() - x)); }
 
 // Calls f(offset, load, store) for each stretch of 16 of a row of `count`, the last one partial.
 // load(p) and store(v, p) act on p + offset.
@@ -249,9 +247,8 @@ template <class F>
 void for_row_blocks(const Parallel& parallel, int64_t rows, int64_t columns, const F& f) {
   constexpr int64_t kWork = 1 << 14;
   const int64_t block = std::max<int64_t>(1, kWork / std::max<int64_t>(1, columns));
-  parallel((rows + block - 1) / block, [&](int64_t task) {
-    f(task * block, std::min(rows, (task + 1) * block));
-  });
+  parallel((rows + block - 1) / block,
+           [&](int64_t task) { f(task * block, std::min(rows, (task + 1) * block)); });
 }
 
 // kWidth floats gathered in stretches of four, `stride` apart, the first at `from`.

@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# Fails on an include against the arrows of docs/design: upward or sideways between the folders of
+# src/tril, third-party or CUDA headers in a header, and apps/ reaching past the public headers.
+# check_layers.sh [ROOT]        checks a tree, this one by default
+# check_layers.sh --self-test   feeds itself wrong trees and sees that it fails
+set -uo pipefail
+
+# What a folder may include, with all that is below; the one place where the arrows are written.
+arrows='
+base:
+device: base
+tensor: device
+kernels: base
+ops: tensor kernels
+autograd: ops
+nn: autograd
+io: tensor
+models: nn io
+text: base
+data: text tensor
+decode: models
+train: models data decode
+translate: decode text
+lesson: train translate
+'
+
+# Headers of libraries that only sources, and headers named *-inl.h, may include.
+third_party='^(hwy/|nlohmann/|fmt/|CLI/|sentencepiece|(omp|zlib)[.]h|gtest/|gmock/|rapidcheck|'
+third_party+='benchmark/|cuda|cublas|curand|cooperative_groups|cub/|thrust/|nvtx|mma[.]h)'
+
+check() {
+  local root=$1
+  if [[ ! -d $root/src/tril ]]; then
+    printf 'check_layers: no src/tril in %s\n' "$root" >&2
+    return 2
+  fi
+  local -a files
+  mapfile -d '' files < <(cd -- "$root" && find src/tril apps -type f \
+    '(' -name '*.h' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' ')' \
+    -print0 2>/dev/null | sort -z)
+  ((${#files[@]})) || return 0
+  (cd -- "$root" && LC_ALL=C awk -v arrows="$arrows" -v third_party="$third_party" '
+    function complain(what) { printf "%s:%d: %s\n", FILENAME, FNR, what; bad = 1 }
+    function is_header(name) { return name ~ /\.(h|hpp)$/ && name !~ /-inl\.h$/ }
+    function is_file(name,   line, found) {
+      found = (getline line < name) >= 0
+      close(name)
+      return found
+    }
+    # "#include <a/b.h>" -> "<a/b.h"; "" for any other line.
+    function included(line) {
+      if (line !~ /^[ \t]*#[ \t]*include[ \t]*["<][^">]+[">]/) return ""
+      sub(/^[ \t]*#[ \t]*include[ \t]*/, "", line)
+      return match(line, /^["<][^">]+/) ? substr(line, 1, RLENGTH) : ""
+    }
+    BEGIN {
+      rows = split(arrows, row, "\n")
+      for (i = 1; i <= rows; ++i) {
+        if (split(row[i], word, /[: ]+/) == 0 || word[1] == "") continue
+        folder[word[1]] = 1
+        for (j = 2; j in word; ++j) if (word[j] != "") may[word[1], word[j]] = 1
+        split("", word)
+      }
+      for (k in folder)  # what is below what is below
+        for (i in folder)
+          for (j in folder)
+            if (((i, k) in may) && ((k, j) in may)) may[i, j] = 1
+      for (i in folder) {
+        if ((i, i) in may) { printf "check_layers: the arrows run in a circle at %s\n", i; bad = 1 }
+        may[i, i] = 1
+      }
+      public_list = "src/tril/tril.h"
+      has_public = is_file(public_list)
+      if (has_public) {
+        is_public["tril/tril.h"] = 1
+        while ((getline line < public_list) > 0)
+          if ((name = included(line)) ~ /^.tril\//) is_public[substr(name, 2)] = 1
+        close(public_list)
+      }
+    }
+    FNR == 1 {
+      parts = split(FILENAME, part, "/")
+      in_app = part[1] == "apps"
+      here = (!in_app && parts > 3) ? part[3] : ""
+      if (here != "" && !(here in folder)) complain("folder " here " is not in the arrows")
+      if (!in_app && here == "" && FILENAME != public_list)
+        complain("only tril.h stands outside the folders")
+      beside = FILENAME
+      sub(/[^\/]*$/, "", beside)
+    }
+    {
+      name = included($0)
+      if (name == "") next
+      quoted = substr(name, 1, 1) == "\""
+      name = substr(name, 2)
+      outside = name ~ third_party
+      if (outside && is_header(FILENAME)) complain("header includes " name ": only sources may")
+      if (is_header(FILENAME) && name ~ /(-inl\.h|\.cuh)$/)
+        complain("header includes " name ": only sources and *-inl.h may")
+      if (name ~ /(^|\/)\.\.?\//) { complain(name ": a path is written from src, without dots"); next }
+      if (name ~ /^tril\//) {
+        split(name, part, "/")
+        if (in_app) {
+          if (has_public && !(name in is_public)) complain(name " is not public: tril.h does not name it")
+        } else if (name !~ /^tril\/[^\/]+\//) {
+          complain(name ": the public list is for those outside")
+        } else if (!(part[2] in folder)) {
+          complain(name ": folder " part[2] " is not in the arrows")
+        } else if (here in folder && !((here, part[2]) in may)) {
+          complain(here " may not include " name)
+        }
+      } else if (quoted && !outside && !(in_app && (is_file(beside name) || is_file(name)))) {
+        complain("\"" name "\": a path is written from src, as \"tril/folder/file.h\"")
+      }
+    }
+    END { exit bad }
+  ' "${files[@]}") >&2
+}
+
+self_test() {
+  local tree out failures=0
+  tree=$(mktemp -d) || return 2
+  # shellcheck disable=SC2064 # the folder's name is known now
+  trap "rm -rf -- '$tree'" EXIT
+
+  # expect_* NAME [TEXT] FILE LINE...: a tree of one good header and the given file.
+  plant() {
+    rm -rf -- "${tree:?}"/*
+    mkdir -p "$tree/src/tril/base" "$tree/src/tril/nn" "$tree/apps/tril"
+    printf '#include <vector>\n' >"$tree/src/tril/base/good.h"
+    printf '#include "tril/nn/layers.h"\n' >"$tree/src/tril/tril.h"
+    mkdir -p "$(dirname "$tree/$1")"
+    printf '%s\n' "${@:2}" >"$tree/$1"
+  }
+  expect_good() {
+    plant "${@:2}"
+    out=$(check "$tree" 2>&1) || { printf 'self-test: %s: refused: %s\n' "$1" "$out" >&2; failures=1; }
+  }
+  expect_bad() {
+    plant "${@:3}"
+    if out=$(check "$tree" 2>&1); then
+      printf 'self-test: %s: accepted\n' "$1" >&2
+      failures=1
+    elif [[ $out != *"$2"* ]]; then
+      printf 'self-test: %s: refused for another reason: %s\n' "$1" "$out" >&2
+      failures=1
+    fi
+  }
+
+  expect_good 'below' src/tril/nn/a.h '#include "tril/nn/b.h"' '#include "tril/base/good.h"'
+  expect_good 'far below' src/tril/lesson/a.cpp '#include "tril/tensor/b.h"' '#include "tril/io/c.h"'
+  expect_good 'a comment' src/tril/base/a.h '// #include "tril/nn/b.h"'
+  expect_bad 'upward' 'base may not include tril/nn/b.h' src/tril/base/a.h '#include "tril/nn/b.h"'
+  expect_bad 'upward, in angle brackets' 'base may not include' \
+    src/tril/base/a.cpp ' #  include <tril/nn/b.h> // why not'
+  expect_bad 'sideways' 'kernels may not include' src/tril/kernels/a.cpp '#include "tril/tensor/b.h"'
+  expect_bad 'from a folder inside' 'kernels may not include tril/ops/b.h' \
+    src/tril/kernels/cpu/a.cpp '#include "tril/ops/b.h"'
+  expect_bad 'siblings' 'io may not include' src/tril/io/a.cpp '#include "tril/nn/b.h"'
+  expect_bad 'unknown folder' 'folder odd is not' src/tril/odd/a.h '#include <vector>'
+  expect_bad 'unknown included folder' 'folder odd is not' src/tril/nn/a.h '#include "tril/odd/b.h"'
+  expect_bad 'a path with dots' 'without dots' src/tril/base/a.h '#include "../nn/b.h"'
+  expect_bad 'a bare path' 'written from src' src/tril/base/a.h '#include "good.h"'
+  expect_bad 'the public list from inside' 'for those outside' src/tril/nn/a.h '#include "tril/tril.h"'
+
+  expect_good 'libraries in a source' src/tril/base/a.cpp '#include <omp.h>' '#include "hwy/highway.h"'
+  expect_good 'a library in -inl.h' src/tril/kernels/cpu/a-inl.h '#include "hwy/highway.h"'
+  for out in hwy/highway.h nlohmann/json.hpp fmt/format.h CLI/CLI.hpp sentencepiece_processor.h \
+    omp.h cuda_runtime.h cublasLt.h; do
+    expect_bad "$out in a header" "header includes $out" src/tril/nn/a.h "#include <$out>"
+  done
+  expect_bad 'an -inl.h in a header' 'only sources and' \
+    src/tril/kernels/a.h '#include "tril/kernels/cpu/a-inl.h"'
+
+  expect_good 'public from the program' apps/tril/main.cpp '#include "tril/tril.h"' \
+    '#include "tril/nn/layers.h"' '#include <CLI/CLI.hpp>'
+  expect_bad 'private from the program' 'is not public' apps/tril/main.cpp '#include "tril/base/good.h"'
+
+  ((failures == 0))
+}
+
+case ${1-} in
+  --self-test) self_test ;;
+  -*)
+    printf 'check_layers: unknown flag %s: --self-test, or the root of a tree\n' "$1" >&2
+    exit 2
+    ;;
+  *) check "${1:-$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/..}" ;;
+esac

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# Set-up shared by ./tril and ./check: installs the system packages that are missing, configures and
+# builds a preset. Source it for the functions, or run it: scripts/setup.sh [run|check|full]
+# Nothing here writes to stdout or reads stdin: both belong to the program the user asked for.
+
+tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-dev libcli11-dev)
+tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev)
+# libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
+# without which their reports name no lines.
+tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev
+                    libomp-dev llvm)
+
+# tril_fail MESSAGE [LOG]: one clear line on stderr, under the end of the log where there is one.
+tril_fail() {
+  if [[ -s ${2-} ]]; then
+    tail -n 40 -- "$2" >&2
+    printf 'tril: %s (above: the end of %s)\n' "$1" "$2" >&2
+  else
+    printf 'tril: %s\n' "$1" >&2
+  fi
+  return 1
+}
+
+# tril_setup run|check|full: the packages to run tril, to test it, to test it with every tool.
+tril_setup() {
+  local -a wanted
+  case ${1-run} in
+    run) wanted=("${tril_packages_run[@]}") ;;
+    check) wanted=("${tril_packages_check[@]}") ;;
+    full) wanted=("${tril_packages_full[@]}") ;;
+    *) tril_fail "setup: unknown mode '$1': one of run, check, full" || return ;;
+  esac
+
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    # Not Debian or Ubuntu: whoever has the tools has likely seen to the libraries too.
+    if command -v cmake >/dev/null && command -v ninja >/dev/null; then return 0; fi
+    tril_fail "no apt-get here: install what these Debian packages hold: ${wanted[*]}" || return
+  fi
+
+  local status name
+  local -A installed=()
+  while read -r status name; do
+    [[ $status == ?i ]] && installed[$name]=1
+  done < <(dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' "${wanted[@]}" 2>/dev/null)
+  local -a missing=()
+  for name in "${wanted[@]}"; do
+    [[ -n ${installed[$name]-} ]] || missing+=("$name")
+  done
+  ((${#missing[@]} == 0)) && return 0
+
+  local -a as_root=()
+  if ((EUID != 0)); then
+    if ! command -v sudo >/dev/null; then
+      tril_fail "as root, run: apt-get install ${missing[*]}" || return
+    fi
+    as_root=(sudo)
+    { : >/dev/tty; } 2>/dev/null || as_root+=(-n) # nobody there to type a password
+  fi
+  local log
+  log=$(mktemp "${TMPDIR:-/tmp}/tril-setup.XXXXXX") || return
+  printf 'tril: installing %s\n' "${missing[*]}" >&2
+  if ((EUID != 0)) && ! "${as_root[@]}" true 2>"$log"; then
+    tril_fail "sudo refused; as root, run: apt-get install ${missing[*]}" "$log" || return
+  fi
+
+  local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y
+                -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
+  local -a install=("${apt[@]}" install --no-install-recommends "${missing[@]}")
+  # The package lists are fetched when there are none, and again when they turn out to be stale.
+  if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null &&
+    "${install[@]}" </dev/null >>"$log" 2>&1; then
+    rm -f -- "$log"
+    return 0
+  fi
+  : >"$log" # what stale lists had to say explains nothing
+  if "${apt[@]}" update </dev/null >>"$log" 2>&1 && "${install[@]}" </dev/null >>"$log" 2>&1; then
+    rm -f -- "$log"
+    return 0
+  fi
+  tril_fail "could not install ${missing[*]}" "$log"
+}
+
+# tril_is_configured ROOT PRESET: true when build/PRESET was configured for this very tree (one
+# copied with its build would otherwise build the old place) and from these presets. Ninja itself
+# runs CMake again when a CMake file changed.
+tril_is_configured() {
+  local stamp=$1/build/$2/.configured
+  [[ -f $stamp && -f $1/build/$2/build.ninja && ! $1/CMakePresets.json -nt $stamp ]] &&
+    [[ $(<"$stamp") == "$1" ]]
+}
+
+# tril_configure ROOT PRESET: configures build/PRESET, from the start.
+tril_configure() {
+  local root=$1 preset=$2
+  local dir=$root/build/$preset version
+  local log=$dir/configure.log
+  if (cd -- "$root" && exec cmake --fresh --preset "$preset") </dev/null >"$log" 2>&1; then
+    printf '%s\n' "$root" >"$dir/.configured"
+    return
+  fi
+  [[ -t 2 ]] && printf '\n' >&2
+  version=$(cmake --version 2>/dev/null | head -n 1)
+  version=${version##* }
+  if [[ $(printf '%s\n' 3.25 "${version:-0}" | sort -V | head -n 1) != 3.25 ]]; then
+    tril_fail "CMake 3.25 or later is needed, $(command -v cmake) is ${version:-missing}"
+  else
+    tril_fail "CMake could not configure preset '$preset'" "$log"
+  fi
+}
+
+# tril_build ROOT PRESET [NOTE]: configures and builds. Where there is work to do it says so in one
+# line on stderr, with the note the first time; on a terminal the line counts the steps.
+# Two that start at once (./tril translate | ./tril score) take turns.
+tril_build() {
+  local dir=$1/build/$2 lock rc=0
+  if ! mkdir -p -- "$dir" 2>/dev/null || ! { exec {lock}>"$dir/.lock"; } 2>/dev/null; then
+    tril_fail "cannot write to $dir" || return
+  fi
+  flock "$lock"
+  tril_build_alone "$@" || rc=$?
+  exec {lock}>&- # else the program would inherit it and keep others waiting
+  return "$rc"
+}
+
+# tril_build_alone ROOT PRESET [NOTE]: tril_build for one who holds the lock.
+tril_build_alone() {
+  local root=$1 preset=$2 text='tril: building' step
+  local dir=$root/build/$preset
+  local log=$dir/build.log
+  if tril_is_configured "$root" "$preset" &&
+    [[ $(ninja -n -C "$dir" 2>/dev/null </dev/null) == *'no work to do'* ]]; then
+    return 0
+  fi
+  [[ -f $dir/.built || -z ${3-} ]] || text+=" ($3)"
+  printf '%s…' "$text" >&2
+  [[ -t 2 ]] || printf '\n' >&2
+  if ! tril_is_configured "$root" "$preset"; then
+    tril_configure "$root" "$preset" || return
+  fi
+  NINJA_STATUS='[%f/%t] ' ninja -C "$dir" </dev/null 2>&1 | while IFS= read -r step; do
+    printf '%s\n' "$step"
+    [[ -t 2 && $step == \[* ]] && printf '\r%s… %s]\033[K' "$text" "${step%%]*}" >&2
+  done >"$log"
+  local rc=${PIPESTATUS[0]}
+  [[ -t 2 ]] && printf '\r\033[K' >&2
+  if ((rc != 0)); then tril_fail "building preset '$preset' failed" "$log" || return; fi
+  : >"$dir/.built"
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  set -uo pipefail
+  tril_setup "${1-run}"
+fi

@@ -1,0 +1,146 @@
+#include "tril/autograd/functions.h"
+
+namespace tril::autograd {
+namespace {
+
+// The recording tape, if it tracks any of the inputs.
+template <class... Inputs>
+Tape* tape_of(Context& context, const Inputs&... inputs) {
+  return context.tape != nullptr && (context.tape->tracks(inputs) || ...) ? context.tape : nullptr;
+}
+
+}  // namespace
+
+Tensor add(Context& context, const Tensor& a, const Tensor& b) {
+  const Tensor out = ops::add(context, a, b);
+  if (Tape* tape = tape_of(context, a, b)) {
+    tape->record(out, [=](Tape& t, const Tensor& gradient) {
+      t.accumulate(a, gradient, Tape::Ownership::shared);
+      t.accumulate(b, gradient, Tape::Ownership::shared);
+    });
+  }
+  return out;
+}
+
+Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
+  const Tensor y = ops::linear(context, x, linear);
+  if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
+    tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
+      if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
+      if (t.tracks(weight->weight)) {
+        t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
+      }
+      if (t.tracks(weight->bias)) {
+        t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
+      }
+    });
+  }
+  return y;
+}
+
+Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
+            const Tensor& weight, const Tensor& bias) {
+  const ops::NormResult result = ops::norm(context, kind, epsilon, x, weight, bias);
+  if (Tape* tape = tape_of(context, x, weight, bias)) {
+    tape->record(result.y, [=, stats = result.stats](Tape& t, const Tensor& dy) {
+      const ops::NormGradients gradients =
+          ops::norm_gradients(t.context(), kind, epsilon, x, weight, bias, stats, dy);
+      t.accumulate(x, gradients.dx);
+      t.accumulate(weight, gradients.dweight);
+      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+    });
+  }
+  return result.y;
+}
+
+Tensor embedding(Context& context, const ops::Lookup& lookup) {
+  const Tensor out = ops::embedding(context, lookup);
+  if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {
+    tape->record(out, [=](Tape& t, const Tensor& dout) {
+      if (t.tracks(lookup.table)) {
+        t.accumulate(lookup.table,
+                     ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
+                                             lookup.scale, dout));
+      }
+      if (t.tracks(lookup.positions)) {
+        t.accumulate(lookup.positions,
+                     ops::embedding_gradient(t.context(), lookup.position_ids,
+                                             lookup.positions.shape()[0], 1.0f, dout));
+      }
+    });
+  }
+  return out;
+}
+
+Tensor activation(Context& context, ops::Activation kind, const Tensor& x) {
+  const Tensor y = ops::activation(context, kind, x);
+  if (Tape* tape = tape_of(context, x)) {
+    tape->record(y, [=](Tape& t, const Tensor& dy) {
+      t.accumulate(x, ops::activation_gradient(t.context(), kind, x, dy));
+    });
+  }
+  return y;
+}
+
+Tensor gated(Context& context, ops::Activation kind, const Tensor& gate, const Tensor& x) {
+  const Tensor y = ops::gated(context, kind, gate, x);
+  if (Tape* tape = tape_of(context, gate, x)) {
+    tape->record(y, [=](Tape& t, const Tensor& dy) {
+      const ops::GatedGradients gradients = ops::gated_gradients(t.context(), kind, gate, x, dy);
+      t.accumulate(gate, gradients.dgate);
+      t.accumulate(x, gradients.dx);
+    });
+  }
+  return y;
+}
+
+Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x) {
+  if (key.probability == 0.0f) return x;
+  const Tensor y = ops::dropout(context, key, x);
+  if (Tape* tape = tape_of(context, x)) {
+    tape->record(
+        y, [=](Tape& t, const Tensor& dy) { t.accumulate(x, ops::dropout(t.context(), key, dy)); });
+  }
+  return y;
+}
+
+Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positions,
+              const Tensor& table) {
+  const Tensor y = ops::rotary(context, ops::Turn::forwards, x, positions, table);
+  if (Tape* tape = tape_of(context, x)) {
+    tape->record(y, [=](Tape& t, const Tensor& dy) {
+      t.accumulate(x, ops::rotary(t.context(), ops::Turn::backwards, dy.reshaped(x.shape()),
+                                  positions, table));
+    });
+  }
+  return y;
+}
+
+Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+                 std::span<const Interval> intervals, const ops::AttentionOptions& options) {
+  const ops::AttentionResult result = ops::attention(context, q, k, v, intervals, options);
+  if (Tape* tape = tape_of(context, q, k, v)) {
+    tape->record(result.out, [=](Tape& t, const Tensor& dout) {
+      const ops::AttentionGradients gradients =
+          ops::attention_gradients(t.context(), q, k, v, result, dout, intervals, options);
+      t.accumulate(q, gradients.dq);
+      t.accumulate(k, gradients.dk);
+      t.accumulate(v, gradients.dv);
+    });
+  }
+  return result.out;
+}
+
+Tensor cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
+                     const ops::LossOptions& options) {
+  const ops::LossResult result = ops::cross_entropy(context, logits, labels, options);
+  if (Tape* tape = tape_of(context, logits)) {
+    tape->record(result.loss, [=, norms = result.norms](Tape& t, const Tensor& dloss) {
+      t.accumulate(logits,
+                   ops::cross_entropy_gradient(t.context(), logits, labels, options, norms, dloss));
+    });
+  }
+  return result.loss;
+}
+
+}  // namespace tril::autograd

@@ -1,0 +1,44 @@
+// The differentiable functions: each calls its operation and, under a tape that tracks one of its
+// inputs, records the rule that passes the gradient on. Without a tape they are the operations.
+//
+// Spans (ids, labels, intervals, positions) are kept by the rules and must live as long as the
+// step: put them in the context's arena.
+#pragma once
+
+#include <span>
+
+#include "tril/autograd/tape.h"
+#include "tril/ops/attention.h"
+#include "tril/ops/linear.h"
+#include "tril/ops/loss.h"
+#include "tril/ops/rows.h"
+
+namespace tril::autograd {
+
+Tensor add(Context& context, const Tensor& a, const Tensor& b);
+
+// `linear` must live as long as the tape (models own theirs).
+Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear);
+
+Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
+            const Tensor& weight, const Tensor& bias);
+
+Tensor embedding(Context& context, const ops::Lookup& lookup);
+
+Tensor activation(Context& context, ops::Activation kind, const Tensor& x);
+Tensor gated(Context& context, ops::Activation kind, const Tensor& gate, const Tensor& x);
+
+// The identity when the probability is zero.
+Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x);
+
+Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positions,
+              const Tensor& table);
+
+Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+                 std::span<const Interval> intervals, const ops::AttentionOptions& options);
+
+// [1]: the factor times the sum of the rows' losses.
+Tensor cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
+                     const ops::LossOptions& options);
+
+}  // namespace tril::autograd

@@ -1,0 +1,115 @@
+#include "tril/autograd/tape.h"
+
+#include <algorithm>
+
+#include "tril/ops/rows.h"
+
+namespace tril {
+namespace detail {
+
+GradientEntry& GradientTable::place(const void* address) const {
+  // Addresses are multiples of 64; Fibonacci hashing spreads the rest.
+  const uint64_t hash = (reinterpret_cast<uintptr_t>(address) >> 6) * 0x9E3779B97F4A7C15ULL;
+  const auto mask = static_cast<uint64_t>(capacity_ - 1);
+  for (uint64_t at = (hash >> 32) & mask;; at = (at + 1) & mask) {
+    GradientEntry& entry = entries_[at];
+    if (entry.address == address || entry.address == nullptr) return entry;
+  }
+}
+
+void GradientTable::grow() {
+  const GradientEntry* old = entries_;
+  const int64_t old_capacity = capacity_;
+  capacity_ = std::max<int64_t>(256, capacity_ * 2);
+  entries_ = arena_->allocate_array<GradientEntry>(capacity_);
+  for (int64_t i = 0; i < capacity_; ++i) new (&entries_[i]) GradientEntry();
+  for (int64_t i = 0; i < old_capacity; ++i) {
+    if (old[i].address != nullptr) place(old[i].address) = old[i];
+  }
+}
+
+GradientEntry* GradientTable::find(const Tensor& tensor) const {
+  if (capacity_ == 0 || tensor.address() == nullptr) return nullptr;
+  GradientEntry& entry = place(tensor.address());
+  if (entry.address == nullptr) return nullptr;
+  require(entry.size == tensor.size(), ErrorCode::internal, "tape: a tensor of ", tensor.size(),
+          " elements begins where one of ", entry.size, " does: slices cannot be differentiated");
+  return &entry;
+}
+
+GradientEntry& GradientTable::insert(const Tensor& tensor) {
+  require(tensor.address() != nullptr, ErrorCode::invalid_argument,
+          "tape: a tensor without elements cannot be differentiated");
+  if (2 * (count_ + 1) > capacity_) grow();
+  GradientEntry& entry = place(tensor.address());
+  if (entry.address == nullptr) {
+    entry.address = tensor.address();
+    entry.size = tensor.size();
+    ++count_;
+  }
+  require(entry.size == tensor.size(), ErrorCode::internal, "tape: two tensors of ", entry.size,
+          " and ", tensor.size(), " elements begin at the same place");
+  return entry;
+}
+
+}  // namespace detail
+
+Tensor Gradients::of(const Tensor& tensor) const {
+  const detail::GradientEntry* entry = table_.find(tensor);
+  require(entry != nullptr, ErrorCode::invalid_argument,
+          "gradients: this tensor was neither watched nor computed under the tape");
+  return entry->gradient.defined() ? entry->gradient.reshaped(tensor.shape()) : Tensor();
+}
+
+Tape::Tape(Context& context) : context_(context), table_(context.arena) {
+  require(context.tape == nullptr, ErrorCode::invalid_argument,
+          "tape: another tape is recording on this context");
+  context.tape = this;
+}
+
+Tape::~Tape() { context_.tape = nullptr; }
+
+Gradients Tape::backward(const Tensor& scalar) {
+  require(scalar.size() == 1, ErrorCode::shape_mismatch, "backward: expected a scalar loss, got ",
+          to_string(scalar.shape()));
+  Tensor one(context_.arena, scalar.shape());
+  one.data()[0] = 1.0f;
+  return backward(scalar, one);
+}
+
+Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
+  require(!walked_, ErrorCode::invalid_argument, "backward: a tape can be walked once");
+  require(tracks(tensor), ErrorCode::invalid_argument,
+          "backward: the tensor depends on nothing that is watched");
+  walked_ = true;
+  context_.tape = nullptr;  // nothing done from here on is recorded
+  accumulate(tensor, gradient, Ownership::shared);
+  for (const Node* node = last_; node != nullptr; node = node->before) {
+    const detail::GradientEntry* entry = table_.find(node->output);
+    if (!entry->gradient.defined()) continue;
+    // It may have arrived in the shape of a view: the heads of a projection.
+    node->call(node, *this, entry->gradient.reshaped(node->output.shape()));
+  }
+  return Gradients(table_);
+}
+
+void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership ownership) {
+  if (!tracks(input)) return;
+  detail::GradientEntry& entry = *table_.find(input);
+  require(gradient.size() == entry.size, ErrorCode::internal, "tape: a gradient of ",
+          gradient.size(), " elements for a tensor of ", entry.size);
+  if (!entry.gradient.defined()) {
+    entry.gradient = gradient.reshaped(input.shape());
+    entry.shared = ownership == Ownership::shared;
+    return;
+  }
+  const Tensor addend = gradient.reshaped(entry.gradient.shape());
+  if (entry.shared) {
+    entry.gradient = ops::add(context_, entry.gradient, addend);
+    entry.shared = false;
+  } else {
+    ops::add_into(context_, addend, entry.gradient);
+  }
+}
+
+}  // namespace tril

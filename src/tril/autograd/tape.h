@@ -1,0 +1,120 @@
+// Tape: records the differentiable functions called in its scope and walks them backwards.
+//
+//   Tape tape{context};
+//   tape.watch(weight);
+//   Tensor loss = ...;                       // functions of autograd/functions.h
+//   Gradients gradients = tape.backward(loss);
+//   Tensor dweight = gradients.of(weight);
+//
+// Everything a tape holds lies in the context's arena: a step that was recorded before allocates
+// nothing from the system, and the gradients live as long as the step's tensors, until the arena is
+// reset. A tensor's gradient is an ordered sum: contributions are added in the reverse order of
+// recording. One tape at a time on a context.
+#pragma once
+
+#include <new>
+#include <type_traits>
+
+#include "tril/tensor/context.h"
+#include "tril/tensor/tensor.h"
+
+namespace tril {
+
+namespace detail {
+
+// What a tape knows of one tensor, found by its address. Open addressing, in the arena.
+struct GradientEntry {
+  const void* address = nullptr;
+  int64_t size = 0;
+  Tensor gradient;      // undefined: no contribution yet
+  bool shared = false;  // the gradient's memory is also another tensor's: never add into it
+};
+
+class GradientTable {
+ public:
+  explicit GradientTable(Arena& arena) : arena_(&arena) {}
+  GradientEntry* find(const Tensor& tensor) const;
+  GradientEntry& insert(const Tensor& tensor);
+
+ private:
+  GradientEntry& place(const void* address) const;
+  void grow();
+
+  Arena* arena_;
+  GradientEntry* entries_ = nullptr;
+  int64_t capacity_ = 0;  // a power of two
+  int64_t count_ = 0;
+};
+
+}  // namespace detail
+
+// The gradients of one backward pass.
+class Gradients {
+ public:
+  explicit Gradients(const detail::GradientTable& table) : table_(table) {}
+  // Undefined when the loss does not depend on the tensor. Raises when it was not watched.
+  Tensor of(const Tensor& tensor) const;
+
+ private:
+  detail::GradientTable table_;
+};
+
+class Tape {
+ public:
+  explicit Tape(Context& context);
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // Asks for the gradient of a tensor that no recorded function made: a parameter, an input.
+  void watch(const Tensor& tensor) { table_.insert(tensor); }
+  bool tracks(const Tensor& tensor) const {
+    return tensor.defined() && table_.find(tensor) != nullptr;
+  }
+
+  // Walks back from a scalar, whose own gradient is 1. Once per tape.
+  Gradients backward(const Tensor& scalar);
+  // The same from any recorded tensor with its gradient given.
+  Gradients backward(const Tensor& tensor, const Tensor& gradient);
+
+  // For the functions of autograd/: `rule(tape, gradient)` passes the gradient of `output` on to
+  // the inputs with accumulate(). It is kept in the arena, so it may own nothing.
+  template <class Rule>
+  void record(const Tensor& output, const Rule& rule) {
+    static_assert(std::is_trivially_destructible_v<Rule>, "a rule may hold only plain values");
+    struct Recorded : Node {
+      explicit Recorded(const Rule& r) : rule(r) {}
+      Rule rule;
+    };
+    table_.insert(output);
+    auto* node = new (context_.arena.allocate(sizeof(Recorded))) Recorded(rule);
+    node->output = output;
+    node->before = last_;
+    node->call = [](const Node* self, Tape& tape, const Tensor& gradient) {
+      static_cast<const Recorded*>(self)->rule(tape, gradient);
+    };
+    last_ = node;
+  }
+
+  // Adds to the gradient of `input` if it is tracked. fresh: the tape may keep and add into the
+  // memory; shared: someone else reads it too.
+  enum class Ownership { fresh, shared };
+  void accumulate(const Tensor& input, const Tensor& gradient,
+                  Ownership ownership = Ownership::fresh);
+
+  Context& context() { return context_; }
+
+ private:
+  struct Node {
+    Tensor output;
+    Node* before = nullptr;
+    void (*call)(const Node* self, Tape& tape, const Tensor& gradient) = nullptr;
+  };
+
+  Context& context_;
+  detail::GradientTable table_;
+  Node* last_ = nullptr;
+  bool walked_ = false;
+};
+
+}  // namespace tril

@@ -1,0 +1,114 @@
+// JSON, read without trust: configuration files, and the header of a safetensors file.
+//
+// Every error is `bad_format` and names the file, the field, what was expected and what came:
+//   model/config.json: heads: expected an integer from 1 to 4096, got "8"
+// What is quoted from a file is cut to a readable length and is always valid UTF-8.
+// Objects of this header own all they hold and belong to one thread at a time.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/base/error.h"
+
+namespace tril {
+
+struct JsonValue {
+  enum class Kind : uint8_t { null, boolean, integer, number, string, array, object };
+
+  Kind kind = Kind::null;
+  bool boolean = false;
+  int64_t integer = 0;             // kind integer: written without fraction or exponent, fits
+  double number = 0;               // kinds integer and number; always finite
+  std::string text;                // kind string: the string; integer and number: as written
+  std::vector<JsonValue> items;    // kinds array and object
+  std::vector<std::string> names;  // kind object: the name of each item, all different
+
+  // The item of that name of an object; null where there is none.
+  const JsonValue* find(std::string_view name) const;
+};
+
+struct JsonLimits {
+  int64_t max_bytes = 1 << 20;
+  int64_t max_depth = 8;         // objects and arrays inside each other
+  int64_t max_values = 1 << 20;  // of every kind together: bounds the memory
+};
+
+// One JSON text with nothing after it. Beyond the grammar (RFC 8259) raises for a name twice in
+// one object, for a number no double can hold, and past a limit. `file` is for errors.
+JsonValue parse_json(std::string_view text, const std::string& file, const JsonLimits& limits = {});
+
+// For errors. A value in a few words: `"8"`, `1.5`, `an array`.
+std::string describe(const JsonValue& value);
+// Text from a file: at most its first `max_bytes`, control characters and what is not UTF-8
+// replaced; empty text as `""`.
+std::string printable(std::string_view text, size_t max_bytes = 80);
+
+// Text as a JSON string with its quotes. Raises `invalid_argument` when it is not UTF-8.
+std::string json_quoted(std::string_view text);
+
+// Reads an object of plain fields. Each getter raises when the field is missing or not as asked.
+class JsonReader {
+ public:
+  JsonReader(std::string_view text, const std::string& file);
+
+  bool has(std::string_view field) const;
+  int64_t get_int(std::string_view field, int64_t min, int64_t max);
+  double get_double(std::string_view field, double min, double max);
+  bool get_bool(std::string_view field);
+  std::string get_string(std::string_view field);
+  // Where in `choices` the field's string stands.
+  size_t get_choice(std::string_view field, std::span<const std::string_view> choices);
+  size_t get_choice(std::string_view field, std::initializer_list<std::string_view> choices);
+
+  // Raises when the object has a field that no getter asked for.
+  void finish() const;
+
+ private:
+  const JsonValue& get(std::string_view field, std::string_view expected);
+  [[noreturn]] void fail_field(std::string_view field, std::string_view expected,
+                               const JsonValue& value) const;
+
+  std::string file_;
+  JsonValue object_;
+  std::vector<bool> read_;  // by item
+};
+
+// Writes what JsonReader reads: fields in the order they were set, one a line; the same calls give
+// the same bytes. A double is written in the shortest form that reads back as the same bits, and
+// always looks like one (`1.0`).
+class JsonWriter {
+ public:
+  // Each raises `invalid_argument` for a field already set, text that is not UTF-8, NaN and
+  // infinity.
+  template <std::integral Value>  // a template, so that a pointer does not become a bool
+  void set(std::string_view field, Value value) {
+    static_assert(std::numeric_limits<Value>::digits <= 63, "int64_t must hold it");
+    if constexpr (std::same_as<Value, bool>) {
+      set_raw(field, value ? "true" : "false");
+    } else {
+      set_raw(field, concat(value));
+    }
+  }
+  void set(std::string_view field, double value);
+  void set(std::string_view field, std::string_view value);
+
+  std::string to_string() const;
+
+ private:
+  void set_raw(std::string_view field, std::string json);
+
+  struct Field {
+    std::string name;  // quoted
+    std::string json;
+  };
+  std::vector<Field> fields_;
+};
+
+}  // namespace tril

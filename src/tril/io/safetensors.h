@@ -1,0 +1,49 @@
+// Tensors in files: the safetensors format, as PyTorch and others write it.
+//
+//   8 bytes   length of the header, little-endian
+//   header    JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...},
+//             and perhaps "__metadata__": {"key": "text", ...}; padded with blanks
+//   data      every byte belongs to exactly one tensor; offsets count from here
+//
+// F32, F64, BF16, I8 and I32 are read and written, the types of DType; shapes have up to four
+// axes. Files are never trusted: everything is checked before any memory is taken for tensors, so
+// a file cannot ask for more than it holds. Each fault is one Error (`bad_format`, or `io` where
+// the system refuses) that names the file, the tensor and the field.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/tensor/tensor.h"
+
+namespace tril {
+
+struct NamedTensor {
+  std::string name;
+  Tensor tensor;
+};
+
+using SafetensorsMetadata = std::map<std::string, std::string>;
+
+// What a file may hold at most. save_safetensors() raises `invalid_argument` past it.
+constexpr int64_t kSafetensorsMaxHeader = 100'000'000;  // bytes, the limit other readers have
+constexpr int64_t kSafetensorsMaxNames = 100'000;       // tensors, and entries of the metadata
+
+// All tensors of a file, sorted by name, in memory of `arena`. The metadata goes to `metadata`
+// where one is given.
+std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
+                                          SafetensorsMetadata* metadata = nullptr);
+// The same from memory; `file` is for errors.
+std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& file,
+                                           Arena& arena, SafetensorsMetadata* metadata = nullptr);
+
+// Replaces `path` whole or not at all. The same tensors and metadata give the same bytes in
+// whatever order they come: names sorted, data by element size (largest first, so that all of it
+// is aligned) and then by name.
+void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
+                      const SafetensorsMetadata& metadata = {});
+
+}  // namespace tril

@@ -1,0 +1,110 @@
+// Masked attention by intervals, forward and backward.
+//
+//   s[i][j] = scale (q[i] · k[j]) + bias(head, j - i)      for the keys j row i may see
+//   p[i]    = softmax of s[i];  out[i] = sum over j of p[i][j] v[j]
+//
+// Layouts are token-major, as the projections write them: q, out [query, heads, head_dim];
+// k, v [key, kv_heads, head_dim]; query head h uses key/value head h / (heads / kv_heads).
+// The [query, key] matrix never exists: keys are taken in blocks with a running softmax, so memory
+// grows with the length and not its square.
+//
+// Order, the same for a whole training batch and for one cached step:
+//  - q·k is one chain of fused multiply-adds over head_dim ascending, then times scale, plus bias.
+//  - Blocks of kKeyBlock keys are counted from the row's origin. Within a block the sum of
+//    exponentials runs over 16 virtual lanes; p·v continues one chain over keys ascending.
+//  - A span is kKeySpan keys from the origin. Each span starts from nothing; spans are merged
+//    ascending: with new = max(m, m'), sum = fma(sum', e^(m'-new), sum e^(m-new)), out likewise.
+//  - Backward: dq[i] is one chain over keys, dk[j] and dv[j] one over (head of the group, row).
+// A key outside a row's interval is never multiplied into that row, so it may hold NaN.
+// Rows with an empty interval are zero in out and dq. Keys no row sees are zero in dk and dv.
+// Kernels neither allocate, throw nor log; ops/attention.h plans the runs and checks everything.
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/interval.h"
+#include "tril/base/parallel.h"
+
+namespace tril::kernels {
+
+constexpr int64_t kKeyTile = 16;    // keys stored together: key tiles are [head_dim, 16]
+constexpr int64_t kKeyBlock = 64;   // keys of one step of the running softmax
+constexpr int64_t kKeySpan = 2048;  // keys of one independent softmax
+
+// Consecutive query rows of one sequence, none with an empty interval.
+struct AttentionRun {
+  int64_t row_begin = 0;
+  int64_t row_end = 0;
+  int64_t origin = 0;      // of all its rows
+  int64_t keys = 0;        // keys of the sequence, counted from the origin
+  int64_t tile_begin = 0;  // contiguous keys: where the sequence's tiles start among all tiles
+  const float* const* pages = nullptr;  // cached keys: the page of each 16 keys of the sequence
+};
+
+// Where the keys and values of the runs lie: contiguous arrays whose keys were packed into tiles,
+// or the pages of a cache.
+struct KeyValueStore {
+  const float* key_tiles = nullptr;  // [tile, kv_heads, head_dim, 16]
+  const float* values = nullptr;     // [key, kv_heads, head_dim]
+  int64_t page_keys = 0;             // offset in a page of [kv_heads, head_dim, 16]
+  int64_t page_values = 0;           // offset in a page of [kv_heads, 16, head_dim]
+};
+
+struct AttentionShape {
+  int64_t heads = 1;
+  int64_t kv_heads = 1;
+  int64_t head_dim = 1;
+  float scale = 1.0f;
+  // Optional bias [heads, bias_offsets]: entry bias_zero + (key - position) of the head's row,
+  // for every key the row may see. `positions` [query] counts from each row's origin.
+  const float* bias = nullptr;
+  int64_t bias_offsets = 0;
+  int64_t bias_zero = 0;
+  const int32_t* positions = nullptr;
+  // Test hook: the interval of this row (-1: every row) in this head (-1: none) gets one more key.
+  int widen_head = -1;
+  int64_t widen_row = -1;
+};
+
+// Tiles that `keys` keys take, and the tiles of one sequence:
+// tiles[t][kv_head][d][lane] = k[origin + 16 t + lane][kv_head][d], zero past the end.
+constexpr int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile; }
+void pack_key_tiles(const Parallel& parallel, const AttentionRun* runs, int64_t run_count,
+                    const float* k, int64_t kv_heads, int64_t head_dim, float* tiles);
+
+// Writes one key and value, [kv_heads, head_dim] each, into place `lane` of a cache page.
+void store_key_value(const float* k, const float* v, int64_t kv_heads, int64_t head_dim,
+                     int64_t lane, float* page_keys, float* page_values);
+
+struct AttentionForward {
+  AttentionShape shape;
+  const AttentionRun* runs = nullptr;
+  int64_t run_count = 0;
+  const Interval* intervals = nullptr;  // [query]
+  KeyValueStore store;
+  const float* q = nullptr;
+  float* out = nullptr;    // rows in no run are not written
+  float* stats = nullptr;  // [query, heads, 2]: largest score and 1 / sum; may be null
+  float* workspace = nullptr;
+};
+int64_t attention_forward_workspace(const Parallel& parallel, int64_t head_dim);  // in floats
+void attention_forward(const Parallel& parallel, const AttentionForward& args);
+
+struct AttentionBackward {
+  AttentionShape shape;
+  // Runs in the order of their origins; group g holds runs [groups[g], groups[g+1]), all of one
+  // origin. Intervals must not decrease over the rows of a group; groups share no key.
+  const AttentionRun* runs = nullptr;
+  const int64_t* groups = nullptr;
+  int64_t group_count = 0;
+  const Interval* intervals = nullptr;
+  const float* key_tiles = nullptr;    // of k
+  const float* value_tiles = nullptr;  // of v, packed the same way
+  const float *q = nullptr, *k = nullptr, *out = nullptr, *stats = nullptr, *dout = nullptr;
+  float *dq = nullptr, *dk = nullptr, *dv = nullptr;  // zero on entry
+  float* workspace = nullptr;
+};
+int64_t attention_backward_workspace(const Parallel& parallel);  // in floats
+void attention_backward(const Parallel& parallel, const AttentionBackward& args);
+
+}  // namespace tril::kernels

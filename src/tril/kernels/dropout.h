@@ -1,0 +1,29 @@
+// Dropout whose mask is a function of what is dropped, not of when or where it is computed.
+//
+//   y[row][f] = x[row][f] / (1 - p)  if u >= p, else 0
+//   u = a 24-bit fraction from Philox(key: seed; counter: step, sentence, position, site and f / 4)
+//
+// So a sentence gets the same mask in any batch, on any number of threads and after a resume, and
+// the backward pass is this same function on dy. y may be x.
+// Kernels neither allocate, throw nor log.
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/parallel.h"
+
+namespace tril::kernels {
+
+struct Dropout {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  float probability = 0.0f;  // in [0, 1)
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  uint32_t site = 0;                   // < 65536: which dropout of the model this is
+  const int32_t* sentences = nullptr;  // [rows]
+  const int32_t* positions = nullptr;  // [rows]
+};
+void dropout(const Parallel& parallel, const Dropout& args, const float* x, float* y);
+
+}  // namespace tril::kernels

@@ -1,0 +1,135 @@
+#include "tril/models/config.h"
+
+#include <array>
+
+#include "tril/base/error.h"
+#include "tril/io/json.h"
+
+namespace tril {
+namespace {
+
+constexpr std::array<std::string_view, 2> kNorms{"layer", "rms"};
+constexpr std::array<std::string_view, 2> kNormPositions{"pre", "post"};
+constexpr std::array<std::string_view, 3> kActivations{"relu", "gelu", "silu"};
+constexpr std::array<std::string_view, 5> kPositions{"sinusoidal", "learned", "rotary", "alibi",
+                                                     "none"};
+constexpr int64_t kMaxSize = 1 << 24;
+constexpr int64_t kMaxLayers = 1024;
+
+// Calls `visit` with every field once: the one list that reading, writing and checking share.
+template <class Config, class Visit>
+void each_field(Config& c, Visit& visit) {
+  visit.integer("source_vocab", c.source_vocab, 0, kMaxSize);
+  visit.integer("target_vocab", c.target_vocab, 1, kMaxSize);
+  visit.integer("model", c.model, 1, 1 << 16);
+  visit.integer("heads", c.heads, 1, 4096);
+  visit.integer("kv_heads", c.kv_heads, 1, 4096);
+  visit.integer("head_dim", c.head_dim, 1, 4096);
+  visit.integer("feed_forward", c.feed_forward, 1, 1 << 20);
+  visit.integer("encoder_layers", c.encoder_layers, 0, kMaxLayers);
+  visit.integer("decoder_layers", c.decoder_layers, 1, kMaxLayers);
+  visit.choice("norm", c.norm, kNorms);
+  visit.choice("norm_position", c.norm_position, kNormPositions);
+  visit.number("norm_epsilon", c.norm_epsilon, 1e-12, 1.0);
+  visit.choice("activation", c.activation, kActivations);
+  visit.flag("gated", c.gated);
+  visit.choice("position", c.position, kPositions);
+  visit.integer("max_length", c.max_length, 1, 1 << 20);
+  visit.integer("window", c.window, 0, 1 << 20);
+  visit.flag("tied", c.tied);
+  visit.flag("bias", c.bias);
+  visit.flag("output_bias", c.output_bias);
+  visit.flag("embedding_norm", c.embedding_norm);
+  visit.flag("embedding_scale", c.embedding_scale);
+  visit.number("dropout", c.dropout, 0.0, 0.99);
+}
+
+struct Writer {
+  JsonWriter json;
+  void integer(std::string_view name, int64_t value, int64_t, int64_t) { json.set(name, value); }
+  void number(std::string_view name, double value, double, double) { json.set(name, value); }
+  void flag(std::string_view name, bool value) { json.set(name, value); }
+  template <class Enum, size_t kCount>
+  void choice(std::string_view name, Enum value,
+              const std::array<std::string_view, kCount>& names) {
+    json.set(name, names[static_cast<size_t>(value)]);
+  }
+};
+
+struct Reader {
+  JsonReader json;
+  void integer(std::string_view name, int64_t& value, int64_t min, int64_t max) {
+    value = json.get_int(name, min, max);
+  }
+  void number(std::string_view name, double& value, double min, double max) {
+    value = json.get_double(name, min, max);
+  }
+  void flag(std::string_view name, bool& value) { value = json.get_bool(name); }
+  template <class Enum, size_t kCount>
+  void choice(std::string_view name, Enum& value,
+              const std::array<std::string_view, kCount>& names) {
+    value = static_cast<Enum>(json.get_choice(name, names));
+  }
+};
+
+struct Checker {
+  template <class Number>
+  void range(std::string_view name, Number value, Number min, Number max) {
+    require(value >= min && value <= max, ErrorCode::invalid_argument, "configuration: ", name,
+            " is ", value, ", expected ", min, " to ", max);
+  }
+  void integer(std::string_view name, int64_t value, int64_t min, int64_t max) {
+    range(name, value, min, max);
+  }
+  void number(std::string_view name, double value, double min, double max) {
+    range(name, value, min, max);
+  }
+  void flag(std::string_view, bool) {}
+  template <class Enum, size_t kCount>
+  void choice(std::string_view name, Enum value, const std::array<std::string_view, kCount>&) {
+    range<int64_t>(name, static_cast<int64_t>(value), 0, kCount - 1);
+  }
+};
+
+}  // namespace
+
+void TransformerConfig::check() const {
+  constexpr auto kBad = ErrorCode::invalid_argument;
+  Checker checker;
+  each_field(*this, checker);
+  require(heads % kv_heads == 0, kBad, "configuration: heads is ", heads, ", kv_heads ", kv_heads,
+          ": heads must be a multiple");
+  require(position != PositionType::rotary || head_dim % 2 == 0, kBad,
+          "configuration: head_dim is ", head_dim, ": rotary positions need an even one");
+  require((source_vocab == 0) == decoder_only(), kBad, "configuration: source_vocab is ",
+          source_vocab, " with ", encoder_layers,
+          " encoder layers: a decoder-only model has neither, others have both");
+  require(decoder_only() || !tied || source_vocab == target_vocab, kBad,
+          "configuration: tied embeddings need one vocabulary, but source_vocab is ", source_vocab,
+          " and target_vocab ", target_vocab);
+}
+
+std::string to_json(const TransformerConfig& config) {
+  Writer writer;
+  writer.json.set("format", 1);
+  writer.json.set("architecture", "transformer");
+  each_field(config, writer);
+  return writer.json.to_string();
+}
+
+TransformerConfig config_from_json(std::string_view text, const std::string& file) {
+  Reader reader{JsonReader(text, file)};
+  reader.json.get_int("format", 1, 1);
+  reader.json.get_choice("architecture", {"transformer"});
+  TransformerConfig config;
+  each_field(config, reader);
+  reader.json.finish();
+  try {
+    config.check();
+  } catch (const Error& error) {
+    fail(ErrorCode::bad_format, file, ": ", error.what());
+  }
+  return config;
+}
+
+}  // namespace tril

@@ -1,0 +1,55 @@
+// The configuration of a Transformer, and its file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tril {
+
+enum class NormType { layer, rms };
+enum class NormPosition { pre, post };
+enum class ActivationType { relu, gelu, silu };
+// sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
+// turned. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
+enum class PositionType { sinusoidal, learned, rotary, alibi, none };
+
+struct TransformerConfig {
+  int64_t source_vocab = 0;  // 0: decoder-only
+  int64_t target_vocab = 0;
+  int64_t model = 512;
+  int64_t heads = 8;
+  int64_t kv_heads = 8;   // a divisor of heads: grouped key/value heads
+  int64_t head_dim = 64;  // need not be model / heads
+  int64_t feed_forward = 2048;
+  int64_t encoder_layers = 6;  // 0: decoder-only, without cross-attention
+  int64_t decoder_layers = 6;
+  NormType norm = NormType::layer;
+  NormPosition norm_position = NormPosition::post;
+  double norm_epsilon = 1e-5;
+  ActivationType activation = ActivationType::relu;
+  bool gated = false;
+  PositionType position = PositionType::sinusoidal;
+  int64_t max_length = 1024;
+  int64_t window = 0;  // decoder self-attention sees this many keys back; 0: all
+  bool tied = true;    // one matrix for source, target and output
+  bool bias = true;    // in the linear layers
+  bool output_bias = false;
+  bool embedding_norm = false;  // a norm after the embeddings
+  bool embedding_scale = true;  // embeddings times sqrt(model)
+  double dropout = 0.1;         // in training
+
+  bool decoder_only() const { return encoder_layers == 0; }
+  bool operator==(const TransformerConfig&) const = default;
+
+  // Raises `invalid_argument` naming the field.
+  void check() const;
+};
+
+// config.json: "format": 1, "architecture": "transformer", every field written out.
+std::string to_json(const TransformerConfig& config);
+// Raises `bad_format` naming file and field for anything missing, surplus, mistyped or out of
+// range.
+TransformerConfig config_from_json(std::string_view text, const std::string& file);
+
+}  // namespace tril

@@ -1,0 +1,66 @@
+// Session: what belongs to one caller of a model. Any number of sessions share one Transformer.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "tril/nn/cache.h"
+#include "tril/tensor/context.h"
+#include "tril/tensor/mask.h"
+
+namespace tril {
+
+enum class Stack { encoder, decoder };
+
+// Places in a model an Observer sees. Queries and keys come as attention uses them, turned where
+// positions are rotary; `context` is the heads' outputs before their projection.
+enum class Site {
+  embedded,
+  query,
+  key,
+  value,
+  context,
+  cross_query,
+  cross_context,
+  block_output,
+  final_output,
+};
+
+struct Observation {
+  Stack stack;
+  int64_t layer;  // -1 outside of layers
+  Site site;
+  Tensor tensor;
+  // With query and cross_query: what each row may see.
+  std::span<const Interval> intervals;
+};
+
+// Sees tensors as a model computes them; absent, it costs nothing. It must not change them.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void see(const Observation& observation) = 0;
+};
+
+// Makes the masks of one training step; see kernels/dropout.h.
+struct DropoutStep {
+  uint64_t seed = 0;
+  uint32_t step = 0;
+};
+
+class Transformer;
+
+class Session : public Context {
+ public:
+  explicit Session(const Transformer& model, int threads = 0);
+
+  // Ends a step: every tensor the session made since the last reset is stale afterwards. Slots of
+  // the cache and encoded memories stay.
+  void reset() { arena.reset(); }
+
+  Cache cache;
+  Observer* observer = nullptr;
+  std::optional<DropoutStep> dropout;  // absent: no dropout
+};
+
+}  // namespace tril

@@ -1,0 +1,354 @@
+#include "tril/models/transformer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/models/weights.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+template <class T>
+std::span<T> arena_array(Arena& arena, int64_t count) {
+  return {arena.allocate_array<T>(count), static_cast<size_t>(count)};
+}
+
+// Rules keep spans until the backward pass, so what they point to moves into the step's arena.
+std::span<const int32_t> keep(Arena& arena, std::span<const int32_t> values) {
+  const std::span<int32_t> copy = arena_array<int32_t>(arena, static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), copy.begin());
+  return copy;
+}
+
+// The rows of a call, in the step's arena.
+struct Call {
+  const TransformerConfig& config;
+  Session& session;
+  Stack stack;
+  std::span<const int32_t> tokens, slots, positions, segments, sentences;
+  uint32_t dropout_site = 0;
+
+  Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows)
+      : config(c),
+        session(s),
+        stack(which),
+        tokens(keep(s.arena, rows.tokens)),
+        slots(keep(s.arena, rows.slots)),
+        positions(keep(s.arena, rows.positions)),
+        segments(keep(s.arena, rows.segments)),
+        sentences(keep(s.arena, rows.sentences)) {}
+
+  void observe(int64_t layer, Site site, const Tensor& tensor,
+               std::span<const Interval> intervals = {}) const {
+    if (session.observer != nullptr) session.observer->see({stack, layer, site, tensor, intervals});
+  }
+
+  // Each use is a site of its own, counted from the start of the call.
+  Tensor dropout(const Tensor& x) {
+    const uint32_t site = dropout_site++ + (stack == Stack::encoder ? 0 : 1u << 15);
+    if (!session.dropout || config.dropout == 0.0) return x;
+    return autograd::dropout(session,
+                             {.probability = static_cast<float>(config.dropout),
+                              .seed = session.dropout->seed,
+                              .step = session.dropout->step,
+                              .site = site,
+                              .sentences = sentences,
+                              .positions = positions},
+                             x);
+  }
+
+  Tensor rotate(const Tensor& table, const Tensor& x) const {
+    return table.defined() ? autograd::rotary(session, x, positions, table) : x;
+  }
+
+  // x + f(norm(x)), or norm(x + f(x)).
+  template <class F>
+  Tensor residual(const nn::Norm& norm, const Tensor& x, const F& f) {
+    if (config.norm_position == NormPosition::pre) {
+      return autograd::add(session, x, dropout(f(norm(session, x))));
+    }
+    return norm(session, autograd::add(session, x, dropout(f(x))));
+  }
+
+  Tensor embed(const Tensor& table, const Tensor& position_table, const nn::Norm& norm) {
+    const float scale = config.embedding_scale ? std::sqrt(static_cast<float>(config.model)) : 1.0f;
+    Tensor x = autograd::embedding(session, {.ids = tokens,
+                                             .table = table,
+                                             .scale = scale,
+                                             .position_ids = positions,
+                                             .positions = position_table});
+    if (config.embedding_norm) x = norm(session, x);
+    x = dropout(x);
+    observe(-1, Site::embedded, x);
+    return x;
+  }
+};
+
+void check_rows(const Rows& rows, int64_t vocab, const TransformerConfig& config,
+                std::string_view what) {
+  const size_t count = rows.tokens.size();
+  require(count > 0, kBad, what, ": no rows");
+  require(rows.slots.size() == count && rows.positions.size() == count &&
+              rows.segments.size() == count && rows.sentences.size() == count,
+          kBad, what, ": the columns of the rows have different lengths");
+  for (size_t row = 0; row < count; ++row) {
+    require(rows.tokens[row] >= 0 && rows.tokens[row] < vocab, kBad, what, ": token ",
+            rows.tokens[row], " in row ", row, " is not below the vocabulary of ", vocab);
+    require(rows.positions[row] >= 0 && rows.positions[row] < config.max_length, kBad, what,
+            ": position ", rows.positions[row], " in row ", row,
+            " is not below max_length, which is ", config.max_length);
+  }
+  require(rows.prefix >= 0, kBad, what, ": a prefix of ", rows.prefix);
+}
+
+// Under a tape and in the encoder sequences are whole: each starts at position 0, its rows side by
+// side. Returns how many there are.
+int64_t check_whole_sequences(const Rows& rows, std::string_view what) {
+  int64_t count = 0;
+  for (size_t row = 0; row < rows.slots.size(); ++row) {
+    if (rows.slots[row] < 0) continue;
+    const bool follows = row > 0 && rows.slots[row - 1] == rows.slots[row] &&
+                         rows.positions[row] == rows.positions[row - 1] + 1;
+    require(follows || rows.positions[row] == 0, kBad, what, ": row ", row, " of sequence ",
+            rows.slots[row], " is at position ", rows.positions[row],
+            ", but whole sequences are needed: earlier keys have no gradient");
+    if (!follows) ++count;
+  }
+  return count;
+}
+
+// For each row the index of its sequence's first row (its origin) and of the row behind its last.
+struct Extent {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
+                                std::span<const int32_t> positions) {
+  const std::span<Extent> result = arena_array<Extent>(arena, static_cast<int64_t>(slots.size()));
+  const auto rows = static_cast<int32_t>(slots.size());
+  for (int32_t begin = 0; begin < rows;) {
+    int32_t end = begin + 1;
+    const auto at = [&](std::span<const int32_t> values, int32_t row) {
+      return values[static_cast<size_t>(row)];
+    };
+    while (end < rows && at(slots, end) == at(slots, begin) &&
+           at(positions, end) == at(positions, end - 1) + 1) {
+      ++end;
+    }
+    for (int32_t row = begin; row < end; ++row) result[static_cast<size_t>(row)] = {begin, end};
+    begin = end;
+  }
+  return result;
+}
+
+void watch_parameters(const nn::ParameterSet& parameters, Context& context) {
+  if (context.tape == nullptr) return;
+  for (const nn::Parameter& parameter : parameters.list()) context.tape->watch(parameter.tensor);
+}
+
+}  // namespace
+
+Session::Session(const Transformer& model, int threads)
+    : Context(threads),
+      cache(model.config().decoder_layers, model.config().kv_heads, model.config().head_dim) {}
+
+Memory Transformer::encode(const Rows& source, Session& session) const {
+  const State& s = *state_;
+  const TransformerConfig& c = s.config;
+  require(!c.decoder_only(), ErrorCode::unsupported, "encode: this model has no encoder");
+  check_rows(source, c.source_vocab, c, "encode");
+  const int64_t segments = check_whole_sequences(source, "encode");
+  int32_t next = 0;
+  for (size_t row = 0; row < source.slots.size(); ++row) {
+    if (source.slots[row] < 0 || source.positions[row] != 0) continue;
+    require(source.slots[row] == next, kBad, "encode: the sequence in row ", row, " has slot ",
+            source.slots[row], "; slots count up from 0, the next is ", next);
+    ++next;
+  }
+  watch_parameters(s.parameters, session);
+
+  Call call(c, session, Stack::encoder, source);
+  const std::span<const Extent> extent = extents(session.arena, call.slots, call.positions);
+  const std::span<Interval> intervals = arena_array<Interval>(session.arena, source.size());
+  for (size_t row = 0; row < intervals.size(); ++row) {
+    const int32_t origin = extent[row].begin;
+    intervals[row] = call.slots[row] < 0 ? Interval{} : Interval{origin, origin, extent[row].end};
+  }
+  ops::AttentionOptions options;
+  if (s.alibi_bias.defined()) {
+    options.bias = s.alibi_bias;
+    options.bias_zero = c.max_length - 1;
+    options.positions = call.positions;
+  }
+
+  Tensor x = call.embed(s.source_embedding, s.source_positions, s.source_embedding_norm);
+  for (size_t layer = 0; layer < s.encoder.size(); ++layer) {
+    const EncoderBlock& block = s.encoder[layer];
+    const auto number = static_cast<int64_t>(layer);
+    x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
+      const Tensor q = call.rotate(s.rotary_table, block.attention.queries(session, h));
+      const Tensor k = call.rotate(s.rotary_table, block.attention.keys(session, h));
+      const Tensor v = block.attention.values(session, h);
+      call.observe(number, Site::query, q, intervals);
+      call.observe(number, Site::key, k);
+      call.observe(number, Site::value, v);
+      const Tensor out =
+          block.attention.attend(session, q, {.keys = k, .values = v}, intervals, options);
+      call.observe(number, Site::context, out);
+      return block.attention.project(session, out);
+    });
+    x = call.residual(block.feed_forward_norm, x,
+                      [&](const Tensor& h) { return block.feed_forward(session, h); });
+    call.observe(number, Site::block_output, x);
+  }
+  if (c.norm_position == NormPosition::pre) x = s.encoder_norm(session, x);
+  call.observe(-1, Site::final_output, x);
+
+  // The decoder's cross-attention keys and values, projected once.
+  Memory memory;
+  const std::span<int32_t> lengths = arena_array<int32_t>(session.arena, segments);
+  const std::span<int32_t> origins = arena_array<int32_t>(session.arena, segments);
+  for (size_t row = 0; row < extent.size(); ++row) {
+    if (call.slots[row] < 0) continue;
+    lengths[static_cast<size_t>(call.slots[row])] = extent[row].end - extent[row].begin;
+    origins[static_cast<size_t>(call.slots[row])] = extent[row].begin;
+  }
+  if (session.tape != nullptr) {
+    const std::span<Tensor> keys = arena_array<Tensor>(session.arena, c.decoder_layers);
+    const std::span<Tensor> values = arena_array<Tensor>(session.arena, c.decoder_layers);
+    for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
+      new (&keys[layer]) Tensor(s.decoder[layer].cross_attention.keys(session, x));
+      new (&values[layer]) Tensor(s.decoder[layer].cross_attention.values(session, x));
+    }
+    memory.lengths_ = lengths;
+    memory.origins_ = origins;
+    memory.keys_ = keys;
+    memory.values_ = values;
+    return memory;
+  }
+  memory.cache_ = std::make_shared<Cache>(c.decoder_layers, c.kv_heads, c.head_dim);
+  memory.owned_lengths_ = std::make_shared<std::vector<int32_t>>(lengths.begin(), lengths.end());
+  memory.lengths_ = *memory.owned_lengths_;
+  for (int64_t segment = 0; segment < segments; ++segment) memory.cache_->open();
+  memory.cache_->extend(call.slots, call.positions);
+  for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
+    const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
+    memory.cache_->store(session.parallel, static_cast<int64_t>(layer), call.slots, call.positions,
+                         attention.keys(session, x), attention.values(session, x));
+  }
+  return memory;
+}
+
+Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& session) const {
+  const State& s = *state_;
+  const TransformerConfig& c = s.config;
+  const bool taped = session.tape != nullptr;
+  check_rows(rows, c.target_vocab, c, "forward");
+  if (taped) check_whole_sequences(rows, "forward");
+  for (size_t row = 0; row < rows.slots.size() && !c.decoder_only(); ++row) {
+    require(rows.slots[row] < 0 ||
+                (rows.segments[row] >= 0 && rows.segments[row] < memory.segment_count()),
+            kBad, "forward: row ", row, " asks for segment ", rows.segments[row],
+            " of a memory of ", memory.segment_count());
+  }
+  require(c.decoder_only() || taped == (memory.cache_ == nullptr), kBad,
+          "forward: the memory was encoded ", taped ? "without" : "under", " a tape, forward runs ",
+          taped ? "under" : "without", " one");
+  if (!taped) session.cache.extend(rows.slots, rows.positions);
+  watch_parameters(s.parameters, session);
+
+  Call call(c, session, Stack::decoder, rows);
+  const std::span<const Extent> extent = extents(session.arena, call.slots, call.positions);
+  const std::span<Interval> self = arena_array<Interval>(session.arena, rows.size());
+  const std::span<Interval> cross = arena_array<Interval>(session.arena, rows.size());
+  for (size_t row = 0; row < self.size(); ++row) {
+    self[row] = cross[row] = Interval{};
+    if (call.slots[row] < 0) continue;
+    const int32_t position = call.positions[row];
+    // Where position 0 of the row's sequence is: among the step's rows, or in its own slot.
+    const int32_t origin = taped ? extent[row].begin : 0;
+    const int32_t length = extent[row].end - extent[row].begin +
+                           call.positions[static_cast<size_t>(extent[row].begin)];
+    const int32_t hi = std::min(length, std::max(position + 1, rows.prefix));
+    const int32_t lo =
+        c.window == 0 ? 0 : std::max<int32_t>(0, position + 1 - static_cast<int32_t>(c.window));
+    self[row] = {origin, origin + lo, origin + hi};
+    if (c.decoder_only()) continue;
+    const auto segment = static_cast<size_t>(call.segments[row]);
+    const int32_t source = taped ? memory.origins_[segment] : 0;
+    cross[row] = {source, source, source + memory.lengths_[segment]};
+  }
+
+  Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
+  for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
+    const DecoderBlock& block = s.decoder[layer];
+    const auto number = static_cast<int64_t>(layer);
+    ops::AttentionOptions options;
+    if (s.alibi_bias.defined()) {
+      options.bias = s.alibi_bias;
+      options.bias_zero = c.max_length - 1;
+      options.positions = call.positions;
+    }
+    if (session.hooks.widen_layer < 0 || session.hooks.widen_layer == static_cast<int>(layer)) {
+      options.widen_head = session.hooks.widen_head;
+      options.widen_row = session.hooks.widen_row;
+    }
+
+    // Masked self-attention: append to the cache, then attend.
+    x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
+      const Tensor q = call.rotate(s.rotary_table, block.attention.queries(session, h));
+      const Tensor k = call.rotate(s.rotary_table, block.attention.keys(session, h));
+      const Tensor v = block.attention.values(session, h);
+      call.observe(number, Site::query, q, self);
+      call.observe(number, Site::key, k);
+      call.observe(number, Site::value, v);
+      nn::KeyValues from{.keys = k, .values = v};
+      if (!taped) {
+        session.cache.store(session.parallel, number, call.slots, call.positions, k, v);
+        from = {.cache = &session.cache, .layer = number, .slots = call.slots};
+      }
+      const Tensor out = block.attention.attend(session, q, from, self, options);
+      call.observe(number, Site::context, out);
+      return block.attention.project(session, out);
+    });
+
+    if (!c.decoder_only()) {
+      x = call.residual(block.cross_attention_norm, x, [&](const Tensor& h) {
+        const Tensor q = block.cross_attention.queries(session, h);
+        call.observe(number, Site::cross_query, q, cross);
+        const nn::KeyValues from =
+            taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
+                  : nn::KeyValues{
+                        .cache = memory.cache_.get(), .layer = number, .slots = call.segments};
+        const Tensor out = block.cross_attention.attend(session, q, from, cross, {});
+        call.observe(number, Site::cross_context, out);
+        return block.cross_attention.project(session, out);
+      });
+    }
+    x = call.residual(block.feed_forward_norm, x,
+                      [&](const Tensor& h) { return block.feed_forward(session, h); });
+    call.observe(number, Site::block_output, x);
+  }
+  if (c.norm_position == NormPosition::pre) x = s.decoder_norm(session, x);
+  call.observe(-1, Site::final_output, x);
+  return x;
+}
+
+Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
+  watch_parameters(state_->parameters, session);
+  return state_->output(session, hidden);
+}
+
+Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {
+  return ops::log_probs(session, logits(hidden, session));
+}
+
+Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
+                         const ops::LossOptions& options, Session& session) const {
+  return autograd::cross_entropy(session, logits(hidden, session), keep(session.arena, labels),
+                                 options);
+}
+
+}  // namespace tril

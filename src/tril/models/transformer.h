@@ -1,0 +1,92 @@
+// Transformer: encoder–decoder, or decoder-only as the same class without an encoder.
+//
+// Vaswani et al., arXiv 1706.03762. There is one forward: training gives it whole targets under a
+// tape, decoding gives it one row a sequence and a cache, and both are the same function, bit for
+// bit. A Transformer is a handle to weights that are shared and, outside of training, never
+// change: any number of threads may call it, each with its own Session.
+//
+//   Tape tape{session};
+//   Memory memory = model.encode(source, session);
+//   Tensor hidden = model.forward(target, memory, session);      // [row, model]
+//   Gradients gradients = tape.backward(model.loss(hidden, labels, {}, session));
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tril/autograd/tape.h"
+#include "tril/models/config.h"
+#include "tril/models/rows.h"
+#include "tril/models/session.h"
+#include "tril/ops/loss.h"
+
+namespace tril {
+
+// What the encoder leaves for the decoder: each decoder layer's cross-attention keys and values,
+// already projected. Under a tape it is part of the step; without one it owns them and outlives it.
+class Memory {
+ public:
+  int64_t segment_count() const { return static_cast<int64_t>(lengths_.size()); }
+
+ private:
+  friend class Transformer;
+  std::span<const int32_t> lengths_;  // of each segment; in the step's arena or in owned_lengths_
+  // Under a tape: contiguous, a tensor a decoder layer; origins_ says where each segment begins.
+  std::span<const Tensor> keys_, values_;
+  std::span<const int32_t> origins_;
+  // Without: pages, slot s holding segment s.
+  std::shared_ptr<Cache> cache_;
+  std::shared_ptr<std::vector<int32_t>> owned_lengths_;
+};
+
+class Transformer {
+ public:
+  // Random weights drawn from the seed. Raises `invalid_argument` for a configuration that cannot
+  // be built.
+  Transformer(const TransformerConfig& config, uint64_t seed);
+  // A model folder: config.json and model.safetensors. Every fault is one Error that names the file
+  // and the field or tensor.
+  static Transformer load(const std::string& folder);
+  // Writes the folder; each file is replaced whole or not at all.
+  void save(const std::string& folder) const;
+
+  const TransformerConfig& config() const;
+
+  // Source rows to memory: segment s is the sequence with slot s, and slots count up from 0.
+  Memory encode(const Rows& source, Session& session) const;
+
+  // Appends the rows' keys and values to their sequences, attends under the mask, and returns the
+  // hidden states [row, model]. Under a tape sequences start at position 0 and the step's own
+  // tensors are the cache; without one the session's cache holds them, and rows follow on from
+  // what it holds. Everything is checked before anything changes.
+  Tensor forward(const Rows& rows, const Memory& memory, Session& session) const;
+
+  // [row, model] -> [row, vocab].
+  Tensor logits(const Tensor& hidden, Session& session) const;
+  Tensor log_probs(const Tensor& hidden, Session& session) const;
+  // [1]; a label of -1 marks a row that does not count. `labels` must live as long as the step.
+  Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,
+              const ops::LossOptions& options, Session& session) const;
+
+  // Every parameter, in a fixed order. Who changes one calls weights_changed() before the next use;
+  // no other thread may use the model meanwhile.
+  struct NamedParameter {
+    std::string name;
+    Tensor tensor;
+  };
+  std::vector<NamedParameter> parameters() const;
+  int64_t parameter_count() const;
+  void weights_changed(Context& context);
+  // Keeps weights packed for gradients too: faster training for more memory.
+  void prepare_training(Context& context);
+
+ private:
+  struct State;
+  explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tril

@@ -1,0 +1,252 @@
+#include "tril/models/weights.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/base/math.h"
+#include "tril/io/atomic_file.h"
+#include "tril/io/json.h"
+#include "tril/io/safetensors.h"
+#include "tril/kernels/rotary.h"
+
+namespace tril {
+namespace {
+
+using nn::Bias;
+using nn::Init;
+
+// The paper's section 3.5: sines in the even features, cosines in the odd ones.
+Tensor sinusoidal_table(Arena& arena, int64_t positions, int64_t model) {
+  const Tensor table(arena, {positions, model});
+  float* to = table.data();
+  for (int64_t feature = 0; feature < model; ++feature) {
+    const double exponent = -static_cast<double>(feature / 2 * 2) / static_cast<double>(model);
+    const double frequency = math::pow(10000.0, exponent);
+    for (int64_t position = 0; position < positions; ++position) {
+      const double angle = static_cast<double>(position) * frequency;
+      to[position * model + feature] =
+          static_cast<float>(feature % 2 == 0 ? math::sin(angle) : math::cos(angle));
+    }
+  }
+  return table;
+}
+
+// Head h loses 2^(-8 (h+1) / heads) for every position of distance.
+Tensor alibi_table(Arena& arena, int64_t heads, int64_t max_length) {
+  const Tensor table(arena, {heads, 2 * max_length - 1});
+  for (int64_t head = 0; head < heads; ++head) {
+    const double slope =
+        math::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+    for (int64_t i = 0; i < 2 * max_length - 1; ++i) {
+      const double distance = std::fabs(static_cast<double>(i - (max_length - 1)));
+      table.data()[head * (2 * max_length - 1) + i] = static_cast<float>(-slope * distance);
+    }
+  }
+  return table;
+}
+
+ops::NormKind kind_of(NormType type) {
+  return type == NormType::layer ? ops::NormKind::layer : ops::NormKind::rms;
+}
+
+ops::Activation kind_of(ActivationType type) {
+  switch (type) {
+    case ActivationType::relu: return ops::Activation::relu;
+    case ActivationType::gelu: return ops::Activation::gelu;
+    case ActivationType::silu: return ops::Activation::silu;
+  }
+  return ops::Activation::relu;
+}
+
+// Builds layers with the sizes of one configuration.
+struct Builder {
+  const TransformerConfig& c;
+  nn::ParameterSet& set;
+
+  Bias bias() const { return c.bias ? Bias::present : Bias::none; }
+  nn::Norm norm(const std::string& name) const {
+    return {set, name, kind_of(c.norm), c.model, static_cast<float>(c.norm_epsilon)};
+  }
+  nn::MultiHeadAttention attention(const std::string& name) const {
+    return {set, name, c.model, c.heads, c.kv_heads, c.head_dim, bias()};
+  }
+  nn::FeedForward feed_forward(const std::string& name) const {
+    const auto form = c.gated ? nn::FeedForward::Form::gated : nn::FeedForward::Form::plain;
+    return {set, name, c.model, c.feed_forward, kind_of(c.activation), form, bias()};
+  }
+};
+
+std::string join(const std::string& folder, std::string_view file) {
+  return concat(folder, folder.ends_with('/') ? "" : "/", file);
+}
+
+}  // namespace
+
+Transformer::State::State(const TransformerConfig& given) : config(given) {
+  const TransformerConfig& c = config;
+  c.check();
+  const Builder build{c, parameters};
+  const bool with_encoder = !c.decoder_only();
+  if (c.tied) {
+    target_embedding = parameters.add("embedding.weight", {c.target_vocab, c.model}, Init::normal);
+    source_embedding = target_embedding;
+  } else {
+    if (with_encoder) {
+      source_embedding =
+          parameters.add("source_embedding.weight", {c.source_vocab, c.model}, Init::normal);
+    }
+    target_embedding =
+        parameters.add("target_embedding.weight", {c.target_vocab, c.model}, Init::normal);
+  }
+  switch (c.position) {
+    case PositionType::learned:
+      if (with_encoder) {
+        source_positions =
+            parameters.add("source_position.weight", {c.max_length, c.model}, Init::normal);
+      }
+      target_positions =
+          parameters.add("target_position.weight", {c.max_length, c.model}, Init::normal);
+      break;
+    case PositionType::sinusoidal:
+      target_positions = sinusoidal_table(tables_arena, c.max_length, c.model);
+      source_positions = target_positions;
+      break;
+    case PositionType::rotary:
+      rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});
+      kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, rotary_table.data());
+      break;
+    case PositionType::alibi: alibi_bias = alibi_table(tables_arena, c.heads, c.max_length); break;
+    case PositionType::none: break;
+  }
+  if (c.embedding_norm) {
+    if (with_encoder) source_embedding_norm = build.norm("source_embedding_norm");
+    target_embedding_norm = build.norm("target_embedding_norm");
+  }
+  for (int64_t i = 0; i < c.encoder_layers; ++i) {
+    const std::string at = concat("encoder.", i, ".");
+    encoder.push_back({build.attention(at + "attention"), build.norm(at + "attention_norm"),
+                       build.feed_forward(at + "feed_forward"),
+                       build.norm(at + "feed_forward_norm")});
+  }
+  for (int64_t i = 0; i < c.decoder_layers; ++i) {
+    const std::string at = concat("decoder.", i, ".");
+    DecoderBlock block;
+    block.attention = build.attention(at + "attention");
+    block.attention_norm = build.norm(at + "attention_norm");
+    if (with_encoder) {
+      block.cross_attention = build.attention(at + "cross_attention");
+      block.cross_attention_norm = build.norm(at + "cross_attention_norm");
+    }
+    block.feed_forward = build.feed_forward(at + "feed_forward");
+    block.feed_forward_norm = build.norm(at + "feed_forward_norm");
+    decoder.push_back(block);
+  }
+  if (c.norm_position == NormPosition::pre) {
+    if (with_encoder) encoder_norm = build.norm("encoder.norm");
+    decoder_norm = build.norm("decoder.norm");
+  }
+  const Tensor output_bias =
+      c.output_bias ? parameters.add("output.bias", {c.target_vocab}, Init::zero) : Tensor();
+  const Tensor output_weight =
+      c.tied ? target_embedding
+             : parameters.add("output.weight", {c.target_vocab, c.model}, Init::xavier);
+  output = nn::Linear(parameters.add_linear(output_weight, output_bias));
+}
+
+Transformer::Transformer(const TransformerConfig& config, uint64_t seed)
+    : state_(std::make_shared<State>(config)) {
+  state_->parameters.initialise(seed);
+  Context context(1);
+  state_->parameters.pack(context);
+}
+
+const TransformerConfig& Transformer::config() const { return state_->config; }
+
+std::vector<Transformer::NamedParameter> Transformer::parameters() const {
+  std::vector<NamedParameter> list;
+  for (const nn::Parameter& parameter : state_->parameters.list()) {
+    list.push_back({parameter.name, parameter.tensor});
+  }
+  return list;
+}
+
+int64_t Transformer::parameter_count() const {
+  int64_t count = 0;
+  for (const nn::Parameter& parameter : state_->parameters.list()) count += parameter.tensor.size();
+  return count;
+}
+
+void Transformer::weights_changed(Context& context) { state_->parameters.pack(context); }
+
+void Transformer::prepare_training(Context& context) {
+  state_->parameters.prepare_training();
+  state_->parameters.pack(context);
+}
+
+void Transformer::save(const std::string& folder) const {
+  struct stat info {};
+  const bool is_folder = stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  require(is_folder || mkdir(folder.c_str(), 0777) == 0, ErrorCode::io, folder,
+          ": cannot be made a folder");
+  std::vector<NamedTensor> tensors;
+  for (const nn::Parameter& parameter : state_->parameters.list()) {
+    tensors.push_back({parameter.name, parameter.tensor});
+  }
+  save_safetensors(join(folder, "model.safetensors"), tensors);
+  write_file_atomically(join(folder, "config.json"), to_json(state_->config));
+}
+
+Transformer Transformer::load(const std::string& folder) {
+  const std::string config_file = join(folder, "config.json");
+  const std::string tensor_file = join(folder, "model.safetensors");
+  const TransformerConfig config =
+      config_from_json(read_file(config_file, int64_t{1} << 20), config_file);
+  Arena arena;
+  const std::vector<NamedTensor> tensors = load_safetensors(tensor_file, arena);
+  // Names and shapes are compared before the model is built, so that a huge configuration beside a
+  // small file is an error and not an attempt to allocate.
+  int64_t held = 0;
+  for (const NamedTensor& tensor : tensors) held += tensor.tensor.size();
+  const auto layers = config.encoder_layers + config.decoder_layers;
+  require(held >= config.target_vocab * config.model + layers * config.model * config.feed_forward,
+          ErrorCode::bad_format, tensor_file, ": holds ", held,
+          " numbers, too few for the configuration in ", config_file);
+  auto state = std::make_shared<State>(config);
+  for (const nn::Parameter& parameter : state->parameters.list()) {
+    const auto found = std::lower_bound(
+        tensors.begin(), tensors.end(), parameter.name,
+        [](const NamedTensor& a, const std::string& name) { return a.name < name; });
+    require(found != tensors.end() && found->name == parameter.name, ErrorCode::bad_format,
+            tensor_file, ": tensor '", parameter.name, "' is missing");
+    const Tensor& from = found->tensor;
+    require(from.shape() == parameter.tensor.shape(), ErrorCode::bad_format, tensor_file,
+            ": tensor '", parameter.name, "' is ", to_string(from.shape()),
+            ", the configuration asks for ", to_string(parameter.tensor.shape()));
+    float* to = parameter.tensor.data();
+    if (from.dtype() == DType::f32) {
+      std::copy_n(from.data<float>(), from.size(), to);
+    } else if (from.dtype() == DType::bf16) {
+      std::transform(from.data<BFloat16>(), from.data<BFloat16>() + from.size(), to,
+                     [](BFloat16 value) { return to_f32(value); });
+    } else {
+      fail(ErrorCode::bad_format, tensor_file, ": tensor '", parameter.name, "' is of type ",
+           to_string(from.dtype()), ", expected f32 or bf16");
+    }
+  }
+  if (tensors.size() != state->parameters.list().size()) {
+    for (const NamedTensor& tensor : tensors) {
+      const auto& list = state->parameters.list();
+      require(std::any_of(list.begin(), list.end(),
+                          [&](const nn::Parameter& p) { return p.name == tensor.name; }),
+              ErrorCode::bad_format, tensor_file, ": tensor '", printable(tensor.name),
+              "' is not part of the model in ", config_file);
+    }
+  }
+  Context context(1);
+  state->parameters.pack(context);
+  return Transformer(std::move(state));
+}
+
+}  // namespace tril

@@ -1,0 +1,47 @@
+// The layers of a Transformer and their names: what the model folder holds. Internal to models/.
+#pragma once
+
+#include <vector>
+
+#include "tril/models/config.h"
+#include "tril/models/transformer.h"
+#include "tril/nn/attention.h"
+#include "tril/nn/layers.h"
+
+namespace tril {
+
+struct EncoderBlock {
+  nn::MultiHeadAttention attention;
+  nn::Norm attention_norm;
+  nn::FeedForward feed_forward;
+  nn::Norm feed_forward_norm;
+};
+
+struct DecoderBlock {
+  nn::MultiHeadAttention attention;
+  nn::Norm attention_norm;
+  nn::MultiHeadAttention cross_attention;  // absent in a decoder-only model
+  nn::Norm cross_attention_norm;
+  nn::FeedForward feed_forward;
+  nn::Norm feed_forward_norm;
+};
+
+struct Transformer::State {
+  explicit State(const TransformerConfig& config);
+
+  TransformerConfig config;
+  nn::ParameterSet parameters;
+  Arena tables_arena;
+
+  Tensor source_embedding, target_embedding;  // the same tensor when tied
+  Tensor source_positions, target_positions;  // learned or sinusoidal; undefined otherwise
+  Tensor rotary_table;                        // rotary only
+  Tensor alibi_bias;                          // alibi only: [heads, 2 max_length - 1]
+  nn::Norm source_embedding_norm, target_embedding_norm;  // where configured
+  std::vector<EncoderBlock> encoder;
+  std::vector<DecoderBlock> decoder;
+  nn::Norm encoder_norm, decoder_norm;  // pre-norm only
+  nn::Linear output;
+};
+
+}  // namespace tril

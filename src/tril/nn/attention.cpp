@@ -1,0 +1,42 @@
+#include "tril/nn/attention.h"
+
+namespace tril::nn {
+
+MultiHeadAttention::MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model,
+                                       int64_t head_count, int64_t kv_head_count, int64_t dimension,
+                                       Bias bias)
+    : heads(head_count),
+      kv_heads(kv_head_count),
+      head_dim(dimension),
+      query(set, name + ".query", heads * head_dim, model, bias),
+      key(set, name + ".key", kv_heads * head_dim, model, bias),
+      value(set, name + ".value", kv_heads * head_dim, model, bias),
+      output(set, name + ".output", model, heads * head_dim, bias) {}
+
+Tensor MultiHeadAttention::queries(Context& context, const Tensor& x) const {
+  return query(context, x).reshaped({x.rows(), heads, head_dim});
+}
+Tensor MultiHeadAttention::keys(Context& context, const Tensor& x) const {
+  return key(context, x).reshaped({x.rows(), kv_heads, head_dim});
+}
+Tensor MultiHeadAttention::values(Context& context, const Tensor& x) const {
+  return value(context, x).reshaped({x.rows(), kv_heads, head_dim});
+}
+
+Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyValues& from,
+                                  std::span<const Interval> intervals,
+                                  const ops::AttentionOptions& options) const {
+  if (from.cache == nullptr) {
+    return autograd::attention(context, q, from.keys, from.values, intervals, options);
+  }
+  require(context.tape == nullptr, ErrorCode::invalid_argument,
+          "attention: cached keys belong to an earlier tape or none: they have no gradient");
+  return ops::attention_paged(context, q, from.cache->view(context.arena, from.layer, from.slots),
+                              intervals, options);
+}
+
+Tensor MultiHeadAttention::project(Context& context, const Tensor& heads_out) const {
+  return output(context, heads_out.reshaped({heads_out.shape()[0], heads * head_dim}));
+}
+
+}  // namespace tril::nn

@@ -1,0 +1,47 @@
+// Multi-head attention as a layer: the four projections around the one attention.
+//
+// The same object serves masked self-attention, encoder self-attention and cross-attention; only
+// where the keys lie and which intervals are given differs.
+#pragma once
+
+#include <span>
+
+#include "tril/nn/cache.h"
+#include "tril/nn/layers.h"
+
+namespace tril::nn {
+
+// Where an attention finds its keys and values: contiguous tensors (under a tape, and in the
+// encoder), or the slots of a cache.
+struct KeyValues {
+  Tensor keys{}, values{};  // [key, kv_heads, head_dim]
+
+  const Cache* cache = nullptr;
+  int64_t layer = 0;
+  std::span<const int32_t> slots{};  // [query], -1 for filler
+};
+
+struct MultiHeadAttention {
+  MultiHeadAttention() = default;
+  MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model, int64_t heads,
+                     int64_t kv_heads, int64_t head_dim, Bias bias);
+
+  // x [row, model] -> [row, heads or kv_heads, head_dim].
+  Tensor queries(Context& context, const Tensor& x) const;
+  Tensor keys(Context& context, const Tensor& x) const;
+  Tensor values(Context& context, const Tensor& x) const;
+
+  // softmax(QKᵀ/√d + M)V by intervals: [query, heads, head_dim].
+  Tensor attend(Context& context, const Tensor& q, const KeyValues& from,
+                std::span<const Interval> intervals, const ops::AttentionOptions& options) const;
+
+  // [query, heads, head_dim] -> [query, model]: the heads side by side, projected.
+  Tensor project(Context& context, const Tensor& heads_out) const;
+
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  Linear query, key, value, output;
+};
+
+}  // namespace tril::nn

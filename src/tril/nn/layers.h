@@ -1,0 +1,90 @@
+// The layers a Transformer is built of, and the set of parameters they name.
+//
+// A layer is a handful of tensors and the call that uses them; it knows nothing of models. Layers
+// are built once, into a ParameterSet that owns the memory, and then only read: any number of
+// threads may call them, each with its own Context.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "tril/autograd/functions.h"
+#include "tril/base/rng.h"
+
+namespace tril::nn {
+
+enum class Init { zero, one, xavier, normal };  // normal: standard deviation columns^-1/2
+
+struct Parameter {
+  std::string name;
+  Tensor tensor;
+  Init init;
+};
+
+class ParameterSet {
+ public:
+  // Zero-filled. Names are unique.
+  Tensor add(const std::string& name, const Shape& shape, Init init);
+  // A Linear's packed weights; the reference stays valid.
+  const ops::LinearWeight& add_linear(const Tensor& weight, const Tensor& bias);
+
+  const std::vector<Parameter>& list() const { return list_; }
+  // Draws every parameter by its kind, a stream of the generator each.
+  void initialise(uint64_t seed);
+  // Packs what the kernels read; to be called whenever weights changed.
+  void pack(Context& context);
+  // Keeps the weights packed for the backward pass too.
+  void prepare_training();
+
+ private:
+  Arena weights_;
+  Arena panels_;
+  std::vector<Parameter> list_;
+  std::deque<ops::LinearWeight> linears_;
+};
+
+enum class Bias { none, present };
+
+// y = x Wᵀ + b
+struct Linear {
+  Linear() = default;
+  Linear(ParameterSet& set, const std::string& name, int64_t out, int64_t in, Bias bias);
+  explicit Linear(const ops::LinearWeight& shared) : weight(&shared) {}
+
+  Tensor operator()(Context& context, const Tensor& x) const {
+    return autograd::linear(context, x, *weight);
+  }
+  explicit operator bool() const { return weight != nullptr; }
+
+  const ops::LinearWeight* weight = nullptr;
+};
+
+struct Norm {
+  Norm() = default;
+  Norm(ParameterSet& set, const std::string& name, ops::NormKind kind, int64_t columns,
+       float epsilon);
+
+  Tensor operator()(Context& context, const Tensor& x) const {
+    return autograd::norm(context, kind, epsilon, x, weight, bias);
+  }
+
+  ops::NormKind kind = ops::NormKind::layer;
+  float epsilon = 1e-5f;
+  Tensor weight, bias;
+};
+
+// out(activation(in(x))), or gated: out(activation(gate(x)) in(x)).
+struct FeedForward {
+  enum class Form { plain, gated };
+  FeedForward() = default;
+  FeedForward(ParameterSet& set, const std::string& name, int64_t model, int64_t hidden,
+              ops::Activation activation, Form form, Bias bias);
+
+  Tensor operator()(Context& context, const Tensor& x) const;
+
+  ops::Activation activation = ops::Activation::relu;
+  Linear in, gate, out;
+};
+
+}  // namespace tril::nn

@@ -1,0 +1,269 @@
+#include "tril/ops/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/kernels/attention.h"
+#include "tril/kernels/elementwise.h"
+
+namespace tril::ops {
+namespace {
+
+using kernels::AttentionRun;
+using kernels::AttentionShape;
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr auto kShape = ErrorCode::shape_mismatch;
+
+// Rows one task takes of a long sequence: whole tiles of six.
+constexpr int64_t kTaskRows = 48;
+
+AttentionShape shape_of(const Tensor& q, int64_t kv_heads, std::span<const Interval> intervals,
+                        const AttentionOptions& options) {
+  require(q.shape().rank() == 3, kShape,
+          "attention: queries must be [query, heads, head_dim], got ", to_string(q.shape()));
+  const int64_t heads = q.shape()[1];
+  const int64_t head_dim = q.shape()[2];
+  require(heads >= 1 && head_dim >= 1 && kv_heads >= 1, kShape, "attention: queries are ",
+          to_string(q.shape()), " with ", kv_heads, " key heads: none may be zero");
+  require(heads % kv_heads == 0, kShape, "attention: queries have ", heads, " heads, keys ",
+          kv_heads, ": queries must be a multiple");
+  require(static_cast<int64_t>(intervals.size()) == q.shape()[0], kShape,
+          "attention: ", q.shape()[0], " query rows but ", intervals.size(), " intervals");
+  AttentionShape shape{.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
+  shape.scale =
+      options.scale != 0.0f ? options.scale : 1.0f / std::sqrt(static_cast<float>(head_dim));
+  shape.widen_head = options.widen_head;
+  shape.widen_row = options.widen_row;
+  if (options.bias.defined()) {
+    require(options.bias.shape().rank() == 2 && options.bias.shape()[0] == heads, kShape,
+            "attention: the bias must be [", heads, ", offsets], got ",
+            to_string(options.bias.shape()));
+    require(options.positions.size() == intervals.size(), kShape, "attention: a bias needs ",
+            intervals.size(), " positions, got ", options.positions.size());
+    shape.bias = options.bias.data();
+    shape.bias_offsets = options.bias.shape()[1];
+    shape.bias_zero = options.bias_zero;
+    shape.positions = options.positions.data();
+    for (size_t row = 0; row < intervals.size(); ++row) {
+      const Interval& at = intervals[row];
+      if (at.empty()) continue;
+      const int64_t zero = options.bias_zero - options.positions[row];
+      require(zero + at.lo - at.origin >= 0 && zero + at.hi - at.origin <= shape.bias_offsets, kBad,
+              "attention: row ", row, " at position ", options.positions[row],
+              " sees keys whose distance is outside the bias of ", shape.bias_offsets, " offsets");
+    }
+  }
+  return shape;
+}
+
+struct Plan {
+  std::span<AttentionRun> sequences;  // whole stretches of rows with one origin
+  std::span<AttentionRun> runs;       // the same, cut to at most kTaskRows rows
+  int64_t tiles = 0;
+};
+
+// Cuts the rows into runs; a row with an empty interval is in none. Everything lies in scratch.
+// `same(a, b)` says whether two rows have their keys in the same place.
+template <class Same>
+Plan plan_runs(Arena& arena, std::span<const Interval> intervals, const Same& same) {
+  const auto rows = static_cast<int64_t>(intervals.size());
+  auto* sequences = arena.allocate_array<AttentionRun>(rows);
+  auto* runs = arena.allocate_array<AttentionRun>(rows);
+  const auto at = [&](int64_t row) -> const Interval& {
+    return intervals[static_cast<size_t>(row)];
+  };
+  Plan plan;
+  int64_t sequence_count = 0;
+  int64_t run_count = 0;
+  for (int64_t row = 0; row < rows;) {
+    if (at(row).empty()) {
+      ++row;
+      continue;
+    }
+    AttentionRun sequence{.row_begin = row, .origin = at(row).origin, .tile_begin = plan.tiles};
+    for (; row < rows && !at(row).empty() && at(row).origin == sequence.origin &&
+           same(sequence.row_begin, row);
+         ++row) {
+      sequence.keys = std::max<int64_t>(sequence.keys, at(row).hi - sequence.origin);
+    }
+    sequence.row_end = row;
+    plan.tiles += kernels::key_tiles(sequence.keys);
+    sequences[sequence_count++] = sequence;
+    for (int64_t begin = sequence.row_begin; begin < sequence.row_end; begin += kTaskRows) {
+      AttentionRun run = sequence;
+      run.row_begin = begin;
+      run.row_end = std::min(sequence.row_end, begin + kTaskRows);
+      runs[run_count++] = run;
+    }
+  }
+  plan.sequences = {sequences, static_cast<size_t>(sequence_count)};
+  plan.runs = {runs, static_cast<size_t>(run_count)};
+  return plan;
+}
+
+constexpr auto kSamePlace = [](int64_t, int64_t) { return true; };
+
+void check_intervals(std::span<const Interval> intervals, int64_t keys) {
+  for (size_t row = 0; row < intervals.size(); ++row) {
+    const Interval& at = intervals[row];
+    require(at.empty() || (at.origin >= 0 && at.origin <= at.lo && at.hi <= keys), kBad,
+            "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") of a sequence from ",
+            at.origin, ", but there are ", keys, " keys");
+  }
+}
+
+int64_t check_keys(const Tensor& q, const Tensor& k, const Tensor& v) {
+  require(k.shape().rank() == 3 && k.shape() == v.shape(), kShape,
+          "attention: keys and values must be equal [key, heads, head_dim], got ",
+          to_string(k.shape()), " and ", to_string(v.shape()));
+  require(q.shape().rank() != 3 || k.shape()[2] == q.shape()[2], kShape,
+          "attention: queries have head_dim ", q.shape()[2], ", keys ", k.shape()[2]);
+  return k.shape()[0];
+}
+
+float* pack_tiles(Context& context, const Plan& plan, const Tensor& from) {
+  auto* tiles = context.arena.allocate_array<float>(plan.tiles * from.shape()[1] * from.shape()[2] *
+                                                    kernels::kKeyTile);
+  kernels::pack_key_tiles(context.parallel, plan.sequences.data(),
+                          static_cast<int64_t>(plan.sequences.size()), from.data(), from.shape()[1],
+                          from.shape()[2], tiles);
+  return tiles;
+}
+
+void zero_empty_rows(const Tensor& out, std::span<const Interval> intervals) {
+  const int64_t width = out.shape()[1] * out.shape()[2];
+  for (size_t row = 0; row < intervals.size(); ++row) {
+    if (intervals[row].empty()) {
+      std::fill_n(out.data() + static_cast<int64_t>(row) * width, width, 0.0f);
+    }
+  }
+}
+
+void run_forward(Context& context, kernels::AttentionForward forward, const Plan& plan) {
+  forward.runs = plan.runs.data();
+  forward.run_count = static_cast<int64_t>(plan.runs.size());
+  forward.workspace = context.arena.allocate_array<float>(
+      kernels::attention_forward_workspace(context.parallel, forward.shape.head_dim));
+  kernels::attention_forward(context.parallel, forward);
+}
+
+}  // namespace
+
+AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+                          std::span<const Interval> intervals, const AttentionOptions& options) {
+  const int64_t keys = check_keys(q, k, v);
+  const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
+  check_intervals(intervals, keys);
+  AttentionResult result{Tensor(context.arena, q.shape()),
+                         Tensor(context.arena, {q.shape()[0], shape.heads, 2})};
+  zero_empty_rows(result.out, intervals);
+  const Arena::Scope scratch(context.arena);
+  const Plan plan = plan_runs(context.arena, intervals, kSamePlace);
+  kernels::AttentionForward forward;
+  forward.shape = shape;
+  forward.intervals = intervals.data();
+  forward.store.key_tiles = pack_tiles(context, plan, k);
+  forward.store.values = v.data();
+  forward.q = q.data();
+  forward.out = result.out.data();
+  forward.stats = result.stats.data();
+  run_forward(context, forward, plan);
+  return result;
+}
+
+AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
+                                       const Tensor& v, const AttentionResult& result,
+                                       const Tensor& dout, std::span<const Interval> intervals,
+                                       const AttentionOptions& options) {
+  const int64_t keys = check_keys(q, k, v);
+  const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
+  check_intervals(intervals, keys);
+  require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
+          "attention gradient: the output's gradient is ", to_string(dout.shape()), ", expected ",
+          to_string(q.shape()));
+  AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
+                               Tensor(context.arena, v.shape())};
+  const Arena::Scope scratch(context.arena);
+  const Plan plan = plan_runs(context.arena, intervals, kSamePlace);
+  const std::span<AttentionRun> runs = plan.sequences;
+  std::sort(runs.begin(), runs.end(), [](const AttentionRun& a, const AttentionRun& b) {
+    return a.origin != b.origin ? a.origin < b.origin : a.row_begin < b.row_begin;
+  });
+  auto* groups = context.arena.allocate_array<int64_t>(static_cast<int64_t>(runs.size()) + 1);
+  int64_t group_count = 0;
+  int64_t keys_end = 0;  // of all groups so far
+  Interval before;
+  for (size_t r = 0; r < runs.size(); ++r) {
+    if (r == 0 || runs[r].origin != runs[r - 1].origin) {
+      require(runs[r].origin >= keys_end, kBad, "attention gradient: the sequence from key ",
+              runs[r].origin, " shares keys with the one before it, which ends at ", keys_end);
+      groups[group_count++] = static_cast<int64_t>(r);
+      before = Interval{};
+    }
+    keys_end = std::max(keys_end, runs[r].origin + runs[r].keys);
+    for (int64_t row = runs[r].row_begin; row < runs[r].row_end; ++row) {
+      const Interval& at = intervals[static_cast<size_t>(row)];
+      require(at.lo >= before.lo && at.hi >= before.hi, kBad, "attention gradient: row ", row,
+              " sees [", at.lo, ", ", at.hi, ") after a row of its sequence that sees [", before.lo,
+              ", ", before.hi, "): neither end may decrease");
+      before = at;
+    }
+  }
+  groups[group_count] = static_cast<int64_t>(runs.size());
+
+  kernels::fill_zero(context.parallel, gradients.dq.size(), gradients.dq.data());
+  kernels::fill_zero(context.parallel, gradients.dk.size(), gradients.dk.data());
+  kernels::fill_zero(context.parallel, gradients.dv.size(), gradients.dv.data());
+  kernels::AttentionBackward backward;
+  backward.shape = shape;
+  backward.runs = runs.data();
+  backward.groups = groups;
+  backward.group_count = group_count;
+  backward.intervals = intervals.data();
+  backward.key_tiles = pack_tiles(context, plan, k);
+  backward.value_tiles = pack_tiles(context, plan, v);
+  backward.q = q.data();
+  backward.k = k.data();
+  backward.out = result.out.data();
+  backward.stats = result.stats.data();
+  backward.dout = dout.data();
+  backward.dq = gradients.dq.data();
+  backward.dk = gradients.dk.data();
+  backward.dv = gradients.dv.data();
+  backward.workspace =
+      context.arena.allocate_array<float>(kernels::attention_backward_workspace(context.parallel));
+  kernels::attention_backward(context.parallel, backward);
+  return gradients;
+}
+
+Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
+                       std::span<const Interval> intervals, const AttentionOptions& options) {
+  const AttentionShape shape = shape_of(q, keys.kv_heads, intervals, options);
+  require(keys.pages.size() == intervals.size() && keys.lengths.size() == intervals.size(), kShape,
+          "attention: ", intervals.size(), " rows, but pages for ", keys.pages.size());
+  for (size_t row = 0; row < intervals.size(); ++row) {
+    const Interval& at = intervals[row];
+    require(at.empty() || (at.origin == 0 && at.lo >= 0 && at.hi <= keys.lengths[row]), kBad,
+            "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") but its cache holds ",
+            keys.lengths[row], " keys");
+  }
+  Tensor out(context.arena, q.shape());
+  zero_empty_rows(out, intervals);
+  const Arena::Scope scratch(context.arena);
+  const auto pages = [&](int64_t row) { return keys.pages[static_cast<size_t>(row)]; };
+  const Plan plan = plan_runs(context.arena, intervals,
+                              [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
+  for (AttentionRun& run : plan.runs) run.pages = pages(run.row_begin);
+  kernels::AttentionForward forward;
+  forward.shape = shape;
+  forward.intervals = intervals.data();
+  forward.store.page_keys = keys.keys_offset;
+  forward.store.page_values = keys.values_offset;
+  forward.q = q.data();
+  forward.out = out.data();
+  run_forward(context, forward, plan);
+  return out;
+}
+
+}  // namespace tril::ops

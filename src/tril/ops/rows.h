@@ -1,0 +1,72 @@
+// Operations on rows [row, columns]: norms, lookups, activations, dropout, rotary positions, sums.
+#pragma once
+
+#include <span>
+
+#include "tril/kernels/activation.h"
+#include "tril/kernels/norm.h"
+#include "tril/kernels/rotary.h"
+#include "tril/tensor/context.h"
+#include "tril/tensor/tensor.h"
+
+namespace tril::ops {
+
+using kernels::Activation;
+using kernels::NormKind;
+using kernels::Turn;
+
+Tensor add(Context& context, const Tensor& a, const Tensor& b);
+void add_into(Context& context, const Tensor& from, const Tensor& to);  // to += from
+Tensor zeros(Context& context, const Shape& shape);
+
+struct NormResult {
+  Tensor y;
+  Tensor stats;  // [row, 2]
+};
+struct NormGradients {
+  Tensor dx, dweight, dbias;  // dbias undefined without a bias
+};
+NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
+                const Tensor& weight, const Tensor& bias);
+NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, const Tensor& x,
+                             const Tensor& weight, const Tensor& bias, const Tensor& stats,
+                             const Tensor& dy);
+
+// out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
+struct Lookup {
+  std::span<const int32_t> ids;
+  Tensor table;  // [entries, columns]
+  float scale = 1.0f;
+  std::span<const int32_t> position_ids;
+  Tensor positions;  // [positions, columns] or undefined
+};
+Tensor embedding(Context& context, const Lookup& lookup);
+// [entries, columns].
+Tensor embedding_gradient(Context& context, std::span<const int32_t> ids, int64_t entries,
+                          float scale, const Tensor& dout);
+
+Tensor activation(Context& context, Activation kind, const Tensor& x);
+Tensor activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy);
+Tensor gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x);
+struct GatedGradients {
+  Tensor dgate, dx;
+};
+GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& gate,
+                               const Tensor& x, const Tensor& dy);
+
+// What makes a dropout mask: see kernels/dropout.h.
+struct DropoutKey {
+  float probability = 0.0f;
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  uint32_t site = 0;
+  std::span<const int32_t> sentences;  // [row]
+  std::span<const int32_t> positions;  // [row]
+};
+Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x);
+
+// x [row, heads, head_dim]; table as kernels::fill_rotary_table makes it.
+Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int32_t> positions,
+              const Tensor& table);
+
+}  // namespace tril::ops

@@ -1,0 +1,15 @@
+// tril: Transformers whose parallel training pass and token-by-token decoding are the same
+// function, bit for bit. This header is the whole public interface; it is cheap to include.
+#pragma once
+
+#include "tril/autograd/tape.h"       // Tape, Gradients
+#include "tril/base/cpu.h"            // Target: which instruction set is used
+#include "tril/base/error.h"          // Error
+#include "tril/models/config.h"       // TransformerConfig
+#include "tril/models/rows.h"         // Rows
+#include "tril/models/session.h"      // Session, Observer
+#include "tril/models/transformer.h"  // Transformer, Memory
+#include "tril/tensor/mask.h"         // Mask, Segment
+#include "tril/tensor/tensor.h"       // Tensor
+#include "tril/train/optimizer.h"     // AdamWOptimizer
+#include "tril/train/symbols.h"       // learn_symbols

@@ -1,0 +1,49 @@
+#include "tril/base/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "tril/base/error.h"
+
+namespace tril {
+namespace {
+
+TEST(Parallel, RunsEveryTaskOnce) {
+  for (const int threads : {1, 2, 5}) {
+    const Parallel parallel(threads);
+    for (const int64_t tasks : {0, 1, 2, 3, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<size_t>(tasks));
+      parallel(tasks, [&](int64_t task) { ++runs[static_cast<size_t>(task)]; });
+      for (const auto& count : runs) ASSERT_EQ(count.load(), 1);
+    }
+  }
+}
+
+TEST(Parallel, NoTwoTasksAtOnceShareAWorker) {
+  const Parallel parallel(5);
+  std::vector<std::atomic<int>> busy(5);
+  std::atomic<int> clashes{0};
+  parallel(2000, [&](int64_t, int worker) {
+    if (busy[static_cast<size_t>(worker)].fetch_add(1) != 0) ++clashes;
+    busy[static_cast<size_t>(worker)].fetch_sub(1);
+  });
+  EXPECT_EQ(clashes.load(), 0);
+}
+
+TEST(Parallel, LoopsInsideTasksRunInPlace) {
+  const Parallel parallel(2);
+  std::atomic<int> runs{0};
+  parallel(4, [&](int64_t) { parallel(8, [&](int64_t) { ++runs; }); });
+  EXPECT_EQ(runs.load(), 32);
+}
+
+TEST(Parallel, RejectsAnImpossibleNumber) {
+  EXPECT_THROW(Parallel(-1), Error);
+  EXPECT_THROW(Parallel(5000), Error);
+  EXPECT_GE(Parallel(0).threads(), 1);
+}
+
+}  // namespace
+}  // namespace tril

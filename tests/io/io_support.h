@@ -1,0 +1,69 @@
+// What the tests of io/ share: a folder that goes away, and the text of an error.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "tril/base/error.h"
+
+namespace tril::testing {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tril_io_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp: " + name);
+    path_ = name;
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  std::set<std::string> names() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+
+ private:
+  std::string path_;
+};
+
+// "CODE: TEXT" of the Error that `call` raises; fails the test when it raises none.
+template <class F>
+std::string error_of(const F& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return concat(to_string(error.code()), ": ", error.what());
+  }
+  ADD_FAILURE() << "no error was raised";
+  return "";
+}
+
+// Valid UTF-8 without control characters: fit for a terminal.
+inline bool is_printable(const std::string& text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[i++]);
+    if (byte < 0x20 || (byte >= 0x80 && byte < 0xc2) || byte > 0xf4) return false;
+    int more = byte < 0x80 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+    for (; more > 0; --more) {
+      if (i == text.size() || (static_cast<unsigned char>(text[i++]) & 0xc0) != 0x80) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace tril::testing

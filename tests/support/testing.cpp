@@ -1,0 +1,81 @@
+#include "support/testing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace tril::testing {
+
+std::vector<float> random_floats(Random& random, int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  std::generate(values.begin(), values.end(), [&] { return random.uniform(-1.0f, 1.0f); });
+  return values;
+}
+
+Tensor random_tensor(Arena& arena, const Shape& shape, Random& random) {
+  return tensor_of(arena, shape, random_floats(random, shape.size()));
+}
+
+Tensor tensor_of(Arena& arena, const Shape& shape, std::span<const float> values) {
+  const Tensor tensor(arena, shape);
+  std::copy(values.begin(), values.end(), tensor.data());
+  return tensor;
+}
+
+std::vector<float> floats_of(const Tensor& tensor) {
+  return {tensor.data(), tensor.data() + tensor.size()};
+}
+
+std::vector<double> doubles_of(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) {
+    return ::testing::AssertionFailure() << a.size() << " values against " << b.size();
+  }
+  size_t differing = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i])) {
+      if (differing++ == 0) first = i;
+    }
+  }
+  if (differing == 0) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << differing << " of " << a.size() << " differ, the first at " << first << ": "
+         << a[first] << " and " << b[first];
+}
+
+::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
+  if (!(a.shape() == b.shape())) {
+    return ::testing::AssertionFailure()
+           << to_string(a.shape()) << " against " << to_string(b.shape());
+  }
+  return same_bits(floats_of(a), floats_of(b));
+}
+
+::testing::AssertionResult within(std::span<const float> actual, std::span<const double> expected,
+                                  std::span<const double> bound) {
+  if (actual.size() != expected.size() || actual.size() != bound.size()) {
+    return ::testing::AssertionFailure() << "sizes " << actual.size() << ", " << expected.size()
+                                         << " and " << bound.size() << " differ";
+  }
+  double worst = 0.0;
+  size_t at = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double error = std::fabs(static_cast<double>(actual[i]) - expected[i]);
+    const double share = error <= bound[i] ? (bound[i] > 0.0 ? error / bound[i] : 0.0)
+                                           : std::max(error / bound[i], 2.0);
+    if (!(share <= worst)) {  // also true for NaN
+      worst = share;
+      at = i;
+    }
+  }
+  if (worst <= 1.0) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "element " << at << " of " << actual.size() << " is "
+                                       << actual[at] << ", expected " << expected[at] << " within "
+                                       << bound[at];
+}
+
+}  // namespace tril::testing

@@ -1,0 +1,65 @@
+// What the tests share: random data, comparison of bits, and tolerances that are derived.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tril/base/error.h"
+#include "tril/base/rng.h"
+#include "tril/tensor/tensor.h"
+
+namespace tril::testing {
+
+// Half the distance of 1 to the next fp32: the largest relative error of one rounding.
+constexpr double kUnit = 0x1p-24;
+
+// The bound on the rounding error of an fp32 sum (or dot product) of `terms` terms in any order,
+// relative to the sum of their absolute values: gamma_n of Higham, "Accuracy and Stability of
+// Numerical Algorithms", section 3.1.
+inline double gamma(int64_t terms) {
+  const double nu = static_cast<double>(terms) * kUnit;
+  return nu / (1.0 - nu);
+}
+
+// Uniform in [-1, 1).
+std::vector<float> random_floats(Random& random, int64_t count);
+Tensor random_tensor(Arena& arena, const Shape& shape, Random& random);
+Tensor tensor_of(Arena& arena, const Shape& shape, std::span<const float> values);
+std::vector<float> floats_of(const Tensor& tensor);
+std::vector<double> doubles_of(std::span<const float> values);
+
+// Equal as bit patterns: NaN equals the same NaN, +0 does not equal -0.
+::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b);
+::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b);
+inline bool equal_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+}
+
+// |actual[i] - expected[i]| <= bound[i] for every i; says where it is worst.
+::testing::AssertionResult within(std::span<const float> actual, std::span<const double> expected,
+                                  std::span<const double> bound);
+
+// The text and code of the Error that `call` raises; fails when it raises none or something else.
+struct Raised {
+  ErrorCode code{};
+  std::string text;
+};
+template <class F>
+Raised raised_by(const F& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return {error.code(), error.what()};
+  }
+  ADD_FAILURE() << "expected a tril::Error";
+  return {};
+}
+
+}  // namespace tril::testing
