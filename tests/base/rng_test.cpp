@@ -10,8 +10,7 @@ namespace {
 
 // Known answers of the authors' Random123 library, file kat_vectors, philox4x32-10.
 TEST(Philox, GivesTheKnownAnswers) {
-  EXPECT_EQ(philox(0, {0, 0, 0, 0}),
-            (Words4{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox(0, {0, 0, 0, 0}), (Words4{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox(0xffffffffffffffffu, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),
             (Words4{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox(0x299f31d0a4093822u, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),

@@ -43,8 +43,8 @@ std::vector<double> doubles_of(std::span<const float> values) {
   }
   if (differing == 0) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure()
-         << differing << " of " << a.size() << " differ, the first at " << first << ": "
-         << a[first] << " and " << b[first];
+         << differing << " of " << a.size() << " differ, the first at " << first << ": " << a[first]
+         << " and " << b[first];
 }
 
 ::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
@@ -73,9 +73,9 @@ std::vector<double> doubles_of(std::span<const float> values) {
     }
   }
   if (worst <= 1.0) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << "element " << at << " of " << actual.size() << " is "
-                                       << actual[at] << ", expected " << expected[at] << " within "
-                                       << bound[at];
+  return ::testing::AssertionFailure()
+         << "element " << at << " of " << actual.size() << " is " << actual[at] << ", expected "
+         << expected[at] << " within " << bound[at];
 }
 
 }  // namespace tril::testing

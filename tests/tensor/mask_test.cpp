@@ -1,6 +1,6 @@
 #include "tril/tensor/mask.h"
 
-#include <rapidcheck/gtest.h>
+#include "support/property.h"
 
 #include "support/testing.h"
 
@@ -23,18 +23,18 @@ TEST(Mask, EveryKindIsItsInterval) {
   const auto rows = [](const Mask& mask) {
     return std::vector<Interval>(mask.rows().begin(), mask.rows().end());
   };
-  EXPECT_EQ(rows(Mask::full(packed)),
-            (std::vector<Interval>{
-                {0, 0, 2}, {0, 0, 2}, {2, 2, 6}, {2, 2, 6}, {2, 2, 6}, {2, 2, 6}}));
-  EXPECT_EQ(rows(Mask::causal(packed)),
-            (std::vector<Interval>{
-                {0, 0, 1}, {0, 0, 2}, {2, 2, 3}, {2, 2, 4}, {2, 2, 5}, {2, 2, 6}}));
-  EXPECT_EQ(rows(Mask::window(packed, 2)),
-            (std::vector<Interval>{
-                {0, 0, 1}, {0, 0, 2}, {2, 2, 3}, {2, 2, 4}, {2, 3, 5}, {2, 4, 6}}));
-  EXPECT_EQ(rows(Mask::prefix(packed, 3)),
-            (std::vector<Interval>{
-                {0, 0, 2}, {0, 0, 2}, {2, 2, 5}, {2, 2, 5}, {2, 2, 5}, {2, 2, 6}}));
+  EXPECT_EQ(
+      rows(Mask::full(packed)),
+      (std::vector<Interval>{{0, 0, 2}, {0, 0, 2}, {2, 2, 6}, {2, 2, 6}, {2, 2, 6}, {2, 2, 6}}));
+  EXPECT_EQ(
+      rows(Mask::causal(packed)),
+      (std::vector<Interval>{{0, 0, 1}, {0, 0, 2}, {2, 2, 3}, {2, 2, 4}, {2, 2, 5}, {2, 2, 6}}));
+  EXPECT_EQ(
+      rows(Mask::window(packed, 2)),
+      (std::vector<Interval>{{0, 0, 1}, {0, 0, 2}, {2, 2, 3}, {2, 2, 4}, {2, 3, 5}, {2, 4, 6}}));
+  EXPECT_EQ(
+      rows(Mask::prefix(packed, 3)),
+      (std::vector<Interval>{{0, 0, 2}, {0, 0, 2}, {2, 2, 5}, {2, 2, 5}, {2, 2, 5}, {2, 2, 6}}));
   EXPECT_EQ(rows(Mask::cross(2, {5, 3})), (std::vector<Interval>{{5, 5, 8}, {5, 5, 8}}));
 }
 
@@ -57,8 +57,8 @@ RC_GTEST_PROP(Mask, CombiningIsTheAndOfTheMatrices, ()) {
 RC_GTEST_PROP(Mask, ParsingAMatrixGivesItBackOrSaysItIsNoInterval, ()) {
   const auto rows = *rc::gen::inRange<int64_t>(0, 8);
   const auto keys = *rc::gen::inRange<int64_t>(1, 8);
-  const auto allowed = *rc::gen::container<std::vector<uint8_t>>(
-      static_cast<size_t>(rows * keys), rc::gen::inRange<uint8_t>(0, 2));
+  const auto allowed = *rc::gen::container<std::vector<uint8_t>>(static_cast<size_t>(rows * keys),
+                                                                 rc::gen::inRange<uint8_t>(0, 2));
   bool interval = true;
   for (int64_t row = 0; row < rows; ++row) {
     int changes = 0;

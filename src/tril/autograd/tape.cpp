@@ -71,7 +71,7 @@ Tape::~Tape() { context_.tape = nullptr; }
 
 Gradients Tape::backward(const Tensor& scalar) {
   require(scalar.size() == 1, ErrorCode::shape_mismatch, "backward: expected a scalar loss, got ",
-          to_string(scalar.shape()));
+          scalar.shape());
   Tensor one(context_.arena, scalar.shape());
   one.data()[0] = 1.0f;
   return backward(scalar, one);

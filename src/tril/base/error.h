@@ -50,6 +50,8 @@ void append_any(std::string& text, const Part& part) {
     append(text, std::string_view(&part, 1));
   } else if constexpr (std::is_floating_point_v<Part>) {
     append(text, static_cast<double>(part));
+  } else if constexpr (!std::is_arithmetic_v<Part>) {
+    append(text, to_string(part));  // found beside its type: Shape, DType, ...
   } else if constexpr (std::is_signed_v<Part>) {
     append(text, static_cast<int64_t>(part));
   } else {

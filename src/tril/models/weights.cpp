@@ -222,8 +222,8 @@ Transformer Transformer::load(const std::string& folder) {
             tensor_file, ": tensor '", parameter.name, "' is missing");
     const Tensor& from = found->tensor;
     require(from.shape() == parameter.tensor.shape(), ErrorCode::bad_format, tensor_file,
-            ": tensor '", parameter.name, "' is ", to_string(from.shape()),
-            ", the configuration asks for ", to_string(parameter.tensor.shape()));
+            ": tensor '", parameter.name, "' is ", from.shape(), ", the configuration asks for ",
+            parameter.tensor.shape());
     float* to = parameter.tensor.data();
     if (from.dtype() == DType::f32) {
       std::copy_n(from.data<float>(), from.size(), to);

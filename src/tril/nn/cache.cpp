@@ -182,7 +182,7 @@ void Cache::store(const Parallel& parallel, int64_t layer, std::span<const int32
                   std::span<const int32_t> positions, const Tensor& keys, const Tensor& values) {
   const int64_t width = kv_heads_ * head_dim_;
   require(keys.size() == static_cast<int64_t>(slots.size()) * width && keys.size() == values.size(),
-          ErrorCode::shape_mismatch, "cache: keys ", to_string(keys.shape()), " for ", slots.size(),
+          ErrorCode::shape_mismatch, "cache: keys ", keys.shape(), " for ", slots.size(),
           " rows of ", width);
   const float* k = keys.data();
   const float* v = values.data();

@@ -21,11 +21,11 @@ constexpr int64_t kTaskRows = 48;
 AttentionShape shape_of(const Tensor& q, int64_t kv_heads, std::span<const Interval> intervals,
                         const AttentionOptions& options) {
   require(q.shape().rank() == 3, kShape,
-          "attention: queries must be [query, heads, head_dim], got ", to_string(q.shape()));
+          "attention: queries must be [query, heads, head_dim], got ", q.shape());
   const int64_t heads = q.shape()[1];
   const int64_t head_dim = q.shape()[2];
   require(heads >= 1 && head_dim >= 1 && kv_heads >= 1, kShape, "attention: queries are ",
-          to_string(q.shape()), " with ", kv_heads, " key heads: none may be zero");
+          q.shape(), " with ", kv_heads, " key heads: none may be zero");
   require(heads % kv_heads == 0, kShape, "attention: queries have ", heads, " heads, keys ",
           kv_heads, ": queries must be a multiple");
   require(static_cast<int64_t>(intervals.size()) == q.shape()[0], kShape,
@@ -37,8 +37,7 @@ AttentionShape shape_of(const Tensor& q, int64_t kv_heads, std::span<const Inter
   shape.widen_row = options.widen_row;
   if (options.bias.defined()) {
     require(options.bias.shape().rank() == 2 && options.bias.shape()[0] == heads, kShape,
-            "attention: the bias must be [", heads, ", offsets], got ",
-            to_string(options.bias.shape()));
+            "attention: the bias must be [", heads, ", offsets], got ", options.bias.shape());
     require(options.positions.size() == intervals.size(), kShape, "attention: a bias needs ",
             intervals.size(), " positions, got ", options.positions.size());
     shape.bias = options.bias.data();
@@ -115,8 +114,8 @@ void check_intervals(std::span<const Interval> intervals, int64_t keys) {
 
 int64_t check_keys(const Tensor& q, const Tensor& k, const Tensor& v) {
   require(k.shape().rank() == 3 && k.shape() == v.shape(), kShape,
-          "attention: keys and values must be equal [key, heads, head_dim], got ",
-          to_string(k.shape()), " and ", to_string(v.shape()));
+          "attention: keys and values must be equal [key, heads, head_dim], got ", k.shape(),
+          " and ", v.shape());
   require(q.shape().rank() != 3 || k.shape()[2] == q.shape()[2], kShape,
           "attention: queries have head_dim ", q.shape()[2], ", keys ", k.shape()[2]);
   return k.shape()[0];
@@ -180,8 +179,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
   check_intervals(intervals, keys);
   require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
-          "attention gradient: the output's gradient is ", to_string(dout.shape()), ", expected ",
-          to_string(q.shape()));
+          "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
   AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
                                Tensor(context.arena, v.shape())};
   const Arena::Scope scratch(context.arena);

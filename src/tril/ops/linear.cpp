@@ -7,7 +7,7 @@ namespace {
 
 void check_matrix(std::string_view operation, std::string_view what, const Tensor& tensor) {
   require(tensor.defined() && tensor.shape().rank() == 2, ErrorCode::shape_mismatch, operation,
-          ": ", what, " must be a matrix, got ", to_string(tensor.shape()));
+          ": ", what, " must be a matrix, got ", tensor.shape());
 }
 
 // The panels given, or ones packed now into scratch.
@@ -51,7 +51,7 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear) {
   const int64_t out = linear.weight.shape()[0];
   const int64_t in = linear.weight.shape()[1];
   require(x.shape()[1] == in, ErrorCode::shape_mismatch, "linear: the input has ", x.shape()[1],
-          " columns, the weight ", to_string(linear.weight.shape()), " expects ", in);
+          " columns, the weight ", linear.weight.shape(), " expects ", in);
   require(!linear.bias.defined() || linear.bias.size() == out, ErrorCode::shape_mismatch,
           "linear: the bias has ", linear.bias.size(), " entries, expected ", out);
   Tensor y(context.arena, {x.shape()[0], out});
@@ -71,8 +71,7 @@ Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWei
   const int64_t out = linear.weight.shape()[0];
   const int64_t in = linear.weight.shape()[1];
   require(dy.shape().rank() == 2 && dy.shape()[1] == out, ErrorCode::shape_mismatch,
-          "linear gradient: ", to_string(dy.shape()), " does not fit the weight ",
-          to_string(linear.weight.shape()));
+          "linear gradient: ", dy.shape(), " does not fit the weight ", linear.weight.shape());
   Tensor dx(context.arena, {dy.shape()[0], in});
   const Arena::Scope scratch(context.arena);
   const float* panels = panels_or_pack(context, linear.backward_panels, linear.weight, false);

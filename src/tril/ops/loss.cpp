@@ -8,7 +8,7 @@ namespace {
 kernels::CrossEntropy args_of(const Tensor& logits, std::span<const int32_t> labels,
                               const LossOptions& options) {
   require(logits.shape().rank() == 2 && logits.shape()[1] >= 1, ErrorCode::shape_mismatch,
-          "loss: logits must be [row, vocab], got ", to_string(logits.shape()));
+          "loss: logits must be [row, vocab], got ", logits.shape());
   require(static_cast<int64_t>(labels.size()) == logits.shape()[0], ErrorCode::shape_mismatch,
           "loss: ", logits.shape()[0], " rows of logits but ", labels.size(), " labels");
   require(options.smoothing >= 0.0f && options.smoothing < 1.0f, ErrorCode::invalid_argument,
@@ -28,7 +28,7 @@ kernels::CrossEntropy args_of(const Tensor& logits, std::span<const int32_t> lab
 
 Tensor log_probs(Context& context, const Tensor& logits) {
   require(logits.shape().rank() == 2 && logits.shape()[1] >= 1, ErrorCode::shape_mismatch,
-          "log_probs: logits must be [row, vocab], got ", to_string(logits.shape()));
+          "log_probs: logits must be [row, vocab], got ", logits.shape());
   const int64_t rows = logits.shape()[0];
   const int64_t vocab = logits.shape()[1];
   Tensor out(context.arena, logits.shape());

@@ -10,8 +10,8 @@ namespace {
 constexpr auto kShape = ErrorCode::shape_mismatch;
 
 void check_same(std::string_view operation, const Tensor& a, const Tensor& b) {
-  require(a.shape() == b.shape(), kShape, operation, ": ", to_string(a.shape()), " and ",
-          to_string(b.shape()), " differ");
+  require(a.shape() == b.shape(), kShape, operation, ": ", a.shape(), " and ", b.shape(),
+          " differ");
 }
 
 kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
@@ -81,7 +81,7 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
 Tensor embedding(Context& context, const Lookup& lookup) {
   const Tensor& table = lookup.table;
   require(table.shape().rank() == 2, kShape, "embedding: the table must be a matrix, got ",
-          to_string(table.shape()));
+          table.shape());
   check_ids("token", lookup.ids, table.shape()[0]);
   kernels::Embedding args{.rows = static_cast<int64_t>(lookup.ids.size()),
                           .columns = table.shape()[1],
@@ -90,8 +90,8 @@ Tensor embedding(Context& context, const Lookup& lookup) {
                           .table = table.data()};
   if (lookup.positions.defined()) {
     require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == args.columns,
-            kShape, "embedding: positions are ", to_string(lookup.positions.shape()),
-            ", the table has ", args.columns, " columns");
+            kShape, "embedding: positions are ", lookup.positions.shape(), ", the table has ",
+            args.columns, " columns");
     require(lookup.position_ids.size() == lookup.ids.size(), kShape,
             "embedding: ", lookup.ids.size(), " tokens but ", lookup.position_ids.size(),
             " positions");
@@ -172,11 +172,11 @@ Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x) {
 Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int32_t> positions,
               const Tensor& table) {
   require(x.shape().rank() == 3 && x.shape()[2] % 2 == 0, kShape,
-          "rotary: expected [row, heads, an even head_dim], got ", to_string(x.shape()));
+          "rotary: expected [row, heads, an even head_dim], got ", x.shape());
   require(static_cast<int64_t>(positions.size()) == x.shape()[0], kShape, "rotary: ", x.shape()[0],
           " rows but ", positions.size(), " positions");
   require(table.shape().rank() == 2 && table.shape()[1] == x.shape()[2], kShape,
-          "rotary: the table is ", to_string(table.shape()), ", head_dim is ", x.shape()[2]);
+          "rotary: the table is ", table.shape(), ", head_dim is ", x.shape()[2]);
   check_ids("position", positions, table.shape()[0]);
   Tensor y(context.arena, x.shape());
   kernels::rotary(context.parallel,

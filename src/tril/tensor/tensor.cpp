@@ -6,26 +6,25 @@ Tensor::Tensor(Arena& arena, const Shape& shape, DType type)
     : shape_(shape), ticket_(arena.ticket()), type_(type), device_(arena.device()) {
   int64_t bytes = 0;
   require(!__builtin_mul_overflow(shape.size(), size_of(type), &bytes), ErrorCode::invalid_argument,
-          "tensor ", to_string(shape), " is too large");
+          "tensor ", shape, " is too large");
   data_ = arena.allocate(bytes);
 }
 
 void* Tensor::raw() const {
   require(defined(), ErrorCode::invalid_argument, "an undefined tensor was read");
-  require(is_current(ticket_), ErrorCode::invalid_argument, "tensor ", to_string(shape_),
+  require(is_current(ticket_), ErrorCode::invalid_argument, "tensor ", shape_,
           " is stale: its arena was reset or destroyed since it was made");
   return data_;
 }
 
 void Tensor::check_readable(DType type) const {
   raw();
-  require(type == type_, ErrorCode::invalid_argument, "a tensor of ", to_string(type_),
-          " was read as ", to_string(type));
+  require(type == type_, ErrorCode::invalid_argument, "a tensor of ", type_, " was read as ", type);
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {
-  require(shape.size() == size(), ErrorCode::shape_mismatch, "reshape: ", to_string(shape_),
-          " has ", size(), " elements, ", to_string(shape), " has ", shape.size());
+  require(shape.size() == size(), ErrorCode::shape_mismatch, "reshape: ", shape_, " has ", size(),
+          " elements, ", shape, " has ", shape.size());
   Tensor result = *this;
   result.shape_ = shape;
   return result;
@@ -33,8 +32,7 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 
 Tensor Tensor::slice(int64_t begin, int64_t end) const {
   require(shape_.rank() >= 1 && begin >= 0 && begin <= end && end <= shape_[0],
-          ErrorCode::invalid_argument, "slice: rows ", begin, " to ", end, " of ",
-          to_string(shape_));
+          ErrorCode::invalid_argument, "slice: rows ", begin, " to ", end, " of ", shape_);
   const int64_t row = shape_[0] == 0 ? 0 : size() / shape_[0];
   Tensor result = *this;
   result.data_ = static_cast<char*>(raw()) + begin * row * size_of(type_);

@@ -1,0 +1,42 @@
+// Dropout with a mask that is a function of what is dropped, for tests and explanation.
+//
+//   y[row][f] = x[row][f] × 1 / (1 - p)  if u >= p, else 0
+//   u = the upper 24 bits, as a fraction, of word f mod 4 of
+//       Philox(key: seed; counter: step, sentence[row], position[row], 65536 site + f / 4)
+//
+// The gradient with respect to x is this same function on dy, since the mask does not depend on x.
+// A template in any precision; the mask is the same in all of them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/base/rng.h"
+#include "tril/kernels/dropout.h"
+
+namespace tril::reference {
+
+inline bool dropout_keeps(const kernels::Dropout& args, int64_t row, int64_t feature) {
+  const Words4 words =
+      philox(args.seed, {args.step, static_cast<uint32_t>(args.sentences[row]),
+                         static_cast<uint32_t>(args.positions[row]),
+                         args.site * 65536u + static_cast<uint32_t>(feature / 4)});
+  const double u = static_cast<double>(words[feature % 4] >> 8) / 0x1p24;
+  return u >= static_cast<double>(args.probability);
+}
+
+template <class T>
+std::vector<T> dropout(const kernels::Dropout& args, std::span<const T> x) {
+  const T kept = 1 / (1 - T(args.probability));
+  std::vector<T> y(x.size());
+  for (int64_t row = 0; row < args.rows; ++row) {
+    for (int64_t f = 0; f < args.columns; ++f) {
+      const int64_t at = row * args.columns + f;
+      y[at] = dropout_keeps(args, row, f) ? x[at] * kept : T(0);
+    }
+  }
+  return y;
+}
+
+}  // namespace tril::reference

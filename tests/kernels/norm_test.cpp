@@ -1,0 +1,312 @@
+#include "tril/kernels/norm.h"
+
+#include "kernels/gradient_check.h"
+#include "kernels/kernel_support.h"
+#include "tril/kernels/gemm.h"
+#include "tril/kernels/reference/norm.h"
+
+namespace tril {
+namespace {
+
+using kernels::NormKind;
+using testing::doubles_of;
+using testing::gamma;
+using testing::Guarded;
+using testing::kUnit;
+using testing::random_floats;
+using testing::rows_of;
+using testing::same_bits;
+
+struct Case {
+  NormKind kind = NormKind::layer;
+  int64_t rows = 0, columns = 0;
+  std::vector<float> x, weight, bias, dy;
+
+  Case(Random& random, NormKind which, int64_t row_count, int64_t column_count)
+      : kind(which), rows(row_count), columns(column_count) {
+    x = random_floats(random, rows * columns);
+    weight = random_floats(random, columns);
+    if (kind == NormKind::layer) bias = random_floats(random, columns);
+    dy = random_floats(random, rows * columns);
+  }
+  kernels::Norm args() const {
+    return {.kind = kind,
+            .rows = rows,
+            .columns = columns,
+            .weight = weight.data(),
+            .bias = bias.empty() ? nullptr : bias.data()};
+  }
+  reference::NormSizes<double> sizes() const {
+    return {kind, rows, columns, static_cast<double>(args().epsilon)};
+  }
+  Case part(int64_t first, int64_t count) const {
+    Case result = *this;
+    result.rows = count;
+    result.x = rows_of(x, columns, first, count);
+    result.dy = rows_of(dy, columns, first, count);
+    return result;
+  }
+};
+
+struct Result {
+  std::vector<float> y, stats, dx, dweight, dbias;
+
+  std::vector<float> all() const {
+    std::vector<float> joined;
+    for (const auto* part : {&y, &stats, &dx, &dweight, &dbias}) {
+      joined.insert(joined.end(), part->begin(), part->end());
+    }
+    return joined;
+  }
+};
+
+Result run(const Parallel& parallel, const Case& c) {
+  const int64_t size = c.rows * c.columns;
+  Guarded y(size), stats(2 * c.rows), dx(size), dweight(c.columns), dbias(c.columns);
+  kernels::norm_forward(parallel, c.args(), c.x.data(), y.data(), stats.data());
+  kernels::norm_backward(parallel, c.args(), c.x.data(), stats.data(), c.dy.data(), dx.data(),
+                         dweight.data(), c.bias.empty() ? nullptr : dbias.data());
+  return {y.take(), stats.take(), dx.take(), dweight.take(),
+          c.bias.empty() ? std::vector<float>() : dbias.take()};
+}
+
+// The contract's order, one scalar operation at a time.
+Result scalar(const Case& c) {
+  Result out;
+  const float inverse = 1.0f / static_cast<float>(c.columns);
+  std::vector<float> z(c.rows * c.columns);
+  for (int64_t row = 0; row < c.rows; ++row) {
+    const std::vector<float> x = rows_of(c.x, c.columns, row, 1);
+    const float mean = c.kind == NormKind::layer ? testing::lane_sum(x) * inverse : 0.0f;
+    std::vector<float> centred = x;
+    for (float& value : centred) value = value - mean;
+    const float r =
+        1.0f / std::sqrt(testing::lane_dot(centred, centred) * inverse + c.args().epsilon);
+    out.stats.insert(out.stats.end(), {mean, r});
+    std::vector<float> g(c.columns);
+    for (int64_t i = 0; i < c.columns; ++i) {
+      z[row * c.columns + i] = centred[i] * r;
+      g[i] = c.dy[row * c.columns + i] * c.weight[i];
+      const float normed = z[row * c.columns + i];
+      out.y.push_back(c.bias.empty() ? normed * c.weight[i]
+                                     : std::fma(normed, c.weight[i], c.bias[i]));
+    }
+    const float mean_g = c.kind == NormKind::layer ? testing::lane_sum(g) * inverse : 0.0f;
+    const float mean_gz = testing::lane_dot(g, rows_of(z, c.columns, row, 1)) * inverse;
+    for (int64_t i = 0; i < c.columns; ++i) {
+      out.dx.push_back(std::fma(-z[row * c.columns + i], mean_gz, g[i] - mean_g) * r);
+    }
+  }
+  for (int64_t i = 0; i < c.columns; ++i) {
+    float total_w = 0.0f;
+    float total_b = 0.0f;
+    for (int64_t begin = 0; begin < c.rows; begin += kernels::kTokenSlice) {
+      float slice_w = 0.0f;
+      float slice_b = 0.0f;
+      for (int64_t row = begin; row < std::min(c.rows, begin + kernels::kTokenSlice); ++row) {
+        slice_w = std::fma(c.dy[row * c.columns + i], z[row * c.columns + i], slice_w);
+        slice_b = slice_b + c.dy[row * c.columns + i];
+      }
+      total_w += slice_w;
+      total_b += slice_b;
+    }
+    out.dweight.push_back(total_w);
+    if (!c.bias.empty()) out.dbias.push_back(total_b);
+  }
+  return out;
+}
+
+NormKind any_kind() { return *rc::gen::element(NormKind::layer, NormKind::rms); }
+
+Case any_case(Random& random) {
+  return {random, any_kind(), *rc::gen::inRange<int64_t>(0, 40),
+          *rc::gen::inRange<int64_t>(1, 150)};
+}
+
+RC_GTEST_PROP(NormReference, GradientsAreThoseOfFiniteDifferences, ()) {
+  Random random = testing::seeded();
+  // One column of a layer norm is constant: its gradient is all cancellation, so it starts at two.
+  const Case c(random, any_kind(), *rc::gen::inRange<int64_t>(0, 4),
+               *rc::gen::inRange<int64_t>(2, 8));
+  const std::vector<double> x = doubles_of(c.x);
+  const std::vector<double> w = doubles_of(c.weight);
+  const std::vector<double> b = doubles_of(c.bias);
+  const std::vector<double> dy = doubles_of(c.dy);
+  const auto g = reference::norm_gradients<double>(c.sizes(), x, w, dy);
+  // |z| <= sqrt(columns), so |y| <= sqrt(columns) + 1. A rounding of x - mean is multiplied by r,
+  // at most 1 / sqrt(epsilon).
+  const double largest =
+      std::sqrt(static_cast<double>(c.columns)) + 1.0 + 2.0 / std::sqrt(c.sizes().epsilon);
+  const double noise = testing::rounding_noise(dy, largest, 3 * c.columns + 8);
+  const auto loss = [&](const std::vector<double>& x_at, const std::vector<double>& w_at,
+                        const std::vector<double>& b_at) {
+    return testing::weighted_sum(reference::norm<double>(c.sizes(), x_at, w_at, b_at), dy);
+  };
+  TRIL_HOLDS(
+      testing::gradient_matches([&](const auto& at) { return loss(at, w, b); }, x, g.dx, noise));
+  TRIL_HOLDS(testing::gradient_matches([&](const auto& at) { return loss(x, at, b); }, w, g.dweight,
+                                       noise));
+  if (c.kind == NormKind::layer) {
+    TRIL_HOLDS(testing::gradient_matches([&](const auto& at) { return loss(x, w, at); }, b, g.dbias,
+                                         noise));
+  }
+}
+
+// Rounding errors of one row, to first order in the unit u, with n columns:
+//   mean:   gamma_(n+1) mean|x|: n terms, times a rounded 1/n                       =: dm
+//   x - mean = c:  dm + u |c|                                                       =: dc
+//   v = mean of c²:  gamma_(n+2) v + mean(2 |c| dc + dc²)                           =: dv
+//   r = 1/sqrt(v + epsilon):  r (dv / 2(v + epsilon) + 3u)  (sum, root, division)   =: dr
+//   z = c r:  |c| dr + r dc + u |z|                                                 =: dz
+// One more gamma_2 on the products of errors leaves room for the second order.
+struct RowError {
+  reference::NormalisedRow<double> exact;
+  double dr = 0.0;
+  std::vector<double> dz;
+
+  RowError(const Case& c, int64_t row) {
+    const std::vector<double> x = doubles_of(rows_of(c.x, c.columns, row, 1));
+    const auto n = static_cast<double>(c.columns);
+    exact = reference::normalised_row<double>(c.sizes(), x);
+    double mean_abs = 0.0;
+    for (const double value : x) mean_abs += std::fabs(value) / n;
+    const double dm = c.kind == NormKind::layer ? gamma(c.columns + 1) * mean_abs : 0.0;
+    double v = 0.0;
+    double dv = 0.0;
+    std::vector<double> dc;
+    for (const double value : x) {
+      const double centred = std::fabs(value - exact.mean);
+      dc.push_back(dm + kUnit * (centred + dm));
+      v += centred * centred / n;
+      dv += (2.0 * centred + dc.back()) * dc.back() / n;
+    }
+    dv += gamma(c.columns + 2) * (v + dv);
+    dr = exact.r * (dv / (2.0 * (v + c.sizes().epsilon)) + gamma(3)) * (1.0 + gamma(2));
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double centred = std::fabs(x[i] - exact.mean);
+      dz.push_back((centred * dr + (exact.r + dr) * dc[i]) * (1.0 + gamma(2)) +
+                   kUnit * std::fabs(exact.z[i]));
+    }
+  }
+};
+
+RC_GTEST_PROP(Norm, IsTheReferenceWithinRounding, ()) {
+  Random random = testing::seeded();
+  const Case c = any_case(random);
+  const Result result = run(Parallel(2), c);
+  const std::vector<double> x = doubles_of(c.x);
+  const std::vector<double> w = doubles_of(c.weight);
+  const std::vector<double> expected = reference::norm<double>(c.sizes(), x, w, doubles_of(c.bias));
+  const auto gradients = reference::norm_gradients<double>(c.sizes(), x, w, doubles_of(c.dy));
+  std::vector<double> bound, bound_dx, bound_dweight(c.columns), bound_dbias(c.columns);
+  for (int64_t row = 0; row < c.rows; ++row) {
+    const RowError error(c, row);
+    const auto n = static_cast<double>(c.columns);
+    // Means of g and of g z: n terms of one product each, 1/n, and what z is off by.
+    double mean_g = 0.0, mean_gz = 0.0, sum_g = 0.0, sum_gz = 0.0, sum_g_dz = 0.0;
+    std::vector<double> g;
+    for (int64_t i = 0; i < c.columns; ++i) {
+      g.push_back(static_cast<double>(c.dy[row * c.columns + i]) * w[i]);
+      mean_g += g[i] / n;
+      mean_gz += g[i] * error.exact.z[i] / n;
+      sum_g += std::fabs(g[i]) / n;
+      sum_gz += std::fabs(g[i] * error.exact.z[i]) / n;
+      sum_g_dz += std::fabs(g[i]) * error.dz[i] / n;
+    }
+    if (c.kind == NormKind::rms) mean_g = sum_g = 0.0;
+    const double d_mean_g = gamma(c.columns + 2) * sum_g;
+    const double d_mean_gz = gamma(c.columns + 2) * (sum_gz + sum_g_dz) + sum_g_dz;
+    for (int64_t i = 0; i < c.columns; ++i) {
+      const double z = error.exact.z[i];
+      const double dz = error.dz[i];
+      const double slope = std::fabs(static_cast<double>(c.dy[row * c.columns + i]));
+      // y: the product with w and the sum with b in one rounding (or one product without b).
+      bound.push_back(std::fabs(w[i]) * dz +
+                      kUnit * (std::fabs(expected[row * c.columns + i]) + std::fabs(w[i]) * dz));
+      // dx = r (g - mean g - z mean gz): four roundings of at most the sum of magnitudes.
+      const double size = std::fabs(g[i]) + std::fabs(mean_g) + std::fabs(z * mean_gz);
+      const double inner = d_mean_g + std::fabs(z) * d_mean_gz + dz * std::fabs(mean_gz) +
+                           dz * d_mean_gz + gamma(4) * size;
+      bound_dx.push_back(error.exact.r * inner + error.dr * (size + inner));
+      bound_dweight[i] += slope * dz + gamma(c.rows + 1) * slope * (std::fabs(z) + dz);
+      bound_dbias[i] += gamma(c.rows) * slope;
+    }
+  }
+  TRIL_HOLDS(testing::within(result.y, expected, bound));
+  TRIL_HOLDS(testing::within(result.dx, gradients.dx, bound_dx));
+  TRIL_HOLDS(testing::within(result.dweight, gradients.dweight, bound_dweight));
+  if (c.kind == NormKind::layer) {
+    TRIL_HOLDS(testing::within(result.dbias, gradients.dbias, bound_dbias));
+  }
+}
+
+RC_GTEST_PROP(Norm, FollowsItsOrderBitForBit, ()) {
+  Random random = testing::seeded();
+  const Case c = any_case(random);
+  TRIL_HOLDS(same_bits(run(Parallel(2), c).all(), scalar(c).all()));
+}
+
+// More rows than one slice of tokens and than one task.
+TEST(Norm, ThreadsAndTargetsChangeNothing) {
+  Random random(1);
+  for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+    for (const int64_t rows : {3, 512, 513, 1100}) {
+      const Case c(random, kind, rows, 83);
+      EXPECT_TRUE(same_bits(run(Parallel(1), c).all(), scalar(c).all())) << rows << " rows";
+      EXPECT_TRUE(testing::same_everywhere(
+          [&](const Parallel& parallel) { return run(parallel, c).all(); }));
+    }
+  }
+}
+
+RC_GTEST_PROP(Norm, ARowDependsOnThatRowOnly, ()) {
+  Random random = testing::seeded();
+  const Case c(random, any_kind(), *rc::gen::inRange<int64_t>(1, 40),
+               *rc::gen::inRange<int64_t>(1, 150));
+  const Result whole = run(Parallel(2), c);
+  const auto first = *rc::gen::inRange<int64_t>(0, c.rows);
+  const auto count = *rc::gen::inRange<int64_t>(1, c.rows - first + 1);
+  const Result part = run(Parallel(1), c.part(first, count));
+  TRIL_HOLDS(same_bits(part.y, rows_of(whole.y, c.columns, first, count)));
+  TRIL_HOLDS(same_bits(part.stats, rows_of(whole.stats, 2, first, count)));
+  TRIL_HOLDS(same_bits(part.dx, rows_of(whole.dx, c.columns, first, count)));
+}
+
+TEST(Norm, NanStaysInItsRow) {
+  Random random(2);
+  for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+    Case c(random, kind, 5, 37);
+    const Result clean = run(Parallel(1), c);
+    c.x[2 * c.columns + 36] = NAN;
+    const Result result = run(Parallel(1), c);
+    for (const int64_t row : {0, 1, 3, 4}) {
+      EXPECT_TRUE(
+          same_bits(rows_of(result.y, c.columns, row, 1), rows_of(clean.y, c.columns, row, 1)));
+      EXPECT_TRUE(
+          same_bits(rows_of(result.dx, c.columns, row, 1), rows_of(clean.dx, c.columns, row, 1)));
+    }
+    for (const float value : rows_of(result.y, c.columns, 2, 1)) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+TEST(Norm, WorksInPlace) {
+  Random random(3);
+  const Case c(random, NormKind::layer, 9, 37);
+  std::vector<float> x = c.x;
+  std::vector<float> stats(2 * c.rows);
+  kernels::norm_forward(Parallel(2), c.args(), x.data(), x.data(), stats.data());
+  EXPECT_TRUE(same_bits(x, run(Parallel(1), c).y));
+}
+
+// A constant row has no variance: y is the bias, not NaN.
+TEST(Norm, AConstantRowGivesTheBias) {
+  Random random(4);
+  Case c(random, NormKind::layer, 1, 32);
+  c.x.assign(32, 0.75f);
+  const Result result = run(Parallel(1), c);
+  EXPECT_TRUE(same_bits(result.y, c.bias));
+  EXPECT_EQ(result.stats[0], 0.75f);
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,201 @@
+// What a row may not see cannot reach it: not its output, not its gradients, not even as NaN.
+#include <limits>
+
+#include "support/models.h"
+
+namespace tril {
+namespace {
+
+using testing::Batch;
+using testing::equal_bits;
+using testing::Family;
+using testing::floats_of;
+using testing::pack;
+using testing::Pass;
+using testing::random_config;
+using testing::random_model;
+using testing::random_sentences;
+using testing::rows_of;
+using testing::Sentence;
+using testing::training_pass;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// What the rows before `row` leave behind: their hidden states and every gradient of a loss taken
+// over them alone.
+struct Past {
+  std::vector<float> hidden;
+  std::vector<std::vector<float>> gradients;
+  std::vector<std::vector<float>> query_gradients;  // a decoder layer each, rows before `row`
+
+  bool operator==(const Past& other) const {
+    const auto same = [](const auto& a, const auto& b) {
+      for (size_t i = 0; i < a.size(); ++i) {
+        if (!equal_bits(a[i], b[i])) return false;
+      }
+      return a.size() == b.size();
+    };
+    return equal_bits(hidden, other.hidden) && same(gradients, other.gradients) &&
+           same(query_gradients, other.query_gradients);
+  }
+};
+
+class Queries : public Observer {
+ public:
+  void see(const Observation& o) override {
+    if (o.stack == Stack::decoder && o.site == Site::query) tensors.push_back(o.tensor);
+  }
+  std::vector<Tensor> tensors;
+};
+
+Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session& session) {
+  const TransformerConfig& config = model.config();
+  Batch truncated = batch;
+  for (size_t r = static_cast<size_t>(row); r < truncated.labels.size(); ++r) {
+    truncated.labels[r] = -1;
+  }
+  session.reset();
+  Queries queries;
+  session.observer = &queries;
+  Past past;
+  {
+    Tape tape(session);
+    const Memory memory = config.decoder_only() ? Memory() : model.encode(batch.source, session);
+    const Tensor hidden = model.forward(batch.target, memory, session);
+    const Tensor loss = model.loss(hidden, truncated.labels, {.smoothing = 0.1f}, session);
+    const Gradients gradients = tape.backward(loss);
+    const auto all = floats_of(hidden);
+    past.hidden.assign(all.begin(), all.begin() + row * config.model);
+    for (const auto& parameter : model.parameters()) {
+      const Tensor gradient = gradients.of(parameter.tensor);
+      past.gradients.push_back(gradient.defined() ? floats_of(gradient) : std::vector<float>());
+    }
+    for (const Tensor& q : queries.tensors) {
+      const auto gradient = floats_of(gradients.of(q));
+      past.query_gradients.emplace_back(gradient.begin(),
+                                        gradient.begin() + row * config.heads * config.head_dim);
+    }
+  }
+  session.observer = nullptr;
+  return past;
+}
+
+// One sentence; its token at `row` changes to another one.
+bool a_changed_token_stays_unseen(const Transformer& model, const Batch& batch, int64_t row,
+                                  const TestHooks& hooks) {
+  Session session(model, 2);
+  session.hooks = hooks;
+  const Past before = past_of(model, batch, row, session);
+  Batch changed = batch;
+  int32_t& token = changed.target.tokens[static_cast<size_t>(row)];
+  token = static_cast<int32_t>((token + 1) % model.config().target_vocab);
+  return before == past_of(model, changed, row, session);
+}
+
+RC_GTEST_PROP(Leak, AFiniteChangeReachesNoEarlierRowAndNoGradientOfThem, ()) {
+  const TransformerConfig config = random_config();
+  const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
+  auto sentences = random_sentences(config, 1, 40);
+  sentences[0].target.push_back(0);
+  sentences[0].target.push_back(1);
+  const Batch batch = pack(sentences, config);
+  const auto row = *rc::gen::inRange<int64_t>(1, batch.target.size());
+  RC_ASSERT(a_changed_token_stays_unseen(model, batch, row, {}));
+}
+
+// The hook that lets one head see one key too many makes the same check fail, in any layer.
+TEST(Leak, OneWidenedHeadIsCaught) {
+  TransformerConfig config;
+  config.source_vocab = config.target_vocab = 11;
+  config.model = 24;
+  config.heads = config.kv_heads = 3;
+  config.head_dim = 8;
+  config.feed_forward = 32;
+  config.encoder_layers = 1;
+  config.decoder_layers = 3;
+  const Transformer model = random_model(config, 4);
+  const Batch batch = pack({{{1, 2, 3}, {4, 5, 6, 7, 8, 9, 10, 1}}}, config);
+  EXPECT_TRUE(a_changed_token_stays_unseen(model, batch, 4, {}));
+  for (int layer = 0; layer < 3; ++layer) {
+    for (int head = 0; head < 3; ++head) {
+      TestHooks hooks;
+      hooks.widen_layer = layer;
+      hooks.widen_head = head;
+      EXPECT_FALSE(a_changed_token_stays_unseen(model, batch, 4, hooks)) << layer << " " << head;
+      hooks.widen_row = 3;  // the one row that borders on the changed key
+      EXPECT_FALSE(a_changed_token_stays_unseen(model, batch, 4, hooks)) << layer << " " << head;
+      hooks.widen_row = 1;  // sees row 2, which did not change
+      EXPECT_TRUE(a_changed_token_stays_unseen(model, batch, 4, hooks)) << layer << " " << head;
+    }
+  }
+}
+
+// NaN and infinity in the future: a token whose embedding is not finite. The rows before it keep
+// their outputs in every layer, and the queries' gradients in the last one, where nothing but the
+// attention itself stands between them and the poisoned keys.
+RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
+  TransformerConfig config = random_config();
+  config.tied = false;
+  const Transformer original = random_model(config, 7);
+  auto sentences = random_sentences(config, 1, 30);
+  const auto poison = static_cast<int32_t>(config.target_vocab - 1);
+  for (int32_t& token : sentences[0].target) token %= poison;
+  sentences[0].target.push_back(0);
+  sentences[0].target.push_back(1 % poison);
+  const Batch batch = pack(sentences, config);
+  const auto row = *rc::gen::inRange<int64_t>(1, batch.target.size());
+  Batch poisoned = batch;
+  poisoned.target.tokens[static_cast<size_t>(row)] = poison;
+  for (const float value : {kNaN, kInfinity, -kInfinity}) {
+    const Transformer model = random_model(config, 7);
+    for (const auto& parameter : model.parameters()) {
+      if (parameter.name != "target_embedding.weight") continue;
+      for (int64_t i = 0; i < config.model; ++i) {
+        parameter.tensor.data()[poison * config.model + i] = value;
+      }
+    }
+    Session session(model, 2);
+    const Past before = past_of(model, batch, row, session);
+    const Past after = past_of(model, poisoned, row, session);
+    RC_ASSERT(equal_bits(before.hidden, after.hidden));
+    RC_ASSERT(equal_bits(before.query_gradients.back(), after.query_gradients.back()));
+  }
+}
+
+// Sentences packed side by side are nothing to each other, and filler is nothing to anybody.
+RC_GTEST_PROP(Leak, NeighboursInTheBatchAreInvisible, ()) {
+  TransformerConfig config = random_config();
+  config.tied = false;
+  const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
+  auto sentences = random_sentences(config, 3, 20);
+  const auto poison = static_cast<int32_t>(config.target_vocab - 1);
+  for (Sentence& sentence : sentences) {
+    for (int32_t& token : sentence.target) token %= poison;
+  }
+  for (const auto& parameter : model.parameters()) {
+    if (parameter.name != "target_embedding.weight") continue;
+    for (int64_t i = 0; i < config.model; ++i) {
+      parameter.tensor.data()[poison * config.model + i] = kNaN;
+    }
+  }
+  Session session(model, 2);
+  const Batch batch = pack(sentences, {0, 1, 2}, {1, 2}, config);
+  const Pass before = training_pass(model, batch, session);
+  Batch poisoned = batch;
+  const auto middle = static_cast<size_t>(batch.first_row[1]);
+  for (size_t i = 0; i < sentences[1].target.size(); ++i)
+    poisoned.target.tokens[middle + i] = poison;
+  for (size_t row = 0; row < poisoned.target.slots.size(); ++row) {
+    if (poisoned.target.slots[row] < 0) poisoned.target.tokens[row] = poison;
+  }
+  const Pass after = training_pass(model, poisoned, session);
+  for (const size_t i : {size_t{0}, size_t{2}}) {
+    const auto length = static_cast<int64_t>(sentences[i].target.size());
+    RC_ASSERT(equal_bits(rows_of(before.hidden, config.model, batch.first_row[i], length),
+                         rows_of(after.hidden, config.model, batch.first_row[i], length)));
+  }
+}
+
+}  // namespace
+}  // namespace tril

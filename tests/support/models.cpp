@@ -1,0 +1,126 @@
+#include "support/models.h"
+
+#include <numeric>
+
+namespace tril::testing {
+
+TransformerConfig random_config(Family family) {
+  TransformerConfig c;
+  const bool decoder_only =
+      family == Family::decoder_only || (family == Family::any && *rc::gen::inRange(0, 3) == 0);
+  c.target_vocab = *rc::gen::inRange<int64_t>(3, 70);
+  c.tied = *rc::gen::arbitrary<bool>();
+  c.encoder_layers = decoder_only ? 0 : *rc::gen::inRange<int64_t>(1, 3);
+  c.source_vocab = decoder_only ? 0 : (c.tied ? c.target_vocab : *rc::gen::inRange<int64_t>(3, 40));
+  c.decoder_layers = *rc::gen::inRange<int64_t>(1, 4);
+  c.model = *rc::gen::inRange<int64_t>(2, 70);
+  c.kv_heads = *rc::gen::inRange<int64_t>(1, 3);
+  c.heads = c.kv_heads * *rc::gen::inRange<int64_t>(1, 4);
+  c.head_dim = *rc::gen::inRange<int64_t>(1, 24);
+  c.feed_forward = *rc::gen::inRange<int64_t>(1, 90);
+  c.norm = *rc::gen::element(NormType::layer, NormType::rms);
+  c.norm_position = *rc::gen::element(NormPosition::pre, NormPosition::post);
+  c.activation =
+      *rc::gen::element(ActivationType::relu, ActivationType::gelu, ActivationType::silu);
+  c.gated = *rc::gen::arbitrary<bool>();
+  c.position = *rc::gen::element(PositionType::sinusoidal, PositionType::learned,
+                                 PositionType::rotary, PositionType::alibi, PositionType::none);
+  if (c.position == PositionType::rotary) c.head_dim *= 2;
+  c.max_length = 64;
+  c.window = *rc::gen::inRange(0, 3) == 0 ? *rc::gen::inRange<int64_t>(1, 30) : 0;
+  c.bias = *rc::gen::arbitrary<bool>();
+  c.output_bias = *rc::gen::arbitrary<bool>();
+  c.embedding_norm = *rc::gen::arbitrary<bool>();
+  c.embedding_scale = *rc::gen::arbitrary<bool>();
+  return c;
+}
+
+Transformer random_model(const TransformerConfig& config, uint64_t seed) {
+  Transformer model(config, seed);
+  Random random(seed, 12345);
+  for (const auto& parameter : model.parameters()) {
+    if (parameter.tensor.shape().rank() != 1) continue;
+    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
+      parameter.tensor.data()[i] += random.uniform(-0.3f, 0.3f);
+    }
+  }
+  Context context(1);
+  model.weights_changed(context);
+  return model;
+}
+
+std::vector<Sentence> random_sentences(const TransformerConfig& config, int count, int longest) {
+  const auto tokens = [&](int64_t vocab) {
+    const auto length = static_cast<size_t>(*rc::gen::inRange(1, longest));
+    return *rc::gen::container<Tokens>(length,
+                                       rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab)));
+  };
+  std::vector<Sentence> sentences(static_cast<size_t>(count));
+  for (Sentence& sentence : sentences) {
+    if (!config.decoder_only()) sentence.source = tokens(config.source_vocab);
+    sentence.target = tokens(config.target_vocab);
+  }
+  return sentences;
+}
+
+Batch pack(const std::vector<Sentence>& sentences, const std::vector<size_t>& order,
+           const std::vector<int>& filler, const TransformerConfig& config, int32_t prefix) {
+  Batch batch;
+  batch.first_row.resize(sentences.size());
+  batch.target.prefix = prefix;
+  int32_t place = 0;
+  for (const size_t index : order) {
+    const Sentence& sentence = sentences[index];
+    const auto number = static_cast<int32_t>(index);
+    const int gap = filler[static_cast<size_t>(place) % filler.size()];
+    if (!config.decoder_only()) {
+      batch.source.add_sequence(sentence.source, place, -1, 0, number);
+      batch.source.add_filler(gap);
+    }
+    batch.first_row[index] = batch.target.size();
+    batch.target.add_sequence(sentence.target, place, config.decoder_only() ? -1 : place, 0,
+                              number);
+    batch.target.add_filler(gap);
+    // Any labels do; here the next token, and for the last row the first.
+    for (size_t i = 0; i < sentence.target.size(); ++i) {
+      batch.labels.push_back(sentence.target[(i + 1) % sentence.target.size()]);
+    }
+    batch.labels.resize(static_cast<size_t>(batch.target.size()), -1);
+    ++place;
+  }
+  return batch;
+}
+
+Batch pack(const std::vector<Sentence>& sentences, const TransformerConfig& config,
+           int32_t prefix) {
+  std::vector<size_t> order(sentences.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  return pack(sentences, order, {0}, config, prefix);
+}
+
+Pass training_pass(const Transformer& model, const Batch& batch, Session& session) {
+  session.reset();
+  Tape tape(session);
+  const Memory memory =
+      model.config().decoder_only() ? Memory() : model.encode(batch.source, session);
+  const Tensor hidden = model.forward(batch.target, memory, session);
+  const Tensor loss = model.loss(hidden, batch.labels, {.smoothing = 0.1f}, session);
+  const Gradients gradients = tape.backward(loss);
+  Pass pass;
+  pass.hidden = floats_of(hidden);
+  pass.logits = floats_of(model.logits(hidden, session));
+  pass.loss = loss.data()[0];
+  for (const auto& parameter : model.parameters()) {
+    const Tensor gradient = gradients.of(parameter.tensor);
+    pass.gradients.push_back(gradient.defined() ? floats_of(gradient) : std::vector<float>());
+  }
+  return pass;
+}
+
+std::span<const float> rows_of(const std::vector<float>& matrix, int64_t columns, int64_t row,
+                               int64_t count) {
+  return std::span(matrix).subspan(static_cast<size_t>(row * columns),
+                                   static_cast<size_t>(count * columns));
+}
+
+}  // namespace tril::testing

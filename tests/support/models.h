@@ -1,0 +1,50 @@
+// Random models and batches for properties.
+#pragma once
+
+#include <vector>
+
+#include "support/property.h"
+#include "support/testing.h"
+#include "tril/tril.h"
+
+namespace tril::testing {
+
+using Tokens = std::vector<int32_t>;
+
+enum class Family { any, encoder_decoder, decoder_only };
+
+// A small configuration with every option drawn; sizes are no multiple of anything.
+TransformerConfig random_config(Family family = Family::any);
+// Its weights, with biases and norms drawn too, so that nothing is hidden behind zero or one.
+Transformer random_model(const TransformerConfig& config, uint64_t seed);
+
+struct Sentence {
+  Tokens source;  // empty in a decoder-only model
+  Tokens target;
+};
+std::vector<Sentence> random_sentences(const TransformerConfig& config, int count, int longest);
+
+struct Batch {
+  Rows source, target;
+  std::vector<int32_t> labels;
+  std::vector<int64_t> first_row;  // of each sentence in the target
+};
+// Lays the sentences end to end in the order given, with filler between and behind them as drawn.
+Batch pack(const std::vector<Sentence>& sentences, const std::vector<size_t>& order,
+           const std::vector<int>& filler, const TransformerConfig& config, int32_t prefix = 0);
+Batch pack(const std::vector<Sentence>& sentences, const TransformerConfig& config,
+           int32_t prefix = 0);
+
+// One training pass: hidden states, loss and the gradients of all parameters, as plain numbers.
+struct Pass {
+  std::vector<float> hidden, logits;
+  float loss = 0.0f;
+  std::vector<std::vector<float>> gradients;  // in the order of parameters(); empty: none
+};
+Pass training_pass(const Transformer& model, const Batch& batch, Session& session);
+
+// Rows [row, row + count) of a matrix.
+std::span<const float> rows_of(const std::vector<float>& matrix, int64_t columns, int64_t row,
+                               int64_t count = 1);
+
+}  // namespace tril::testing
