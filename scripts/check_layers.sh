@@ -20,6 +20,7 @@ text: base
 data: text tensor
 decode: models
 train: models data decode
+measure: train
 translate: decode text
 lesson: train translate
 '

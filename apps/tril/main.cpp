@@ -1,16 +1,35 @@
+// tril: the program. Results go to stdout, everything else to stderr; any error is one line.
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "commands.h"
 #include "tril/tril.h"
 
-int main() {
-  for (auto task : {tril::SymbolTask::copy, tril::SymbolTask::reverse}) {
-    tril::SymbolOptions options;
-    options.task = task;
-    options.progress = [](int64_t step, double loss) {
-      if (step % 50 == 0) std::fprintf(stderr, "%ld %.4f\n", step, loss);
-    };
-    const auto result = tril::learn_symbols(options);
-    std::printf("%ld exact, %.1f s, %.1f s\n", result.exact, result.train_seconds,
-                result.decode_seconds);
+int main(int argc, char** argv) {
+  CLI::App app(
+      "tril: Transformers whose parallel training pass and step-by-step decoding are the same "
+      "function, bit for bit.");
+  app.name("tril");
+  app.set_version_flag("--version", "tril 0.1.0");
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("tril: {} (try 'tril --help')\n", error.what());
+  });
+  tril::app::add_bench(app);
+  tril::app::add_info(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tril: {}\n", error.what());
+    return 2;
   }
+  if (std::fflush(stdout) != 0) {
+    fmt::print(stderr, "tril: the output could not be written\n");
+    return 2;
+  }
+  return 0;
 }

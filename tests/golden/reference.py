@@ -1,8 +1,9 @@
 """The Transformer of tril in plain PyTorch, float64, written from the formulas.
 
-It shares no code and no method with the C++: masks are matrices of 0 and -inf, softmax is taken over
-whole rows, gradients are PyTorch's own. `Exact` holds the operations as PyTorch has them; rounding.py
-has the same operations with fp32 rounding errors in them. `forward` is the model over either.
+It shares no code and no method with the C++: masks are matrices of 0 and -inf, softmax is taken
+over whole rows, gradients are PyTorch's own. `Exact` holds the operations as PyTorch has them;
+rounding.py has the same operations with fp32 rounding errors in them. `forward` is the model over
+either.
 """
 
 import math
@@ -52,7 +53,7 @@ class Exact:
         return x.repeat_interleave(groups, dim=1)
 
     def attention(self, q, k, v, scale, bias, mask):
-        # q [query, heads, head_dim], k and v [key, heads, head_dim], mask [query, key] of 0 and -inf.
+        # q [query, heads, head_dim]; k, v [key, heads, head_dim]; mask [query, key]: 0 and -inf.
         q, k, v = (t.transpose(0, 1) for t in (q, k, v))  # [heads, row, head_dim]
         scores = q @ k.transpose(1, 2) * scale
         if bias is not None:
@@ -159,7 +160,7 @@ class Model:
         return self.norm(norm, self.ops.add(x, f(x)))
 
     def attention(self, name, x, memory, mask, rows=None):
-        """`rows`: of self-attention, whose positions rotate or penalise; none in cross-attention."""
+        """`rows`: of self-attention, whose positions count; none in cross-attention."""
         c, ops = self.c, self.ops
         q = self.linear(name + ".query", x).unflatten(1, (c["heads"], c["head_dim"]))
         k = self.linear(name + ".key", memory).unflatten(1, (c["kv_heads"], c["head_dim"]))

@@ -1,28 +1,34 @@
 """How far fp32 may be from the exact result: the tolerances of the golden files, derived.
 
 The model of rounding. fp32 rounds each result to the nearest, so one operation is off by at most
-u = 2^-24 of its result; spread evenly, that is a standard deviation of at most u / sqrt(3). A sum of
-n terms in any order rounds n times, each time a partial sum that is at most S = the sum of the terms'
-absolute values. Rounding errors of different operations are as good as independent (Higham and Mary,
-"A new approach to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019), so the sum
-is off by a standard deviation of at most
+u = 2^-24 of its result; spread evenly, that is a standard deviation of at most u / sqrt(3).
+Rounding errors of different operations are as good as independent (Higham and Mary, "A new approach
+to probabilistic rounding error analysis", SIAM J. Sci. Comput. 41, 2019), so their squares add up.
+A sum s of n terms x_i rounds n partial sums. Over the orders the terms may be summed in, the k-th
+partial sum has the mean s k/n and, being drawn without replacement, the variance
 
-    u sqrt(n / 3) S
+    k (n-k)/(n-1) (Q/n - s^2/n^2)    with Q = the sum of x_i^2,
 
-and not by the n u S of the worst case. This bound is drawn, not guessed: the operations below are
-those of reference.Exact, spelled out, each result with such an error added, of the normal
-distribution; so is each gradient on the way back, whose reductions are other ones (a weight's
-gradient sums over tokens). S is computed beside each result, so where terms cancel the error stays as
-large as the terms were: a tolerance relative to the result, or to a tensor's largest element, would
-be too strict here and too lax there.
+so the squares of the n partial sums come to (n+1) (s^2/3 + Q/6) together; rounding the terms
+themselves, products that are not fused, adds Q. So the sum is off by a standard deviation of
 
-The bound. An output's error is, to first order, a sum of all those errors times derivatives: normal,
-of a standard deviation s that no formula gives but that RUNS runs measure, element by element. The
-error of an honest fp32 computation over the measured s then follows Student's distribution with RUNS
-degrees of freedom at worst. The bound is its quantile t times the measured s, with t such that a
-correct implementation fails on any of all the elements of all the files with a probability of
-FALSE_ALARM. An element no rounding reaches (the embedding of a token that does not occur) has the
-bound zero: it must be exact.
+    u / sqrt(3) sqrt((n+1) (s^2/3 + Q/6) + Q)
+
+and not by the worst case n u sum |x_i|, which takes all roundings to be of one sign and every
+partial sum to be the largest. This error is drawn, not guessed: the operations below are those of
+reference.Exact, spelled out, each result with such an error added, of the normal distribution; so
+is each gradient on the way back, whose reductions are other ones (a weight's gradient sums over
+tokens). Q is computed beside each result, so where terms cancel the error stays as large as the
+terms were: a tolerance relative to the result, or to a tensor's largest element, would be too
+strict here and too lax there.
+
+The bound. An output's error is, to first order, a sum of all those errors times derivatives:
+normal, of a standard deviation s that no formula gives but that RUNS runs measure, element by
+element. The error of an honest fp32 computation over the measured s then follows Student's
+distribution with RUNS degrees of freedom at worst. The bound is its quantile t times the measured
+s, with t such that a correct implementation fails on any of all the elements of all the files with
+a probability of FALSE_ALARM. An element no rounding reaches (the embedding of a token that does not
+occur) has the bound zero: it must be exact.
 
 Nothing of how tril sums (lanes, blocks, fused multiply-adds) enters, only how many terms there are.
 """
@@ -34,9 +40,10 @@ import torch
 U = 2.0 ** -24
 RUNS = 128
 FALSE_ALARM = 1e-6
-# Roundings that exp, erf and log are worth: a function within 2 units in the last place
-# is within 4 u.
-FUNCTION = 16
+# What the kernels promise of functions: a unit in the last place is up to 2 u, so exp and log
+# within one are worth 2^2 roundings, erf within two 4^2.
+FUNCTION = 4
+ERF = 16
 
 
 def student_quantile(p, degrees):
@@ -62,26 +69,33 @@ class Noise:
     def __init__(self, seed=None):
         self.generator = None if seed is None else torch.Generator().manual_seed(seed)
 
-    def __call__(self, value, terms=1, size=None):
-        """`value` as fp32 may find it: a sum of `terms` terms with absolute values of sum `size`."""
-        if self.generator is None:
-            return value
-        size = value.abs() if size is None else size
+    def draw(self, value, variance):
         draw = torch.randn(value.shape, dtype=torch.float64, generator=self.generator)
-        return value + U * math.sqrt(terms / 3) * size * draw
+        return value + U / math.sqrt(3) * torch.sqrt(variance) * draw
+
+    def __call__(self, value, times=1):
+        """A result that was rounded so many times."""
+        return self.draw(value, times * value ** 2) if self.generator else value
+
+    def sum(self, value, terms, squares):
+        """A sum of so many terms; `squares` is the sum of their squares."""
+        if not self.generator:
+            return value
+        return self.draw(value, (terms + 1) * (value ** 2 / 3 + squares / 6) + squares)
 
 
 class Round(torch.autograd.Function):
     """Rounds a result, and the gradient that arrives for it."""
 
     @staticmethod
-    def forward(ctx, x, noise, terms, size):
-        ctx.noise, ctx.terms = noise, terms
-        return noise(x, terms, size)
+    def forward(ctx, x, noise, times):
+        ctx.noise, ctx.times = noise, times
+        # -inf, of a masked score, has no error.
+        return torch.where(x.isinf(), x, noise(torch.where(x.isinf(), 0.0, x), times))
 
     @staticmethod
     def backward(ctx, g):
-        return ctx.noise(g, ctx.terms), None, None, None
+        return ctx.noise(g, ctx.times), None, None
 
 
 class RoundGradient(torch.autograd.Function):
@@ -104,14 +118,14 @@ class MatMul(torch.autograd.Function):
     def forward(ctx, a, b, noise):
         ctx.save_for_backward(a, b)
         ctx.noise = noise
-        return noise(a @ b, a.shape[-1], a.abs() @ b.abs())
+        return noise.sum(a @ b, a.shape[-1], a ** 2 @ b ** 2)
 
     @staticmethod
     def backward(ctx, g):
         a, b = ctx.saved_tensors
         at, bt = a.transpose(-1, -2), b.transpose(-1, -2)
-        da = ctx.noise(g @ bt, g.shape[-1], g.abs() @ bt.abs())
-        db = ctx.noise(at @ g, g.shape[-2], at.abs() @ g.abs())
+        da = ctx.noise.sum(g @ bt, g.shape[-1], g ** 2 @ bt ** 2)
+        db = ctx.noise.sum(at @ g, g.shape[-2], at ** 2 @ g ** 2)
         return da, db, None
 
 
@@ -121,7 +135,7 @@ class Sum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, noise):
         ctx.shape = x.shape
-        return noise(x.sum(-1, keepdim=True), x.shape[-1], x.abs().sum(-1, keepdim=True))
+        return noise.sum(x.sum(-1, keepdim=True), x.shape[-1], (x ** 2).sum(-1, keepdim=True))
 
     @staticmethod
     def backward(ctx, g):
@@ -141,8 +155,8 @@ class Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         keep = ctx.axis != 0
-        dx = ctx.noise(g.sum(ctx.axis, keepdim=keep), g.shape[ctx.axis],
-                       g.abs().sum(ctx.axis, keepdim=keep))
+        dx = ctx.noise.sum(g.sum(ctx.axis, keepdim=keep), g.shape[ctx.axis],
+                           (g ** 2).sum(ctx.axis, keepdim=keep))
         return dx, None, None, None
 
 
@@ -159,9 +173,9 @@ class Gather(torch.autograd.Function):
     def backward(ctx, g):
         (ids,) = ctx.saved_tensors
         zero = torch.zeros(ctx.entries, *g.shape[1:], dtype=g.dtype)
-        terms = int(torch.bincount(ids).max())
-        dtable = ctx.noise(zero.index_add(0, ids, g), terms, zero.index_add(0, ids, g.abs()))
-        return dtable, None, None
+        sums, squares = zero.index_add(0, ids, g), zero.index_add(0, ids, g ** 2)
+        terms = torch.bincount(ids, minlength=ctx.entries)[:, None]
+        return ctx.noise.sum(sums, terms, squares), None, None
 
 
 def turn(x, cos, sin):
@@ -169,9 +183,9 @@ def turn(x, cos, sin):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)
 
 
-def turn_size(x, cos, sin):
-    a, b = (t.abs() for t in x.chunk(2, dim=-1))
-    cos, sin = cos.abs(), sin.abs()
+def turn_squares(x, cos, sin):
+    a, b = (t ** 2 for t in x.chunk(2, dim=-1))
+    cos, sin = cos ** 2, sin ** 2
     return torch.cat([a * cos + b * sin, b * cos + a * sin], dim=-1)
 
 
@@ -180,12 +194,12 @@ class Turn(torch.autograd.Function):
     def forward(ctx, x, cos, sin, noise):
         ctx.save_for_backward(cos, sin)
         ctx.noise = noise
-        return noise(turn(x, cos, sin), 2, turn_size(x, cos, sin))
+        return noise.sum(turn(x, cos, sin), 2, turn_squares(x, cos, sin))
 
     @staticmethod
     def backward(ctx, g):
         cos, sin = ctx.saved_tensors
-        return ctx.noise(turn(g, cos, -sin), 2, turn_size(g, cos, sin)), None, None, None
+        return ctx.noise.sum(turn(g, cos, -sin), 2, turn_squares(g, cos, sin)), None, None, None
 
 
 class LogSumExp(torch.autograd.Function):
@@ -194,7 +208,8 @@ class LogSumExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, noise):
         largest = x.max(dim=-1, keepdim=True).values
-        total = noise(noise((x - largest)).exp().sum(-1, keepdim=True), x.shape[-1] + FUNCTION)
+        e = noise(noise(x - largest).exp(), FUNCTION)
+        total = noise.sum(e.sum(-1, keepdim=True), x.shape[-1], (e ** 2).sum(-1, keepdim=True))
         norm = noise(largest + noise(total.log(), FUNCTION))
         ctx.save_for_backward(x, norm)
         ctx.noise = noise
@@ -212,8 +227,8 @@ class Rounded:
     def __init__(self, noise):
         self.noise = noise
 
-    def round(self, x, terms=1, size=None):
-        return Round.apply(x, self.noise, terms, size)
+    def round(self, x, times=1):
+        return Round.apply(x, self.noise, times)
 
     def spread(self, x, axis, count):
         return Spread.apply(x, axis, count, self.noise)
@@ -263,7 +278,7 @@ class Rounded:
         if kind == "silu":
             e = self.round(torch.exp(-x), FUNCTION)
             return self.round(x / self.round(1 + e))
-        e = self.round(torch.erf(self.round(x * math.sqrt(0.5), 2)), FUNCTION)
+        e = self.round(torch.erf(self.round(x * math.sqrt(0.5), 2)), ERF)
         return self.round(x * self.round(1 + e) / 2)
 
     def rotate(self, x, cos, sin):
@@ -282,9 +297,7 @@ class Rounded:
         scores = scores + mask
         largest = scores.detach().max(dim=-1, keepdim=True).values
         largest = torch.where(largest.isinf(), 0.0, largest)  # rows that see nothing
-        shifted = scores - largest
-        shifted = self.round(shifted, 1, torch.where(shifted.isinf(), 0.0, shifted.abs()))
-        e = self.round(torch.exp(shifted), FUNCTION)
+        e = self.round(torch.exp(self.round(scores - largest)), FUNCTION)
         total = Sum.apply(e, self.noise)
         inverse = self.round(1 / torch.where(total == 0, 1.0, total))
         p = self.round(e * self.spread(inverse, -1, e.shape[-1]))

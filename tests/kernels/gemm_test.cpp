@@ -152,6 +152,13 @@ TEST(Gemm, LongChainsContinueAndSlicesMerge) {
   }
 }
 
+TEST(Gemm, DISABLED_SlicesHaveAnyLength) {
+  Random random(8);
+  Product p(random, 3, 5, 100);
+  p.slice = 7;
+  EXPECT_TRUE(same_bits(run(Parallel(1), p), scalar_chains(p)));
+}
+
 // Tiles have up to 6 rows and tasks 48; columns come in 16s and 64s.
 TEST(Gemm, EveryNumberOfRowsGivesARowTheSameBits) {
   Random random(2);

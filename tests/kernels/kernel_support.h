@@ -107,6 +107,22 @@ inline float lane_dot(std::span<const float> a, std::span<const float> b) {
   return lanes.folded();
 }
 
+// The largest errors of the vector exp and erf in units in the last place, over every float: a
+// measurement that simd_test.cpp repeats on some of them. (Where e^r is below 1, exp rounds r, the
+// polynomial and the last sum: 1/4 + 1/4 + 1/2 units, and the polynomial itself is off a little.)
+constexpr double kExpUnits = 1.048;
+constexpr double kErfUnits = 1.214;
+// One unit in the last place is at most 2u of the value, and of a value below 1 at most u = 2^-24.
+constexpr double kExpRelative = kExpUnits * 2.0 * kUnit;
+constexpr double kErfAbsolute = kErfUnits * kUnit;
+constexpr double kSmallestFloat = 0x1p-149;  // what rounding into the subnormals may add
+
+// How far the vector exp may be from e^x when its argument was off by `argument`: the error of the
+// argument is one of the value, relatively.
+inline double exp_error(double value, double argument) {
+  return value * (kExpRelative + argument * (1.0 + argument)) + kSmallestFloat;
+}
+
 // One float with the bits of another: +0 is not -0.
 inline bool same_float(float a, float b) { return equal_bits({&a, 1}, {&b, 1}); }
 

@@ -2,13 +2,13 @@
 // same logits again token by token from the cache.
 //
 // The cases and their expected values lie in tests/golden, made by make_golden.py there. Every
-// element has a bound of its own, derived in rounding.py: fp32 rounds each operation's result by a
-// relative error of standard deviation up to 2^-24 / sqrt(3), a sum of n terms by sqrt(n) times
-// that of the sum of their absolute values; those errors are carried through the model and its
-// gradient, and what arrives at an element is measured. A correct implementation, whatever its
-// order of summation, exceeds any of the 61,000 bounds with a probability of 10^-6. They are tight:
-// `make_golden.py --breakages` lists faults (an epsilon, an activation's approximation, a score's
-// scale off by 10^-5) with how far past them each lands.
+// element has a bound of its own, derived in rounding.py: each fp32 rounding is a relative error of
+// standard deviation up to 2^-24 / sqrt(3), a sum of n terms has n of them, of its partial sums;
+// those errors are carried through the model and its gradient, and what arrives at each element is
+// measured. A correct implementation, whatever its order of summation, exceeds any of the 61,000
+// bounds with a probability of 10^-6. They are tight: `make_golden.py --breakages` lists faults (an
+// epsilon, an activation's approximation, a score's scale off by 10^-5) and how far past the bounds
+// each lands.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,7 +137,7 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
   const Rows target = golden.rows("target");
   const std::vector<int32_t> labels = golden.integers("labels");
 
-  Session session(model);
+  Session session(model, 1);
   Tape tape{session};
   Memory memory;
   if (!model.config().decoder_only()) memory = model.encode(golden.rows("source"), session);
@@ -171,7 +171,7 @@ TEST_P(GoldenTest, LogitsStepByStep) {
   GoldenCase golden(GetParam());
   const Transformer model = Transformer::load(case_folder(GetParam()));
   const Rows target = golden.rows("target");
-  Session session(model);
+  Session session(model, 1);
   Memory memory;
   if (!model.config().decoder_only()) memory = model.encode(golden.rows("source"), session);
 
@@ -201,7 +201,7 @@ TEST_P(GoldenTest, LogitsStepByStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, GoldenTest, ::testing::ValuesIn(case_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& test) { return test.param; });
 
 // The folder itself: a test over no cases passes too.
 TEST(GoldenFolder, HoldsTheCases) { EXPECT_GE(case_names().size(), 12u); }

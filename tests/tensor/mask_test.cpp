@@ -1,7 +1,6 @@
 #include "tril/tensor/mask.h"
 
 #include "support/property.h"
-
 #include "support/testing.h"
 
 namespace tril {

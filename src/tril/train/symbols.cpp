@@ -94,6 +94,10 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
               options.steps >= 1 && options.held_out >= 1,
           ErrorCode::invalid_argument,
           "symbols: every size must be positive, the alphabet above 1");
+  double possible = 1.0;
+  for (int32_t i = 0; i < options.length && possible < 1e18; ++i) possible *= options.alphabet;
+  require(static_cast<double>(options.held_out) < 0.5 * possible, ErrorCode::invalid_argument,
+          "symbols: ", options.held_out, " sequences cannot be held out of ", possible);
   const Vocabulary vocabulary{options.alphabet};
   Transformer model = build(options, vocabulary);
   Session session(model, options.threads);

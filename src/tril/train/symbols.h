@@ -25,7 +25,7 @@ struct SymbolOptions {
   uint64_t seed = 1;
   int threads = 0;
   // Called after each step; may be empty.
-  std::function<void(int64_t step, double loss)> progress;
+  std::function<void(int64_t step, double loss)> progress{};
 };
 
 struct SymbolResult {

@@ -18,10 +18,9 @@
 namespace tril::reference {
 
 inline bool dropout_keeps(const kernels::Dropout& args, int64_t row, int64_t feature) {
-  const Words4 words =
-      philox(args.seed, {args.step, static_cast<uint32_t>(args.sentences[row]),
-                         static_cast<uint32_t>(args.positions[row]),
-                         args.site * 65536u + static_cast<uint32_t>(feature / 4)});
+  const Words4 words = philox(args.seed, {args.step, static_cast<uint32_t>(args.sentences[row]),
+                                          static_cast<uint32_t>(args.positions[row]),
+                                          args.site * 65536u + static_cast<uint32_t>(feature / 4)});
   const double u = static_cast<double>(words[feature % 4] >> 8) / 0x1p24;
   return u >= static_cast<double>(args.probability);
 }

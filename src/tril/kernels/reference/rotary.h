@@ -26,8 +26,8 @@ std::vector<T> rotary_table(int64_t positions, int64_t head_dim, T base) {
   std::vector<T> table(positions * head_dim);
   for (int64_t position = 0; position < positions; ++position) {
     for (int64_t i = 0; i < half; ++i) {
-      const T angle = static_cast<T>(position) *
-                      std::pow(base, -static_cast<T>(i) / static_cast<T>(half));
+      const T angle =
+          static_cast<T>(position) * std::pow(base, -static_cast<T>(i) / static_cast<T>(half));
       table[position * head_dim + i] = std::cos(angle);
       table[position * head_dim + half + i] = std::sin(angle);
     }

@@ -1,0 +1,113 @@
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+struct Group {
+  const char* name;
+  std::vector<Measurement> (*measure)(const MeasureOptions&);
+};
+constexpr Group kGroups[] = {
+    {"gemm", measure_gemm},
+    {"attention", measure_attention},
+    {"memory", measure_memory},
+    {"learn", measure_learning},
+};
+
+struct Options {
+  std::vector<std::string> only;
+  int threads = 0;
+  double seconds = 0.5;
+  bool json = false;
+};
+
+// The line on stderr that says what is being measured; on a terminal it is overwritten.
+void show_progress(const std::string& what) {
+  if (isatty(STDERR_FILENO) != 0) {
+    fmt::print(stderr, "\r\033[Kmeasuring {}", what);
+    std::fflush(stderr);
+  }
+}
+void clear_progress() {
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+}
+
+std::string time_text(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  if (seconds < 1.0) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+void print_table(const std::vector<Measurement>& results) {
+  fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", "", "", "time", "GFLOP/s", "MiB", "");
+  for (const Measurement& m : results) {
+    fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", m.group, m.name, time_text(m.seconds),
+               m.gflop > 0.0 ? fmt::format("{:.1f}", m.gflop / m.seconds) : "",
+               m.mebibytes > 0.0 ? fmt::format("{:.1f}", m.mebibytes) : "", m.note);
+  }
+}
+
+void print_json(const std::vector<Measurement>& results, int threads) {
+  nlohmann::ordered_json document = {{"machine", cpu_name()},
+                                     {"target", to_string(current_target())},
+                                     {"threads", threads},
+                                     {"results", nlohmann::ordered_json::array()}};
+  for (const Measurement& m : results) {
+    nlohmann::ordered_json entry = {{"group", m.group}, {"name", m.name}, {"seconds", m.seconds}};
+    if (m.gflop > 0.0) entry["gflops"] = m.gflop / m.seconds;
+    if (m.mebibytes > 0.0) entry["mebibytes"] = m.mebibytes;
+    if (!m.note.empty()) entry["note"] = m.note;
+    document["results"].push_back(entry);
+  }
+  fmt::print("{}\n", document.dump(2));
+}
+
+void run(const Options& options) {
+  MeasureOptions measure{.threads = options.threads, .seconds_each = options.seconds};
+  measure.progress = show_progress;
+  const int threads = Parallel(options.threads).threads();
+  std::vector<Measurement> results;
+  for (const Group& group : kGroups) {
+    const bool wanted = options.only.empty() || std::find(options.only.begin(), options.only.end(),
+                                                          group.name) != options.only.end();
+    if (!wanted) continue;
+    const auto measured = group.measure(measure);
+    results.insert(results.end(), measured.begin(), measured.end());
+  }
+  clear_progress();
+  if (options.json) {
+    print_json(results, threads);
+    return;
+  }
+  fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(current_target()), threads);
+  print_table(results);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* bench = app.add_subcommand("bench", "Measure this machine: kernels, memory, learning");
+  bench->add_option("--only", options->only, "Groups to measure (default: all)")
+      ->check(CLI::IsMember({"gemm", "attention", "memory", "learn"}))
+      ->delimiter(',');
+  bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  bench->add_option("--seconds", options->seconds, "About how long each kernel is repeated")
+      ->check(CLI::Range(0.01, 600.0));
+  bench->add_flag("--json", options->json, "Print JSON instead of a table");
+  bench->footer(
+      "Example:\n  tril bench --only gemm,attention --threads 2\n\n"
+      "Times are medians. bench/peers/compare runs other systems on the same shapes.");
+  bench->callback([options] { run(*options); });
+}
+
+}  // namespace tril::app

@@ -1,0 +1,41 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "commands.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+void show_machine() {
+  fmt::print("processor  {}\n", cpu_name());
+  fmt::print("threads    {}\n", Parallel().threads());
+  fmt::print("target     {} (of", to_string(current_target()));
+  for (const Target target : available_targets()) fmt::print(" {}", to_string(target));
+  fmt::print("; TRIL_TARGET chooses)\n");
+}
+
+void show_model(const std::string& folder) {
+  const Transformer model = Transformer::load(folder);
+  fmt::print("{}", to_json(model.config()));
+  int64_t count = 0;
+  for (const auto& parameter : model.parameters()) {
+    fmt::print("{:<44} {}\n", parameter.name, to_string(parameter.tensor.shape()));
+    count += parameter.tensor.size();
+  }
+  fmt::print("{} parameters\n", count);
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  auto folder = std::make_shared<std::string>();
+  CLI::App* info = app.add_subcommand("info", "Say what this machine, or a model folder, is");
+  info->add_option("model", *folder, "A model folder; without one, the machine");
+  info->footer("Examples:\n  tril info\n  tril info my-model");
+  info->callback([folder] { folder->empty() ? show_machine() : show_model(*folder); });
+}
+
+}  // namespace tril::app

@@ -1,0 +1,37 @@
+// Measurements: what `tril bench` prints. Times of kernels on fixed shapes, memory against length,
+// and the time to learn a task. The same shapes are run by other systems in bench/peers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tril {
+
+struct Measurement {
+  std::string group;       // "gemm", "attention", "memory", "learn"
+  std::string name;        // what and how large: "512x512x512"
+  double seconds = 0.0;    // median of the repetitions; 0 where it is not a time
+  double gflop = 0.0;      // work done in that time, in 10^9 operations; 0 where it does not apply
+  double mebibytes = 0.0;  // memory taken; 0 where it was not asked
+  std::string note;
+};
+
+struct MeasureOptions {
+  int threads = 0;
+  double seconds_each = 0.5;  // about how long each kernel is repeated
+  // Called before each measurement with its name; may be empty.
+  std::function<void(const std::string& what)> progress{};
+};
+
+// y = x Wᵀ with the weight packed, rows × out × in: 512³, and 1, 6 and 32 rows of it.
+std::vector<Measurement> measure_gemm(const MeasureOptions& options);
+// Causal attention, batch × heads × length × 64: forward, and forward with backward.
+std::vector<Measurement> measure_attention(const MeasureOptions& options);
+// Scratch and results of a forward and backward pass against the length, up to 32,768.
+std::vector<Measurement> measure_memory(const MeasureOptions& options);
+// Time to learn copy and reverse of 20 symbols; see train/symbols.h.
+std::vector<Measurement> measure_learning(const MeasureOptions& options);
+
+}  // namespace tril

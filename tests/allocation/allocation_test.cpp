@@ -1,0 +1,113 @@
+// Once warm, a step allocates nothing from the system. A program of its own, because it counts
+// every malloc of the process.
+#include <atomic>
+#include <cstdlib>
+
+#include "support/models.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TRIL_COUNTS_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TRIL_COUNTS_MALLOC 0
+#endif
+#endif
+#ifndef TRIL_COUNTS_MALLOC
+#define TRIL_COUNTS_MALLOC 1
+#endif
+
+namespace {
+std::atomic<long> mallocs{0};
+}
+
+#if TRIL_COUNTS_MALLOC
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+void* malloc(size_t size) {
+  ++mallocs;
+  return __libc_malloc(size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  ++mallocs;
+  return __libc_memalign(alignment, size);
+}
+}
+#endif
+
+namespace tril {
+namespace {
+
+using testing::Batch;
+using testing::pack;
+using testing::Sentence;
+
+TransformerConfig config() {
+  TransformerConfig config;
+  config.source_vocab = config.target_vocab = 50;
+  config.model = 32;
+  config.heads = config.kv_heads = 2;
+  config.head_dim = 16;
+  config.feed_forward = 64;
+  config.encoder_layers = config.decoder_layers = 2;
+  return config;
+}
+
+TEST(Allocation, TheCounterCounts) {
+  if (TRIL_COUNTS_MALLOC == 0) GTEST_SKIP() << "a sanitizer owns malloc here";
+  const long before = mallocs;
+  void* volatile memory = std::malloc(10);
+  EXPECT_EQ(mallocs, before + 1);
+  std::free(memory);
+}
+
+TEST(Allocation, AWarmTrainingStepAllocatesNothing) {
+  if (TRIL_COUNTS_MALLOC == 0) GTEST_SKIP() << "a sanitizer owns malloc here";
+  Transformer model(config(), 1);
+  Session session(model, 2);
+  model.prepare_training(session);
+  AdamWOptimizer optimizer(model, {});
+  const Batch batch = pack({{{1, 2, 3}, {4, 5, 6, 7}}, {{9, 8}, {7, 6, 5}}}, config());
+  for (int step = 0; step < 8; ++step) {
+    session.dropout = DropoutStep{.seed = 1, .step = static_cast<uint32_t>(step)};
+    const long before = mallocs;
+    session.reset();
+    {
+      Tape tape(session);
+      const Memory memory = model.encode(batch.source, session);
+      const Tensor hidden = model.forward(batch.target, memory, session);
+      const Tensor loss = model.loss(hidden, batch.labels, {.smoothing = 0.1f}, session);
+      optimizer.step(model, tape.backward(loss), 1e-3f, session);
+    }
+    if (step >= 3) {
+      EXPECT_EQ(mallocs - before, 0) << "step " << step;
+    }
+  }
+}
+
+TEST(Allocation, AWarmDecodingStepAllocatesNothing) {
+  if (TRIL_COUNTS_MALLOC == 0) GTEST_SKIP() << "a sanitizer owns malloc here";
+  const Transformer model(config(), 1);
+  Session session(model, 2);
+  Rows source;
+  source.add_sequence(std::vector<int32_t>{1, 2, 3}, 0);
+  const Memory memory = model.encode(source, session);
+  Rows rows;
+  rows.add(1, 0, 0, 0);
+  for (int sentence = 0; sentence < 3; ++sentence) {
+    session.cache.release_all();
+    rows.slots[0] = session.cache.open();
+    for (int32_t position = 0; position < 50; ++position) {
+      const long before = mallocs;
+      session.reset();
+      rows.positions[0] = position;
+      model.log_probs(model.forward(rows, memory, session), session);
+      if (sentence >= 1) {
+        EXPECT_EQ(mallocs - before, 0) << "position " << position;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tril

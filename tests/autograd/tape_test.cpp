@@ -1,0 +1,110 @@
+#include "tril/autograd/tape.h"
+
+#include "support/testing.h"
+#include "tril/autograd/functions.h"
+
+namespace tril {
+namespace {
+
+using testing::floats_of;
+using testing::raised_by;
+using testing::random_tensor;
+using testing::tensor_of;
+
+Tensor vector_of(Context& context, std::vector<float> values) {
+  return tensor_of(context.arena, {1, static_cast<int64_t>(values.size())}, values);
+}
+
+TEST(Tape, AddsContributionsAndLeavesSharedMemoryAlone) {
+  Context context(1);
+  const Tensor x = vector_of(context, {1, 2});
+  Tape tape(context);
+  tape.watch(x);
+  // d = (x + x) + x: x has three contributions, and the first two share one buffer with d.
+  const Tensor sum = autograd::add(context, x, x);
+  const Tensor d = autograd::add(context, sum, x);
+  const Tensor seed = vector_of(context, {10, 100});
+  const Gradients gradients = tape.backward(d, seed);
+  EXPECT_EQ(floats_of(gradients.of(x)), (std::vector<float>{30, 300}));
+  EXPECT_EQ(floats_of(gradients.of(sum)), (std::vector<float>{10, 100}));
+  EXPECT_EQ(floats_of(seed), (std::vector<float>{10, 100}));
+}
+
+TEST(Tape, RecordsOnlyWhatDependsOnSomethingWatched) {
+  Context context(1);
+  const Tensor x = vector_of(context, {1, -2});
+  const Tensor y = vector_of(context, {3, 4});
+  Tape tape(context);
+  tape.watch(x);
+  const Tensor unrelated = autograd::add(context, y, y);
+  EXPECT_FALSE(tape.tracks(unrelated));
+  const Tensor out = autograd::activation(context, ops::Activation::relu, x);
+  EXPECT_TRUE(tape.tracks(out));
+  const Gradients gradients = tape.backward(out, y);
+  EXPECT_EQ(floats_of(gradients.of(x)), (std::vector<float>{3, 0}));
+  EXPECT_EQ(raised_by([&] { gradients.of(unrelated); }).text,
+            "gradients: this tensor was neither watched nor computed under the tape");
+}
+
+TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
+  Context context(1);
+  const Tensor x = vector_of(context, {1});
+  const Tensor y = vector_of(context, {1});
+  Tape tape(context);
+  tape.watch(x);
+  tape.watch(y);
+  const Gradients gradients = tape.backward(autograd::add(context, x, x));
+  EXPECT_TRUE(gradients.of(x).defined());
+  EXPECT_FALSE(gradients.of(y).defined());
+}
+
+TEST(Tape, SaysWhatIsWrong) {
+  Context context(1);
+  const Tensor x = vector_of(context, {1, 2});
+  Tape tape(context);
+  EXPECT_EQ(raised_by([&] { Tape second(context); }).text,
+            "tape: another tape is recording on this context");
+  EXPECT_EQ(raised_by([&] { tape.backward(x); }).text,
+            "backward: expected a scalar loss, got [1, 2]");
+  EXPECT_EQ(raised_by([&] { tape.backward(x, x); }).text,
+            "backward: the tensor depends on nothing that is watched");
+  tape.watch(x);
+  EXPECT_EQ(raised_by([&] {
+              autograd::add(context, x.reshaped({2, 1}).slice(0, 1), vector_of(context, {1}));
+            }).code,
+            ErrorCode::internal);
+  const Tensor out = autograd::add(context, x, x);
+  tape.backward(out, x);
+  EXPECT_EQ(raised_by([&] { tape.backward(out, x); }).text, "backward: a tape can be walked once");
+}
+
+TEST(Tape, EndsWithItsScope) {
+  Context context(1);
+  {
+    Tape tape(context);
+    EXPECT_EQ(context.tape, &tape);
+  }
+  EXPECT_EQ(context.tape, nullptr);
+  Tape again(context);
+}
+
+// Hundreds of tensors: the table grows and finds them all.
+TEST(Tape, HoldsManyTensors) {
+  Context context(1);
+  Random random(1);
+  Tape tape(context);
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 700; ++i) {
+    inputs.push_back(random_tensor(context.arena, {1, 3}, random));
+    tape.watch(inputs.back());
+  }
+  Tensor sum = inputs[0];
+  for (size_t i = 1; i < inputs.size(); ++i) sum = autograd::add(context, sum, inputs[i]);
+  const Gradients gradients = tape.backward(sum, vector_of(context, {1, 2, 3}));
+  for (const Tensor& input : inputs) {
+    ASSERT_EQ(floats_of(gradients.of(input)), (std::vector<float>{1, 2, 3}));
+  }
+}
+
+}  // namespace
+}  // namespace tril

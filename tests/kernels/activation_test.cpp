@@ -1,0 +1,248 @@
+#include "tril/kernels/activation.h"
+
+#include "kernels/gradient_check.h"
+#include "kernels/kernel_support.h"
+#include "tril/kernels/reference/activation.h"
+
+namespace tril {
+namespace {
+
+using kernels::Activation;
+using testing::Guarded;
+using testing::kUnit;
+using testing::random_floats;
+using testing::same_bits;
+
+constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation::silu};
+// One task does 16,384 elements: this gives every thread something.
+constexpr int64_t kManyTasks = 5 * 16384 + 77;
+
+struct Result {
+  std::vector<float> y, dx, gated, dgate, dother;
+
+  std::vector<float> all() const {
+    std::vector<float> joined;
+    for (const auto* part : {&y, &dx, &gated, &dgate, &dother}) {
+      joined.insert(joined.end(), part->begin(), part->end());
+    }
+    return joined;
+  }
+};
+
+// All four kernels: x is the input of the plain ones and the gate of the gated ones.
+Result run(const Parallel& parallel, Activation kind, std::span<const float> x,
+           std::span<const float> other, std::span<const float> dy) {
+  const auto size = static_cast<int64_t>(x.size());
+  Guarded y(size), dx(size), gated(size), dgate(size), dother(size);
+  kernels::activation_forward(parallel, kind, size, x.data(), y.data());
+  kernels::activation_backward(parallel, kind, size, x.data(), dy.data(), dx.data());
+  kernels::gated_forward(parallel, kind, size, x.data(), other.data(), gated.data());
+  kernels::gated_backward(parallel, kind, size, x.data(), other.data(), dy.data(), dgate.data(),
+                          dother.data());
+  return {y.take(), dx.take(), gated.take(), dgate.take(), dother.take()};
+}
+
+// Uniform in [-range, range).
+std::vector<float> spread(Random& random, int64_t count, float range) {
+  std::vector<float> values = random_floats(random, count);
+  for (float& value : values) value *= range;
+  return values;
+}
+
+RC_GTEST_PROP(ActivationReference, GradientsAreThoseOfFiniteDifferences, ()) {
+  Random random = testing::seeded();
+  const Activation kind = *rc::gen::elementOf(std::vector(std::begin(kKinds), std::end(kKinds)));
+  double gate = static_cast<double>(random.uniform(-5.0f, 5.0f));
+  // relu has no derivative at 0: keep twice the widest step away.
+  if (std::fabs(gate) < 4.0 * testing::difference_step(gate)) gate = 0.5;
+  const double x = static_cast<double>(random.uniform(-1.0f, 1.0f));
+  const double dy = static_cast<double>(random.uniform(-1.0f, 1.0f));
+  // |activation(x)| <= |x| < 5, from about ten operations of which libm's are good to 1 unit.
+  const std::vector<double> slopes = {dy};
+  const double noise = testing::rounding_noise(slopes, 5.0, 10);
+  const std::vector<double> plain = {dy * reference::activation_slope(kind, gate)};
+  TRIL_HOLDS(testing::gradient_matches(
+      [&](const auto& at) { return dy * reference::activation(kind, at[0]); }, {gate}, plain,
+      noise));
+  const auto g = reference::gated_gradients(kind, gate, x, dy);
+  const std::vector<double> both = {g.dgate, g.dx};
+  TRIL_HOLDS(testing::gradient_matches(
+      [&](const auto& at) { return dy * reference::gated(kind, at[0], at[1]); }, {gate, x}, both,
+      noise));
+}
+
+struct Error {
+  double value, slope;
+};
+
+// Rounding errors, to first order in u = 2^-24.
+Error rounding_error(Activation kind, double x) {
+  const double size = std::fabs(x);
+  const double value = std::fabs(reference::activation(kind, x));
+  const double slope = std::fabs(reference::activation_slope(kind, x));
+  if (kind == Activation::relu) return {0.0, 0.0};  // nothing is rounded
+  if (kind == Activation::gelu) {
+    // t = x / sqrt 2: a rounded constant and a product, 2u of t. Then erf, its half, and a sum.
+    const double t = size / std::numbers::sqrt2;
+    const double erf_slope = 2.0 * std::numbers::inv_sqrtpi * std::exp(-t * t);
+    const double d_erf = erf_slope * testing::gamma(2) * t + testing::kErfAbsolute;
+    const double d_cdf = d_erf / 2.0 + kUnit * reference::normal_cdf(x);
+    // e^(-x²/2): the square is rounded; then a rounded constant and a product.
+    const double density = reference::normal_density(x);
+    const double d_density =
+        testing::exp_error(density, kUnit * x * x / 2.0) + testing::gamma(2) * density;
+    const double d_slope = size * d_density + d_cdf;
+    return {size * d_cdf + kUnit * value + testing::kSmallestFloat,
+            d_slope + kUnit * (slope + d_slope)};
+  }
+  // s = 1 / (1 + e): e is off by one exp, its weight in s is 1 - s; a sum and a division. Where e
+  // overflows, s is 0 instead of something below 2^-126.
+  const double s = reference::sigmoid(x);
+  const double d_s = s * ((1.0 - s) * testing::kExpRelative + testing::gamma(2)) + 0x1p-126;
+  const double inner = 1.0 + x * (1.0 - s);
+  const double d_inner = size * (d_s + kUnit * (1.0 - s)) + kUnit * std::fabs(inner);
+  return {size * d_s + kUnit * value,
+          (std::fabs(inner) + d_inner) * d_s + s * d_inner + kUnit * slope};
+}
+
+RC_GTEST_PROP(Activation, IsTheReferenceWithinRounding, ()) {
+  Random random = testing::seeded();
+  const auto size = *rc::gen::inRange<int64_t>(0, 150);
+  const auto range = *rc::gen::element(1.0f, 8.0f, 200.0f);
+  const std::vector<float> x = spread(random, size, range);
+  const std::vector<float> other = random_floats(random, size);
+  const std::vector<float> dy = random_floats(random, size);
+  for (const Activation kind : kKinds) {
+    const Result result = run(Parallel(2), kind, x, other, dy);
+    std::vector<double> y, dx, gated, dgate, dother;
+    std::vector<double> y_bound, dx_bound, gated_bound, dgate_bound, dother_bound;
+    const auto expect = [](double value, double error, int roundings, std::vector<double>& values,
+                           std::vector<double>& bounds) {
+      values.push_back(value);
+      bounds.push_back(error + testing::gamma(roundings) * (std::fabs(value) + error) +
+                       roundings * testing::kSmallestFloat);
+    };
+    for (int64_t i = 0; i < size; ++i) {
+      const auto at = static_cast<double>(x[i]);
+      const auto gate_of = static_cast<double>(other[i]);
+      const auto slope = static_cast<double>(dy[i]);
+      const Error error = rounding_error(kind, at);
+      const double value = reference::activation(kind, at);
+      const double derivative = reference::activation_slope(kind, at);
+      const auto g = reference::gated_gradients(kind, at, gate_of, slope);
+      expect(value, error.value, 0, y, y_bound);
+      expect(slope * derivative, std::fabs(slope) * error.slope, 1, dx, dx_bound);
+      expect(reference::gated(kind, at, gate_of), std::fabs(gate_of) * error.value, 1, gated,
+             gated_bound);
+      expect(g.dgate, std::fabs(slope * gate_of) * error.slope, 2, dgate, dgate_bound);
+      expect(g.dx, std::fabs(slope) * error.value, 1, dother, dother_bound);
+    }
+    TRIL_HOLDS(testing::within(result.y, y, y_bound));
+    TRIL_HOLDS(testing::within(result.dx, dx, dx_bound));
+    TRIL_HOLDS(testing::within(result.gated, gated, gated_bound));
+    TRIL_HOLDS(testing::within(result.dgate, dgate, dgate_bound));
+    TRIL_HOLDS(testing::within(result.dother, dother, dother_bound));
+  }
+}
+
+TEST(Activation, ThreadsAndTargetsChangeNothing) {
+  Random random(1);
+  for (const Activation kind : kKinds) {
+    for (const int64_t size : {int64_t{1}, int64_t{133}, kManyTasks}) {
+      const std::vector<float> x = spread(random, size, 10.0f);
+      const std::vector<float> other = random_floats(random, size);
+      const std::vector<float> dy = random_floats(random, size);
+      EXPECT_TRUE(testing::same_everywhere(
+          [&](const Parallel& parallel) { return run(parallel, kind, x, other, dy).all(); }));
+    }
+  }
+}
+
+// An element's bits do not depend on its place: alone, in any lane, or in the tail.
+TEST(Activation, AnElementDependsOnItselfOnly) {
+  Random random(2);
+  const std::vector<float> x = spread(random, 83, 5.0f);
+  const std::vector<float> other = random_floats(random, 83);
+  const std::vector<float> dy = random_floats(random, 83);
+  for (const Activation kind : kKinds) {
+    const Result whole = run(Parallel(1), kind, x, other, dy);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const Result alone = run(Parallel(1), kind, {&x[i], 1}, {&other[i], 1}, {&dy[i], 1});
+      EXPECT_TRUE(same_bits(alone.all(), std::vector<float>{whole.y[i], whole.dx[i], whole.gated[i],
+                                                            whole.dgate[i], whole.dother[i]}));
+    }
+  }
+}
+
+TEST(Activation, ReluAtZeroAndNan) {
+  const std::vector<float> x = {-1.0f, 0.0f, NAN, 2.0f, -INFINITY, INFINITY, -0x1p-149f, 0x1p-149f};
+  const std::vector<float> ones(x.size(), 1.0f);
+  const Result result = run(Parallel(1), Activation::relu, x, ones, ones);
+  const std::vector<float> y = {0.0f, 0.0f, NAN, 2.0f, 0.0f, INFINITY, 0.0f, 0x1p-149f};
+  const std::vector<float> slope = {0.0f, 0.0f, 0.0f, 1.0f, 0.0f, 1.0f, 0.0f, 1.0f};
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(x[i])) {
+      EXPECT_TRUE(std::isnan(result.y[i]));
+      EXPECT_TRUE(std::isnan(result.gated[i]));
+    } else {
+      EXPECT_TRUE(testing::same_float(result.y[i], y[i])) << x[i];
+      EXPECT_TRUE(testing::same_float(result.gated[i], y[i])) << x[i];
+      EXPECT_TRUE(testing::same_float(result.dx[i], slope[i])) << x[i];
+    }
+  }
+}
+
+TEST(Activation, NanStaysInItsElement) {
+  Random random(3);
+  std::vector<float> x = spread(random, 40, 5.0f);
+  const std::vector<float> ones(x.size(), 1.0f);
+  for (const Activation kind : kKinds) {
+    const std::vector<float> clean = run(Parallel(1), kind, x, ones, ones).y;
+    std::vector<float> dirty = x;
+    dirty[21] = NAN;
+    std::vector<float> y = run(Parallel(1), kind, dirty, ones, ones).y;
+    EXPECT_TRUE(std::isnan(y[21]));
+    y[21] = clean[21];
+    EXPECT_TRUE(same_bits(y, clean));
+  }
+}
+
+TEST(Activation, LimitsAreExact) {
+  const std::vector<float> x = {100.0f, -100.0f, 0.0f};
+  const std::vector<float> ones(x.size(), 1.0f);
+  for (const Activation kind : kKinds) {
+    const Result result = run(Parallel(1), kind, x, ones, ones);
+    EXPECT_EQ(result.y, (std::vector<float>{100.0f, 0.0f, 0.0f}));
+    EXPECT_EQ(result.dx[0], 1.0f);
+    EXPECT_EQ(result.dx[1], 0.0f);
+    EXPECT_EQ(result.dx[2], kind == Activation::relu ? 0.0f : 0.5f);
+  }
+}
+
+TEST(Activation, WorksInPlace) {
+  Random random(4);
+  const std::vector<float> x = spread(random, 77, 5.0f);
+  const std::vector<float> other = random_floats(random, 77);
+  const std::vector<float> dy = random_floats(random, 77);
+  for (const Activation kind : kKinds) {
+    const Result expected = run(Parallel(1), kind, x, other, dy);
+    std::vector<float> a = x;
+    kernels::activation_forward(Parallel(1), kind, 77, a.data(), a.data());
+    EXPECT_TRUE(same_bits(a, expected.y));
+    a = dy;
+    kernels::activation_backward(Parallel(1), kind, 77, x.data(), a.data(), a.data());
+    EXPECT_TRUE(same_bits(a, expected.dx));
+    a = x;
+    kernels::gated_forward(Parallel(1), kind, 77, a.data(), other.data(), a.data());
+    EXPECT_TRUE(same_bits(a, expected.gated));
+    a = x;
+    std::vector<float> b = other;
+    kernels::gated_backward(Parallel(1), kind, 77, a.data(), b.data(), dy.data(), a.data(),
+                            b.data());
+    EXPECT_TRUE(same_bits(a, expected.dgate));
+    EXPECT_TRUE(same_bits(b, expected.dother));
+  }
+}
+
+}  // namespace
+}  // namespace tril

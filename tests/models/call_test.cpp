@@ -1,0 +1,163 @@
+// What a Transformer says about calls that make no sense, before it does anything.
+#include "support/models.h"
+
+namespace tril {
+namespace {
+
+using testing::raised_by;
+
+class Call : public ::testing::Test {
+ protected:
+  static TransformerConfig config() {
+    TransformerConfig config;
+    config.source_vocab = config.target_vocab = 10;
+    config.model = 8;
+    config.heads = config.kv_heads = 2;
+    config.head_dim = 4;
+    config.feed_forward = 16;
+    config.encoder_layers = config.decoder_layers = 1;
+    config.max_length = 6;
+    return config;
+  }
+  Memory encoded() {
+    Rows source;
+    source.add_sequence(std::vector<int32_t>{1, 2, 3}, 0);
+    return model_.encode(source, session_);
+  }
+  std::string forward_error(const Rows& rows, const Memory& memory) {
+    return raised_by([&] { model_.forward(rows, memory, session_); }).text;
+  }
+
+  Transformer model_{config(), 1};
+  Session session_{model_, 1};
+};
+
+TEST_F(Call, TokensAndPositionsAreChecked) {
+  const Memory memory = encoded();
+  const int32_t slot = session_.cache.open();
+  Rows rows;
+  rows.add(10, slot, 0, 0);
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: token 10 in row 0 is not below the vocabulary of 10");
+  rows.clear();
+  rows.add(1, slot, 6, 0);
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: position 6 in row 0 is not below max_length, which is 6");
+  EXPECT_EQ(forward_error(Rows(), memory), "forward: no rows");
+  rows.clear();
+  rows.add(1, slot, 0, 0);
+  rows.tokens.push_back(1);
+  EXPECT_EQ(forward_error(rows, memory), "forward: the columns of the rows have different lengths");
+  EXPECT_EQ(session_.cache.length(slot), 0);
+}
+
+TEST_F(Call, SegmentsAndSlotsAreChecked) {
+  const Memory memory = encoded();
+  Rows rows;
+  rows.add(1, 5, 0, 0);
+  EXPECT_EQ(forward_error(rows, memory), "cache: slot 5 is not open");
+  rows.clear();
+  rows.add(1, session_.cache.open(), 0, 1);
+  EXPECT_EQ(forward_error(rows, memory), "forward: row 0 asks for segment 1 of a memory of 1");
+  Rows source;
+  source.add_sequence(std::vector<int32_t>{1, 2}, 3);
+  EXPECT_EQ(raised_by([&] { model_.encode(source, session_); }).text,
+            "encode: the sequence in row 0 has slot 3; slots count up from 0, the next is 0");
+}
+
+TEST_F(Call, TapesAndCachesDoNotMix) {
+  const Memory memory = encoded();
+  Tape tape(session_);
+  Rows rows;
+  rows.add(1, 0, 0, 0);
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: the memory was encoded without a tape, forward runs under one");
+  rows.clear();
+  rows.add(1, 0, 3, 0);
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: row 0 of sequence 0 is at position 3, but whole sequences are needed: "
+            "earlier keys have no gradient");
+}
+
+TEST_F(Call, AMemoryOutlivesTheStep) {
+  const Memory memory = encoded();
+  session_.reset();
+  Rows rows;
+  rows.add(1, session_.cache.open(), 0, 0);
+  EXPECT_NO_THROW(model_.forward(rows, memory, session_));
+}
+
+TEST_F(Call, HiddenStatesAreStaleAfterTheStep) {
+  const Memory memory = encoded();
+  Rows rows;
+  rows.add(1, session_.cache.open(), 0, 0);
+  const Tensor hidden = model_.forward(rows, memory, session_);
+  session_.reset();
+  EXPECT_NE(raised_by([&] { model_.logits(hidden, session_); }).text.find("is stale"),
+            std::string::npos);
+}
+
+TEST_F(Call, LabelsAreChecked) {
+  const Memory memory = encoded();
+  Rows rows;
+  rows.add(1, session_.cache.open(), 0, 0);
+  const Tensor hidden = model_.forward(rows, memory, session_);
+  const std::vector<int32_t> labels = {10};
+  EXPECT_EQ(raised_by([&] { model_.loss(hidden, labels, {}, session_); }).text,
+            "loss: label 10 in row 0 is not below 10");
+  EXPECT_EQ(raised_by([&] { model_.loss(hidden, {}, {}, session_); }).text,
+            "loss: 1 rows of logits but 0 labels");
+}
+
+TEST_F(Call, DecoderOnlyModelsHaveNoEncoder) {
+  TransformerConfig only = config();
+  only.source_vocab = 0;
+  only.encoder_layers = 0;
+  const Transformer model(only, 1);
+  Session session(model, 1);
+  Rows rows;
+  rows.add(1, session.cache.open(), 0);
+  EXPECT_EQ(raised_by([&] { model.encode(rows, session); }).text,
+            "encode: this model has no encoder");
+  EXPECT_NO_THROW(model.forward(rows, {}, session));
+}
+
+// An observer sees every site of every layer, in order, and absent it changes nothing.
+TEST_F(Call, AnObserverSeesEverySite) {
+  struct Log : Observer {
+    void see(const Observation& o) override {
+      entries.push_back({o.stack, o.layer, o.site});
+      with_intervals += o.intervals.empty() ? 0 : 1;
+    }
+    std::vector<std::tuple<Stack, int64_t, Site>> entries;
+    int with_intervals = 0;
+  } log;
+  session_.observer = &log;
+  const Memory memory = encoded();
+  Rows rows;
+  rows.add(1, session_.cache.open(), 0, 0);
+  model_.forward(rows, memory, session_);
+  const auto d = Stack::decoder;
+  const auto e = Stack::encoder;
+  EXPECT_EQ(log.entries,
+            (std::vector<std::tuple<Stack, int64_t, Site>>{{e, -1, Site::embedded},
+                                                           {e, 0, Site::query},
+                                                           {e, 0, Site::key},
+                                                           {e, 0, Site::value},
+                                                           {e, 0, Site::context},
+                                                           {e, 0, Site::block_output},
+                                                           {e, -1, Site::final_output},
+                                                           {d, -1, Site::embedded},
+                                                           {d, 0, Site::query},
+                                                           {d, 0, Site::key},
+                                                           {d, 0, Site::value},
+                                                           {d, 0, Site::context},
+                                                           {d, 0, Site::cross_query},
+                                                           {d, 0, Site::cross_context},
+                                                           {d, 0, Site::block_output},
+                                                           {d, -1, Site::final_output}}));
+  EXPECT_EQ(log.with_intervals, 3);
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,75 @@
+#include "tril/models/config.h"
+
+#include "support/models.h"
+
+namespace tril {
+namespace {
+
+using testing::raised_by;
+using testing::random_config;
+
+RC_GTEST_PROP(Config, ReadsBackWhatItWrote, ()) {
+  const TransformerConfig config = random_config();
+  RC_ASSERT(config_from_json(to_json(config), "c.json") == config);
+}
+
+TransformerConfig valid() {
+  TransformerConfig config;
+  config.source_vocab = config.target_vocab = 100;
+  return config;
+}
+
+std::string with(std::string_view from, std::string_view to) {
+  std::string text = to_json(valid());
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string error_of(const std::string& text) {
+  const auto raised = raised_by([&] { config_from_json(text, "m/config.json"); });
+  EXPECT_EQ(raised.code, ErrorCode::bad_format);
+  return raised.text;
+}
+
+TEST(Config, NamesFileAndField) {
+  EXPECT_EQ(error_of(with("\"heads\": 8", "\"heads\": \"8\"")),
+            "m/config.json: heads: expected an integer from 1 to 4096, got \"8\"");
+  EXPECT_EQ(error_of(with("\"heads\": 8", "\"heads\": 6")),
+            "m/config.json: configuration: heads is 6, kv_heads 8: heads must be a multiple");
+  EXPECT_EQ(error_of(with("\"format\": 1", "\"format\": 2")),
+            "m/config.json: format: expected an integer from 1 to 1, got 2");
+  EXPECT_NE(error_of(with("\"norm_epsilon\": 1e-05", "\"norm_epsilon\": NaN")).find("NaN"),
+            std::string::npos);
+  EXPECT_NE(error_of(with("\"window\": 0", "\"windoww\": 0")).find("window"), std::string::npos);
+  EXPECT_NE(error_of(with("\"tied\": true", "\"tied\": true, \"extra\": 1")).find("extra"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of(with("\"position\": \"sinusoidal\"", "\"position\": \"spiral\"")).find("spiral"),
+      std::string::npos);
+  EXPECT_NE(error_of(to_json(valid()).substr(0, 100)).find("m/config.json"), std::string::npos);
+}
+
+TEST(Config, ChecksWhatCannotBeBuilt) {
+  const auto error = [](auto change) {
+    TransformerConfig config = valid();
+    change(config);
+    return raised_by([&] { config.check(); }).text;
+  };
+  EXPECT_EQ(error([](auto& c) { c.target_vocab = 99; }),
+            "configuration: tied embeddings need one vocabulary, but source_vocab is 100 and "
+            "target_vocab 99");
+  EXPECT_EQ(error([](auto& c) {
+              c.position = PositionType::rotary;
+              c.head_dim = 63;
+            }),
+            "configuration: head_dim is 63: rotary positions need an even one");
+  EXPECT_EQ(error([](auto& c) { c.encoder_layers = 0; }),
+            "configuration: source_vocab is 100 with 0 encoder layers: a decoder-only model has "
+            "neither, others have both");
+  EXPECT_EQ(error([](auto& c) { c.dropout = std::numeric_limits<double>::quiet_NaN(); }),
+            "configuration: dropout is nan, expected 0 to 0.99");
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,151 @@
+// Model folders: what is written is read back, and what is wrong is named.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "support/models.h"
+#include "tril/io/atomic_file.h"
+#include "tril/io/safetensors.h"
+
+namespace tril {
+namespace {
+
+using testing::floats_of;
+using testing::raised_by;
+using testing::random_config;
+using testing::random_model;
+using testing::same_bits;
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tril-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+RC_GTEST_PROP(ModelFolder, ReadsBackWhatItWrote, ()) {
+  const Folder folder;
+  const Transformer model = random_model(random_config(), *rc::gen::arbitrary<uint64_t>());
+  model.save(folder / "model");
+  const Transformer again = Transformer::load(folder / "model");
+  RC_ASSERT(again.config() == model.config());
+  const auto expected = model.parameters();
+  const auto got = again.parameters();
+  RC_ASSERT(got.size() == expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    RC_ASSERT(got[i].name == expected[i].name);
+    RC_ASSERT(same_bits(got[i].tensor, expected[i].tensor));
+  }
+}
+
+// A small model whose file can be tampered with tensor by tensor.
+class BrokenFolder : public ::testing::Test {
+ protected:
+  BrokenFolder() {
+    TransformerConfig config;
+    config.source_vocab = config.target_vocab = 10;
+    config.model = 8;
+    config.heads = config.kv_heads = 2;
+    config.head_dim = 4;
+    config.feed_forward = 16;
+    config.encoder_layers = config.decoder_layers = 1;
+    Transformer(config, 1).save(folder_.path());
+    file_ = folder_ / "model.safetensors";
+    tensors_ = load_safetensors(file_, arena_);
+  }
+  std::string error_after_saving() {
+    save_safetensors(file_, tensors_);
+    return error();
+  }
+  std::string error() {
+    return raised_by([&] { Transformer::load(folder_.path()); }).text;
+  }
+  NamedTensor& find(const std::string& name) {
+    for (NamedTensor& tensor : tensors_) {
+      if (tensor.name == name) return tensor;
+    }
+    ADD_FAILURE() << name;
+    return tensors_.front();
+  }
+
+  Folder folder_;
+  std::string file_;
+  Arena arena_;
+  std::vector<NamedTensor> tensors_;
+};
+
+TEST_F(BrokenFolder, MissingTensor) {
+  find("encoder.0.attention.key.bias").name = "encoder.0.attention.key.bia";
+  EXPECT_EQ(error_after_saving(), file_ + ": tensor 'encoder.0.attention.key.bias' is missing");
+}
+
+TEST_F(BrokenFolder, SurplusTensor) {
+  tensors_.push_back({"surplus", Tensor(arena_, {1})});
+  tensors_.back().tensor.data()[0] = 0.0f;
+  EXPECT_EQ(error_after_saving(),
+            file_ + ": tensor 'surplus' is not part of the model in " + (folder_ / "config.json"));
+}
+
+TEST_F(BrokenFolder, WrongShape) {
+  NamedTensor& tensor = find("decoder.0.feed_forward.in.weight");
+  tensor.tensor = tensor.tensor.reshaped({8, 16});
+  EXPECT_EQ(error_after_saving(),
+            file_ +
+                ": tensor 'decoder.0.feed_forward.in.weight' is [8, 16], the configuration "
+                "asks for [16, 8]");
+}
+
+TEST_F(BrokenFolder, WrongType) {
+  NamedTensor& tensor = find("embedding.weight");
+  tensor.tensor = Tensor(arena_, tensor.tensor.shape(), DType::i32);
+  std::fill_n(tensor.tensor.data<int32_t>(), tensor.tensor.size(), 0);
+  EXPECT_EQ(error_after_saving(),
+            file_ + ": tensor 'embedding.weight' is of type i32, expected f32 or bf16");
+}
+
+TEST_F(BrokenFolder, Truncated) {
+  std::filesystem::resize_file(file_, std::filesystem::file_size(file_) - 1);
+  EXPECT_NE(error().find(file_), std::string::npos);
+}
+
+TEST_F(BrokenFolder, HugeConfigurationBesideASmallFile) {
+  std::string text = read_file(folder_ / "config.json", 1 << 20);
+  const std::string from = "\"feed_forward\": 16";
+  text.replace(text.find(from), from.size(), "\"feed_forward\": 1000000");
+  write_file_atomically(folder_ / "config.json", text);
+  EXPECT_NE(error().find("too few for the configuration"), std::string::npos);
+}
+
+TEST_F(BrokenFolder, NoSuchFolder) {
+  const auto raised = raised_by([&] { Transformer::load(folder_ / "nowhere"); });
+  EXPECT_EQ(raised.code, ErrorCode::io);
+  EXPECT_NE(raised.text.find("nowhere/config.json"), std::string::npos);
+}
+
+TEST_F(BrokenFolder, ReadsBrainFloats) {
+  for (NamedTensor& tensor : tensors_) {
+    const Tensor half(arena_, tensor.tensor.shape(), DType::bf16);
+    for (int64_t i = 0; i < half.size(); ++i) {
+      half.data<BFloat16>()[i] = to_bf16(tensor.tensor.data()[i]);
+    }
+    tensor.tensor = half;
+  }
+  save_safetensors(file_, tensors_);
+  const Transformer model = Transformer::load(folder_.path());
+  for (const auto& parameter : model.parameters()) {
+    const Tensor& half = find(parameter.name).tensor;
+    for (int64_t i = 0; i < half.size(); ++i) {
+      ASSERT_EQ(parameter.tensor.data()[i], to_f32(half.data<BFloat16>()[i]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,143 @@
+#include "tril/nn/cache.h"
+
+#include <map>
+
+#include "support/property.h"
+#include "support/testing.h"
+
+namespace tril {
+namespace {
+
+using testing::raised_by;
+using testing::tensor_of;
+
+constexpr int64_t kHeads = 2;
+constexpr int64_t kDim = 3;
+
+// Appends one position whose key and value are all `mark` and `-mark`.
+void append(Cache& cache, Context& context, int32_t slot, float mark) {
+  const int32_t slots[] = {slot};
+  const int32_t positions[] = {cache.length(slot)};
+  cache.extend(slots, positions);
+  const std::vector<float> key(kHeads * kDim, mark), value(kHeads * kDim, -mark);
+  cache.store(context.parallel, 0, slots, positions, tensor_of(context.arena, {1, 6}, key),
+              tensor_of(context.arena, {1, 6}, value));
+}
+
+// The marks a slot holds, read back from its pages.
+std::vector<float> marks(const Cache& cache, Context& context, int32_t slot) {
+  const int32_t slots[] = {slot};
+  const ops::PagedKeys view = cache.view(context.arena, 0, slots);
+  std::vector<float> result;
+  for (int32_t i = 0; i < view.lengths[0]; ++i) {
+    const float* page = view.pages[0][i / 16];
+    const float key = page[view.keys_offset + i % 16];
+    const float value = page[view.values_offset + i % 16 * kDim];
+    EXPECT_EQ(key, -value);
+    result.push_back(key);
+  }
+  return result;
+}
+
+// Whatever is forked, reordered, cut and released, every slot holds what a plain copy would.
+RC_GTEST_PROP(Cache, BehavesLikePlainCopies, ()) {
+  Context context(1);
+  Cache cache(1, kHeads, kDim);
+  std::map<int32_t, std::vector<float>> model;
+  model[cache.open()] = {};
+  float mark = 1.0f;
+  const auto any = [&] {
+    auto it = model.begin();
+    std::advance(it, *rc::gen::inRange<size_t>(0, model.size()));
+    return it->first;
+  };
+  for (int step = 0; step < 120; ++step) {
+    switch (*rc::gen::inRange(0, 9)) {
+      case 0: {
+        const int32_t from = any();
+        const auto copy = model[from];
+        model[cache.fork(from)] = copy;
+        break;
+      }
+      case 1: model[cache.open()] = {}; break;
+      case 2:
+        if (model.size() > 1) {
+          const int32_t slot = any();
+          cache.release(slot);
+          model.erase(slot);
+          RC_ASSERT(!cache.is_open(slot));
+        }
+        break;
+      case 3: {
+        std::vector<int32_t> slots, parents;
+        std::map<int32_t, std::vector<float>> next;
+        for (const auto& [slot, held] : model) {
+          slots.push_back(slot);
+          parents.push_back(any());
+          next[slot] = model[parents.back()];
+        }
+        cache.reorder(slots, parents);
+        model = next;
+        break;
+      }
+      case 4: {
+        const int32_t slot = any();
+        const auto keep = *rc::gen::inRange<size_t>(0, model[slot].size() + 1);
+        cache.truncate(slot, static_cast<int32_t>(keep));
+        model[slot].resize(keep);
+        break;
+      }
+      default: {
+        const int32_t slot = any();
+        for (int i = *rc::gen::inRange(1, 12); i > 0; --i) {
+          append(cache, context, slot, mark);
+          model[slot].push_back(mark++);
+        }
+      }
+    }
+  }
+  for (const auto& [slot, held] : model) RC_ASSERT(marks(cache, context, slot) == held);
+  cache.release_all();
+  RC_ASSERT(cache.page_count() == 0);
+}
+
+TEST(Cache, SharesPagesUntilOneIsWritten) {
+  Context context(1);
+  Cache cache(1, kHeads, kDim);
+  const int32_t slot = cache.open();
+  for (int i = 0; i < 40; ++i) append(cache, context, slot, static_cast<float>(i));
+  EXPECT_EQ(cache.page_count(), 3);
+  const int32_t copy = cache.fork(slot);
+  EXPECT_EQ(cache.page_count(), 3);
+  append(cache, context, copy, 100.0f);
+  EXPECT_EQ(cache.page_count(), 4);
+  append(cache, context, slot, 200.0f);
+  EXPECT_EQ(cache.page_count(), 4);
+}
+
+TEST(Cache, SaysWhatIsWrongAndChangesNothing) {
+  Context context(1);
+  Cache cache(1, kHeads, kDim);
+  const int32_t slot = cache.open();
+  append(cache, context, slot, 1.0f);
+  EXPECT_EQ(raised_by([&] { cache.fork(7); }).text, "cache: slot 7 is not open");
+  EXPECT_EQ(raised_by([&] { cache.truncate(slot, 2); }).text,
+            "cache: slot 0 holds 1 positions, it cannot be cut to 2");
+  const int32_t slots[] = {slot, slot};
+  const int32_t skipping[] = {1, 3};
+  EXPECT_EQ(raised_by([&] { cache.extend(slots, skipping); }).text,
+            "cache: row 1 of slot 0 is at position 3, the next is 2");
+  const int32_t other = cache.open();
+  const int32_t apart[] = {slot, other, slot};
+  const int32_t positions[] = {1, 0, 2};
+  EXPECT_EQ(raised_by([&] { cache.extend(apart, positions); }).text,
+            "cache: the rows of slot 0 are not side by side");
+  const int32_t twice[] = {slot, slot};
+  EXPECT_EQ(raised_by([&] { cache.reorder(twice, twice); }).text,
+            "cache: slot 0 is named twice in a reorder");
+  EXPECT_EQ(cache.length(slot), 1);
+  EXPECT_EQ(cache.length(other), 0);
+}
+
+}  // namespace
+}  // namespace tril
