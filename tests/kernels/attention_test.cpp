@@ -222,8 +222,8 @@ Bounds bounds_of(const Case& c) {
         score_error = std::max(score_error, gamma(n.head_dim + 2) * magnitude);
       }
       const int64_t keys = sees.hi - sees.lo;
-      // Beside the sum over the keys: subtraction, exponential (1 ulp is 2 units), rescaling at
-      // each of at most keys/64 + 2 blocks, division and product.
+      // Beside the sum over the keys: subtraction, exponential (1.05 ulps are 2.1 units), rescaling
+      // at each of at most keys/64 + 2 blocks, division and product.
       const double relative = std::expm1(2.0 * score_error) + gamma(keys + 8 + 4 * (keys / 64 + 2));
       double out_error_times_dout = 0.0;
       double d_magnitude = 0.0;

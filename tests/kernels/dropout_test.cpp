@@ -90,7 +90,7 @@ RC_GTEST_PROP(Dropout, IsTheReferenceBitForBit, ()) {
 
 // Where p is no multiple of 2^-24 the fraction just below it is dropped too. Here u is
 // 1677721 / 2^24 and p = 0.1f is 1677721.625 / 2^24.
-TEST(Dropout, DISABLED_DropsTheLastFractionBelowP) {
+TEST(Dropout, DropsTheLastFractionBelowP) {
   Random random(0);
   Case c(random, 1, 1, 0.1f);
   c.args.seed = 1;

@@ -20,7 +20,7 @@ using testing::same_bits;
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   std::vector<float> a, b, bias;  // [m, k], [k, n], [n] or empty
-  int64_t slice = 0;
+  kernels::Summation summation = kernels::Summation::one_chain;
 
   Product(Random& random, int64_t rows, int64_t columns, int64_t terms)
       : m(rows), n(columns), k(terms) {
@@ -42,7 +42,7 @@ std::vector<float> run(const Parallel& parallel, const Product& p) {
                            .panels = packed.data(),
                            .bias = p.bias.empty() ? nullptr : p.bias.data(),
                            .c = c.data(),
-                           .slice = p.slice});
+                           .summation = p.summation});
   return c.take();
 }
 
@@ -60,7 +60,9 @@ std::vector<float> scalar_chains(const Product& p) {
         first = false;
       };
       for (int64_t i = 0; i < p.k; ++i) {
-        if (p.slice > 0 && i > 0 && i % p.slice == 0) merge();
+        if (p.summation == kernels::Summation::token_slices && i > 0 && i % kTokenSlice == 0) {
+          merge();
+        }
         chain = std::fma(p.a[row * p.k + i], p.b[i * p.n + column], chain);
       }
       merge();
@@ -143,20 +145,13 @@ TEST(Gemm, LongChainsContinueAndSlicesMerge) {
     Product p(random, 7, 19, k);
     EXPECT_TRUE(same_bits(run(Parallel(2), p), scalar_chains(p))) << "k = " << k;
     const std::vector<float> whole = run(Parallel(1), p);
-    p.slice = kTokenSlice;
+    p.summation = kernels::Summation::token_slices;
     EXPECT_TRUE(same_bits(run(Parallel(2), p), scalar_chains(p))) << "sliced, k = " << k;
     // Past one slice that is another order: were it not, this test could not see slices missing.
     EXPECT_EQ(testing::equal_bits(whole, scalar_chains(p)), k <= kTokenSlice);
     p.bias.clear();
     EXPECT_TRUE(same_bits(run(Parallel(2), p), scalar_chains(p))) << "no bias, k = " << k;
   }
-}
-
-TEST(Gemm, DISABLED_SlicesHaveAnyLength) {
-  Random random(8);
-  Product p(random, 3, 5, 100);
-  p.slice = 7;
-  EXPECT_TRUE(same_bits(run(Parallel(1), p), scalar_chains(p)));
 }
 
 // Tiles have up to 6 rows and tasks 48; columns come in 16s and 64s.
@@ -186,7 +181,7 @@ TEST(Gemm, ThreadsAndTargetsChangeNothing) {
                     Product(random, 1, 700, 600), Product(random, 100, 130, 1030)}) {
     EXPECT_TRUE(
         testing::same_everywhere([&](const Parallel& parallel) { return run(parallel, p); }));
-    p.slice = kTokenSlice;
+    p.summation = kernels::Summation::token_slices;
     EXPECT_TRUE(
         testing::same_everywhere([&](const Parallel& parallel) { return run(parallel, p); }));
   }
@@ -195,8 +190,8 @@ TEST(Gemm, ThreadsAndTargetsChangeNothing) {
 TEST(Gemm, WithoutTermsIsTheBiasOrZero) {
   Random random(4);
   Product p(random, 8, 70, 0);
-  for (const int64_t slice : {int64_t{0}, kTokenSlice}) {
-    p.slice = slice;
+  for (const auto summation : {kernels::Summation::one_chain, kernels::Summation::token_slices}) {
+    p.summation = summation;
     const std::vector<float> c = run(Parallel(2), p);
     for (int64_t row = 0; row < p.m; ++row) {
       EXPECT_TRUE(same_bits(rows_of(c, p.n, row, 1), p.bias));
@@ -352,7 +347,7 @@ RC_GTEST_PROP(Gemm, MakesALinearLayerAndItsGradients, ()) {
   kernels::transpose(Parallel(1), dy.data(), n.rows, n.out, dw.a.data());
   dw.b = x;
   dw.bias.clear();
-  dw.slice = kTokenSlice;
+  dw.summation = kernels::Summation::token_slices;
   TRIL_HOLDS(testing::within(run(Parallel(2), dw), expected.dweight, bound.dweight));
 }
 

@@ -133,10 +133,13 @@ RC_GTEST_PROP(NormReference, GradientsAreThoseOfFiniteDifferences, ()) {
   const std::vector<double> b = doubles_of(c.bias);
   const std::vector<double> dy = doubles_of(c.dy);
   const auto g = reference::norm_gradients<double>(c.sizes(), x, w, dy);
-  // |z| <= sqrt(columns), so |y| <= sqrt(columns) + 1. A rounding of x - mean is multiplied by r,
-  // at most 1 / sqrt(epsilon).
-  const double largest =
-      std::sqrt(static_cast<double>(c.columns)) + 1.0 + 2.0 / std::sqrt(c.sizes().epsilon);
+  // |z| <= sqrt(columns), so |y| <= sqrt(columns) + 1. A rounding of x - mean, both below 1, is
+  // multiplied by r; the steps taken change r by less than its double.
+  double largest = std::sqrt(static_cast<double>(c.columns)) + 1.0;
+  for (int64_t row = 0; row < c.rows; ++row) {
+    const auto of_row = std::span<const double>(x).subspan(row * c.columns, c.columns);
+    largest = std::max(largest, 4.0 * reference::normalised_row<double>(c.sizes(), of_row).r);
+  }
   const double noise = testing::rounding_noise(dy, largest, 3 * c.columns + 8);
   const auto loss = [&](const std::vector<double>& x_at, const std::vector<double>& w_at,
                         const std::vector<double>& b_at) {

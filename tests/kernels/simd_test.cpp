@@ -120,7 +120,7 @@ Worst worst_error(const F& f, const Exact& exact, float from, float to, uint32_t
 
 constexpr auto kExp = [](std::span<const float> x) { return exp_of(x); };
 constexpr auto kErf = [](std::span<const float> x) { return erf_of(x); };
-constexpr uint32_t kStride = 977;
+constexpr uint32_t kStride = 101;
 
 TEST(Exp, IsWithinItsBound) {
   const auto exact = [](double x) { return std::exp(x); };

@@ -1,7 +1,6 @@
 // The mask of one query row: the keys it may see. Nothing else is a mask in tril.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace tril {
@@ -22,7 +21,7 @@ struct Interval {
 
 // Combining masks is intersecting intervals.
 constexpr Interval intersect(const Interval& a, const Interval& b) {
-  return {a.origin, std::max(a.lo, b.lo), std::min(a.hi, b.hi)};
+  return {a.origin, a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};
 }
 
 }  // namespace tril

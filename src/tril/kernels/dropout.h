@@ -1,6 +1,6 @@
 // Dropout whose mask is a function of what is dropped, not of when or where it is computed.
 //
-//   y[row][f] = x[row][f] / (1 - p)  if u >= p, else 0
+//   y[row][f] = x[row][f] s  if u >= p, else 0, where s = 1 / (1 - p), rounded once
 //   u = a 24-bit fraction from Philox(key: seed; counter: step, sentence, position, site and f / 4)
 //
 // So a sentence gets the same mask in any batch, on any number of threads and after a resume, and
@@ -14,9 +14,12 @@
 
 namespace tril::kernels {
 
+// A site has 65,536 counters of four features each.
+constexpr int64_t kDropoutMaxColumns = 4 * 65536;
+
 struct Dropout {
   int64_t rows = 0;
-  int64_t columns = 0;
+  int64_t columns = 0;       // at most kDropoutMaxColumns
   float probability = 0.0f;  // in [0, 1)
   uint64_t seed = 0;
   uint32_t step = 0;

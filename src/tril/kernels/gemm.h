@@ -3,9 +3,9 @@
 //   c[m][n] = sum over k of a[m][k] b[k][n]  (+ bias[n])
 //
 // Order: each c[m][n] is one chain of fused multiply-adds over k ascending from zero, whatever the
-// number of rows or threads; the bias is added last, rounded on its own. With `slice` > 0 the chain
-// starts anew every `slice` terms and the partial sums are added in ascending order: the form for
-// sums over tokens.
+// number of rows or threads; the bias is added last, rounded on its own. Summation::token_slices
+// starts the chain anew every kTokenSlice terms and adds the partial sums in ascending order: the
+// form for sums over tokens.
 // The right operand is packed into panels of 64 columns, once for weights. Rows of a and c are
 // contiguous; nothing may alias. Any m, n, k >= 0; k = 0 gives the bias or zero.
 // Kernels neither allocate, throw nor log.
@@ -32,13 +32,15 @@ void pack_panels(const Parallel& parallel, const float* b, int64_t k, int64_t n,
 void pack_panels_transposed(const Parallel& parallel, const float* b, int64_t k, int64_t n,
                             float* panels);
 
+enum class Summation { one_chain, token_slices };
+
 struct Gemm {
   int64_t m, n, k;
   const float* a;               // [m, k]
   const float* panels;          // of b [k, n]
   const float* bias = nullptr;  // [n] or none
   float* c;                     // [m, n]
-  int64_t slice = 0;
+  Summation summation = Summation::one_chain;
 };
 void gemm(const Parallel& parallel, const Gemm& args);
 

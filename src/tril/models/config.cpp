@@ -1,5 +1,6 @@
 #include "tril/models/config.h"
 
+#include <algorithm>
 #include <array>
 
 #include "tril/base/error.h"
@@ -101,6 +102,10 @@ void TransformerConfig::check() const {
           ": heads must be a multiple");
   require(position != PositionType::rotary || head_dim % 2 == 0, kBad,
           "configuration: head_dim is ", head_dim, ": rotary positions need an even one");
+  constexpr int64_t kMaxTable = int64_t{1} << 28;
+  require(max_length * std::max({model, head_dim, 2 * heads}) <= kMaxTable, kBad,
+          "configuration: max_length is ", max_length, ": its tables would take more than ",
+          kMaxTable, " numbers");
   require((source_vocab == 0) == decoder_only(), kBad, "configuration: source_vocab is ",
           source_vocab, " with ", encoder_layers,
           " encoder layers: a decoder-only model has neither, others have both");

@@ -209,9 +209,11 @@ Transformer Transformer::load(const std::string& folder) {
   // small file is an error and not an attempt to allocate.
   int64_t held = 0;
   for (const NamedTensor& tensor : tensors) held += tensor.tensor.size();
-  const auto layers = config.encoder_layers + config.decoder_layers;
-  require(held >= config.target_vocab * config.model + layers * config.model * config.feed_forward,
-          ErrorCode::bad_format, tensor_file, ": holds ", held,
+  const int64_t layers = config.encoder_layers + config.decoder_layers;
+  const int64_t least =
+      config.target_vocab * config.model +
+      2 * layers * config.model * (config.heads * config.head_dim + config.feed_forward);
+  require(held >= least, ErrorCode::bad_format, tensor_file, ": holds ", held,
           " numbers, too few for the configuration in ", config_file);
   auto state = std::make_shared<State>(config);
   for (const nn::Parameter& parameter : state->parameters.list()) {

@@ -101,7 +101,7 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
                                    .a = dy_transposed,
                                    .panels = panels,
                                    .c = dw.data(),
-                                   .slice = kernels::kTokenSlice});
+                                   .summation = kernels::Summation::token_slices});
   return dw;
 }
 

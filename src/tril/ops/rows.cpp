@@ -155,6 +155,8 @@ Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x) {
           " rows, but keys for ", key.sentences.size());
   require(key.probability >= 0.0f && key.probability < 1.0f, ErrorCode::invalid_argument,
           "dropout: probability ", key.probability, " is not in [0, 1)");
+  require(x.columns() <= kernels::kDropoutMaxColumns, ErrorCode::unsupported,
+          "dropout: ", x.columns(), " columns, at most ", kernels::kDropoutMaxColumns);
   Tensor y(context.arena, x.shape());
   kernels::dropout(context.parallel,
                    {.rows = x.rows(),

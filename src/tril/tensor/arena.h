@@ -8,7 +8,6 @@
 // One arena belongs to one thread at a time.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 

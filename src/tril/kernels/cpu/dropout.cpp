@@ -1,5 +1,7 @@
 #include "tril/kernels/dropout.h"
 
+#include <cmath>
+
 #include "tril/base/rng.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -48,7 +50,8 @@ HWY_INLINE void philox_blocks(uint64_t key, const Words4& counter, uint32_t (&ou
 
 void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, float* y) {
   const float kept = 1.0f / (1.0f - d.probability);
-  const auto threshold = static_cast<uint32_t>(d.probability * 0x1p24f);
+  // u is a whole number of 2^-24: u >= p is that number >= p 2^24, rounded up.
+  const auto threshold = static_cast<uint32_t>(std::ceil(d.probability * 0x1p24f));
   for_row_blocks(parallel, d.rows, d.columns, [&](int64_t begin, int64_t end) {
     uint32_t words[4][kCounters];
     for (int64_t row = begin; row < end; ++row) {
