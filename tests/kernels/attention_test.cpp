@@ -366,6 +366,13 @@ RC_GTEST_PROP(Attention, ARowAloneInACacheHasTheBitsOfTheBatch, ()) {
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 
+// Windows that begin anywhere: blocks are counted from the origin, not from what a tile of rows
+// happens to see.
+TEST(Attention, ARowAloneHasTheBitsOfTheBatchInAWindow) {
+  const Case c = make_case({{3, 300}, {304, 131}}, Kind::window, 2, 1, 12, 100, false, 8);
+  expect_rows_match_alone(c, run(c, 2).out, 1);
+}
+
 TEST(Attention, ARowAloneHasTheBitsOfTheBatchOverSeveralSpans) {
   const Case c = make_case({{0, 2100}, {2100, 50}}, Kind::causal, 2, 1, 20, 0, false, 4);
   expect_rows_match_alone(c, run(c, 2).out, 97);

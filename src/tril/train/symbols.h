@@ -19,8 +19,8 @@ struct SymbolOptions {
   SymbolTask task = SymbolTask::reverse;
   int32_t alphabet = 26;
   int32_t length = 20;
-  int64_t steps = 600;
-  int64_t batch = 64;       // sequences a step
+  int64_t steps = 800;
+  int64_t batch = 32;       // sequences a step
   int64_t held_out = 1000;  // sequences decoded at the end, none of them seen in training
   uint64_t seed = 1;
   int threads = 0;
