@@ -10,10 +10,11 @@ namespace tril::app {
 namespace {
 
 void show_machine() {
+  const Target target = current_target();  // may raise: nothing is printed then
   fmt::print("processor  {}\n", cpu_name());
   fmt::print("threads    {}\n", Parallel().threads());
-  fmt::print("target     {} (of", to_string(current_target()));
-  for (const Target target : available_targets()) fmt::print(" {}", to_string(target));
+  fmt::print("target     {} (of", to_string(target));
+  for (const Target other : available_targets()) fmt::print(" {}", to_string(other));
   fmt::print("; TRIL_TARGET chooses)\n");
 }
 

@@ -4,23 +4,13 @@
 #include <cstdlib>
 
 #include "support/models.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TRIL_COUNTS_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TRIL_COUNTS_MALLOC 0
-#endif
-#endif
-#ifndef TRIL_COUNTS_MALLOC
-#define TRIL_COUNTS_MALLOC 1
-#endif
+#include "support/sanitizers.h"
 
 namespace {
 std::atomic<long> mallocs{0};
 }
 
-#if TRIL_COUNTS_MALLOC
+#if !TRIL_SANITIZED
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
@@ -54,7 +44,7 @@ TransformerConfig config() {
 }
 
 TEST(Allocation, TheCounterCounts) {
-  if (TRIL_COUNTS_MALLOC == 0) GTEST_SKIP() << "a sanitizer owns malloc here";
+  if (TRIL_SANITIZED == 1) GTEST_SKIP() << "a sanitizer owns malloc here";
   const long before = mallocs;
   void* volatile memory = std::malloc(10);
   EXPECT_EQ(mallocs, before + 1);
@@ -62,7 +52,7 @@ TEST(Allocation, TheCounterCounts) {
 }
 
 TEST(Allocation, AWarmTrainingStepAllocatesNothing) {
-  if (TRIL_COUNTS_MALLOC == 0) GTEST_SKIP() << "a sanitizer owns malloc here";
+  if (TRIL_SANITIZED == 1) GTEST_SKIP() << "a sanitizer owns malloc here";
   Transformer model(config(), 1);
   Session session(model, 2);
   model.prepare_training(session);
@@ -86,7 +76,7 @@ TEST(Allocation, AWarmTrainingStepAllocatesNothing) {
 }
 
 TEST(Allocation, AWarmDecodingStepAllocatesNothing) {
-  if (TRIL_COUNTS_MALLOC == 0) GTEST_SKIP() << "a sanitizer owns malloc here";
+  if (TRIL_SANITIZED == 1) GTEST_SKIP() << "a sanitizer owns malloc here";
   const Transformer model(config(), 1);
   Session session(model, 2);
   Rows source;

@@ -39,6 +39,31 @@ TEST(Parallel, LoopsInsideTasksRunInPlace) {
   EXPECT_EQ(runs.load(), 32);
 }
 
+#if defined(__x86_64__)
+// A program that flushes subnormals to zero, or rounds upwards, for its own purposes changes
+// nothing in here and finds its settings as it left them.
+TEST(Parallel, TasksKeepSubnormalsAndRoundToNearest) {
+  const unsigned before = __builtin_ia32_stmxcsr();
+  const unsigned odd = before | 0x8040u | 0x4000u;
+  for (const int threads : {1, 2}) {
+    const Parallel parallel(threads);
+    std::atomic<int> wrong{0};
+    __builtin_ia32_ldmxcsr(odd);
+    parallel(8, [&](int64_t) {
+      volatile float small = 1e-38f;
+      volatile float half = small * 0.25f;
+      volatile float one = 1.0f;
+      volatile float rounded = one + 1e-9f;
+      if (half == 0.0f || rounded != 1.0f) ++wrong;
+    });
+    const unsigned after = __builtin_ia32_stmxcsr();
+    __builtin_ia32_ldmxcsr(before);
+    EXPECT_EQ(wrong.load(), 0);
+    EXPECT_EQ(after & 0xe040u, odd & 0xe040u);
+  }
+}
+#endif
+
 TEST(Parallel, RejectsAnImpossibleNumber) {
   EXPECT_THROW(Parallel(-1), Error);
   EXPECT_THROW(Parallel(5000), Error);

@@ -3,6 +3,7 @@
 // Tasks are handed out in any order to any thread, so a task may write only what no other task
 // touches, and no result may depend on how many threads there are. There are no reductions: sums
 // over tasks are made by their owner, in a fixed order.
+// Tasks round to nearest and keep subnormals, whatever the calling program has set for itself.
 // A loop inside a task runs on the caller's thread alone. Exceptions must not leave a task.
 #pragma once
 

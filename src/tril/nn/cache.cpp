@@ -9,7 +9,7 @@
 namespace tril {
 namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kPagesPerBlock = 16;
+constexpr int64_t kMaxPagesPerBlock = 64;
 constexpr auto kPositions = static_cast<int32_t>(kernels::kKeyTile);
 
 size_t pages_for(int32_t length) {
@@ -114,16 +114,19 @@ void Cache::reorder(std::span<const int32_t> slots, std::span<const int32_t> par
 
 int32_t Cache::take_page() {
   if (free_.empty()) {
+    // As many as there are: small caches stay small, large ones ask rarely.
+    const int64_t count =
+        std::clamp<int64_t>(static_cast<int64_t>(pages_.size()), 1, kMaxPagesPerBlock);
     const int64_t page_floats = 2 * layers_ * layer_floats_;
     auto* block = static_cast<float*>(
-        tril::allocate(Device::cpu, kPagesPerBlock * page_floats * int64_t{sizeof(float)}));
+        tril::allocate(Device::cpu, count * page_floats * int64_t{sizeof(float)}));
     // Lanes past a sequence's end are multiplied and then masked: they must hold something.
-    std::fill_n(block, kPagesPerBlock * page_floats, 0.0f);
+    std::fill_n(block, count * page_floats, 0.0f);
     blocks_.push_back(block);
-    for (int64_t i = kPagesPerBlock - 1; i >= 0; --i) {
+    for (int64_t i = count - 1; i >= 0; --i) {
       free_.push_back(static_cast<int32_t>(pages_.size()) + static_cast<int32_t>(i));
     }
-    for (int64_t i = 0; i < kPagesPerBlock; ++i) pages_.push_back({block + i * page_floats, 0});
+    for (int64_t i = 0; i < count; ++i) pages_.push_back({block + i * page_floats, 0});
   }
   const int32_t id = free_.back();
   free_.pop_back();

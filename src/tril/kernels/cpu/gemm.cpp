@@ -134,11 +134,7 @@ void GemmKernel(const Parallel& parallel, const Gemm& g) {
       begin = end;
     } while (begin < g.k);
   };
-  if (serial) {
-    for (int64_t index = 0; index < row_blocks * column_blocks; ++index) task(index);
-  } else {
-    parallel(row_blocks * column_blocks, task);
-  }
+  (serial ? Parallel(1) : parallel)(row_blocks * column_blocks, task);
 }
 
 void TransposeKernel(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The program from the outside: exit codes, one line for every error, results on stdout alone.
+#   program.sh PATH-TO-TRIL
+set -u
+tril=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$1"
+  sed 's/^/    stdout: /' "$scratch/out"
+  sed 's/^/    stderr: /' "$scratch/err"
+  failures=$((failures + 1))
+}
+
+# expect CODE WHAT COMMAND...: runs the command and compares its exit code.
+expect() {
+  local code=$1 what=$2 got=0
+  shift 2
+  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || got=$?
+  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
+}
+
+# expect_error WHAT PATTERN COMMAND...: exit code 2, nothing on stdout, one line that matches.
+expect_error() {
+  local what=$1 pattern=$2
+  shift 2
+  expect 2 "$what" "$@"
+  [ -s "$scratch/out" ] && fail "$what: something on stdout"
+  [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "$what: not one line on stderr"
+  grep -q -- "$pattern" "$scratch/err" || fail "$what: no '$pattern' in it"
+}
+
+# prints WHAT PATTERN: the last command's stdout matches.
+prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
+
+expect 0 'help' "$tril" --help
+prints 'help' 'bench'
+expect 0 'version' "$tril" --version
+prints 'version' '^tril [0-9]'
+expect 0 'info' "$tril" info
+prints 'info' '^target'
+expect 0 'bench' "$tril" bench --json --only gemm --seconds 0.01 --threads 1
+prints 'bench' '"name": "512x512x512"'
+[ -s "$scratch/err" ] && fail 'bench: progress on stderr although it is no terminal'
+
+expect_error 'no subcommand' 'subcommand' "$tril"
+expect_error 'unknown subcommand' 'tril --help' "$tril" sing
+expect_error 'unknown flag' '--loud' "$tril" bench --loud
+expect_error 'bad group' 'gemm' "$tril" bench --only everything
+expect_error 'bad threads' 'threads' "$tril" bench --threads -3
+expect_error 'no such model' "$scratch/nowhere/config.json" "$tril" info "$scratch/nowhere"
+mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"
+expect_error 'broken model' 'config.json: architecture' "$tril" info "$scratch/empty"
+expect_error 'bad target' "TRIL_TARGET: 'sse1'" env TRIL_TARGET=sse1 "$tril" info
+expect_error 'full disk' 'output could not be written' sh -c "'$tril' info >/dev/full"
+
+[ "$failures" -eq 0 ] && printf 'the program behaves\n'
+exit "$((failures > 0))"
