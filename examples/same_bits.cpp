@@ -19,7 +19,7 @@ int main() {
   const std::vector<int32_t> question = {5, 17, 42, 8};
   const std::vector<int32_t> answer = {1, 23, 9, 77, 31};  // 1 stands for START
   tril::Rows source;
-  source.add_sequence(question, /*slot=*/0);
+  source.add_sequence(question, {.slot = 0});
 
   // Training: one call for the whole target, under the mask.
   std::vector<float> parallel;
@@ -27,7 +27,7 @@ int main() {
     tril::Tape tape(session);
     const tril::Memory memory = model.encode(source, session);
     tril::Rows target;
-    target.add_sequence(answer, /*slot=*/0, /*segment=*/0);
+    target.add_sequence(answer, {.slot = 0, .segment = 0});
     const tril::Tensor logits = model.logits(model.forward(target, memory, session), session);
     parallel.assign(logits.data(), logits.data() + logits.size());
   }
@@ -39,7 +39,7 @@ int main() {
   int differing = 0;
   for (int32_t position = 0; position < 5; ++position) {
     tril::Rows row;
-    row.add(answer[static_cast<size_t>(position)], slot, position, /*segment=*/0);
+    row.add(answer[static_cast<size_t>(position)], {.slot = slot, .segment = 0, .first = position});
     const tril::Tensor logits = model.logits(model.forward(row, memory, session), session);
     differing += std::memcmp(logits.data(), parallel.data() + position * 100, 400) != 0 ? 1 : 0;
   }

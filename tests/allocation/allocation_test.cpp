@@ -14,6 +14,16 @@ std::atomic<long> mallocs{0};
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* memory, size_t size);
+void* calloc(size_t count, size_t size) {
+  ++mallocs;
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, size_t size) {
+  ++mallocs;
+  return __libc_realloc(memory, size);
+}
 void* malloc(size_t size) {
   ++mallocs;
   return __libc_malloc(size);
@@ -67,7 +77,7 @@ TEST(Allocation, AWarmTrainingStepAllocatesNothing) {
       const Memory memory = model.encode(batch.source, session);
       const Tensor hidden = model.forward(batch.target, memory, session);
       const Tensor loss = model.loss(hidden, batch.labels, {.smoothing = 0.1f}, session);
-      optimizer.step(model, tape.backward(loss), 1e-3f, session);
+      optimizer.step(tape.backward(loss), 1e-3f, session);
     }
     if (step >= 3) {
       EXPECT_EQ(mallocs - before, 0) << "step " << step;
@@ -80,18 +90,22 @@ TEST(Allocation, AWarmDecodingStepAllocatesNothing) {
   const Transformer model(config(), 1);
   Session session(model, 2);
   Rows source;
-  source.add_sequence(std::vector<int32_t>{1, 2, 3}, 0);
+  source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
   const Memory memory = model.encode(source, session);
   Rows rows;
-  rows.add(1, 0, 0, 0);
+  rows.add(1, {.slot = 0, .segment = 0});
   for (int sentence = 0; sentence < 3; ++sentence) {
     session.cache.release_all();
     rows.slots[0] = session.cache.open();
+    // A second hypothesis that is dropped and taken from the first again after each step.
+    const int32_t slots[] = {rows.slots[0], session.cache.fork(rows.slots[0])};
+    const int32_t parents[] = {rows.slots[0], rows.slots[0]};
     for (int32_t position = 0; position < 50; ++position) {
       const long before = mallocs;
       session.reset();
       rows.positions[0] = position;
       model.log_probs(model.forward(rows, memory, session), session);
+      session.cache.reorder(slots, parents);
       if (sentence >= 1) {
         EXPECT_EQ(mallocs - before, 0) << "position " << position;
       }

@@ -1,5 +1,7 @@
 #include "tril/autograd/tape.h"
 
+#include <memory>
+
 #include "support/testing.h"
 #include "tril/autograd/functions.h"
 
@@ -72,10 +74,22 @@ TEST(Tape, SaysWhatIsWrong) {
   EXPECT_EQ(raised_by([&] {
               autograd::add(context, x.reshaped({2, 1}).slice(0, 1), vector_of(context, {1}));
             }).code,
-            ErrorCode::internal);
+            ErrorCode::unsupported);
   const Tensor out = autograd::add(context, x, x);
   tape.backward(out, x);
   EXPECT_EQ(raised_by([&] { tape.backward(out, x); }).text, "backward: a tape can be walked once");
+}
+
+// Replacing a finished tape by a new one, as in a loop with a unique_ptr.
+TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
+  Context context(1);
+  const Tensor x = vector_of(context, {1});
+  auto tape = std::make_unique<Tape>(context);
+  tape->watch(x);
+  tape->backward(autograd::add(context, x, x));
+  auto next = std::make_unique<Tape>(context);
+  tape.reset();
+  EXPECT_EQ(context.tape, next.get());
 }
 
 TEST(Tape, EndsWithItsScope) {

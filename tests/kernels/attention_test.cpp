@@ -136,9 +136,11 @@ Case random_case(Kind kind, int32_t longest) {
   }
   const int64_t kv_heads = *rc::gen::inRange(1, 4);
   const int64_t heads = kv_heads * *rc::gen::inRange(1, 4);
-  return make_case(segments, kind, heads, kv_heads, *rc::gen::inRange(1, 40),
-                   *rc::gen::inRange(1, longest), *rc::gen::arbitrary<bool>(),
-                   *rc::gen::arbitrary<uint64_t>());
+  const int64_t head_dim = *rc::gen::inRange(0, 3) == 0
+                               ? *rc::gen::element<int64_t>(47, 48, 64, 80, 128, 130)
+                               : *rc::gen::inRange<int64_t>(1, 40);
+  return make_case(segments, kind, heads, kv_heads, head_dim, *rc::gen::inRange(1, longest),
+                   *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<uint64_t>());
 }
 
 Kind random_kind() {
@@ -296,6 +298,22 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
   }
 }
 
+// The matrix never exists: four times the keys take at most four times the memory.
+TEST(Attention, MemoryGrowsWithTheLengthAndNotItsSquare) {
+  const auto peak = [](int32_t length) {
+    const Case c = make_case({{0, length}}, Kind::causal, 1, 1, 16, 0, false, 1);
+    Context context(2);
+    const Tensor q = tensor_of(context.arena, c.q_shape(), c.q);
+    const Tensor k = tensor_of(context.arena, c.k_shape(), c.k);
+    const ops::AttentionResult result = ops::attention(context, q, k, k, c.rows, {});
+    ops::attention_gradients(context, q, k, k, result, q, c.rows, {});
+    return context.arena.peak_bytes() + context.host.peak_bytes();
+  };
+  const int64_t at_500 = peak(500);
+  EXPECT_LE(peak(2000), 4 * at_500);
+  EXPECT_LE(peak(8000), 16 * at_500);
+}
+
 // ---- Bits -------------------------------------------------------------------------------------
 
 RC_GTEST_PROP(Attention, ThreadsDoNotMatter, ()) {
@@ -448,7 +466,7 @@ TEST(Attention, SaysWhatIsWrong) {
             "attention: keys and values must be equal [key, heads, head_dim], got [2, 8, 4] and "
             "[3, 8, 4]");
   EXPECT_EQ(attend({1, 8, 4}, {1, 8, 4}, rows),
-            "attention: row 1 sees [0, 2) of a sequence from 0, but there are 1 keys");
+            "mask: row 1 sees [0, 2) of a sequence from 0, but there are 1 keys");
   EXPECT_EQ(attend({2, 8, 4}, {2, 8, 4}, std::span(rows).first(1)),
             "attention: 2 query rows but 1 intervals");
   ops::AttentionOptions narrow;

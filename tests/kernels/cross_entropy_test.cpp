@@ -72,7 +72,8 @@ Result run(const Parallel& parallel, const Case& c) {
   kernels::softmax_normalisers(parallel, c.logits.data(), c.rows, c.vocab, normalisers.data());
   kernels::subtract_rows(parallel, c.logits.data(), normalisers.data(), c.rows, c.vocab,
                          log_probs.data());
-  kernels::cross_entropy_forward(parallel, c.args(), norms.data(), losses.data());
+  float total = 0.0f;
+  kernels::cross_entropy_forward(parallel, c.args(), norms.data(), losses.data(), &total);
   kernels::cross_entropy_backward(parallel, c.args(), norms.data(), &c.factor, dlogits.data());
   return {normalisers.take(), log_probs.take(), norms.take(), losses.take(), dlogits.take()};
 }
@@ -276,7 +277,9 @@ TEST(CrossEntropy, MinusInfinityIsProbabilityZero) {
   float norm = NAN, loss = NAN;
   const float factor = 1.0f;
   std::vector<float> dlogits(3);
-  kernels::cross_entropy_forward(Parallel(1), args, &norm, &loss);
+  float total = 0.0f;
+  kernels::cross_entropy_forward(Parallel(1), args, &norm, &loss, &total);
+  EXPECT_EQ(total, loss);
   kernels::cross_entropy_backward(Parallel(1), args, &norm, &factor, dlogits.data());
   EXPECT_EQ(norm, 1.0f + static_cast<float>(math::log(2.0)));
   EXPECT_EQ(dlogits[1], 0.0f);
@@ -295,6 +298,20 @@ TEST(CrossEntropy, WorksInPlace) {
   kernels::subtract_rows(Parallel(2), in_place.logits.data(), expected.normalisers.data(), c.rows,
                          c.vocab, in_place.logits.data());
   EXPECT_TRUE(same_bits(in_place.logits, expected.log_probs));
+}
+
+// The total is the factor times the rows' losses, added in double in ascending order.
+TEST(CrossEntropy, TheTotalIsAnOrderedSum) {
+  Random random(12);
+  const Case c(random, 29, 37, 3.0f, 0.1f);
+  kernels::CrossEntropy args = c.args();
+  args.factor = 0.37f;
+  std::vector<float> norms(29), losses(29);
+  float total = 0.0f;
+  kernels::cross_entropy_forward(Parallel(2), args, norms.data(), losses.data(), &total);
+  double sum = 0.0;
+  for (const float loss : losses) sum += static_cast<double>(loss);
+  EXPECT_EQ(total, static_cast<float>(sum * static_cast<double>(0.37f)));
 }
 
 }  // namespace

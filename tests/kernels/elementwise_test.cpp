@@ -39,7 +39,7 @@ TEST(FillZero, WritesEveryElement) {
   for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{133}, kManyTasks}) {
     EXPECT_TRUE(testing::same_everywhere([&](const Parallel& parallel) {
       Guarded out(size);
-      kernels::fill_zero(parallel, size, out.data());
+      kernels::fill(parallel, size, 0.0f, out.data());
       EXPECT_TRUE(same_bits(out.take(), std::vector<float>(size)));
       return out.take();
     }));

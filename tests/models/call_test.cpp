@@ -1,4 +1,6 @@
 // What a Transformer says about calls that make no sense, before it does anything.
+#include <stdexcept>
+
 #include "support/models.h"
 
 namespace tril {
@@ -21,7 +23,7 @@ class Call : public ::testing::Test {
   }
   Memory encoded() {
     Rows source;
-    source.add_sequence(std::vector<int32_t>{1, 2, 3}, 0);
+    source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
     return model_.encode(source, session_);
   }
   std::string forward_error(const Rows& rows, const Memory& memory) {
@@ -36,16 +38,16 @@ TEST_F(Call, TokensAndPositionsAreChecked) {
   const Memory memory = encoded();
   const int32_t slot = session_.cache.open();
   Rows rows;
-  rows.add(10, slot, 0, 0);
+  rows.add(10, {.slot = slot, .segment = 0, .first = 0});
   EXPECT_EQ(forward_error(rows, memory),
             "forward: token 10 in row 0 is not below the vocabulary of 10");
   rows.clear();
-  rows.add(1, slot, 6, 0);
+  rows.add(1, {.slot = slot, .segment = 0, .first = 6});
   EXPECT_EQ(forward_error(rows, memory),
             "forward: position 6 in row 0 is not below max_length, which is 6");
   EXPECT_EQ(forward_error(Rows(), memory), "forward: no rows");
   rows.clear();
-  rows.add(1, slot, 0, 0);
+  rows.add(1, {.slot = slot, .segment = 0, .first = 0});
   rows.tokens.push_back(1);
   EXPECT_EQ(forward_error(rows, memory), "forward: the columns of the rows have different lengths");
   EXPECT_EQ(session_.cache.length(slot), 0);
@@ -54,13 +56,14 @@ TEST_F(Call, TokensAndPositionsAreChecked) {
 TEST_F(Call, SegmentsAndSlotsAreChecked) {
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, 5, 0, 0);
+  rows.add(1, {.slot = 5, .segment = 0, .first = 0});
   EXPECT_EQ(forward_error(rows, memory), "cache: slot 5 is not open");
   rows.clear();
-  rows.add(1, session_.cache.open(), 0, 1);
-  EXPECT_EQ(forward_error(rows, memory), "forward: row 0 asks for segment 1 of a memory of 1");
+  rows.add(1, {.slot = session_.cache.open(), .segment = 1, .first = 0});
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: row 0 asks for segment 1, which the memory does not hold");
   Rows source;
-  source.add_sequence(std::vector<int32_t>{1, 2}, 3);
+  source.add_sequence(std::vector<int32_t>{1, 2}, {.slot = 3});
   EXPECT_EQ(raised_by([&] { model_.encode(source, session_); }).text,
             "encode: the sequence in row 0 has slot 3; slots count up from 0, the next is 0");
 }
@@ -69,28 +72,135 @@ TEST_F(Call, TapesAndCachesDoNotMix) {
   const Memory memory = encoded();
   Tape tape(session_);
   Rows rows;
-  rows.add(1, 0, 0, 0);
+  rows.add(1, {.slot = 0, .segment = 0, .first = 0});
   EXPECT_EQ(forward_error(rows, memory),
             "forward: the memory was encoded without a tape, forward runs under one");
   rows.clear();
-  rows.add(1, 0, 3, 0);
+  rows.add(1, {.slot = 0, .segment = 0, .first = 3});
   EXPECT_EQ(forward_error(rows, memory),
             "forward: row 0 of sequence 0 is at position 3, but whole sequences are needed: "
             "earlier keys have no gradient");
+}
+
+TEST_F(Call, AMemoryBelongsToItsTapeAndStep) {
+  Rows source, target;
+  source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
+  target.add_sequence(std::vector<int32_t>{4, 5}, {.slot = 0, .segment = 0});
+  Memory earlier;
+  {
+    Tape tape(session_);
+    earlier = model_.encode(source, session_);
+  }
+  {
+    Tape tape(session_);
+    EXPECT_EQ(forward_error(target, earlier),
+              "forward: the memory was encoded under another tape: it has no gradient here");
+    EXPECT_EQ(raised_by([&] { session_.reset(); }).text,
+              "reset: a tape is recording on this context; end it first");
+  }
+  session_.reset();
+  EXPECT_FALSE(earlier.holds(0));
+}
+
+TEST_F(Call, GradientsEndWithTheStep) {
+  Rows source, target;
+  source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
+  target.add_sequence(std::vector<int32_t>{4, 5}, {.slot = 0, .segment = 0});
+  const std::vector<int32_t> labels = {5, 6};
+  Tape tape(session_);
+  const Tensor hidden = model_.forward(target, model_.encode(source, session_), session_);
+  const Gradients gradients = tape.backward(model_.loss(hidden, labels, {}, session_));
+  const Tensor weight = model_.parameters()[0].tensor;
+  EXPECT_TRUE(gradients.of(weight).defined());
+  session_.reset();
+  EXPECT_EQ(raised_by([&] { gradients.of(weight); }).text,
+            "tape: its context was reset; gradients live until then");
+}
+
+TEST_F(Call, ASliceUnderATapeIsRefused) {
+  Rows source, target;
+  source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
+  target.add_sequence(std::vector<int32_t>{4, 5, 6}, {.slot = 0, .segment = 0});
+  const std::vector<int32_t> labels = {5};
+  Tape tape(session_);
+  const Tensor hidden = model_.forward(target, model_.encode(source, session_), session_);
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 1}, {1, 2}, {2, 3}}) {
+    EXPECT_NE(raised_by([&] {
+                model_.loss(hidden.slice(begin, end), labels, {}, session_);
+              }).text.find("is a slice of a tensor that is differentiated"),
+              std::string::npos);
+  }
+}
+
+TEST_F(Call, AnotherModelsSessionOrMemoryIsRefused) {
+  TransformerConfig deeper = config();
+  deeper.decoder_layers = 6;
+  const Transformer other(deeper, 1);
+  Rows source;
+  source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
+  Session others(other, 1);
+  const Memory memory = other.encode(source, others);
+  Rows rows;
+  rows.add(1, {.slot = session_.cache.open(), .segment = 0});
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: the memory belongs to another model: 6 layers of 2 x 4, this one has 1 of 2 "
+            "x 4");
+  EXPECT_EQ(raised_by([&] { other.forward(rows, memory, session_); }).text,
+            "forward: the session belongs to another model: 1 layers of 2 x 4, this one has 6 of "
+            "2 x 4");
+}
+
+TEST_F(Call, AFailedCallLeavesTheCacheAsItWas) {
+  struct Thrower : Observer {
+    void see(const Observation& o) override {
+      if (o.site == Site::cross_query) throw std::runtime_error("no");
+    }
+  } thrower;
+  const Memory memory = encoded();
+  const int32_t slot = session_.cache.open();
+  Rows rows;
+  rows.add(1, {.slot = slot, .segment = 0});
+  session_.observer = &thrower;
+  EXPECT_THROW(model_.forward(rows, memory, session_), std::runtime_error);
+  session_.observer = nullptr;
+  EXPECT_EQ(session_.cache.length(slot), 0);
+  EXPECT_NO_THROW(model_.forward(rows, memory, session_));
+  EXPECT_EQ(session_.cache.length(slot), 1);
+}
+
+TEST_F(Call, FillerNeedsNoSegment) {
+  const Memory memory = encoded();
+  Rows rows;
+  rows.add(1, {.slot = session_.cache.open(), .segment = 0});
+  rows.add(0, {.slot = -1, .segment = 7});
+  EXPECT_NO_THROW(model_.forward(rows, memory, session_));
+}
+
+TEST_F(Call, APrefixComesInOneCall) {
+  const Memory memory = encoded();
+  const Place place{.slot = session_.cache.open(), .segment = 0, .prefix = 3};
+  Rows rows;
+  rows.add_sequence(std::vector<int32_t>{1, 2}, place);
+  EXPECT_NO_THROW(model_.forward(rows, memory, session_));
+  rows.clear();
+  rows.add(3, {.slot = place.slot, .segment = 0, .first = 2, .prefix = 3});
+  EXPECT_EQ(forward_error(rows, memory),
+            "forward: row 0 is in a sequence with a prefix of 3, whose rows see each other: they "
+            "must come in one call");
 }
 
 TEST_F(Call, AMemoryOutlivesTheStep) {
   const Memory memory = encoded();
   session_.reset();
   Rows rows;
-  rows.add(1, session_.cache.open(), 0, 0);
+  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
   EXPECT_NO_THROW(model_.forward(rows, memory, session_));
 }
 
 TEST_F(Call, HiddenStatesAreStaleAfterTheStep) {
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, session_.cache.open(), 0, 0);
+  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
   const Tensor hidden = model_.forward(rows, memory, session_);
   session_.reset();
   EXPECT_NE(raised_by([&] { model_.logits(hidden, session_); }).text.find("is stale"),
@@ -100,7 +210,7 @@ TEST_F(Call, HiddenStatesAreStaleAfterTheStep) {
 TEST_F(Call, LabelsAreChecked) {
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, session_.cache.open(), 0, 0);
+  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
   const Tensor hidden = model_.forward(rows, memory, session_);
   const std::vector<int32_t> labels = {10};
   EXPECT_EQ(raised_by([&] { model_.loss(hidden, labels, {}, session_); }).text,
@@ -116,7 +226,7 @@ TEST_F(Call, DecoderOnlyModelsHaveNoEncoder) {
   const Transformer model(only, 1);
   Session session(model, 1);
   Rows rows;
-  rows.add(1, session.cache.open(), 0);
+  rows.add(1, {.slot = session.cache.open()});
   EXPECT_EQ(raised_by([&] { model.encode(rows, session); }).text,
             "encode: this model has no encoder");
   EXPECT_NO_THROW(model.forward(rows, {}, session));
@@ -135,7 +245,7 @@ TEST_F(Call, AnObserverSeesEverySite) {
   session_.observer = &log;
   const Memory memory = encoded();
   Rows rows;
-  rows.add(1, session_.cache.open(), 0, 0);
+  rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
   model_.forward(rows, memory, session_);
   const auto d = Stack::decoder;
   const auto e = Stack::encoder;
@@ -147,6 +257,8 @@ TEST_F(Call, AnObserverSeesEverySite) {
                                                            {e, 0, Site::context},
                                                            {e, 0, Site::block_output},
                                                            {e, -1, Site::final_output},
+                                                           {d, 0, Site::cross_key},
+                                                           {d, 0, Site::cross_value},
                                                            {d, -1, Site::embedded},
                                                            {d, 0, Site::query},
                                                            {d, 0, Site::key},

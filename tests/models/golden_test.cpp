@@ -77,7 +77,7 @@ class GoldenCase {
     rows.segments =
         side == "target" ? integers("target.segments") : std::vector<int32_t>(rows.tokens.size());
     rows.sentences.resize(rows.tokens.size());
-    if (side == "target") rows.prefix = integers("prefix").front();
+    rows.prefixes.assign(rows.tokens.size(), side == "target" ? integers("prefix").front() : 0);
     return rows;
   }
 
@@ -166,7 +166,7 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
 }
 
 // Without a tape: position 0 of every sequence, then position 1, and so on, each call finding the
-// earlier ones in the cache. The rows behind a prefix see each other, so they come in one call.
+// earlier ones in the cache. The rows of a prefix see each other, so they come in the first call.
 TEST_P(GoldenTest, LogitsStepByStep) {
   GoldenCase golden(GetParam());
   const Transformer model = Transformer::load(case_folder(GetParam()));
@@ -179,23 +179,28 @@ TEST_P(GoldenTest, LogitsStepByStep) {
   for (const int32_t slot : target.slots) {
     if (!slots.contains(slot)) slots[slot] = session.cache.open();
   }
+  const int32_t prefix = target.prefixes.front();
   const int32_t last = *std::max_element(target.positions.begin(), target.positions.end());
   size_t compared = 0;
   for (int32_t position = 0; position <= last; ++position) {
     Rows rows;
-    rows.prefix = target.prefix;
     std::vector<size_t> row_of;
     for (size_t row = 0; row < target.tokens.size(); ++row) {
-      if (target.prefix == 0 && target.positions[row] != position) continue;
-      rows.add(target.tokens[row], slots.at(target.slots[row]), target.positions[row],
-               target.segments[row]);
+      // The first call takes all of a prefix, the others a position each.
+      const int32_t at = target.positions[row];
+      const bool now = position == 0 ? at < std::max(prefix, 1) : at == position && at >= prefix;
+      if (!now) continue;
+      rows.add(target.tokens[row], {.slot = slots.at(target.slots[row]),
+                                    .segment = target.segments[row],
+                                    .first = at,
+                                    .prefix = prefix});
       row_of.push_back(row);
     }
+    if (row_of.empty()) continue;
     const Tensor hidden = model.forward(rows, memory, session);
     golden.expect("logits", model.logits(hidden, session), "step by step", row_of);
     compared += row_of.size();
     session.reset();
-    if (target.prefix != 0) break;
   }
   EXPECT_EQ(compared, target.tokens.size());
 }

@@ -31,10 +31,11 @@ struct Past {
 
   bool operator==(const Past& other) const {
     const auto same = [](const auto& a, const auto& b) {
+      if (a.size() != b.size()) return false;
       for (size_t i = 0; i < a.size(); ++i) {
         if (!equal_bits(a[i], b[i])) return false;
       }
-      return a.size() == b.size();
+      return true;
     };
     return equal_bits(hidden, other.hidden) && same(gradients, other.gradients) &&
            same(query_gradients, other.query_gradients);
@@ -195,6 +196,65 @@ RC_GTEST_PROP(Leak, NeighboursInTheBatchAreInvisible, ()) {
     RC_ASSERT(equal_bits(rows_of(before.hidden, config.model, batch.first_row[i], length),
                          rows_of(after.hidden, config.model, batch.first_row[i], length)));
   }
+}
+
+// Nor do they reach each other's gradients: a loss over the other sentences does not notice a
+// change in this one.
+RC_GTEST_PROP(Leak, NeighboursReachNoGradient, ()) {
+  const TransformerConfig config = random_config();
+  const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
+  const auto sentences = random_sentences(config, 3, 20);
+  Session session(model, 2);
+  Batch batch = pack(sentences, config);
+  const auto middle = static_cast<size_t>(batch.first_row[1]);
+  for (size_t i = 0; i < sentences[1].target.size(); ++i) batch.labels[middle + i] = -1;
+  const Pass before = training_pass(model, batch, session);
+  for (size_t i = 0; i < sentences[1].target.size(); ++i) {
+    int32_t& token = batch.target.tokens[middle + i];
+    token = static_cast<int32_t>((token + 1) % config.target_vocab);
+  }
+  const Pass after = training_pass(model, batch, session);
+  RC_ASSERT(before.gradients.size() == after.gradients.size());
+  for (size_t i = 0; i < before.gradients.size(); ++i) {
+    RC_ASSERT(equal_bits(before.gradients[i], after.gradients[i]));
+  }
+}
+
+// What a slot forgot is gone, even if it was NaN and its page is used again.
+TEST(Leak, ForgottenPositionsAreGone) {
+  TransformerConfig config;
+  config.source_vocab = 0;
+  config.target_vocab = 11;
+  config.model = 24;
+  config.heads = config.kv_heads = 3;
+  config.head_dim = 8;
+  config.feed_forward = 32;
+  config.encoder_layers = 0;
+  config.decoder_layers = 2;
+  config.tied = false;
+  const Transformer model = random_model(config, 4);
+  for (const auto& parameter : model.parameters()) {
+    if (parameter.name == "target_embedding.weight") {
+      for (int64_t i = 0; i < 24; ++i) parameter.tensor.data()[10 * 24 + i] = kNaN;
+    }
+  }
+  Session session(model, 1);
+  const testing::Tokens tokens = {1, 2, 3, 4, 5, 6, 7};
+  const testing::Tokens poison(9, 10);
+  const int32_t clean = session.cache.open();
+  const int32_t dirty = session.cache.open();
+  Rows rows;
+  rows.add_sequence(std::span(tokens).first(3), {.slot = dirty});
+  rows.add_sequence(poison, {.slot = dirty, .first = 3});
+  model.forward(rows, {}, session);
+  session.cache.truncate(dirty, 3);
+  rows.clear();
+  rows.add_sequence(std::span(tokens).subspan(3), {.slot = dirty, .first = 3});
+  const auto after = floats_of(model.forward(rows, {}, session));
+  rows.clear();
+  rows.add_sequence(tokens, {.slot = clean});
+  const auto expected = floats_of(model.forward(rows, {}, session));
+  EXPECT_TRUE(testing::same_bits(after, rows_of(expected, 24, 3, 4)));
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ TransformerConfig random_config(Family family) {
   c.model = *rc::gen::inRange<int64_t>(2, 70);
   c.kv_heads = *rc::gen::inRange<int64_t>(1, 3);
   c.heads = c.kv_heads * *rc::gen::inRange<int64_t>(1, 4);
-  c.head_dim = *rc::gen::inRange<int64_t>(1, 24);
+  c.head_dim = *rc::gen::inRange(0, 4) == 0 ? *rc::gen::element<int64_t>(48, 64, 70)
+                                            : *rc::gen::inRange<int64_t>(1, 24);
   c.feed_forward = *rc::gen::inRange<int64_t>(1, 90);
   c.norm = *rc::gen::element(NormType::layer, NormType::rms);
   c.norm_position = *rc::gen::element(NormPosition::pre, NormPosition::post);
@@ -26,8 +27,8 @@ TransformerConfig random_config(Family family) {
   c.position = *rc::gen::element(PositionType::sinusoidal, PositionType::learned,
                                  PositionType::rotary, PositionType::alibi, PositionType::none);
   if (c.position == PositionType::rotary) c.head_dim *= 2;
-  c.max_length = 64;
-  c.window = *rc::gen::inRange(0, 3) == 0 ? *rc::gen::inRange<int64_t>(1, 30) : 0;
+  c.max_length = 160;
+  c.window = *rc::gen::inRange(0, 3) == 0 ? *rc::gen::inRange<int64_t>(1, 90) : 0;
   c.bias = *rc::gen::arbitrary<bool>();
   c.output_bias = *rc::gen::arbitrary<bool>();
   c.embedding_norm = *rc::gen::arbitrary<bool>();
@@ -67,19 +68,20 @@ Batch pack(const std::vector<Sentence>& sentences, const std::vector<size_t>& or
            const std::vector<int>& filler, const TransformerConfig& config, int32_t prefix) {
   Batch batch;
   batch.first_row.resize(sentences.size());
-  batch.target.prefix = prefix;
   int32_t place = 0;
   for (const size_t index : order) {
     const Sentence& sentence = sentences[index];
     const auto number = static_cast<int32_t>(index);
     const int gap = filler[static_cast<size_t>(place) % filler.size()];
     if (!config.decoder_only()) {
-      batch.source.add_sequence(sentence.source, place, -1, 0, number);
+      batch.source.add_sequence(sentence.source, {.slot = place, .sentence = number});
       batch.source.add_filler(gap);
     }
     batch.first_row[index] = batch.target.size();
-    batch.target.add_sequence(sentence.target, place, config.decoder_only() ? -1 : place, 0,
-                              number);
+    batch.target.add_sequence(sentence.target, {.slot = place,
+                                                .segment = config.decoder_only() ? -1 : place,
+                                                .sentence = number,
+                                                .prefix = prefix});
     batch.target.add_filler(gap);
     // Any labels do; here the next token, and for the last row the first.
     for (size_t i = 0; i < sentence.target.size(); ++i) {

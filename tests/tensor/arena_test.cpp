@@ -85,7 +85,11 @@ TEST(Tensor, ChecksTypeShapeAndBounds) {
 
 TEST(Tensor, OutOfMemoryIsAnError) {
   Arena arena;
-  EXPECT_EQ(raised_by([&] { Tensor(arena, {int64_t{1} << 50}); }).code, ErrorCode::out_of_memory);
+  for (const int64_t count : {int64_t{1} << 50, int64_t{1} << 61, INT64_MAX}) {
+    EXPECT_EQ(raised_by([&] { Tensor(arena, {count}, DType::i8); }).code, ErrorCode::out_of_memory);
+    EXPECT_EQ(raised_by([&] { arena.allocate_array<double>(count); }).code,
+              ErrorCode::out_of_memory);
+  }
 }
 
 }  // namespace

@@ -96,23 +96,27 @@ TEST(Mask, ParsesTextAndNamesWhatIsWrong) {
 
 TEST(Mask, ChecksCausality) {
   const int32_t positions[] = {0, 1, 2};
-  EXPECT_NO_THROW(Mask::causal(kThree).check_causal(positions));
-  EXPECT_EQ(raised_by([&] { Mask::full(kThree).check_causal(positions); }).text,
+  const int32_t none[] = {0, 0, 0};
+  const int32_t two[] = {2, 2, 2};
+  EXPECT_NO_THROW(check_causal(Mask::causal(kThree).rows(), positions, none));
+  EXPECT_EQ(raised_by([&] { check_causal(Mask::full(kThree).rows(), positions, none); }).text,
             "mask: row 0 at position 0 sees keys up to 2, the future begins at 1");
-  EXPECT_NO_THROW(Mask::prefix(kThree, 2).check_causal(positions, 2));
-  EXPECT_THROW(Mask::prefix(kThree, 2).check_causal(positions, 1), Error);
+  EXPECT_NO_THROW(check_causal(Mask::prefix(kThree, 2).rows(), positions, two));
+  EXPECT_THROW(check_causal(Mask::prefix(kThree, 2).rows(), positions, none), Error);
 }
 
 TEST(Mask, ChecksBoundsAndMonotony) {
-  EXPECT_THROW(Mask::causal(kThree).check_within(2), Error);
-  EXPECT_NO_THROW(Mask::causal(kThree).check_within(3));
-  EXPECT_NO_THROW(Mask::window(kThree, 2).check_monotone());
-  EXPECT_THROW(Mask({{0, 0, 2}, {0, 0, 1}}).check_monotone(), Error);
-  EXPECT_NO_THROW(Mask({{0, 0, 2}, {}, {0, 0, 2}, {2, 2, 3}}).check_monotone());
+  EXPECT_THROW(check_within(Mask::causal(kThree).rows(), 2), Error);
+  EXPECT_NO_THROW(check_within(Mask::causal(kThree).rows(), 3));
+  EXPECT_NO_THROW(check_monotone(Mask::window(kThree, 2).rows()));
+  EXPECT_THROW(check_monotone(Mask({{0, 0, 2}, {0, 0, 1}}).rows()), Error);
+  EXPECT_NO_THROW(check_monotone(Mask({{0, 0, 2}, {}, {0, 0, 2}, {2, 2, 3}}).rows()));
   EXPECT_THROW(Mask::causal(kThree) & Mask::cross(2, {0, 3}), Error);
   EXPECT_THROW(Mask::window(kThree, 0), Error);
   const Segment broken[] = {{-1, 3}};
   EXPECT_THROW(Mask::full(broken), Error);
+  EXPECT_THROW(Mask::cross(1, {INT32_MAX, 5}), Error);
+  EXPECT_THROW(Mask::parse({}, INT64_MAX, 3), Error);
 }
 
 }  // namespace

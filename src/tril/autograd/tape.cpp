@@ -1,7 +1,9 @@
 #include "tril/autograd/tape.h"
 
 #include <algorithm>
+#include <atomic>
 
+#include "tril/base/rounding.h"
 #include "tril/ops/rows.h"
 
 namespace tril {
@@ -21,25 +23,37 @@ void GradientTable::grow() {
   const GradientEntry* old = entries_;
   const int64_t old_capacity = capacity_;
   capacity_ = std::max<int64_t>(256, capacity_ * 2);
-  entries_ = arena_->allocate_array<GradientEntry>(capacity_);
+  entries_ = host_->allocate_array<GradientEntry>(capacity_);
   for (int64_t i = 0; i < capacity_; ++i) new (&entries_[i]) GradientEntry();
   for (int64_t i = 0; i < old_capacity; ++i) {
     if (old[i].address != nullptr) place(old[i].address) = old[i];
   }
 }
 
+void GradientTable::check_current() const {
+  require(is_current(ticket_), ErrorCode::invalid_argument,
+          "tape: its context was reset; gradients live until then");
+}
+
+bool GradientTable::holds(const void* address) const {
+  check_current();
+  return capacity_ != 0 && address != nullptr && place(address).address != nullptr;
+}
+
 GradientEntry* GradientTable::find(const Tensor& tensor) const {
+  check_current();
   if (capacity_ == 0 || tensor.address() == nullptr) return nullptr;
   GradientEntry& entry = place(tensor.address());
   if (entry.address == nullptr) return nullptr;
   require(entry.size == tensor.size(), ErrorCode::internal, "tape: a tensor of ", tensor.size(),
-          " elements begins where one of ", entry.size, " does: slices cannot be differentiated");
+          " elements begins where one of ", entry.size, " does");
   return &entry;
 }
 
 GradientEntry& GradientTable::insert(const Tensor& tensor) {
   require(tensor.address() != nullptr, ErrorCode::invalid_argument,
           "tape: a tensor without elements cannot be differentiated");
+  check_current();
   if (2 * (count_ + 1) > capacity_) grow();
   GradientEntry& entry = place(tensor.address());
   if (entry.address == nullptr) {
@@ -61,28 +75,45 @@ Tensor Gradients::of(const Tensor& tensor) const {
   return entry->gradient.defined() ? entry->gradient.reshaped(tensor.shape()) : Tensor();
 }
 
-Tape::Tape(Context& context) : context_(context), table_(context.arena) {
+namespace {
+std::atomic<uint64_t> tapes{0};
+}
+
+Tape::Tape(Context& context)
+    : context_(context), table_(context.host), serial_(tapes.fetch_add(1) + 1) {
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "tape: another tape is recording on this context");
   context.tape = this;
 }
 
-Tape::~Tape() { context_.tape = nullptr; }
+Tape::~Tape() {
+  if (context_.tape == this) context_.tape = nullptr;
+}
+
+bool Tape::tracks(const Tensor& tensor) const {
+  if (!tensor.defined()) return false;
+  if (tensor.part_of() != nullptr) {
+    require(!table_.holds(tensor.part_of()), ErrorCode::unsupported, "tape: ", tensor.shape(),
+            " is a slice of a tensor that is differentiated; a slice has "
+            "no gradient of its own");
+    return false;
+  }
+  return table_.find(tensor) != nullptr;
+}
 
 Gradients Tape::backward(const Tensor& scalar) {
   require(scalar.size() == 1, ErrorCode::shape_mismatch, "backward: expected a scalar loss, got ",
           scalar.shape());
-  Tensor one(context_.arena, scalar.shape());
-  one.data()[0] = 1.0f;
-  return backward(scalar, one);
+  return backward(scalar, ops::filled(context_, scalar.shape(), 1.0f));
 }
 
 Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
   require(!walked_, ErrorCode::invalid_argument, "backward: a tape can be walked once");
   require(tracks(tensor), ErrorCode::invalid_argument,
           "backward: the tensor depends on nothing that is watched");
+  const StandardRounding rounding;
   walked_ = true;
-  context_.tape = nullptr;  // nothing done from here on is recorded
+  if (context_.tape == this) context_.tape = nullptr;  // nothing from here on is recorded
   accumulate(tensor, gradient, Ownership::shared);
   for (const Node* node = last_; node != nullptr; node = node->before) {
     const detail::GradientEntry* entry = table_.find(node->output);

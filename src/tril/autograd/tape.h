@@ -6,10 +6,10 @@
 //   Gradients gradients = tape.backward(loss);
 //   Tensor dweight = gradients.of(weight);
 //
-// Everything a tape holds lies in the context's arena: a step that was recorded before allocates
-// nothing from the system, and the gradients live as long as the step's tensors, until the arena is
-// reset. A tensor's gradient is an ordered sum: contributions are added in the reverse order of
-// recording. One tape at a time on a context.
+// Everything a tape holds lies in the context's arenas: a step that was recorded before allocates
+// nothing from the system, and the gradients live as long as the step's tensors, until the context
+// is reset; asking for one later is an error. A tensor's gradient is an ordered sum: contributions
+// are added in the reverse order of recording. One tape at a time on a context.
 #pragma once
 
 #include <new>
@@ -32,7 +32,8 @@ struct GradientEntry {
 
 class GradientTable {
  public:
-  explicit GradientTable(Arena& arena) : arena_(&arena) {}
+  explicit GradientTable(Arena& host) : host_(&host), ticket_(host.ticket()) {}
+  bool holds(const void* address) const;
   GradientEntry* find(const Tensor& tensor) const;
   GradientEntry& insert(const Tensor& tensor);
 
@@ -40,7 +41,10 @@ class GradientTable {
   GradientEntry& place(const void* address) const;
   void grow();
 
-  Arena* arena_;
+  void check_current() const;
+
+  Arena* host_;
+  ArenaTicket ticket_;
   GradientEntry* entries_ = nullptr;
   int64_t capacity_ = 0;  // a power of two
   int64_t count_ = 0;
@@ -68,9 +72,8 @@ class Tape {
 
   // Asks for the gradient of a tensor that no recorded function made: a parameter, an input.
   void watch(const Tensor& tensor) { table_.insert(tensor); }
-  bool tracks(const Tensor& tensor) const {
-    return tensor.defined() && table_.find(tensor) != nullptr;
-  }
+  // Raises for a slice of a tracked tensor: its gradient would be lost.
+  bool tracks(const Tensor& tensor) const;
 
   // Walks back from a scalar, whose own gradient is 1. Once per tape.
   Gradients backward(const Tensor& scalar);
@@ -87,7 +90,7 @@ class Tape {
       Rule rule;
     };
     table_.insert(output);
-    auto* node = new (context_.arena.allocate(sizeof(Recorded))) Recorded(rule);
+    auto* node = new (context_.host.allocate(sizeof(Recorded))) Recorded(rule);
     node->output = output;
     node->before = last_;
     node->call = [](const Node* self, Tape& tape, const Tensor& gradient) {
@@ -103,6 +106,8 @@ class Tape {
                   Ownership ownership = Ownership::fresh);
 
   Context& context() { return context_; }
+  // Tells tapes apart, for things that belong to one.
+  uint64_t serial() const { return serial_; }
 
  private:
   struct Node {
@@ -114,6 +119,7 @@ class Tape {
   Context& context_;
   detail::GradientTable table_;
   Node* last_ = nullptr;
+  uint64_t serial_;
   bool walked_ = false;
 };
 

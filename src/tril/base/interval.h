@@ -19,6 +19,27 @@ struct Interval {
   constexpr bool operator==(const Interval&) const = default;
 };
 
+// The kinds of mask, for the row at position i of a sequence whose keys begin at `origin`.
+// Everything: encoder and cross-attention, a sequence of n keys.
+constexpr Interval full_interval(int32_t origin, int32_t length) {
+  return {origin, origin, origin + length};
+}
+// The row itself and what came before it.
+constexpr Interval causal_interval(int32_t origin, int32_t position) {
+  return {origin, origin, origin + position + 1};
+}
+// The last `width` of these.
+constexpr Interval window_interval(int32_t origin, int32_t position, int32_t width) {
+  const int32_t lo = position + 1 > width ? position + 1 - width : 0;
+  return {origin, origin + lo, origin + position + 1};
+}
+// The first `prefix` positions see each other, the rest is causal; n keys are there.
+constexpr Interval prefix_interval(int32_t origin, int32_t position, int32_t length,
+                                   int32_t prefix) {
+  const int32_t hi = prefix > position + 1 ? prefix : position + 1;
+  return {origin, origin, origin + (hi < length ? hi : length)};
+}
+
 // Combining masks is intersecting intervals.
 constexpr Interval intersect(const Interval& a, const Interval& b) {
   return {a.origin, a.lo > b.lo ? a.lo : b.lo, a.hi < b.hi ? a.hi : b.hi};

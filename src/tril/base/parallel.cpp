@@ -3,37 +3,9 @@
 #include <omp.h>
 
 #include "tril/base/error.h"
+#include "tril/base/rounding.h"
 
 namespace tril {
-namespace {
-
-// Rounds to nearest and keeps subnormals while it lives, whatever the calling program has set for
-// itself, in the thread it lives in. Anything else would be another function with other bits.
-class StandardRounding {
- public:
-#if defined(__x86_64__)
-  StandardRounding() : before_(__builtin_ia32_stmxcsr()) {
-    // Flush-to-zero, both rounding bits, denormals-are-zero.
-    constexpr unsigned kChangesResults = 0x8000u | 0x6000u | 0x0040u;
-    changed_ = (before_ & kChangesResults) != 0;
-    if (changed_) __builtin_ia32_ldmxcsr(before_ & ~kChangesResults);
-  }
-  ~StandardRounding() {
-    if (changed_) __builtin_ia32_ldmxcsr(before_);
-  }
-
- private:
-  unsigned before_;
-  bool changed_;
-#else
-  StandardRounding() {}
-#endif
-  StandardRounding(const StandardRounding&) = delete;
-  StandardRounding& operator=(const StandardRounding&) = delete;
-};
-
-}  // namespace
-
 Parallel::Parallel(int threads) : threads_(threads == 0 ? omp_get_num_procs() : threads) {
   require(threads_ >= 1 && threads_ <= 1024, ErrorCode::invalid_argument, "threads: ", threads,
           " is not between 1 and 1024 (0 takes all cores)");

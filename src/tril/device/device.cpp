@@ -17,11 +17,11 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 void* allocate(Device device, int64_t bytes) {
   require(bytes >= 0, ErrorCode::invalid_argument, "allocate: ", bytes, " bytes");
   if (bytes == 0) return nullptr;
+  require(bytes <= INT64_MAX - kHugePage, ErrorCode::out_of_memory, "out of memory: ", bytes,
+          " bytes on ", device);
   const int64_t alignment = bytes >= kHugePage ? kHugePage : kMemoryAlignment;
   const int64_t padded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = padded < bytes ? nullptr
-                                : std::aligned_alloc(static_cast<size_t>(alignment),
-                                                     static_cast<size_t>(padded));
+  void* memory = std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(padded));
   require(memory != nullptr, ErrorCode::out_of_memory, "out of memory: ", bytes, " bytes on ",
           to_string(device));
   if (bytes >= kHugePage) madvise(memory, static_cast<size_t>(padded), MADV_HUGEPAGE);

@@ -29,14 +29,16 @@ struct CrossEntropy {
   int64_t rows = 0;
   int64_t vocab = 0;
   float smoothing = 0.0f;
+  float factor = 1.0f;
   const int32_t* labels = nullptr;  // [rows], -1 for filler
   const float* logits = nullptr;    // [rows, vocab]
 };
-// Per row: norms and losses [rows].
+// Per row: norms and losses [rows]. *total = factor times the sum of the losses, which are added in
+// double, ascending.
 void cross_entropy_forward(const Parallel& parallel, const CrossEntropy& args, float* norms,
-                           float* losses);
-// g is one factor for all rows, read from *factor. dlogits may be logits.
+                           float* losses, float* total);
+// g is factor times *dtotal, for all rows. dlogits may be logits.
 void cross_entropy_backward(const Parallel& parallel, const CrossEntropy& args, const float* norms,
-                            const float* factor, float* dlogits);
+                            const float* dtotal, float* dlogits);
 
 }  // namespace tril::kernels

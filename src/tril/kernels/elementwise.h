@@ -11,7 +11,7 @@ namespace tril::kernels {
 // out = a + b; out may be a or b.
 void add(const Parallel& parallel, int64_t size, const float* a, const float* b, float* out);
 
-void fill_zero(const Parallel& parallel, int64_t size, float* out);
+void fill(const Parallel& parallel, int64_t size, float value, float* out);
 
 // The sum of x[i]^2 in double: chunks of kSquareChunk elements over 16 virtual lanes in fp32, each
 // folded by halving, the chunks added in ascending order. `partial` has room for a float a chunk.

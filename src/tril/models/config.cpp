@@ -102,7 +102,7 @@ void TransformerConfig::check() const {
           ": heads must be a multiple");
   require(position != PositionType::rotary || head_dim % 2 == 0, kBad,
           "configuration: head_dim is ", head_dim, ": rotary positions need an even one");
-  constexpr int64_t kMaxTable = int64_t{1} << 28;
+  constexpr int64_t kMaxTable = int64_t{1} << 26;
   require(max_length * std::max({model, head_dim, 2 * heads}) <= kMaxTable, kBad,
           "configuration: max_length is ", max_length, ": its tables would take more than ",
           kMaxTable, " numbers");

@@ -12,23 +12,25 @@
 
 namespace tril {
 
+// Where a stretch of tokens belongs.
+struct Place {
+  int32_t slot = 0;      // which sequence: a slot of the cache, or any number under a tape
+  int32_t segment = -1;  // which encoded sentence cross-attention sees; -1: none
+  int32_t first = 0;     // position of the first token in its sequence
+  int32_t sentence = 0;  // number of the sentence in the corpus, for dropout
+  int32_t prefix = 0;    // prefix-LM: this many first positions of the sequence see each other
+};
+
 struct Rows {
-  std::vector<int32_t> tokens;
-  std::vector<int32_t> slots;  // which sequence: a slot of the cache, or any number under a tape
-  std::vector<int32_t> positions;  // in that sequence
-  std::vector<int32_t> segments;   // which encoded sentence cross-attention sees; -1: none
-  std::vector<int32_t> sentences;  // number of the sentence in the corpus, for dropout
-  int32_t prefix = 0;              // prefix-LM: the first `prefix` positions see each other
+  std::vector<int32_t> tokens, slots, segments, positions, sentences, prefixes;  // a row each
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
   void clear();
   void reserve(int64_t rows);
 
-  void add(int32_t token, int32_t slot, int32_t position, int32_t segment = -1,
-           int32_t sentence = 0);
-  // A stretch of one sequence from position `first` on.
-  void add_sequence(std::span<const int32_t> sequence, int32_t slot, int32_t segment = -1,
-                    int32_t first = 0, int32_t sentence = 0);
+  void add(int32_t token, const Place& place);
+  // Consecutive positions from place.first on.
+  void add_sequence(std::span<const int32_t> sequence, const Place& place);
   void add_filler(int64_t rows);
 };
 

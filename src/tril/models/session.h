@@ -21,6 +21,8 @@ enum class Site {
   value,
   context,
   cross_query,
+  cross_key,  // seen in encode(), where they are projected, as the decoder layer's
+  cross_value,
   cross_context,
   block_output,
   final_output,
@@ -50,13 +52,10 @@ struct DropoutStep {
 
 class Transformer;
 
+// Context::reset() ends a step; slots of the cache and memories encoded without a tape stay.
 class Session : public Context {
  public:
   explicit Session(const Transformer& model, int threads = 0);
-
-  // Ends a step: every tensor the session made since the last reset is stale afterwards. Slots of
-  // the cache and encoded memories stay.
-  void reset() { arena.reset(); }
 
   Cache cache;
   Observer* observer = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tril/base/rounding.h"
 #include "tril/models/weights.h"
 
 namespace tril {
@@ -15,7 +16,7 @@ std::span<T> arena_array(Arena& arena, int64_t count) {
   return {arena.allocate_array<T>(count), static_cast<size_t>(count)};
 }
 
-// Rules keep spans until the backward pass, so what they point to moves into the step's arena.
+// Rules keep spans until the backward pass, so what they point to moves into the step.
 std::span<const int32_t> keep(Arena& arena, std::span<const int32_t> values) {
   const std::span<int32_t> copy = arena_array<int32_t>(arena, static_cast<int64_t>(values.size()));
   std::copy(values.begin(), values.end(), copy.begin());
@@ -27,18 +28,28 @@ struct Call {
   const TransformerConfig& config;
   Session& session;
   Stack stack;
-  std::span<const int32_t> tokens, slots, positions, segments, sentences;
+  std::span<const int32_t> tokens, slots, segments, positions, sentences, prefixes;
   uint32_t dropout_site = 0;
 
   Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows)
       : config(c),
         session(s),
         stack(which),
-        tokens(keep(s.arena, rows.tokens)),
-        slots(keep(s.arena, rows.slots)),
-        positions(keep(s.arena, rows.positions)),
-        segments(keep(s.arena, rows.segments)),
-        sentences(keep(s.arena, rows.sentences)) {}
+        tokens(keep(s.host, rows.tokens)),
+        slots(keep(s.host, rows.slots)),
+        segments(segments_of(s.host, rows)),
+        positions(keep(s.host, rows.positions)),
+        sentences(keep(s.host, rows.sentences)),
+        prefixes(keep(s.host, rows.prefixes)) {}
+
+  // Filler has no segment, whatever its row says.
+  static std::span<const int32_t> segments_of(Arena& host, const Rows& rows) {
+    const std::span<int32_t> copy = arena_array<int32_t>(host, rows.size());
+    for (size_t row = 0; row < copy.size(); ++row) {
+      copy[row] = rows.slots[row] < 0 ? -1 : rows.segments[row];
+    }
+    return copy;
+  }
 
   void observe(int64_t layer, Site site, const Tensor& tensor,
                std::span<const Interval> intervals = {}) const {
@@ -91,7 +102,8 @@ void check_rows(const Rows& rows, int64_t vocab, const TransformerConfig& config
   const size_t count = rows.tokens.size();
   require(count > 0, kBad, what, ": no rows");
   require(rows.slots.size() == count && rows.positions.size() == count &&
-              rows.segments.size() == count && rows.sentences.size() == count,
+              rows.segments.size() == count && rows.sentences.size() == count &&
+              rows.prefixes.size() == count,
           kBad, what, ": the columns of the rows have different lengths");
   for (size_t row = 0; row < count; ++row) {
     require(rows.tokens[row] >= 0 && rows.tokens[row] < vocab, kBad, what, ": token ",
@@ -99,8 +111,9 @@ void check_rows(const Rows& rows, int64_t vocab, const TransformerConfig& config
     require(rows.positions[row] >= 0 && rows.positions[row] < config.max_length, kBad, what,
             ": position ", rows.positions[row], " in row ", row,
             " is not below max_length, which is ", config.max_length);
+    require(rows.prefixes[row] >= 0, kBad, what, ": a prefix of ", rows.prefixes[row], " in row ",
+            row);
   }
-  require(rows.prefix >= 0, kBad, what, ": a prefix of ", rows.prefix);
 }
 
 // Under a tape and in the encoder sequences are whole: each starts at position 0, its rows side by
@@ -148,18 +161,92 @@ void watch_parameters(const nn::ParameterSet& parameters, Context& context) {
   for (const nn::Parameter& parameter : parameters.list()) context.tape->watch(parameter.tensor);
 }
 
+void check_cache(const Cache& cache, const TransformerConfig& c, std::string_view what) {
+  require(cache.layers() == c.decoder_layers && cache.kv_heads() == c.kv_heads &&
+              cache.head_dim() == c.head_dim,
+          kBad, what, " belongs to another model: ", cache.layers(), " layers of ",
+          cache.kv_heads(), " x ", cache.head_dim(), ", this one has ", c.decoder_layers, " of ",
+          c.kv_heads, " x ", c.head_dim);
+}
+
+// Makes room in the cache for a call's rows, and takes it back unless the call succeeds.
+class CacheExtension {
+ public:
+  CacheExtension(Cache& cache, const Call& call) : cache_(cache), call_(call) {
+    try {
+      cache_.extend(call.slots, call.positions);
+    } catch (...) {
+      undo();
+      throw;
+    }
+  }
+  ~CacheExtension() {
+    if (!kept_) undo();
+  }
+  CacheExtension(const CacheExtension&) = delete;
+  CacheExtension& operator=(const CacheExtension&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  void undo() {
+    for (size_t row = 0; row < call_.slots.size(); ++row) {
+      const int32_t slot = call_.slots[row];
+      if (cache_.is_open(slot) && cache_.length(slot) > call_.positions[row]) {
+        cache_.truncate(slot, call_.positions[row]);
+      }
+    }
+  }
+  Cache& cache_;
+  const Call& call_;
+  bool kept_ = false;
+};
+
+// The options of self-attention in both stacks.
+ops::AttentionOptions self_options(const Tensor& alibi_bias, const Call& call) {
+  ops::AttentionOptions options;
+  if (alibi_bias.defined()) {
+    options.bias = alibi_bias;
+    options.bias_zero = call.config.max_length - 1;
+    options.positions = call.positions;
+  }
+  return options;
+}
+
 }  // namespace
 
 Session::Session(const Transformer& model, int threads)
     : Context(threads),
       cache(model.config().decoder_layers, model.config().kv_heads, model.config().head_dim) {}
 
-Memory Transformer::encode(const Rows& source, Session& session) const {
+bool Memory::holds(int32_t segment) const {
+  if (cache_ != nullptr) return cache_->is_open(segment);
+  return segment >= 0 && static_cast<size_t>(segment) < segments_.size() && is_current(step_);
+}
+
+int32_t Memory::length(int32_t segment) const {
+  require(holds(segment), kBad, "memory: it holds no segment ", segment);
+  return cache_ != nullptr ? cache_->length(segment)
+                           : segments_[static_cast<size_t>(segment)].length;
+}
+
+void Memory::release(int32_t segment) {
+  require(cache_ != nullptr, kBad, "memory: the segments of a tape cannot be released");
+  cache_->release(segment);
+}
+
+// The encoder's output and where the sentences lie in it.
+struct Transformer::Encoded {
+  Call call;
+  Tensor hidden;                      // [row, model]
+  std::span<const Segment> segments;  // by source slot
+};
+
+Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& session) const {
   const State& s = *state_;
   const TransformerConfig& c = s.config;
   require(!c.decoder_only(), ErrorCode::unsupported, "encode: this model has no encoder");
   check_rows(source, c.source_vocab, c, "encode");
-  const int64_t segments = check_whole_sequences(source, "encode");
+  const int64_t count = check_whole_sequences(source, "encode");
   int32_t next = 0;
   for (size_t row = 0; row < source.slots.size(); ++row) {
     if (source.slots[row] < 0 || source.positions[row] != 0) continue;
@@ -170,18 +257,17 @@ Memory Transformer::encode(const Rows& source, Session& session) const {
   watch_parameters(s.parameters, session);
 
   Call call(c, session, Stack::encoder, source);
-  const std::span<const Extent> extent = extents(session.arena, call.slots, call.positions);
-  const std::span<Interval> intervals = arena_array<Interval>(session.arena, source.size());
+  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions);
+  const std::span<Interval> intervals = arena_array<Interval>(session.host, source.size());
+  const std::span<Segment> segments = arena_array<Segment>(session.host, count);
   for (size_t row = 0; row < intervals.size(); ++row) {
-    const int32_t origin = extent[row].begin;
-    intervals[row] = call.slots[row] < 0 ? Interval{} : Interval{origin, origin, extent[row].end};
+    intervals[row] = Interval{};
+    if (call.slots[row] < 0) continue;
+    const Segment segment{extent[row].begin, extent[row].end - extent[row].begin};
+    intervals[row] = full_interval(segment.origin, segment.length);
+    segments[static_cast<size_t>(call.slots[row])] = segment;
   }
-  ops::AttentionOptions options;
-  if (s.alibi_bias.defined()) {
-    options.bias = s.alibi_bias;
-    options.bias_zero = c.max_length - 1;
-    options.positions = call.positions;
-  }
+  const ops::AttentionOptions options = self_options(s.alibi_bias, call);
 
   Tensor x = call.embed(s.source_embedding, s.source_positions, s.source_embedding_norm);
   for (size_t layer = 0; layer < s.encoder.size(); ++layer) {
@@ -205,92 +291,126 @@ Memory Transformer::encode(const Rows& source, Session& session) const {
   }
   if (c.norm_position == NormPosition::pre) x = s.encoder_norm(session, x);
   call.observe(-1, Site::final_output, x);
+  return {call, x, segments};
+}
 
-  // The decoder's cross-attention keys and values, projected once.
+Memory Transformer::encode(const Rows& source, Session& session) const {
+  const StandardRounding rounding;
+  const State& s = *state_;
   Memory memory;
-  const std::span<int32_t> lengths = arena_array<int32_t>(session.arena, segments);
-  const std::span<int32_t> origins = arena_array<int32_t>(session.arena, segments);
-  for (size_t row = 0; row < extent.size(); ++row) {
-    if (call.slots[row] < 0) continue;
-    lengths[static_cast<size_t>(call.slots[row])] = extent[row].end - extent[row].begin;
-    origins[static_cast<size_t>(call.slots[row])] = extent[row].begin;
-  }
-  if (session.tape != nullptr) {
-    const std::span<Tensor> keys = arena_array<Tensor>(session.arena, c.decoder_layers);
-    const std::span<Tensor> values = arena_array<Tensor>(session.arena, c.decoder_layers);
-    for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
-      new (&keys[layer]) Tensor(s.decoder[layer].cross_attention.keys(session, x));
-      new (&values[layer]) Tensor(s.decoder[layer].cross_attention.values(session, x));
-    }
-    memory.lengths_ = lengths;
-    memory.origins_ = origins;
-    memory.keys_ = keys;
-    memory.values_ = values;
+  if (session.tape == nullptr) {
+    memory.cache_ =
+        std::make_shared<Cache>(s.config.decoder_layers, s.config.kv_heads, s.config.head_dim);
+    encode_into(memory, source, session);
     return memory;
   }
-  memory.cache_ = std::make_shared<Cache>(c.decoder_layers, c.kv_heads, c.head_dim);
-  memory.owned_lengths_ = std::make_shared<std::vector<int32_t>>(lengths.begin(), lengths.end());
-  memory.lengths_ = *memory.owned_lengths_;
-  for (int64_t segment = 0; segment < segments; ++segment) memory.cache_->open();
-  memory.cache_->extend(call.slots, call.positions);
+  Encoded encoded = run_encoder(source, session);
+  encoded.call.stack = Stack::decoder;  // what follows belongs to its layers
+  const std::span<Tensor> keys = arena_array<Tensor>(session.host, s.config.decoder_layers);
+  const std::span<Tensor> values = arena_array<Tensor>(session.host, s.config.decoder_layers);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
-    memory.cache_->store(session.parallel, static_cast<int64_t>(layer), call.slots, call.positions,
-                         attention.keys(session, x), attention.values(session, x));
+    new (&keys[layer]) Tensor(attention.keys(session, encoded.hidden));
+    new (&values[layer]) Tensor(attention.values(session, encoded.hidden));
+    encoded.call.observe(static_cast<int64_t>(layer), Site::cross_key, keys[layer]);
+    encoded.call.observe(static_cast<int64_t>(layer), Site::cross_value, values[layer]);
   }
+  memory.keys_ = keys;
+  memory.values_ = values;
+  memory.segments_ = encoded.segments;
+  memory.step_ = session.host.ticket();
+  memory.tape_ = session.tape->serial();
   return memory;
 }
 
+std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source,
+                                              Session& session) const {
+  const StandardRounding rounding;
+  const State& s = *state_;
+  require(session.tape == nullptr && memory.cache_ != nullptr, kBad,
+          "encode: sentences can be added to a memory only without a tape");
+  check_cache(*memory.cache_, s.config, "encode: the memory");
+  Encoded encoded = run_encoder(source, session);
+  encoded.call.stack = Stack::decoder;
+  Cache& cache = *memory.cache_;
+  std::vector<int32_t> segments;
+  for (size_t i = 0; i < encoded.segments.size(); ++i) segments.push_back(cache.open());
+  const std::span<int32_t> slots = arena_array<int32_t>(session.host, source.size());
+  for (size_t row = 0; row < slots.size(); ++row) {
+    const int32_t slot = encoded.call.slots[row];
+    slots[row] = slot < 0 ? -1 : segments[static_cast<size_t>(slot)];
+  }
+  cache.extend(slots, encoded.call.positions);
+  for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
+    const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
+    const auto number = static_cast<int64_t>(layer);
+    const Tensor keys = attention.keys(session, encoded.hidden);
+    const Tensor values = attention.values(session, encoded.hidden);
+    encoded.call.observe(number, Site::cross_key, keys);
+    encoded.call.observe(number, Site::cross_value, values);
+    cache.store(session.parallel, number, slots, encoded.call.positions, keys, values);
+  }
+  return segments;
+}
+
 Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& session) const {
+  const StandardRounding rounding;
   const State& s = *state_;
   const TransformerConfig& c = s.config;
   const bool taped = session.tape != nullptr;
   check_rows(rows, c.target_vocab, c, "forward");
   if (taped) check_whole_sequences(rows, "forward");
-  for (size_t row = 0; row < rows.slots.size() && !c.decoder_only(); ++row) {
-    require(rows.slots[row] < 0 ||
-                (rows.segments[row] >= 0 && rows.segments[row] < memory.segment_count()),
-            kBad, "forward: row ", row, " asks for segment ", rows.segments[row],
-            " of a memory of ", memory.segment_count());
+  if (!taped) check_cache(session.cache, c, "forward: the session");
+  if (!c.decoder_only()) {
+    require(taped == (memory.cache_ == nullptr), kBad, "forward: the memory was encoded ",
+            taped ? "without" : "under", " a tape, forward runs ", taped ? "under" : "without",
+            " one");
+    require(!taped || (memory.tape_ == session.tape->serial() && is_current(memory.step_)), kBad,
+            "forward: the memory was encoded under another tape: it has no gradient here");
+    require(!taped || memory.keys_.size() == s.decoder.size(), kBad,
+            "forward: the memory belongs to another model");
+    if (!taped) check_cache(*memory.cache_, c, "forward: the memory");
+    for (size_t row = 0; row < rows.slots.size(); ++row) {
+      require(rows.slots[row] < 0 || memory.holds(rows.segments[row]), kBad, "forward: row ", row,
+              " asks for segment ", rows.segments[row], ", which the memory does not hold");
+    }
   }
-  require(c.decoder_only() || taped == (memory.cache_ == nullptr), kBad,
-          "forward: the memory was encoded ", taped ? "without" : "under", " a tape, forward runs ",
-          taped ? "under" : "without", " one");
-  if (!taped) session.cache.extend(rows.slots, rows.positions);
   watch_parameters(s.parameters, session);
 
   Call call(c, session, Stack::decoder, rows);
-  const std::span<const Extent> extent = extents(session.arena, call.slots, call.positions);
-  const std::span<Interval> self = arena_array<Interval>(session.arena, rows.size());
-  const std::span<Interval> cross = arena_array<Interval>(session.arena, rows.size());
+  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions);
+  const std::span<Interval> self = arena_array<Interval>(session.host, rows.size());
+  const std::span<Interval> cross = arena_array<Interval>(session.host, rows.size());
   for (size_t row = 0; row < self.size(); ++row) {
     self[row] = cross[row] = Interval{};
     if (call.slots[row] < 0) continue;
     const int32_t position = call.positions[row];
     // Where position 0 of the row's sequence is: among the step's rows, or in its own slot.
     const int32_t origin = taped ? extent[row].begin : 0;
-    const int32_t length = extent[row].end - extent[row].begin +
-                           call.positions[static_cast<size_t>(extent[row].begin)];
-    const int32_t hi = std::min(length, std::max(position + 1, rows.prefix));
-    const int32_t lo =
-        c.window == 0 ? 0 : std::max<int32_t>(0, position + 1 - static_cast<int32_t>(c.window));
-    self[row] = {origin, origin + lo, origin + hi};
+    const int32_t first = call.positions[static_cast<size_t>(extent[row].begin)];
+    const int32_t length = first + extent[row].end - extent[row].begin;
+    require(first == 0 || first >= call.prefixes[row], kBad, "forward: row ", row,
+            " is in a sequence with a prefix of ", call.prefixes[row],
+            ", whose rows see each other: they must come in one call");
+    self[row] = prefix_interval(origin, position, length, call.prefixes[row]);
+    if (c.window > 0) {
+      const auto width = static_cast<int32_t>(c.window);
+      self[row].lo = window_interval(origin, position, width).lo;
+    }
     if (c.decoder_only()) continue;
-    const auto segment = static_cast<size_t>(call.segments[row]);
-    const int32_t source = taped ? memory.origins_[segment] : 0;
-    cross[row] = {source, source, source + memory.lengths_[segment]};
+    const int32_t segment = call.segments[row];
+    cross[row] = full_interval(taped ? memory.segments_[static_cast<size_t>(segment)].origin : 0,
+                               memory.length(segment));
   }
+  check_causal(self, call.positions, call.prefixes);
+  std::optional<CacheExtension> extension;
+  if (!taped) extension.emplace(session.cache, call);
 
   Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const DecoderBlock& block = s.decoder[layer];
     const auto number = static_cast<int64_t>(layer);
-    ops::AttentionOptions options;
-    if (s.alibi_bias.defined()) {
-      options.bias = s.alibi_bias;
-      options.bias_zero = c.max_length - 1;
-      options.positions = call.positions;
-    }
+    ops::AttentionOptions options = self_options(s.alibi_bias, call);
     if (session.hooks.widen_layer < 0 || session.hooks.widen_layer == static_cast<int>(layer)) {
       options.widen_head = session.hooks.widen_head;
       options.widen_row = session.hooks.widen_row;
@@ -333,21 +453,25 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   }
   if (c.norm_position == NormPosition::pre) x = s.decoder_norm(session, x);
   call.observe(-1, Site::final_output, x);
+  if (extension) extension->keep();
   return x;
 }
 
 Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
+  const StandardRounding rounding;
   watch_parameters(state_->parameters, session);
   return state_->output(session, hidden);
 }
 
 Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {
+  const StandardRounding rounding;
   return ops::log_probs(session, logits(hidden, session));
 }
 
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
                          const ops::LossOptions& options, Session& session) const {
-  return autograd::cross_entropy(session, logits(hidden, session), keep(session.arena, labels),
+  const StandardRounding rounding;
+  return autograd::cross_entropy(session, logits(hidden, session), keep(session.host, labels),
                                  options);
 }
 

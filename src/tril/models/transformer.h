@@ -25,20 +25,25 @@
 namespace tril {
 
 // What the encoder leaves for the decoder: each decoder layer's cross-attention keys and values,
-// already projected. Under a tape it is part of the step; without one it owns them and outlives it.
+// already projected. A segment is one encoded sentence. Under a tape a memory is part of the step,
+// and stale after it; without one it owns what it holds, and sentences may come and go.
+// Copies share their segments.
 class Memory {
  public:
-  int64_t segment_count() const { return static_cast<int64_t>(lengths_.size()); }
+  bool holds(int32_t segment) const;
+  int32_t length(int32_t segment) const;  // in tokens; raises for one it does not hold
+  // Frees a segment; its number may be given out again. Not under a tape.
+  void release(int32_t segment);
 
  private:
   friend class Transformer;
-  std::span<const int32_t> lengths_;  // of each segment; in the step's arena or in owned_lengths_
-  // Under a tape: contiguous, a tensor a decoder layer; origins_ says where each segment begins.
+  // Under a tape: contiguous, a tensor a decoder layer, and where each segment lies.
   std::span<const Tensor> keys_, values_;
-  std::span<const int32_t> origins_;
-  // Without: pages, slot s holding segment s.
+  std::span<const Segment> segments_;
+  ArenaTicket step_;   // the step these belong to
+  uint64_t tape_ = 0;  // and the tape
+  // Without: pages, a slot a segment.
   std::shared_ptr<Cache> cache_;
-  std::shared_ptr<std::vector<int32_t>> owned_lengths_;
 };
 
 class Transformer {
@@ -56,17 +61,21 @@ class Transformer {
 
   // Source rows to memory: segment s is the sequence with slot s, and slots count up from 0.
   Memory encode(const Rows& source, Session& session) const;
+  // Adds sentences to a memory made without a tape, for slots that are refilled while others go on.
+  // Returns the segments given to source slots 0, 1, ....
+  std::vector<int32_t> encode_into(Memory& memory, const Rows& source, Session& session) const;
 
   // Appends the rows' keys and values to their sequences, attends under the mask, and returns the
   // hidden states [row, model]. Under a tape sequences start at position 0 and the step's own
   // tensors are the cache; without one the session's cache holds them, and rows follow on from
-  // what it holds. Everything is checked before anything changes.
+  // what it holds (a prefix comes whole, in the first call). Everything is checked before anything
+  // changes, and a call that fails leaves the cache as it was.
   Tensor forward(const Rows& rows, const Memory& memory, Session& session) const;
 
   // [row, model] -> [row, vocab].
   Tensor logits(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
-  // [1]; a label of -1 marks a row that does not count. `labels` must live as long as the step.
+  // [1]; a label of -1 marks a row that does not count.
   Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,
               const ops::LossOptions& options, Session& session) const;
 
@@ -84,7 +93,9 @@ class Transformer {
 
  private:
   struct State;
+  struct Encoded;
   explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  Encoded run_encoder(const Rows& source, Session& session) const;
 
   std::shared_ptr<State> state_;
 };

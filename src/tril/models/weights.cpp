@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tril/base/math.h"
+#include "tril/base/rounding.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
 #include "tril/io/safetensors.h"
@@ -84,7 +85,8 @@ std::string join(const std::string& folder, std::string_view file) {
 
 }  // namespace
 
-Transformer::State::State(const TransformerConfig& given) : config(given) {
+Transformer::State::State(const TransformerConfig& given, nn::ParameterSet::Gate gate)
+    : config(given), parameters(std::move(gate)) {
   const TransformerConfig& c = config;
   c.check();
   const Builder build{c, parameters};
@@ -100,25 +102,13 @@ Transformer::State::State(const TransformerConfig& given) : config(given) {
     target_embedding =
         parameters.add("target_embedding.weight", {c.target_vocab, c.model}, Init::normal);
   }
-  switch (c.position) {
-    case PositionType::learned:
-      if (with_encoder) {
-        source_positions =
-            parameters.add("source_position.weight", {c.max_length, c.model}, Init::normal);
-      }
-      target_positions =
-          parameters.add("target_position.weight", {c.max_length, c.model}, Init::normal);
-      break;
-    case PositionType::sinusoidal:
-      target_positions = sinusoidal_table(tables_arena, c.max_length, c.model);
-      source_positions = target_positions;
-      break;
-    case PositionType::rotary:
-      rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});
-      kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, rotary_table.data());
-      break;
-    case PositionType::alibi: alibi_bias = alibi_table(tables_arena, c.heads, c.max_length); break;
-    case PositionType::none: break;
+  if (c.position == PositionType::learned) {
+    if (with_encoder) {
+      source_positions =
+          parameters.add("source_position.weight", {c.max_length, c.model}, Init::normal);
+    }
+    target_positions =
+        parameters.add("target_position.weight", {c.max_length, c.model}, Init::normal);
   }
   if (c.embedding_norm) {
     if (with_encoder) source_embedding_norm = build.norm("source_embedding_norm");
@@ -153,10 +143,22 @@ Transformer::State::State(const TransformerConfig& given) : config(given) {
       c.tied ? target_embedding
              : parameters.add("output.weight", {c.target_vocab, c.model}, Init::xavier);
   output = nn::Linear(parameters.add_linear(output_weight, output_bias));
+
+  // Tables come last: by now the parameters are known to fit.
+  if (c.position == PositionType::sinusoidal) {
+    target_positions = sinusoidal_table(tables_arena, c.max_length, c.model);
+    source_positions = target_positions;
+  } else if (c.position == PositionType::rotary) {
+    rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});
+    kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, rotary_table.data());
+  } else if (c.position == PositionType::alibi) {
+    alibi_bias = alibi_table(tables_arena, c.heads, c.max_length);
+  }
 }
 
-Transformer::Transformer(const TransformerConfig& config, uint64_t seed)
-    : state_(std::make_shared<State>(config)) {
+Transformer::Transformer(const TransformerConfig& config, uint64_t seed) : state_() {
+  const StandardRounding rounding;
+  state_ = std::make_shared<State>(config);
   state_->parameters.initialise(seed);
   Context context(1);
   state_->parameters.pack(context);
@@ -199,33 +201,30 @@ void Transformer::save(const std::string& folder) const {
 }
 
 Transformer Transformer::load(const std::string& folder) {
+  const StandardRounding rounding;
   const std::string config_file = join(folder, "config.json");
   const std::string tensor_file = join(folder, "model.safetensors");
   const TransformerConfig config =
       config_from_json(read_file(config_file, int64_t{1} << 20), config_file);
   Arena arena;
   const std::vector<NamedTensor> tensors = load_safetensors(tensor_file, arena);
-  // Names and shapes are compared before the model is built, so that a huge configuration beside a
+  const auto find = [&](const std::string& name) {
+    const auto found =
+        std::lower_bound(tensors.begin(), tensors.end(), name,
+                         [](const NamedTensor& a, const std::string& b) { return a.name < b; });
+    require(found != tensors.end() && found->name == name, ErrorCode::bad_format, tensor_file,
+            ": tensor '", name, "' is missing");
+    return found->tensor;
+  };
+  // Names and shapes are compared before memory is taken, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
-  int64_t held = 0;
-  for (const NamedTensor& tensor : tensors) held += tensor.tensor.size();
-  const int64_t layers = config.encoder_layers + config.decoder_layers;
-  const int64_t least =
-      config.target_vocab * config.model +
-      2 * layers * config.model * (config.heads * config.head_dim + config.feed_forward);
-  require(held >= least, ErrorCode::bad_format, tensor_file, ": holds ", held,
-          " numbers, too few for the configuration in ", config_file);
-  auto state = std::make_shared<State>(config);
+  auto state = std::make_shared<State>(config, [&](const std::string& name, const Shape& shape) {
+    const Tensor from = find(name);
+    require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name, "' is ",
+            from.shape(), ", the configuration asks for ", shape);
+  });
   for (const nn::Parameter& parameter : state->parameters.list()) {
-    const auto found = std::lower_bound(
-        tensors.begin(), tensors.end(), parameter.name,
-        [](const NamedTensor& a, const std::string& name) { return a.name < name; });
-    require(found != tensors.end() && found->name == parameter.name, ErrorCode::bad_format,
-            tensor_file, ": tensor '", parameter.name, "' is missing");
-    const Tensor& from = found->tensor;
-    require(from.shape() == parameter.tensor.shape(), ErrorCode::bad_format, tensor_file,
-            ": tensor '", parameter.name, "' is ", from.shape(), ", the configuration asks for ",
-            parameter.tensor.shape());
+    const Tensor from = find(parameter.name);
     float* to = parameter.tensor.data();
     if (from.dtype() == DType::f32) {
       std::copy_n(from.data<float>(), from.size(), to);

@@ -27,7 +27,7 @@ struct DecoderBlock {
 };
 
 struct Transformer::State {
-  explicit State(const TransformerConfig& config);
+  explicit State(const TransformerConfig& config, nn::ParameterSet::Gate gate = {});
 
   TransformerConfig config;
   nn::ParameterSet parameters;

@@ -31,7 +31,7 @@ Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyVa
   }
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "attention: cached keys belong to an earlier tape or none: they have no gradient");
-  return ops::attention_paged(context, q, from.cache->view(context.arena, from.layer, from.slots),
+  return ops::attention_paged(context, q, from.cache->view(context.host, from.layer, from.slots),
                               intervals, options);
 }
 

@@ -101,14 +101,14 @@ void Cache::reorder(std::span<const int32_t> slots, std::span<const int32_t> par
     }
   }
   // Every new state first, then all at once: a slot may be overwritten and be a parent too.
-  std::vector<Slot> next(slots.size());
+  if (reordered_.size() < slots.size()) reordered_.resize(slots.size());
+  for (size_t i = 0; i < slots.size(); ++i) share(at(parents[i]), reordered_[i]);
   for (size_t i = 0; i < slots.size(); ++i) {
-    share(at(parents[i]), next[i]);
-    next[i].open = true;
-  }
-  for (size_t i = 0; i < slots.size(); ++i) {
-    drop_pages_from(at(slots[i]), 0);
-    at(slots[i]) = std::move(next[i]);
+    Slot& slot = at(slots[i]);
+    drop_pages_from(slot, 0);
+    std::swap(slot.ids, reordered_[i].ids);
+    std::swap(slot.memory, reordered_[i].memory);
+    slot.length = reordered_[i].length;
   }
 }
 
@@ -187,6 +187,13 @@ void Cache::store(const Parallel& parallel, int64_t layer, std::span<const int32
   require(keys.size() == static_cast<int64_t>(slots.size()) * width && keys.size() == values.size(),
           ErrorCode::shape_mismatch, "cache: keys ", keys.shape(), " for ", slots.size(),
           " rows of ", width);
+  require(layer >= 0 && layer < layers_ && positions.size() == slots.size(), kBad, "cache: layer ",
+          layer, " of ", layers_, " with ", slots.size(), " slots and ", positions.size(),
+          " positions");
+  for (size_t row = 0; row < slots.size(); ++row) {
+    require(slots[row] < 0 || (positions[row] >= 0 && positions[row] < at(slots[row]).length), kBad,
+            "cache: position ", positions[row], " of slot ", slots[row], " was not made room for");
+  }
   const float* k = keys.data();
   const float* v = values.data();
   parallel(static_cast<int64_t>(slots.size()), [&](int64_t row) {
@@ -200,10 +207,11 @@ void Cache::store(const Parallel& parallel, int64_t layer, std::span<const int32
   });
 }
 
-ops::PagedKeys Cache::view(Arena& arena, int64_t layer, std::span<const int32_t> slots) const {
+ops::PagedKeys Cache::view(Arena& host, int64_t layer, std::span<const int32_t> slots) const {
+  require(layer >= 0 && layer < layers_, kBad, "cache: layer ", layer, " of ", layers_);
   const auto rows = static_cast<int64_t>(slots.size());
-  auto* pages = arena.allocate_array<const float* const*>(rows);
-  auto* lengths = arena.allocate_array<int32_t>(rows);
+  auto* pages = host.allocate_array<const float* const*>(rows);
+  auto* lengths = host.allocate_array<int32_t>(rows);
   for (size_t row = 0; row < slots.size(); ++row) {
     const bool used = slots[row] >= 0;
     pages[row] = used ? at(slots[row]).memory.data() : nullptr;
@@ -212,6 +220,7 @@ ops::PagedKeys Cache::view(Arena& arena, int64_t layer, std::span<const int32_t>
   return {.pages = {pages, slots.size()},
           .lengths = {lengths, slots.size()},
           .kv_heads = kv_heads_,
+          .head_dim = head_dim_,
           .keys_offset = 2 * layer * layer_floats_,
           .values_offset = (2 * layer + 1) * layer_floats_};
 }

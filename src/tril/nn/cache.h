@@ -31,6 +31,11 @@ class Cache {
   // one length; a slot may be parent of several, and slots must differ.
   void reorder(std::span<const int32_t> slots, std::span<const int32_t> parents);
 
+  int64_t layers() const { return layers_; }
+  int64_t kv_heads() const { return kv_heads_; }
+  int64_t head_dim() const { return head_dim_; }
+  int64_t slot_count() const { return static_cast<int64_t>(slots_.size()); }  // open or not
+
   bool is_open(int32_t slot) const;
   int32_t length(int32_t slot) const;  // raises for a slot that is not open
   int64_t page_count() const { return static_cast<int64_t>(pages_.size() - free_.size()); }
@@ -41,8 +46,8 @@ class Cache {
   void extend(std::span<const int32_t> slots, std::span<const int32_t> positions);
   void store(const Parallel& parallel, int64_t layer, std::span<const int32_t> slots,
              std::span<const int32_t> positions, const Tensor& keys, const Tensor& values);
-  // What attention reads; the arrays lie in the arena. Slots of -1 have no pages.
-  ops::PagedKeys view(Arena& arena, int64_t layer, std::span<const int32_t> slots) const;
+  // What attention reads; the arrays lie in `host`. Slots of -1 have no pages.
+  ops::PagedKeys view(Arena& host, int64_t layer, std::span<const int32_t> slots) const;
 
  private:
   struct Slot {
@@ -70,7 +75,8 @@ class Cache {
   std::vector<Slot> slots_;
   std::vector<Page> pages_;
   std::vector<int32_t> free_;
-  std::vector<float*> blocks_;  // what the pages were cut from
+  std::vector<float*> blocks_;   // what the pages were cut from
+  std::vector<Slot> reordered_;  // kept between calls, so that a warm reorder allocates nothing
 };
 
 }  // namespace tril

@@ -9,6 +9,7 @@ Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init)
   for (const Parameter& parameter : list_) {
     require(parameter.name != name, ErrorCode::internal, "parameter '", name, "' exists already");
   }
+  if (gate_) gate_(name, shape);
   const Tensor tensor(weights_, shape);
   std::fill_n(tensor.data(), tensor.size(), 0.0f);
   list_.push_back({name, tensor, init});

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,11 @@ struct Parameter {
 
 class ParameterSet {
  public:
+  // Called for each parameter before memory is taken for it, and may raise: how a loader refuses a
+  // configuration that does not fit its file.
+  using Gate = std::function<void(const std::string& name, const Shape& shape)>;
+  explicit ParameterSet(Gate gate = {}) : gate_(std::move(gate)) {}
+
   // Zero-filled. Names are unique.
   Tensor add(const std::string& name, const Shape& shape, Init init);
   // A Linear's packed weights; the reference stays valid.
@@ -38,6 +44,7 @@ class ParameterSet {
   void prepare_training();
 
  private:
+  Gate gate_;
   Arena weights_;
   Arena panels_;
   std::vector<Parameter> list_;

@@ -5,6 +5,7 @@
 
 #include "tril/kernels/attention.h"
 #include "tril/kernels/elementwise.h"
+#include "tril/tensor/mask.h"
 
 namespace tril::ops {
 namespace {
@@ -65,10 +66,10 @@ struct Plan {
 // Cuts the rows into runs; a row with an empty interval is in none. Everything lies in scratch.
 // `same(a, b)` says whether two rows have their keys in the same place.
 template <class Same>
-Plan plan_runs(Arena& arena, std::span<const Interval> intervals, const Same& same) {
+Plan plan_runs(Arena& host, std::span<const Interval> intervals, const Same& same) {
   const auto rows = static_cast<int64_t>(intervals.size());
-  auto* sequences = arena.allocate_array<AttentionRun>(rows);
-  auto* runs = arena.allocate_array<AttentionRun>(rows);
+  auto* sequences = host.allocate_array<AttentionRun>(rows);
+  auto* runs = host.allocate_array<AttentionRun>(rows);
   const auto at = [&](int64_t row) -> const Interval& {
     return intervals[static_cast<size_t>(row)];
   };
@@ -102,15 +103,6 @@ Plan plan_runs(Arena& arena, std::span<const Interval> intervals, const Same& sa
 }
 
 constexpr auto kSamePlace = [](int64_t, int64_t) { return true; };
-
-void check_intervals(std::span<const Interval> intervals, int64_t keys) {
-  for (size_t row = 0; row < intervals.size(); ++row) {
-    const Interval& at = intervals[row];
-    require(at.empty() || (at.origin >= 0 && at.origin <= at.lo && at.hi <= keys), kBad,
-            "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") of a sequence from ",
-            at.origin, ", but there are ", keys, " keys");
-  }
-}
 
 int64_t check_keys(const Tensor& q, const Tensor& k, const Tensor& v) {
   require(k.shape().rank() == 3 && k.shape() == v.shape(), kShape,
@@ -153,12 +145,13 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
                           std::span<const Interval> intervals, const AttentionOptions& options) {
   const int64_t keys = check_keys(q, k, v);
   const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
-  check_intervals(intervals, keys);
+  check_within(intervals, keys);
   AttentionResult result{Tensor(context.arena, q.shape()),
                          Tensor(context.arena, {q.shape()[0], shape.heads, 2})};
   zero_empty_rows(result.out, intervals);
   const Arena::Scope scratch(context.arena);
-  const Plan plan = plan_runs(context.arena, intervals, kSamePlace);
+  const Arena::Scope host_scratch(context.host);
+  const Plan plan = plan_runs(context.host, intervals, kSamePlace);
   kernels::AttentionForward forward;
   forward.shape = shape;
   forward.intervals = intervals.data();
@@ -177,18 +170,19 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
                                        const AttentionOptions& options) {
   const int64_t keys = check_keys(q, k, v);
   const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
-  check_intervals(intervals, keys);
+  check_within(intervals, keys);
   require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
           "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
   AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
                                Tensor(context.arena, v.shape())};
   const Arena::Scope scratch(context.arena);
-  const Plan plan = plan_runs(context.arena, intervals, kSamePlace);
+  const Arena::Scope host_scratch(context.host);
+  const Plan plan = plan_runs(context.host, intervals, kSamePlace);
   const std::span<AttentionRun> runs = plan.sequences;
   std::sort(runs.begin(), runs.end(), [](const AttentionRun& a, const AttentionRun& b) {
     return a.origin != b.origin ? a.origin < b.origin : a.row_begin < b.row_begin;
   });
-  auto* groups = context.arena.allocate_array<int64_t>(static_cast<int64_t>(runs.size()) + 1);
+  auto* groups = context.host.allocate_array<int64_t>(static_cast<int64_t>(runs.size()) + 1);
   int64_t group_count = 0;
   int64_t keys_end = 0;  // of all groups so far
   Interval before;
@@ -210,9 +204,9 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   }
   groups[group_count] = static_cast<int64_t>(runs.size());
 
-  kernels::fill_zero(context.parallel, gradients.dq.size(), gradients.dq.data());
-  kernels::fill_zero(context.parallel, gradients.dk.size(), gradients.dk.data());
-  kernels::fill_zero(context.parallel, gradients.dv.size(), gradients.dv.data());
+  kernels::fill(context.parallel, gradients.dq.size(), 0.0f, gradients.dq.data());
+  kernels::fill(context.parallel, gradients.dk.size(), 0.0f, gradients.dk.data());
+  kernels::fill(context.parallel, gradients.dv.size(), 0.0f, gradients.dv.data());
   kernels::AttentionBackward backward;
   backward.shape = shape;
   backward.runs = runs.data();
@@ -238,6 +232,8 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
                        std::span<const Interval> intervals, const AttentionOptions& options) {
   const AttentionShape shape = shape_of(q, keys.kv_heads, intervals, options);
+  require(keys.head_dim == shape.head_dim, kShape, "attention: queries have head_dim ",
+          shape.head_dim, ", the cache ", keys.head_dim);
   require(keys.pages.size() == intervals.size() && keys.lengths.size() == intervals.size(), kShape,
           "attention: ", intervals.size(), " rows, but pages for ", keys.pages.size());
   for (size_t row = 0; row < intervals.size(); ++row) {
@@ -249,8 +245,9 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
   Tensor out(context.arena, q.shape());
   zero_empty_rows(out, intervals);
   const Arena::Scope scratch(context.arena);
+  const Arena::Scope host_scratch(context.host);
   const auto pages = [&](int64_t row) { return keys.pages[static_cast<size_t>(row)]; };
-  const Plan plan = plan_runs(context.arena, intervals,
+  const Plan plan = plan_runs(context.host, intervals,
                               [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
   for (AttentionRun& run : plan.runs) run.pages = pages(run.row_begin);
   kernels::AttentionForward forward;

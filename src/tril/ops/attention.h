@@ -46,6 +46,7 @@ struct PagedKeys {
   std::span<const float* const* const> pages;  // [query]; null for a row with an empty interval
   std::span<const int32_t> lengths;            // [query]: keys stored in the row's sequence
   int64_t kv_heads = 0;
+  int64_t head_dim = 0;
   int64_t keys_offset = 0;    // in a page: [kv_heads, head_dim, 16]
   int64_t values_offset = 0;  // in a page: [kv_heads, 16, head_dim]
 };

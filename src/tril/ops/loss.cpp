@@ -20,6 +20,7 @@ kernels::CrossEntropy args_of(const Tensor& logits, std::span<const int32_t> lab
   return {.rows = logits.shape()[0],
           .vocab = logits.shape()[1],
           .smoothing = options.smoothing,
+          .factor = options.factor,
           .labels = labels.data(),
           .logits = logits.data()};
 }
@@ -44,12 +45,8 @@ LossResult cross_entropy(Context& context, const Tensor& logits, std::span<const
   const kernels::CrossEntropy args = args_of(logits, labels, options);
   LossResult result{Tensor(context.arena, {1}), Tensor(context.arena, {args.rows}),
                     Tensor(context.arena, {args.rows})};
-  kernels::cross_entropy_forward(context.parallel, args, result.norms.data(), result.rows.data());
-  double total = 0.0;
-  for (int64_t row = 0; row < args.rows; ++row) {
-    total += static_cast<double>(result.rows.data()[row]);
-  }
-  result.loss.data()[0] = static_cast<float>(total * static_cast<double>(options.factor));
+  kernels::cross_entropy_forward(context.parallel, args, result.norms.data(), result.rows.data(),
+                                 result.loss.data());
   return result;
 }
 
@@ -58,8 +55,8 @@ Tensor cross_entropy_gradient(Context& context, const Tensor& logits,
                               const Tensor& norms, const Tensor& dloss) {
   const kernels::CrossEntropy args = args_of(logits, labels, options);
   Tensor dlogits(context.arena, logits.shape());
-  const float factor = dloss.data()[0] * options.factor;
-  kernels::cross_entropy_backward(context.parallel, args, norms.data(), &factor, dlogits.data());
+  kernels::cross_entropy_backward(context.parallel, args, norms.data(), dloss.data(),
+                                  dlogits.data());
   return dlogits;
 }
 

@@ -31,8 +31,8 @@ kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tenso
 
 void check_ids(std::string_view what, std::span<const int32_t> ids, int64_t entries) {
   for (size_t row = 0; row < ids.size(); ++row) {
-    require(ids[row] >= 0 && ids[row] < entries, ErrorCode::invalid_argument, "embedding: ", what,
-            " ", ids[row], " in row ", row, " is not below ", entries);
+    require(ids[row] >= 0 && ids[row] < entries, ErrorCode::invalid_argument, what, " ", ids[row],
+            " in row ", row, " is not below ", entries);
   }
 }
 
@@ -50,9 +50,9 @@ void add_into(Context& context, const Tensor& from, const Tensor& to) {
   kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data());
 }
 
-Tensor zeros(Context& context, const Shape& shape) {
+Tensor filled(Context& context, const Shape& shape, float value) {
   Tensor out(context.arena, shape);
-  kernels::fill_zero(context.parallel, out.size(), out.data());
+  kernels::fill(context.parallel, out.size(), value, out.data());
   return out;
 }
 
@@ -82,7 +82,7 @@ Tensor embedding(Context& context, const Lookup& lookup) {
   const Tensor& table = lookup.table;
   require(table.shape().rank() == 2, kShape, "embedding: the table must be a matrix, got ",
           table.shape());
-  check_ids("token", lookup.ids, table.shape()[0]);
+  check_ids("embedding: token", lookup.ids, table.shape()[0]);
   kernels::Embedding args{.rows = static_cast<int64_t>(lookup.ids.size()),
                           .columns = table.shape()[1],
                           .scale = lookup.scale,
@@ -95,7 +95,7 @@ Tensor embedding(Context& context, const Lookup& lookup) {
     require(lookup.position_ids.size() == lookup.ids.size(), kShape,
             "embedding: ", lookup.ids.size(), " tokens but ", lookup.position_ids.size(),
             " positions");
-    check_ids("position", lookup.position_ids, lookup.positions.shape()[0]);
+    check_ids("embedding: position", lookup.position_ids, lookup.positions.shape()[0]);
     args.position_ids = lookup.position_ids.data();
     args.position_table = lookup.positions.data();
   }
@@ -106,7 +106,7 @@ Tensor embedding(Context& context, const Lookup& lookup) {
 
 Tensor embedding_gradient(Context& context, std::span<const int32_t> ids, int64_t entries,
                           float scale, const Tensor& dout) {
-  check_ids("id", ids, entries);
+  check_ids("embedding gradient: id", ids, entries);
   require(dout.rows() == static_cast<int64_t>(ids.size()), kShape,
           "embedding gradient: ", ids.size(), " ids but ", dout.rows(), " rows");
   Tensor dtable(context.arena, {entries, dout.columns()});
@@ -179,7 +179,7 @@ Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int3
           " rows but ", positions.size(), " positions");
   require(table.shape().rank() == 2 && table.shape()[1] == x.shape()[2], kShape,
           "rotary: the table is ", table.shape(), ", head_dim is ", x.shape()[2]);
-  check_ids("position", positions, table.shape()[0]);
+  check_ids("rotary: position", positions, table.shape()[0]);
   Tensor y(context.arena, x.shape());
   kernels::rotary(context.parallel,
                   {.rows = x.shape()[0],

@@ -17,7 +17,7 @@ using kernels::Turn;
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b);
 void add_into(Context& context, const Tensor& from, const Tensor& to);  // to += from
-Tensor zeros(Context& context, const Shape& shape);
+Tensor filled(Context& context, const Shape& shape, float value);
 
 struct NormResult {
   Tensor y;

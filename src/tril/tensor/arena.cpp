@@ -34,11 +34,13 @@ uint32_t take_number() {
 }
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 16;
+constexpr int64_t kLargest = int64_t{1} << 56;  // no sum of sizes overflows below it
 
 }  // namespace
 
 bool is_current(ArenaTicket ticket) {
-  return lives[ticket.arena].load(std::memory_order_relaxed) == ticket.life;
+  return ticket.arena < kMaxArenas &&
+         lives[ticket.arena].load(std::memory_order_relaxed) == ticket.life;
 }
 
 Arena::Arena(Device device, int64_t initial_bytes) : device_(device) {
@@ -63,6 +65,7 @@ void Arena::free_blocks() {
 
 void* Arena::allocate(int64_t bytes) {
   require(bytes >= 0, ErrorCode::invalid_argument, "arena: ", bytes, " bytes asked for");
+  require(bytes <= kLargest, ErrorCode::out_of_memory, "out of memory: ", bytes, " bytes");
   const int64_t padded = (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
   if (padded == 0) return nullptr;
   while (current_ < blocks_.size() && mark_ + padded > blocks_[current_].bytes) {
@@ -81,6 +84,13 @@ void* Arena::allocate(int64_t bytes) {
   mark_ += padded;
   peak_ = std::max(peak_, used_bytes());
   return memory;
+}
+
+void* Arena::allocate_items(int64_t count, int64_t bytes_each) {
+  int64_t bytes = 0;
+  require(!__builtin_mul_overflow(count, bytes_each, &bytes), ErrorCode::out_of_memory,
+          "out of memory: ", count, " items of ", bytes_each, " bytes");
+  return allocate(bytes);
 }
 
 void Arena::reset() {

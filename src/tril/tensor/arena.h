@@ -37,7 +37,7 @@ class Arena {
   void* allocate(int64_t bytes);
   template <class T>
   T* allocate_array(int64_t count) {
-    return static_cast<T*>(allocate(count * static_cast<int64_t>(sizeof(T))));
+    return static_cast<T*>(allocate_items(count, static_cast<int64_t>(sizeof(T))));
   }
 
   void reset();
@@ -71,6 +71,7 @@ class Arena {
     char* memory;
     int64_t bytes;
   };
+  void* allocate_items(int64_t count, int64_t bytes_each);
   void free_blocks();
 
   Device device_;

@@ -24,7 +24,12 @@ struct Context {
   // Raises `unsupported` on a processor without the instructions tril needs.
   explicit Context(int threads = 0, Device device = Device::cpu);
 
-  Arena arena;  // activations and gradients of the step, and scratch inside operations
+  // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
+  // records: what it holds lies in these arenas.
+  void reset();
+
+  Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
+  Arena host;   // beside it: what only the host reads, such as the tape, plans and lists of ids
   Parallel parallel;
   Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)
   TestHooks hooks;

@@ -9,6 +9,12 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
+void check_segment(const Segment& segment) {
+  require(
+      segment.origin >= 0 && segment.length >= 0 && segment.origin <= INT32_MAX - segment.length,
+      kBad, "mask: a segment of ", segment.length, " keys from ", segment.origin);
+}
+
 // One row per key; `interval(s, i, n)` gives the row at position i of a segment of n keys from s.
 template <class F>
 Mask build(std::span<const Segment> segments, const F& interval) {
@@ -26,32 +32,68 @@ Mask build(std::span<const Segment> segments, const F& interval) {
 
 }  // namespace
 
+void check_within(std::span<const Interval> rows, int64_t keys) {
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const Interval& at = rows[row];
+    require(at.empty() || (at.origin >= 0 && at.origin <= at.lo && at.hi <= keys), kBad,
+            "mask: row ", row, " sees [", at.lo, ", ", at.hi, ") of a sequence from ", at.origin,
+            ", but there are ", keys, " keys");
+  }
+}
+
+void check_causal(std::span<const Interval> rows, std::span<const int32_t> positions,
+                  std::span<const int32_t> prefixes) {
+  require(positions.size() == rows.size() && prefixes.size() == rows.size(), kBad,
+          "mask: ", rows.size(), " rows but ", positions.size(), " positions and ", prefixes.size(),
+          " prefixes");
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const Interval& at = rows[row];
+    const int64_t limit = at.origin + std::max<int64_t>(int64_t{positions[row]} + 1, prefixes[row]);
+    require(at.empty() || at.hi <= limit, kBad, "mask: row ", row, " at position ", positions[row],
+            " sees keys up to ", at.hi - 1, ", the future begins at ", limit);
+  }
+}
+
+void check_monotone(std::span<const Interval> rows) {
+  const Interval* before = nullptr;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const Interval& at = rows[row];
+    if (at.empty()) continue;
+    if (before != nullptr && before->origin == at.origin) {
+      require(at.lo >= before->lo && at.hi >= before->hi, kBad, "mask: row ", row, " sees [", at.lo,
+              ", ", at.hi, ") after a row of its sequence that sees [", before->lo, ", ",
+              before->hi, "): where gradients are taken neither end may decrease");
+    }
+    before = &at;
+  }
+}
+
 Mask Mask::full(std::span<const Segment> segments) {
-  return build(segments, [](int32_t s, int32_t, int32_t n) { return Interval{s, s, s + n}; });
+  return build(segments, [](int32_t s, int32_t, int32_t n) { return full_interval(s, n); });
 }
 
 Mask Mask::causal(std::span<const Segment> segments) {
-  return build(segments, [](int32_t s, int32_t i, int32_t) { return Interval{s, s, s + i + 1}; });
+  return build(segments, [](int32_t s, int32_t i, int32_t) { return causal_interval(s, i); });
 }
 
 Mask Mask::window(std::span<const Segment> segments, int32_t width) {
   require(width >= 1, kBad, "mask: a window of ", width, " keys; it needs at least 1");
-  return build(segments, [width](int32_t s, int32_t i, int32_t) {
-    return Interval{s, std::max(s, s + i + 1 - width), s + i + 1};
-  });
+  return build(segments,
+               [width](int32_t s, int32_t i, int32_t) { return window_interval(s, i, width); });
 }
 
 Mask Mask::prefix(std::span<const Segment> segments, int32_t length) {
   require(length >= 0, kBad, "mask: a prefix of ", length, " keys");
   return build(segments, [length](int32_t s, int32_t i, int32_t n) {
-    return Interval{s, s, s + std::min(n, std::max(length, i + 1))};
+    return prefix_interval(s, i, n, length);
   });
 }
 
 Mask Mask::cross(int64_t rows, Segment keys) {
   require(rows >= 0, kBad, "mask: ", rows, " rows");
-  return Mask(std::vector<Interval>(static_cast<size_t>(rows),
-                                    Interval{keys.origin, keys.origin, keys.origin + keys.length}));
+  check_segment(keys);
+  return Mask(
+      std::vector<Interval>(static_cast<size_t>(rows), full_interval(keys.origin, keys.length)));
 }
 
 Mask Mask::operator&(const Mask& other) const {
@@ -71,41 +113,6 @@ void Mask::append(const Mask& other) {
   rows_.insert(rows_.end(), other.rows_.begin(), other.rows_.end());
 }
 
-void Mask::check_within(int64_t keys) const {
-  for (size_t row = 0; row < rows_.size(); ++row) {
-    const Interval& at = rows_[row];
-    if (at.empty()) continue;
-    require(at.origin >= 0 && at.origin <= at.lo && at.hi <= keys, kBad, "mask: row ", row,
-            " sees [", at.lo, ", ", at.hi, ") of a sequence from ", at.origin, ", but there are ",
-            keys, " keys");
-  }
-}
-
-void Mask::check_causal(std::span<const int32_t> positions, int32_t prefix) const {
-  require(positions.size() == rows_.size(), kBad, "mask: ", rows_.size(), " rows but ",
-          positions.size(), " positions");
-  for (size_t row = 0; row < rows_.size(); ++row) {
-    const Interval& at = rows_[row];
-    const int64_t limit = int64_t{at.origin} + std::max<int64_t>(positions[row] + 1, prefix);
-    require(at.empty() || at.hi <= limit, kBad, "mask: row ", row, " at position ", positions[row],
-            " sees keys up to ", at.hi - 1, ", the future begins at ", limit);
-  }
-}
-
-void Mask::check_monotone() const {
-  const Interval* before = nullptr;
-  for (size_t row = 0; row < rows_.size(); ++row) {
-    const Interval& at = rows_[row];
-    if (at.empty()) continue;
-    if (before != nullptr && before->origin == at.origin) {
-      require(at.lo >= before->lo && at.hi >= before->hi, kBad, "mask: row ", row, " sees [", at.lo,
-              ", ", at.hi, ") after a row of its sequence that sees [", before->lo, ", ",
-              before->hi, "): where gradients are taken neither end may decrease");
-    }
-    before = &at;
-  }
-}
-
 std::string Mask::to_string(int64_t keys) const {
   std::string text;
   for (const Interval& row : rows_) {
@@ -118,8 +125,10 @@ std::string Mask::to_string(int64_t keys) const {
 }
 
 Mask Mask::parse(std::span<const uint8_t> allowed, int64_t rows, int64_t keys) {
+  int64_t entries = 0;
   require(rows >= 0 && keys >= 0 && keys <= INT32_MAX &&
-              static_cast<int64_t>(allowed.size()) == rows * keys,
+              !__builtin_mul_overflow(rows, keys, &entries) &&
+              static_cast<int64_t>(allowed.size()) == entries,
           kBad, "mask: ", allowed.size(), " entries are no matrix of ", rows, " × ", keys);
   std::vector<Interval> intervals;
   for (int64_t row = 0; row < rows; ++row) {

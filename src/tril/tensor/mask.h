@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tril/base/interval.h"
@@ -18,6 +19,15 @@ struct Segment {
   int32_t origin = 0;
   int32_t length = 0;
 };
+
+// The rules; each raises `invalid_argument` naming the first row that breaks it.
+// Every non-empty interval lies within [origin, keys).
+void check_within(std::span<const Interval> rows, int64_t keys);
+// No row at position i sees past origin + max(i + 1, prefix), with a prefix for each row.
+void check_causal(std::span<const Interval> rows, std::span<const int32_t> positions,
+                  std::span<const int32_t> prefixes);
+// lo and hi do not decrease over the non-empty rows of a sequence: what a backward pass needs.
+void check_monotone(std::span<const Interval> rows);
 
 class Mask {
  public:
@@ -41,14 +51,6 @@ class Mask {
 
   std::span<const Interval> rows() const { return rows_; }
   bool sees(int64_t row, int64_t key) const { return rows_[static_cast<size_t>(row)].sees(key); }
-
-  // Each raises `invalid_argument` naming the first row that breaks the rule.
-  // Every interval lies within [origin, keys).
-  void check_within(int64_t keys) const;
-  // No row at position i sees past origin + max(i + 1, prefix).
-  void check_causal(std::span<const int32_t> positions, int32_t prefix = 0) const;
-  // lo and hi do not decrease over the non-empty rows of a sequence: what a backward pass needs.
-  void check_monotone() const;
 
   // The matrix M of softmax(QK'/sqrt(d) + M) as text: a line per row, 0 where it may see, -inf
   // where not.

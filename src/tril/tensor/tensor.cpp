@@ -35,6 +35,7 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
           ErrorCode::invalid_argument, "slice: rows ", begin, " to ", end, " of ", shape_);
   const int64_t row = shape_[0] == 0 ? 0 : size() / shape_[0];
   Tensor result = *this;
+  result.part_of_ = part_of_ != nullptr ? part_of_ : data_;
   result.data_ = static_cast<char*>(raw()) + begin * row * size_of(type_);
   switch (shape_.rank()) {
     case 1: result.shape_ = Shape{end - begin}; break;

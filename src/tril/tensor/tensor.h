@@ -35,6 +35,8 @@ class Tensor {
   void* raw() const;
   // What tells tensors apart: two handles to the same memory have the same address. Never read.
   const void* address() const { return data_; }
+  // For a slice, the address of the tensor it is a part of; null for a whole one.
+  const void* part_of() const { return part_of_; }
 
   // The same elements in another shape.
   Tensor reshaped(const Shape& shape) const;
@@ -45,6 +47,7 @@ class Tensor {
   void check_readable(DType type) const;
 
   void* data_ = nullptr;
+  const void* part_of_ = nullptr;
   Shape shape_;
   ArenaTicket ticket_;
   DType type_ = DType::f32;

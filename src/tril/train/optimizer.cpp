@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tril/base/rounding.h"
 #include "tril/kernels/adamw.h"
 #include "tril/kernels/elementwise.h"
 
 namespace tril {
 
 AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& options)
-    : options_(options) {
+    : model_(model), options_(options) {
+  const auto decays = [](float beta) { return beta >= 0.0f && beta < 1.0f; };
+  require(decays(options.beta1) && decays(options.beta2) && options.epsilon > 0.0f &&
+              options.decay >= 0.0f && options.clip_norm >= 0.0,
+          ErrorCode::invalid_argument, "AdamW: beta1 ", options.beta1, ", beta2 ", options.beta2,
+          ", epsilon ", options.epsilon, ", decay ", options.decay, ", clip_norm ",
+          options.clip_norm, ": betas must be in [0, 1), epsilon positive, the rest not negative");
   auto parameters = model.parameters();
   std::sort(parameters.begin(), parameters.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -22,8 +29,8 @@ AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& opt
   }
 }
 
-double AdamWOptimizer::step(Transformer& model, const Gradients& gradients, float rate,
-                            Context& context) {
+double AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {
+  const StandardRounding rounding;
   double squares = 0.0;
   for (const Moments& moments : moments_) {
     const Tensor gradient = gradients.of(moments.weight);
@@ -35,20 +42,16 @@ double AdamWOptimizer::step(Transformer& model, const Gradients& gradients, floa
   }
   const double norm = std::sqrt(squares);
 
+  if (!std::isfinite(norm)) return norm;
   ++steps_;
-  // Powers by repeated multiplication: exact in order, no libm.
-  double power1 = 1.0;
-  double power2 = 1.0;
-  for (int64_t i = 0; i < std::min<int64_t>(steps_, 100000); ++i) {
-    power1 *= static_cast<double>(options_.beta1);
-    power2 *= static_cast<double>(options_.beta2);
-  }
+  power1_ *= static_cast<double>(options_.beta1);
+  power2_ *= static_cast<double>(options_.beta2);
   kernels::AdamW args{.rate = rate,
                       .beta1 = options_.beta1,
                       .beta2 = options_.beta2,
                       .epsilon = options_.epsilon,
-                      .correction1 = static_cast<float>(1.0 - power1),
-                      .correction2 = static_cast<float>(1.0 - power2)};
+                      .correction1 = static_cast<float>(1.0 - power1_),
+                      .correction2 = static_cast<float>(1.0 - power2_)};
   if (options_.clip_norm > 0.0 && norm > options_.clip_norm) {
     args.factor = static_cast<float>(options_.clip_norm / norm);
   }
@@ -59,7 +62,7 @@ double AdamWOptimizer::step(Transformer& model, const Gradients& gradients, floa
     kernels::adamw(context.parallel, args, gradient.size(), gradient.data(), moments.first.data(),
                    moments.second.data(), moments.weight.data());
   }
-  model.weights_changed(context);
+  model_.weights_changed(context);
   return norm;
 }
 

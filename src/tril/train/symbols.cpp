@@ -57,7 +57,7 @@ int64_t decode(const Transformer& model, const std::vector<Sequence>& questions,
                const SymbolOptions& options, const Vocabulary& vocabulary, Session& session) {
   Rows source;
   for (size_t i = 0; i < questions.size(); ++i) {
-    source.add_sequence(questions[i], static_cast<int32_t>(i));
+    source.add_sequence(questions[i], {.slot = static_cast<int32_t>(i)});
   }
   session.reset();
   session.cache.release_all();
@@ -65,7 +65,8 @@ int64_t decode(const Transformer& model, const std::vector<Sequence>& questions,
   std::vector<Sequence> answers(questions.size());
   Rows rows;
   for (size_t i = 0; i < questions.size(); ++i) {
-    rows.add(vocabulary.start(), session.cache.open(), 0, static_cast<int32_t>(i));
+    rows.add(vocabulary.start(),
+             {.slot = session.cache.open(), .segment = static_cast<int32_t>(i)});
   }
   for (int32_t position = 0; position <= options.length; ++position) {
     session.reset();
@@ -125,11 +126,11 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
       const Sequence question = draw(random, options);
       if (held_out.count(question) != 0) continue;
       Sequence line = answer(question, options.task);
-      source.add_sequence(question, i);
+      source.add_sequence(question, {.slot = i});
       labels.insert(labels.end(), line.begin(), line.end());
       labels.push_back(vocabulary.end());
       line.insert(line.begin(), vocabulary.start());
-      target.add_sequence(line, i, i);
+      target.add_sequence(line, {.slot = i, .segment = i});
       ++i;
     }
     Tape tape(session);
@@ -145,7 +146,7 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
     const double share = std::min(1.0, at / static_cast<double>(options.steps));
     const double rate =
         kPeak * std::min(1.0, at / kWarmUp) * 0.5 * (1.0 + math::cos(math::kPi * share));
-    optimizer.step(model, gradients, static_cast<float>(rate), session);
+    optimizer.step(gradients, static_cast<float>(rate), session);
     result.last_loss = static_cast<double>(loss.data()[0]);
     if (options.progress) options.progress(step + 1, result.last_loss);
   }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kQueryBlock = 64;
 constexpr int64_t kScratchFloats = 2 * kQueryBlock * kKeyBlock;
+int64_t scratch_floats() { return kScratchFloats; }
 
 // Up to 64 query rows of a run against all their keys, for one head:
 //   p = e^(s - m) / sum,  dp = dout · v,  ds = scale p (dp - dout · out)
@@ -133,9 +134,10 @@ HWY_AFTER_NAMESPACE();
 namespace tril::kernels {
 
 HWY_EXPORT(Backward);
+HWY_EXPORT(scratch_floats);
 
 int64_t attention_backward_workspace(const Parallel& parallel) {
-  return parallel.threads() * 2 * 64 * kKeyBlock;
+  return parallel.threads() * HWY_DYNAMIC_DISPATCH(scratch_floats)();
 }
 void attention_backward(const Parallel& parallel, const AttentionBackward& args) {
   HWY_DYNAMIC_DISPATCH(Backward)(parallel, args);

@@ -69,8 +69,8 @@ void LossForward(const Parallel& parallel, const CrossEntropy& c, float* norms, 
 }
 
 void LossBackward(const Parallel& parallel, const CrossEntropy& c, const float* norms,
-                  const float* factor, float* dlogits) {
-  const float g = *factor;
+                  const float* dtotal, float* dlogits) {
+  const float g = *dtotal * c.factor;
   const float spread = c.smoothing / static_cast<float>(c.vocab);
   for_row_blocks(parallel, c.rows, c.vocab, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
@@ -112,12 +112,15 @@ void subtract_rows(const Parallel& parallel, const float* logits, const float* n
   HWY_DYNAMIC_DISPATCH(SubtractRows)(parallel, logits, norms, rows, vocab, out);
 }
 void cross_entropy_forward(const Parallel& parallel, const CrossEntropy& args, float* norms,
-                           float* losses) {
+                           float* losses, float* total) {
   HWY_DYNAMIC_DISPATCH(LossForward)(parallel, args, norms, losses);
+  double sum = 0.0;
+  for (int64_t row = 0; row < args.rows; ++row) sum += static_cast<double>(losses[row]);
+  *total = static_cast<float>(sum * static_cast<double>(args.factor));
 }
 void cross_entropy_backward(const Parallel& parallel, const CrossEntropy& args, const float* norms,
-                            const float* factor, float* dlogits) {
-  HWY_DYNAMIC_DISPATCH(LossBackward)(parallel, args, norms, factor, dlogits);
+                            const float* dtotal, float* dlogits) {
+  HWY_DYNAMIC_DISPATCH(LossBackward)(parallel, args, norms, dtotal, dlogits);
 }
 
 }  // namespace tril::kernels

@@ -17,9 +17,9 @@ void Add(const Parallel& parallel, int64_t size, const float* a, const float* b,
   });
 }
 
-void FillZero(const Parallel& parallel, int64_t size, float* out) {
+void Fill(const Parallel& parallel, int64_t size, float value, float* out) {
   for_row_blocks(parallel, size, 1,
-                 [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, 0.0f); });
+                 [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, value); });
 }
 
 void SquareChunks(const Parallel& parallel, int64_t size, const float* x, float* partial) {
@@ -42,14 +42,14 @@ HWY_AFTER_NAMESPACE();
 namespace tril::kernels {
 
 HWY_EXPORT(Add);
-HWY_EXPORT(FillZero);
+HWY_EXPORT(Fill);
 HWY_EXPORT(SquareChunks);
 
 void add(const Parallel& parallel, int64_t size, const float* a, const float* b, float* out) {
   HWY_DYNAMIC_DISPATCH(Add)(parallel, size, a, b, out);
 }
-void fill_zero(const Parallel& parallel, int64_t size, float* out) {
-  HWY_DYNAMIC_DISPATCH(FillZero)(parallel, size, out);
+void fill(const Parallel& parallel, int64_t size, float value, float* out) {
+  HWY_DYNAMIC_DISPATCH(Fill)(parallel, size, value, out);
 }
 double sum_of_squares(const Parallel& parallel, int64_t size, const float* x, float* partial) {
   HWY_DYNAMIC_DISPATCH(SquareChunks)(parallel, size, x, partial);

@@ -240,7 +240,7 @@ HWY_INLINE Vec16 erf(const Vec16& x) {
 // 1 / (1 + e^-x).
 HWY_INLINE Vec16 sigmoid(const Vec16& x) { return set16(1.0f) / (set16(1.0f) + exp(zero16() - x)); }
 
-// Calls f(offset, load, store) for each stretch of 16 of a row of `count`, the last one partial.
+// Calls f(load, store) for each stretch of 16 of a row of `count`, the last one partial.
 // load(p) and store(v, p) act on p + offset.
 template <class F>
 HWY_INLINE void for_each_16(int64_t count, const F& f) {
