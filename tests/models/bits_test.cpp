@@ -372,13 +372,7 @@ RC_GTEST_PROP(Bits, RefilledSegmentsChangeNothing, ()) {
 
 // Threads that share one model, each with its own session, disturb nobody.
 TEST(Bits, ThreadsMayShareAModel) {
-  TransformerConfig config;
-  config.source_vocab = config.target_vocab = 23;
-  config.model = 32;
-  config.heads = config.kv_heads = 2;
-  config.head_dim = 16;
-  config.feed_forward = 40;
-  config.encoder_layers = config.decoder_layers = 2;
+  const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   const Transformer model = random_model(config, 6);
   const Batch batch = pack({{{1, 2, 3, 4}, {5, 6, 7}}, {{9, 8}, {7, 6, 5, 4, 3}}}, config);
   Session session(model, 1);
@@ -401,15 +395,7 @@ TEST(Bits, ThreadsMayShareAModel) {
 #if defined(__x86_64__)
 // A host program that rounds upwards and flushes subnormals gets the same model and the same bits.
 TEST(Bits, TheHostsRoundingDoesNotMatter) {
-  TransformerConfig config;
-  config.source_vocab = 0;
-  config.target_vocab = 23;
-  config.model = 32;
-  config.heads = config.kv_heads = 2;
-  config.head_dim = 16;
-  config.feed_forward = 40;
-  config.encoder_layers = 0;
-  config.decoder_layers = 2;
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const auto train = [&] {
     Transformer model(config, 6);
     Session session(model, 2);

@@ -11,13 +11,7 @@ using testing::raised_by;
 class Call : public ::testing::Test {
  protected:
   static TransformerConfig config() {
-    TransformerConfig config;
-    config.source_vocab = config.target_vocab = 10;
-    config.model = 8;
-    config.heads = config.kv_heads = 2;
-    config.head_dim = 4;
-    config.feed_forward = 16;
-    config.encoder_layers = config.decoder_layers = 1;
+    TransformerConfig config = testing::tiny_config(testing::Family::encoder_decoder);
     config.max_length = 6;
     return config;
   }
@@ -38,9 +32,9 @@ TEST_F(Call, TokensAndPositionsAreChecked) {
   const Memory memory = encoded();
   const int32_t slot = session_.cache.open();
   Rows rows;
-  rows.add(10, {.slot = slot, .segment = 0, .first = 0});
+  rows.add(11, {.slot = slot, .segment = 0, .first = 0});
   EXPECT_EQ(forward_error(rows, memory),
-            "forward: token 10 in row 0 is not below the vocabulary of 10");
+            "forward: token 11 in row 0 is not below the vocabulary of 11");
   rows.clear();
   rows.add(1, {.slot = slot, .segment = 0, .first = 6});
   EXPECT_EQ(forward_error(rows, memory),
@@ -212,9 +206,9 @@ TEST_F(Call, LabelsAreChecked) {
   Rows rows;
   rows.add(1, {.slot = session_.cache.open(), .segment = 0, .first = 0});
   const Tensor hidden = model_.forward(rows, memory, session_);
-  const std::vector<int32_t> labels = {10};
+  const std::vector<int32_t> labels = {11};
   EXPECT_EQ(raised_by([&] { model_.loss(hidden, labels, {}, session_); }).text,
-            "loss: label 10 in row 0 is not below 10");
+            "loss: label 11 in row 0 is not below 11");
   EXPECT_EQ(raised_by([&] { model_.loss(hidden, {}, {}, session_); }).text,
             "loss: 1 rows of logits but 0 labels");
 }

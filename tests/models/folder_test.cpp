@@ -49,13 +49,7 @@ RC_GTEST_PROP(ModelFolder, ReadsBackWhatItWrote, ()) {
 class BrokenFolder : public ::testing::Test {
  protected:
   BrokenFolder() {
-    TransformerConfig config;
-    config.source_vocab = config.target_vocab = 10;
-    config.model = 8;
-    config.heads = config.kv_heads = 2;
-    config.head_dim = 4;
-    config.feed_forward = 16;
-    config.encoder_layers = config.decoder_layers = 1;
+    const TransformerConfig config = testing::tiny_config(testing::Family::encoder_decoder);
     Transformer(config, 1).save(folder_.path());
     file_ = folder_ / "model.safetensors";
     tensors_ = load_safetensors(file_, arena_);

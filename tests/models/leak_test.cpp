@@ -222,20 +222,13 @@ RC_GTEST_PROP(Leak, NeighboursReachNoGradient, ()) {
 
 // What a slot forgot is gone, even if it was NaN and its page is used again.
 TEST(Leak, ForgottenPositionsAreGone) {
-  TransformerConfig config;
-  config.source_vocab = 0;
-  config.target_vocab = 11;
-  config.model = 24;
-  config.heads = config.kv_heads = 3;
-  config.head_dim = 8;
-  config.feed_forward = 32;
-  config.encoder_layers = 0;
+  TransformerConfig config = testing::tiny_config(Family::decoder_only);
   config.decoder_layers = 2;
   config.tied = false;
   const Transformer model = random_model(config, 4);
   for (const auto& parameter : model.parameters()) {
     if (parameter.name == "target_embedding.weight") {
-      for (int64_t i = 0; i < 24; ++i) parameter.tensor.data()[10 * 24 + i] = kNaN;
+      for (int64_t i = 0; i < 8; ++i) parameter.tensor.data()[10 * 8 + i] = kNaN;
     }
   }
   Session session(model, 1);
@@ -254,7 +247,7 @@ TEST(Leak, ForgottenPositionsAreGone) {
   rows.clear();
   rows.add_sequence(tokens, {.slot = clean});
   const auto expected = floats_of(model.forward(rows, {}, session));
-  EXPECT_TRUE(testing::same_bits(after, rows_of(expected, 24, 3, 4)));
+  EXPECT_TRUE(testing::same_bits(after, rows_of(expected, 8, 3, 4)));
 }
 
 }  // namespace

@@ -4,6 +4,20 @@
 
 namespace tril::testing {
 
+TransformerConfig tiny_config(Family family) {
+  TransformerConfig config;
+  const bool decoder_only = family == Family::decoder_only;
+  config.source_vocab = decoder_only ? 0 : 11;
+  config.target_vocab = 11;
+  config.model = 8;
+  config.heads = config.kv_heads = 2;
+  config.head_dim = 4;
+  config.feed_forward = 16;
+  config.encoder_layers = decoder_only ? 0 : 1;
+  config.decoder_layers = 1;
+  return config;
+}
+
 TransformerConfig random_config(Family family) {
   TransformerConfig c;
   const bool decoder_only =

@@ -13,6 +13,8 @@ using Tokens = std::vector<int32_t>;
 
 enum class Family { any, encoder_decoder, decoder_only };
 
+// A tiny plain configuration: 8 wide, two heads, one layer a stack, 11 tokens.
+TransformerConfig tiny_config(Family family);
 // A small configuration with every option drawn; sizes are no multiple of anything.
 TransformerConfig random_config(Family family = Family::any);
 // Its weights, with biases and norms drawn too, so that nothing is hidden behind zero or one.

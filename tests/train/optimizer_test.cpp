@@ -13,18 +13,7 @@ using testing::floats_of;
 using testing::pack;
 using testing::raised_by;
 
-TransformerConfig config() {
-  TransformerConfig config;
-  config.source_vocab = 0;
-  config.target_vocab = 11;
-  config.model = 8;
-  config.heads = config.kv_heads = 2;
-  config.head_dim = 4;
-  config.feed_forward = 16;
-  config.encoder_layers = 0;
-  config.decoder_layers = 1;
-  return config;
-}
+TransformerConfig config() { return testing::tiny_config(testing::Family::decoder_only); }
 
 class Optimizer : public ::testing::Test {
  protected:

@@ -1,8 +1,8 @@
 #include "tril/measure/measure.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "tril/base/clock.h"
 #include "tril/base/rng.h"
 #include "tril/ops/attention.h"
 #include "tril/ops/linear.h"
@@ -12,22 +12,18 @@
 namespace tril {
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // The median time of one call, over as many calls as fit into the time given, at least five.
 template <class F>
 double median_seconds(double budget, const F& call) {
   call();  // warms caches, threads and the arena
   call();
   std::vector<double> times;
-  const double end = now() + budget;
+  const Stopwatch all;
   do {
-    const double started = now();
+    const Stopwatch one;
     call();
-    times.push_back(now() - started);
-  } while (now() < end || times.size() < 5);
+    times.push_back(one.seconds());
+  } while (all.seconds() < budget || times.size() < 5);
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2),
                    times.end());
   return times[times.size() / 2];
@@ -127,11 +123,11 @@ std::vector<Measurement> measure_memory(const MeasureOptions& options) {
     tell(options, concat("memory at length ", length));
     const AttentionInputs in(1, length, 1, 64);
     Context context(options.threads);
-    const double started = now();
+    const Stopwatch watch;
     const ops::AttentionResult result =
         ops::attention(context, in.q, in.k, in.v, in.mask.rows(), {});
     ops::attention_gradients(context, in.q, in.k, in.v, result, in.dout, in.mask.rows(), {});
-    const double seconds = now() - started;
+    const double seconds = watch.seconds();
     const double matrix = static_cast<double>(length * length) * 4.0 / (1 << 20);
     results.push_back({"memory", concat("1x1x", length, "x64"), seconds, 0.0,
                        static_cast<double>(context.arena.peak_bytes()) / (1 << 20),

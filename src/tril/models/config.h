@@ -5,11 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "tril/kernels/activation.h"
+#include "tril/kernels/norm.h"
+
 namespace tril {
 
-enum class NormType { layer, rms };
+using NormType = kernels::NormKind;          // layer, rms
+using ActivationType = kernels::Activation;  // relu, gelu, silu
 enum class NormPosition { pre, post };
-enum class ActivationType { relu, gelu, silu };
 // sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
 // turned. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
 enum class PositionType { sinusoidal, learned, rotary, alibi, none };

@@ -83,6 +83,23 @@ struct Call {
     return norm(session, autograd::add(session, x, dropout(f(x))));
   }
 
+  // Self-attention of one layer on its normed input. `place(k, v)` says where attention is to find
+  // the keys and values: as they are, or in a cache.
+  template <class Place>
+  Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
+                        int64_t layer, const Tensor& h, std::span<const Interval> intervals,
+                        const ops::AttentionOptions& options, const Place& place) const {
+    const Tensor q = rotate(rotary_table, attention.queries(session, h));
+    const Tensor k = rotate(rotary_table, attention.keys(session, h));
+    const Tensor v = attention.values(session, h);
+    observe(layer, Site::query, q, intervals);
+    observe(layer, Site::key, k);
+    observe(layer, Site::value, v);
+    const Tensor out = attention.attend(session, q, place(k, v), intervals, options);
+    observe(layer, Site::context, out);
+    return attention.project(session, out);
+  }
+
   Tensor embed(const Tensor& table, const Tensor& position_table, const nn::Norm& norm) {
     const float scale = config.embedding_scale ? std::sqrt(static_cast<float>(config.model)) : 1.0f;
     Tensor x = autograd::embedding(session, {.ids = tokens,
@@ -274,16 +291,9 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
     const EncoderBlock& block = s.encoder[layer];
     const auto number = static_cast<int64_t>(layer);
     x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
-      const Tensor q = call.rotate(s.rotary_table, block.attention.queries(session, h));
-      const Tensor k = call.rotate(s.rotary_table, block.attention.keys(session, h));
-      const Tensor v = block.attention.values(session, h);
-      call.observe(number, Site::query, q, intervals);
-      call.observe(number, Site::key, k);
-      call.observe(number, Site::value, v);
-      const Tensor out =
-          block.attention.attend(session, q, {.keys = k, .values = v}, intervals, options);
-      call.observe(number, Site::context, out);
-      return block.attention.project(session, out);
+      return call.self_attention(
+          block.attention, s.rotary_table, number, h, intervals, options,
+          [](const Tensor& k, const Tensor& v) { return nn::KeyValues{.keys = k, .values = v}; });
     });
     x = call.residual(block.feed_forward_norm, x,
                       [&](const Tensor& h) { return block.feed_forward(session, h); });
@@ -416,22 +426,15 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
       options.widen_row = session.hooks.widen_row;
     }
 
-    // Masked self-attention: append to the cache, then attend.
+    // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
     x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
-      const Tensor q = call.rotate(s.rotary_table, block.attention.queries(session, h));
-      const Tensor k = call.rotate(s.rotary_table, block.attention.keys(session, h));
-      const Tensor v = block.attention.values(session, h);
-      call.observe(number, Site::query, q, self);
-      call.observe(number, Site::key, k);
-      call.observe(number, Site::value, v);
-      nn::KeyValues from{.keys = k, .values = v};
-      if (!taped) {
-        session.cache.store(session.parallel, number, call.slots, call.positions, k, v);
-        from = {.cache = &session.cache, .layer = number, .slots = call.slots};
-      }
-      const Tensor out = block.attention.attend(session, q, from, self, options);
-      call.observe(number, Site::context, out);
-      return block.attention.project(session, out);
+      return call.self_attention(
+          block.attention, s.rotary_table, number, h, self, options,
+          [&](const Tensor& k, const Tensor& v) {
+            if (taped) return nn::KeyValues{.keys = k, .values = v};
+            session.cache.store(session.parallel, number, call.slots, call.positions, k, v);
+            return nn::KeyValues{.cache = &session.cache, .layer = number, .slots = call.slots};
+          });
     });
 
     if (!c.decoder_only()) {

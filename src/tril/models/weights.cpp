@@ -48,19 +48,6 @@ Tensor alibi_table(Arena& arena, int64_t heads, int64_t max_length) {
   return table;
 }
 
-ops::NormKind kind_of(NormType type) {
-  return type == NormType::layer ? ops::NormKind::layer : ops::NormKind::rms;
-}
-
-ops::Activation kind_of(ActivationType type) {
-  switch (type) {
-    case ActivationType::relu: return ops::Activation::relu;
-    case ActivationType::gelu: return ops::Activation::gelu;
-    case ActivationType::silu: return ops::Activation::silu;
-  }
-  return ops::Activation::relu;
-}
-
 // Builds layers with the sizes of one configuration.
 struct Builder {
   const TransformerConfig& c;
@@ -68,14 +55,14 @@ struct Builder {
 
   Bias bias() const { return c.bias ? Bias::present : Bias::none; }
   nn::Norm norm(const std::string& name) const {
-    return {set, name, kind_of(c.norm), c.model, static_cast<float>(c.norm_epsilon)};
+    return {set, name, c.norm, c.model, static_cast<float>(c.norm_epsilon)};
   }
   nn::MultiHeadAttention attention(const std::string& name) const {
     return {set, name, c.model, c.heads, c.kv_heads, c.head_dim, bias()};
   }
   nn::FeedForward feed_forward(const std::string& name) const {
     const auto form = c.gated ? nn::FeedForward::Form::gated : nn::FeedForward::Form::plain;
-    return {set, name, c.model, c.feed_forward, kind_of(c.activation), form, bias()};
+    return {set, name, c.model, c.feed_forward, c.activation, form, bias()};
   }
 };
 

@@ -32,8 +32,7 @@ AttentionShape shape_of(const Tensor& q, int64_t kv_heads, std::span<const Inter
   require(static_cast<int64_t>(intervals.size()) == q.shape()[0], kShape,
           "attention: ", q.shape()[0], " query rows but ", intervals.size(), " intervals");
   AttentionShape shape{.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
-  shape.scale =
-      options.scale != 0.0f ? options.scale : 1.0f / std::sqrt(static_cast<float>(head_dim));
+  shape.scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)));
   shape.widen_head = options.widen_head;
   shape.widen_row = options.widen_row;
   if (options.bias.defined()) {

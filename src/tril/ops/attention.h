@@ -4,6 +4,7 @@
 // Spans given here are read during the call only.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "tril/base/interval.h"
@@ -13,7 +14,7 @@
 namespace tril::ops {
 
 struct AttentionOptions {
-  float scale = 0.0f;  // 0: 1 / sqrt(head_dim)
+  std::optional<float> scale{};  // absent: 1 / sqrt(head_dim)
   // Bias [heads, offsets], entry bias_zero + key - position, with both counted from the origin;
   // a constant: it has no gradient.
   Tensor bias;

@@ -1,10 +1,10 @@
 #include "tril/train/symbols.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 
+#include "tril/base/clock.h"
 #include "tril/base/error.h"
 #include "tril/base/math.h"
 #include "tril/base/rng.h"
@@ -21,10 +21,6 @@ struct Vocabulary {
   int32_t end() const { return alphabet + 1; }
   int32_t size() const { return alphabet + 2; }
 };
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Sequence draw(Random& random, const SymbolOptions& options) {
   Sequence sequence(static_cast<size_t>(options.length));
@@ -113,7 +109,7 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
     held_out.insert(draw(random, options));
   }
 
-  double started = now();
+  const Stopwatch training;
   Rows source;
   Rows target;
   std::vector<int32_t> labels;
@@ -150,9 +146,9 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
     result.last_loss = static_cast<double>(loss.data()[0]);
     if (options.progress) options.progress(step + 1, result.last_loss);
   }
-  result.train_seconds = now() - started;
+  result.train_seconds = training.seconds();
 
-  started = now();
+  const Stopwatch decoding;
   constexpr size_t kTogether = 250;
   const std::vector<Sequence> questions(held_out.begin(), held_out.end());
   for (size_t begin = 0; begin < questions.size(); begin += kTogether) {
@@ -162,7 +158,7 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
                             questions.begin() + static_cast<int64_t>(end)},
                            options, vocabulary, session);
   }
-  result.decode_seconds = now() - started;
+  result.decode_seconds = decoding.seconds();
   return result;
 }
 
