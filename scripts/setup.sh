@@ -7,8 +7,7 @@ tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-de
 tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
-tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev
-                    libomp-dev llvm)
+tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm)
 
 # tril_fail MESSAGE [LOG]: one clear line on stderr, under the end of the log where there is one.
 tril_fail() {

@@ -29,11 +29,14 @@ struct Options {
   bool json = false;
 };
 
-// The line on stderr that says what is being measured; on a terminal it is overwritten.
+// Says on stderr what is being measured: a line that is overwritten on a terminal, plain lines
+// elsewhere.
 void show_progress(const std::string& what) {
   if (isatty(STDERR_FILENO) != 0) {
     fmt::print(stderr, "\r\033[Kmeasuring {}", what);
     std::fflush(stderr);
+  } else {
+    fmt::print(stderr, "measuring {}\n", what);
   }
 }
 void clear_progress() {
@@ -46,13 +49,12 @@ std::string time_text(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
-void print_table(const std::vector<Measurement>& results) {
-  fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", "", "", "time", "GFLOP/s", "MiB", "");
-  for (const Measurement& m : results) {
-    fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", m.group, m.name, time_text(m.seconds),
-               m.gflop > 0.0 ? fmt::format("{:.1f}", m.gflop / m.seconds) : "",
-               m.mebibytes > 0.0 ? fmt::format("{:.1f}", m.mebibytes) : "", m.note);
-  }
+void print_row(const Measurement& m) {
+  clear_progress();
+  fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", m.group, m.name, time_text(m.seconds),
+             m.gflop > 0.0 ? fmt::format("{:.1f}", m.gflop / m.seconds) : "",
+             m.mebibytes > 0.0 ? fmt::format("{:.1f}", m.mebibytes) : "", m.note);
+  std::fflush(stdout);
 }
 
 void print_json(const std::vector<Measurement>& results, int threads) {
@@ -74,6 +76,13 @@ void run(const Options& options) {
   MeasureOptions measure{.threads = options.threads, .seconds_each = options.seconds};
   measure.progress = show_progress;
   const int threads = Parallel(options.threads).threads();
+  const Target target = current_target();
+  if (!options.json) {
+    // Each row is printed when it is known, so that stopping loses nothing.
+    measure.done = print_row;
+    fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(target), threads);
+    fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}\n", "", "", "time", "GFLOP/s", "MiB");
+  }
   std::vector<Measurement> results;
   for (const Group& group : kGroups) {
     const bool wanted = options.only.empty() || std::find(options.only.begin(), options.only.end(),
@@ -83,12 +92,7 @@ void run(const Options& options) {
     results.insert(results.end(), measured.begin(), measured.end());
   }
   clear_progress();
-  if (options.json) {
-    print_json(results, threads);
-    return;
-  }
-  fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(current_target()), threads);
-  print_table(results);
+  if (options.json) print_json(results, threads);
 }
 
 }  // namespace

@@ -34,9 +34,10 @@ void show_model(const std::string& folder) {
 void add_info(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
   CLI::App* info = app.add_subcommand("info", "Say what this machine, or a model folder, is");
-  info->add_option("model", *folder, "A model folder; without one, the machine");
+  const CLI::Option* given =
+      info->add_option("model", *folder, "A model folder; without one, the machine");
   info->footer("Examples:\n  tril info\n  tril info my-model");
-  info->callback([folder] { folder->empty() ? show_machine() : show_model(*folder); });
+  info->callback([folder, given] { given->count() == 0 ? show_machine() : show_model(*folder); });
 }
 
 }  // namespace tril::app

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "commands.h"
@@ -19,10 +20,18 @@ int main(int argc, char** argv) {
   });
   tril::app::add_bench(app);
   tril::app::add_info(app);
+  int code = 0;
   try {
+    const std::string command = argc > 1 ? argv[1] : "";
+    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+    tril::require(command.empty() || command.starts_with('-') ||
+                      std::any_of(commands.begin(), commands.end(),
+                                  [&](const CLI::App* one) { return one->get_name() == command; }),
+                  tril::ErrorCode::invalid_argument, "there is no command '", command,
+                  "' (try 'tril --help')");
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    code = app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tril: {}\n", error.what());
     return 2;
@@ -31,5 +40,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "tril: the output could not be written\n");
     return 2;
   }
-  return 0;
+  return code;
 }

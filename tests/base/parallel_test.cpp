@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tril/base/error.h"
@@ -30,6 +32,42 @@ TEST(Parallel, NoTwoTasksAtOnceShareAWorker) {
     busy[static_cast<size_t>(worker)].fetch_sub(1);
   });
   EXPECT_EQ(clashes.load(), 0);
+}
+
+// Many callers at once: one has the helpers, the others do without, and all get everything done.
+TEST(Parallel, CallersDoNotDisturbEachOther) {
+  std::atomic<int64_t> runs{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      const Parallel parallel(3);
+      for (int i = 0; i < 500; ++i) parallel(7, [&](int64_t) { ++runs; });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(runs.load(), 4 * 500 * 7);
+}
+
+// A machine that is busy with other things slows loops down, it does not make them collapse.
+TEST(Parallel, ABusyMachineIsShared) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 2 * Parallel().threads(); ++i) {
+    others.emplace_back([&] {
+      while (!stop.load(std::memory_order_relaxed)) {
+      }
+    });
+  }
+  const Parallel parallel(2);
+  std::atomic<int64_t> runs{0};
+  const auto started = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2000; ++i) parallel(4, [&](int64_t) { ++runs; });
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - started;
+  stop = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(runs.load(), 8000);
+  // Threads that spin at a barrier lose a slice of the scheduler, milliseconds, at every loop.
+  EXPECT_LT(taken.count(), 4.0);
 }
 
 TEST(Parallel, LoopsInsideTasksRunInPlace) {

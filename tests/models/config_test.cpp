@@ -16,7 +16,7 @@ RC_GTEST_PROP(Config, ReadsBackWhatItWrote, ()) {
 TransformerConfig valid() {
   TransformerConfig config;
   config.source_vocab = config.target_vocab = 100;
-  return config;
+  return config.completed();
 }
 
 std::string with(std::string_view from, std::string_view to) {
@@ -48,6 +48,17 @@ TEST(Config, NamesFileAndField) {
       error_of(with("\"position\": \"sinusoidal\"", "\"position\": \"spiral\"")).find("spiral"),
       std::string::npos);
   EXPECT_NE(error_of(to_json(valid()).substr(0, 100)).find("m/config.json"), std::string::npos);
+}
+
+TEST(Config, CompletesWhatIsLeftOut) {
+  TransformerConfig config;
+  config.model = 96;
+  config.heads = 6;
+  EXPECT_EQ(config.completed().kv_heads, 6);
+  EXPECT_EQ(config.completed().head_dim, 16);
+  config.heads = 7;
+  EXPECT_EQ(raised_by([&] { config.completed(); }).text,
+            "configuration: model is 96 with 7 heads: give head_dim, or a multiple");
 }
 
 TEST(Config, ChecksWhatCannotBeBuilt) {

@@ -1,7 +1,7 @@
-// Tape: records the differentiable functions called in its scope and walks them backwards.
+// Tape: records the differentiable functions called until backward(), and walks them backwards.
 //
 //   Tape tape{context};
-//   tape.watch(weight);
+//   tape.watch(weight);                      // a Transformer watches its parameters itself
 //   Tensor loss = ...;                       // functions of autograd/functions.h
 //   Gradients gradients = tape.backward(loss);
 //   Tensor dweight = gradients.of(weight);
@@ -75,7 +75,8 @@ class Tape {
   // Raises for a slice of a tracked tensor: its gradient would be lost.
   bool tracks(const Tensor& tensor) const;
 
-  // Walks back from a scalar, whose own gradient is 1. Once per tape.
+  // Walks back from a scalar, whose own gradient is 1. Once per tape; it ends the recording, so
+  // that the context may be used without a tape, reset, or given another one.
   Gradients backward(const Tensor& scalar);
   // The same from any recorded tensor with its gradient given.
   Gradients backward(const Tensor& tensor, const Tensor& gradient);

@@ -4,7 +4,10 @@
 // touches, and no result may depend on how many threads there are. There are no reductions: sums
 // over tasks are made by their owner, in a fixed order.
 // Tasks round to nearest and keep subnormals, whatever the calling program has set for itself.
-// A loop inside a task runs on the caller's thread alone. Exceptions must not leave a task.
+// A loop inside a task runs on the caller's thread alone, and so does one that begins while another
+// caller's loop has the helper threads. Exceptions must not leave a task.
+// Helpers that wait look for work for some microseconds and then sleep, and a loop never waits for
+// one that did not wake up: a machine with other things to do makes nothing collapse.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +16,7 @@ namespace tril {
 
 class Parallel {
  public:
-  // 0 takes the number of cores this process may use.
+  // 0 takes the cores this process may use, by its affinity and its control group.
   explicit Parallel(int threads = 0);
 
   int threads() const { return threads_; }
@@ -32,8 +35,9 @@ class Parallel {
     });
   }
 
- private:
   using Body = void (*)(const void* body, int64_t task, int worker);
+
+ private:
   void run(int64_t tasks, const void* body, Body call) const;
 
   int threads_;

@@ -39,6 +39,12 @@ void tell(const MeasureOptions& options, const std::string& what) {
   if (options.progress) options.progress(what);
 }
 
+void add(const MeasureOptions& options, std::vector<Measurement>& results,
+         const Measurement& result) {
+  results.push_back(result);
+  if (options.done) options.done(result);
+}
+
 struct AttentionInputs {
   Arena arena;
   Mask mask;
@@ -80,7 +86,7 @@ std::vector<Measurement> measure_gemm(const MeasureOptions& options) {
       ops::linear(context, x, linear);
     });
     const double gflop = 2e-9 * static_cast<double>(size.rows * size.out * size.in);
-    results.push_back({"gemm", name, seconds, gflop, 0.0, "rows x out x in"});
+    add(options, results, {"gemm", name, seconds, gflop, 0.0, "rows x out x in"});
   }
   return results;
 }
@@ -129,9 +135,10 @@ std::vector<Measurement> measure_memory(const MeasureOptions& options) {
     ops::attention_gradients(context, in.q, in.k, in.v, result, in.dout, in.mask.rows(), {});
     const double seconds = watch.seconds();
     const double matrix = static_cast<double>(length * length) * 4.0 / (1 << 20);
-    results.push_back({"memory", concat("1x1x", length, "x64"), seconds, 0.0,
-                       static_cast<double>(context.arena.peak_bytes()) / (1 << 20),
-                       concat("a score matrix would be ", static_cast<int64_t>(matrix), " MiB")});
+    add(options, results,
+        {"memory", concat("1x1x", length, "x64"), seconds, 0.0,
+         static_cast<double>(context.arena.peak_bytes()) / (1 << 20),
+         concat("a score matrix would be ", static_cast<int64_t>(matrix), " MiB")});
   }
   return results;
 }
@@ -151,10 +158,11 @@ std::vector<Measurement> measure_learning(const MeasureOptions& options) {
       }
     };
     const SymbolResult result = learn_symbols(symbols);
-    results.push_back({"learn", concat(name, " 20 of 26 symbols"),
-                       result.train_seconds + result.decode_seconds, 0.0, 0.0,
-                       concat(result.exact, " of ", symbols.held_out, " unseen exact, ",
-                              symbols.steps, " steps")});
+    add(options, results,
+        {"learn", concat(name, " 20 of 26 symbols"), result.train_seconds + result.decode_seconds,
+         0.0, 0.0,
+         concat(result.exact, " of ", symbols.held_out, " unseen exact, ", symbols.steps,
+                " steps")});
   }
   return results;
 }

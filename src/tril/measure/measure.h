@@ -21,8 +21,9 @@ struct Measurement {
 struct MeasureOptions {
   int threads = 0;
   double seconds_each = 0.5;  // about how long each kernel is repeated
-  // Called before each measurement with its name; may be empty.
+  // Called before each measurement with its name, and with each result; may be empty.
   std::function<void(const std::string& what)> progress{};
+  std::function<void(const Measurement& result)> done{};
 };
 
 // y = x Wᵀ with the weight packed, rows × out × in: 512³, and 1, 6 and 32 rows of it.

@@ -94,6 +94,17 @@ struct Checker {
 
 }  // namespace
 
+TransformerConfig TransformerConfig::completed() const {
+  TransformerConfig c = *this;
+  if (c.kv_heads == 0) c.kv_heads = c.heads;
+  if (c.head_dim == 0 && c.heads > 0) {
+    require(c.model % c.heads == 0, ErrorCode::invalid_argument, "configuration: model is ",
+            c.model, " with ", c.heads, " heads: give head_dim, or a multiple");
+    c.head_dim = c.model / c.heads;
+  }
+  return c;
+}
+
 void TransformerConfig::check() const {
   constexpr auto kBad = ErrorCode::invalid_argument;
   Checker checker;
@@ -118,7 +129,8 @@ std::string to_json(const TransformerConfig& config) {
   Writer writer;
   writer.json.set("format", 1);
   writer.json.set("architecture", "transformer");
-  each_field(config, writer);
+  const TransformerConfig complete = config.completed();
+  each_field(complete, writer);
   return writer.json.to_string();
 }
 

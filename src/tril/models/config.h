@@ -22,8 +22,8 @@ struct TransformerConfig {
   int64_t target_vocab = 0;
   int64_t model = 512;
   int64_t heads = 8;
-  int64_t kv_heads = 8;   // a divisor of heads: grouped key/value heads
-  int64_t head_dim = 64;  // need not be model / heads
+  int64_t kv_heads = 0;  // a divisor of heads: grouped key/value heads; 0: as many as heads
+  int64_t head_dim = 0;  // 0: model / heads
   int64_t feed_forward = 2048;
   int64_t encoder_layers = 6;  // 0: decoder-only, without cross-attention
   int64_t decoder_layers = 6;
@@ -45,7 +45,9 @@ struct TransformerConfig {
   bool decoder_only() const { return encoder_layers == 0; }
   bool operator==(const TransformerConfig&) const = default;
 
-  // Raises `invalid_argument` naming the field.
+  // With every 0 that stands for a default replaced by it: what a model is built from.
+  TransformerConfig completed() const;
+  // Raises `invalid_argument` naming the field; for a completed configuration.
   void check() const;
 };
 

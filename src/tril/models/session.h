@@ -59,7 +59,9 @@ class Session : public Context {
 
   Cache cache;
   Observer* observer = nullptr;
-  std::optional<DropoutStep> dropout;  // absent: no dropout
+  // Under a tape, the dropout of config().dropout with these masks: set it anew for each step.
+  // Absent, and always without a tape: no dropout.
+  std::optional<DropoutStep> dropout;
 };
 
 }  // namespace tril

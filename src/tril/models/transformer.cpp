@@ -59,7 +59,7 @@ struct Call {
   // Each use is a site of its own, counted from the start of the call.
   Tensor dropout(const Tensor& x) {
     const uint32_t site = dropout_site++ + (stack == Stack::encoder ? 0 : 1u << 15);
-    if (!session.dropout || config.dropout == 0.0) return x;
+    if (session.tape == nullptr || !session.dropout || config.dropout == 0.0) return x;
     return autograd::dropout(session,
                              {.probability = static_cast<float>(config.dropout),
                               .seed = session.dropout->seed,
@@ -372,6 +372,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   if (taped) check_whole_sequences(rows, "forward");
   if (!taped) check_cache(session.cache, c, "forward: the session");
   if (!c.decoder_only()) {
+    require(memory.cache_ != nullptr || memory.tape_ != 0, kBad,
+            "forward: the memory is empty; encode() makes one");
     require(taped == (memory.cache_ == nullptr), kBad, "forward: the memory was encoded ",
             taped ? "without" : "under", " a tape, forward runs ", taped ? "under" : "without",
             " one");

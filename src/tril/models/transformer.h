@@ -65,17 +65,19 @@ class Transformer {
   // Returns the segments given to source slots 0, 1, ....
   std::vector<int32_t> encode_into(Memory& memory, const Rows& source, Session& session) const;
 
-  // Appends the rows' keys and values to their sequences, attends under the mask, and returns the
-  // hidden states [row, model]. Under a tape sequences start at position 0 and the step's own
-  // tensors are the cache; without one the session's cache holds them, and rows follow on from
-  // what it holds (a prefix comes whole, in the first call). Everything is checked before anything
-  // changes, and a call that fails leaves the cache as it was.
+  // A decoder-only model takes an empty Memory. Appends the rows' keys and values to their
+  // sequences, attends under the mask, and returns the hidden states [row, model]. Under a tape
+  // sequences start at position 0 and the step's own tensors are the cache; without one the
+  // session's cache holds them, and rows follow on from what it holds (a prefix comes whole, in the
+  // first call). Everything is checked before anything changes, and a call that fails leaves the
+  // cache as it was.
   Tensor forward(const Rows& rows, const Memory& memory, Session& session) const;
 
   // [row, model] -> [row, vocab].
   Tensor logits(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
-  // [1]; a label of -1 marks a row that does not count.
+  // [1]: options.factor times the SUM of the rows' losses; a factor of 1 / tokens gives the mean. A
+  // label of -1 marks a row that does not count.
   Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,
               const ops::LossOptions& options, Session& session) const;
 
@@ -88,7 +90,7 @@ class Transformer {
   std::vector<NamedParameter> parameters() const;
   int64_t parameter_count() const;
   void weights_changed(Context& context);
-  // Keeps weights packed for gradients too: faster training for more memory.
+  // Keeps weights packed for gradients too. Optional: call it once before training for speed.
   void prepare_training(Context& context);
 
  private:

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 
 #include "tril/base/math.h"
 #include "tril/base/rounding.h"
@@ -73,7 +75,7 @@ std::string join(const std::string& folder, std::string_view file) {
 }  // namespace
 
 Transformer::State::State(const TransformerConfig& given, nn::ParameterSet::Gate gate)
-    : config(given), parameters(std::move(gate)) {
+    : config(given.completed()), parameters(std::move(gate)) {
   const TransformerConfig& c = config;
   c.check();
   const Builder build{c, parameters};
@@ -177,8 +179,8 @@ void Transformer::prepare_training(Context& context) {
 void Transformer::save(const std::string& folder) const {
   struct stat info {};
   const bool is_folder = stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  require(is_folder || mkdir(folder.c_str(), 0777) == 0, ErrorCode::io, folder,
-          ": cannot be made a folder");
+  require(is_folder || mkdir(folder.c_str(), 0777) == 0, ErrorCode::io, "'", folder,
+          "': cannot make the folder: ", std::strerror(errno));
   std::vector<NamedTensor> tensors;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
     tensors.push_back({parameter.name, parameter.tensor});

@@ -52,14 +52,15 @@ class Mask {
   std::span<const Interval> rows() const { return rows_; }
   bool sees(int64_t row, int64_t key) const { return rows_[static_cast<size_t>(row)].sees(key); }
 
-  // The matrix M of softmax(QK'/sqrt(d) + M) as text: a line per row, 0 where it may see, -inf
-  // where not.
+  // The matrix M of softmax(QK'/sqrt(d) + M) as text, for reading: a line per row, 0 where it may
+  // see, -∞ where not.
   std::string to_string(int64_t keys) const;
 
   // From a matrix [rows, keys] of booleans (non-zero: may see), all rows of one sequence with
   // origin 0. Raises `invalid_argument` when a row is no interval, with the keys that show it.
   static Mask parse(std::span<const uint8_t> allowed, int64_t rows, int64_t keys);
-  // From text: a line per row, entries separated by blanks, '0' or '1' (1: may see).
+  // From text: a line per row, entries separated by blanks, 1 where it may see and 0 where not: a
+  // boolean matrix, not the additive one that to_string() prints.
   static Mask parse(std::string_view text);
 
  private:
