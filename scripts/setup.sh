@@ -109,7 +109,7 @@ tril_configure() {
 
 # tril_build ROOT PRESET [NOTE]: configures and builds. Where there is work to do it says so in one
 # line on stderr, with the note the first time; on a terminal the line counts the steps.
-# Two that start at once (./tril translate | ./tril score) take turns.
+# Two that start at once (./tril … | ./tril …) take turns.
 tril_build() {
   local dir=$1/build/$2 lock rc=0
   if ! mkdir -p -- "$dir" 2>/dev/null || ! { exec {lock}>"$dir/.lock"; } 2>/dev/null; then

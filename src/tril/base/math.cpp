@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <limits>
 
+#ifdef __FAST_MATH__
+#error "fast-math makes other functions of these: see cmake/options.cmake"
+#endif
+
 namespace tril::math {
 namespace {
 

@@ -21,6 +21,10 @@
 #include "hwy/highway.h"
 #include "tril/base/parallel.h"
 
+#ifdef __FAST_MATH__
+#error "fast-math makes other functions of these: see cmake/options.cmake"
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace tril::kernels::HWY_NAMESPACE {
 
