@@ -137,7 +137,7 @@ std::vector<Measurement> measure_memory(const MeasureOptions& options) {
     const double matrix = static_cast<double>(length * length) * 4.0 / (1 << 20);
     add(options, results,
         {"memory", concat("1x1x", length, "x64"), seconds, 0.0,
-         static_cast<double>(context.arena.peak_bytes()) / (1 << 20),
+         static_cast<double>(context.arena.peak_bytes() + context.host.peak_bytes()) / (1 << 20),
          concat("a score matrix would be ", static_cast<int64_t>(matrix), " MiB")});
   }
   return results;
