@@ -83,19 +83,19 @@ struct Call {
     return norm(session, autograd::add(session, x, dropout(f(x))));
   }
 
-  // Self-attention of one layer on its normed input. `place(k, v)` says where attention is to find
+  // Self-attention of one layer on its normed input. `where(k, v)` says where attention is to find
   // the keys and values: as they are, or in a cache.
-  template <class Place>
+  template <class Where>
   Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
                         int64_t layer, const Tensor& h, std::span<const Interval> intervals,
-                        const ops::AttentionOptions& options, const Place& place) const {
+                        const ops::AttentionOptions& options, const Where& where) const {
     const Tensor q = rotate(rotary_table, attention.queries(session, h));
     const Tensor k = rotate(rotary_table, attention.keys(session, h));
     const Tensor v = attention.values(session, h);
     observe(layer, Site::query, q, intervals);
     observe(layer, Site::key, k);
     observe(layer, Site::value, v);
-    const Tensor out = attention.attend(session, q, place(k, v), intervals, options);
+    const Tensor out = attention.attend(session, q, where(k, v), intervals, options);
     observe(layer, Site::context, out);
     return attention.project(session, out);
   }
