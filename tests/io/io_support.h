@@ -1,44 +1,14 @@
-// What the tests of io/ share: a folder that goes away, and the text of an error.
+// What the tests of io/ share: the text of an error, and whether it can be printed.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <set>
 #include <string>
 
+#include "support/temp_folder.h"
 #include "tril/base/error.h"
 
 namespace tril::testing {
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tril_io_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp: " + name);
-    path_ = name;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::set<std::string> names() const {
-    std::set<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      names.insert(entry.path().filename().string());
-    }
-    return names;
-  }
-
- private:
-  std::string path_;
-};
 
 // "CODE: TEXT" of the Error that `call` raises; fails the test when it raises none.
 template <class F>

@@ -1,9 +1,8 @@
 // Model folders: what is written is read back, and what is wrong is named.
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "support/models.h"
+#include "support/temp_folder.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 
@@ -15,23 +14,10 @@ using testing::raised_by;
 using testing::random_config;
 using testing::random_model;
 using testing::same_bits;
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tril-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using testing::TempFolder;
 
 RC_GTEST_PROP(ModelFolder, ReadsBackWhatItWrote, ()) {
-  const Folder folder;
+  const TempFolder folder;
   const Transformer model = random_model(random_config(), *rc::gen::arbitrary<uint64_t>());
   model.save(folder / "model");
   const Transformer again = Transformer::load(folder / "model");
@@ -69,7 +55,7 @@ class BrokenFolder : public ::testing::Test {
     return tensors_.front();
   }
 
-  Folder folder_;
+  TempFolder folder_;
   std::string file_;
   Arena arena_;
   std::vector<NamedTensor> tensors_;
