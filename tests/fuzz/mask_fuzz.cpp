@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     }
     const int64_t rows = static_cast<int64_t>(mask.rows().size());
     const int64_t keys = rows == 0 ? 0 : static_cast<int64_t>(entries.size()) / rows;
-    mask.check_within(keys);
+    tril::check_within(mask.rows(), keys);
     if (rows * keys != static_cast<int64_t>(entries.size())) std::abort();
     for (int64_t i = 0; i < rows * keys; ++i) {
       if (mask.sees(i / keys, i % keys) != (entries[static_cast<size_t>(i)] == '1')) std::abort();

@@ -53,7 +53,7 @@ std::string header_error(std::string_view header, std::string_view data = "") {
 
 template <class T>
 Tensor make(Arena& arena, const Shape& shape, std::initializer_list<T> values) {
-  Tensor tensor(arena, shape, DTypeOf<T>::value);
+  Tensor tensor(arena, shape, dtype_of<T>());
   EXPECT_EQ(static_cast<size_t>(tensor.size()), values.size());
   std::copy(values.begin(), values.end(), tensor.data<T>());
   return tensor;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace tril {
 
@@ -49,27 +50,21 @@ constexpr BFloat16 to_bf16(float value) {
   return {static_cast<uint16_t>((bits + rounding) >> 16)};
 }
 
+// The element type of a C++ type.
 template <class T>
-struct DTypeOf;
-template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::f32;
-};
-template <>
-struct DTypeOf<double> {
-  static constexpr DType value = DType::f64;
-};
-template <>
-struct DTypeOf<BFloat16> {
-  static constexpr DType value = DType::bf16;
-};
-template <>
-struct DTypeOf<int8_t> {
-  static constexpr DType value = DType::i8;
-};
-template <>
-struct DTypeOf<int32_t> {
-  static constexpr DType value = DType::i32;
-};
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return DType::f32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return DType::f64;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return DType::bf16;
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return DType::i8;
+  } else {
+    static_assert(std::is_same_v<T, int32_t>, "not an element type");
+    return DType::i32;
+  }
+}
 
 }  // namespace tril

@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -139,7 +141,7 @@ int usable_cores() {
   std::string quota;
   double period = 0.0;
   if (file >> quota >> period && quota != "max" && period > 0.0) {
-    const int limit = static_cast<int>(std::strtod(quota.c_str(), nullptr) / period + 0.5);
+    const int limit = static_cast<int>(std::lround(std::strtod(quota.c_str(), nullptr) / period));
     if (limit >= 1 && limit < cores) cores = limit;
   }
   return cores < 1 ? 1 : (cores > 1024 ? 1024 : cores);

@@ -104,8 +104,8 @@ std::vector<Measurement> measure_attention(const MeasureOptions& options) {
     tell(options, "attention " + name);
     const AttentionInputs in(size.batch, size.length, kHeads, kDim);
     // Two products forward and five backward, over the allowed half of the matrix.
-    const double product = 2e-9 * static_cast<double>(size.batch * kHeads * kDim) *
-                           static_cast<double>(size.length * (size.length + 1) / 2);
+    const double product = 2e-9 * static_cast<double>(size.batch * kHeads * kDim) * 0.5 *
+                           static_cast<double>(size.length * (size.length + 1));
     const auto forward = [&] {
       context.arena.reset();
       return ops::attention(context, in.q, in.k, in.v, in.mask.rows(), {});

@@ -25,7 +25,8 @@ Tensor sinusoidal_table(Arena& arena, int64_t positions, int64_t model) {
   const Tensor table(arena, {positions, model});
   float* to = table.data();
   for (int64_t feature = 0; feature < model; ++feature) {
-    const double exponent = -static_cast<double>(feature / 2 * 2) / static_cast<double>(model);
+    const double exponent =
+        -static_cast<double>(feature - feature % 2) / static_cast<double>(model);
     const double frequency = math::pow(10000.0, exponent);
     for (int64_t position = 0; position < positions; ++position) {
       const double angle = static_cast<double>(position) * frequency;

@@ -27,7 +27,7 @@ struct DecoderBlock {
 };
 
 struct Transformer::State {
-  explicit State(const TransformerConfig& config, nn::ParameterSet::Gate gate = {});
+  explicit State(const TransformerConfig& given, nn::ParameterSet::Gate gate = {});
 
   TransformerConfig config;
   nn::ParameterSet parameters;

@@ -23,8 +23,8 @@ struct KeyValues {
 
 struct MultiHeadAttention {
   MultiHeadAttention() = default;
-  MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model, int64_t heads,
-                     int64_t kv_heads, int64_t head_dim, Bias bias);
+  MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model, int64_t head_count,
+                     int64_t kv_head_count, int64_t dimension, Bias bias);
 
   // x [row, model] -> [row, heads or kv_heads, head_dim].
   Tensor queries(Context& context, const Tensor& x) const;

@@ -161,9 +161,9 @@ void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> posi
     require(positions[row] == expected, kBad, "cache: row ", row, " of slot ", slots[row],
             " is at position ", positions[row], ", the next is ", expected);
   }
-  for (size_t row = 0; row < slots.size(); ++row) {
-    if (slots[row] < 0) continue;
-    Slot& slot = at(slots[row]);
+  for (const int32_t number : slots) {
+    if (number < 0) continue;
+    Slot& slot = at(number);
     const size_t page = static_cast<size_t>(slot.length / kPositions);
     if (page == slot.ids.size()) {
       slot.ids.push_back(take_page());

@@ -86,7 +86,7 @@ struct FeedForward {
   enum class Form { plain, gated };
   FeedForward() = default;
   FeedForward(ParameterSet& set, const std::string& name, int64_t model, int64_t hidden,
-              ops::Activation activation, Form form, Bias bias);
+              ops::Activation kind, Form form, Bias bias);
 
   Tensor operator()(Context& context, const Tensor& x) const;
 

@@ -29,7 +29,7 @@ class Tensor {
   // Raises when the tensor is undefined, of another type, or from an arena that was since reset.
   template <class T = float>
   T* data() const {
-    check_readable(DTypeOf<T>::value);
+    check_readable(dtype_of<T>());
     return static_cast<T*>(data_);
   }
   void* raw() const;

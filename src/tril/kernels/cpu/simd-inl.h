@@ -54,7 +54,7 @@ HWY_INLINE Vec16 each(const F& f, const Vectors&... vectors) {
 
 HWY_INLINE Vec16 set16(float x) {
   Vec16 result;
-  for (int p = 0; p < kParts; ++p) result.part[p] = hn::Set(FloatTag(), x);
+  for (Part& part : result.part) part = hn::Set(FloatTag(), x);
   return result;
 }
 HWY_INLINE Vec16 zero16() { return set16(0.0f); }
