@@ -34,6 +34,20 @@ TEST(Parallel, NoTwoTasksAtOnceShareAWorker) {
   EXPECT_EQ(clashes.load(), 0);
 }
 
+// A loop is over when its last task is: tasks long enough that helpers are still at theirs when the
+// caller has none left.
+TEST(Parallel, WaitsForTheLastTask) {
+  const Parallel parallel(3);
+  for (int i = 0; i < 20; ++i) {
+    std::atomic<int> finished{0};
+    parallel(3, [&](int64_t task) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1 + 2 * task));
+      ++finished;
+    });
+    ASSERT_EQ(finished.load(), 3);
+  }
+}
+
 // Many callers at once: one has the helpers, the others do without, and all get everything done.
 TEST(Parallel, CallersDoNotDisturbEachOther) {
   std::atomic<int64_t> runs{0};

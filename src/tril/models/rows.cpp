@@ -8,12 +8,6 @@ void Rows::clear() {
   }
 }
 
-void Rows::reserve(int64_t rows) {
-  for (auto* column : {&tokens, &slots, &segments, &positions, &sentences, &prefixes}) {
-    column->reserve(static_cast<size_t>(rows));
-  }
-}
-
 void Rows::add(int32_t token, const Place& place) {
   tokens.push_back(token);
   slots.push_back(place.slot);

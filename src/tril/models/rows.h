@@ -26,7 +26,6 @@ struct Rows {
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
   void clear();
-  void reserve(int64_t rows);
 
   void add(int32_t token, const Place& place);
   // Consecutive positions from place.first on.

@@ -34,7 +34,6 @@ class Cache {
   int64_t layers() const { return layers_; }
   int64_t kv_heads() const { return kv_heads_; }
   int64_t head_dim() const { return head_dim_; }
-  int64_t slot_count() const { return static_cast<int64_t>(slots_.size()); }  // open or not
 
   bool is_open(int32_t slot) const;
   int32_t length(int32_t slot) const;  // raises for a slot that is not open

@@ -43,12 +43,9 @@ bool is_current(ArenaTicket ticket) {
          lives[ticket.arena].load(std::memory_order_relaxed) == ticket.life;
 }
 
-Arena::Arena(Device device, int64_t initial_bytes) : device_(device) {
+Arena::Arena(Device device) : device_(device) {
   ticket_.arena = take_number();
   ticket_.life = lives[ticket_.arena].fetch_add(1) + 1;
-  if (initial_bytes > 0) {
-    blocks_.push_back({static_cast<char*>(tril::allocate(device, initial_bytes)), initial_bytes});
-  }
 }
 
 Arena::~Arena() {

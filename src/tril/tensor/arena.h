@@ -25,7 +25,7 @@ bool is_current(ArenaTicket ticket);
 
 class Arena {
  public:
-  explicit Arena(Device device = Device::cpu, int64_t initial_bytes = 0);
+  explicit Arena(Device device = Device::cpu);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
