@@ -3,7 +3,8 @@
 # builds a preset. Source it for the functions, or run it: scripts/setup.sh [run|check|full]
 # Nothing here writes to stdout or reads stdin: both belong to the program the user asked for.
 
-tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-dev libcli11-dev)
+tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-dev libcli11-dev
+                   libsentencepiece-dev zlib1g-dev)
 tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.

@@ -1,0 +1,82 @@
+// Tokenizer: text to the ids of subword pieces and back, by SentencePiece.
+//
+// One vocabulary serves source and target. With the identity normalisation a line without U+2581
+// (which SentencePiece writes for a blank) comes back exactly: decode(encode(line)) == line, for
+// every valid line of UTF-8; what no piece covers is spelt in bytes.
+// A Tokenizer is a handle to something that never changes: copies are cheap, and any number of
+// threads may use one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tril {
+
+enum class TokenizerType { bpe, unigram };
+enum class Normalization { identity, nfkc };
+
+struct TokenizerOptions {
+  TokenizerType type = TokenizerType::bpe;
+  Normalization normalization = Normalization::identity;
+  int64_t vocab = 8000;           // pieces at most; fewer where the text does not hold as many
+  double coverage = 1.0;          // share of the text's characters that get a piece of their own
+  int64_t max_line_bytes = 4096;  // longer lines are not learnt from, and counted
+};
+
+// What learning made of the text.
+struct TokenizerReport {
+  int64_t lines = 0;    // learnt from
+  int64_t skipped = 0;  // left out: empty, too long, or holding what SentencePiece keeps for itself
+};
+
+// Which pieces BPE dropout leaves unmerged (Provilkov et al., arXiv 1910.13267): a function of
+// these numbers alone, so that a run that is taken up again goes on as it would have.
+struct BpeDropout {
+  double probability = 0.0;
+  uint64_t seed = 0;
+  uint64_t epoch = 0;
+  uint64_t line = 0;
+};
+
+class Tokenizer {
+ public:
+  // Ids of the special tokens in every tokenizer that train() makes.
+  static constexpr int32_t kPad = 0;
+  static constexpr int32_t kUnknown = 1;
+  static constexpr int32_t kStart = 2;
+  static constexpr int32_t kEnd = 3;
+
+  // Learns from the lines that `next` hands over until it returns false. The same lines and options
+  // give the same bytes, on any machine, whatever its number of cores.
+  static Tokenizer train(const std::function<bool(std::string& line)>& next,
+                         const TokenizerOptions& options, TokenizerReport* report = nullptr);
+  // From the bytes of a tokenizer.model; `file` is for errors (`bad_format`).
+  static Tokenizer from_bytes(std::string bytes, const std::string& file);
+  // What a tokenizer.model holds.
+  const std::string& bytes() const;
+
+  int64_t vocab() const;
+  int32_t start() const;
+  int32_t end() const;
+
+  // Without START and END. Raises `invalid_argument` for text that is not UTF-8.
+  std::vector<int32_t> encode(std::string_view line) const;
+  // Raises `unsupported` when the tokenizer is not BPE.
+  std::vector<int32_t> encode(std::string_view line, const BpeDropout& dropout) const;
+  // Special tokens write nothing. Bytes that form no UTF-8 become U+FFFD: a model may say anything.
+  std::string decode(std::span<const int32_t> ids) const;
+  // A piece as SentencePiece writes it: "▁the", "<0xE0>", "<s>".
+  std::string piece(int32_t id) const;
+
+ private:
+  struct State;
+  explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+  std::shared_ptr<const State> state_;
+};
+
+}  // namespace tril
