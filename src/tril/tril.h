@@ -7,7 +7,7 @@
 #include "tril/base/error.h"          // Error
 #include "tril/measure/measure.h"     // what `tril bench` measures
 #include "tril/models/config.h"       // TransformerConfig
-#include "tril/models/rows.h"         // Rows
+#include "tril/tensor/rows.h"         // Rows
 #include "tril/models/session.h"      // Session, Observer
 #include "tril/models/transformer.h"  // Transformer, Memory
 #include "tril/tensor/mask.h"         // Mask, Segment

@@ -300,6 +300,21 @@ std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::st
                       });
 }
 
+void copy_named(std::span<const NamedTensor> from, const NamedTensor& to,
+                const std::string& file) {
+  const auto found =
+      std::lower_bound(from.begin(), from.end(), to.name,
+                       [](const NamedTensor& one, const std::string& n) { return one.name < n; });
+  require(found != from.end() && found->name == to.name, ErrorCode::bad_format, file,
+          ": no tensor ", to.name);
+  require(found->tensor.shape() == to.tensor.shape() && found->tensor.dtype() == to.tensor.dtype(),
+          ErrorCode::bad_format, file, ": tensor ", to.name, " is ", found->tensor.dtype(), " ",
+          found->tensor.shape(), ", expected ", to.tensor.dtype(), " ", to.tensor.shape());
+  if (to.tensor.size() == 0) return;
+  std::memcpy(to.tensor.raw(), found->tensor.raw(),
+              static_cast<size_t>(to.tensor.size() * size_of(to.tensor.dtype())));
+}
+
 void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                       const SafetensorsMetadata& metadata) {
   constexpr auto kArgument = ErrorCode::invalid_argument;

@@ -18,7 +18,7 @@
 
 #include "tril/autograd/tape.h"
 #include "tril/models/config.h"
-#include "tril/models/rows.h"
+#include "tril/tensor/rows.h"
 #include "tril/models/session.h"
 #include "tril/ops/loss.h"
 

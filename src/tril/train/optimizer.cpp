@@ -22,30 +22,47 @@ AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& opt
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (const auto& parameter : parameters) {
     const Shape& shape = parameter.tensor.shape();
-    Moments moments{parameter.tensor, Tensor(arena_, shape), Tensor(arena_, shape)};
+    Moments moments{parameter.name, parameter.tensor, Tensor(arena_, shape), Tensor(arena_, shape),
+                    Tensor(arena_, shape)};
     std::fill_n(moments.first.data(), shape.size(), 0.0f);
     std::fill_n(moments.second.data(), shape.size(), 0.0f);
     moments_.push_back(moments);
   }
 }
 
-double AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {
+void AdamWOptimizer::add(const Gradients& gradients, Context& context) {
+  const StandardRounding rounding;
+  for (Moments& moments : moments_) {
+    const Tensor gradient = gradients.of(moments.weight);
+    if (!gradient.defined()) continue;
+    if (moments.gathered) {
+      kernels::add(context.parallel, gradient.size(), moments.sum.data(), gradient.data(),
+                   moments.sum.data());
+    } else {
+      std::copy_n(gradient.data(), gradient.size(), moments.sum.data());
+      moments.gathered = true;
+    }
+  }
+}
+
+double AdamWOptimizer::step(float rate, Context& context) {
   const StandardRounding rounding;
   double squares = 0.0;
   for (const Moments& moments : moments_) {
-    const Tensor gradient = gradients.of(moments.weight);
-    if (!gradient.defined()) continue;
+    if (!moments.gathered) continue;
     const Arena::Scope scratch(context.arena);
     auto* partial = context.arena.allocate_array<float>(
-        (gradient.size() + kernels::kSquareChunk - 1) / kernels::kSquareChunk);
-    squares += kernels::sum_of_squares(context.parallel, gradient.size(), gradient.data(), partial);
+        (moments.sum.size() + kernels::kSquareChunk - 1) / kernels::kSquareChunk);
+    squares += kernels::sum_of_squares(context.parallel, moments.sum.size(), moments.sum.data(),
+                                       partial);
   }
   const double norm = std::sqrt(squares);
-
-  if (!std::isfinite(norm)) return norm;
-  ++steps_;
-  power1_ *= static_cast<double>(options_.beta1);
-  power2_ *= static_cast<double>(options_.beta2);
+  const bool finite = std::isfinite(norm);
+  if (finite) {
+    ++steps_;
+    power1_ *= static_cast<double>(options_.beta1);
+    power2_ *= static_cast<double>(options_.beta2);
+  }
   kernels::AdamW args{.rate = rate,
                       .beta1 = options_.beta1,
                       .beta2 = options_.beta2,
@@ -55,15 +72,36 @@ double AdamWOptimizer::step(const Gradients& gradients, float rate, Context& con
   if (options_.clip_norm > 0.0 && norm > options_.clip_norm) {
     args.factor = static_cast<float>(options_.clip_norm / norm);
   }
-  for (const Moments& moments : moments_) {
-    const Tensor gradient = gradients.of(moments.weight);
-    if (!gradient.defined()) continue;
+  for (Moments& moments : moments_) {
+    const bool update = moments.gathered && finite;
+    moments.gathered = false;
+    if (!update) continue;
     args.decay = moments.weight.shape().rank() >= 2 ? options_.decay : 0.0f;
-    kernels::adamw(context.parallel, args, gradient.size(), gradient.data(), moments.first.data(),
-                   moments.second.data(), moments.weight.data());
+    kernels::adamw(context.parallel, args, moments.sum.size(), moments.sum.data(),
+                   moments.first.data(), moments.second.data(), moments.weight.data());
   }
-  model_.weights_changed(context);
+  if (finite) model_.weights_changed(context);
   return norm;
+}
+
+std::vector<NamedTensor> AdamWOptimizer::moments() const {
+  std::vector<NamedTensor> result;
+  for (const Moments& moments : moments_) result.push_back({"first." + moments.name, moments.first});
+  for (const Moments& moments : moments_) {
+    result.push_back({"second." + moments.name, moments.second});
+  }
+  return result;
+}
+
+void AdamWOptimizer::restore(int64_t steps, std::span<const NamedTensor> moments,
+                             const std::string& file) {
+  for (const NamedTensor& own : this->moments()) copy_named(moments, own, file);
+  steps_ = 0;
+  power1_ = power2_ = 1.0;
+  for (; steps_ < steps; ++steps_) {
+    power1_ *= static_cast<double>(options_.beta1);
+    power2_ *= static_cast<double>(options_.beta2);
+  }
 }
 
 }  // namespace tril

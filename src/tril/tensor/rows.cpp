@@ -1,4 +1,4 @@
-#include "tril/models/rows.h"
+#include "tril/tensor/rows.h"
 
 namespace tril {
 

@@ -1,0 +1,139 @@
+#include "tril/data/batches.h"
+
+#include <algorithm>
+
+#include "tril/base/error.h"
+#include "tril/data/permutation.h"
+
+namespace tril {
+
+void Batch::clear() {
+  source.clear();
+  target.clear();
+  labels.clear();
+  sentences = source_tokens = target_tokens = 0;
+}
+
+void add_to_batch(Batch& batch, const Tokenizer& tokenizer, std::span<const int32_t> source,
+                  std::span<const int32_t> target, int32_t number) {
+  const auto slot = static_cast<int32_t>(batch.sentences++);
+  if (!source.empty()) {
+    batch.source.add_sequence(source, {.slot = slot, .sentence = number});
+    batch.source.add(tokenizer.end(), {.slot = slot,
+                                       .first = static_cast<int32_t>(source.size()),
+                                       .sentence = number});
+    batch.source_tokens += static_cast<int64_t>(source.size()) + 1;
+  }
+  const Place place{.slot = slot, .segment = source.empty() ? -1 : slot, .sentence = number};
+  batch.target.add(tokenizer.start(), place);
+  Place behind = place;
+  behind.first = 1;
+  batch.target.add_sequence(target, behind);
+  batch.labels.insert(batch.labels.end(), target.begin(), target.end());
+  batch.labels.push_back(tokenizer.end());
+  batch.target_tokens += static_cast<int64_t>(target.size()) + 1;
+}
+
+int64_t balanced_source_rows(const Corpus& corpus, int64_t target_rows, int64_t max_tokens) {
+  if (!corpus.has_source()) return 0;
+  const double ratio = static_cast<double>(corpus.source_tokens()) /
+                       static_cast<double>(std::max<int64_t>(corpus.target_tokens(), 1));
+  constexpr double kSlack = 1.04;
+  constexpr int64_t kMultiple = 16;
+  const auto rows = static_cast<int64_t>(static_cast<double>(target_rows) * ratio * kSlack);
+  return (std::max(rows, max_tokens) + kMultiple - 1) / kMultiple * kMultiple;
+}
+
+BatchStream::BatchStream(const Corpus& corpus, const Tokenizer& tokenizer,
+                         const BatchOptions& options, const StreamPlace& place)
+    : corpus_(corpus),
+      tokenizer_(tokenizer),
+      options_(options),
+      epoch_(place.epoch),
+      next_(place.next) {
+  constexpr auto kBad = ErrorCode::invalid_argument;
+  require(corpus.size() > 0 && corpus.size() <= INT32_MAX, kBad, "batches: a corpus of ",
+          corpus.size(), " pairs");
+  require(options.window > 0 && options.target_rows > 0 &&
+              (options.source_rows > 0) == corpus.has_source(),
+          kBad, "batches: ", options.source_rows, " source rows, ", options.target_rows,
+          " target rows, a window of ", options.window);
+  require(epoch_ >= 0 && next_ >= 0 && next_ <= corpus.size(), kBad,
+          "batches: the stream cannot stand at sentence ", next_, " of ", corpus.size());
+  for (const auto& from : place.waiting) {
+    require(from.pair >= 0 && from.pair < corpus.size(), kBad, "batches: no pair ", from.pair,
+            " in a corpus of ", corpus.size());
+    waiting_.push_back(tokenized(from));
+  }
+}
+
+StreamPlace BatchStream::place() const {
+  StreamPlace place{.epoch = epoch_, .next = next_, .waiting = {}};
+  for (const Sentence& sentence : waiting_) place.waiting.push_back(sentence.from);
+  return place;
+}
+
+std::vector<int32_t> BatchStream::side(std::string_view text, const StreamPlace::Waiting& from,
+                                       uint64_t which) const {
+  if (options_.bpe_dropout > 0.0) {
+    auto pieces = tokenizer_.encode(text, {.probability = options_.bpe_dropout,
+                                           .seed = options_.seed,
+                                           .epoch = static_cast<uint64_t>(from.epoch),
+                                           .line = static_cast<uint64_t>(from.pair) * 2 + which});
+    const int64_t rows = which == 0 ? options_.source_rows : options_.target_rows;
+    // In more pieces than usual a long sentence may not fit any more.
+    if (static_cast<int64_t>(pieces.size()) < rows) return pieces;
+  }
+  return tokenizer_.encode(text);
+}
+
+BatchStream::Sentence BatchStream::tokenized(const StreamPlace::Waiting& from) const {
+  Sentence sentence{.from = from, .source = {}, .target = side(corpus_.target(from.pair), from, 1)};
+  if (corpus_.has_source()) sentence.source = side(corpus_.source(from.pair), from, 0);
+  require(fits({}, sentence), ErrorCode::invalid_argument, "batches: a sentence of ",
+          sentence.source.size() + 1, " and ", sentence.target.size() + 1,
+          " tokens does not fit into a batch of ", options_.source_rows, " and ",
+          options_.target_rows, " rows");
+  return sentence;
+}
+
+bool BatchStream::fits(const Batch& batch, const Sentence& sentence) const {
+  const auto source = static_cast<int64_t>(sentence.source.size()) + (corpus_.has_source() ? 1 : 0);
+  const auto target = static_cast<int64_t>(sentence.target.size()) + 1;
+  return batch.source_tokens + source <= options_.source_rows &&
+         batch.target_tokens + target <= options_.target_rows;
+}
+
+void BatchStream::fill_window() {
+  while (static_cast<int64_t>(waiting_.size()) < options_.window) {
+    if (next_ == corpus_.size()) {
+      ++epoch_;
+      next_ = 0;
+    }
+    const Permutation order(corpus_.size(), options_.seed, static_cast<uint64_t>(epoch_));
+    waiting_.push_back(tokenized({.epoch = epoch_, .pair = order[next_++]}));
+  }
+}
+
+void BatchStream::next(Batch& batch) {
+  batch.clear();
+  for (bool added = true; added;) {
+    added = false;
+    fill_window();
+    for (auto sentence = waiting_.begin(); sentence != waiting_.end();) {
+      if (!fits(batch, *sentence)) {
+        ++sentence;
+        continue;
+      }
+      add_to_batch(batch, tokenizer_, sentence->source, sentence->target,
+                   static_cast<int32_t>(sentence->from.pair));
+      sentence = waiting_.erase(sentence);
+      added = true;
+    }
+  }
+  batch.source.add_filler(options_.source_rows - batch.source_tokens);
+  batch.target.add_filler(options_.target_rows - batch.target_tokens);
+  batch.labels.resize(static_cast<size_t>(options_.target_rows), -1);
+}
+
+}  // namespace tril

@@ -1,0 +1,86 @@
+// BatchStream: an endless stream of packed batches of one size.
+//
+// Every epoch goes through the corpus in a new order, a function of (seed, epoch). A window of
+// sentences waits; a batch takes the oldest and then, in order, every one that still fits, so that
+// only a small tail is filler and no sentence waits long. Where the stream stands is a few numbers:
+// a stream made with them goes on exactly as the first one would have.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "tril/data/corpus.h"
+#include "tril/tensor/rows.h"
+#include "tril/text/tokenizer.h"
+
+namespace tril {
+
+// Sentences side by side: source rows end in END, target rows begin with START, and the label of a
+// row is the token that follows, END at last; -1 for filler.
+struct Batch {
+  Rows source, target;
+  std::vector<int32_t> labels;
+  int64_t sentences = 0;
+  int64_t source_tokens = 0;  // without filler
+  int64_t target_tokens = 0;
+
+  void clear();
+};
+
+// Puts a sentence at the end of a batch. `number` is the sentence's in the corpus.
+void add_to_batch(Batch& batch, const Tokenizer& tokenizer, std::span<const int32_t> source,
+                  std::span<const int32_t> target, int32_t number);
+
+struct BatchOptions {
+  int64_t source_rows = 2048;  // 0 without a source
+  int64_t target_rows = 2048;
+  int64_t window = 256;  // sentences waiting
+  uint64_t seed = 1;
+  double bpe_dropout = 0.0;
+};
+
+// Rows of source that go with so many of target: as many as the corpus needs on average, and some
+// more, so that the target side decides what fits.
+int64_t balanced_source_rows(const Corpus& corpus, int64_t target_rows, int64_t max_tokens);
+
+struct StreamPlace {
+  struct Waiting {
+    int64_t epoch = 0;
+    int64_t pair = 0;
+  };
+  int64_t epoch = 0;
+  int64_t next = 0;  // in the epoch's order
+  std::vector<Waiting> waiting;
+};
+
+// Reads a corpus and a tokenizer that must outlive it. One thread at a time.
+class BatchStream {
+ public:
+  // Raises unless every pair fits into a batch; see Corpus::limit_tokens().
+  BatchStream(const Corpus& corpus, const Tokenizer& tokenizer, const BatchOptions& options,
+              const StreamPlace& place = {});
+
+  void next(Batch& batch);
+  StreamPlace place() const;
+
+ private:
+  struct Sentence {
+    StreamPlace::Waiting from;
+    std::vector<int32_t> source, target;
+  };
+  Sentence tokenized(const StreamPlace::Waiting& from) const;
+  std::vector<int32_t> side(std::string_view text, const StreamPlace::Waiting& from,
+                            uint64_t which) const;
+  bool fits(const Batch& batch, const Sentence& sentence) const;
+  void fill_window();
+
+  const Corpus& corpus_;
+  const Tokenizer& tokenizer_;
+  BatchOptions options_;
+  int64_t epoch_;
+  int64_t next_;
+  std::deque<Sentence> waiting_;
+};
+
+}  // namespace tril

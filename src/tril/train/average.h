@@ -1,0 +1,56 @@
+// Averages of the weights along the way: usually better than the weights of any one update.
+//
+// Exponential: after each update  average += (1 - d) (weight - average),  with d the decay, smaller in
+// the first updates so that the beginning is forgotten. Of checkpoints: the mean over the weights at
+// the last few evaluations, summed from the oldest on (Vaswani et al., section 6.1).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tril/io/safetensors.h"
+#include "tril/models/transformer.h"
+
+namespace tril {
+
+enum class AverageType { none, exponential, checkpoints };
+
+struct AverageOptions {
+  AverageType type = AverageType::exponential;
+  double decay = 0.999;     // exponential
+  int64_t checkpoints = 5;  // how many
+};
+
+class WeightAverage {
+ public:
+  // Shares the weights of `model`, which it never changes.
+  WeightAverage(const Transformer& model, const AverageOptions& options);
+
+  // After update number `update`.
+  void updated(int64_t update, Context& context);
+  // Before an evaluation.
+  void evaluating();
+  // Writes the averaged weights into a model of the same configuration.
+  void write_to(Transformer& model, Context& context) const;
+
+  // What a checkpoint keeps.
+  std::vector<NamedTensor> tensors() const;
+  void restore(std::span<const NamedTensor> tensors, const std::string& file);
+
+ private:
+  struct Copy {
+    Arena arena;
+    std::vector<NamedTensor> weights;
+  };
+  std::unique_ptr<Copy> empty_copy() const;
+
+  std::vector<Transformer::NamedParameter> weights_;
+  AverageOptions options_;
+  std::deque<std::unique_ptr<Copy>> copies_;  // the average, or the checkpoints, oldest first
+};
+
+}  // namespace tril

@@ -1,0 +1,130 @@
+#include "tril/train/checkpoint.h"
+
+#include <charconv>
+
+#include "tril/io/json.h"
+#include "tril/io/safetensors.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kFormat = 1;
+constexpr int64_t kMaxCount = int64_t{1} << 53;
+
+// Numbers apart by blanks, in the order written.
+std::string to_text(const std::vector<StreamPlace::Waiting>& waiting) {
+  std::string text;
+  for (const auto& [epoch, pair] : waiting) text += concat(epoch, " ", pair, " ");
+  return text;
+}
+
+std::vector<StreamPlace::Waiting> waiting_from(const std::string& text, const std::string& file) {
+  std::vector<int64_t> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    int64_t number = 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    require(error == std::errc() && next != end && *next == ' ', ErrorCode::bad_format, file,
+            ": waiting: expected numbers, got ", printable(text));
+    numbers.push_back(number);
+    at = next + 1;
+  }
+  require(numbers.size() % 2 == 0, ErrorCode::bad_format, file, ": waiting: an odd count");
+  std::vector<StreamPlace::Waiting> result;
+  for (size_t i = 0; i < numbers.size(); i += 2) result.push_back({numbers[i], numbers[i + 1]});
+  return result;
+}
+
+std::string to_json(const TrainState& state) {
+  JsonWriter json;
+  json.set("format", kFormat);
+  json.set("update", state.update);
+  json.set("optimizer_steps", state.optimizer_steps);
+  json.set("epoch", state.place.epoch);
+  json.set("next", state.place.next);
+  json.set("waiting", to_text(state.place.waiting));
+  json.set("target_tokens", state.target_tokens);
+  json.set("seconds", state.seconds);
+  json.set("loss_sum", state.loss_sum);
+  json.set("loss_tokens", state.loss_tokens);
+  json.set("last_evaluation", state.last_evaluation);
+  json.set("evaluated", state.evaluated);
+  json.set("best", state.best);
+  json.set("best_update", state.best_update);
+  json.set("worse", state.worse);
+  json.set("finished", state.finished);
+  json.set("options", std::string_view(state.options));
+  json.set("corpus", std::string_view(concat(state.corpus)));
+  return json.to_string();
+}
+
+TrainState state_from(const SafetensorsMetadata& metadata, const std::string& file) {
+  const auto found = metadata.find("state");
+  require(found != metadata.end(), ErrorCode::bad_format, file,
+          ": not a checkpoint: no state in its metadata");
+  JsonReader json(found->second, file);
+  json.get_int("format", kFormat, kFormat);
+  TrainState state;
+  constexpr double kLargest = 1e300;
+  state.update = json.get_int("update", 0, kMaxCount);
+  state.optimizer_steps = json.get_int("optimizer_steps", 0, state.update);
+  state.place.epoch = json.get_int("epoch", 0, kMaxCount);
+  state.place.next = json.get_int("next", 0, kMaxCount);
+  state.place.waiting = waiting_from(json.get_string("waiting"), file);
+  state.target_tokens = json.get_int("target_tokens", 0, kMaxCount);
+  state.seconds = json.get_double("seconds", 0.0, kLargest);
+  state.loss_sum = json.get_double("loss_sum", -kLargest, kLargest);
+  state.loss_tokens = json.get_int("loss_tokens", 0, kMaxCount);
+  state.last_evaluation = json.get_int("last_evaluation", 0, state.update);
+  state.evaluated = json.get_bool("evaluated");
+  state.best = json.get_double("best", -kLargest, kLargest);
+  state.best_update = json.get_int("best_update", 0, kMaxCount);
+  state.worse = json.get_int("worse", 0, kMaxCount);
+  state.finished = json.get_bool("finished");
+  state.options = json.get_string("options");
+  const std::string corpus = json.get_string("corpus");
+  const auto [end, error] =
+      std::from_chars(corpus.data(), corpus.data() + corpus.size(), state.corpus);
+  require(error == std::errc() && end == corpus.data() + corpus.size(), ErrorCode::bad_format, file,
+          ": corpus: expected a number, got ", printable(corpus));
+  json.finish();
+  return state;
+}
+
+std::vector<NamedTensor> weights_of(const Transformer& model) {
+  std::vector<NamedTensor> result;
+  for (const auto& parameter : model.parameters()) {
+    result.push_back({"weight." + parameter.name, parameter.tensor});
+  }
+  return result;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const TrainState& state, const Transformer& model,
+                     const AdamWOptimizer& optimizer, const WeightAverage& average) {
+  std::vector<NamedTensor> tensors = weights_of(model);
+  for (const auto& part : {optimizer.moments(), average.tensors()}) {
+    tensors.insert(tensors.end(), part.begin(), part.end());
+  }
+  save_safetensors(path, tensors, {{"state", to_json(state)}});
+}
+
+TrainState load_state(const std::string& path) {
+  Arena arena;
+  SafetensorsMetadata metadata;
+  load_safetensors(path, arena, &metadata);
+  return state_from(metadata, path);
+}
+
+void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,
+                     AdamWOptimizer& optimizer, WeightAverage& average, Context& context) {
+  Arena arena;
+  const std::vector<NamedTensor> tensors = load_safetensors(path, arena);
+  for (const NamedTensor& weight : weights_of(model)) copy_named(tensors, weight, path);
+  model.weights_changed(context);
+  optimizer.restore(state.optimizer_steps, tensors, path);
+  average.restore(tensors, path);
+}
+
+}  // namespace tril

@@ -1,0 +1,42 @@
+// Checkpoint: everything a training run needs to go on as if it had never stopped, in one file that
+// is replaced whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tril/data/batches.h"
+#include "tril/train/average.h"
+#include "tril/train/optimizer.h"
+
+namespace tril {
+
+// What a run knows beside its weights.
+struct TrainState {
+  int64_t update = 0;
+  int64_t optimizer_steps = 0;  // fewer where gradients were not finite
+  StreamPlace place{};
+  int64_t target_tokens = 0;  // learnt from so far
+  double seconds = 0.0;       // over all sittings
+  double loss_sum = 0.0;      // since the last line of the log: the sum, and over how many tokens
+  int64_t loss_tokens = 0;
+  int64_t last_evaluation = 0;  // the update it was made after
+  bool evaluated = false;
+  double best = 0.0;  // BLEU, or minus the loss
+  int64_t best_update = 0;
+  int64_t worse = 0;      // evaluations since the best
+  bool finished = false;  // by its last update or by patience
+  // What it belongs to: a run with other options or another text must not go on from it.
+  std::string options{};
+  uint64_t corpus = 0;
+};
+
+void save_checkpoint(const std::string& path, const TrainState& state, const Transformer& model,
+                     const AdamWOptimizer& optimizer, const WeightAverage& average);
+// The state alone, to look at before anything is built.
+TrainState load_state(const std::string& path);
+// Fills model, optimiser and average, which were made with the run's options.
+void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,
+                     AdamWOptimizer& optimizer, WeightAverage& average, Context& context);
+
+}  // namespace tril

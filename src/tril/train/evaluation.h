@@ -1,0 +1,31 @@
+// How good a model is on text it did not learn from: the loss a token, and BLEU of what it writes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tril/data/corpus.h"
+#include "tril/models/transformer.h"
+#include "tril/text/tokenizer.h"
+
+namespace tril {
+
+struct EvaluationOptions {
+  int64_t beam = 1;
+  int64_t micro_batch_tokens = 2048;
+  std::function<bool()> cancelled{};  // asked now and then; an evaluation that is cancelled is void
+};
+
+struct Evaluation {
+  double loss = 0.0;  // negative log-probability a target token, END included
+  double bleu = 0.0;  // 13a; 0 for a decoder-only model
+  int64_t exact = 0;  // translations equal to their reference
+  std::vector<std::string> outputs;  // in the corpus's order
+  bool cancelled = false;
+};
+
+Evaluation evaluate(const Transformer& model, const Tokenizer& tokenizer, const Corpus& corpus,
+                    const EvaluationOptions& options, Session& session);
+
+}  // namespace tril

@@ -1,0 +1,41 @@
+// The log of a training run: JSON lines in the model folder, and the curve drawn from them.
+//
+// A record is a line {"update": 50, "loss": 4.1, ...}. Appending is cheap; a line cut short by a
+// crash, and lines past the checkpoint a run goes on from, are taken away when the log is opened.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tril {
+
+struct LogRecord {
+  int64_t update = 0;
+  std::vector<std::pair<std::string, double>> values;  // in the order written
+
+  const double* find(const std::string& name) const;
+};
+
+class TrainingLog {
+ public:
+  // Goes on with what `path` holds up to `last_update`; 0 begins anew.
+  TrainingLog(std::string path, int64_t last_update);
+  ~TrainingLog();
+  TrainingLog(const TrainingLog&) = delete;
+  TrainingLog& operator=(const TrainingLog&) = delete;
+
+  void append(const LogRecord& record);
+  const std::vector<LogRecord>& records() const { return records_; }
+
+ private:
+  std::string path_;
+  std::vector<LogRecord> records_;
+  int descriptor_ = -1;
+};
+
+// Loss in training and evaluation, and BLEU where there is one, over the updates: an SVG picture.
+std::string draw_curve(const std::vector<LogRecord>& records);
+
+}  // namespace tril

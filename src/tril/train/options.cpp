@@ -1,0 +1,95 @@
+#include "tril/train/options.h"
+
+#include <type_traits>
+
+#include "tril/io/json.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+// A TOML value. TOML's strings, numbers and booleans are written as JSON's are.
+template <class Value>
+std::string toml_value(const Value& value) {
+  if constexpr (std::is_enum_v<Value>) {
+    return json_quoted(Words<Value>::list[static_cast<size_t>(value)]);
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    return json_quoted(value);
+  } else if constexpr (std::is_same_v<Value, bool>) {
+    return value ? "true" : "false";
+  } else {
+    return concat(value);
+  }
+}
+
+void write_files(std::string& text, std::string_view name, const std::vector<std::string>& files) {
+  if (files.empty()) return;
+  text += concat(name, " = [");
+  for (size_t i = 0; i < files.size(); ++i) {
+    text += concat(i == 0 ? "" : ", ", json_quoted(files[i]));
+  }
+  text += "]\n";
+}
+
+void write_corpus(std::string& text, const std::string& prefix, const CorpusFiles& files) {
+  write_files(text, prefix + "source", files.source);
+  write_files(text, prefix + "target", files.target);
+  write_files(text, prefix + "tsv", files.tsv);
+  write_files(text, prefix + "text", files.text);
+}
+
+}  // namespace
+
+void apply_preset(Preset preset, TransformerConfig& config) {
+  struct Sizes {
+    int64_t model, heads, feed_forward, layers;
+  };
+  constexpr Sizes kSizes[] = {
+      {128, 4, 256, 4}, {256, 4, 1024, 3}, {512, 8, 2048, 6}, {1024, 16, 4096, 6}};
+  const Sizes& sizes = kSizes[static_cast<size_t>(preset)];
+  config.model = sizes.model;
+  config.heads = sizes.heads;
+  config.feed_forward = sizes.feed_forward;
+  config.encoder_layers = config.decoder_layers = sizes.layers;
+}
+
+void check(const TrainOptions& o) {
+  const auto positive = [](std::string_view name, int64_t value) {
+    require(value > 0, kBad, "train: ", name, " must be positive, not ", value);
+  };
+  const auto share = [](std::string_view name, double value) {
+    require(value >= 0.0 && value < 1.0, kBad, "train: ", name, " must be in [0, 1), not ", value);
+  };
+  positive("updates", o.updates);
+  positive("batch-tokens", o.batch_tokens);
+  positive("micro-batch-tokens", o.micro_batch_tokens);
+  positive("log-every", o.log_every);
+  positive("evaluate-every", o.evaluate_every);
+  positive("valid-beam", o.valid_beam);
+  require(o.max_tokens >= 2, kBad, "train: max-tokens must be at least 2, not ", o.max_tokens);
+  require(o.batch_tokens % o.micro_batch_tokens == 0, kBad, "train: micro-batch-tokens (",
+          o.micro_batch_tokens, ") must divide batch-tokens (", o.batch_tokens, ")");
+  require(o.micro_batch_tokens >= o.max_tokens, kBad, "train: a sentence of max-tokens (",
+          o.max_tokens, ") must fit into micro-batch-tokens (", o.micro_batch_tokens, ")");
+  require(o.schedule.peak > 0.0, kBad, "train: rate must be positive, not ", o.schedule.peak);
+  require(o.schedule.warm_up >= 0, kBad, "train: warm-up must not be negative, it is ",
+          o.schedule.warm_up);
+  require(o.patience >= 0, kBad, "train: patience must not be negative, it is ", o.patience);
+  share("label-smoothing", o.smoothing);
+  share("bpe-dropout", o.bpe_dropout);
+  share("average-decay", o.average.decay);
+  positive("average-checkpoints", o.average.checkpoints);
+}
+
+std::string to_toml(const TrainOptions& options) {
+  std::string text;
+  write_corpus(text, "", options.train);
+  write_corpus(text, "valid-", options.valid);
+  for_each_option(options, [&](std::string_view name, const auto& value, std::string_view) {
+    text += concat(name, " = ", toml_value(value), "\n");
+  });
+  return text;
+}
+
+}  // namespace tril

@@ -1,0 +1,158 @@
+// Everything that decides what a training run makes of a text.
+//
+// Two runs with the same options, text and version of tril end in the same bits; the number of
+// threads is not among the options because it decides nothing. for_each_option() is the one list of
+// names: the program's flags, its TOML file and the record in the model folder are made from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tril/data/corpus.h"
+#include "tril/models/config.h"
+#include "tril/text/tokenizer.h"
+#include "tril/train/average.h"
+#include "tril/train/optimizer.h"
+#include "tril/train/schedule.h"
+
+namespace tril {
+
+enum class Preset { tiny, small, base, big };
+enum class BestBy { bleu, loss };
+
+struct TrainOptions {
+  CorpusFiles train{};
+  CorpusFiles valid{};
+  std::string tokenizer_file{};  // one that is there already; empty: learnt from the text
+  TokenizerOptions tokenizer{};
+  TransformerConfig model{};  // vocabularies and lengths are filled in
+  int64_t max_tokens = 256;   // of a sentence, START or END included; longer pairs are left out
+
+  int64_t updates = 10'000;
+  int64_t batch_tokens = 8192;        // of target, an update
+  int64_t micro_batch_tokens = 2048;  // of target, one pass; a divisor of batch_tokens
+  ScheduleOptions schedule{};         // schedule.updates is filled in
+  AdamWOptions optimizer{};
+  AverageOptions average{};
+  double smoothing = 0.1;
+  double bpe_dropout = 0.0;
+  uint64_t seed = 1;
+
+  int64_t log_every = 50;        // updates
+  int64_t evaluate_every = 500;  // and a checkpoint
+  int64_t patience = 0;          // evaluations without a better one before it stops; 0: never
+  BestBy best_by = BestBy::bleu;
+  int64_t valid_beam = 1;
+};
+
+// Sets the sizes of the model.
+void apply_preset(Preset preset, TransformerConfig& config);
+
+// Raises `invalid_argument` naming the option.
+void check(const TrainOptions& options);
+
+// Calls visit(name, value, help) for every option below the corpora, in order; `value` is a
+// reference to an int64_t, double, float, uint64_t, bool, string or enum.
+template <class Options, class Visit>
+void for_each_option(Options& o, const Visit& visit) {
+  visit("tokenizer", o.tokenizer_file, "Use this tokenizer.model instead of learning one");
+  visit("tokenizer-type", o.tokenizer.type, "How pieces are learnt");
+  visit("vocab", o.tokenizer.vocab, "Pieces in the joint vocabulary, at most");
+  visit("normalization", o.tokenizer.normalization, "What is done to the text first");
+  visit("coverage", o.tokenizer.coverage, "Share of characters with a piece; the rest in bytes");
+  visit("max-tokens", o.max_tokens, "Pairs with a longer side are left out, and counted");
+
+  visit("model", o.model.model, "Width of the model");
+  visit("heads", o.model.heads, "Attention heads");
+  visit("kv-heads", o.model.kv_heads, "Key/value heads; 0: as many as heads");
+  visit("head-dim", o.model.head_dim, "Width of a head; 0: model / heads");
+  visit("feed-forward", o.model.feed_forward, "Width inside the feed-forward layers");
+  visit("encoder-layers", o.model.encoder_layers, "Layers that read");
+  visit("decoder-layers", o.model.decoder_layers, "Layers that write");
+  visit("norm", o.model.norm, "Kind of norm");
+  visit("norm-position", o.model.norm_position, "Before or after each sub-layer");
+  visit("activation", o.model.activation, "In the feed-forward layers");
+  visit("gated", o.model.gated, "Gate the feed-forward layers");
+  visit("position", o.model.position, "How positions are told");
+  visit("window", o.model.window, "Decoder self-attention sees so many keys back; 0: all");
+  visit("tied", o.model.tied, "One matrix for source, target and output");
+  visit("bias", o.model.bias, "Biases in the linear layers");
+  visit("output-bias", o.model.output_bias, "A bias for each piece");
+  visit("embedding-norm", o.model.embedding_norm, "A norm after the embeddings");
+  visit("embedding-scale", o.model.embedding_scale, "Embeddings times the root of the width");
+  visit("dropout", o.model.dropout, "Share of activations dropped in training");
+
+  visit("updates", o.updates, "Updates of the weights");
+  visit("batch-tokens", o.batch_tokens, "Target tokens an update");
+  visit("micro-batch-tokens", o.micro_batch_tokens, "Target tokens one pass; divides batch-tokens");
+  visit("schedule", o.schedule.type, "How the learning rate falls after the warm-up");
+  visit("rate", o.schedule.peak, "Learning rate at its peak");
+  visit("warm-up", o.schedule.warm_up, "Updates until the peak");
+  visit("beta1", o.optimizer.beta1, "AdamW");
+  visit("beta2", o.optimizer.beta2, "AdamW");
+  visit("epsilon", o.optimizer.epsilon, "AdamW");
+  visit("weight-decay", o.optimizer.decay, "AdamW, on matrices");
+  visit("clip-norm", o.optimizer.clip_norm, "Norm to which gradients are cut; 0: never");
+  visit("average", o.average.type, "Which average of the weights is the model");
+  visit("average-decay", o.average.decay, "Of the exponential average");
+  visit("average-checkpoints", o.average.checkpoints, "Evaluations the other average runs over");
+  visit("label-smoothing", o.smoothing, "Share of the probability spread over all pieces");
+  visit("bpe-dropout", o.bpe_dropout, "Chance that a merge of the tokenizer is left out");
+  visit("seed", o.seed, "Of everything that is drawn");
+
+  visit("log-every", o.log_every, "Updates between lines of the log");
+  visit("evaluate-every", o.evaluate_every, "Updates between evaluations and checkpoints");
+  visit("patience", o.patience, "Stop after so many evaluations without a better one; 0: never");
+  visit("best-by", o.best_by, "What makes an evaluation the best");
+  visit("valid-beam", o.valid_beam, "Beam for the BLEU of evaluations");
+}
+
+// The words for an enum's values, in the order of the values; used by flags and files alike.
+template <class Enum>
+struct Words;
+template <>
+struct Words<TokenizerType> {
+  static constexpr std::string_view list[] = {"bpe", "unigram"};
+};
+template <>
+struct Words<Normalization> {
+  static constexpr std::string_view list[] = {"identity", "nfkc"};
+};
+template <>
+struct Words<NormType> {
+  static constexpr std::string_view list[] = {"layer", "rms"};
+};
+template <>
+struct Words<NormPosition> {
+  static constexpr std::string_view list[] = {"pre", "post"};
+};
+template <>
+struct Words<ActivationType> {
+  static constexpr std::string_view list[] = {"relu", "gelu", "silu"};
+};
+template <>
+struct Words<PositionType> {
+  static constexpr std::string_view list[] = {"sinusoidal", "learned", "rotary", "alibi", "none"};
+};
+template <>
+struct Words<ScheduleType> {
+  static constexpr std::string_view list[] = {"inverse-sqrt", "cosine", "constant"};
+};
+template <>
+struct Words<AverageType> {
+  static constexpr std::string_view list[] = {"none", "exponential", "checkpoints"};
+};
+template <>
+struct Words<Preset> {
+  static constexpr std::string_view list[] = {"tiny", "small", "base", "big"};
+};
+template <>
+struct Words<BestBy> {
+  static constexpr std::string_view list[] = {"bleu", "loss"};
+};
+
+// The options as a TOML file whose names are the program's flags.
+std::string to_toml(const TrainOptions& options);
+
+}  // namespace tril

@@ -1,0 +1,377 @@
+#include "tril/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "tril/base/clock.h"
+#include "tril/data/batches.h"
+#include "tril/io/atomic_file.h"
+#include "tril/io/json.h"
+#include "tril/train/checkpoint.h"
+#include "tril/train/log.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 30;
+// After so many updates in a row without a finite gradient there is no way back.
+constexpr int64_t kMostBadUpdates = 20;
+
+// Where things are in a model folder.
+struct Paths {
+  explicit Paths(const std::string& root)
+      : folder(root),
+        last(root + "/last"),
+        training(root + "/training"),
+        tokenizer(root + "/tokenizer.model"),
+        options(training + "/options.toml"),
+        checkpoint(training + "/checkpoint.safetensors"),
+        log(training + "/log.jsonl"),
+        curve(training + "/curve.svg") {}
+  std::string folder, last, training, tokenizer, options, checkpoint, log, curve;
+
+  static bool exists(const std::string& path) {
+    std::error_code ignored;
+    return std::filesystem::exists(path, ignored);
+  }
+  static void make_folder(const std::string& path) {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    require(!error, ErrorCode::io, path, ": cannot create: ", error.message());
+  }
+};
+
+void check_start(const Paths& paths, RunStart start) {
+  const bool checkpoint = Paths::exists(paths.checkpoint);
+  if (start == RunStart::resume) {
+    require(checkpoint, ErrorCode::io, paths.checkpoint,
+            ": there is no checkpoint to resume from; without --resume a run begins anew");
+  } else if (start == RunStart::fresh) {
+    require(!checkpoint && !Paths::exists(paths.folder + "/config.json"), kBad, paths.folder,
+            ": holds a model already: --resume goes on with its training, --overwrite begins anew");
+  }
+}
+
+Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
+                          const TrainEvents& events) {
+  if (!options.tokenizer_file.empty()) {
+    return Tokenizer::from_bytes(read_file(options.tokenizer_file, kMaxTokenizerBytes),
+                                 options.tokenizer_file);
+  }
+  if (events.message) events.message("learning the pieces of words");
+  const int64_t sides = text.train.has_source() ? 2 : 1;
+  int64_t next = 0;
+  TokenizerReport report;
+  Tokenizer tokenizer = Tokenizer::train(
+      [&](std::string& line) {
+        if (next == text.train.size() * sides) return false;
+        const int64_t pair = next / sides;
+        line = next % sides == sides - 1 ? text.train.target(pair) : text.train.source(pair);
+        ++next;
+        return true;
+      },
+      options.tokenizer, &report);
+  if (events.message) {
+    events.message(concat(tokenizer.vocab(), " pieces from ", report.lines, " lines",
+                          report.skipped > 0
+                              ? concat(" (", report.skipped, " lines left out of learning them)")
+                              : std::string()));
+  }
+  return tokenizer;
+}
+
+TransformerConfig model_config(const TrainingText& text, const TrainOptions& options,
+                               const Tokenizer& tokenizer) {
+  TransformerConfig config = options.model;
+  if (!text.train.has_source()) config.encoder_layers = 0;
+  require(!text.train.has_source() || config.encoder_layers > 0, kBad,
+          "train: encoder-layers must be positive for pairs; a text alone has no encoder");
+  config.target_vocab = tokenizer.vocab();
+  config.source_vocab = config.decoder_only() ? 0 : tokenizer.vocab();
+  config.max_length = std::max(config.max_length, options.max_tokens);
+  return config.completed();
+}
+
+BatchOptions batch_options(const TrainingText& text, const TrainOptions& options) {
+  return {.source_rows = balanced_source_rows(text.train, options.micro_batch_tokens,
+                                              options.max_tokens),
+          .target_rows = options.micro_batch_tokens,
+          .seed = options.seed,
+          .bpe_dropout = options.bpe_dropout};
+}
+
+// A run between two checkpoints, and everything it owns.
+class Run {
+ public:
+  Run(TrainingText& text, const TrainOptions& options, const Paths& paths,
+      const Tokenizer& tokenizer, const std::string& identity, const TrainState& state, int threads,
+      const TrainEvents& events)
+      : text_(text),
+        options_(options),
+        paths_(paths),
+        tokenizer_(tokenizer),
+        events_(events),
+        model_(model_config(text, options, tokenizer), options.seed),
+        candidate_(model_.config(), options.seed),
+        session_(model_, threads),
+        optimizer_(model_, options.optimizer),
+        average_(model_, options.average),
+        state_(state),
+        stream_(text.train, tokenizer, batch_options(text, options), state.place),
+        micro_batches_(static_cast<size_t>(options.batch_tokens / options.micro_batch_tokens)),
+        schedule_(options.schedule) {
+    schedule_.updates = options.updates;
+    model_.prepare_training(session_);
+    if (state.update > 0) {
+      load_checkpoint(paths.checkpoint, state, model_, optimizer_, average_, session_);
+    }
+    state_.options = identity;
+  }
+
+  TrainSummary go() {
+    TrainingLog log(paths_.log, state_.update);
+    TrainSummary summary;
+    summary.parameters = model_.parameter_count();
+    while (!state_.finished) {
+      if (evaluation_due()) {
+        if (!evaluate_candidate(log)) break;
+        state_.last_evaluation = state_.update;
+        state_.finished = state_.finished || state_.update == options_.updates;
+        save();
+        continue;
+      }
+      if (cancelled()) break;
+      update();
+      if (state_.update % options_.log_every == 0) write_log(log);
+      if (evaluation_due()) average_.evaluating();
+      if (events_.progress) events_.progress(status());
+    }
+    if (!state_.finished) save();
+    summary.last = status();
+    summary.finished = state_.finished;
+    summary.stopped_early = state_.finished && state_.update < options_.updates;
+    summary.best = state_.best;
+    summary.best_update = state_.best_update;
+    return summary;
+  }
+
+ private:
+  // An evaluation that was cancelled is made up for when the run goes on.
+  bool evaluation_due() const {
+    return state_.update > state_.last_evaluation &&
+           (state_.update % options_.evaluate_every == 0 || state_.update == options_.updates);
+  }
+
+  bool cancelled() const { return events_.cancelled && events_.cancelled(); }
+
+  void update() {
+    int64_t tokens = 0;
+    for (Batch& batch : micro_batches_) {
+      stream_.next(batch);
+      tokens += batch.target_tokens;
+    }
+    const auto number = state_.update + 1;
+    double loss_sum = 0.0;
+    for (const Batch& batch : micro_batches_) {
+      session_.reset();
+      session_.dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
+      Tape tape(session_);
+      const Memory memory = model_.config().decoder_only()
+                                ? Memory{}
+                                : model_.encode(batch.source, session_);
+      const Tensor hidden = model_.forward(batch.target, memory, session_);
+      const Tensor loss = model_.loss(hidden, batch.labels,
+                                      {.smoothing = static_cast<float>(options_.smoothing),
+                                       .factor = 1.0f / static_cast<float>(tokens)},
+                                      session_);
+      optimizer_.add(tape.backward(loss), session_);
+      loss_sum += static_cast<double>(loss.data()[0]) * static_cast<double>(tokens);
+    }
+    const auto rate = static_cast<float>(learning_rate(schedule_, number));
+    const double norm = optimizer_.step(rate, session_);
+    bad_updates_ = std::isfinite(norm) ? 0 : bad_updates_ + 1;
+    require(bad_updates_ < kMostBadUpdates, ErrorCode::invalid_argument,
+            "train: the gradients are not finite any more after update ", state_.update,
+            ": a smaller --rate or a longer --warm-up helps");
+    average_.updated(number, session_);
+    state_.update = number;
+    state_.target_tokens += tokens;
+    sitting_tokens_ += tokens;
+    if (std::isfinite(loss_sum)) {
+      state_.loss_sum += loss_sum;
+      state_.loss_tokens += tokens;
+    }
+  }
+
+  double recent_loss() const {
+    return state_.loss_tokens == 0 ? last_loss_
+                                   : state_.loss_sum / static_cast<double>(state_.loss_tokens);
+  }
+
+  void write_log(TrainingLog& log) {
+    last_loss_ = recent_loss();
+    log.append({.update = state_.update,
+                .values = {{"loss", last_loss_},
+                           {"rate", learning_rate(schedule_, state_.update)},
+                           {"tokens", static_cast<double>(state_.target_tokens)},
+                           {"seconds", seconds()}}});
+    state_.loss_sum = 0.0;
+    state_.loss_tokens = 0;
+  }
+
+  double seconds() const { return state_.seconds + sitting_.seconds() - counted_; }
+
+  TrainStatus status() const {
+    const double sitting = sitting_.seconds();
+    TrainStatus status{.update = state_.update,
+                       .updates = options_.updates,
+                       .epoch = static_cast<double>(stream_.place().epoch) +
+                                static_cast<double>(stream_.place().next) /
+                                    static_cast<double>(text_.train.size()),
+                       .loss = recent_loss(),
+                       .rate = learning_rate(schedule_, state_.update),
+                       .tokens_per_s = static_cast<double>(sitting_tokens_) / sitting,
+                       .seconds = seconds(),
+                       .best = std::fabs(state_.best),
+                       .evaluated = state_.evaluated};
+    const double done = static_cast<double>(state_.update);
+    status.seconds_left =
+        done == 0.0 ? 0.0
+                    : status.seconds / done * static_cast<double>(options_.updates - state_.update);
+    return status;
+  }
+
+  // What the weights average to, looked at with text it has not seen; false when it was cancelled.
+  bool evaluate_candidate(TrainingLog& log) {
+    average_.write_to(candidate_, session_);
+    if (!text_.valid) {
+      candidate_.save(paths_.folder);
+      draw(log);
+      return true;
+    }
+    const Evaluation result =
+        evaluate(candidate_, tokenizer_, *text_.valid,
+                 {.beam = options_.valid_beam,
+                  .micro_batch_tokens = options_.micro_batch_tokens,
+                  .cancelled = events_.cancelled},
+                 session_);
+    if (result.cancelled) return false;
+    LogRecord record{.update = state_.update, .values = {{"valid_loss", result.loss}}};
+    const bool by_bleu = options_.best_by == BestBy::bleu && text_.train.has_source();
+    if (text_.train.has_source()) {
+      record.values.emplace_back("valid_bleu", result.bleu);
+      record.values.emplace_back("valid_exact", static_cast<double>(result.exact));
+    }
+    log.append(record);
+    const double score = by_bleu ? result.bleu : -result.loss;
+    const bool best = std::isfinite(score) && (!state_.evaluated || score > state_.best);
+    if (best) {
+      state_.evaluated = true;
+      state_.best = score;
+      state_.best_update = state_.update;
+      state_.worse = 0;
+      candidate_.save(paths_.folder);
+    } else {
+      ++state_.worse;
+      state_.finished =
+          state_.finished || (options_.patience > 0 && state_.worse >= options_.patience);
+    }
+    if (events_.evaluated) events_.evaluated(status(), result, best);
+    draw(log);
+    return true;
+  }
+
+  void draw(const TrainingLog& log) const {
+    candidate_.save(paths_.last);
+    write_file_atomically(paths_.last + "/tokenizer.model", tokenizer_.bytes());
+    write_file_atomically(paths_.curve, draw_curve(log.records()));
+  }
+
+  void save() {
+    state_.seconds = seconds();
+    counted_ = sitting_.seconds();
+    state_.place = stream_.place();
+    state_.optimizer_steps = optimizer_.steps();
+    save_checkpoint(paths_.checkpoint, state_, model_, optimizer_, average_);
+  }
+
+  TrainingText& text_;
+  const TrainOptions& options_;
+  const Paths& paths_;
+  const Tokenizer& tokenizer_;
+  const TrainEvents& events_;
+  Transformer model_;
+  Transformer candidate_;  // the averaged weights, for evaluation and to be kept
+  Session session_;
+  AdamWOptimizer optimizer_;
+  WeightAverage average_;
+  TrainState state_;
+  BatchStream stream_;
+  std::vector<Batch> micro_batches_;
+  ScheduleOptions schedule_;
+  Stopwatch sitting_;
+  double counted_ = 0.0;  // seconds of this sitting that state_ knows of
+  int64_t sitting_tokens_ = 0;
+  int64_t bad_updates_ = 0;
+  double last_loss_ = 0.0;
+};
+
+}  // namespace
+
+TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
+  check(options);
+  if (events.message) events.message("reading the text");
+  CorpusOptions corpus;
+  corpus.spool_folder = std::filesystem::temp_directory_path().string();
+  TrainingText text{Corpus(options.train, corpus), std::nullopt};
+  if (!options.valid.empty()) text.valid.emplace(options.valid, corpus);
+  return text;
+}
+
+TrainSummary train(TrainingText& text, const TrainOptions& options, const std::string& folder,
+                   RunStart start, int threads, const TrainEvents& events) {
+  check(options);
+  const Paths paths(folder);
+  check_start(paths, start);
+  const std::string identity = to_toml(options);
+  const uint64_t fingerprint = text.train.fingerprint();
+  TrainState state;
+  if (start == RunStart::resume) {
+    state = load_state(paths.checkpoint);
+    require(state.options == identity, kBad, paths.checkpoint,
+            ": was made with other options; a run goes on with those it began with");
+    require(state.corpus == fingerprint, kBad, paths.checkpoint,
+            ": was made from another text: the training files have changed since");
+  }
+  state.corpus = fingerprint;
+
+  const Tokenizer tokenizer =
+      start == RunStart::resume
+          ? Tokenizer::from_bytes(read_file(paths.tokenizer, kMaxTokenizerBytes), paths.tokenizer)
+          : learn_tokenizer(text, options, events);
+  for (Corpus* corpus : {&text.train, text.valid ? &*text.valid : nullptr}) {
+    if (corpus == nullptr) continue;
+    corpus->limit_tokens(tokenizer, options.max_tokens);
+    if (events.message) {
+      events.message(concat(corpus->size(), corpus->has_source() ? " pairs" : " lines",
+                            corpus == &text.train ? " to learn from" : " to evaluate with"));
+      for (const std::string& line : corpus->report().lines()) events.message(line);
+    }
+  }
+  model_config(text, options, tokenizer).check();
+
+  // Everything given is good: from here on the folder is written.
+  Paths::make_folder(paths.training);
+  if (start != RunStart::resume) {
+    std::error_code ignored;
+    std::filesystem::remove(paths.checkpoint, ignored);
+    write_file_atomically(paths.options, identity);
+    write_file_atomically(paths.tokenizer, tokenizer.bytes());
+  }
+  Run run(text, options, paths, tokenizer, identity, state, threads, events);
+  return run.go();
+}
+
+}  // namespace tril

@@ -1,0 +1,65 @@
+// Training: from text to a model folder, in a run that can be stopped at any moment and goes on as if
+// it had never been.
+//
+// The folder holds, when a run is done,
+//   config.json, model.safetensors, tokenizer.model   the best model: what `tril translate` reads
+//   last/                                             the model of the last evaluation
+//   training/options.toml      every option of the run
+//   training/checkpoint.safetensors, log.jsonl, curve.svg
+// The checkpoint is the truth: everything else is made again on the way from it, bit for bit,
+// whatever was or was not written when the run was killed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tril/data/corpus.h"
+#include "tril/train/evaluation.h"
+#include "tril/train/options.h"
+
+namespace tril {
+
+// Told as training goes on. All may be empty; all are called on the thread that called train().
+struct TrainStatus {
+  int64_t update = 0;
+  int64_t updates = 0;
+  double epoch = 0.0;         // rounds through the corpus
+  double loss = 0.0;          // a target token, smoothed labels, lately
+  double rate = 0.0;          // the learning rate
+  double tokens_per_s = 0.0;  // target tokens, this sitting
+  double seconds = 0.0;       // over all sittings
+  double seconds_left = 0.0;
+  double best = 0.0;  // of the evaluations so far, where there are any: BLEU, or the loss
+  bool evaluated = false;
+};
+struct TrainEvents {
+  std::function<void(const TrainStatus&)> progress{};
+  std::function<void(const std::string&)> message{};
+  std::function<void(const TrainStatus&, const Evaluation&, bool best)> evaluated{};
+  std::function<bool()> cancelled{};  // true: write a checkpoint and return
+};
+
+enum class RunStart { fresh, overwrite, resume };
+
+struct TrainSummary {
+  TrainStatus last{};
+  bool finished = false;  // false: cancelled; RunStart::resume goes on
+  int64_t best_update = 0;
+  double best = 0.0;
+  int64_t parameters = 0;
+  bool stopped_early = false;  // by patience
+};
+
+// What is learnt from. Corpora come from the options' files, or from elsewhere (built-in texts).
+struct TrainingText {
+  Corpus train;
+  std::optional<Corpus> valid;
+};
+TrainingText read_text(const TrainOptions& options, const TrainEvents& events);
+
+TrainSummary train(TrainingText& text, const TrainOptions& options, const std::string& folder,
+                   RunStart start, int threads, const TrainEvents& events);
+
+}  // namespace tril
