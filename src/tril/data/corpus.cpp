@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "tril/base/error.h"
-#include "tril/base/utf8.h"
+#include "tril/text/utf8.h"
 #include "tril/data/lines.h"
 
 namespace tril {
