@@ -9,5 +9,6 @@ namespace tril::app {
 
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace tril::app

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "commands.h"
+#include "progress.h"
 #include "tril/tril.h"
 
 int main(int argc, char** argv) {
@@ -18,6 +19,7 @@ int main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("tril: {} (try 'tril --help')\n", error.what());
   });
+  tril::app::add_train(app);
   tril::app::add_bench(app);
   tril::app::add_info(app);
   int code = 0;
@@ -32,6 +34,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     code = app.exit(error) == 0 ? 0 : 2;
+  } catch (const tril::app::Stopped& stopped) {
+    return 128 + stopped.signal;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tril: {}\n", error.what());
     return 2;

@@ -19,9 +19,9 @@ void add_to_batch(Batch& batch, const Tokenizer& tokenizer, std::span<const int3
   const auto slot = static_cast<int32_t>(batch.sentences++);
   if (!source.empty()) {
     batch.source.add_sequence(source, {.slot = slot, .sentence = number});
-    batch.source.add(tokenizer.end(), {.slot = slot,
-                                       .first = static_cast<int32_t>(source.size()),
-                                       .sentence = number});
+    batch.source.add(
+        tokenizer.end(),
+        {.slot = slot, .first = static_cast<int32_t>(source.size()), .sentence = number});
     batch.source_tokens += static_cast<int64_t>(source.size()) + 1;
   }
   const Place place{.slot = slot, .segment = source.empty() ? -1 : slot, .sentence = number};

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "tril/base/error.h"
-#include "tril/text/utf8.h"
 #include "tril/data/lines.h"
+#include "tril/text/utf8.h"
 
 namespace tril {
 namespace {

@@ -47,9 +47,10 @@ LineReader::LineReader(const std::string& path, int64_t max_line_bytes) {
           ": a path may not hold a NUL byte");
   errno = 0;
   gzFile file = gzopen(path.c_str(), "rb");
-  require(file != nullptr, ErrorCode::io, path, ": cannot open: ",
-          std::generic_category().message(errno != 0 ? errno : ENOMEM));
-  state_ = std::make_unique<State>(State{.path = path, .max_line_bytes = max_line_bytes, .file = file});
+  require(file != nullptr, ErrorCode::io, path,
+          ": cannot open: ", std::generic_category().message(errno != 0 ? errno : ENOMEM));
+  state_ =
+      std::make_unique<State>(State{.path = path, .max_line_bytes = max_line_bytes, .file = file});
   state_->refill();
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (std::string_view(state_->buffer.data(), state_->end).starts_with(kMark)) {

@@ -34,9 +34,9 @@ class Permutation {
     uint64_t right = value & mask;
     constexpr uint32_t kRounds = 6;
     for (uint32_t round = 0; round < kRounds; ++round) {
-      const Words4 words = philox(seed_, {static_cast<uint32_t>(right), round | kPurpose,
-                                          static_cast<uint32_t>(epoch_),
-                                          static_cast<uint32_t>(epoch_ >> 32)});
+      const Words4 words =
+          philox(seed_, {static_cast<uint32_t>(right), round | kPurpose,
+                         static_cast<uint32_t>(epoch_), static_cast<uint32_t>(epoch_ >> 32)});
       const uint64_t next = left ^ (words[0] & mask);
       left = right;
       right = next;

@@ -78,8 +78,7 @@ void Spool::finish() {
   }
   flush();
   buffer_.shrink_to_fit();
-  void* mapped =
-      ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, descriptor_, 0);
+  void* mapped = ::mmap(nullptr, static_cast<size_t>(size_), PROT_READ, MAP_SHARED, descriptor_, 0);
   if (mapped == MAP_FAILED) fail_to("map", folder_);
   data_ = static_cast<const char*>(mapped);
 }

@@ -1,5 +1,5 @@
-// Spool: bytes that are written once from front to back and then read anywhere: in memory while they
-// are few, in a file without a name when they are many.
+// Spool: bytes that are written once from front to back and then read anywhere: in memory while
+// they are few, in a file without a name when they are many.
 #pragma once
 
 #include <cstdint>

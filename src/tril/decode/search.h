@@ -4,6 +4,24 @@
 // slots: as soon as one is finished the next takes its place, so short sentences never wait for
 // long ones. What becomes of a sentence is a function of the model, the request and the options
 // alone: not of what else is being decoded, how many slots there are, or the number of threads.
+//
+// The model reads START and the forced prefix in one call; then every step appends one token.
+// log p is the fp32 number of Transformer::log_probs; a score adds them in double, ascending.
+//
+// Beam search. Each alive hypothesis offers its continuations; they are ordered by score, then by
+// the place of their hypothesis, then by log p, then by lower token, and the first 2 * beam are
+// looked at. A continuation with END among the first `beam` is a finished hypothesis, one further
+// back is dropped; of the others the first `beam` are the alive hypotheses of the next step, in
+// this order. A sentence is done when `beam` hypotheses or more have finished, or when it reaches
+// its limit, where alive hypotheses are cut. Finished and cut ones are sorted by rank, at equal
+// rank the earlier first. So a beam of 1 is greedy search: the likeliest token, at equal likelihood
+// the lower one, until END; and a beam that nothing falls out of is exhaustive search.
+//
+// Sampling. The weight of a token is e^((log p - m) / temperature) in double (base/math.h), m being
+// the largest log p allowed. `top_k` keeps the k largest weights (at equal weights the lower
+// token), `top_p` the shortest row of largest weights whose sum reaches top_p times the sum of what
+// top_k kept. A token is drawn in proportion to its weight. Samples are independent of each other
+// and may be equal.
 #pragma once
 
 #include <cstdint>
@@ -19,46 +37,61 @@ struct SearchOptions {
   int32_t start = 2;   // what a target begins with: given, never emitted
   int32_t end = 3;     // what ends one
   int64_t beam = 1;    // 1: greedy
-  int64_t n_best = 1;  // hypotheses wanted, at most `beam` (or samples, at any beam of 1)
-  // A finished hypothesis of n tokens, END included, ranks by score / n^length_penalty.
+  int64_t n_best = 1;  // hypotheses wanted, at most `beam`; with `sample`, how many to draw
+  // A hypothesis of n tokens, prefix and END included, ranks by score / n^length_penalty.
   double length_penalty = 1.0;
-  int64_t max_tokens = 256;  // emitted at most, END included
-  double max_ratio = 0.0;    // 0: no limit; else also at most max_ratio * source tokens + 10
-  // Sampling instead of the best token: draws are a function of (seed, request, sample, position).
+  // Tokens chosen at most, END included; the forced prefix does not count.
+  int64_t max_tokens = 256;
+  // Encoder–decoders: also at most max_ratio * source tokens + 10. 0: no such limit.
+  double max_ratio = 4.0;
+  // Never chosen, though a prefix may hold them; probabilities stay as they are. By default PAD,
+  // UNKNOWN and START. With END among them every hypothesis is cut.
+  std::vector<int32_t> forbidden = {0, 1, 2};
+  // Draw instead of taking the best; needs a beam of 1.
   bool sample = false;
-  double temperature = 1.0;
-  int64_t top_k = 0;   // 0: all
-  double top_p = 1.0;  // the smallest set of tokens whose probabilities reach it
-  uint64_t seed = 1;
+  double temperature = 1.0;  // above 0
+  int64_t top_k = 0;         // 0: all
+  double top_p = 1.0;        // above 0, at most 1
+  uint64_t seed = 1;         // draws are a function of (seed, request, sample, position)
 };
 
 struct SearchRequest {
   int64_t number = 0;           // given back with the result; drives sampling
-  std::vector<int32_t> source;  // empty for a decoder-only model
-  std::vector<int32_t>
-      prefix;  // tokens the target must begin with; for a decoder-only model the text so far
+  std::vector<int32_t> source;  // empty for a decoder-only model, and for no other
+  // Tokens the target must begin with, without END; for a decoder-only model the text so far.
+  // Shorter than the model's max_length: there must be room for a token.
+  std::vector<int32_t> prefix;
 };
 
 struct Hypothesis {
   std::vector<int32_t> tokens;   // with the forced prefix and, where it ended, END
   std::vector<float> log_probs;  // of each token
   double score = 0.0;            // their sum, ascending, in double
-  double rank = 0.0;             // what hypotheses are sorted by
-  bool ended = false;            // false: cut at max_tokens
+  double rank = 0.0;             // score / n^length_penalty
+  // False: cut at max_tokens, max_ratio or the model's max_length, whichever comes first.
+  bool ended = false;
 };
 
 struct SearchResult {
   int64_t number = 0;
-  std::vector<Hypothesis> hypotheses;  // best first; at least one
+  // At least one; best first. Samples come in the order they were drawn: sorted, the first would
+  // no longer be a fair draw.
+  std::vector<Hypothesis> hypotheses;
 };
 
-// Hands out requests until there are no more.
+// Hands out requests. Nothing means that none is there now: it is asked again after each step while
+// sentences are being decoded, and the search ends when there is nothing and none is. So a source
+// that may have to wait (a terminal) waits only when all it handed out came back.
 using NextRequest = std::function<std::optional<SearchRequest>()>;
-// Called for each request as it is finished, in that order: not the order they came in. Returning
-// false stops the search.
+// Called for each request as it is finished: not in the order they came in. Returning false stops
+// the search.
 using SearchDone = std::function<bool(SearchResult&&)>;
 
-// Decodes all requests, at most `slots` hypotheses at a time.
+// Decodes all requests, at most `slots` hypotheses at a time; `slots` is at least the beam, or the
+// samples of a request. Raises `invalid_argument` naming the option, or the request by its number,
+// before anything is decoded for it; and `bad_format` when a model's log-probabilities are NaN.
+// Each step resets the session. However the search ends, it gives back all it took of the session's
+// cache.
 void search(const Transformer& model, const SearchOptions& options, int64_t slots,
             const NextRequest& next, const SearchDone& done, Session& session);
 

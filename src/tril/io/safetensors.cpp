@@ -300,8 +300,7 @@ std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::st
                       });
 }
 
-void copy_named(std::span<const NamedTensor> from, const NamedTensor& to,
-                const std::string& file) {
+void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const std::string& file) {
   const auto found =
       std::lower_bound(from.begin(), from.end(), to.name,
                        [](const NamedTensor& one, const std::string& n) { return one.name < n; });

@@ -40,8 +40,8 @@ std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
 std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& file,
                                            Arena& arena, SafetensorsMetadata* metadata = nullptr);
 
-// Copies the elements of the tensor with the name of `to` into it. Raises `bad_format` when there is
-// none among `from`, which is sorted by name, or it has another shape or type.
+// Copies the elements of the tensor with the name of `to` into it. Raises `bad_format` when there
+// is none among `from`, which is sorted by name, or it has another shape or type.
 void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const std::string& file);
 
 // Replaces `path` whole or not at all. The same tensors and metadata give the same bytes in

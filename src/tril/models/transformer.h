@@ -18,9 +18,9 @@
 
 #include "tril/autograd/tape.h"
 #include "tril/models/config.h"
-#include "tril/tensor/rows.h"
 #include "tril/models/session.h"
 #include "tril/ops/loss.h"
+#include "tril/tensor/rows.h"
 
 namespace tril {
 

@@ -1,8 +1,8 @@
 // Averages of the weights along the way: usually better than the weights of any one update.
 //
-// Exponential: after each update  average += (1 - d) (weight - average),  with d the decay, smaller in
-// the first updates so that the beginning is forgotten. Of checkpoints: the mean over the weights at
-// the last few evaluations, summed from the oldest on (Vaswani et al., section 6.1).
+// Exponential: after each update  average += (1 - d) (weight - average),  with d the decay, smaller
+// in the first updates so that the beginning is forgotten. Of checkpoints: the mean over the
+// weights at the last few evaluations, summed from the oldest on (Vaswani et al., section 6.1).
 #pragma once
 
 #include <cstdint>

@@ -18,9 +18,9 @@ struct EvaluationOptions {
 };
 
 struct Evaluation {
-  double loss = 0.0;  // negative log-probability a target token, END included
-  double bleu = 0.0;  // 13a; 0 for a decoder-only model
-  int64_t exact = 0;  // translations equal to their reference
+  double loss = 0.0;                 // negative log-probability a target token, END included
+  double bleu = 0.0;                 // 13a; 0 for a decoder-only model
+  int64_t exact = 0;                 // translations equal to their reference
   std::vector<std::string> outputs;  // in the corpus's order
   bool cancelled = false;
 };

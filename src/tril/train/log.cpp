@@ -32,7 +32,8 @@ LogRecord from_line(std::string_view line, const std::string& file) {
           file, ": a line without its update");
   LogRecord record{.update = update->integer, .values = {}};
   for (size_t i = 0; i < value.names.size(); ++i) {
-    if (value.names[i] != "update") record.values.emplace_back(value.names[i], value.items[i].number);
+    if (value.names[i] != "update")
+      record.values.emplace_back(value.names[i], value.items[i].number);
   }
   return record;
 }
@@ -61,8 +62,8 @@ TrainingLog::TrainingLog(std::string path, int64_t last_update) : path_(std::mov
   }
   write_file_atomically(path_, kept);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  require(descriptor_ >= 0, ErrorCode::io, path_, ": cannot open: ",
-          std::generic_category().message(errno));
+  require(descriptor_ >= 0, ErrorCode::io, path_,
+          ": cannot open: ", std::generic_category().message(errno));
 }
 
 TrainingLog::~TrainingLog() { ::close(descriptor_); }
@@ -72,8 +73,8 @@ void TrainingLog::append(const LogRecord& record) {
   for (std::string_view rest = line; !rest.empty();) {
     const ssize_t wrote = ::write(descriptor_, rest.data(), rest.size());
     if (wrote < 0 && errno == EINTR) continue;
-    require(wrote >= 0, ErrorCode::io, path_, ": cannot write: ",
-            std::generic_category().message(errno));
+    require(wrote >= 0, ErrorCode::io, path_,
+            ": cannot write: ", std::generic_category().message(errno));
     rest.remove_prefix(static_cast<size_t>(wrote));
   }
   records_.push_back(record);

@@ -53,8 +53,8 @@ double AdamWOptimizer::step(float rate, Context& context) {
     const Arena::Scope scratch(context.arena);
     auto* partial = context.arena.allocate_array<float>(
         (moments.sum.size() + kernels::kSquareChunk - 1) / kernels::kSquareChunk);
-    squares += kernels::sum_of_squares(context.parallel, moments.sum.size(), moments.sum.data(),
-                                       partial);
+    squares +=
+        kernels::sum_of_squares(context.parallel, moments.sum.size(), moments.sum.data(), partial);
   }
   const double norm = std::sqrt(squares);
   const bool finite = std::isfinite(norm);
@@ -86,7 +86,8 @@ double AdamWOptimizer::step(float rate, Context& context) {
 
 std::vector<NamedTensor> AdamWOptimizer::moments() const {
   std::vector<NamedTensor> result;
-  for (const Moments& moments : moments_) result.push_back({"first." + moments.name, moments.first});
+  for (const Moments& moments : moments_)
+    result.push_back({"first." + moments.name, moments.first});
   for (const Moments& moments : moments_) {
     result.push_back({"second." + moments.name, moments.second});
   }

@@ -49,7 +49,7 @@ class AdamWOptimizer {
   struct Moments {
     std::string name;
     Tensor weight, first, second;
-    Tensor sum;            // of the gradients gathered for the next update
+    Tensor sum;             // of the gradients gathered for the next update
     bool gathered = false;  // whether there are any
   };
   Transformer model_;

@@ -95,8 +95,8 @@ TransformerConfig model_config(const TrainingText& text, const TrainOptions& opt
 }
 
 BatchOptions batch_options(const TrainingText& text, const TrainOptions& options) {
-  return {.source_rows = balanced_source_rows(text.train, options.micro_batch_tokens,
-                                              options.max_tokens),
+  return {.source_rows =
+              balanced_source_rows(text.train, options.micro_batch_tokens, options.max_tokens),
           .target_rows = options.micro_batch_tokens,
           .seed = options.seed,
           .bpe_dropout = options.bpe_dropout};
@@ -178,9 +178,8 @@ class Run {
       session_.reset();
       session_.dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
       Tape tape(session_);
-      const Memory memory = model_.config().decoder_only()
-                                ? Memory{}
-                                : model_.encode(batch.source, session_);
+      const Memory memory =
+          model_.config().decoder_only() ? Memory{} : model_.encode(batch.source, session_);
       const Tensor hidden = model_.forward(batch.target, memory, session_);
       const Tensor loss = model_.loss(hidden, batch.labels,
                                       {.smoothing = static_cast<float>(options_.smoothing),
@@ -251,12 +250,11 @@ class Run {
       draw(log);
       return true;
     }
-    const Evaluation result =
-        evaluate(candidate_, tokenizer_, *text_.valid,
-                 {.beam = options_.valid_beam,
-                  .micro_batch_tokens = options_.micro_batch_tokens,
-                  .cancelled = events_.cancelled},
-                 session_);
+    const Evaluation result = evaluate(candidate_, tokenizer_, *text_.valid,
+                                       {.beam = options_.valid_beam,
+                                        .micro_batch_tokens = options_.micro_batch_tokens,
+                                        .cancelled = events_.cancelled},
+                                       session_);
     if (result.cancelled) return false;
     LogRecord record{.update = state_.update, .values = {{"valid_loss", result.loss}}};
     const bool by_bleu = options_.best_by == BestBy::bleu && text_.train.has_source();

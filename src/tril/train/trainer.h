@@ -1,5 +1,5 @@
-// Training: from text to a model folder, in a run that can be stopped at any moment and goes on as if
-// it had never been.
+// Training: from text to a model folder, in a run that can be stopped at any moment and goes on as
+// if it had never been.
 //
 // The folder holds, when a run is done,
 //   config.json, model.safetensors, tokenizer.model   the best model: what `tril translate` reads

@@ -1,0 +1,83 @@
+#include "progress.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+
+namespace tril::app {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool on_terminal() {
+  static const bool is = isatty(STDERR_FILENO) != 0;
+  return is;
+}
+
+volatile std::sig_atomic_t received = 0;
+
+void on_signal(int signal) {
+  if (received != 0) _exit(128 + signal);
+  received = signal;
+}
+
+}  // namespace
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+void ProgressLine::show(int64_t done, int64_t all, const std::string& what, double seconds_left) {
+  const double every = on_terminal() ? 0.1 : 30.0;
+  const double time = now();
+  if (time - last_ < every && done != all) return;
+  last_ = time;
+  const double share = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(all, 1));
+  if (!on_terminal()) {
+    fmt::print(stderr, "{:3.0f}%  {}/{}  {}  {} left\n", share * 100.0, done, all, what,
+               duration(seconds_left));
+    return;
+  }
+  constexpr int kWidth = 24;
+  const int full = static_cast<int>(share * kWidth);
+  std::string bar;
+  for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
+  fmt::print(stderr, "\r\033[K{} {:3.0f}%  {}/{}  {}  {} left", bar, share * 100.0, done, all, what,
+             duration(seconds_left));
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void ProgressLine::say(const std::string& text) {
+  clear();
+  fmt::print(stderr, "{}\n", text);
+}
+
+void ProgressLine::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+StopOnSignal::StopOnSignal() {
+  received = 0;
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+}
+
+StopOnSignal::~StopOnSignal() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+int StopOnSignal::signal() const { return received; }
+
+}  // namespace tril::app

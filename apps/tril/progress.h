@@ -1,0 +1,43 @@
+// What people see while something long is running: one live line on a terminal, plain lines now and
+// then elsewhere. And the way a signal stops it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tril::app {
+
+// "48 s", "3 min 20 s", "2 h 5 min".
+std::string duration(double seconds);
+
+class ProgressLine {
+ public:
+  ~ProgressLine() { clear(); }
+  void show(int64_t done, int64_t all, const std::string& what, double seconds_left);
+  // A line that stays.
+  void say(const std::string& text);
+  void clear();
+
+ private:
+  bool shown_ = false;
+  double last_ = -1e9;
+};
+
+// While it lives, Ctrl-C and SIGTERM only ask; a second Ctrl-C ends the program at once.
+class StopOnSignal {
+ public:
+  StopOnSignal();
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  bool asked() const { return signal() != 0; }
+  int signal() const;
+};
+
+// Thrown when a signal stopped the program: it ends with 128 + signal, as shells expect.
+struct Stopped {
+  int signal;
+};
+
+}  // namespace tril::app

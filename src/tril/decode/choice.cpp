@@ -1,0 +1,128 @@
+#include "tril/decode/choice.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tril/base/math.h"
+#include "tril/base/rng.h"
+
+namespace tril {
+namespace {
+
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr int64_t kNucleusGuess = 32;  // tokens top_p tries first; eight times as many after that
+
+bool better(const Choice& a, const Choice& b) {
+  return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
+}
+
+// e^((log p - m) / temperature), m being the largest.
+double weight_of(float log_prob, float largest, double temperature) {
+  return math::exp((double{log_prob} - double{largest}) / temperature);
+}
+
+// Cuts `ranked`, best first, to the shortest row whose weights reach `goal`; false where it does
+// not.
+bool cut_to_nucleus(std::vector<Choice>& ranked, float largest, double temperature, double goal) {
+  double sum = 0.0;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    sum += weight_of(ranked[i].log_prob, largest, temperature);
+    if (sum >= goal) {
+      ranked.resize(i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+AllowedTokens::AllowedTokens(int64_t vocab, std::span<const int32_t> forbidden)
+    : allowed_(static_cast<size_t>(vocab), 1) {
+  for (const int32_t token : forbidden) allowed_[static_cast<size_t>(token)] = 0;
+}
+
+void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed, int64_t count,
+                  std::vector<Choice>& best) {
+  best.clear();
+  const auto wanted = static_cast<size_t>(count);
+  // A heap whose front is the worst kept. Tokens come in ascending order, so one that only equals
+  // the worst never enters.
+  float bar = kNone;
+  const auto consider = [&](size_t token) {
+    if (!(log_probs[token] > bar) || !allowed[token]) return;
+    if (best.size() == wanted) {
+      std::pop_heap(best.begin(), best.end(), better);
+      best.pop_back();
+    }
+    best.push_back({static_cast<int32_t>(token), log_probs[token]});
+    std::push_heap(best.begin(), best.end(), better);
+    if (best.size() == wanted) bar = best.front().log_prob;
+  };
+  // Stretches that hold nothing above the bar are passed over with one comparison of vectors.
+  constexpr size_t kStretch = 64;
+  size_t token = 0;
+  for (; token + kStretch <= log_probs.size(); token += kStretch) {
+    int above = 0;
+    for (size_t i = 0; i < kStretch; ++i) above |= log_probs[token + i] > bar ? 1 : 0;
+    if (above == 0) continue;
+    for (size_t i = 0; i < kStretch; ++i) consider(token + i);
+  }
+  for (; token < log_probs.size(); ++token) consider(token);
+  std::sort_heap(best.begin(), best.end(), better);
+}
+
+void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
+              const SearchOptions& options, DrawSet& set) {
+  set.weights.clear();
+  set.total = 0.0;
+  const auto vocab = static_cast<int64_t>(log_probs.size());
+  const double t = options.temperature;
+  if (options.top_k > 0 && options.top_k < vocab) {
+    best_choices(log_probs, allowed, options.top_k, set.tokens);
+  } else {
+    set.tokens.clear();
+    for (size_t token = 0; token < log_probs.size(); ++token) {
+      if (allowed[token] && log_probs[token] > kNone) {
+        set.tokens.push_back({static_cast<int32_t>(token), log_probs[token]});
+      }
+    }
+  }
+  if (set.tokens.empty()) return;
+  float largest = kNone;
+  for (const Choice& choice : set.tokens) largest = std::max(largest, choice.log_prob);
+
+  if (options.top_p < 1.0) {
+    double sum = 0.0;
+    for (const Choice& choice : set.tokens) sum += weight_of(choice.log_prob, largest, t);
+    const auto kept = static_cast<int64_t>(set.tokens.size());
+    // Few tokens nearly always suffice, so the vocabulary is not sorted for them.
+    for (int64_t count = std::min(kNucleusGuess, kept);; count = std::min(8 * count, kept)) {
+      best_choices(log_probs, allowed, count, set.tokens);
+      if (cut_to_nucleus(set.tokens, largest, t, options.top_p * sum) || count == kept) break;
+    }
+  }
+  for (const Choice& choice : set.tokens) {
+    set.weights.push_back(weight_of(choice.log_prob, largest, t));
+    set.total += set.weights.back();
+  }
+}
+
+Choice draw(const DrawSet& set, uint64_t seed, const DrawPlace& place) {
+  const auto request = static_cast<uint64_t>(place.request);
+  const Words4 words =
+      philox(seed, {static_cast<uint32_t>(request), static_cast<uint32_t>(request >> 32),
+                    static_cast<uint32_t>(place.sample), static_cast<uint32_t>(place.position)});
+  const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 11;
+  const double goal = static_cast<double>(bits) * 0x1p-53 * set.total;
+  double sum = 0.0;
+  size_t last = 0;
+  for (size_t i = 0; i < set.tokens.size(); ++i) {
+    if (set.weights[i] > 0.0) last = i;
+    sum += set.weights[i];
+    if (sum > goal) return set.tokens[i];
+  }
+  return set.tokens[last];  // only where goal was rounded up to the total
+}
+
+}  // namespace tril

@@ -1,0 +1,53 @@
+// Choosing tokens from one row of log-probabilities: the best few, or a draw. Internal to decode/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/decode/search.h"
+
+namespace tril {
+
+struct Choice {
+  int32_t token = 0;
+  float log_prob = 0.0f;
+};
+
+// Which tokens may be chosen: one entry a token of the vocabulary.
+class AllowedTokens {
+ public:
+  AllowedTokens(int64_t vocab, std::span<const int32_t> forbidden);
+  bool operator[](size_t token) const { return allowed_[token] != 0; }
+
+ private:
+  std::vector<uint8_t> allowed_;
+};
+
+// The `count` allowed tokens of largest log-probability, largest first, at equal ones the lower
+// token first; fewer where there are not as many above -infinity. NaN is never chosen. One pass
+// over the row; the vocabulary is not sorted.
+void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed, int64_t count,
+                  std::vector<Choice>& best);
+
+// Where a draw stands in the stream of random numbers.
+struct DrawPlace {
+  int64_t request = 0;
+  int64_t sample = 0;
+  int64_t position = 0;  // of the token drawn, from 0
+};
+
+// What a token may be drawn from: tokens with their weights, and the sum of these in that order.
+struct DrawSet {
+  std::vector<Choice> tokens;
+  std::vector<double> weights;
+  double total = 0.0;
+};
+// The set that temperature, top_k and top_p leave, as search.h states it; empty where no allowed
+// token has a probability above zero.
+void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
+              const SearchOptions& options, DrawSet& set);
+// One draw from a set that is not empty.
+Choice draw(const DrawSet& set, uint64_t seed, const DrawPlace& place);
+
+}  // namespace tril

@@ -1,0 +1,122 @@
+#include "tril/decode/hypotheses.h"
+
+#include <algorithm>
+
+#include "tril/base/math.h"
+
+namespace tril {
+namespace {
+
+double rank_of(double score, int64_t tokens, double length_penalty) {
+  const auto n = static_cast<double>(tokens);
+  if (length_penalty == 0.0) return score;
+  if (length_penalty == 1.0) return score / n;
+  return score / math::pow(n, length_penalty);
+}
+
+}  // namespace
+
+int32_t Hypotheses::remember(int32_t parent, const Choice& choice) {
+  history_.push_back({parent, choice.token, choice.log_prob});
+  return static_cast<int32_t>(history_.size() - 1);
+}
+
+void Hypotheses::start(std::span<const int32_t> prefix, std::span<const float> log_probs) {
+  Alive first;
+  for (size_t i = 0; i < prefix.size(); ++i) {
+    first.node = remember(first.node, {prefix[i], log_probs[i]});
+    first.score += double{log_probs[i]};
+    first.token = prefix[i];
+  }
+  length_ = static_cast<int64_t>(prefix.size());
+  alive_.assign(1, first);
+}
+
+void Hypotheses::keep(size_t parent, const Choice& choice, int64_t sample) {
+  const Alive& from = alive_[parent];
+  next_.push_back({.node = remember(from.node, choice),
+                   .score = from.score + double{choice.log_prob},
+                   .sample = sample,
+                   .parent = parent,
+                   .token = choice.token});
+}
+
+void Hypotheses::finish(const Alive& last, Ending ending) {
+  Finished finished{last.sample, {}};
+  Hypothesis& h = finished.hypothesis;
+  for (int32_t node = last.node; node >= 0; node = history_[static_cast<size_t>(node)].parent) {
+    h.tokens.push_back(history_[static_cast<size_t>(node)].token);
+    h.log_probs.push_back(history_[static_cast<size_t>(node)].log_prob);
+  }
+  std::reverse(h.tokens.begin(), h.tokens.end());
+  std::reverse(h.log_probs.begin(), h.log_probs.end());
+  h.score = last.score;
+  h.rank = rank_of(h.score, length_, options_->length_penalty);
+  h.ended = ending == Ending::ended;
+  finished_.push_back(std::move(finished));
+}
+
+void Hypotheses::advance_beam(std::span<const std::vector<Choice>> choices) {
+  candidates_.clear();
+  for (size_t parent = 0; parent < choices.size(); ++parent) {
+    for (size_t place = 0; place < choices[parent].size(); ++place) {
+      candidates_.push_back(
+          {parent, place, alive_[parent].score + double{choices[parent][place].log_prob}});
+    }
+  }
+  const auto beam = static_cast<size_t>(options_->beam);
+  const size_t count = std::min(candidates_.size(), 2 * beam);
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<ptrdiff_t>(count),
+                    candidates_.end(), [](const Candidate& a, const Candidate& b) {
+                      if (a.score != b.score) return a.score > b.score;
+                      return a.parent != b.parent ? a.parent < b.parent : a.place < b.place;
+                    });
+  for (size_t i = 0; i < count && next_.size() < beam; ++i) {
+    const Candidate& candidate = candidates_[i];
+    const Choice& choice = choices[candidate.parent][candidate.place];
+    const bool ends = choice.token == options_->end;
+    if (ends && i >= beam) continue;
+    keep(candidate.parent, choice, 0);
+    if (!ends) continue;
+    finish(next_.back(), Ending::ended);
+    next_.pop_back();
+  }
+  if (finished_.size() >= beam) next_.clear();
+}
+
+void Hypotheses::advance_samples(std::span<const std::vector<Choice>> choices) {
+  for (size_t parent = 0; parent < choices.size(); ++parent) {
+    for (size_t i = 0; i < choices[parent].size(); ++i) {
+      const Choice& choice = choices[parent][i];
+      keep(parent, choice, alive_[parent].sample + static_cast<int64_t>(i));
+      if (choice.token != options_->end) continue;
+      finish(next_.back(), Ending::ended);
+      next_.pop_back();
+    }
+  }
+}
+
+bool Hypotheses::advance(std::span<const std::vector<Choice>> choices) {
+  next_.clear();
+  ++chosen_;
+  ++length_;
+  options_->sample ? advance_samples(choices) : advance_beam(choices);
+  if (chosen_ == limit_) {
+    for (const Alive& cut : next_) finish(cut, Ending::cut);
+    next_.clear();
+  }
+  std::swap(alive_, next_);
+  return !alive_.empty();
+}
+
+std::vector<Hypothesis> Hypotheses::take() {
+  std::stable_sort(finished_.begin(), finished_.end(), [&](const Finished& a, const Finished& b) {
+    return options_->sample ? a.sample < b.sample : a.hypothesis.rank > b.hypothesis.rank;
+  });
+  std::vector<Hypothesis> results;
+  const size_t count = std::min(finished_.size(), static_cast<size_t>(options_->n_best));
+  for (size_t i = 0; i < count; ++i) results.push_back(std::move(finished_[i].hypothesis));
+  return results;
+}
+
+}  // namespace tril

@@ -1,0 +1,72 @@
+// The hypotheses of one sentence while it is being searched: which are alive, which have finished,
+// and how a step leads to the next. Knows nothing of models or caches. Internal to decode/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/decode/choice.h"
+
+namespace tril {
+
+class Hypotheses {
+ public:
+  // `limit` is how many tokens may be chosen after the prefix, at least 1.
+  Hypotheses(const SearchOptions& options, int64_t limit) : options_(&options), limit_(limit) {}
+
+  // The forced prefix and its tokens' log-probabilities; afterwards one hypothesis is alive.
+  void start(std::span<const int32_t> prefix, std::span<const float> log_probs);
+
+  struct Alive {
+    int32_t node = -1;   // its last token in the history; -1: none yet
+    double score = 0.0;  // of its tokens
+    int64_t sample = 0;  // which sample it is, in sampling
+    size_t parent = 0;   // its place among the alive of the step before
+    int32_t token = 0;   // the last token: what the model reads next
+  };
+  std::span<const Alive> alive() const { return alive_; }
+  // Tokens of every alive hypothesis.
+  int64_t length() const { return length_; }
+
+  // One step: choices[i] are the continuations offered by alive()[i], best first (a draw for each
+  // sample in sampling), none of them empty. False when the sentence is done: none is alive then.
+  bool advance(std::span<const std::vector<Choice>> choices);
+
+  // The results, once done.
+  std::vector<Hypothesis> take();
+
+ private:
+  struct Node {
+    int32_t parent;
+    int32_t token;
+    float log_prob;
+  };
+  struct Finished {
+    int64_t sample;
+    Hypothesis hypothesis;
+  };
+  struct Candidate {
+    size_t parent;
+    size_t place;  // among the choices of its parent
+    double score;
+  };
+
+  void advance_beam(std::span<const std::vector<Choice>> choices);
+  void advance_samples(std::span<const std::vector<Choice>> choices);
+  void keep(size_t parent, const Choice& choice, int64_t sample);
+  enum class Ending { ended, cut };
+  void finish(const Alive& last, Ending ending);
+  int32_t remember(int32_t parent, const Choice& choice);
+
+  const SearchOptions* options_;
+  int64_t limit_;
+  int64_t chosen_ = 0;
+  int64_t length_ = 0;
+  std::vector<Node> history_;  // a tree: hypotheses share what they have in common
+  std::vector<Alive> alive_, next_;
+  std::vector<Finished> finished_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace tril

@@ -1,0 +1,377 @@
+#include "tril/decode/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+
+#include "tril/base/rounding.h"
+#include "tril/decode/hypotheses.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr int64_t kEncodeTokens = 4096;  // encoded in one call, about: bounds its memory
+constexpr int64_t kLogProbRows = 256;    // rows of the vocabulary held at once
+
+void check_token(int32_t token, int64_t vocab, std::string_view what) {
+  require(token >= 0 && token < vocab, kBad, "search: ", what, " is token ", token,
+          ", which is not in the vocabulary of ", vocab);
+}
+
+// How many hypotheses of a request may be alive at once.
+int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }
+
+void check_options(const SearchOptions& o, int64_t slots, const TransformerConfig& config) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  check_token(o.start, config.target_vocab, "start");
+  check_token(o.end, config.target_vocab, "end");
+  for (const int32_t token : o.forbidden) check_token(token, config.target_vocab, "forbidden");
+  require(o.beam >= 1 && o.beam <= kMost, kBad, "search: beam must be from 1 to ", kMost, ", got ",
+          o.beam);
+  require(o.n_best >= 1 && o.n_best <= kMost, kBad, "search: n_best must be from 1 to ", kMost,
+          ", got ", o.n_best);
+  require(o.sample || o.n_best <= o.beam, kBad, "search: n_best is ", o.n_best,
+          ", more than the beam of ", o.beam);
+  require(!o.sample || o.beam == 1, kBad, "search: sampling needs a beam of 1, got ", o.beam);
+  require(std::isfinite(o.length_penalty), kBad, "search: length_penalty must be finite, got ",
+          o.length_penalty);
+  require(o.max_tokens >= 1, kBad, "search: max_tokens must be at least 1, got ", o.max_tokens);
+  require(o.max_ratio >= 0.0, kBad, "search: max_ratio must be at least 0, got ", o.max_ratio);
+  require(o.temperature > 0.0 && std::isfinite(o.temperature), kBad,
+          "search: temperature must be above 0, got ", o.temperature);
+  require(o.top_k >= 0, kBad, "search: top_k must be at least 0, got ", o.top_k);
+  require(o.top_p > 0.0 && o.top_p <= 1.0, kBad,
+          "search: top_p must be above 0 and at most 1, got ", o.top_p);
+  require(slots >= width_of(o), kBad, "search: ", slots,
+          " slots do not hold one request: ", o.sample ? "n_best" : "beam", " is ", width_of(o));
+}
+
+void check_request(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
+  const auto check_tokens = [&](std::span<const int32_t> tokens, std::string_view what,
+                                int64_t vocab) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      require(tokens[i] >= 0 && tokens[i] < vocab, kBad, "search: request ", r.number, ": token ",
+              tokens[i], " at ", i, " of the ", what, " is not below the vocabulary of ", vocab);
+    }
+  };
+  if (c.decoder_only()) {
+    require(r.source.empty(), kBad, "search: request ", r.number, " has a source of ",
+            r.source.size(), " tokens, but the model has no encoder");
+  } else {
+    require(!r.source.empty(), kBad, "search: request ", r.number, " has an empty source");
+    require(static_cast<int64_t>(r.source.size()) <= c.max_length, kBad, "search: request ",
+            r.number, " has a source of ", r.source.size(), " tokens, the model's max_length is ",
+            c.max_length);
+    check_tokens(r.source, "source", c.source_vocab);
+  }
+  require(static_cast<int64_t>(r.prefix.size()) < c.max_length, kBad, "search: request ", r.number,
+          " has a prefix of ", r.prefix.size(), " tokens, the model's max_length of ", c.max_length,
+          " leaves no room for another");
+  check_tokens(r.prefix, "prefix", c.target_vocab);
+  const auto end = std::find(r.prefix.begin(), r.prefix.end(), o.end);
+  require(end == r.prefix.end(), kBad, "search: request ", r.number, " has END at ",
+          end - r.prefix.begin(), " of its prefix: nothing can follow");
+}
+
+// How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
+// emits max_length tokens at most.
+int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
+  int64_t limit = std::min(o.max_tokens, c.max_length - static_cast<int64_t>(r.prefix.size()));
+  if (c.decoder_only() || o.max_ratio == 0.0) return limit;
+  const double by_ratio = o.max_ratio * static_cast<double>(r.source.size()) + 10.0;
+  if (by_ratio < static_cast<double>(limit)) limit = static_cast<int64_t>(by_ratio);
+  return limit;
+}
+
+// A request on its way: encoded and waiting for slots, or being decoded.
+struct Sentence {
+  Sentence(SearchRequest&& given, const SearchOptions& options, const TransformerConfig& config)
+      : request(std::move(given)), hypotheses(options, limit_of(request, options, config)) {}
+
+  SearchRequest request;
+  int32_t segment = -1;
+  Hypotheses hypotheses;
+  std::vector<int32_t>
+      slots;             // of the alive hypotheses; one, for the prefix, before the first step
+  bool started = false;  // the prefix was read
+};
+using SentenceList = std::deque<std::unique_ptr<Sentence>>;
+
+class Search {
+ public:
+  Search(const Transformer& model, const SearchOptions& options, int64_t slots, Session& session)
+      : model_(model),
+        config_(model.config()),
+        options_(options),
+        slots_(slots),
+        width_(width_of(options)),
+        allowed_(config_.target_vocab, options.forbidden),
+        session_(session) {}
+  ~Search() {
+    for (const auto& sentence : active_) release_slots(*sentence);
+  }
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
+  void run(const NextRequest& next, const SearchDone& done) {
+    for (;;) {
+      refill(next);
+      if (active_.empty()) return;
+      step();
+      for (size_t i = 0; i < active_.size();) {
+        Sentence& sentence = *active_[i];
+        if (!sentence.hypotheses.alive().empty()) {
+          ++i;
+          continue;
+        }
+        SearchResult result{sentence.request.number, sentence.hypotheses.take()};
+        if (sentence.segment >= 0) memory_.release(sentence.segment);
+        active_.erase(active_.begin() + static_cast<ptrdiff_t>(i));
+        if (!done(std::move(result))) return;
+      }
+    }
+  }
+
+ private:
+  // Where a row of the step belongs.
+  struct RowUse {
+    size_t first_choice;  // in choices_: of the sentence's first alive hypothesis
+    size_t alive;         // which alive hypothesis reads this row
+    Sentence* sentence;
+    int32_t forced;  // the token that must follow, in a prefix; -1: choose
+  };
+
+  int64_t free_slots() const {
+    int64_t free = slots_;
+    for (const auto& sentence : active_) {
+      // A beam may grow back to its width; samples that have ended do not come back.
+      const bool shrinks = options_.sample && sentence->started;
+      free -= shrinks ? static_cast<int64_t>(sentence->hypotheses.alive().size()) : width_;
+    }
+    return free;
+  }
+
+  // Waiting sentences go into free slots. When none waits, as many as all slots together could hold
+  // are fetched and encoded at once: one call for many sentences costs far less than one for each.
+  void refill(const NextRequest& next) {
+    for (int64_t free = free_slots(); free >= width_; free -= width_) {
+      if (waiting_.empty()) fetch(next);
+      if (waiting_.empty()) return;
+      active_.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+      active_.back()->slots.assign(1, session_.cache.open());
+    }
+  }
+
+  void fetch(const NextRequest& next) {
+    Rows source;
+    const int64_t places = slots_ / width_;
+    for (int32_t count = 0; count < places && source.size() < kEncodeTokens; ++count) {
+      std::optional<SearchRequest> request = next();
+      if (!request) break;
+      check_request(*request, options_, config_);
+      source.add_sequence(request->source, {.slot = count});
+      waiting_.push_back(std::make_unique<Sentence>(std::move(*request), options_, config_));
+    }
+    if (waiting_.empty() || config_.decoder_only()) return;
+    session_.reset();
+    std::vector<int32_t> segments;
+    if (!has_memory_) {
+      memory_ = model_.encode(source, session_);
+      has_memory_ = true;
+      for (size_t i = 0; i < waiting_.size(); ++i) segments.push_back(static_cast<int32_t>(i));
+    } else {
+      segments = model_.encode_into(memory_, source, session_);
+    }
+    for (size_t i = 0; i < waiting_.size(); ++i) waiting_[i]->segment = segments[i];
+  }
+
+  void add_rows(Sentence& sentence) {
+    const auto alive = sentence.hypotheses.alive();
+    const size_t first_choice = choices_used_;
+    if (sentence.started) {
+      const auto position = static_cast<int32_t>(sentence.hypotheses.length());
+      for (size_t i = 0; i < alive.size(); ++i) {
+        rows_.add(alive[i].token,
+                  {.slot = sentence.slots[i], .segment = sentence.segment, .first = position});
+        uses_.push_back({first_choice, i, &sentence, -1});
+      }
+      choices_used_ += alive.size();
+      return;
+    }
+    const std::vector<int32_t>& prefix = sentence.request.prefix;
+    const Place place{.slot = sentence.slots[0], .segment = sentence.segment};
+    rows_.add(options_.start, place);
+    rows_.add_sequence(prefix, {.slot = place.slot, .segment = place.segment, .first = 1});
+    for (size_t i = 0; i <= prefix.size(); ++i) {
+      uses_.push_back({first_choice, 0, &sentence, i < prefix.size() ? prefix[i] : -1});
+    }
+    ++choices_used_;
+  }
+
+  // One call of the model for all that are alive, then every sentence's next hypotheses.
+  void step() {
+    rows_.clear();
+    uses_.clear();
+    choices_used_ = 0;
+    for (const auto& sentence : active_) add_rows(*sentence);
+    forced_log_probs_.resize(uses_.size());
+    make_room();
+    session_.reset();
+    const Tensor hidden = model_.forward(rows_, memory_, session_);
+    for (int64_t begin = 0; begin < hidden.rows(); begin += kLogProbRows) {
+      const int64_t end = std::min(begin + kLogProbRows, hidden.rows());
+      const Arena::Scope scratch(session_.arena);
+      const Arena::Scope host_scratch(session_.host);
+      choose(model_.log_probs(hidden.slice(begin, end), session_), begin);
+    }
+    for (size_t row = 0; row < uses_.size();) row = advance(row);
+  }
+
+  // Here, so that nothing is allocated in tasks: an exception could not leave them.
+  void make_room() {
+    if (choices_.size() < choices_used_) choices_.resize(choices_used_);
+    const int64_t most = options_.sample ? options_.n_best : best_count() + 1;
+    for (auto& choices : choices_) choices.reserve(static_cast<size_t>(most));
+    if (!options_.sample) return;
+    draw_sets_.resize(static_cast<size_t>(session_.parallel.threads()));
+    for (DrawSet& set : draw_sets_) {
+      set.tokens.reserve(static_cast<size_t>(config_.target_vocab));
+      set.weights.reserve(static_cast<size_t>(config_.target_vocab));
+    }
+  }
+
+  // Continuations a hypothesis offers: no more can be looked at.
+  int64_t best_count() const { return std::min(2 * options_.beam, config_.target_vocab); }
+
+  // Rows are independent, so threads take them as they come.
+  void choose(const Tensor& log_probs, int64_t first_row) {
+    const float* data = log_probs.data();
+    const auto vocab = static_cast<size_t>(log_probs.columns());
+    session_.parallel(log_probs.rows(), [&](int64_t i, int worker) {
+      const std::span<const float> row(data + static_cast<size_t>(i) * vocab, vocab);
+      const auto r = static_cast<size_t>(first_row + i);
+      const RowUse& use = uses_[r];
+      if (use.forced >= 0) {
+        forced_log_probs_[r] = row[static_cast<size_t>(use.forced)];
+        return;
+      }
+      std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
+      if (options_.sample) {
+        draw_choices(row, use, draw_sets_[static_cast<size_t>(worker)], choices);
+      } else {
+        best_choices(row, allowed_, best_count(), choices);
+      }
+    });
+  }
+
+  void draw_choices(std::span<const float> row, const RowUse& use, DrawSet& set,
+                    std::vector<Choice>& choices) const {
+    const Sentence& sentence = *use.sentence;
+    choices.clear();
+    draw_set(row, allowed_, options_, set);
+    if (set.tokens.empty()) return;  // the caller raises
+    DrawPlace place{.request = sentence.request.number};
+    if (sentence.started) {
+      place.position = sentence.hypotheses.length();
+      place.sample = sentence.hypotheses.alive()[use.alive].sample;
+      choices.push_back(draw(set, options_.seed, place));
+      return;
+    }
+    // After the prefix all samples part from the same row.
+    place.position = static_cast<int64_t>(sentence.request.prefix.size());
+    for (place.sample = 0; place.sample < options_.n_best; ++place.sample) {
+      choices.push_back(draw(set, options_.seed, place));
+    }
+  }
+
+  // Advances the sentence whose rows begin at `row`; returns where the next sentence's begin.
+  size_t advance(size_t row) {
+    Sentence& sentence = *uses_[row].sentence;
+    const size_t first_choice = uses_[row].first_choice;
+    size_t end = row;
+    while (end < uses_.size() && uses_[end].sentence == &sentence) ++end;
+    if (!sentence.started) {
+      const std::span<const float> forced(forced_log_probs_.data() + row, end - row - 1);
+      for (size_t i = 0; i < forced.size(); ++i) {
+        require(!std::isnan(forced[i]), ErrorCode::bad_format, "search: request ",
+                sentence.request.number, ": the model's log-probability of prefix token ", i,
+                " is NaN");
+      }
+      sentence.hypotheses.start(sentence.request.prefix, forced);
+      sentence.started = true;
+    }
+    const std::span<const std::vector<Choice>> choices(choices_.data() + first_choice,
+                                                       sentence.hypotheses.alive().size());
+    for (const std::vector<Choice>& choice : choices) {
+      require(!choice.empty(), ErrorCode::bad_format, "search: request ", sentence.request.number,
+              ": the model gives no allowed token a probability at position ",
+              sentence.hypotheses.length(), " (NaN, or all forbidden)");
+    }
+    sentence.hypotheses.advance(choices);
+    move_slots(sentence);
+    return end;
+  }
+
+  // The first child of a hypothesis goes on in its slot, others in copies; the slots of those
+  // without children are given back. Nobody writes before all copies are made.
+  void move_slots(Sentence& sentence) {
+    const auto alive = sentence.hypotheses.alive();
+    std::vector<int32_t>& slots = sentence.slots;
+    std::vector<bool> inherited(slots.size(), false);
+    std::vector<int32_t> next;
+    next.reserve(alive.size());
+    for (size_t i = 0; i < alive.size(); ++i) {
+      const size_t parent = alive[i].parent;
+      next.push_back(inherited[parent] ? -1 : slots[parent]);
+      inherited[parent] = true;
+    }
+    for (size_t i = 0; i < alive.size(); ++i) {
+      if (next[i] < 0) next[i] = session_.cache.fork(slots[alive[i].parent]);
+    }
+    for (size_t i = 0; i < slots.size(); ++i) {
+      if (!inherited[i]) session_.cache.release(slots[i]);
+    }
+    slots = std::move(next);
+  }
+
+  void release_slots(Sentence& sentence) {
+    for (const int32_t slot : sentence.slots) session_.cache.release(slot);
+    sentence.slots.clear();
+  }
+
+  const Transformer& model_;
+  const TransformerConfig& config_;
+  const SearchOptions& options_;
+  const int64_t slots_;
+  const int64_t width_;  // slots a request may need
+  const AllowedTokens allowed_;
+  Session& session_;
+
+  Memory memory_;
+  bool has_memory_ = false;
+  SentenceList waiting_;  // encoded
+  SentenceList active_;   // in slots
+
+  // Of the current step; kept between steps so that a warm one allocates little.
+  Rows rows_;
+  std::vector<RowUse> uses_;
+  std::vector<float> forced_log_probs_;       // by row
+  std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
+  size_t choices_used_ = 0;
+  std::vector<DrawSet> draw_sets_;  // by thread
+};
+
+}  // namespace
+
+void search(const Transformer& model, const SearchOptions& options, int64_t slots,
+            const NextRequest& next, const SearchDone& done, Session& session) {
+  const StandardRounding rounding;
+  require(session.tape == nullptr, kBad, "search: a tape is recording on the session");
+  check_options(options, slots, model.config());
+  Search(model, options, slots, session).run(next, done);
+}
+
+}  // namespace tril

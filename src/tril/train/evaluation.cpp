@@ -1,0 +1,94 @@
+#include "tril/train/evaluation.h"
+
+#include "tril/data/batches.h"
+#include "tril/decode/search.h"
+#include "tril/text/bleu.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kSlots = 128;  // hypotheses decoded side by side
+
+bool is_cancelled(const EvaluationOptions& options) {
+  return options.cancelled && options.cancelled();
+}
+
+// The sum of the rows' losses over all sentences, batch by batch.
+bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus& corpus,
+              const EvaluationOptions& options, Session& session, Evaluation& result) {
+  double sum = 0.0;
+  int64_t tokens = 0;
+  Batch batch;
+  const auto run = [&] {
+    session.reset();
+    session.dropout.reset();
+    Tape tape(session);
+    const Memory memory =
+        model.config().decoder_only() ? Memory{} : model.encode(batch.source, session);
+    const Tensor hidden = model.forward(batch.target, memory, session);
+    sum += static_cast<double>(model.loss(hidden, batch.labels, {}, session).data()[0]);
+    tokens += batch.target_tokens;
+    batch.clear();
+  };
+  for (int64_t pair = 0; pair < corpus.size(); ++pair) {
+    std::vector<int32_t> source;
+    if (corpus.has_source()) source = tokenizer.encode(corpus.source(pair));
+    add_to_batch(batch, tokenizer, source, tokenizer.encode(corpus.target(pair)),
+                 static_cast<int32_t>(pair));
+    if (std::max(batch.target_tokens, batch.source_tokens) < options.micro_batch_tokens) continue;
+    if (is_cancelled(options)) return false;
+    run();
+  }
+  if (batch.sentences > 0) run();
+  result.loss = sum / static_cast<double>(tokens);
+  return true;
+}
+
+bool add_bleu(const Transformer& model, const Tokenizer& tokenizer, const Corpus& corpus,
+              const EvaluationOptions& options, Session& session, Evaluation& result) {
+  result.outputs.resize(static_cast<size_t>(corpus.size()));
+  const SearchOptions search_options{
+      .start = tokenizer.start(), .end = tokenizer.end(), .beam = options.beam};
+  int64_t next = 0;
+  bool stopped = false;
+  search(
+      model, search_options, kSlots * options.beam,
+      [&]() -> std::optional<SearchRequest> {
+        if (next == corpus.size()) return std::nullopt;
+        SearchRequest request{
+            .number = next, .source = tokenizer.encode(corpus.source(next)), .prefix = {}};
+        request.source.push_back(tokenizer.end());
+        ++next;
+        return request;
+      },
+      [&](SearchResult&& done) {
+        result.outputs[static_cast<size_t>(done.number)] =
+            tokenizer.decode(done.hypotheses.front().tokens);
+        stopped = is_cancelled(options);
+        return !stopped;
+      },
+      session);
+  if (stopped) return false;
+  BleuStatistics statistics;
+  for (int64_t pair = 0; pair < corpus.size(); ++pair) {
+    const std::string& output = result.outputs[static_cast<size_t>(pair)];
+    statistics.add(output, corpus.target(pair));
+    if (output == corpus.target(pair)) ++result.exact;
+  }
+  result.bleu = bleu(statistics).score;
+  return true;
+}
+
+}  // namespace
+
+Evaluation evaluate(const Transformer& model, const Tokenizer& tokenizer, const Corpus& corpus,
+                    const EvaluationOptions& options, Session& session) {
+  Evaluation result;
+  result.cancelled = !add_loss(model, tokenizer, corpus, options, session, result);
+  if (!result.cancelled && corpus.has_source()) {
+    result.cancelled = !add_bleu(model, tokenizer, corpus, options, session, result);
+  }
+  return result;
+}
+
+}  // namespace tril

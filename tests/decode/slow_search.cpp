@@ -1,0 +1,241 @@
+#include "slow_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "tril/base/math.h"
+
+namespace tril::testing {
+namespace {
+
+bool is_forbidden(const SearchOptions& options, int32_t token) {
+  return std::count(options.forbidden.begin(), options.forbidden.end(), token) > 0;
+}
+
+// The prefix as a hypothesis, with its real log-probabilities.
+Hypothesis prefix_of(const Transformer& model, const SearchRequest& request,
+                     const SearchOptions& options, Session& session) {
+  Hypothesis h;
+  const auto rows =
+      parallel_log_probs(model, request.source, options.start, request.prefix, session);
+  for (size_t i = 0; i < request.prefix.size(); ++i) {
+    h.tokens.push_back(request.prefix[i]);
+    h.log_probs.push_back(rows[i][static_cast<size_t>(request.prefix[i])]);
+    h.score += double{h.log_probs.back()};
+  }
+  return h;
+}
+
+Hypothesis extended(const Hypothesis& h, int32_t token, float log_prob) {
+  Hypothesis longer = h;
+  longer.tokens.push_back(token);
+  longer.log_probs.push_back(log_prob);
+  longer.score += double{log_prob};
+  return longer;
+}
+
+void sort_by_rank(std::vector<Hypothesis>& all, const SearchOptions& options) {
+  for (Hypothesis& h : all) h.rank = slow_rank(h.score, h.tokens.size(), options.length_penalty);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Hypothesis& a, const Hypothesis& b) { return a.rank > b.rank; });
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
+                                                   int32_t start, const Tokens& tokens,
+                                                   Session& session) {
+  session.reset();
+  Tape tape(session);
+  Rows source_rows, target;
+  const bool decoder_only = model.config().decoder_only();
+  source_rows.add_sequence(source, {.slot = 0});
+  Tokens inputs = {start};
+  inputs.insert(inputs.end(), tokens.begin(), tokens.end());
+  target.add_sequence(inputs, {.slot = 0, .segment = decoder_only ? -1 : 0});
+  const Memory memory = decoder_only ? Memory() : model.encode(source_rows, session);
+  const auto all = floats_of(model.log_probs(model.forward(target, memory, session), session));
+  std::vector<std::vector<float>> rows;
+  const auto vocab = static_cast<size_t>(model.config().target_vocab);
+  for (size_t at = 0; at < all.size(); at += vocab) {
+    rows.emplace_back(all.begin() + static_cast<ptrdiff_t>(at),
+                      all.begin() + static_cast<ptrdiff_t>(at + vocab));
+  }
+  return rows;
+}
+
+int64_t slow_limit(const SearchRequest& request, const SearchOptions& options,
+                   const TransformerConfig& config) {
+  const auto room = config.max_length - static_cast<int64_t>(request.prefix.size());
+  int64_t limit = std::min(options.max_tokens, room);
+  if (!config.decoder_only() && options.max_ratio > 0.0) {
+    const double n = std::floor(options.max_ratio * static_cast<double>(request.source.size()));
+    limit = std::min(limit, static_cast<int64_t>(n) + 10);
+  }
+  return limit;
+}
+
+double slow_rank(double score, size_t tokens, double length_penalty) {
+  const auto n = static_cast<double>(tokens);
+  if (length_penalty == 0.0) return score;
+  return length_penalty == 1.0 ? score / n : score / math::pow(n, length_penalty);
+}
+
+std::vector<Hypothesis> slow_beam(const Transformer& model, const SearchRequest& request,
+                                  const SearchOptions& options) {
+  Session session(model, 1);
+  const auto beam = static_cast<size_t>(options.beam);
+  std::vector<Hypothesis> alive = {prefix_of(model, request, options, session)}, finished;
+  const int64_t limit = slow_limit(request, options, model.config());
+  for (int64_t step = 1; step <= limit && finished.size() < beam; ++step) {
+    // Every continuation there is, in the order the header states.
+    std::vector<std::tuple<double, size_t, float, int32_t>> all;
+    for (size_t i = 0; i < alive.size(); ++i) {
+      const auto next =
+          parallel_log_probs(model, request.source, options.start, alive[i].tokens, session).back();
+      for (int32_t token = 0; token < static_cast<int32_t>(next.size()); ++token) {
+        if (is_forbidden(options, token)) continue;
+        const float log_prob = next[static_cast<size_t>(token)];
+        all.emplace_back(-(alive[i].score + double{log_prob}), i, -log_prob, token);
+      }
+    }
+    std::sort(all.begin(), all.end());
+    std::vector<Hypothesis> next;
+    for (size_t i = 0; i < std::min(all.size(), 2 * beam); ++i) {
+      const auto [score, parent, log_prob, token] = all[i];
+      Hypothesis h = extended(alive[parent], token, -log_prob);
+      if (token == options.end) {
+        h.ended = true;
+        if (i < beam) finished.push_back(h);
+      } else if (next.size() < beam) {
+        next.push_back(h);
+      }
+    }
+    alive = next;
+    const bool cut = step == limit && finished.size() < beam;
+    if (cut) finished.insert(finished.end(), alive.begin(), alive.end());
+    if (alive.empty()) break;
+  }
+  sort_by_rank(finished, options);
+  if (finished.size() > static_cast<size_t>(options.n_best)) {
+    finished.resize(static_cast<size_t>(options.n_best));
+  }
+  return finished;
+}
+
+Hypothesis slow_greedy(const Transformer& model, const SearchRequest& request,
+                       const SearchOptions& options) {
+  Session session(model, 1);
+  Hypothesis h = prefix_of(model, request, options, session);
+  const int64_t limit = slow_limit(request, options, model.config());
+  for (int64_t step = 0; step < limit && !h.ended; ++step) {
+    const auto next =
+        parallel_log_probs(model, request.source, options.start, h.tokens, session).back();
+    int32_t best = -1;
+    for (int32_t token = 0; token < static_cast<int32_t>(next.size()); ++token) {
+      if (is_forbidden(options, token)) continue;
+      if (best < 0 || next[static_cast<size_t>(token)] > next[static_cast<size_t>(best)]) {
+        best = token;
+      }
+    }
+    h = extended(h, best, next[static_cast<size_t>(best)]);
+    h.ended = best == options.end;
+  }
+  h.rank = slow_rank(h.score, h.tokens.size(), options.length_penalty);
+  return h;
+}
+
+std::vector<Hypothesis> all_hypotheses(const Transformer& model, const SearchRequest& request,
+                                       const SearchOptions& options) {
+  Session session(model, 1);
+  const int64_t limit = slow_limit(request, options, model.config());
+  std::vector<Hypothesis> all;
+  const std::function<void(const Hypothesis&, int64_t)> grow = [&](const Hypothesis& h,
+                                                                   int64_t chosen) {
+    const auto next =
+        parallel_log_probs(model, request.source, options.start, h.tokens, session).back();
+    for (int32_t token = 0; token < static_cast<int32_t>(next.size()); ++token) {
+      if (is_forbidden(options, token)) continue;
+      Hypothesis longer = extended(h, token, next[static_cast<size_t>(token)]);
+      longer.ended = token == options.end;
+      if (longer.ended || chosen + 1 == limit) {
+        all.push_back(longer);
+      } else {
+        grow(longer, chosen + 1);
+      }
+    }
+  };
+  grow(prefix_of(model, request, options, session), 0);
+  sort_by_rank(all, options);
+  return all;
+}
+
+std::vector<SearchResult> run_search(const Transformer& model, const SearchOptions& options,
+                                     int64_t slots, const std::vector<SearchRequest>& requests,
+                                     Session& session) {
+  size_t handed_out = 0;
+  std::vector<SearchResult> results;
+  search(
+      model, options, slots,
+      [&]() -> std::optional<SearchRequest> {
+        if (handed_out == requests.size()) return std::nullopt;
+        return requests[handed_out++];
+      },
+      [&](SearchResult&& result) {
+        results.push_back(std::move(result));
+        return true;
+      },
+      session);
+  std::sort(results.begin(), results.end(),
+            [](const SearchResult& a, const SearchResult& b) { return a.number < b.number; });
+  return results;
+}
+
+bool same(const Hypothesis& a, const Hypothesis& b) {
+  return a.tokens == b.tokens && equal_bits(a.log_probs, b.log_probs) && a.score == b.score &&
+         a.rank == b.rank && a.ended == b.ended;
+}
+
+bool same(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Hypothesis& x, const Hypothesis& y) { return same(x, y); });
+}
+
+Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max_length) {
+  TransformerConfig config = tiny_config(family);
+  config.target_vocab = vocab;
+  if (family == Family::encoder_decoder) config.source_vocab = vocab;
+  config.max_length = max_length;
+  Transformer model(config, seed);
+  Random random(seed, 777);
+  for (const auto& parameter : model.parameters()) {
+    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
+      parameter.tensor.data()[i] += random.uniform(-0.5f, 0.5f);
+    }
+  }
+  Context context(1);
+  model.weights_changed(context);
+  return model;
+}
+
+std::vector<SearchRequest> random_requests(const TransformerConfig& config, int count,
+                                           int longest_source, int longest_prefix, int32_t end) {
+  std::vector<SearchRequest> requests(static_cast<size_t>(count));
+  const auto tokens = [](int length, int64_t vocab) {
+    return *rc::gen::container<Tokens>(static_cast<size_t>(length),
+                                       rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab)));
+  };
+  for (size_t i = 0; i < requests.size(); ++i) {
+    SearchRequest& request = requests[i];
+    request.number = static_cast<int64_t>(i);
+    if (!config.decoder_only()) {
+      request.source = tokens(*rc::gen::inRange(1, longest_source + 1), config.source_vocab);
+    }
+    request.prefix = tokens(*rc::gen::inRange(0, longest_prefix + 1), config.target_vocab);
+    std::erase(request.prefix, end);
+  }
+  return requests;
+}
+
+}  // namespace tril::testing
