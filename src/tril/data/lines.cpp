@@ -12,9 +12,13 @@
 namespace tril {
 
 struct LineReader::State {
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   std::string path;
-  int64_t max_line_bytes;
-  gzFile file;
+  int64_t max_line_bytes = 0;
+  gzFile file = nullptr;
   std::vector<char> buffer = std::vector<char>(1 << 17);
   size_t begin = 0;  // what of the buffer is not read yet
   size_t end = 0;
@@ -49,8 +53,10 @@ LineReader::LineReader(const std::string& path, int64_t max_line_bytes) {
   gzFile file = gzopen(path.c_str(), "rb");
   require(file != nullptr, ErrorCode::io, path,
           ": cannot open: ", std::generic_category().message(errno != 0 ? errno : ENOMEM));
-  state_ =
-      std::make_unique<State>(State{.path = path, .max_line_bytes = max_line_bytes, .file = file});
+  state_ = std::make_unique<State>();
+  state_->path = path;
+  state_->max_line_bytes = max_line_bytes;
+  state_->file = file;
   state_->refill();
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   if (std::string_view(state_->buffer.data(), state_->end).starts_with(kMark)) {
