@@ -1,6 +1,9 @@
 // The program's subcommands. Each adds itself to the command line and runs when it was chosen.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
@@ -10,5 +13,9 @@ namespace tril::app {
 void add_bench(CLI::App& app);
 void add_info(CLI::App& app);
 void add_train(CLI::App& app);
+
+// The arguments of `tril train` with the options of --config, or of the run that --resume goes on
+// with, put before those given.
+std::vector<std::string> with_files(const std::vector<std::string>& arguments);
 
 }  // namespace tril::app

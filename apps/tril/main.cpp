@@ -31,7 +31,13 @@ int main(int argc, char** argv) {
                                   [&](const CLI::App* one) { return one->get_name() == command; }),
                   tril::ErrorCode::invalid_argument, "there is no command '", command,
                   "' (try 'tril --help')");
-    app.parse(argc, argv);
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (command == "train") {
+      arguments = tril::app::with_files({argv + 2, argv + argc});
+      arguments.insert(arguments.begin(), command);
+    }
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     code = app.exit(error) == 0 ? 0 : 2;
   } catch (const tril::app::Stopped& stopped) {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 
 namespace tril::app {
 namespace {
@@ -21,9 +22,13 @@ bool on_terminal() {
 }
 
 volatile std::sig_atomic_t received = 0;
+volatile std::time_t received_at = 0;
 
+// One press of Ctrl-C may arrive more than once, through a script and from the terminal.
 void on_signal(int signal) {
-  if (received != 0) _exit(128 + signal);
+  const std::time_t time = std::time(nullptr);
+  if (received != 0 && time > received_at + 1) _exit(128 + signal);
+  if (received == 0) received_at = time;
   received = signal;
 }
 

@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "commands.h"
@@ -16,6 +18,7 @@ struct Arguments {
   TrainOptions options;
   Preset preset = Preset::tiny;
   std::string folder;
+  std::string config;  // was read before; see with_files()
   bool resume = false;
   bool overwrite = false;
   int threads = 0;
@@ -92,6 +95,13 @@ void add_corpus(CLI::App* command, const std::string& prefix, CorpusFiles& files
   add("text", files.text, what + ": one text, for a decoder-only model");
 }
 
+// A run may go on from another folder than it began in.
+void make_absolute(CorpusFiles& files) {
+  for (auto* list : {&files.source, &files.target, &files.tsv, &files.text}) {
+    for (std::string& path : *list) path = std::filesystem::absolute(path).lexically_normal();
+  }
+}
+
 void run(const Arguments& arguments) {
   const StopOnSignal stop;
   ProgressLine progress;
@@ -127,7 +137,57 @@ void run(const Arguments& arguments) {
              duration(summary.last.seconds), arguments.folder);
 }
 
+// Whether a flag was given, as "--name value" or "--name=value".
+bool is_given(const std::vector<std::string>& arguments, const std::string& flag) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
+    return argument == flag || argument.starts_with(flag + "=");
+  });
+}
+
+// The value of a flag; empty where it was not given.
+std::string value_of(const std::vector<std::string>& arguments,
+                     std::initializer_list<std::string> flags) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    for (const std::string& flag : flags) {
+      if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
+      if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
+    }
+  }
+  return "";
+}
+
+// The options of a TOML file as flags, but for those given on the command line.
+std::vector<std::string> flags_of_file(const std::string& path,
+                                       const std::vector<std::string>& given) {
+  std::ifstream file(path);
+  require(file.good(), ErrorCode::io, path, ": cannot open");
+  std::vector<std::string> flags;
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
+    require(item.parents.empty(), ErrorCode::bad_format, path, ": ", item.fullname(),
+            ": options stand in no section");
+    const std::string flag = "--" + item.name;
+    if (is_given(given, flag)) continue;
+    flags.push_back(flag);
+    flags.insert(flags.end(), item.inputs.begin(), item.inputs.end());
+  }
+  return flags;
+}
+
 }  // namespace
+
+std::vector<std::string> with_files(const std::vector<std::string>& arguments) {
+  std::string file = value_of(arguments, {"--config"});
+  if (is_given(arguments, "--resume")) {
+    require(file.empty(), ErrorCode::invalid_argument,
+            "train: --resume goes on with the options of the run: leave --config out");
+    const std::string folder = value_of(arguments, {"-o", "--output"});
+    if (!folder.empty()) file = folder + "/training/options.toml";
+  }
+  if (file.empty()) return arguments;
+  std::vector<std::string> result = flags_of_file(file, arguments);
+  result.insert(result.end(), arguments.begin(), arguments.end());
+  return result;
+}
 
 void add_train(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
@@ -137,6 +197,8 @@ void add_train(CLI::App& app) {
   add_corpus(train, "", options.train, "To learn from");
   add_corpus(train, "valid-", options.valid, "To evaluate with");
   train->add_option("-o,--output", arguments->folder, "The model folder to write")->required();
+  train->add_option("--config", arguments->config,
+                    "A TOML file with any of these options, by their names (vocab = 8000)");
   train->add_flag("--resume", arguments->resume, "Go on with the run in the folder");
   train->add_flag("--overwrite", arguments->overwrite, "Replace a model that is there");
   train->add_option("--threads", arguments->threads, "Threads; 0 takes every core")
@@ -164,6 +226,10 @@ void add_train(CLI::App& app) {
     settle("--feed-forward", &TransformerConfig::feed_forward);
     settle("--encoder-layers", &TransformerConfig::encoder_layers);
     settle("--decoder-layers", &TransformerConfig::decoder_layers);
+    make_absolute(arguments->options.train);
+    make_absolute(arguments->options.valid);
+    std::string& tokenizer = arguments->options.tokenizer_file;
+    if (!tokenizer.empty()) tokenizer = std::filesystem::absolute(tokenizer).lexically_normal();
     run(*arguments);
   });
 }
