@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <unordered_map>
@@ -21,6 +22,7 @@ constexpr auto kInvalid = ErrorCode::invalid_argument;
 constexpr std::string_view kBlankMark = "\u2581";    // SentencePiece's blank
 constexpr std::string_view kUnknownMark = "\u2585";  // its trainer's uncovered character
 
+constexpr int64_t kSpecialsAndBytes = 4 + 256;
 constexpr int64_t kMaxVocab = 1'000'000;      // SentencePiece's unigram starts from as many
 constexpr int64_t kMaxLineBytes = 65'000;     // its BPE counts a word's characters in 16 bits
 constexpr int64_t kMaxTextBytes = 1 << 30;    // its suffix array counts in 31 bits
@@ -107,7 +109,8 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"model_type", options.type == TokenizerType::bpe ? "bpe" : "unigram"},
       {"normalization_rule_name",
        options.normalization == Normalization::identity ? "identity" : "nfkc"},
-      {"vocab_size", concat(options.vocab)},
+      // With fewer SentencePiece would not come to say how many it needs.
+      {"vocab_size", concat(std::max(options.vocab, kSpecialsAndBytes))},
       {"character_coverage", concat(options.coverage)},
       {"max_sentence_length", concat(kMaxLineBytes)},
       {"pad_id", concat(Tokenizer::kPad)},
