@@ -1,9 +1,9 @@
 #include "tril/text/model_file.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 #include "tril/base/error.h"
 #include "tril/text/utf8.h"
@@ -131,34 +131,37 @@ class CharacterMap {
     check(!first_invalid_utf8(replacements_), "its replacements are not UTF-8");
   }
 
-  void check_paths() const {
-    std::vector<bool> seen(units_.size());
-    std::vector<std::pair<size_t, int>> open{{0, 0}};  // nodes, and the leaves on the way to them
-    while (!open.empty()) {
-      const auto [node, leaves] = open.back();
-      open.pop_back();
-      check(!seen[node], "its trie runs in a circle");
-      seen[node] = true;
-      const size_t children = node ^ offset(units_[node]);
-      check((children | 0xff) < units_.size(), "its trie leads outside itself");
-      for (size_t label = 0; label < 256; ++label) {
-        const uint32_t child = units_[children ^ label];
-        if ((child & (kValueBit | 0xffu)) != label) continue;
-        const int below = leaves + (has_leaf(child) ? 1 : 0);
-        check(below <= kMaxLeaves, "too many of its keys begin with each other");
-        if (has_leaf(child)) {
-          const size_t leaf = (children ^ label) ^ offset(child);
-          check(leaf < units_.size() && (units_[leaf] & ~kValueBit) < replacements_.size(),
-                "a key leads to no replacement");
-        }
-        open.emplace_back(children ^ label, below);
-      }
-    }
+  void check_paths() {
+    leaves_.assign(units_.size(), kUnvisited);
+    check(leaves_below(0, 0) <= kMaxLeaves, "too many of its keys begin with each other");
   }
 
  private:
   static constexpr uint32_t kValueBit = 1u << 31;
   static constexpr int kMaxLeaves = 32;  // SentencePiece's array of matches has as many places
+  static constexpr int kMaxDepth = 256;  // of a key in bytes; a circle has no end
+  static constexpr int kUnvisited = -1;
+
+  // The most leaves on a path that begins under `node`. Paths may join again.
+  int leaves_below(size_t node, int depth) {
+    if (leaves_[node] != kUnvisited) return leaves_[node];
+    check(depth < kMaxDepth, "its trie has no end");
+    const size_t children = node ^ offset(units_[node]);
+    check((children | 0xff) < units_.size(), "its trie leads outside itself");
+    int most = 0;
+    for (size_t label = 0; label < 256; ++label) {
+      const size_t child = children ^ label;
+      const uint32_t unit = units_[child];
+      if ((unit & (kValueBit | 0xffu)) != label) continue;
+      if (has_leaf(unit)) {
+        const size_t leaf = child ^ offset(unit);
+        check(leaf < units_.size() && (units_[leaf] & ~kValueBit) < replacements_.size(),
+              "a key leads to no replacement");
+      }
+      most = std::max(most, leaves_below(child, depth + 1) + (has_leaf(unit) ? 1 : 0));
+    }
+    return leaves_[node] = most;
+  }
 
   static bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) == 1; }
   static size_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
@@ -174,6 +177,7 @@ class CharacterMap {
   const std::string& file_;
   std::vector<uint32_t> units_;
   std::string_view replacements_;
+  std::vector<int> leaves_;  // by node, once known
 };
 
 void check_normalizer(std::string_view bytes, const std::string& file) {
@@ -218,16 +222,19 @@ uint8_t byte_of(const ModelPiece& piece) {
 ModelFile read_model_file(std::string_view bytes, const std::string& file) {
   ModelFile model;
   TrainerFields trainer;
+  bool has_normalizer = false;
   for (Fields fields(bytes, file); fields.next();) {
     switch (fields.number()) {
       case 1: model.pieces.push_back(read_piece(fields.bytes(), file)); break;
       case 2: read_trainer(fields.bytes(), file, trainer); break;
-      case 3:
+      case 3: has_normalizer = true; [[fallthrough]];
       case 5: check_normalizer(fields.bytes(), file); break;
       default: break;
     }
   }
   check_pieces(model.pieces, file);
+  // The last thing in a file: with the defaults in its place blanks would be lost in silence.
+  require(has_normalizer, kBad, file, ": cut off: how text is normalised is missing");
   require(trainer.algorithm == Algorithm::bpe || trainer.algorithm == Algorithm::unigram,
           ErrorCode::unsupported, file,
           ": a model of words or characters, expected BPE or unigram");

@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <unordered_map>
@@ -21,8 +22,11 @@ constexpr auto kInvalid = ErrorCode::invalid_argument;
 constexpr std::string_view kBlankMark = "\u2581";    // SentencePiece's blank
 constexpr std::string_view kUnknownMark = "\u2585";  // its trainer's uncovered character
 
-constexpr int64_t kMaxVocab = 1'000'000;      // SentencePiece's unigram starts from as many
-constexpr int64_t kMaxLineBytes = 65'000;     // its BPE counts a word's characters in 16 bits
+constexpr int64_t kSpecialsAndBytes = 4 + 256;
+constexpr int64_t kMaxVocab = 1'000'000;  // SentencePiece's unigram starts from as many
+// SentencePiece's BPE counts the characters of a word in 15 bits and does not look; NFKC makes up
+// to two characters of a byte (U+3316).
+constexpr int64_t kMaxLineBytes = 16'000;
 constexpr int64_t kMaxTextBytes = 1 << 30;    // its suffix array counts in 31 bits
 constexpr std::string_view kThreads = "4";    // sums are split by it: never the machine's number
 constexpr std::string_view kFatalOnly = "3";  // log level
@@ -107,7 +111,8 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"model_type", options.type == TokenizerType::bpe ? "bpe" : "unigram"},
       {"normalization_rule_name",
        options.normalization == Normalization::identity ? "identity" : "nfkc"},
-      {"vocab_size", concat(options.vocab)},
+      // With fewer SentencePiece would not come to say how many it needs.
+      {"vocab_size", concat(std::max(options.vocab, kSpecialsAndBytes))},
       {"character_coverage", concat(options.coverage)},
       {"max_sentence_length", concat(kMaxLineBytes)},
       {"pad_id", concat(Tokenizer::kPad)},
