@@ -28,6 +28,9 @@ TOKENIZERS = ["13a", "intl", "char", "none"]
 SMOOTHINGS = [("exp", None), ("floor", None), ("floor", 0.25), ("add-k", None), ("add-k", 0.5),
               ("none", None)]
 
+# All of ASCII that is neither letter nor digit nor white.
+MARKS = [chr(point) for point in range(0x21, 0x7F) if not chr(point).isalnum()]
+
 CASES = {
     "english": [
         ("The cat sat quietly on the old mat.", ["The cat was sitting quietly on the mat."]),
@@ -123,10 +126,12 @@ CASES = {
     "differing numbers of references": [
         ("The bird sang all morning long.", ["The bird sang all morning.", "A bird sang for hours."]),
         ("It rained.", ["It was raining."]),
+        ("It stopped soon.", ["Soon it stopped.", "It was soon over."]),
     ],
     "punctuation on words": [
         ("(hi) 'hello' --dash-- \"quoted\" a. .a . .. ... (a) ¡hola! «mot» -",
          ["( hi ) 'hello' -- dash -- \"quoted\" a . . a … (a) hola mot"]),
+        (" ".join(f"w{mark} {mark}w" for mark in MARKS), [" ".join(f"w {mark}" for mark in MARKS)]),
     ],
 }
 

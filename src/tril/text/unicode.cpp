@@ -12,9 +12,9 @@ struct ClassRange {
   CharacterClass kind = CharacterClass::other;
 };
 
-constexpr CharacterClass P = CharacterClass::punctuation;
-constexpr CharacterClass S = CharacterClass::symbol;
-constexpr CharacterClass N = CharacterClass::number;
+constexpr CharacterClass kP = CharacterClass::punctuation;
+constexpr CharacterClass kS = CharacterClass::symbol;
+constexpr CharacterClass kN = CharacterClass::number;
 
 // Ascending, apart from each other; what lies between is of no class.
 constexpr ClassRange kRanges[] = {
