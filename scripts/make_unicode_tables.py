@@ -71,7 +71,7 @@ def table():
              "for every character it knows.", "// clang-format off"]
     row = ""
     for first, last, letter in class_ranges():
-        entry = f"{{0x{first:04X}, 0x{last:04X}, {letter}}},"
+        entry = f"{{0x{first:04X}, 0x{last:04X}, k{letter}}},"
         if len(row) + len(entry) + 1 > 100:
             lines.append(row)
             row = ""

@@ -1,4 +1,4 @@
-"""Makes the golden files of tests/text/{bleu,chrf}_test.cpp with sacreBLEU.
+"""Makes the golden files of tests/text/{bleu,chrf,unicode}_test.cpp with sacreBLEU.
 
     python3 -m venv /tmp/scores && /tmp/scores/bin/pip install sacrebleu==2.6.0 regex==2026.11.9
     /tmp/scores/bin/python tests/golden/make_scores.py            # writes tests/golden/scores/
@@ -9,7 +9,8 @@ which may change the last bit of a BLEU score; the test's bound has room for tha
 oracle only; nothing of it is needed to build or test tril. All sentences are written for this file.
 
 A case is a corpus: hypotheses, and for each of them its references. Beside it stand what sacreBLEU
-makes of it: the tokens of every hypothesis, and every field of every score.
+makes of it: the tokens of every hypothesis, and every field of every score. characters.json says what
+is white space, and of each class of characters how many there are and what their code points sum to.
 """
 
 import argparse
@@ -17,14 +18,18 @@ import json
 import os
 import sys
 
+import regex
 from sacrebleu.metrics import BLEU, CHRF
 
-OUTPUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scores", "cases.json")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scores")
 
 TOKENIZERS = ["13a", "intl", "char", "none"]
 # Method and value; None is the method's own.
 SMOOTHINGS = [("exp", None), ("floor", None), ("floor", 0.25), ("add-k", None), ("add-k", 0.5),
               ("none", None)]
+
+# All of ASCII that is neither letter nor digit nor white.
+MARKS = [chr(point) for point in range(0x21, 0x7F) if not chr(point).isalnum()]
 
 CASES = {
     "english": [
@@ -60,7 +65,8 @@ CASES = {
          ["Wi-Fi का пароль: абв 123 (日本) ½ ② Ⅷ × 5 °C 👍🏽 #tag @name"]),
         ("e\u0301 \u00e9 \u200b\ufeff\u200d zero\u200bwidth 𝟘,𝟙 𐄀 \U00010fff \U000e0001",
          ["\u00e9 e\u0301 zero width 𝟘,𝟙 𐄀 \U00010fff \U000e0001"]),
-        # Younger than Unicode 14.0: U+20C0 (14.0), U+20C1 (17.0), U+1E6D0, U+11F43 (15.0)
+        # Younger than what Python 3.11 knows, not than what its module regex does: U+20C1 is a
+        # symbol of Unicode 17.0, U+1B7F a punctuation mark of 16.0, U+11F43 one of 15.0.
         ("\u20c0\u20c15 a\u20c1b x\U00011f43y \u1b7fz 5\u1b7f6", ["\u20c0 \u20c1 5 a \u20c1 b x y"]),
         ("ΑΣ Σίσυφος; İstanbul, ﬁn, DŽ.", ["ΑΣ Σίσυφος· İstanbul fin DŽ."]),
     ],
@@ -120,10 +126,12 @@ CASES = {
     "differing numbers of references": [
         ("The bird sang all morning long.", ["The bird sang all morning.", "A bird sang for hours."]),
         ("It rained.", ["It was raining."]),
+        ("It stopped soon.", ["Soon it stopped.", "It was soon over."]),
     ],
     "punctuation on words": [
-        ("(hi) 'hello' --dash-- \"quoted\" a. .a . .. ... (a) ¡hola! «mot» -", 
+        ("(hi) 'hello' --dash-- \"quoted\" a. .a . .. ... (a) ¡hola! «mot» -",
          ["( hi ) 'hello' -- dash -- \"quoted\" a . . a … (a) hola mot"]),
+        (" ".join(f"w{mark} {mark}w" for mark in MARKS), [" ".join(f"w {mark}" for mark in MARKS)]),
     ],
 }
 
@@ -180,7 +188,7 @@ def tokens(hypothesis):
     return result
 
 
-def make():
+def make_cases():
     cases = []
     for name, segments in CASES.items():
         cases.append(dict(
@@ -192,19 +200,30 @@ def make():
     return f"[\n{lines}\n]\n"
 
 
+def make_characters():
+    points = [point for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF]
+    facts = {"white space": [point for point in points if chr(point).isspace()]}
+    for name in ["P", "S", "N"]:
+        pattern = regex.compile(r"\p{%s}" % name)
+        members = [point for point in points if pattern.match(chr(point))]
+        facts[name] = dict(count=len(members), sum=sum(members))
+    return json.dumps(facts) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     arguments = parser.parse_args()
-    text = make()
-    if arguments.check:
-        with open(OUTPUT, encoding="ascii") as file:
+    os.makedirs(FOLDER, exist_ok=True)
+    for name, text in {"cases.json": make_cases(), "characters.json": make_characters()}.items():
+        path = os.path.join(FOLDER, name)
+        if not arguments.check:
+            with open(path, "w", encoding="ascii") as file:
+                file.write(text)
+            continue
+        with open(path, encoding="ascii") as file:
             if file.read() != text:
-                sys.exit("make_scores: cases.json is not what would be made")
-        return
-    os.makedirs(os.path.dirname(OUTPUT), exist_ok=True)
-    with open(OUTPUT, "w", encoding="ascii") as file:
-        file.write(text)
+                sys.exit(f"make_scores: {name} is not what would be made")
 
 
 if __name__ == "__main__":

@@ -28,12 +28,19 @@ inline const JsonValue& field(const JsonValue& object, std::string_view name) {
   return value == nullptr ? none : *value;
 }
 
-inline std::vector<ScoreCase> score_cases() {
-  const std::string file = std::string(TRIL_GOLDEN_FOLDER) + "/scores/cases.json";
+const JsonValue& field(const JsonValue&& object, std::string_view name) = delete;  // would dangle
+
+inline JsonValue read_scores(const std::string& name) {
+  const std::string file = std::string(TRIL_GOLDEN_FOLDER) + "/scores/" + name;
   std::ifstream stream(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  return parse_json(text, file);
+}
+
+inline std::vector<ScoreCase> score_cases() {
+  const JsonValue all = read_scores("cases.json");
   std::vector<ScoreCase> cases;
-  for (const JsonValue& json : parse_json(text, file).items) {
+  for (const JsonValue& json : all.items) {
     ScoreCase result{.name = field(json, "name").text, .json = json};
     for (const JsonValue& item : field(json, "hypotheses").items) {
       result.hypotheses.push_back(item.text);

@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include "tril/base/error.h"
-#include "tril/text/unicode.h"
+#include "tril/text/utf8.h"
 
 namespace tril {
 
 void check_utf8(std::string_view operation, std::string_view name, std::string_view text) {
-  const size_t at = utf8_error(text);
-  require(at == text.size(), ErrorCode::invalid_argument, operation, ": expected UTF-8, ", name,
-          " is none at byte ", at);
+  if (const std::optional<size_t> at = first_invalid_utf8(text)) {
+    fail(ErrorCode::invalid_argument, operation, ": expected UTF-8, ", name, " is none at byte ",
+         *at);
+  }
 }
 
 void check_segment(std::string_view operation, std::string_view hypothesis,
@@ -21,9 +23,7 @@ void check_segment(std::string_view operation, std::string_view hypothesis,
           ": expected at least one reference, got none");
   check_utf8(operation, "the hypothesis", hypothesis);
   for (size_t i = 0; i < references.size(); ++i) {
-    if (utf8_error(references[i]) != references[i].size()) {
-      check_utf8(operation, concat("reference ", i + 1), references[i]);
-    }
+    check_utf8(operation, concat("reference ", i + 1), references[i]);
   }
 }
 

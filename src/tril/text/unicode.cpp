@@ -12,9 +12,9 @@ struct ClassRange {
   CharacterClass kind = CharacterClass::other;
 };
 
-constexpr CharacterClass P = CharacterClass::punctuation;
-constexpr CharacterClass S = CharacterClass::symbol;
-constexpr CharacterClass N = CharacterClass::number;
+constexpr CharacterClass kP = CharacterClass::punctuation;
+constexpr CharacterClass kS = CharacterClass::symbol;
+constexpr CharacterClass kN = CharacterClass::number;
 
 // Ascending, apart from each other; what lies between is of no class.
 constexpr ClassRange kRanges[] = {
@@ -50,28 +50,6 @@ Decoded decode_at(std::string_view text, size_t at) {
   return {(lead & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3), 4};
 }
 
-// The length of the well-formed character at `at` (Unicode, table 3-7); 0 where there is none.
-size_t well_formed_bytes(std::string_view text, size_t at) {
-  const auto byte = [&](size_t offset) {
-    // Past the end stands what continues no character.
-    return at + offset < text.size() ? static_cast<unsigned char>(text[at + offset]) : 0U;
-  };
-  const auto is_tail = [&](size_t offset) { return (byte(offset) & 0xC0) == 0x80; };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;
-  if (lead < 0xE0) return is_tail(1) ? 2 : 0;
-  if (lead < 0xF0) {
-    const bool overlong = lead == 0xE0 && byte(1) < 0xA0;
-    const bool surrogate = lead == 0xED && byte(1) > 0x9F;
-    return is_tail(1) && is_tail(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (lead > 0xF4) return 0;
-  const bool overlong = lead == 0xF0 && byte(1) < 0x90;
-  const bool past_end = lead == 0xF4 && byte(1) > 0x8F;
-  return is_tail(1) && is_tail(2) && is_tail(3) && !overlong && !past_end ? 4 : 0;
-}
-
 }  // namespace
 
 CharacterClass character_class(char32_t character) {
@@ -89,16 +67,6 @@ bool is_white_space(char32_t c) {
   if (c < 0x85) return false;
   return c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
          c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-size_t utf8_error(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t bytes = well_formed_bytes(text, at);
-    if (bytes == 0) break;
-    at += bytes;
-  }
-  return at;
 }
 
 std::u32string decode_utf8(std::string_view text) {

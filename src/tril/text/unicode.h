@@ -1,10 +1,9 @@
-// UTF-8, and the few facts about characters that scores depend on.
+// Characters of UTF-8, and the few facts about them that scores depend on.
 //
 // White space and words are those of Python's str.split() and str.rstrip(); classes of characters
 // are those of Unicode 18.0 (unicode_tables.inc). All functions are pure.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,11 +17,7 @@ enum class CharacterClass : uint8_t { other, punctuation, symbol, number };
 CharacterClass character_class(char32_t character);
 bool is_white_space(char32_t character);
 
-// Where the first byte stands that is no part of well-formed UTF-8 (no overlong forms, no
-// surrogates, nothing past U+10FFFF); the text's size when there is none.
-size_t utf8_error(std::string_view text);
-
-// The functions below want valid UTF-8.
+// Text must be valid (text/utf8.h).
 std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view characters);
 // What lies between runs of white space; never empty words. They point into the text.
