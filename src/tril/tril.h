@@ -5,6 +5,8 @@
 #include "tril/autograd/tape.h"       // Tape, Gradients
 #include "tril/base/cpu.h"            // Target: which instruction set is used
 #include "tril/base/error.h"          // Error
+#include "tril/decode/alignment.h"    // align: which source tokens a target token looked at
+#include "tril/decode/score.h"        // score: log-probabilities of given targets
 #include "tril/decode/search.h"       // search: greedy, beam, sampling
 #include "tril/measure/measure.h"     // what `tril bench` measures
 #include "tril/models/config.h"       // TransformerConfig
