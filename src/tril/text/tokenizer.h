@@ -25,17 +25,20 @@ struct TokenizerOptions {
   Normalization normalization = Normalization::identity;
   int64_t vocab = 8000;           // pieces at most; fewer where the text does not hold as many
   double coverage = 1.0;          // share of the text's characters that get a piece of their own
-  int64_t max_line_bytes = 4096;  // longer lines are not learnt from, and counted
+                                  // (0.98 to 1); the others are spelt in bytes
+  int64_t max_line_bytes = 4096;  // longer lines are not learnt from, and counted (65,000 at most)
 };
 
 // What learning made of the text.
 struct TokenizerReport {
   int64_t lines = 0;    // learnt from
-  int64_t skipped = 0;  // left out: empty, too long, or holding what SentencePiece keeps for itself
+  int64_t skipped = 0;  // left out: empty, too long, or with U+2581 or U+2585, which SentencePiece
+                        // keeps for itself
 };
 
-// Which pieces BPE dropout leaves unmerged (Provilkov et al., arXiv 1910.13267): a function of
-// these numbers alone, so that a run that is taken up again goes on as it would have.
+// Which pieces BPE dropout leaves unmerged (Provilkov et al., arXiv 1910.13267): a function of the
+// text and these numbers alone, so that a run that is taken up again goes on as it would have.
+// Probability 0 gives what encode() gives without dropout, 1 gives characters.
 struct BpeDropout {
   double probability = 0.0;
   uint64_t seed = 0;
@@ -51,11 +54,17 @@ class Tokenizer {
   static constexpr int32_t kStart = 2;
   static constexpr int32_t kEnd = 3;
 
-  // Learns from the lines that `next` hands over until it returns false. The same lines and options
-  // give the same bytes, on any machine, whatever its number of cores.
+  // Learns from the lines that `next` hands over until it returns false, 1 GiB at most. The same
+  // lines and options give the same bytes with the same SentencePiece, whatever the number of cores
+  // (unigram: also the same C library, whose logarithms SentencePiece uses).
+  // Raises `invalid_argument` for a line that is not UTF-8, for no line to learn from, and for a
+  // vocabulary too small for the 4 special tokens, the 256 bytes and the characters of the text,
+  // naming the smallest that works. What `next` throws comes out.
   static Tokenizer train(const std::function<bool(std::string& line)>& next,
                          const TokenizerOptions& options, TokenizerReport* report = nullptr);
-  // From the bytes of a tokenizer.model; `file` is for errors (`bad_format`).
+  // From the bytes of a tokenizer.model, which are not trusted; `file` is for errors: `bad_format`,
+  // or `unsupported` for what another program may have asked of SentencePiece and train() never
+  // does (models of words or characters, without bytes, with user-defined pieces).
   static Tokenizer from_bytes(std::string bytes, const std::string& file);
   // What a tokenizer.model holds.
   const std::string& bytes() const;
@@ -66,9 +75,10 @@ class Tokenizer {
 
   // Without START and END. Raises `invalid_argument` for text that is not UTF-8.
   std::vector<int32_t> encode(std::string_view line) const;
-  // Raises `unsupported` when the tokenizer is not BPE.
+  // Raises `unsupported` when the tokenizer is not BPE, or has pieces of more than one word.
   std::vector<int32_t> encode(std::string_view line, const BpeDropout& dropout) const;
   // Special tokens write nothing. Bytes that form no UTF-8 become U+FFFD: a model may say anything.
+  // Raises `invalid_argument` for an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids) const;
   // A piece as SentencePiece writes it: "▁the", "<0xE0>", "<s>".
   std::string piece(int32_t id) const;

@@ -1,0 +1,248 @@
+#include "tril/text/tokenizer.h"
+
+#include <sentencepiece_processor.h>
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "tril/base/error.h"
+#include "tril/base/rng.h"
+#include "tril/text/bpe.h"
+#include "tril/text/model_file.h"
+#include "tril/text/utf8.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kInvalid = ErrorCode::invalid_argument;
+constexpr std::string_view kBlankMark = "\u2581";    // SentencePiece's blank
+constexpr std::string_view kUnknownMark = "\u2585";  // its trainer's uncovered character
+
+constexpr int64_t kSpecialsAndBytes = 4 + 256;
+constexpr int64_t kMaxVocab = 1'000'000;      // SentencePiece's unigram starts from as many
+constexpr int64_t kMaxLineBytes = 65'000;     // its BPE counts a word's characters in 16 bits
+constexpr int64_t kMaxTextBytes = 1 << 30;    // its suffix array counts in 31 bits
+constexpr std::string_view kThreads = "4";    // sums are split by it: never the machine's number
+constexpr std::string_view kFatalOnly = "3";  // log level
+
+// Domain of the random numbers of BPE dropout: others may use the same seed.
+constexpr uint32_t kDropoutDomain = 0x62706564;
+
+void check_utf8(std::string_view line, const std::string& what) {
+  if (const auto fault = first_invalid_utf8(line)) {
+    fail(kInvalid, "tokenizer: ", what, " is not UTF-8 at byte ", *fault);
+  }
+}
+
+void check(const TokenizerOptions& options) {
+  require(1 <= options.vocab && options.vocab <= kMaxVocab, kInvalid, "tokenizer: vocab is ",
+          options.vocab, ", expected 1 to ", kMaxVocab);
+  require(0.98 <= options.coverage && options.coverage <= 1.0, kInvalid, "tokenizer: coverage is ",
+          options.coverage, ", expected 0.98 to 1");
+  require(1 <= options.max_line_bytes && options.max_line_bytes <= kMaxLineBytes, kInvalid,
+          "tokenizer: max_line_bytes is ", options.max_line_bytes, ", expected 1 to ",
+          kMaxLineBytes);
+}
+
+// Hands lines to SentencePiece, less those it would not learn from. It may not see an exception, so
+// one ends the text and is kept for the caller.
+class Lines final : public sentencepiece::SentenceIterator {
+ public:
+  Lines(const std::function<bool(std::string&)>& next, int64_t max_line_bytes)
+      : next_(next), max_line_bytes_(max_line_bytes) {
+    Next();
+  }
+
+  bool done() const override { return done_; }
+  const std::string& value() const override { return line_; }
+  sentencepiece::util::Status status() const override {
+    using sentencepiece::util::Status;
+    return error_ ? Status(sentencepiece::util::StatusCode::kAborted, "no more lines") : Status();
+  }
+  void Next() override {
+    try {
+      do {
+        done_ = !next_(line_);
+      } while (!done_ && !learnable());
+    } catch (...) {
+      error_ = std::current_exception();
+      done_ = true;
+    }
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+  const TokenizerReport& report() const { return report_; }
+
+ private:
+  bool learnable() {
+    check_utf8(line_, concat("line ", report_.lines + report_.skipped + 1));
+    const auto bytes = static_cast<int64_t>(line_.size());
+    if (bytes == 0 || bytes > max_line_bytes_ || line_.find(kBlankMark) != std::string::npos ||
+        line_.find(kUnknownMark) != std::string::npos) {
+      ++report_.skipped;
+      return false;
+    }
+    ++report_.lines;
+    bytes_ += bytes;
+    require(bytes_ <= kMaxTextBytes, kInvalid, "tokenizer: more than ", kMaxTextBytes,
+            " bytes of text to learn from: choose fewer lines");
+    return true;
+  }
+
+  const std::function<bool(std::string&)>& next_;
+  const int64_t max_line_bytes_;
+  std::string line_;
+  TokenizerReport report_;
+  int64_t bytes_ = 0;
+  bool done_ = false;
+  std::exception_ptr error_;
+};
+
+std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOptions& options) {
+  return {
+      {"model_type", options.type == TokenizerType::bpe ? "bpe" : "unigram"},
+      {"normalization_rule_name",
+       options.normalization == Normalization::identity ? "identity" : "nfkc"},
+      // With fewer SentencePiece would not come to say how many it needs.
+      {"vocab_size", concat(std::max(options.vocab, kSpecialsAndBytes))},
+      {"character_coverage", concat(options.coverage)},
+      {"max_sentence_length", concat(kMaxLineBytes)},
+      {"pad_id", concat(Tokenizer::kPad)},
+      {"unk_id", concat(Tokenizer::kUnknown)},
+      {"bos_id", concat(Tokenizer::kStart)},
+      {"eos_id", concat(Tokenizer::kEnd)},
+      {"byte_fallback", "true"},
+      {"remove_extra_whitespaces", "false"},
+      {"hard_vocab_limit", "false"},  // take fewer pieces where the text has no more
+      {"num_threads", std::string(kThreads)},
+      {"minloglevel", std::string(kFatalOnly)},
+  };
+}
+
+// SentencePiece says in words how large the vocabulary must be: "... 100 vs 268. Increase ...".
+std::optional<int64_t> smallest_vocab(std::string_view message) {
+  const std::string_view before = "Vocabulary size is smaller than required_chars. ";
+  size_t at = message.find(before);
+  if (at == std::string_view::npos) return std::nullopt;
+  at = message.find(" vs ", at + before.size());
+  if (at == std::string_view::npos) return std::nullopt;
+  int64_t number = 0;
+  for (at += 4; at < message.size() && '0' <= message[at] && message[at] <= '9'; ++at) {
+    number = number * 10 + (message[at] - '0');
+  }
+  return number;
+}
+
+}  // namespace
+
+struct Tokenizer::State {
+  std::string bytes;
+  ModelFile file;  // refers to `bytes`
+  sentencepiece::SentencePieceProcessor processor;
+  std::optional<BpeMerger> merger;  // for a BPE whose pieces are parts of words
+
+  // A line as its pieces spell it: normalised, blanks as U+2581.
+  std::string normalized(const std::vector<int>& ids) const {
+    std::string text;
+    for (const int id : ids) {
+      const ModelPiece& piece = file.pieces[static_cast<size_t>(id)];
+      if (piece.type == PieceType::byte) {
+        text += static_cast<char>(byte_of(piece));
+      } else {
+        text += piece.text;
+      }
+    }
+    return text;
+  }
+};
+
+Tokenizer Tokenizer::train(const std::function<bool(std::string& line)>& next,
+                           const TokenizerOptions& options, TokenizerReport* report) {
+  check(options);
+  Lines lines(next, options.max_line_bytes);
+  std::string bytes;
+  const auto status =
+      sentencepiece::SentencePieceTrainer::Train(trainer_arguments(options), &lines, &bytes);
+  lines.rethrow();
+  if (report != nullptr) *report = lines.report();
+  require(lines.report().lines > 0, kInvalid,
+          "tokenizer: no line to learn from: ", lines.report().skipped,
+          " came, each of them empty, too long or with U+2581 or U+2585");
+  if (const auto smallest = smallest_vocab(status.ToString())) {
+    fail(kInvalid, "tokenizer: a vocabulary of ", options.vocab,
+         " is too small for the characters of the text: it takes ", *smallest);
+  }
+  require(status.ok(), ErrorCode::internal, "tokenizer: SentencePiece: ", status.ToString());
+  return from_bytes(std::move(bytes), "what SentencePiece learnt");
+}
+
+Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& file) {
+  auto state = std::make_shared<State>();
+  state->bytes = std::move(bytes);
+  state->file = read_model_file(state->bytes, file);
+  const auto status = state->processor.LoadFromSerializedProto(state->bytes);
+  require(status.ok(), ErrorCode::bad_format, file, ": SentencePiece: ", status.ToString());
+  require(state->processor.bos_id() >= 0 && state->processor.eos_id() >= 0, ErrorCode::bad_format,
+          file, ": the tokenizer has no START or no END");
+  if (state->file.type == TokenizerType::bpe && BpeMerger::fits(state->file.pieces)) {
+    state->merger.emplace(state->file.pieces);
+  }
+  return Tokenizer(std::move(state));
+}
+
+const std::string& Tokenizer::bytes() const { return state_->bytes; }
+
+int64_t Tokenizer::vocab() const { return state_->processor.GetPieceSize(); }
+int32_t Tokenizer::start() const { return state_->processor.bos_id(); }
+int32_t Tokenizer::end() const { return state_->processor.eos_id(); }
+
+std::vector<int32_t> Tokenizer::encode(std::string_view line) const {
+  check_utf8(line, "the text");
+  std::vector<int> ids;
+  const auto status = state_->processor.Encode(line, &ids);
+  require(status.ok(), ErrorCode::internal, "tokenizer: SentencePiece: ", status.ToString());
+  return ids;
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view line, const BpeDropout& dropout) const {
+  require(state_->merger.has_value(), ErrorCode::unsupported,
+          "tokenizer: BPE dropout needs a BPE whose pieces are parts of words");
+  require(0.0 <= dropout.probability && dropout.probability <= 1.0, kInvalid,
+          "tokenizer: BPE dropout: the probability is ", dropout.probability, ", expected 0 to 1");
+  const std::string text = state_->normalized(encode(line));
+  const Words4 key =
+      philox(dropout.seed, {static_cast<uint32_t>(dropout.epoch),
+                            static_cast<uint32_t>(dropout.epoch >> 32), kDropoutDomain, 0});
+  Random random(uint64_t{key[0]} << 32 | key[1], dropout.line);
+  std::vector<int32_t> ids;
+  state_->merger->encode(text, dropout.probability, random, ids);
+  return ids;
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids) const {
+  std::vector<int> written;
+  written.reserve(ids.size());
+  for (const int32_t id : ids) {
+    require(0 <= id && id < vocab(), kInvalid, "tokenizer: id ", id, " to decode, expected 0 to ",
+            vocab() - 1);
+    if (!state_->processor.IsControl(id) && !state_->processor.IsUnknown(id)) written.push_back(id);
+  }
+  std::string line;
+  const auto status = state_->processor.Decode(written, &line);
+  require(status.ok(), ErrorCode::internal, "tokenizer: SentencePiece: ", status.ToString());
+  return line;
+}
+
+std::string Tokenizer::piece(int32_t id) const {
+  require(0 <= id && id < vocab(), kInvalid, "tokenizer: piece ", id, " asked for, expected 0 to ",
+          vocab() - 1);
+  return state_->processor.IdToPiece(id);
+}
+
+}  // namespace tril
