@@ -8,6 +8,8 @@
 #include "tril/data/batches.h"        // BatchStream
 #include "tril/data/corpus.h"         // Corpus
 #include "tril/data/lines.h"          // LineReader
+#include "tril/decode/alignment.h"    // align
+#include "tril/decode/score.h"        // score
 #include "tril/decode/search.h"       // search
 #include "tril/measure/measure.h"     // what `tril bench` measures
 #include "tril/models/config.h"       // TransformerConfig

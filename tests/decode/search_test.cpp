@@ -6,6 +6,7 @@
 
 #include "slow_search.h"
 #include "support/models.h"
+#include "tril/device/device.h"
 
 namespace tril {
 namespace {
@@ -48,6 +49,33 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
     RC_ASSERT(same(results[i].hypotheses, testing::slow_beam(model, requests[i], options)));
   }
   RC_ASSERT(session.cache.page_count() == 0);
+}
+
+// Where all continuations are equally likely, only the order among equals decides.
+TEST(Search, TiesGoToTheEarlierHypothesisAndTheLowerToken) {
+  for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
+    Transformer model = sharp_model(family, 7, 1);
+    for (const auto& parameter : model.parameters()) {
+      std::fill_n(parameter.tensor.data(), parameter.tensor.size(), 0.0f);
+    }
+    Context context(1);
+    model.weights_changed(context);
+    SearchRequest request;
+    if (family == Family::encoder_decoder) request.source = {3, 4};
+    for (const int32_t end : {1, 4, 6}) {
+      SearchOptions options = small_options();
+      options.end = end;
+      options.beam = options.n_best = 3;
+      options.max_tokens = 5;
+      Session session(model, 1);
+      const auto found = run_search(model, options, 3, {request}, session)[0].hypotheses;
+      EXPECT_TRUE(same(found, testing::slow_beam(model, request, options)));
+      if (end == 6) {
+        EXPECT_EQ(found[0].tokens, (testing::Tokens{1, 1, 1, 1, 1}));
+        EXPECT_EQ(found[2].tokens, (testing::Tokens{1, 1, 1, 1, 3}));
+      }
+    }
+  }
 }
 
 RC_GTEST_PROP(Search, ABeamOfOneIsGreedy, ()) {
@@ -239,7 +267,7 @@ TEST(Search, ModelsMaxLengthCuts) {
     EXPECT_FALSE(h.ended);
     request.prefix = {2, 2, 2, 2, 2};
     EXPECT_EQ(raised_by([&] { run_search(model, options, 1, {request}, session); }).text,
-              "search: request 0 has a prefix of 5 tokens, the model's max_length of 5 leaves no "
+              "search: request 0: the prefix has 5 tokens, the model's max_length of 5 leaves no "
               "room for another");
   }
 }
@@ -253,7 +281,7 @@ TEST(Search, SlotsAreRefilled) {
   options.max_ratio = 1.0;  // without END, a sentence takes as many steps as its source and ten
   Session session(model, 1);
   std::vector<int64_t> order;
-  int64_t handed_out = 0, most_pages = 0, most_waiting = 0;
+  int64_t handed_out = 0, most_pages = 0, most_waiting = 0, allocations = 0;
   const int64_t count = 300;
   options.max_tokens = 60;
   search(
@@ -267,6 +295,7 @@ TEST(Search, SlotsAreRefilled) {
       },
       [&](SearchResult&& result) {
         order.push_back(result.number);
+        if (order.size() == count / 2) allocations = allocation_count();
         most_pages = std::max(most_pages, session.cache.page_count());
         most_waiting = std::max(most_waiting, handed_out - static_cast<int64_t>(order.size()));
         return true;
@@ -276,6 +305,7 @@ TEST(Search, SlotsAreRefilled) {
   // The long one takes 60 steps, the short ones 11: five rounds of three pass it by.
   EXPECT_EQ(std::find(order.begin(), order.end(), 0) - order.begin(), 3 * 5);
   EXPECT_LE(most_pages, 4 * 4);
+  EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
   EXPECT_LE(most_waiting, 2 * 4);
   EXPECT_EQ(session.cache.page_count(), 0);
 }
@@ -395,21 +425,21 @@ TEST(Search, RequestsAreChecked) {
     EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
     return raised.text;
   };
-  EXPECT_EQ(text({7, {}, {}}), "search: request 7 has an empty source");
+  EXPECT_EQ(text({7, {}, {}}), "search: request 7: the source is empty");
   EXPECT_EQ(text({7, {2, 6}, {}}),
             "search: request 7: token 6 at 1 of the source is not below the vocabulary of 6");
   EXPECT_EQ(text({7, {2}, {-3}}),
             "search: request 7: token -3 at 0 of the prefix is not below the vocabulary of 6");
   EXPECT_EQ(text({7, {2}, {2, 1}}),
-            "search: request 7 has END at 1 of its prefix: nothing can follow");
+            "search: request 7: END at 1 of the prefix: nothing can follow");
   EXPECT_EQ(text({7, std::vector<int32_t>(9, 2), {}}),
-            "search: request 7 has a source of 9 tokens, the model's max_length is 8");
+            "search: request 7: the source has 9 tokens, the model's max_length is 8");
   const Transformer only = sharp_model(Family::decoder_only, 6, 5);
   Session others(only, 1);
   EXPECT_EQ(raised_by([&] {
               run_search(only, small_options(), 8, {SearchRequest{7, {2}, {}}}, others);
             }).text,
-            "search: request 7 has a source of 1 tokens, but the model has no encoder");
+            "search: request 7: a source of 1 tokens, but the model has no encoder");
 }
 
 // A model of NaN says so instead of something.

@@ -6,28 +6,26 @@
 #include <memory>
 
 #include "tril/base/rounding.h"
+#include "tril/decode/encoded.h"
 #include "tril/decode/hypotheses.h"
+#include "tril/decode/log_probs.h"
+#include "tril/decode/tokens.h"
 
 namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kEncodeTokens = 4096;  // encoded in one call, about: bounds its memory
-constexpr int64_t kLogProbRows = 256;    // rows of the vocabulary held at once
-
-void check_token(int32_t token, int64_t vocab, std::string_view what) {
-  require(token >= 0 && token < vocab, kBad, "search: ", what, " is token ", token,
-          ", which is not in the vocabulary of ", vocab);
-}
 
 // How many hypotheses of a request may be alive at once.
 int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }
 
 void check_options(const SearchOptions& o, int64_t slots, const TransformerConfig& config) {
   constexpr int64_t kMost = int64_t{1} << 20;
-  check_token(o.start, config.target_vocab, "start");
-  check_token(o.end, config.target_vocab, "end");
-  for (const int32_t token : o.forbidden) check_token(token, config.target_vocab, "forbidden");
+  const TokenCheck check{"search", config};
+  check.special("start", o.start);
+  check.special("end", o.end);
+  for (const int32_t token : o.forbidden) check.special("forbidden", token);
   require(o.beam >= 1 && o.beam <= kMost, kBad, "search: beam must be from 1 to ", kMost, ", got ",
           o.beam);
   require(o.n_best >= 1 && o.n_best <= kMost, kBad, "search: n_best must be from 1 to ", kMost,
@@ -49,30 +47,15 @@ void check_options(const SearchOptions& o, int64_t slots, const TransformerConfi
 }
 
 void check_request(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
-  const auto check_tokens = [&](std::span<const int32_t> tokens, std::string_view what,
-                                int64_t vocab) {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      require(tokens[i] >= 0 && tokens[i] < vocab, kBad, "search: request ", r.number, ": token ",
-              tokens[i], " at ", i, " of the ", what, " is not below the vocabulary of ", vocab);
-    }
-  };
-  if (c.decoder_only()) {
-    require(r.source.empty(), kBad, "search: request ", r.number, " has a source of ",
-            r.source.size(), " tokens, but the model has no encoder");
-  } else {
-    require(!r.source.empty(), kBad, "search: request ", r.number, " has an empty source");
-    require(static_cast<int64_t>(r.source.size()) <= c.max_length, kBad, "search: request ",
-            r.number, " has a source of ", r.source.size(), " tokens, the model's max_length is ",
-            c.max_length);
-    check_tokens(r.source, "source", c.source_vocab);
-  }
+  const TokenCheck check{"search", c, r.number};
+  check.source(r.source);
   require(static_cast<int64_t>(r.prefix.size()) < c.max_length, kBad, "search: request ", r.number,
-          " has a prefix of ", r.prefix.size(), " tokens, the model's max_length of ", c.max_length,
+          ": the prefix has ", r.prefix.size(), " tokens, the model's max_length of ", c.max_length,
           " leaves no room for another");
-  check_tokens(r.prefix, "prefix", c.target_vocab);
+  check.in_vocabulary("prefix", r.prefix, c.target_vocab);
   const auto end = std::find(r.prefix.begin(), r.prefix.end(), o.end);
-  require(end == r.prefix.end(), kBad, "search: request ", r.number, " has END at ",
-          end - r.prefix.begin(), " of its prefix: nothing can follow");
+  require(end == r.prefix.end(), kBad, "search: request ", r.number, ": END at ",
+          end - r.prefix.begin(), " of the prefix: nothing can follow");
 }
 
 // How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
@@ -127,7 +110,7 @@ class Search {
           continue;
         }
         SearchResult result{sentence.request.number, sentence.hypotheses.take()};
-        if (sentence.segment >= 0) memory_.release(sentence.segment);
+        if (sentence.segment >= 0) encoded_.release(sentence.segment);
         active_.erase(active_.begin() + static_cast<ptrdiff_t>(i));
         if (!done(std::move(result))) return;
       }
@@ -177,14 +160,7 @@ class Search {
     }
     if (waiting_.empty() || config_.decoder_only()) return;
     session_.reset();
-    std::vector<int32_t> segments;
-    if (!has_memory_) {
-      memory_ = model_.encode(source, session_);
-      has_memory_ = true;
-      for (size_t i = 0; i < waiting_.size(); ++i) segments.push_back(static_cast<int32_t>(i));
-    } else {
-      segments = model_.encode_into(memory_, source, session_);
-    }
+    const std::vector<int32_t> segments = encoded_.add(model_, source, session_);
     for (size_t i = 0; i < waiting_.size(); ++i) waiting_[i]->segment = segments[i];
   }
 
@@ -220,13 +196,11 @@ class Search {
     forced_log_probs_.resize(uses_.size());
     make_room();
     session_.reset();
-    const Tensor hidden = model_.forward(rows_, memory_, session_);
-    for (int64_t begin = 0; begin < hidden.rows(); begin += kLogProbRows) {
-      const int64_t end = std::min(begin + kLogProbRows, hidden.rows());
-      const Arena::Scope scratch(session_.arena);
-      const Arena::Scope host_scratch(session_.host);
-      choose(model_.log_probs(hidden.slice(begin, end), session_), begin);
-    }
+    const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
+    each_log_probs(model_, hidden, session_,
+                   [&](int64_t row, std::span<const float> log_probs, int worker) {
+                     choose(static_cast<size_t>(row), log_probs, worker);
+                   });
     for (size_t row = 0; row < uses_.size();) row = advance(row);
   }
 
@@ -246,25 +220,19 @@ class Search {
   // Continuations a hypothesis offers: no more can be looked at.
   int64_t best_count() const { return std::min(2 * options_.beam, config_.target_vocab); }
 
-  // Rows are independent, so threads take them as they come.
-  void choose(const Tensor& log_probs, int64_t first_row) {
-    const float* data = log_probs.data();
-    const auto vocab = static_cast<size_t>(log_probs.columns());
-    session_.parallel(log_probs.rows(), [&](int64_t i, int worker) {
-      const std::span<const float> row(data + static_cast<size_t>(i) * vocab, vocab);
-      const auto r = static_cast<size_t>(first_row + i);
-      const RowUse& use = uses_[r];
-      if (use.forced >= 0) {
-        forced_log_probs_[r] = row[static_cast<size_t>(use.forced)];
-        return;
-      }
-      std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
-      if (options_.sample) {
-        draw_choices(row, use, draw_sets_[static_cast<size_t>(worker)], choices);
-      } else {
-        best_choices(row, allowed_, best_count(), choices);
-      }
-    });
+  // What a row is for. Rows are independent: threads take them as they come.
+  void choose(size_t row, std::span<const float> log_probs, int worker) {
+    const RowUse& use = uses_[row];
+    if (use.forced >= 0) {
+      forced_log_probs_[row] = log_probs[static_cast<size_t>(use.forced)];
+      return;
+    }
+    std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
+    if (options_.sample) {
+      draw_choices(log_probs, use, draw_sets_[static_cast<size_t>(worker)], choices);
+    } else {
+      best_choices(log_probs, allowed_, best_count(), choices);
+    }
   }
 
   void draw_choices(std::span<const float> row, const RowUse& use, DrawSet& set,
@@ -350,8 +318,7 @@ class Search {
   const AllowedTokens allowed_;
   Session& session_;
 
-  Memory memory_;
-  bool has_memory_ = false;
+  EncodedSentences encoded_;
   SentenceList waiting_;  // encoded
   SentenceList active_;   // in slots
 
