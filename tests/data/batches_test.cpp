@@ -14,7 +14,7 @@ namespace {
 
 using testing::raised_by;
 
-RC_GTEST_PROP(Permutation, holds_every_number_once, ()) {
+RC_GTEST_PROP(Permutation, HoldsEveryNumberOnce, ()) {
   const auto size = *rc::gen::inRange<int64_t>(1, 3000);
   const Permutation order(size, *rc::gen::arbitrary<uint64_t>(), *rc::gen::arbitrary<uint64_t>());
   std::vector<bool> seen(static_cast<size_t>(size));
@@ -29,7 +29,7 @@ RC_GTEST_PROP(Permutation, holds_every_number_once, ()) {
 
 // Where number 0 goes over many epochs: every place about equally often. 16 counts of 4,096 draws
 // have a mean of 256 and a deviation of 15.5; six deviations happen once in 10^8.
-TEST(Permutation, spreads_evenly_over_epochs) {
+TEST(Permutation, SpreadsEvenlyOverEpochs) {
   std::map<int64_t, int> counts;
   for (uint64_t epoch = 0; epoch < 4096; ++epoch) ++counts[Permutation(16, 7, epoch)[0]];
   for (int64_t place = 0; place < 16; ++place) EXPECT_NEAR(counts[place], 256, 93);
@@ -114,7 +114,7 @@ std::vector<std::pair<std::vector<int32_t>, std::vector<int32_t>>> unpack(
   return result;
 }
 
-TEST_F(BatchesTest, each_epoch_holds_every_pair_once_and_batches_are_full) {
+TEST_F(BatchesTest, EachEpochHoldsEveryPairOnceAndBatchesAreFull) {
   BatchStream stream(corpus_, tokenizer_, options());
   std::map<std::pair<std::string, std::string>, int> seen;
   std::map<std::pair<std::string, std::string>, int> expected;
@@ -155,7 +155,7 @@ bool same(const Batch& a, const Batch& b) {
          a.target.positions == b.target.positions && a.labels == b.labels;
 }
 
-TEST_F(BatchesTest, a_stream_taken_up_again_goes_on_as_it_would_have) {
+TEST_F(BatchesTest, AStreamTakenUpAgainGoesOnAsItWouldHave) {
   for (const double dropout : {0.0, 0.3}) {
     BatchOptions o = options();
     o.bpe_dropout = dropout;
@@ -178,7 +178,7 @@ TEST_F(BatchesTest, a_stream_taken_up_again_goes_on_as_it_would_have) {
   }
 }
 
-TEST_F(BatchesTest, resuming_equals_never_stopping) {
+TEST_F(BatchesTest, ResumingEqualsNeverStopping) {
   BatchOptions o = options();
   o.bpe_dropout = 0.2;
   BatchStream whole(corpus_, tokenizer_, o);
@@ -195,7 +195,7 @@ TEST_F(BatchesTest, resuming_equals_never_stopping) {
   }
 }
 
-TEST_F(BatchesTest, dropout_changes_pieces_from_epoch_to_epoch_but_not_the_text) {
+TEST_F(BatchesTest, DropoutChangesPiecesFromEpochToEpochButNotTheText) {
   BatchOptions o = options();
   o.bpe_dropout = 0.5;
   BatchStream stream(corpus_, tokenizer_, o);
@@ -216,7 +216,7 @@ TEST_F(BatchesTest, dropout_changes_pieces_from_epoch_to_epoch_but_not_the_text)
   EXPECT_GE(most, 3u);
 }
 
-TEST_F(BatchesTest, refuses_what_does_not_fit) {
+TEST_F(BatchesTest, RefusesWhatDoesNotFit) {
   BatchOptions o = options();
   o.target_rows = 4;
   BatchStream stream(corpus_, tokenizer_, o);

@@ -28,7 +28,7 @@ class CorpusTest : public ::testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(CorpusTest, keeps_pairs_in_order) {
+TEST_F(CorpusTest, KeepsPairsInOrder) {
   const Corpus corpus(pair_of("a\nb b\n", "A\nB\xE0\xA4\x95\n"), options());
   ASSERT_EQ(corpus.size(), 2);
   EXPECT_EQ(corpus.source(0), "a");
@@ -39,11 +39,11 @@ TEST_F(CorpusTest, keeps_pairs_in_order) {
   EXPECT_TRUE(corpus.report().lines().empty());
 }
 
-TEST_F(CorpusTest, counts_and_names_what_it_leaves_out) {
+TEST_F(CorpusTest, CountsAndNamesWhatItLeavesOut) {
   const std::string longer(101, 'x');
-  const Corpus corpus(pair_of("good\n\nb\xFFtter\n" + longer + "\nfine\nlast\n",
-                              "GOOD\nA\nB\nC\n \t\nLAST\n"),
-                      options());
+  const Corpus corpus(
+      pair_of("good\n\nb\xFFtter\n" + longer + "\nfine\nlast\n", "GOOD\nA\nB\nC\n \t\nLAST\n"),
+      options());
   EXPECT_EQ(corpus.size(), 2);
   EXPECT_EQ(corpus.source(1), "last");
   const CorpusReport& report = corpus.report();
@@ -58,14 +58,14 @@ TEST_F(CorpusTest, counts_and_names_what_it_leaves_out) {
                     ":4 (more than 100 bytes)"}));
 }
 
-TEST_F(CorpusTest, files_of_unequal_length_are_an_error_that_names_the_line) {
+TEST_F(CorpusTest, FilesOfUnequalLengthAreAnErrorThatNamesTheLine) {
   const auto raised = raised_by([&] { Corpus corpus(pair_of("a\nb\nc\n", "A\nB\n"), options()); });
   EXPECT_EQ(raised.code, ErrorCode::bad_format);
   EXPECT_EQ(raised.text.find((folder_ / "t") + " ends after line 2, but " + (folder_ / "s")), 0u)
       << raised.text;
 }
 
-TEST_F(CorpusTest, reads_tsv) {
+TEST_F(CorpusTest, ReadsTsv) {
   const Corpus corpus({.tsv = {file("x.tsv", "a b\tA B\n\nc\tC\n")}}, options());
   ASSERT_EQ(corpus.size(), 2);
   EXPECT_EQ(corpus.source(0), "a b");
@@ -78,7 +78,7 @@ TEST_F(CorpusTest, reads_tsv) {
   }
 }
 
-TEST_F(CorpusTest, reads_a_text_alone) {
+TEST_F(CorpusTest, ReadsATextAlone) {
   const Corpus corpus({.text = {file("x", "one\n\ntwo\ttabs\tare text\n")}}, options());
   EXPECT_FALSE(corpus.has_source());
   ASSERT_EQ(corpus.size(), 2);
@@ -86,11 +86,12 @@ TEST_F(CorpusTest, reads_a_text_alone) {
   EXPECT_EQ(corpus.target(1), "two\ttabs\tare text");
 }
 
-TEST_F(CorpusTest, refuses_what_is_no_corpus) {
+TEST_F(CorpusTest, RefusesWhatIsNoCorpus) {
   EXPECT_EQ(raised_by([&] { Corpus({}, options()); }).code, ErrorCode::invalid_argument);
   const std::string s = file("s", "a\n");
-  EXPECT_NE(raised_by([&] { Corpus({.source = {s}, .target = {s}}, options()); })
-                .text.find("as source and as target"),
+  EXPECT_NE(raised_by([&] {
+              Corpus({.source = {s}, .target = {s}}, options());
+            }).text.find("as source and as target"),
             std::string::npos);
   EXPECT_EQ(raised_by([&] { Corpus({.source = {s}}, options()); }).code,
             ErrorCode::invalid_argument);
@@ -102,7 +103,7 @@ TEST_F(CorpusTest, refuses_what_is_no_corpus) {
 }
 
 // The same corpus in memory and on disk.
-TEST_F(CorpusTest, spools_to_disk_past_its_share_of_memory) {
+TEST_F(CorpusTest, SpoolsToDiskPastItsShareOfMemory) {
   std::string source;
   std::string target;
   for (int i = 0; i < 3000; ++i) {
@@ -122,7 +123,7 @@ TEST_F(CorpusTest, spools_to_disk_past_its_share_of_memory) {
   EXPECT_EQ(large.fingerprint(), small.fingerprint());
 }
 
-TEST_F(CorpusTest, the_fingerprint_tells_texts_apart) {
+TEST_F(CorpusTest, TheFingerprintTellsTextsApart) {
   const auto print = [&](std::string_view source, std::string_view target) {
     return Corpus(pair_of(source, target), options()).fingerprint();
   };
@@ -133,7 +134,7 @@ TEST_F(CorpusTest, the_fingerprint_tells_texts_apart) {
   EXPECT_NE(print("abd\nce\n", "x\ny\n"), one);
 }
 
-TEST_F(CorpusTest, limits_tokens) {
+TEST_F(CorpusTest, LimitsTokens) {
   std::vector<std::string> lines = {"aa bb", "aa bb aa bb aa bb aa bb aa bb", "bb"};
   size_t next = 0;
   const Tokenizer tokenizer = Tokenizer::train(

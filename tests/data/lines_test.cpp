@@ -40,7 +40,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 using Lines = std::vector<std::string>;
 
-TEST(Lines, end_with_lf_or_crlf_or_the_file) {
+TEST(Lines, EndWithLfOrCrlfOrTheFile) {
   const TempFolder folder;
   EXPECT_EQ(lines_of(file_with(folder, "a", "one\ntwo\r\n\n three ")),
             (Lines{"one", "two", "", " three "}));
@@ -51,13 +51,13 @@ TEST(Lines, end_with_lf_or_crlf_or_the_file) {
             (Lines{std::string("a\0b", 3)}));
 }
 
-TEST(Lines, a_byte_order_mark_is_not_text) {
+TEST(Lines, AByteOrderMarkIsNotText) {
   const TempFolder folder;
   EXPECT_EQ(lines_of(file_with(folder, "a", "\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n")),
             (Lines{"one", "\xEF\xBB\xBFtwo"}));
 }
 
-TEST(Lines, gzip_reads_as_the_same_text) {
+TEST(Lines, GzipReadsAsTheSameText) {
   const TempFolder folder;
   std::string text;
   Lines expected;
@@ -69,7 +69,7 @@ TEST(Lines, gzip_reads_as_the_same_text) {
   EXPECT_EQ(lines_of(gzip_with(folder, "packed.gz", text)), expected);
 }
 
-TEST(Lines, a_gzip_file_cut_short_is_an_error) {
+TEST(Lines, AGzipFileCutShortIsAnError) {
   const TempFolder folder;
   std::string text;
   for (int i = 0; i < 50000; ++i) text += std::to_string(i * 7919) + "\n";
@@ -81,7 +81,7 @@ TEST(Lines, a_gzip_file_cut_short_is_an_error) {
   EXPECT_NE(raised.text.find(path), std::string::npos) << raised.text;
 }
 
-TEST(Lines, a_line_past_the_limit_is_marked_and_the_next_is_whole) {
+TEST(Lines, ALinePastTheLimitIsMarkedAndTheNextIsWhole) {
   const TempFolder folder;
   const std::string path =
       file_with(folder, "a", "short\n" + std::string(300'000, 'x') + "\nnext\n" + "12345678\n");
@@ -101,7 +101,7 @@ TEST(Lines, a_line_past_the_limit_is_marked_and_the_next_is_whole) {
   EXPECT_FALSE(reader.next(line));
 }
 
-TEST(Lines, what_cannot_be_read_is_named) {
+TEST(Lines, WhatCannotBeReadIsNamed) {
   const TempFolder folder;
   const auto missing = raised_by([&] { LineReader reader(folder / "nothing"); });
   EXPECT_EQ(missing.code, ErrorCode::io);

@@ -1,0 +1,210 @@
+// The parts of a run: schedule, averages, gathered gradients, moments, log.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "support/models.h"
+#include "support/temp_folder.h"
+#include "support/testing.h"
+#include "tril/io/atomic_file.h"
+#include "tril/train/average.h"
+#include "tril/train/log.h"
+#include "tril/train/schedule.h"
+
+namespace tril {
+namespace {
+
+using testing::Family;
+using testing::floats_of;
+using testing::raised_by;
+using testing::same_bits;
+using testing::TempFolder;
+
+TEST(Schedule, RisesToItsPeakAndFallsAsAsked) {
+  ScheduleOptions o{
+      .type = ScheduleType::inverse_sqrt, .peak = 0.5, .warm_up = 100, .updates = 900};
+  EXPECT_EQ(learning_rate(o, 1), 0.005);
+  EXPECT_EQ(learning_rate(o, 50), 0.25);
+  EXPECT_EQ(learning_rate(o, 100), 0.5);
+  EXPECT_EQ(learning_rate(o, 400), 0.25);
+  EXPECT_EQ(learning_rate(o, 10000), 0.05);
+  o.type = ScheduleType::cosine;
+  EXPECT_EQ(learning_rate(o, 50), 0.25);
+  EXPECT_EQ(learning_rate(o, 100), 0.5);
+  EXPECT_NEAR(learning_rate(o, 500), 0.25, 1e-15);
+  EXPECT_NEAR(learning_rate(o, 900), 0.0, 1e-15);
+  EXPECT_NEAR(learning_rate(o, 2000), 0.0, 1e-15) << "past the end nothing more is learnt";
+  o.type = ScheduleType::constant;
+  EXPECT_EQ(learning_rate(o, 1), 0.005);
+  EXPECT_EQ(learning_rate(o, 5000), 0.5);
+  o.warm_up = 0;
+  EXPECT_EQ(learning_rate(o, 1), 0.5);
+}
+
+// A model whose weights are all one number.
+class AverageTest : public ::testing::Test {
+ protected:
+  AverageTest()
+      : model_(testing::tiny_config(Family::encoder_decoder), 1), result_(model_.config(), 2) {}
+  void set(float value) {
+    for (const auto& parameter : model_.parameters()) {
+      std::fill_n(parameter.tensor.data(), parameter.tensor.size(), value);
+    }
+  }
+  std::vector<float> averaged(const WeightAverage& average) {
+    average.write_to(result_, context_);
+    std::vector<float> values;
+    for (const auto& parameter : result_.parameters()) {
+      const auto part = floats_of(parameter.tensor);
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(static_cast<int64_t>(values.size()), model_.parameter_count());
+    return values;
+  }
+  void expect_all(const WeightAverage& average, float value) {
+    for (const float got : averaged(average)) ASSERT_EQ(got, value);
+  }
+  Context context_{1};
+  Transformer model_;
+  Transformer result_;
+};
+
+TEST_F(AverageTest, NoneIsTheWeights) {
+  const WeightAverage average(model_, {.type = AverageType::none});
+  set(3.0f);
+  expect_all(average, 3.0f);
+  EXPECT_TRUE(average.tensors().empty());
+}
+
+TEST_F(AverageTest, ExponentialFollowsItsFormula) {
+  set(1.0f);
+  WeightAverage average(model_, {.type = AverageType::exponential, .decay = 0.5});
+  float expected = 1.0f;
+  for (int update = 1; update <= 12; ++update) {
+    set(static_cast<float>(update * update));
+    average.updated(update, context_);
+    const double n = update;
+    const auto share = static_cast<float>(1.0 - std::min(0.5, (1.0 + n) / (10.0 + n)));
+    expected += share * (static_cast<float>(update * update) - expected);
+  }
+  expect_all(average, expected);
+}
+
+TEST_F(AverageTest, CheckpointsAreTheMeanOfTheLastFew) {
+  WeightAverage average(model_, {.type = AverageType::checkpoints, .checkpoints = 3});
+  set(7.0f);
+  expect_all(average, 7.0f);  // none yet: the weights
+  for (const float value : {100.0f, 1.0f, 2.0f, 6.0f}) {
+    set(value);
+    average.evaluating();
+  }
+  set(50.0f);
+  expect_all(average, (1.0f + 2.0f + 6.0f) * (1.0f / 3.0f));
+}
+
+TEST_F(AverageTest, ComesBackFromItsTensors) {
+  for (const AverageType type : {AverageType::exponential, AverageType::checkpoints}) {
+    const AverageOptions options{.type = type, .decay = 0.9, .checkpoints = 12};
+    WeightAverage average(model_, options);
+    for (int update = 1; update <= 12; ++update) {
+      set(static_cast<float>(update) * 1.7f);
+      average.updated(update, context_);
+      average.evaluating();
+    }
+    auto tensors = average.tensors();
+    std::sort(tensors.begin(), tensors.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+    WeightAverage again(model_, options);
+    again.restore(tensors, "file");
+    EXPECT_TRUE(same_bits(averaged(again), averaged(average)));
+    tensors.erase(tensors.begin() + 3);
+    EXPECT_EQ(raised_by([&] { again.restore(tensors, "file"); }).code, ErrorCode::bad_format);
+  }
+}
+
+TEST(GatheredGradients, AnUpdateIsTheOrderedSumOverMicroBatches) {
+  const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  const Transformer model(config, 1);
+  Session session(model, 2);
+  const std::vector<testing::Sentence> sentences = {
+      {{1, 2, 3}, {4, 5}}, {{6, 7}, {8, 9, 10}}, {{5}, {1, 2}}};
+  AdamWOptimizer gathered(model, {.clip_norm = 0.0});
+  std::vector<std::vector<float>> sums;
+  for (const auto& sentence : sentences) {
+    const auto batch = testing::pack({sentence}, config);
+    const testing::Pass pass = testing::training_pass(model, batch, session);
+    session.reset();
+    Tape tape(session);
+    const Memory memory = model.encode(batch.source, session);
+    const Tensor hidden = model.forward(batch.target, memory, session);
+    const Gradients gradients = tape.backward(model.loss(hidden, batch.labels, {}, session));
+    gathered.add(gradients, session);
+    for (size_t i = 0; i < pass.gradients.size(); ++i) {
+      if (sums.size() == i) {
+        sums.push_back(pass.gradients[i]);
+        continue;
+      }
+      for (size_t j = 0; j < sums[i].size(); ++j) sums[i][j] += pass.gradients[i][j];
+    }
+  }
+  double squares = 0.0;
+  for (const auto& sum : sums) {
+    for (const float value : sum)
+      squares += static_cast<double>(value) * static_cast<double>(value);
+  }
+  const double norm = gathered.step(1e-3f, session);
+  // The norm is summed in fp32 chunks of at most 4,096 squares.
+  EXPECT_NEAR(norm, std::sqrt(squares), norm * testing::gamma(4096));
+  // Nothing is left over for the next update.
+  EXPECT_EQ(gathered.step(1e-3f, session), 0.0);
+}
+
+TEST(TrainingLog, IsCutBackToWhereARunGoesOn) {
+  const TempFolder folder;
+  const std::string path = folder / "log";
+  {
+    TrainingLog log(path, 0);
+    log.append({.update = 5, .values = {{"loss", 2.5}}});
+    log.append({.update = 10, .values = {{"loss", 1.25}, {"rate", NAN}}});
+    log.append({.update = 10, .values = {{"valid_bleu", 30.5}}});
+    log.append({.update = 15, .values = {{"loss", 1.0}}});
+  }
+  const std::string kept =
+      "{\"update\": 5, \"loss\": 2.5}\n{\"update\": 10, \"loss\": 1.25}\n"
+      "{\"update\": 10, \"valid_bleu\": 30.5}\n";
+  EXPECT_EQ(read_file(path, 1000), kept + "{\"update\": 15, \"loss\": 1}\n");
+  std::ofstream(path, std::ios::app) << "{\"update\": 20, \"lo";
+  {
+    const TrainingLog log(path, 10);
+    EXPECT_EQ(read_file(path, 1000), kept);
+    ASSERT_EQ(log.records().size(), 3u);
+    EXPECT_EQ(*log.records()[1].find("loss"), 1.25);
+    EXPECT_EQ(log.records()[1].find("valid_bleu"), nullptr);
+  }
+  const TrainingLog anew(path, 0);
+  EXPECT_EQ(read_file(path, 1000), "");
+}
+
+TEST(Curve, DrawsWhatThereIs) {
+  EXPECT_NE(draw_curve({}).find("<svg"), std::string::npos);
+  const std::string one = draw_curve({{.update = 1, .values = {{"loss", 3.0}}}});
+  EXPECT_NE(one.find("training"), std::string::npos);
+  EXPECT_EQ(one.find("BLEU"), std::string::npos);
+  EXPECT_EQ(one.find("nan"), std::string::npos);
+  std::vector<LogRecord> records;
+  for (int i = 1; i <= 50; ++i) {
+    records.push_back({.update = i * 10, .values = {{"loss", 5.0 / i}}});
+    if (i % 10 == 0) {
+      records.push_back(
+          {.update = i * 10, .values = {{"valid_loss", 6.0 / i}, {"valid_bleu", 1.0 * i}}});
+    }
+  }
+  const std::string all = draw_curve(records);
+  EXPECT_NE(all.find("validation"), std::string::npos);
+  EXPECT_NE(all.find("BLEU"), std::string::npos);
+  EXPECT_EQ(all.find("inf"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,293 @@
+#include "tril/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "support/temp_folder.h"
+#include "support/testing.h"
+#include "tril/io/atomic_file.h"
+#include "tril/train/checkpoint.h"
+#include "tril/train/log.h"
+
+namespace tril {
+namespace {
+
+using testing::raised_by;
+using testing::TempFolder;
+
+// A language of nine words and its translation, word by word but for the order.
+std::vector<std::pair<std::string, std::string>> made_up_pairs(uint64_t seed, int count) {
+  const std::vector<std::string> words = {"ba", "de", "fi", "go", "ku", "la", "me", "no", "su"};
+  const std::vector<std::string> other = {"AB", "ED", "IF", "OG", "UK", "AL", "EM", "ON", "US"};
+  Random random(seed);
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (int i = 0; i < count; ++i) {
+    std::string source;
+    std::string target;
+    for (uint32_t n = random.below(4) + 1; n > 0; --n) {
+      const size_t word = random.below(9);
+      source += words[word] + (n > 1 ? " " : "");
+      target = other[word] + (target.empty() ? "" : " ") + target;
+    }
+    pairs.emplace_back(source, target);
+  }
+  return pairs;
+}
+
+TrainingText made_up_text() {
+  return {Corpus::of(made_up_pairs(1, 300)), Corpus::of(made_up_pairs(2, 20))};
+}
+
+TrainOptions small_options() {
+  TrainOptions options;
+  options.tokenizer.vocab = 300;
+  options.model.model = 16;
+  options.model.heads = 2;
+  options.model.feed_forward = 32;
+  options.model.encoder_layers = options.model.decoder_layers = 1;
+  options.model.max_length = 64;
+  options.max_tokens = 32;
+  options.updates = 12;
+  options.batch_tokens = 128;
+  options.micro_batch_tokens = 64;
+  options.schedule.peak = 5e-3;
+  options.schedule.warm_up = 4;
+  options.log_every = 3;
+  options.evaluate_every = 4;
+  options.bpe_dropout = 0.1;
+  return options;
+}
+
+std::string contents(const std::string& path) { return read_file(path, 1 << 28); }
+
+// What a run leaves that may not depend on how it got there.
+std::vector<std::string> outcome(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const char* name : {"/config.json", "/model.safetensors", "/tokenizer.model",
+                           "/last/model.safetensors", "/training/options.toml"}) {
+    files.push_back(contents(folder + name));
+  }
+  // The log but for the seconds, which nobody can repeat.
+  const TrainState state = load_state(folder + "/training/checkpoint.safetensors");
+  const TempFolder scratch;
+  std::filesystem::copy(folder + "/training/log.jsonl", scratch / "log");
+  const TrainingLog log(scratch / "log", state.update);
+  for (const LogRecord& record : log.records()) {
+    std::string line = concat(record.update);
+    for (const auto& [name, value] : record.values) {
+      if (name != "seconds") line += concat(" ", name, " ", value);
+    }
+    files.push_back(line);
+  }
+  files.push_back(concat(state.update, " ", state.best, " ", state.best_update, " ", state.worse));
+  return files;
+}
+
+TrainSummary run(const TrainOptions& options, const std::string& folder, RunStart start,
+                 int threads = 1, const TrainEvents& events = {}) {
+  TrainingText text = made_up_text();
+  return train(text, options, folder, start, threads, events);
+}
+
+TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.model.model = 32;
+  options.model.dropout = 0.0;
+  options.bpe_dropout = 0.0;
+  options.updates = 240;
+  options.evaluate_every = 60;
+  options.batch_tokens = 512;
+  options.micro_batch_tokens = 256;
+  options.schedule.type = ScheduleType::cosine;
+  options.schedule.peak = 1e-2;
+  options.schedule.warm_up = 30;
+  options.average.decay = 0.9;
+  Evaluation last;
+  TrainEvents events;
+  events.evaluated = [&](const TrainStatus&, const Evaluation& result, bool) { last = result; };
+  const TrainSummary summary = run(options, folder / "m", RunStart::fresh, 0, events);
+  EXPECT_TRUE(summary.finished);
+  EXPECT_GE(last.exact, 18) << "of 20";
+  EXPECT_EQ(summary.best, last.bleu > summary.best ? last.bleu : summary.best);
+  const Transformer model = Transformer::load(folder / "m");
+  EXPECT_EQ(model.config().model, 32);
+  EXPECT_EQ(Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "t").vocab(),
+            model.config().target_vocab);
+  EXPECT_NE(contents(folder / "m/training/curve.svg").find("BLEU"), std::string::npos);
+}
+
+TEST(Trainer, TheSameRunTwiceAndOnAnyNumberOfThreadsGivesTheSameFiles) {
+  const TempFolder folder;
+  run(small_options(), folder / "a", RunStart::fresh, 1);
+  run(small_options(), folder / "b", RunStart::fresh, 3);
+  EXPECT_EQ(outcome(folder / "a"), outcome(folder / "b"));
+  TrainOptions other = small_options();
+  other.seed = 2;
+  run(other, folder / "c", RunStart::fresh, 1);
+  EXPECT_NE(contents(folder / "a/model.safetensors"), contents(folder / "c/model.safetensors"));
+}
+
+// Stopped after each update in turn, also between an update and its evaluation, and gone on with
+// another number of threads.
+TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
+  for (const AverageType average :
+       {AverageType::none, AverageType::exponential, AverageType::checkpoints}) {
+    const TempFolder folder;
+    TrainOptions options = small_options();
+    options.average.type = average;
+    options.average.checkpoints = 2;
+    run(options, folder / "whole", RunStart::fresh, 2);
+    const auto expected = outcome(folder / "whole");
+    int sittings = 0;
+    for (bool finished = false; !finished; ++sittings) {
+      ASSERT_LT(sittings, 100);
+      int asked = 0;
+      TrainEvents events;
+      // Each sitting lasts until some question, wherever it is asked; an evaluation asks for each
+      // of its sentences, so that later sittings must last longer.
+      events.cancelled = [&] { return ++asked > 3 + 2 * sittings; };
+      finished = run(options, folder / "parts", sittings == 0 ? RunStart::fresh : RunStart::resume,
+                     1 + sittings % 3, events)
+                     .finished;
+    }
+    EXPECT_GT(sittings, 5);
+    EXPECT_EQ(outcome(folder / "parts"), expected);
+  }
+}
+
+// What a kill leaves: any older checkpoint beside newer files.
+TEST(Trainer, ResumingFromAnOlderCheckpointMakesTheNewerFilesAgain) {
+  const TempFolder folder;
+  const TrainOptions options = small_options();
+  TrainEvents events;
+  const std::string checkpoint = folder / "m/training/checkpoint.safetensors";
+  std::string older;
+  events.progress = [&](const TrainStatus& status) {
+    if (status.update == 6) older = contents(checkpoint);
+  };
+  run(options, folder / "m", RunStart::fresh, 1, events);
+  const auto expected = outcome(folder / "m");
+  write_file_atomically(checkpoint, older);
+  std::ofstream(folder / "m/training/log.jsonl", std::ios::app) << "{\"update\": 13, \"lo";
+  EXPECT_EQ(load_state(checkpoint).update, 4);
+  run(options, folder / "m", RunStart::resume);
+  EXPECT_EQ(outcome(folder / "m"), expected);
+}
+
+TEST(Trainer, PatienceEndsARunAndSurvivesAStop) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.updates = 200;
+  options.evaluate_every = 2;
+  options.patience = 3;
+  options.best_by = BestBy::loss;
+  options.schedule.peak = 0.5;  // far too much: it gets worse
+  const TrainSummary whole = run(options, folder / "whole", RunStart::fresh);
+  EXPECT_TRUE(whole.finished);
+  EXPECT_TRUE(whole.stopped_early);
+  EXPECT_LT(whole.last.update, 200);
+  EXPECT_EQ(whole.last.update, whole.best_update + 6);
+  int sittings = 0;
+  for (bool finished = false; !finished; ++sittings) {
+    int asked = 0;
+    TrainEvents events;
+    events.cancelled = [&] { return ++asked > 20 + sittings; };
+    ASSERT_LT(sittings, 100);
+    finished = run(options, folder / "parts", sittings == 0 ? RunStart::fresh : RunStart::resume, 1,
+                   events)
+                   .finished;
+  }
+  EXPECT_EQ(outcome(folder / "parts"), outcome(folder / "whole"));
+}
+
+TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code, ErrorCode::io);
+  EXPECT_TRUE(folder.names().empty()) << "nothing was written";
+  run(options, folder / "m", RunStart::fresh);
+  const auto before = outcome(folder / "m");
+  EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::fresh); }).code,
+            ErrorCode::invalid_argument);
+  options.seed = 9;
+  EXPECT_NE(
+      raised_by([&] { run(options, folder / "m", RunStart::resume); }).text.find("other options"),
+      std::string::npos);
+  options = small_options();
+  TrainingText other{Corpus::of(made_up_pairs(7, 300)), Corpus::of(made_up_pairs(2, 20))};
+  EXPECT_NE(raised_by([&] {
+              train(other, options, folder / "m", RunStart::resume, 1, {});
+            }).text.find("another text"),
+            std::string::npos);
+  EXPECT_EQ(outcome(folder / "m"), before);
+  options.seed = 9;
+  run(options, folder / "m", RunStart::overwrite);
+  EXPECT_NE(outcome(folder / "m"), before);
+}
+
+TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
+  const TempFolder folder;
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const auto& [source, target] : made_up_pairs(1, 200)) lines.emplace_back("", source);
+  TrainingText text{Corpus::of(lines), Corpus::of(lines)};
+  double first = 0.0;
+  double last = 0.0;
+  TrainEvents events;
+  events.evaluated = [&](const TrainStatus&, const Evaluation& result, bool) {
+    (first == 0.0 ? first : last) = result.loss;
+  };
+  TrainOptions options = small_options();
+  options.updates = 40;
+  const TrainSummary summary = train(text, options, folder / "m", RunStart::fresh, 0, events);
+  EXPECT_TRUE(summary.finished);
+  EXPECT_LT(last, 0.8 * first);
+  EXPECT_TRUE(Transformer::load(folder / "m").config().decoder_only());
+}
+
+TEST(Trainer, ARunThatExplodesSaysWhatToDo) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.updates = 400;
+  options.schedule.peak = 1e30;
+  options.schedule.warm_up = 0;
+  options.optimizer.clip_norm = 0.0;
+  const auto raised = raised_by([&] { run(options, folder / "m", RunStart::fresh); });
+  EXPECT_NE(raised.text.find("--rate"), std::string::npos) << raised.text;
+}
+
+TEST(Trainer, OptionsAreCheckedByName) {
+  const auto text_of = [](const std::function<void(TrainOptions&)>& change) {
+    TrainOptions options = small_options();
+    change(options);
+    return raised_by([&] { check(options); }).text;
+  };
+  EXPECT_NE(text_of([](auto& o) { o.updates = 0; }).find("updates"), std::string::npos);
+  EXPECT_NE(text_of([](auto& o) { o.micro_batch_tokens = 100; }).find("must divide"),
+            std::string::npos);
+  EXPECT_NE(text_of([](auto& o) { o.max_tokens = 65; }).find("must fit"), std::string::npos);
+  EXPECT_NE(text_of([](auto& o) { o.smoothing = 1.0; }).find("label-smoothing"), std::string::npos);
+  EXPECT_NE(text_of([](auto& o) { o.schedule.peak = NAN; }).find("rate"), std::string::npos);
+}
+
+TEST(TrainOptions, TomlNamesEveryOptionOnce) {
+  TrainOptions options = small_options();
+  options.train.source = {"a \"quoted\" name", "b"};
+  options.schedule.type = ScheduleType::cosine;
+  const std::string toml = to_toml(options);
+  EXPECT_EQ(toml.find("source = [\"a \\\"quoted\\\" name\", \"b\"]\n"), 0u) << toml;
+  EXPECT_NE(toml.find("\nschedule = \"cosine\"\n"), std::string::npos);
+  EXPECT_NE(toml.find("\ntied = true\n"), std::string::npos);
+  int options_seen = 0;
+  for_each_option(options, [&](std::string_view name, const auto&, std::string_view) {
+    ++options_seen;
+    EXPECT_NE(toml.find(concat("\n", name, " = ")), std::string::npos) << name;
+  });
+  EXPECT_EQ(std::count(toml.begin(), toml.end(), '\n'), options_seen + 1);
+}
+
+}  // namespace
+}  // namespace tril
