@@ -12,5 +12,6 @@
 #include "tril/models/transformer.h"  // Transformer, Memory
 #include "tril/tensor/mask.h"         // Mask, Segment
 #include "tril/tensor/tensor.h"       // Tensor
+#include "tril/text/tokenizer.h"      // Tokenizer
 #include "tril/train/optimizer.h"     // AdamWOptimizer
 #include "tril/train/symbols.h"       // learn_symbols
