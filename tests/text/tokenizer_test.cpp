@@ -201,6 +201,13 @@ TEST(TokenizerTraining, UncoveredCharactersAreSpeltInBytes) {
   EXPECT_EQ(tokenizer.decode(tokenizer.encode("ठ")), "ठ");
 }
 
+// Blanks are rare in this text, but spelt in bytes they would not come back as blanks.
+TEST(TokenizerTraining, ABlankAlwaysHasAPiece) {
+  const std::vector<std::string> lines(3, std::string(300, 'x'));
+  const Tokenizer tokenizer = learn(lines, {.vocab = 270, .coverage = 0.98});
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(" x  y ")), " x  y ");
+}
+
 TEST(TokenizerTraining, RefusesNoText) {
   EXPECT_EQ(raised_by([] { learn({}, {}); }).text,
             "tokenizer: no line to learn from: 0 came, each of them empty, too long or with U+2581 "

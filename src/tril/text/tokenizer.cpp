@@ -119,6 +119,7 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"unk_id", concat(Tokenizer::kUnknown)},
       {"bos_id", concat(Tokenizer::kStart)},
       {"eos_id", concat(Tokenizer::kEnd)},
+      {"required_chars", std::string(kBlankMark)},  // whatever the coverage
       {"byte_fallback", "true"},
       {"remove_extra_whitespaces", "false"},
       {"hard_vocab_limit", "false"},  // take fewer pieces where the text has no more

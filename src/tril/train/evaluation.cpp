@@ -1,5 +1,8 @@
 #include "tril/train/evaluation.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tril/data/batches.h"
 #include "tril/decode/search.h"
 #include "tril/text/bleu.h"
@@ -85,7 +88,8 @@ Evaluation evaluate(const Transformer& model, const Tokenizer& tokenizer, const 
                     const EvaluationOptions& options, Session& session) {
   Evaluation result;
   result.cancelled = !add_loss(model, tokenizer, corpus, options, session, result);
-  if (!result.cancelled && corpus.has_source()) {
+  // A model that gives no probabilities has nothing to say.
+  if (!result.cancelled && corpus.has_source() && std::isfinite(result.loss)) {
     result.cancelled = !add_bleu(model, tokenizer, corpus, options, session, result);
   }
   return result;
