@@ -138,7 +138,8 @@ TEST(GatheredGradients, AnUpdateIsTheOrderedSumOverMicroBatches) {
     Tape tape(session);
     const Memory memory = model.encode(batch.source, session);
     const Tensor hidden = model.forward(batch.target, memory, session);
-    const Gradients gradients = tape.backward(model.loss(hidden, batch.labels, {.smoothing = 0.1f}, session));
+    const Gradients gradients =
+        tape.backward(model.loss(hidden, batch.labels, {.smoothing = 0.1f}, session));
     gathered.add(gradients, session);
     for (size_t i = 0; i < pass.gradients.size(); ++i) {
       if (sums.size() == i) {
