@@ -8,6 +8,9 @@ class App;
 namespace tril::app {
 
 void add_bench(CLI::App& app);
+void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
+void add_score(CLI::App& app);
+void add_translate(CLI::App& app);
 
 }  // namespace tril::app
