@@ -11,8 +11,11 @@ class App;
 namespace tril::app {
 
 void add_bench(CLI::App& app);
+void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
+void add_score(CLI::App& app);
 void add_train(CLI::App& app);
+void add_translate(CLI::App& app);
 
 // The arguments of `tril train` with the options of --config, or of the run that --resume goes on
 // with, put before those given.

@@ -20,6 +20,9 @@ int main(int argc, char** argv) {
     return fmt::format("tril: {} (try 'tril --help')\n", error.what());
   });
   tril::app::add_train(app);
+  tril::app::add_translate(app);
+  tril::app::add_generate(app);
+  tril::app::add_score(app);
   tril::app::add_bench(app);
   tril::app::add_info(app);
   int code = 0;

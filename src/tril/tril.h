@@ -2,26 +2,28 @@
 // function, bit for bit. This header is the whole public interface; it is cheap to include.
 #pragma once
 
-#include "tril/autograd/tape.h"       // Tape, Gradients
-#include "tril/base/cpu.h"            // Target: which instruction set is used
-#include "tril/base/error.h"          // Error
-#include "tril/data/batches.h"        // BatchStream
-#include "tril/data/corpus.h"         // Corpus
-#include "tril/data/lines.h"          // LineReader
-#include "tril/decode/alignment.h"    // align
-#include "tril/decode/score.h"        // score
-#include "tril/decode/search.h"       // search
-#include "tril/measure/measure.h"     // what `tril bench` measures
-#include "tril/models/config.h"       // TransformerConfig
-#include "tril/models/session.h"      // Session, Observer
-#include "tril/models/transformer.h"  // Transformer, Memory
-#include "tril/tensor/mask.h"         // Mask, Segment
-#include "tril/tensor/rows.h"         // Rows
-#include "tril/tensor/tensor.h"       // Tensor
-#include "tril/text/bleu.h"           // BLEU
-#include "tril/text/chrf.h"           // chrF
-#include "tril/text/tokenizer.h"      // Tokenizer
-#include "tril/train/optimizer.h"     // AdamWOptimizer
-#include "tril/train/options.h"       // TrainOptions
-#include "tril/train/symbols.h"       // learn_symbols
-#include "tril/train/trainer.h"       // train
+#include "tril/autograd/tape.h"         // Tape, Gradients
+#include "tril/base/cpu.h"              // Target: which instruction set is used
+#include "tril/base/error.h"            // Error
+#include "tril/data/batches.h"          // BatchStream
+#include "tril/data/corpus.h"           // Corpus
+#include "tril/data/lines.h"            // LineReader
+#include "tril/decode/alignment.h"      // align
+#include "tril/decode/score.h"          // score
+#include "tril/decode/search.h"         // search
+#include "tril/measure/measure.h"       // what `tril bench` measures
+#include "tril/models/config.h"         // TransformerConfig
+#include "tril/models/session.h"        // Session, Observer
+#include "tril/models/transformer.h"    // Transformer, Memory
+#include "tril/tensor/mask.h"           // Mask, Segment
+#include "tril/tensor/rows.h"           // Rows
+#include "tril/tensor/tensor.h"         // Tensor
+#include "tril/text/bleu.h"             // BLEU
+#include "tril/text/chrf.h"             // chrF
+#include "tril/text/tokenizer.h"        // Tokenizer
+#include "tril/train/optimizer.h"       // AdamWOptimizer
+#include "tril/train/options.h"         // TrainOptions
+#include "tril/train/symbols.h"         // learn_symbols
+#include "tril/train/trainer.h"         // train
+#include "tril/translate/translator.h"  // Translator: text in, text out
+#include "tril/translate/words.h"       // word alignments

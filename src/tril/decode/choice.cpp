@@ -60,11 +60,12 @@ void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed
     if (best.size() == wanted) bar = best.front().log_prob;
   };
   // Stretches that hold nothing above the bar are passed over with one comparison of vectors.
-  constexpr size_t kStretch = 64;
+  constexpr size_t kStretch = 32;
+  const float* data = log_probs.data();
   size_t token = 0;
   for (; token + kStretch <= log_probs.size(); token += kStretch) {
     int above = 0;
-    for (size_t i = 0; i < kStretch; ++i) above |= log_probs[token + i] > bar ? 1 : 0;
+    for (size_t i = 0; i < kStretch; ++i) above |= data[token + i] > bar ? 1 : 0;
     if (above == 0) continue;
     for (size_t i = 0; i < kStretch; ++i) consider(token + i);
   }

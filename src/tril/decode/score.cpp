@@ -101,12 +101,11 @@ void score(const Transformer& model, const ScoreOptions& options, const NextScor
   const StandardRounding rounding;
   check_options(options, model.config(), session);
   EncodedSentences encoded;
-  for (bool more = true; more;) {
+  for (;;) {
     std::vector<ScoreRequest> batch;
-    for (size_t tokens = 0; more && tokens < static_cast<size_t>(options.batch_tokens);) {
+    for (size_t tokens = 0; tokens < static_cast<size_t>(options.batch_tokens);) {
       std::optional<ScoreRequest> request = next();
-      more = request.has_value();
-      if (!more) break;
+      if (!request) break;
       check_request(*request, model.config());
       tokens += request->source.size() + request->target.size() + 1;
       batch.push_back(std::move(*request));

@@ -32,8 +32,10 @@ struct ScoreResult {
   double score = 0.0;            // their sum, ascending, in double
 };
 
-using NextScoreRequest = std::function<std::optional<ScoreRequest>()>;  // nothing: no more
-using ScoreDone = std::function<bool(ScoreResult&&)>;                   // false stops
+// Nothing means that none is there now: what was handed out is scored, and it is asked again. The
+// end is nothing twice running.
+using NextScoreRequest = std::function<std::optional<ScoreRequest>()>;
+using ScoreDone = std::function<bool(ScoreResult&&)>;  // false stops
 
 // Scores all requests, in their order. Raises `invalid_argument` naming the request, before its
 // batch is begun; and `bad_format` for a log-probability of NaN. Each batch resets the session; all

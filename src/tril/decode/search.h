@@ -83,8 +83,8 @@ struct SearchResult {
 // sentences are being decoded, and the search ends when there is nothing and none is. So a source
 // that may have to wait (a terminal) waits only when all it handed out came back.
 using NextRequest = std::function<std::optional<SearchRequest>()>;
-// Called for each request as it is finished: not in the order they came in. Returning false stops
-// the search.
+// Called for each request as it is finished: not in the order they came in. It may use the session,
+// as no step is under way. Returning false stops the search.
 using SearchDone = std::function<bool(SearchResult&&)>;
 
 // Decodes all requests, at most `slots` hypotheses at a time; `slots` is at least the beam, or the

@@ -1,0 +1,31 @@
+// What `tril translate` and `tril generate` share: their flags, and the way from lines to lines.
+#pragma once
+
+#include <string>
+
+#include "tril/tril.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tril::app {
+
+struct DecodingFlags {
+  std::string model;
+  std::string input = "-";
+  std::string prefix;  // a file; empty: none
+  int threads = 0;
+  int64_t batch = 64;
+  TranslateOptions options;
+  bool scores = false, json = false, ids = false, skip = false;
+};
+
+// The flags both commands have. A beam of `beam` is the default.
+void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam);
+
+// Every line of the input through the translator, results to stdout in the order of the lines.
+void decode_lines(const Translator& translator, const DecodingFlags& flags);
+
+}  // namespace tril::app

@@ -1,0 +1,31 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "commands.h"
+#include "decoding.h"
+
+namespace tril::app {
+namespace {
+
+void run(const DecodingFlags& flags) {
+  const Translator translator = Translator::load(flags.model, flags.threads);
+  require(translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
+          " has an encoder: it translates text with 'tril translate'");
+  decode_lines(translator, flags);
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app) {
+  auto flags = std::make_shared<DecodingFlags>();
+  CLI::App* generate =
+      app.add_subcommand("generate", "Continue each line of stdin with a decoder-only model");
+  add_decoding_flags(*generate, *flags, 1);
+  generate->footer(
+      "Example:\n"
+      "  echo 'Once upon a time' | tril generate my-model --sample --top-p 0.9 --seed 7\n\n"
+      "The line itself is part of what is printed; an empty line begins with nothing.");
+  generate->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app

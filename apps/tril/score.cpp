@@ -1,0 +1,152 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "lines.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+struct Flags {
+  std::string model, source, target;
+  int threads = 0;
+  bool ids = false, json = false, skip = false;
+};
+
+// "12 7 3": what `tril translate --ids` prints.
+std::vector<int32_t> ids_of(const std::string& line, const LineReader& file) {
+  std::vector<int32_t> ids;
+  const char* at = line.data();
+  const char* end = at + line.size();
+  while (at != end) {
+    if (*at == ' ') {
+      ++at;
+      continue;
+    }
+    int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    require(error == std::errc() && (next == end || *next == ' '), ErrorCode::invalid_argument,
+            file.name(), ": line ", file.lines(),
+            " is not a list of token ids with blanks between");
+    ids.push_back(id);
+    at = next;
+  }
+  return ids;
+}
+
+std::string line_of(const TextScore& score, const Flags& flags) {
+  if (!flags.json) return score.skipped.empty() ? fmt::format("{}\n", score.score) : "\n";
+  nlohmann::ordered_json object = {{"line", score.number + 1},
+                                   {"score", score.score},
+                                   {"ids", score.tokens},
+                                   {"pieces", score.pieces},
+                                   {"log_probs", score.log_probs}};
+  if (!score.skipped.empty()) object["skipped"] = score.skipped;
+  return object.dump() + "\n";
+}
+
+// Pairs of lines. What is wrong with a file is raised once the lines before are scored.
+class Pairs {
+ public:
+  explicit Pairs(const Flags& flags) : flags_(flags), target_(flags.target) {
+    if (!flags.source.empty()) source_ = std::make_unique<LineReader>(flags.source);
+  }
+
+  std::optional<ScoreTextRequest> next() {
+    if (error_) return std::nullopt;
+    try {
+      return read();
+    } catch (...) {
+      error_ = std::current_exception();
+      return std::nullopt;
+    }
+  }
+  void raise() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::optional<ScoreTextRequest> read() {
+    std::optional<std::string> source = source_ != nullptr ? source_->next() : std::nullopt;
+    std::optional<std::string> target = target_.next();
+    if (source_ != nullptr) {
+      require(source.has_value() == target.has_value(), ErrorCode::invalid_argument,
+              source ? target_.name() : source_->name(), " ends after ",
+              source ? target_.lines() : source_->lines(), " lines, ",
+              source ? source_->name() : target_.name(), " has more");
+    }
+    if (!target) return std::nullopt;
+    ScoreTextRequest request;
+    if (source) request.source = std::move(*source);
+    if (flags_.ids) {
+      request.target_tokens = ids_of(*target, target_);
+    } else {
+      request.target = std::move(*target);
+    }
+    return request;
+  }
+
+  const Flags& flags_;
+  std::unique_ptr<LineReader> source_;
+  LineReader target_;
+  std::exception_ptr error_;
+};
+
+void run(const Flags& flags) {
+  const Translator translator = Translator::load(flags.model, flags.threads);
+  const bool decoder_only = translator.model().config().decoder_only();
+  require(decoder_only || !flags.source.empty(), ErrorCode::invalid_argument, flags.model,
+          " has an encoder: --source is needed");
+  require(!decoder_only || flags.source.empty(), ErrorCode::invalid_argument, flags.model,
+          " is a decoder-only model: it has no --source");
+  require(flags.source != "-" || flags.target != "-", ErrorCode::invalid_argument,
+          "--source and --target cannot both be stdin");
+  Pairs pairs(flags);
+  LineWriter output;
+  bool closed = false;
+  translator.score([&] { return pairs.next(); },
+                   [&](TextScore&& score) {
+                     if (!score.skipped.empty()) {
+                       fmt::print(stderr, "tril: line {} skipped: {}\n", score.number + 1,
+                                  score.skipped);
+                     }
+                     closed = !output.write(line_of(score, flags));
+                     return !closed;
+                   },
+                   flags.skip ? BadLine::skip : BadLine::error);
+  if (!closed) pairs.raise();
+}
+
+}  // namespace
+
+void add_score(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* score = app.add_subcommand("score", "Print the log-probability of given translations");
+  score->add_option("model", flags->model, "A model folder")->required();
+  score->add_option("--source", flags->source,
+                    "A file of lines, or - for stdin; none for a decoder-only model");
+  score->add_option("--target", flags->target, "Their translations, or - for stdin")->required();
+  score->add_flag(
+      "--ids", flags->ids,
+      "Targets are token ids as 'tril translate --ids' prints them, scored as they are");
+  score->add_flag("--json", flags->json,
+                  "Print a JSON object a line: score, ids, pieces, log_probs");
+  score->add_flag("--skip-bad-lines", flags->skip,
+                  "Answer a line that is too long or not UTF-8 with an empty one, and say so, "
+                  "instead of ending there");
+  score->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  score->footer(
+      "Example:\n"
+      "  tril score my-model --source text.en --target text.hi\n\n"
+      "A score is the sum of the tokens' natural log-probabilities, END included. The ids that\n"
+      "decoding printed have exactly the score it printed.");
+  score->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app

@@ -1,0 +1,104 @@
+// Translator::score(): lines to requests, scores back in the order of the lines.
+#include "tril/decode/score.h"
+#include "tril/translate/state.h"
+#include "tril/translate/translator.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr int64_t kWindow = 1024;  // lines under way at most
+
+class ScoreCall {
+ public:
+  ScoreCall(TranslatorState& state, const NextScoreText& next, const TextScoreDone& done,
+            BadLine bad_lines)
+      : state_(state),
+        next_(next),
+        config_(state.model.config()),
+        ready_(done),
+        bad_("score", bad_lines),
+        session_(state) {}
+
+  void run() {
+    score(
+        state_.model, {.start = state_.tokenizer.start()}, [this] { return next_request(); },
+        [this](ScoreResult&& result) { return put(std::move(result)); }, *session_);
+    if (!ready_.stopped()) bad_.raise();
+  }
+
+ private:
+  std::optional<ScoreRequest> next_request() {
+    while (!ready_.stopped() && !bad_.failed() && taken_ - ready_.next() < kWindow) {
+      std::optional<ScoreTextRequest> text = next_();
+      if (!text) break;
+      ScoreRequest request;
+      request.number = taken_++;
+      if (bad_.accept(request.number, [&] { prepare(*text, request); })) {
+        targets_.emplace(request.number, request.target);
+        return request;
+      }
+      TextScore skipped;
+      skipped.number = request.number;
+      skipped.skipped = bad_.reason();
+      if (!bad_.failed()) ready_.put(std::move(skipped));
+    }
+    return std::nullopt;
+  }
+
+  void prepare(const ScoreTextRequest& text, ScoreRequest& request) const {
+    const Tokenizer& tokenizer = state_.tokenizer;
+    if (config_.decoder_only()) {
+      require(text.source.empty(), kBad, "a source, but the model has no encoder");
+    } else {
+      request.source = tokenizer.encode(text.source);
+      request.source.push_back(tokenizer.end());
+      check_length("source", request.source);
+    }
+    if (text.target_tokens) {
+      request.target = *text.target_tokens;
+      for (const int32_t token : request.target) {
+        require(token >= 0 && token < config_.target_vocab, kBad, "token ", token,
+                " is not below the vocabulary of ", config_.target_vocab);
+      }
+    } else {
+      request.target = tokenizer.encode(text.target);
+      request.target.push_back(tokenizer.end());
+    }
+    check_length("target", request.target);
+  }
+
+  void check_length(std::string_view what, const std::vector<int32_t>& tokens) const {
+    require(static_cast<int64_t>(tokens.size()) <= config_.max_length, kBad, "the ", what, " has ",
+            tokens.size(), " tokens, the model takes ", config_.max_length, " at most");
+  }
+
+  bool put(ScoreResult&& result) {
+    TextScore text;
+    text.number = result.number;
+    text.tokens = std::move(targets_.at(result.number));
+    targets_.erase(result.number);
+    text.pieces = state_.pieces_of(text.tokens);
+    text.log_probs = std::move(result.log_probs);
+    text.score = result.score;
+    return ready_.put(std::move(text));
+  }
+
+  TranslatorState& state_;
+  const NextScoreText& next_;
+  const TransformerConfig& config_;
+  InOrder<TextScore> ready_;
+  BadLines bad_;
+  BorrowedSession session_;
+  int64_t taken_ = 0;
+  std::map<int64_t, std::vector<int32_t>> targets_;  // of lines under way
+};
+
+}  // namespace
+
+void Translator::score(const NextScoreText& next, const TextScoreDone& done,
+                       BadLine bad_lines) const {
+  ScoreCall(*state_, next, done, bad_lines).run();
+}
+
+}  // namespace tril

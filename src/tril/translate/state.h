@@ -1,0 +1,112 @@
+// What stands behind a Translator, and what its calls are made of. Internal to translate/.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/base/error.h"
+#include "tril/translate/translator.h"
+
+namespace tril {
+
+struct TranslatorState {
+  TranslatorState(Transformer transformer, Tokenizer pieces, int thread_count);
+
+  const Transformer model;
+  const Tokenizer tokenizer;
+  const int threads;
+  // What a line of output can never hold: special tokens, and a line's end.
+  const std::vector<int32_t> forbidden;
+
+  // Sessions nobody uses now. As many are made as there are calls at one time.
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Session>> idle;
+
+  std::vector<std::string> pieces_of(std::span<const int32_t> tokens) const;
+};
+
+// A session borrowed for one call.
+class BorrowedSession {
+ public:
+  explicit BorrowedSession(TranslatorState& state);
+  ~BorrowedSession();
+  BorrowedSession(const BorrowedSession&) = delete;
+  BorrowedSession& operator=(const BorrowedSession&) = delete;
+
+  Session& operator*() { return *session_; }
+
+ private:
+  TranslatorState& state_;
+  std::unique_ptr<Session> session_;
+};
+
+// Results that come in any order go out in the order of their numbers.
+template <class Result>
+class InOrder {
+ public:
+  explicit InOrder(const std::function<bool(Result&&)>& done) : done_(done) {}
+
+  // False when `done` wants no more.
+  bool put(Result&& result) {
+    const int64_t number = result.number;
+    held_.emplace(number, std::move(result));
+    while (!stopped_ && !held_.empty() && held_.begin()->first == next_) {
+      Result ready = std::move(held_.begin()->second);
+      held_.erase(held_.begin());
+      ++next_;
+      stopped_ = !done_(std::move(ready));
+    }
+    return !stopped_;
+  }
+  int64_t next() const { return next_; }  // the number that is waited for
+  bool stopped() const { return stopped_; }
+
+ private:
+  const std::function<bool(Result&&)>& done_;
+  std::map<int64_t, Result> held_;
+  int64_t next_ = 0;
+  bool stopped_ = false;
+};
+
+// What lines that cannot be used lead to.
+class BadLines {
+ public:
+  BadLines(std::string_view operation, BadLine policy) : operation_(operation), policy_(policy) {}
+
+  // Calls `prepare` for a line. False when that raised `invalid_argument`: the line is to be
+  // skipped for reason(); or, when bad lines are errors, no more are to be read: failed().
+  template <class F>
+  bool accept(int64_t number, const F& prepare) {
+    try {
+      prepare();
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_argument) throw;
+      reason_ = error.what();
+      if (policy_ == BadLine::error) {
+        error_ = concat(operation_, ": line ", number + 1, ": ", reason_);
+      }
+      return false;
+    }
+  }
+  const std::string& reason() const { return reason_; }
+  bool failed() const { return !error_.empty(); }
+  // Raises what went wrong; for when all lines before are done.
+  void raise() const {
+    if (failed()) fail(ErrorCode::invalid_argument, error_);
+  }
+
+ private:
+  std::string_view operation_;
+  BadLine policy_;
+  std::string reason_, error_;
+};
+
+}  // namespace tril

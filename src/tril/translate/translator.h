@@ -1,0 +1,134 @@
+// Translator: text in, text out.
+//
+//   const Translator translator = Translator::load("model");
+//   std::string hindi = translator.translate("How are you?");
+//
+// A model folder and its tokenizer. An encoder–decoder translates lines; a decoder-only model
+// continues them. A source is read as its pieces followed by END, a target as START, its pieces and
+// END: training must lay them out the same way.
+//
+// A Translator is a handle to something that never changes: copies are cheap, and any number of
+// threads may call one at the same time; each call has a session of its own, kept for the next
+// call. What becomes of a line depends on the model, the line, its number and the options alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/decode/alignment.h"
+#include "tril/decode/search.h"
+#include "tril/models/transformer.h"
+#include "tril/text/tokenizer.h"
+#include "tril/translate/words.h"
+
+namespace tril {
+
+// What becomes of a line that is not UTF-8, or longer than the model's max_length. Nothing is ever
+// cut in silence.
+//   error: lines before it are finished, then `invalid_argument` names it.
+//   skip:  it gets an empty translation that says why.
+enum class BadLine { error, skip };
+
+struct TranslateOptions {
+  // start, end and forbidden are the tokenizer's, whatever stands here.
+  SearchOptions search = {.beam = 5};
+  int64_t slots = 64;       // hypotheses decoded at a time, at least the beam (or samples)
+  bool alignments = false;  // one more parallel pass a hypothesis; encoder–decoders only
+  BadLine bad_lines = BadLine::error;
+  // Lines handed out at most before the first of them is done: when one long sentence holds up the
+  // order, no more are taken beyond it.
+  int64_t window = 1024;
+};
+
+// One line, with what its translation must begin with ("": nothing). For a decoder-only model the
+// line is what is to be continued, and there is no prefix.
+struct TextRequest {
+  std::string line;
+  std::string prefix{};
+};
+
+struct TextHypothesis {
+  std::string text;
+  std::vector<int32_t> tokens;      // as search emitted them: prefix and END included
+  std::vector<std::string> pieces;  // of each token
+  std::vector<float> log_probs;     // of each token
+  double score = 0.0;               // their sum, ascending, in double
+  double rank = 0.0;
+  bool ended = false;
+  // Where asked for: weights between source tokens (END last) and target tokens, and links between
+  // words.
+  Alignment alignment{};
+  std::vector<WordLink> links{};
+};
+
+struct Translation {
+  int64_t number = 0;  // of the line, from 0
+  // At least one, best first (samples as they were drawn). A line without a word is translated
+  // without the model: into nothing, with no tokens and a score of 0; so is one that was skipped.
+  std::vector<TextHypothesis> hypotheses;
+  std::string skipped{};  // why; empty: it was not
+
+  const std::string& text() const { return hypotheses.front().text; }
+};
+
+// A line's target whose probability is asked for: a text, to which END is added, or tokens as they
+// stand. A decoder-only model has no source.
+struct ScoreTextRequest {
+  std::string source;
+  std::string target{};
+  std::optional<std::vector<int32_t>> target_tokens{};
+};
+
+struct TextScore {
+  int64_t number = 0;
+  std::vector<int32_t> tokens;
+  std::vector<std::string> pieces;
+  std::vector<float> log_probs;  // of each token
+  double score = 0.0;            // their sum, ascending, in double
+  std::string skipped{};         // why nothing was scored; empty: it was
+};
+
+// Nothing means that none is there now: asked again while others are being worked on, the end when
+// none is (decode/search.h).
+using NextText = std::function<std::optional<TextRequest>()>;
+using NextScoreText = std::function<std::optional<ScoreTextRequest>()>;
+// In the order of the lines, as soon as each is ready; returning false stops.
+using TranslationDone = std::function<bool(Translation&&)>;
+using TextScoreDone = std::function<bool(TextScore&&)>;
+
+struct TranslatorState;  // translate/state.h
+
+class Translator {
+ public:
+  // A model folder: config.json, model.safetensors and tokenizer.model. Raises what loading these
+  // raises, and `bad_format` where tokenizer and model do not fit. Threads: of each call; 0: all
+  // cores.
+  static Translator load(const std::string& folder, int threads = 0);
+  Translator(Transformer model, Tokenizer tokenizer, int threads = 0);
+
+  const Transformer& model() const;
+  const Tokenizer& tokenizer() const;
+
+  // One line, by beam search with default options.
+  std::string translate(std::string_view line) const;
+  std::vector<Translation> translate(std::span<const std::string> lines,
+                                     const TranslateOptions& options = {}) const;
+  // Any number of lines in bounded memory. Callbacks run on the calling thread.
+  void translate(const NextText& next, const TranslationDone& done,
+                 const TranslateOptions& options = {}) const;
+
+  // Log-probabilities of given targets, in the order of the lines.
+  void score(const NextScoreText& next, const TextScoreDone& done,
+             BadLine bad_lines = BadLine::error) const;
+
+ private:
+  std::shared_ptr<TranslatorState> state_;
+};
+
+}  // namespace tril

@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# translate, generate and score from the outside: lines in, lines out, and every way to fail.
+#   decoding.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL
+set -u
+tril=$1
+make_model=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+model=$scratch/model
+"$make_model" "$model" translate || exit 1
+"$make_model" "$scratch/writer" generate || exit 1
+
+fail() {
+  printf 'FAILED: %s\n' "$1"
+  sed 's/^/    stdout: /' "$scratch/out" | cut -c 1-300
+  sed 's/^/    stderr: /' "$scratch/err" | cut -c 1-300
+  failures=$((failures + 1))
+}
+# run INPUT CODE WHAT COMMAND...: printf's INPUT is stdin.
+run() {
+  local input=$1 code=$2 what=$3 got=0
+  shift 3
+  # shellcheck disable=SC2059 # the input may hold escapes
+  printf "$input" | "$@" >"$scratch/out" 2>"$scratch/err"
+  got=${PIPESTATUS[1]}
+  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
+}
+run_error() {
+  local input=$1 what=$2 pattern=$3
+  shift 3
+  run "$input" 2 "$what" "$@"
+  [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "$what: not one line on stderr"
+  grep -q -- "$pattern" "$scratch/err" || fail "$what: no '$pattern' in it"
+}
+lines() { [ "$(wc -l <"$scratch/out")" -eq "$2" ] || fail "$1: not $2 lines"; }
+prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
+same() { cmp -s "$2" "$scratch/out" || fail "$1: another output"; }
+
+quick=(--max-tokens 8)
+three='how are you\nmैं\n\nI am fine, thank you'
+
+# One line for each line, the last one without an end too; the same whatever the batch and threads.
+run "$three" 0 'translate' "$tril" translate "$model" "${quick[@]}"
+lines 'translate' 4
+cp "$scratch/out" "$scratch/expected"
+[ -z "$(sed -n 3p "$scratch/out")" ] || fail 'translate: an empty line is translated'
+for batch in 5 7 64; do
+  run "$three" 0 'batch' "$tril" translate "$model" "${quick[@]}" --batch "$batch" --threads 1
+  same "batch $batch" "$scratch/expected"
+done
+printf "$three" >"$scratch/text"
+run '' 0 'a file' "$tril" translate "$model" "${quick[@]}" --input "$scratch/text"
+same 'a file' "$scratch/expected"
+run '' 0 'no lines' "$tril" translate "$model"
+lines 'no lines' 0
+
+# A line is answered before the next one comes.
+mkfifo "$scratch/in" "$scratch/answers"
+"$tril" translate "$model" "${quick[@]}" <"$scratch/in" >"$scratch/answers" 2>"$scratch/err" &
+exec 3>"$scratch/in" 4<"$scratch/answers"
+printf 'how are you\n' >&3
+read -r -t 20 answer <&4 || fail 'a line is not answered before the next'
+[ "$answer" = "$(sed -n 1p "$scratch/expected")" ] || fail 'a line alone: another answer'
+exec 3>&-
+wait $! || fail 'translate at the end of a pipe'
+exec 4<&-
+
+# Columns.
+run "$three" 0 'columns' "$tril" translate "$model" "${quick[@]}" --n-best 2 --scores --alignments
+lines 'columns' 7
+[ "$(awk -F '\t' 'NF != 4' "$scratch/out" | wc -l)" -eq 0 ] || fail 'columns: not four'
+[ "$(cut -f 1 "$scratch/out" | tr '\n' ' ')" = '1 1 2 2 3 4 4 ' ] || fail 'columns: line numbers'
+run 'how are you\n' 0 'json' "$tril" translate "$model" "${quick[@]}" --json --alignments
+for field in '"line":1' '"text":' '"ids":\[' '"pieces":\[' '"score":-' '"log_probs":\[-' \
+  '"alignment":"'; do
+  prints 'json' "$field"
+done
+
+# Scores of printed ids are the printed scores, digit for digit.
+printf 'how are you\nI am fine\n' >"$scratch/source"
+run '' 0 'scores' "$tril" translate "$model" "${quick[@]}" --input "$scratch/source" --scores --ids
+cut -f 1 "$scratch/out" >"$scratch/scores"
+cut -f 2 "$scratch/out" >"$scratch/ids"
+run '' 0 'score --ids' "$tril" score "$model" --source "$scratch/source" --target "$scratch/ids" --ids
+same 'score --ids' "$scratch/scores"
+run '' 0 'score' "$tril" score "$model" --source "$scratch/source" --target "$scratch/source" --json
+lines 'score' 2
+prints 'score' '"pieces":\[.*"</s>"\]'
+
+# Sampling: the seed decides; a prefix comes first.
+run 'how\nhow\n' 0 'sample' "$tril" translate "$model" "${quick[@]}" --sample --seed 3
+cp "$scratch/out" "$scratch/sampled"
+[ "$(sort -u "$scratch/out" | wc -l)" -eq 2 ] || fail 'sample: two lines draw the same'
+run 'how\nhow\n' 0 'sample again' "$tril" translate "$model" "${quick[@]}" --sample --seed 3
+same 'sample again' "$scratch/sampled"
+run 'how\nhow\n' 0 'sample otherwise' "$tril" translate "$model" "${quick[@]}" --sample --seed 4
+cmp -s "$scratch/sampled" "$scratch/out" && fail 'another seed draws the same'
+printf 'thank you\n\n' >"$scratch/prefix"
+run 'how\nhow\n' 0 'prefix' "$tril" translate "$model" "${quick[@]}" --prefix "$scratch/prefix"
+prints 'prefix' '^thank you'
+run 'how are\n' 0 'generate' "$tril" generate "$scratch/writer" "${quick[@]}" --sample --top-p 0.9
+prints 'generate' '^how are'
+
+# A reader that goes away is no error.
+yes 'how are you' | "$tril" translate "$model" "${quick[@]}" 2>"$scratch/err" | head -n 2 >"$scratch/out"
+[ "${PIPESTATUS[1]}" -eq 0 ] || fail 'a closed pipe is an error'
+[ -s "$scratch/err" ] && fail 'a closed pipe says something'
+
+# Every way to fail.
+long=$(printf 'x %.0s' $(seq 1 100))
+run_error "how\n$long\nhow\n" 'a long line' 'line 2: the line has .* the model takes 64' \
+  "$tril" translate "$model" "${quick[@]}"
+lines 'before a long line' 1
+run_error 'how \377\n' 'no UTF-8' 'line 1: ' "$tril" translate "$model"
+lines 'no UTF-8' 0
+run "how \\377\nhow\n$long\n" 0 'skipped' "$tril" translate "$model" "${quick[@]}" --skip-bad-lines
+lines 'skipped' 3
+[ "$(grep -c '^tril: line [13] skipped: ' "$scratch/err")" -eq 2 ] || fail 'skipped: not told'
+run 'a\000b\n' 0 'NUL' "$tril" translate "$model" "${quick[@]}"
+lines 'NUL' 1
+run_error '' 'no such folder' 'nowhere' "$tril" translate "$scratch/nowhere"
+run_error '' 'no such input' 'nowhere: cannot be opened' \
+  "$tril" translate "$model" --input "$scratch/nowhere"
+run_error '' 'a folder as input' 'cannot be read' "$tril" translate "$model" --input "$scratch"
+run_error 'x\n' 'decoder-only' 'tril generate' "$tril" translate "$scratch/writer"
+run_error 'x\n' 'encoder' 'tril translate' "$tril" generate "$model"
+run_error 'x\n' 'n-best' 'n_best is 7, more than the beam of 5' \
+  "$tril" translate "$model" --n-best 7
+run_error 'x\n' 'beam and sample' '--beam' "$tril" translate "$model" --beam 3 --sample
+run_error 'a\nb\nc\n' 'few prefixes' 'prefix ends after 2 lines' \
+  "$tril" translate "$model" "${quick[@]}" --prefix "$scratch/prefix"
+run_error 'a\n' 'many prefixes' 'the prefixes have more' \
+  "$tril" translate "$model" "${quick[@]}" --prefix "$scratch/prefix"
+run_error '' 'unequal files' 'prefix ends after 2 lines, .*text has more' \
+  "$tril" score "$model" --source "$scratch/text" --target "$scratch/prefix"
+run_error '' 'no ids' 'line 1 is not a list of token ids' \
+  "$tril" score "$model" --source "$scratch/source" --target "$scratch/source" --ids
+run_error '' 'no source' '--source is needed' "$tril" score "$model" --target "$scratch/source"
+run_error 'x\n' 'a full disk' 'output could not be written' \
+  sh -c "'$tril' translate '$model' --max-tokens 4 >/dev/full"
+cp -r "$model" "$scratch/other" && printf 'x' >>"$scratch/other/tokenizer.model"
+run_error 'x\n' 'a broken tokenizer' 'tokenizer.model' "$tril" translate "$scratch/other"
+rm "$scratch/other/tokenizer.model"
+run_error 'x\n' 'no tokenizer' 'tokenizer.model' "$tril" translate "$scratch/other"
+
+[ "$failures" -eq 0 ]

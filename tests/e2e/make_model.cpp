@@ -1,0 +1,36 @@
+// A model folder for tests of the program: random weights, a tokenizer of a few sentences.
+//   make_model FOLDER translate|generate
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "tril/io/atomic_file.h"
+#include "tril/tril.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const std::string folder = argv[1];
+  const bool decoder_only = std::string(argv[2]) == "generate";
+  const std::string sentences[] = {"how are you", "I am fine, thank you", "where are they going?",
+                                   "मैं ठीक हूँ", "the theory that they gathered"};
+  size_t next = 0;
+  const tril::Tokenizer tokenizer = tril::Tokenizer::train(
+      [&](std::string& line) {
+        if (next == std::size(sentences)) return false;
+        line = sentences[next++];
+        return true;
+      },
+      {.vocab = 320});
+  tril::TransformerConfig config;
+  config.target_vocab = tokenizer.vocab();
+  config.source_vocab = decoder_only ? 0 : config.target_vocab;
+  config.model = 16;
+  config.heads = 2;
+  config.feed_forward = 32;
+  config.encoder_layers = decoder_only ? 0 : 1;
+  config.decoder_layers = 2;
+  config.max_length = 64;
+  std::filesystem::create_directories(folder);
+  tril::Transformer(config.completed(), 5).save(folder);
+  tril::write_file_atomically(folder + "/tokenizer.model", tokenizer.bytes());
+}

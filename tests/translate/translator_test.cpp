@@ -1,0 +1,467 @@
+// Text in, text out: what search makes of the pieces, in the order of the lines.
+#include "tril/translate/translator.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "support/models.h"
+#include "support/temp_folder.h"
+#include "tril/decode/score.h"
+#include "tril/io/atomic_file.h"
+
+namespace tril {
+namespace {
+
+using testing::equal_bits;
+using testing::Family;
+using testing::raised_by;
+using testing::TempFolder;
+using testing::Tokens;
+
+const std::vector<std::string>& lines() {
+  static const std::vector<std::string> all = {"how are you",
+                                               "I am fine, thank you",
+                                               "",
+                                               "where are they going today?",
+                                               "मैं ठीक हूँ",
+                                               "   ",
+                                               "the theory that they themselves gathered",
+                                               "banana bandana ananas"};
+  return all;
+}
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer learnt = [] {
+    size_t next = 0;
+    return Tokenizer::train(
+        [&](std::string& line) {
+          if (next == lines().size()) return false;
+          line = lines()[next++];
+          return true;
+        },
+        {.vocab = 330});
+  }();
+  return learnt;
+}
+
+Transformer model_for(Family family, int64_t max_length = 40) {
+  TransformerConfig config = testing::tiny_config(family);
+  config.target_vocab = tokenizer().vocab();
+  if (family == Family::encoder_decoder) config.source_vocab = config.target_vocab;
+  config.max_length = max_length;
+  config.output_bias = true;
+  Transformer model(config, 7);
+  Random random(7, 1);
+  for (const auto& parameter : model.parameters()) {
+    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
+      parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
+    }
+  }
+  Context context(1);
+  model.weights_changed(context);
+  return model;
+}
+
+Translator translator_for(Family family, int threads = 1) {
+  return {model_for(family), tokenizer(), threads};
+}
+
+TranslateOptions quick_options() {
+  TranslateOptions options;
+  options.search.max_tokens = 12;
+  return options;
+}
+
+bool same(const Translation& a, const Translation& b) {
+  if (a.number != b.number || a.skipped != b.skipped) return false;
+  return std::equal(a.hypotheses.begin(), a.hypotheses.end(), b.hypotheses.begin(),
+                    b.hypotheses.end(), [](const TextHypothesis& x, const TextHypothesis& y) {
+                      return x.text == y.text && x.tokens == y.tokens && x.pieces == y.pieces &&
+                             equal_bits(x.log_probs, y.log_probs) && x.score == y.score &&
+                             x.rank == y.rank && x.ended == y.ended && x.links == y.links &&
+                             x.alignment.weights == y.alignment.weights;
+                    });
+}
+
+// Each line alone through search(), and its tokens through the tokenizer.
+TEST(Translator, IsSearchBetweenTwoTokenizers) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  TranslateOptions options = quick_options();
+  options.search.beam = 3;
+  options.search.n_best = 2;
+  options.alignments = true;
+  const auto translations = translator.translate(lines(), options);
+  ASSERT_EQ(translations.size(), lines().size());
+  Session session(translator.model(), 1);
+  for (size_t i = 0; i < lines().size(); ++i) {
+    const Translation& found = translations[i];
+    EXPECT_EQ(found.number, static_cast<int64_t>(i));
+    EXPECT_EQ(found.skipped, "");
+    Tokens source = tokenizer().encode(lines()[i]);
+    if (lines()[i].find_first_not_of(' ') == std::string::npos) {
+      ASSERT_EQ(found.hypotheses.size(), 1u);
+      EXPECT_EQ(found.text(), "");
+      EXPECT_TRUE(found.hypotheses[0].tokens.empty());
+      continue;
+    }
+    source.push_back(Tokenizer::kEnd);
+    SearchOptions plain = options.search;
+    Tokens newline;
+    for (int32_t id = 0; id < static_cast<int32_t>(tokenizer().vocab()); ++id) {
+      if (tokenizer().piece(id) == "<0x0A>") newline.push_back(id);
+    }
+    ASSERT_EQ(newline.size(), 1u);
+    plain.forbidden = {0, 1, 2, newline[0]};
+    std::vector<Hypothesis> expected;
+    bool handed_out = false;
+    search(
+        translator.model(), plain, 3,
+        [&]() -> std::optional<SearchRequest> {
+          if (handed_out) return std::nullopt;
+          handed_out = true;
+          return SearchRequest{0, source, {}};
+        },
+        [&](SearchResult&& result) {
+          expected = result.hypotheses;
+          return true;
+        },
+        session);
+    ASSERT_EQ(found.hypotheses.size(), expected.size());
+    for (size_t h = 0; h < expected.size(); ++h) {
+      const TextHypothesis& text = found.hypotheses[h];
+      EXPECT_EQ(text.tokens, expected[h].tokens);
+      EXPECT_TRUE(testing::same_bits(text.log_probs, expected[h].log_probs));
+      EXPECT_EQ(text.score, expected[h].score);
+      EXPECT_EQ(text.rank, expected[h].rank);
+      EXPECT_EQ(text.ended, expected[h].ended);
+      EXPECT_EQ(text.text, tokenizer().decode(expected[h].tokens));
+      ASSERT_EQ(text.pieces.size(), text.tokens.size());
+      for (size_t t = 0; t < text.tokens.size(); ++t) {
+        EXPECT_EQ(text.pieces[t], tokenizer().piece(text.tokens[t]));
+      }
+      const Alignment alignment = align(translator.model(), source, text.tokens, {}, session);
+      EXPECT_EQ(text.alignment.weights, alignment.weights);
+      std::vector<std::string> source_pieces;
+      for (const int32_t id : tokenizer().encode(lines()[i])) {
+        source_pieces.push_back(tokenizer().piece(id));
+      }
+      auto target_pieces = text.pieces;
+      if (text.ended) target_pieces.pop_back();
+      EXPECT_EQ(text.links,
+                link_words(alignment, words_of(source_pieces), words_of(target_pieces)));
+    }
+  }
+  EXPECT_EQ(translator.translate("how are you"),
+            translator.translate(std::vector<std::string>{"how are you"})[0].text());
+}
+
+TEST(Translator, SlotsWindowAndThreadsChangeNothing) {
+  const TranslateOptions options = quick_options();
+  const auto expected = translator_for(Family::encoder_decoder).translate(lines(), options);
+  for (const int64_t slots : {5, 11, 64}) {
+    for (const int64_t window : {1, 3, 1000}) {
+      TranslateOptions other = options;
+      other.slots = slots;
+      other.window = window;
+      const auto found = translator_for(Family::encoder_decoder, 2).translate(lines(), other);
+      ASSERT_EQ(found.size(), expected.size());
+      for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same(found[i], expected[i]));
+    }
+  }
+}
+
+// No more lines are under way than the window allows, though one of them takes long.
+TEST(Translator, TakesNoLinesBeyondTheWindow) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  const auto most_under_way = [&](int64_t window) {
+    TranslateOptions options = quick_options();
+    options.window = window;
+    options.slots = 20;
+    options.search.max_tokens = 40;
+    options.search.max_ratio = 1.0;
+    int64_t taken = 0, back = 0, most = 0;
+    translator.translate(
+        [&]() -> std::optional<TextRequest> {
+          if (taken == 300) return std::nullopt;
+          most = std::max(most, ++taken - back);
+          return TextRequest{taken % 50 == 1 ? "the theory that they themselves gathered" : "you"};
+        },
+        [&](Translation&& translation) {
+          EXPECT_EQ(translation.number, back++);
+          return true;
+        },
+        options);
+    EXPECT_EQ(back, 300);
+    return most;
+  };
+  EXPECT_GT(most_under_way(1000), 10);  // so that the window has something to do
+  EXPECT_EQ(most_under_way(7), 7);
+}
+
+TEST(Translator, StopsWhenToldTo) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  int64_t back = 0;
+  translator.translate([] { return TextRequest{"you"}; }, [&](Translation&&) { return ++back < 7; },
+                       quick_options());
+  EXPECT_EQ(back, 7);
+}
+
+TEST(Translator, WaitsForALineOnlyWhenAllCameBack) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  int64_t taken = 0, back = 0;
+  translator.translate(
+      [&]() -> std::optional<TextRequest> {
+        if (taken == 4 || taken != back) return std::nullopt;
+        ++taken;
+        return TextRequest{"how are you"};
+      },
+      [&](Translation&&) {
+        ++back;
+        return true;
+      },
+      quick_options());
+  EXPECT_EQ(back, 4);
+}
+
+class BadLineTest : public ::testing::Test {
+ protected:
+  const Translator translator_ = translator_for(Family::encoder_decoder);
+  std::string long_line_ = [] {
+    std::string line;
+    for (int i = 0; i < 60; ++i) line += " x";
+    return line;
+  }();
+};
+
+TEST_F(BadLineTest, IsAnErrorThatNamesIt) {
+  for (const auto& [line, reason] :
+       {std::pair<std::string, std::string>{long_line_,
+                                            "the line has 122 tokens, the model takes "
+                                            "40 at most: split it"},
+        {"you \xff", "tokenizer: "}}) {
+    std::vector<std::string> given = {"you", "how are you", line, "you"};
+    size_t taken = 0;
+    std::vector<int64_t> back;
+    const auto raised = raised_by([&] {
+      translator_.translate(
+          [&]() -> std::optional<TextRequest> {
+            if (taken == given.size()) return std::nullopt;
+            return TextRequest{given[taken++]};
+          },
+          [&](Translation&& translation) {
+            back.push_back(translation.number);
+            return true;
+          },
+          quick_options());
+    });
+    EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
+    EXPECT_EQ(raised.text.substr(0, 18), "translate: line 3:");
+    EXPECT_NE(raised.text.find(reason), std::string::npos) << raised.text;
+    EXPECT_EQ(back, (std::vector<int64_t>{0, 1}));  // what came before is not lost
+  }
+}
+
+TEST_F(BadLineTest, MayBeSkipped) {
+  TranslateOptions options = quick_options();
+  options.bad_lines = BadLine::skip;
+  const std::vector<std::string> given = {"you \xff", "you", long_line_, "you", long_line_};
+  const auto found = translator_.translate(given, options);
+  ASSERT_EQ(found.size(), 5u);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool bad = i % 2 == 0;
+    EXPECT_EQ(found[i].number, static_cast<int64_t>(i));
+    EXPECT_EQ(found[i].skipped.empty(), !bad);
+    EXPECT_EQ(found[i].hypotheses[0].tokens.empty(), bad);
+    EXPECT_EQ(found[i].text().empty(), bad);
+  }
+  EXPECT_EQ(found[2].skipped, "the line has 122 tokens, the model takes 40 at most: split it");
+}
+
+TEST_F(BadLineTest, InAPrefixToo) {
+  const auto raised = raised_by([&] {
+    bool given = false;
+    translator_.translate(
+        [&]() -> std::optional<TextRequest> {
+          if (std::exchange(given, true)) return std::nullopt;
+          return TextRequest{"you", long_line_};
+        },
+        [](Translation&&) { return true; });
+  });
+  EXPECT_EQ(raised.text,
+            "translate: line 1: the prefix has 121 tokens, the model takes 39 at most: split it");
+}
+
+TEST(Translator, APrefixBeginsTheTranslation) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  std::vector<std::string> texts;
+  bool given = false;
+  translator.translate(
+      [&]() -> std::optional<TextRequest> {
+        if (std::exchange(given, true)) return std::nullopt;
+        return TextRequest{"how are you", "मैं ठीक"};
+      },
+      [&](Translation&& translation) {
+        const Tokens prefix = tokenizer().encode("मैं ठीक");
+        const Tokens& tokens = translation.hypotheses[0].tokens;
+        EXPECT_TRUE(std::equal(prefix.begin(), prefix.end(), tokens.begin()));
+        EXPECT_GT(tokens.size(), prefix.size());
+        texts.push_back(translation.text());
+        return true;
+      },
+      quick_options());
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_TRUE(texts[0].starts_with("मैं ठीक"));
+}
+
+TEST(Translator, ADecoderOnlyModelContinuesTheLine) {
+  const Translator translator = translator_for(Family::decoder_only);
+  const std::vector<std::string> given = {"how are", ""};
+  const auto found = translator.translate(given, quick_options());
+  EXPECT_TRUE(found[0].text().starts_with("how are"));
+  EXPECT_EQ(found[0].hypotheses[0].tokens.size(), tokenizer().encode("how are").size() + 12);
+  EXPECT_FALSE(found[1].hypotheses[0].tokens.empty());
+  TranslateOptions options = quick_options();
+  options.alignments = true;
+  EXPECT_EQ(raised_by([&] { translator.translate(given, options); }).text,
+            "translate: a decoder-only model has no alignments");
+}
+
+// However much the model wants it, a translation is one line.
+TEST(Translator, NeverEmitsTheEndOfALine) {
+  const Transformer model = model_for(Family::encoder_decoder);
+  for (const auto& parameter : model.parameters()) {
+    if (parameter.name != "output.bias") continue;
+    for (int32_t id = 0; id < static_cast<int32_t>(tokenizer().vocab()); ++id) {
+      if (tokenizer().piece(id) == "<0x0A>") parameter.tensor.data()[id] = 50.0f;
+      if (id <= 2) parameter.tensor.data()[id] = 40.0f;
+    }
+  }
+  const Translator translator(model, tokenizer(), 1);
+  const Translation found = translator.translate(lines(), quick_options())[0];
+  EXPECT_EQ(found.text().find('\n'), std::string::npos);
+  EXPECT_FALSE(found.text().empty());
+}
+
+TEST(Translator, MayBeCalledFromManyThreads) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  const auto expected = translator.translate(lines(), quick_options());
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i) {
+        const auto found = translator.translate(lines(), quick_options());
+        for (size_t n = 0; n < found.size(); ++n) wrong += same(found[n], expected[n]) ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Translator, IsLoadedFromAFolder) {
+  const TempFolder folder;
+  const Translator translator = translator_for(Family::encoder_decoder);
+  translator.model().save(folder.path());
+  const auto raised = raised_by([&] { Translator::load(folder.path()); });
+  EXPECT_EQ(raised.code, ErrorCode::io);
+  EXPECT_NE(raised.text.find("tokenizer.model"), std::string::npos);
+  write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
+  const Translator loaded = Translator::load(folder.path(), 1);
+  EXPECT_EQ(loaded.translate("how are you"), translator.translate("how are you"));
+}
+
+TEST(Translator, TokenizerAndModelMustFit) {
+  const TempFolder folder;
+  for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
+    const Transformer other(testing::tiny_config(family), 1);
+    other.save(folder.path());
+    write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
+    const auto raised = raised_by([&] { Translator::load(folder.path()); });
+    EXPECT_EQ(raised.code, ErrorCode::bad_format);
+    EXPECT_EQ(raised.text,
+              (folder / "tokenizer.model") + " has " + std::to_string(tokenizer().vocab()) +
+                  " pieces, " + (folder / "config.json") +
+                  (family == Family::decoder_only ? " has target_vocab 11"
+                                                  : " has source_vocab 11 and target_vocab 11") +
+                  ": they are not of one model");
+  }
+}
+
+std::vector<TextScore> score_all(const Translator& translator,
+                                 const std::vector<ScoreTextRequest>& requests,
+                                 BadLine bad_lines = BadLine::error) {
+  size_t taken = 0;
+  std::vector<TextScore> scores;
+  translator.score(
+      [&]() -> std::optional<ScoreTextRequest> {
+        if (taken == requests.size()) return std::nullopt;
+        return requests[taken++];
+      },
+      [&](TextScore&& text) {
+        scores.push_back(std::move(text));
+        return true;
+      },
+      bad_lines);
+  return scores;
+}
+
+TEST(Translator, ScoresWhatItEmittedAsItReported) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  std::vector<ScoreTextRequest> requests;
+  std::vector<double> expected;
+  for (const Translation& t : translator.translate(lines(), quick_options())) {
+    if (t.text().empty()) continue;
+    requests.push_back({.source = lines()[static_cast<size_t>(t.number)],
+                        .target_tokens = t.hypotheses[0].tokens});
+    expected.push_back(t.hypotheses[0].score);
+  }
+  ASSERT_GE(requests.size(), 5u);
+  const auto scores = score_all(translator, requests);
+  ASSERT_EQ(scores.size(), expected.size());
+  for (size_t i = 0; i < scores.size(); ++i) {
+    EXPECT_EQ(scores[i].number, static_cast<int64_t>(i));
+    EXPECT_EQ(scores[i].score, expected[i]);
+    EXPECT_EQ(scores[i].tokens, *requests[i].target_tokens);
+    EXPECT_EQ(scores[i].pieces.size(), scores[i].tokens.size());
+  }
+}
+
+TEST(Translator, ScoresTextWithItsEnd) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  const auto scores = score_all(
+      translator, {{.source = "how are you", .target = "मैं ठीक हूँ"}, {.source = "", .target = ""}});
+  Tokens source = tokenizer().encode("how are you");
+  Tokens target = tokenizer().encode("मैं ठीक हूँ");
+  source.push_back(Tokenizer::kEnd);
+  target.push_back(Tokenizer::kEnd);
+  Session session(translator.model(), 1);
+  EXPECT_EQ(scores[0].tokens, target);
+  EXPECT_EQ(scores[0].score, score(translator.model(), {}, {0, source, target}, session).score);
+  EXPECT_EQ(scores[1].tokens, Tokens{Tokenizer::kEnd});
+  EXPECT_EQ(scores[1].pieces, std::vector<std::string>{"</s>"});
+}
+
+TEST(Translator, ScoresNameTheLineOrSkipIt) {
+  const Translator translator = translator_for(Family::encoder_decoder);
+  const std::vector<ScoreTextRequest> requests = {
+      {.source = "you", .target = "you"},
+      {.source = "you", .target_tokens = Tokens{4, 9999}},
+      {.source = "you \xc0", .target = "you"},
+      {.source = "you", .target_tokens = Tokens(41, 5)},
+      {.source = "you", .target = "you"}};
+  EXPECT_EQ(raised_by([&] { score_all(translator, requests); }).text,
+            "score: line 2: token 9999 is not below the vocabulary of " +
+                std::to_string(tokenizer().vocab()));
+  const auto scores = score_all(translator, requests, BadLine::skip);
+  ASSERT_EQ(scores.size(), 5u);
+  EXPECT_EQ(scores[3].skipped, "the target has 41 tokens, the model takes 40 at most");
+  EXPECT_NE(scores[2].skipped, "");
+  EXPECT_EQ(scores[4].skipped, "");
+  EXPECT_EQ(scores[4].score, scores[0].score);
+}
+
+}  // namespace
+}  // namespace tril
