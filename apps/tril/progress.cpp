@@ -42,10 +42,7 @@ std::string duration(double seconds) {
 }
 
 void ProgressLine::show(int64_t done, int64_t all, const std::string& what, double seconds_left) {
-  const double every = on_terminal() ? 0.1 : 30.0;
-  const double time = now();
-  if (time - last_ < every && done != all) return;
-  last_ = time;
+  if (!is_time() && done != all) return;
   const double share = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(all, 1));
   if (!on_terminal()) {
     fmt::print(stderr, "{:3.0f}%  {}/{}  {}  {} left\n", share * 100.0, done, all, what,
@@ -60,6 +57,22 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
              duration(seconds_left));
   std::fflush(stderr);
   shown_ = true;
+}
+
+void ProgressLine::count(int64_t done, const std::string& what) {
+  if (!is_time()) return;
+  const std::string text = fmt::format("{} {}", done, what);
+  fmt::print(stderr, "{}{}{}", on_terminal() ? "\r\033[K" : "", text, on_terminal() ? "" : "\n");
+  std::fflush(stderr);
+  shown_ = on_terminal();
+}
+
+bool ProgressLine::is_time() {
+  const double time = now();
+  if (last_ == 0.0) last_ = time;  // what is done at once needs no progress
+  if (time - last_ < (on_terminal() ? 0.1 : 30.0)) return false;
+  last_ = time;
+  return true;
 }
 
 void ProgressLine::say(const std::string& text) {

@@ -14,13 +14,17 @@ class ProgressLine {
  public:
   ~ProgressLine() { clear(); }
   void show(int64_t done, int64_t all, const std::string& what, double seconds_left);
+  // Where nobody knows how many there will be.
+  void count(int64_t done, const std::string& what);
   // A line that stays.
   void say(const std::string& text);
   void clear();
 
  private:
+  bool is_time();
+
   bool shown_ = false;
-  double last_ = -1e9;
+  double last_ = 0.0;  // when it was shown
 };
 
 // While it lives, Ctrl-C and SIGTERM only ask; a second Ctrl-C ends the program at once.

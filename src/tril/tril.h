@@ -11,6 +11,7 @@
 #include "tril/decode/alignment.h"      // align
 #include "tril/decode/score.h"          // score
 #include "tril/decode/search.h"         // search
+#include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all
 #include "tril/measure/measure.h"       // what `tril bench` measures
 #include "tril/models/config.h"         // TransformerConfig
 #include "tril/models/session.h"        // Session, Observer

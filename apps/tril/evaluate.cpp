@@ -1,0 +1,211 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "lines.h"
+#include "progress.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+struct Flags {
+  std::string model;  // empty: --hypothesis says what to evaluate
+  std::string source, hypothesis, output;
+  std::vector<std::string> references;
+  BleuTokenizer tokenizer = BleuTokenizer::v13a;
+  TranslateOptions options;
+  int threads = 0;
+  bool json = false;
+};
+
+// A line of each file of references; all end together.
+class References {
+ public:
+  explicit References(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) files_.push_back(std::make_unique<LineReader>(path));
+  }
+
+  // The references of the next line. `other` is the file they must go with.
+  std::vector<std::string> next(const std::string& other) {
+    std::vector<std::string> result;
+    for (const auto& file : files_) {
+      std::optional<std::string> line = file->next();
+      require(line.has_value(), ErrorCode::invalid_argument, file->name(), " ends after ",
+              file->lines(), " lines, ", other, " has more");
+      result.push_back(std::move(*line));
+    }
+    return result;
+  }
+  void check_end(const std::string& other, int64_t lines) {
+    for (const auto& file : files_) {
+      require(!file->next(), ErrorCode::invalid_argument, other, " ends after ", lines, " lines, ",
+              file->name(), " has more");
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<LineReader>> files_;
+};
+
+struct Scores {
+  BleuStatistics bleu;
+  ChrfStatistics chrf;
+  ChrfStatistics chrf_words{.word_orders = 2};
+  int64_t exact = 0;
+
+  void add(const std::string& hypothesis, const std::vector<std::string>& references) {
+    const std::vector<std::string_view> views(references.begin(), references.end());
+    bleu.add(hypothesis, views);
+    chrf.add(hypothesis, views);
+    chrf_words.add(hypothesis, views);
+    if (std::find(references.begin(), references.end(), hypothesis) != references.end()) ++exact;
+  }
+};
+
+void print(const Scores& scores, const Flags& flags) {
+  const BleuScore bleu_score = bleu(scores.bleu);
+  const ChrfScore chrf_score = chrf(scores.chrf);
+  const ChrfScore words_score = chrf(scores.chrf_words);
+  if (!flags.json) {
+    fmt::print("{}\n{}\n{}\nexact match: {} of {}\n", to_string(bleu_score), to_string(chrf_score),
+               to_string(words_score), scores.exact, scores.bleu.segments);
+    return;
+  }
+  const nlohmann::ordered_json document = {
+      {"segments", scores.bleu.segments},
+      {"exact", scores.exact},
+      {"bleu",
+       {{"score", bleu_score.score},
+        {"precisions", bleu_score.precisions},
+        {"brevity_penalty", bleu_score.brevity_penalty},
+        {"hypothesis_length", scores.bleu.hypothesis_length},
+        {"reference_length", scores.bleu.reference_length},
+        {"signature", signature(bleu_score)}}},
+      {"chrf", {{"score", chrf_score.score}, {"signature", signature(chrf_score)}}},
+      {"chrf++", {{"score", words_score.score}, {"signature", signature(words_score)}}}};
+  fmt::print("{}\n", document.dump(2));
+}
+
+Scores empty_scores(const Flags& flags) {
+  Scores scores;
+  scores.bleu.tokenizer = flags.tokenizer;
+  return scores;
+}
+
+// What a file says against what it should say.
+void evaluate_file(const Flags& flags) {
+  Scores scores = empty_scores(flags);
+  LineReader hypotheses(flags.hypothesis);
+  References references(flags.references);
+  while (const std::optional<std::string> line = hypotheses.next()) {
+    const auto expected = references.next(hypotheses.name());
+    try {
+      scores.add(*line, expected);
+    } catch (const Error& error) {
+      fail(error.code(), hypotheses.name(), ": line ", hypotheses.lines(), ": ", error.what());
+    }
+  }
+  references.check_end(hypotheses.name(), hypotheses.lines());
+  require(hypotheses.lines() > 0, ErrorCode::invalid_argument, hypotheses.name(), " is empty");
+  print(scores, flags);
+}
+
+// What a model says. The translations are kept where --output asks for it, whole or not at all.
+void evaluate_model(const Flags& flags) {
+  const Translator translator = Translator::load(flags.model, flags.threads);
+  require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
+          " is a decoder-only model: it translates nothing");
+  Scores scores = empty_scores(flags);
+  LineReader sources(flags.source);
+  References references(flags.references);
+  std::unique_ptr<AtomicFile> kept;
+  if (!flags.output.empty()) kept = std::make_unique<AtomicFile>(flags.output);
+  TranslateOptions options = flags.options;
+  options.slots = std::max<int64_t>(options.slots, options.search.beam);
+  ProgressLine progress;
+  const StopOnSignal stop;
+  translator.translate(
+      [&]() -> std::optional<TextRequest> {
+        std::optional<std::string> line = sources.next();
+        if (!line) return std::nullopt;
+        return TextRequest{.line = std::move(*line)};
+      },
+      [&](Translation&& translation) {
+        const auto expected = references.next(sources.name());
+        try {
+          scores.add(translation.text(), expected);
+        } catch (const Error& error) {
+          fail(error.code(), flags.references.front(), ": line ", translation.number + 1, ": ",
+               error.what());
+        }
+        if (kept != nullptr) kept->write(translation.text() + "\n");
+        progress.count(translation.number + 1, "sentences");
+        return !stop.asked();
+      },
+      options);
+  progress.clear();
+  if (stop.asked()) throw Stopped{stop.signal()};
+  references.check_end(sources.name(), sources.lines());
+  require(sources.lines() > 0, ErrorCode::invalid_argument, sources.name(), " is empty");
+  if (kept != nullptr) kept->commit();
+  print(scores, flags);
+}
+
+void run(const Flags& flags) {
+  const bool given = !flags.hypothesis.empty();
+  require(given == flags.model.empty() && given == flags.source.empty(),
+          ErrorCode::invalid_argument,
+          "evaluate: give a model and --source, or --hypothesis without them");
+  given ? evaluate_file(flags) : evaluate_model(flags);
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* evaluate =
+      app.add_subcommand("evaluate", "BLEU and chrF of a model, or of a file of translations");
+  evaluate->add_option("model", flags->model, "A model folder");
+  evaluate->add_option("--source", flags->source, "What the model is to translate");
+  evaluate
+      ->add_option("--reference", flags->references,
+                   "How it should be translated; several may be given")
+      ->required();
+  evaluate->add_option("--hypothesis", flags->hypothesis,
+                       "Translations to evaluate instead of a model");
+  evaluate->add_option("--output", flags->output, "A file to keep the model's translations in");
+  const std::vector<std::pair<std::string, BleuTokenizer>> tokenizers = {
+      {"13a", BleuTokenizer::v13a},
+      {"intl", BleuTokenizer::intl},
+      {"char", BleuTokenizer::character},
+      {"none", BleuTokenizer::none}};
+  evaluate->add_option("--tokenize", flags->tokenizer, "How BLEU cuts text: 13a, intl, char, none")
+      ->transform(CLI::CheckedTransformer(tokenizers).description(""))
+      ->default_str("13a");
+  SearchOptions& search = flags->options.search;
+  evaluate->add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  evaluate->add_option("--length-penalty", search.length_penalty, "Rank by score / length^this")
+      ->capture_default_str();
+  evaluate->add_option("--batch", flags->options.slots, "Hypotheses decoded at a time")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  evaluate->add_flag("--json", flags->json, "Print JSON");
+  evaluate->footer(
+      "Examples:\n"
+      "  tril evaluate my-model --source test.en --reference test.hi\n"
+      "  tril evaluate --hypothesis mine.hi --reference test.hi --tokenize intl\n\n"
+      "The scores are those of sacreBLEU to every digit it prints; the line before them says how\n"
+      "they were made.");
+  evaluate->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app
