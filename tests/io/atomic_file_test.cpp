@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <thread>
@@ -202,6 +204,23 @@ TEST(AtomicFile, OfManyWritersOneWinsWhole) {
   ASSERT_EQ(contents.size(), 5000u);
   EXPECT_EQ(contents, std::string(5000, contents[0]));
   EXPECT_EQ(folder.names(), Names{"f"});
+}
+
+TEST(AtomicFile, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
+  const TempFolder folder;
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const std::string theirs = "model.bin." + std::to_string(dead) + ".0.tmp";
+  const std::string ours = "model.bin." + std::to_string(::getpid()) + ".0.tmp";
+  for (const std::string& name : {theirs, ours, std::string("model.bin"), std::string("x.tmp"),
+                                  std::string("a.0.0.tmp"), std::string("a.99999999999.0.tmp")}) {
+    write_file_atomically(folder / name, "x");
+  }
+  remove_abandoned(folder.path());
+  EXPECT_EQ(folder.names(),
+            (Names{ours, "model.bin", "x.tmp", "a.0.0.tmp", "a.99999999999.0.tmp"}));
+  remove_abandoned(folder / "nowhere");
 }
 
 }  // namespace

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <regex>
 #include <system_error>
 
 #include "tril/base/error.h"
@@ -163,6 +166,19 @@ void AtomicFile::commit() {
   const int error = ::fsync(folder) != 0 && errno != EINVAL ? errno : 0;
   ::close(folder);
   if (error != 0) fail_to("flush the folder", path_, error);
+}
+
+void remove_abandoned(const std::string& folder) {
+  static const std::regex name(R"(.+\.(\d{1,9})\.\d+\.tmp)");
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::smatch match;
+    const std::string file = entry.path().filename().string();
+    if (!std::regex_match(file, match, name)) continue;
+    const auto process = static_cast<pid_t>(std::stol(match[1]));
+    const bool gone = process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
+    if (gone) ::unlink(entry.path().c_str());
+  }
 }
 
 void write_file_atomically(const std::string& path, std::string_view contents) {

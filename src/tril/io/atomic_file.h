@@ -61,6 +61,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+// Removes the temporary files that processes which are no more left in a folder.
+void remove_abandoned(const std::string& folder);
+
 void write_file_atomically(const std::string& path, std::string_view contents);
 
 }  // namespace tril

@@ -6,6 +6,7 @@
 
 #include "tril/base/clock.h"
 #include "tril/data/batches.h"
+#include "tril/data/sides.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
 #include "tril/train/checkpoint.h"
@@ -132,6 +133,7 @@ class Run {
 
   TrainSummary go() {
     TrainingLog log(paths_.log, state_.update);
+    if (state_.update == 0) save();  // there is something to resume from the first moment on
     TrainSummary summary;
     summary.parameters = model_.parameter_count();
     while (!state_.finished) {
@@ -359,9 +361,16 @@ TrainSummary train(TrainingText& text, const TrainOptions& options, const std::s
     }
   }
   model_config(text, options, tokenizer).check();
+  if (text.valid && text.train.has_source()) {
+    Sides(text.train, tokenizer).check(*text.valid, tokenizer, "validation");
+  }
 
   // Everything given is good: from here on the folder is written.
-  Paths::make_folder(paths.training);
+  for (const auto& path : {paths.training, paths.last}) {
+    Paths::make_folder(path);
+    remove_abandoned(path);
+  }
+  remove_abandoned(paths.folder);
   if (start != RunStart::resume) {
     std::error_code ignored;
     std::filesystem::remove(paths.checkpoint, ignored);

@@ -1,0 +1,56 @@
+#include "tril/data/sides.h"
+
+#include <algorithm>
+
+#include "tril/base/error.h"
+#include "tril/base/math.h"
+
+namespace tril {
+namespace {
+
+// More than this many pairs say nothing that this many do not.
+constexpr int64_t kEnough = 20'000;
+
+template <class F>
+void each_piece(const Corpus& corpus, Sides::Side side, const Tokenizer& tokenizer, const F& f) {
+  const int64_t pairs = std::min(corpus.size(), kEnough);
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    const auto text = side == Sides::Side::source ? corpus.source(pair) : corpus.target(pair);
+    for (const int32_t piece : tokenizer.encode(text)) f(static_cast<size_t>(piece));
+  }
+}
+
+}  // namespace
+
+Sides::Sides(const Corpus& corpus, const Tokenizer& tokenizer) {
+  for (const Side side : {Side::source, Side::target}) {
+    const auto which = static_cast<size_t>(side);
+    counts_[which].assign(static_cast<size_t>(tokenizer.vocab()), 1);
+    each_piece(corpus, side, tokenizer, [&](size_t piece) { ++counts_[which][piece]; });
+    for (const int64_t count : counts_[which]) totals_[which] += count;
+  }
+}
+
+double Sides::lean(const Corpus& other, Side side, const Tokenizer& tokenizer) const {
+  const double base = math::log(static_cast<double>(totals_[1]) / static_cast<double>(totals_[0]));
+  double sum = 0.0;
+  int64_t pieces = 0;
+  each_piece(other, side, tokenizer, [&](size_t piece) {
+    sum += base + math::log(static_cast<double>(counts_[0][piece]) /
+                            static_cast<double>(counts_[1][piece]));
+    ++pieces;
+  });
+  return pieces == 0 ? 0.0 : sum / static_cast<double>(pieces);
+}
+
+void Sides::check(const Corpus& other, const Tokenizer& tokenizer, std::string_view what) const {
+  constexpr double kClear = 1.0;  // nats
+  const bool source_wrong = lean(other, Side::source, tokenizer) < -kClear;
+  const bool target_wrong = lean(other, Side::target, tokenizer) > kClear;
+  require(!source_wrong && !target_wrong, ErrorCode::invalid_argument, "the ", what, " text: ",
+          source_wrong && target_wrong ? "its two sides read as if they were swapped"
+          : source_wrong ? "its source side reads like the target language of the training text"
+                         : "its target side reads like the source language of the training text");
+}
+
+}  // namespace tril

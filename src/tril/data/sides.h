@@ -1,0 +1,33 @@
+// Which side of a corpus a text reads like: a guard against files given the wrong way round.
+//
+// Pieces are counted on both sides of a corpus. A text's lean is the mean over its pieces of
+//   log p(piece | source) - log p(piece | target),
+// each count plus one: above zero it reads like the source. Two languages differ by several nats, two
+// sides in one language by next to nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tril/data/corpus.h"
+#include "tril/text/tokenizer.h"
+
+namespace tril {
+
+class Sides {
+ public:
+  Sides(const Corpus& corpus, const Tokenizer& tokenizer);
+
+  enum class Side { source, target };
+  // Raises `invalid_argument` when a side of `other` clearly reads like the other side of this
+  // corpus, naming what it is for ("validation").
+  void check(const Corpus& other, const Tokenizer& tokenizer, std::string_view what) const;
+  double lean(const Corpus& other, Side side, const Tokenizer& tokenizer) const;
+
+ private:
+  std::array<std::vector<int64_t>, 2> counts_;  // by piece
+  std::array<int64_t, 2> totals_{};
+};
+
+}  // namespace tril

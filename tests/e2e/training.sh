@@ -1,0 +1,207 @@
+#!/usr/bin/env bash
+# train and evaluate from the outside: what they leave behind, and every way to fail.
+#   training.sh PATH-TO-TRIL
+set -u
+tril=$1
+scratch=$(mktemp -d)
+trap 'chmod -R u+rwx "$scratch" 2>/dev/null; rm -rf "$scratch"' EXIT
+failures=0
+cd "$scratch" || exit 1
+
+fail() {
+  printf 'FAILED: %s\n' "$1"
+  sed 's/^/    stdout: /' out | cut -c 1-300
+  sed 's/^/    stderr: /' err | cut -c 1-300
+  failures=$((failures + 1))
+}
+expect() {
+  local code=$1 what=$2 got=0
+  shift 2
+  "$@" >out 2>err </dev/null || got=$?
+  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
+}
+# expect_error WHAT PATTERN COMMAND...: exit code 2, nothing on stdout, an error that is one line,
+# the last one on stderr, and no model folder left behind.
+expect_error() {
+  local what=$1 pattern=$2
+  shift 2
+  expect 2 "$what" "$@"
+  [ -s out ] && fail "$what: something on stdout"
+  [ "$(grep -c '^tril: ' err)" -eq 1 ] || fail "$what: not one line of error"
+  tail -n 1 err | grep -q -- "$pattern" || fail "$what: no '$pattern' in it"
+  [ -e model ] && { fail "$what: a folder is left"; rm -rf model; }
+}
+prints() { grep -q -- "$2" out || fail "$1: no '$2' on stdout"; }
+says() { grep -q -- "$2" err || fail "$1: no '$2' on stderr"; }
+
+# Thirty pairs, repeated: a language of words and the same words in capitals.
+for i in 1 2 3 4 5 6; do
+  printf 'one two\nthree four five\nsix\nseven one\ntwo two\n' >>s
+  printf 'ONE TWO\nTHREE FOUR FIVE\nSIX\nSEVEN ONE\nTWO TWO\n' >>t
+done
+small=(--vocab 330 --model 16 --heads 2 --feed-forward 32 --encoder-layers 1 --decoder-layers 1
+       --batch-tokens 128 --micro-batch-tokens 64 --max-tokens 24 --updates 6 --evaluate-every 3)
+train=("$tril" train "${small[@]}" -o model)
+
+# What a run leaves, and what it says about the text.
+expect 0 'train' "${train[@]}" --source s --target t --valid-source s --valid-target t
+for file in config.json model.safetensors tokenizer.model last/model.safetensors \
+  training/checkpoint.safetensors training/log.jsonl training/curve.svg training/options.toml; do
+  [ -s "model/$file" ] || fail "train: no $file"
+done
+[ -s out ] && fail 'train: something on stdout'
+says 'train' '30 pairs to learn from'
+says 'train' 'update 6: valid loss .*BLEU'
+expect 0 'evaluate' "$tril" evaluate model --source s --reference t --output h
+prints 'evaluate' '^BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:tril.* = '
+prints 'evaluate' '^chrF2++|'
+cp out scores
+expect 0 'evaluate a file' "$tril" evaluate --hypothesis h --reference t
+cmp -s out scores || fail 'evaluate a file: other scores'
+expect 0 'evaluate itself' "$tril" evaluate --hypothesis t --reference t --tokenize char --json
+prints 'evaluate itself' '"score": 100.0'
+expect_folder() { [ "$(ls -A model | sort | tr '\n' ' ')" = "$1" ] || fail "$2: other files"; }
+expect_folder 'config.json last model.safetensors tokenizer.model training ' 'train'
+
+# A model that is there is not lost; a run goes on only as it began.
+cp -r model before
+expect 2 'a model is there' "${train[@]}" --source s --target t
+says 'a model is there' '--resume .* --overwrite'
+expect 2 'other options' "$tril" train --resume -o model --seed 5
+says 'other options' 'other options'
+cp s s.bak && printf 'one\n' >>s && printf 'ONE\n' >>t
+expect 2 'another text' "$tril" train --resume -o model
+says 'another text' 'have changed'
+cp s.bak s && head -n 30 t >t.bak && mv t.bak t
+diff -r before model >/dev/null || fail 'a refused run changed the model'
+expect 0 'resumed when done' "$tril" train --resume -o model
+cmp -s before/model.safetensors model/model.safetensors || fail 'resumed when done: another model'
+# From another folder.
+expect 0 'resumed from elsewhere' sh -c "cd / && '$tril' train --resume -o '$scratch/model'"
+rm -rf model before
+
+# gzip, TSV, a TOML file, one text.
+gzip -k s && paste s t >both.tsv
+expect 0 'gzip' "${train[@]}" --source s.gz --target t
+mv model first
+expect 0 'tsv' "${train[@]}" --tsv both.tsv
+cmp -s first/model.safetensors model/model.safetensors || fail 'tsv: another model'
+rm -rf model
+{
+  printf 'source = "s"\ntarget = ["t"]\n'
+  printf '%s\n' "${small[@]}" | sed 's/^--//' | paste -d= - -
+} >run.toml
+expect 0 'toml' "$tril" train --config run.toml -o model
+cmp -s first/model.safetensors model/model.safetensors || fail 'toml: another model'
+rm -rf model
+expect 0 'a flag beats the file' "$tril" train --config run.toml -o model --seed 2
+cmp -s first/model.safetensors model/model.safetensors && fail 'a flag beats the file: it did not'
+rm -rf model
+expect 0 'the record of a run makes it again' "$tril" train --config first/training/options.toml \
+  --source s --target t -o model
+cmp -s first/model.safetensors model/model.safetensors || fail 'the record of a run: another model'
+rm -rf model first
+expect 0 'one text' "${train[@]}" --text t
+expect 0 'generate' sh -c "echo ONE | '$tril' generate model --max-tokens 4"
+prints 'generate' '^ONE'
+rm -rf model
+
+# Nothing is dropped in silence.
+{ cat s; printf '\nx\nb\377d\n'; } >s2
+{ cat t; printf 'X\n\nBAD\n'; } >t2
+expect 0 'faulty lines' "${train[@]}" --source s2 --target t2
+says 'faulty lines' '2 pairs left out for an empty side, first .*s2:31 (empty)'
+says 'faulty lines' '1 pair left out for invalid UTF-8, first .*s2:33 (not UTF-8 at byte 2)'
+rm -rf model
+head -c 10000000 /dev/zero | tr '\0' 'x' >long && { cat s; cat long; printf '\n'; } >s3
+{ cat t; printf 'LONG\n'; } >t3
+expect 0 'ten megabytes in a line' "${train[@]}" --source s3 --target t3
+says 'ten megabytes in a line' '1 pair left out for a line too long, first .*s3:31'
+rm -rf model
+{ cat s; printf 'one \000 two\n'; } >s4
+expect 0 'a NUL' "${train[@]}" --source s4 --target t3
+rm -rf model
+
+# Every way to fail.
+expect_error 'no files' 'no files' "${train[@]}"
+expect_error 'no such file' 'nowhere: cannot open: No such file' \
+  "${train[@]}" --source nowhere --target t
+: >empty
+cp empty empty2
+expect_error 'empty files' 'holds nothing to learn from' \
+  "${train[@]}" --source empty --target empty2
+expect_error 'unequal files' 't ends after line 30, but .*s2 goes on' "${train[@]}" --source s2 --target t
+expect_error 'the same file twice' 'as source and as target' "${train[@]}" --source s --target s
+expect_error 'sides swapped' 'swapped' \
+  "${train[@]}" --source s --target t --valid-source t --valid-target s
+cp t same
+expect_error 'wrong language' 'reads like the target' \
+  "${train[@]}" --source s --target t --valid-source same --valid-target t
+expect_error 'a folder as text' 'directory' "${train[@]}" --source . --target t
+expect_error 'not a TSV' 'no tab' "${train[@]}" --tsv s
+printf '\037\213\010\000' >cut.gz
+expect_error 'gzip cut short' 'cut.gz: cannot read' "${train[@]}" --source cut.gz --target t
+expect_error 'no output' 'output' "$tril" train --source s --target t
+expect_error 'bad number' 'updates' "${train[@]}" --source s --target t --updates 0
+expect_error 'bad word' 'schedule' "${train[@]}" --source s --target t --schedule steep
+expect_error 'heads' 'heads' "${train[@]}" --source s --target t --heads 3
+expect_error 'vocabulary' 'vocab' "${train[@]}" --source s --target t --vocab 100
+expect_error 'nothing to resume' 'options.toml' "$tril" train --resume -o model
+expect_error 'unknown in the file' 'colour' \
+  sh -c "printf 'colour = 3\n' >bad.toml; '$tril' train --config bad.toml -o model --source s --target t"
+expect_error 'no place for the model' 'cannot create' "$tril" train "${small[@]}" \
+  --source s --target t -o /proc/model
+printf 'x' >file
+expect_error 'a file for a folder' 'file' "$tril" train "${small[@]}" --source s --target t -o file/model
+expect_error 'a tokenizer that is none' 's: ' "${train[@]}" --source s --target t --tokenizer s
+mkdir closed && chmod a-w closed
+as_nobody=()
+if [ "$(id -u)" -eq 0 ]; then
+  command -v setpriv >/dev/null && as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  chmod a+rx "$scratch"
+fi
+if [ "$(id -u)" -ne 0 ] || [ ${#as_nobody[@]} -gt 0 ]; then
+  expect_error 'no permission to write' 'Permission denied' "${as_nobody[@]}" "$tril" train \
+    "${small[@]}" --source s --target t -o closed/model
+  cp s secret && chmod 000 secret
+  expect_error 'no permission to read' 'secret: cannot open: Permission denied' \
+    "${as_nobody[@]}" "$tril" train "${small[@]}" --source secret --target t -o model
+fi
+
+# A full disk, as the system tells it: no file may grow past a few blocks. The run ends with one
+# line; with room again it goes on and ends where it would have.
+expect 0 'room' "${train[@]}" --source s --target t
+mv model whole
+blocks=$(($(stat -c %s whole/model.safetensors) * 2 / 1024)) # the model fits, the checkpoint does not
+expect 2 'a full disk' sh -c "trap '' XFSZ; ulimit -f $blocks
+  exec '$tril' train ${small[*]} --source s --target t -o model"
+[ "$(grep -c '^tril: ' err)" -eq 1 ] || fail 'a full disk: not one line of error'
+says 'a full disk' 'checkpoint.safetensors: cannot write'
+[ -z "$(find model -name '*.tmp')" ] || fail 'a full disk: temporary files are left'
+expect 0 'room again' "${train[@]}" --source s --target t --overwrite
+cmp -s whole/model.safetensors model/model.safetensors || fail 'room again: another model'
+rm -rf model
+
+# Model folders that are none, for every command that reads one.
+for command in "info whole" "translate whole" "evaluate whole --source s --reference t" \
+  "score whole --source s --target t"; do
+  cp whole/config.json config.bak
+  sed -i 's/"format": 1/"format": 2/' whole/config.json
+  # shellcheck disable=SC2086 # words
+  expect_error "another version: $command" 'config.json: format' "$tril" $command
+  cp config.bak whole/config.json
+done
+expect 0 'another tokenizer' "$tril" train "${small[@]:2}" --vocab 310 --source s --target t -o other
+cp whole/tokenizer.model tokenizer.bak
+cp other/tokenizer.model whole/tokenizer.model
+expect_error 'a tokenizer that does not fit' 'tokenizer' "$tril" translate whole
+cp tokenizer.bak whole/tokenizer.model
+expect_error 'evaluate: two ways at once' 'without them' \
+  "$tril" evaluate whole --hypothesis t --reference t
+expect_error 'evaluate: unequal' 'has more' "$tril" evaluate --hypothesis s2 --reference t
+printf 'b\377d\n' >bad && printf 'x\n' >good
+expect_error 'evaluate: no UTF-8' 'bad: line 1' "$tril" evaluate --hypothesis bad --reference good
+expect_error 'evaluate: empty' 'is empty' "$tril" evaluate --hypothesis empty --reference empty
+
+[ "$failures" -eq 0 ] && printf 'train and evaluate behave\n'
+exit "$((failures > 0))"
