@@ -188,6 +188,10 @@ void check_normalizer(std::string_view bytes, const std::string& file) {
   if (!map.empty()) CharacterMap(map, file).check_paths();
 }
 
+bool is_blank(const ModelPiece& piece) {
+  return piece.type == PieceType::normal && piece.text == "\u2581";
+}
+
 bool is_byte(std::string_view text) {
   const auto is_digit = [](char c) { return ('0' <= c && c <= '9') || ('A' <= c && c <= 'F'); };
   return text.size() == 6 && text.starts_with("<0x") && is_digit(text[3]) && is_digit(text[4]) &&
@@ -240,6 +244,9 @@ ModelFile read_model_file(std::string_view bytes, const std::string& file) {
           ": a model of words or characters, expected BPE or unigram");
   require(trainer.byte_fallback, ErrorCode::unsupported, file,
           ": what no piece covers cannot be spelt in bytes (learnt without byte_fallback)");
+  // Spelt in bytes it would come back as U+2581.
+  require(std::any_of(model.pieces.begin(), model.pieces.end(), is_blank), ErrorCode::unsupported,
+          file, ": no piece for the blank, U+2581");
   model.type = trainer.algorithm == Algorithm::bpe ? TokenizerType::bpe : TokenizerType::unigram;
   return model;
 }

@@ -23,8 +23,10 @@ constexpr std::string_view kBlankMark = "\u2581";    // SentencePiece's blank
 constexpr std::string_view kUnknownMark = "\u2585";  // its trainer's uncovered character
 
 constexpr int64_t kSpecialsAndBytes = 4 + 256;
-constexpr int64_t kMaxVocab = 1'000'000;      // SentencePiece's unigram starts from as many
-constexpr int64_t kMaxLineBytes = 65'000;     // its BPE counts a word's characters in 16 bits
+constexpr int64_t kMaxVocab = 1'000'000;  // SentencePiece's unigram starts from as many
+// SentencePiece's BPE counts the characters of a word in 15 bits and does not look; NFKC makes up
+// to two characters of a byte (U+3316).
+constexpr int64_t kMaxLineBytes = 16'000;
 constexpr int64_t kMaxTextBytes = 1 << 30;    // its suffix array counts in 31 bits
 constexpr std::string_view kThreads = "4";    // sums are split by it: never the machine's number
 constexpr std::string_view kFatalOnly = "3";  // log level
@@ -117,6 +119,7 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"unk_id", concat(Tokenizer::kUnknown)},
       {"bos_id", concat(Tokenizer::kStart)},
       {"eos_id", concat(Tokenizer::kEnd)},
+      {"required_chars", std::string(kBlankMark)},  // whatever the coverage
       {"byte_fallback", "true"},
       {"remove_extra_whitespaces", "false"},
       {"hard_vocab_limit", "false"},  // take fewer pieces where the text has no more

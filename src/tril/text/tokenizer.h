@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tril {
@@ -26,7 +27,7 @@ struct TokenizerOptions {
   int64_t vocab = 8000;           // pieces at most; fewer where the text does not hold as many
   double coverage = 1.0;          // share of the text's characters that get a piece of their own
                                   // (0.98 to 1); the others are spelt in bytes
-  int64_t max_line_bytes = 4096;  // longer lines are not learnt from, and counted (65,000 at most)
+  int64_t max_line_bytes = 4096;  // longer lines are not learnt from, and counted (16,000 at most)
 };
 
 // What learning made of the text.
