@@ -46,11 +46,12 @@ const Tokenizer& tokenizer() {
   return learnt;
 }
 
-Transformer model_for(Family family, int64_t max_length = 40) {
+// The larger `end_bias`, the sooner translations end.
+Transformer model_for(Family family, float end_bias = 0.0f) {
   TransformerConfig config = testing::tiny_config(family);
   config.target_vocab = tokenizer().vocab();
   if (family == Family::encoder_decoder) config.source_vocab = config.target_vocab;
-  config.max_length = max_length;
+  config.max_length = 40;
   config.output_bias = true;
   Transformer model(config, 7);
   Random random(7, 1);
@@ -58,6 +59,7 @@ Transformer model_for(Family family, int64_t max_length = 40) {
     for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
       parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
     }
+    if (parameter.name == "output.bias") parameter.tensor.data()[Tokenizer::kEnd] += end_bias;
   }
   Context context(1);
   model.weights_changed(context);
@@ -87,7 +89,7 @@ bool same(const Translation& a, const Translation& b) {
 
 // Each line alone through search(), and its tokens through the tokenizer.
 TEST(Translator, IsSearchBetweenTwoTokenizers) {
-  const Translator translator = translator_for(Family::encoder_decoder);
+  const Translator translator(model_for(Family::encoder_decoder, 2.0f), tokenizer(), 1);
   TranslateOptions options = quick_options();
   options.search.beam = 3;
   options.search.n_best = 2;
@@ -95,6 +97,7 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
   const auto translations = translator.translate(lines(), options);
   ASSERT_EQ(translations.size(), lines().size());
   Session session(translator.model(), 1);
+  int ended = 0, cut = 0;
   for (size_t i = 0; i < lines().size(); ++i) {
     const Translation& found = translations[i];
     EXPECT_EQ(found.number, static_cast<int64_t>(i));
@@ -136,6 +139,7 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
       EXPECT_EQ(text.score, expected[h].score);
       EXPECT_EQ(text.rank, expected[h].rank);
       EXPECT_EQ(text.ended, expected[h].ended);
+      ++(text.ended ? ended : cut);
       EXPECT_EQ(text.text, tokenizer().decode(expected[h].tokens));
       ASSERT_EQ(text.pieces.size(), text.tokens.size());
       for (size_t t = 0; t < text.tokens.size(); ++t) {
@@ -153,6 +157,8 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
                 link_words(alignment, words_of(source_pieces), words_of(target_pieces)));
     }
   }
+  EXPECT_GT(ended, 0);
+  EXPECT_GT(cut, 0);
   EXPECT_EQ(translator.translate("how are you"),
             translator.translate(std::vector<std::string>{"how are you"})[0].text());
 }
