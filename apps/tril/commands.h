@@ -11,6 +11,7 @@ class App;
 namespace tril::app {
 
 void add_bench(CLI::App& app);
+void add_demo(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);

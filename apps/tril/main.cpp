@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return fmt::format("tril: {} (try 'tril --help')\n", error.what());
   });
+  tril::app::add_demo(app);
   tril::app::add_train(app);
   tril::app::add_translate(app);
   tril::app::add_generate(app);

@@ -1,0 +1,164 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "commands.h"
+#include "progress.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+struct Flags {
+  std::string folder = "demo-model";
+  std::string dump;
+  int threads = 0;
+};
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs pairs_of(const std::vector<PhrasePair>& phrases) {
+  Pairs pairs;
+  for (const PhrasePair& phrase : phrases) pairs.emplace_back(phrase.english, phrase.hindi);
+  return pairs;
+}
+
+// The phrasebook as two files of lines for each part: something to try `tril train` with.
+void dump(const Phrasebook& phrasebook, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  require(!error, ErrorCode::io, folder, ": cannot create: ", error.message());
+  const auto write = [&](const std::string& name, const std::vector<PhrasePair>& phrases) {
+    std::string english;
+    std::string hindi;
+    for (const PhrasePair& phrase : phrases) {
+      english += phrase.english + "\n";
+      hindi += phrase.hindi + "\n";
+    }
+    write_file_atomically(folder + "/" + name + ".en", english);
+    write_file_atomically(folder + "/" + name + ".hi", hindi);
+  };
+  write("train", phrasebook.train);
+  write("test", phrasebook.held_out);
+  fmt::print("{0}/train.en, train.hi: {1} pairs\n{0}/test.en, test.hi: {2} pairs\n", folder,
+             phrasebook.train.size(), phrasebook.held_out.size());
+}
+
+TrainSummary learn(const Phrasebook& phrasebook, const Flags& flags) {
+  const StopOnSignal stop;
+  ProgressLine progress;
+  TrainEvents events;
+  events.cancelled = [&] { return stop.asked(); };
+  events.progress = [&](const TrainStatus& s) {
+    progress.show(s.update, s.updates,
+                  fmt::format("loss {:.3f}  {:.0f} tokens/s", s.loss, s.tokens_per_s),
+                  s.seconds_left);
+  };
+  TrainingText text{Corpus::of(pairs_of(phrasebook.train)), std::nullopt};
+  const TrainSummary summary =
+      train(text, demo_options(), flags.folder, RunStart::overwrite, flags.threads, events);
+  if (!summary.finished) throw Stopped{stop.signal()};
+  return summary;
+}
+
+void show_translations(const Translator& translator, const std::vector<PhrasePair>& phrases) {
+  std::vector<std::string> lines;
+  size_t widest = 0;
+  for (const PhrasePair& phrase : phrases) {
+    lines.push_back(phrase.english);
+    widest = std::max(widest, phrase.english.size());
+  }
+  const auto translations = translator.translate(lines);
+  for (size_t i = 0; i < phrases.size(); ++i) {
+    const bool right = translations[i].text() == phrases[i].hindi;
+    fmt::print("  {:<{}}  {}{}\n", phrases[i].english, widest, translations[i].text(),
+               right ? "" : fmt::format("   (expected: {})", phrases[i].hindi));
+  }
+}
+
+void run(const Flags& flags) {
+  const Phrasebook phrasebook = make_phrasebook();
+  if (!flags.dump.empty()) {
+    dump(phrasebook, flags.dump);
+    return;
+  }
+  fmt::print("Learning English to Hindi from {} sentences; {} combinations are held out.\n",
+             phrasebook.train.size(), phrasebook.held_out.size());
+  std::fflush(stdout);
+  const TrainSummary summary = learn(phrasebook, flags);
+  fmt::print("Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target tokens a second.\n\n",
+             summary.last.seconds, summary.last.update, summary.parameters,
+             summary.last.tokens_per_s);
+
+  const Translator translator = Translator::load(flags.folder, flags.threads);
+  fmt::print("The lesson's sentences:\n");
+  show_translations(translator, lesson_sentences());
+  fmt::print("\nSentences it has never seen:\n");
+  std::vector<PhrasePair> unseen;
+  for (size_t i = 0; i < 8; ++i) {
+    unseen.push_back(phrasebook.held_out[i * phrasebook.held_out.size() / 8]);
+  }
+  show_translations(translator, unseen);
+
+  std::vector<std::string> lines;
+  for (const PhrasePair& phrase : phrasebook.held_out) lines.push_back(phrase.english);
+  const auto translations = translator.translate(lines);
+  BleuStatistics statistics;
+  int64_t exact = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    statistics.add(translations[i].text(), phrasebook.held_out[i].hindi);
+    exact += translations[i].text() == phrasebook.held_out[i].hindi ? 1 : 0;
+  }
+  fmt::print("\nHeld out: {} of {} exactly right ({:.1f}%), BLEU {:.1f}\n", exact, lines.size(),
+             100.0 * static_cast<double>(exact) / static_cast<double>(lines.size()),
+             bleu(statistics).score);
+
+  Session session(translator.model(), flags.threads);
+  std::vector<TokenPair> pairs;
+  for (const PhrasePair& phrase : phrasebook.held_out) {
+    const Tokenizer& tokenizer = translator.tokenizer();
+    TokenPair pair{tokenizer.encode(phrase.english), {tokenizer.start()}};
+    pair.source.push_back(tokenizer.end());
+    const auto target = tokenizer.encode(phrase.hindi);
+    pair.target.insert(pair.target.end(), target.begin(), target.end());
+    pairs.push_back(std::move(pair));
+    if (pairs.size() == 100) break;
+  }
+  const Agreement agreement = compare_parallel_with_stepwise(translator.model(), pairs, session);
+  fmt::print(
+      "\nTraining reads a whole sentence in one forward(), inference writes a token a forward().\n"
+      "{} sentences both ways, {} calls against {}: of {} logits {} differ in any bit.\n",
+      agreement.sentences, agreement.parallel_calls, agreement.stepwise_calls, agreement.logits,
+      agreement.differing);
+  require(agreement.differing == 0, ErrorCode::internal,
+          "demo: training and inference are not the same function here: please report it");
+
+  fmt::print(
+      "\nNow you:\n"
+      "  tril translate {0}                         type English, read Hindi\n"
+      "  echo 'I want tea' | tril translate {0} --json    with tokens and probabilities\n"
+      "  tril demo --dump phrases                   the sentences as files\n"
+      "  tril train --source phrases/train.en --target phrases/train.hi -o mine\n",
+      flags.folder);
+}
+
+}  // namespace
+
+void add_demo(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* demo = app.add_subcommand(
+      "demo", "Learn English to Hindi from a built-in phrasebook, in a minute, and show it");
+  demo->add_option("-o,--output", flags->folder, "The model folder to write")
+      ->capture_default_str();
+  demo->add_option("--dump", flags->dump, "Only write the phrasebook to this folder");
+  demo->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  demo->footer("Example:\n  tril demo\n  tril translate demo-model");
+  demo->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app
