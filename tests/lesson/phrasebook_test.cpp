@@ -327,8 +327,12 @@ TEST(Phrasebook, OnlyTheSpeakerSaysHun) {
 }
 
 // Everything the patterns can say, not only what the phrasebook takes of it.
-std::map<std::string, std::string> everything() {
-  std::map<std::string, std::string> all;
+struct Said {
+  std::string hindi;
+  std::set<std::string> patterns{};
+};
+std::map<std::string, Said> everything() {
+  std::map<std::string, Said> all;
   for (const auto topics : {phrasebook::patterns_about_people, phrasebook::patterns_about_things}) {
     for (const Pattern& pattern : topics()) {
       std::vector<std::vector<const Filler*>> lists;
@@ -345,8 +349,9 @@ std::map<std::string, std::string> everything() {
         std::vector<const Filler*> chosen;
         for (size_t i = 0; i < at.size(); ++i) chosen.push_back(lists[i][at[i]]);
         const phrasebook::Sentence sentence = compose(pattern, chosen);
-        const auto [entry, is_new] = all.emplace(sentence.english, sentence.hindi);
-        EXPECT_EQ(entry->second, sentence.hindi) << sentence.english;
+        const auto entry = all.emplace(sentence.english, Said{sentence.hindi}).first;
+        EXPECT_EQ(entry->second.hindi, sentence.hindi) << sentence.english;
+        entry->second.patterns.insert(pattern.english);
         more = false;
         for (size_t i = 0; i < at.size() && !more; ++i) {
           more = ++at[i] < lists[i].size();
@@ -363,6 +368,7 @@ std::map<std::string, std::string> everything() {
 const std::vector<PhrasePair> kWrittenByHand = {
     {"Good morning, Ravi.", "सुप्रभात रवि"},
     {"Hello, my friend.", "नमस्ते मेरे दोस्त"},
+    {"My name is Priya.", "मेरा नाम प्रिया है"},
     {"Your name is Mohan.", "आपका नाम मोहन है"},
     {"My son's name is Amit.", "मेरे बेटे का नाम अमित है"},
     {"Her mother's name is Meera.", "उसकी माँ का नाम मीरा है"},
@@ -542,11 +548,16 @@ const std::vector<PhrasePair> kWrittenByHand = {
 
 TEST(Phrasebook, AgreesWithPairsWrittenByHand) {
   ASSERT_GE(kWrittenByHand.size(), 80u);
-  const std::map<std::string, std::string> all = everything();
+  const std::map<std::string, Said> all = everything();
+  std::set<std::string> checked;
   for (const PhrasePair& pair : kWrittenByHand) {
     const auto at = all.find(pair.english);
     ASSERT_NE(at, all.end()) << pair.english;
-    EXPECT_EQ(at->second, pair.hindi) << pair.english;
+    EXPECT_EQ(at->second.hindi, pair.hindi) << pair.english;
+    checked.insert(at->second.patterns.begin(), at->second.patterns.end());
+  }
+  for (const Combination& combination : phrasebook::all_combinations()) {
+    EXPECT_EQ(checked.count(combination.pattern), 1u) << "none for " << combination.pattern;
   }
 }
 
