@@ -20,9 +20,9 @@ text: base
 data: text tensor
 decode: models
 train: models data decode
-measure: train
 translate: decode text
 lesson: train translate
+measure: lesson
 '
 
 # Headers of libraries that only sources, and headers named *-inl.h, may include.

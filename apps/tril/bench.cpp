@@ -16,10 +16,8 @@ struct Group {
   std::vector<Measurement> (*measure)(const MeasureOptions&);
 };
 constexpr Group kGroups[] = {
-    {"gemm", measure_gemm},
-    {"attention", measure_attention},
-    {"memory", measure_memory},
-    {"learn", measure_learning},
+    {"gemm", measure_gemm},      {"attention", measure_attention}, {"memory", measure_memory},
+    {"learn", measure_learning}, {"demo", measure_demo},
 };
 
 struct Options {
@@ -101,7 +99,7 @@ void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine: kernels, memory, learning");
   bench->add_option("--only", options->only, "Groups to measure (default: all)")
-      ->check(CLI::IsMember({"gemm", "attention", "memory", "learn"}))
+      ->check(CLI::IsMember({"gemm", "attention", "memory", "learn", "demo"}))
       ->delimiter(',');
   bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));

@@ -19,14 +19,6 @@ struct Flags {
   int threads = 0;
 };
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-Pairs pairs_of(const std::vector<PhrasePair>& phrases) {
-  Pairs pairs;
-  for (const PhrasePair& phrase : phrases) pairs.emplace_back(phrase.english, phrase.hindi);
-  return pairs;
-}
-
 // The phrasebook as two files of lines for each part: something to try `tril train` with.
 void dump(const Phrasebook& phrasebook, const std::string& folder) {
   std::error_code error;
@@ -58,7 +50,7 @@ TrainSummary learn(const Phrasebook& phrasebook, const Flags& flags) {
                   fmt::format("loss {:.3f}  {:.0f} tokens/s", s.loss, s.tokens_per_s),
                   s.seconds_left);
   };
-  TrainingText text{Corpus::of(pairs_of(phrasebook.train)), std::nullopt};
+  TrainingText text{corpus_of(phrasebook.train), std::nullopt};
   const TrainSummary summary =
       train(text, demo_options(), flags.folder, RunStart::overwrite, flags.threads, events);
   if (!summary.finished) throw Stopped{stop.signal()};
@@ -78,6 +70,29 @@ void show_translations(const Translator& translator, const std::vector<PhrasePai
     fmt::print("  {:<{}}  {}{}\n", phrases[i].english, widest, translations[i].text(),
                right ? "" : fmt::format("   (expected: {})", phrases[i].hindi));
   }
+}
+
+// Parallel against stepwise, on sentences the model was not trained on.
+void prove(const Translator& translator, const Phrasebook& phrasebook, const Flags& flags) {
+  Session session(translator.model(), flags.threads);
+  std::vector<TokenPair> pairs;
+  for (const PhrasePair& phrase : phrasebook.held_out) {
+    const Tokenizer& tokenizer = translator.tokenizer();
+    TokenPair pair{tokenizer.encode(phrase.english), {tokenizer.start()}};
+    pair.source.push_back(tokenizer.end());
+    const auto target = tokenizer.encode(phrase.hindi);
+    pair.target.insert(pair.target.end(), target.begin(), target.end());
+    pairs.push_back(std::move(pair));
+    if (pairs.size() == 100) break;
+  }
+  const Agreement agreement = compare_parallel_with_stepwise(translator.model(), pairs, session);
+  fmt::print(
+      "\nTraining reads a whole sentence in one forward(), inference writes a token a forward().\n"
+      "{} sentences both ways, {} calls against {}: of {} logits {} differ in any bit.\n",
+      agreement.sentences, agreement.parallel_calls, agreement.stepwise_calls, agreement.logits,
+      agreement.differing);
+  require(agreement.differing == 0, ErrorCode::internal,
+          "demo: training and inference are not the same function here: please report it");
 }
 
 void run(const Flags& flags) {
@@ -104,39 +119,11 @@ void run(const Flags& flags) {
   }
   show_translations(translator, unseen);
 
-  std::vector<std::string> lines;
-  for (const PhrasePair& phrase : phrasebook.held_out) lines.push_back(phrase.english);
-  const auto translations = translator.translate(lines);
-  BleuStatistics statistics;
-  int64_t exact = 0;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    statistics.add(translations[i].text(), phrasebook.held_out[i].hindi);
-    exact += translations[i].text() == phrasebook.held_out[i].hindi ? 1 : 0;
-  }
-  fmt::print("\nHeld out: {} of {} exactly right ({:.1f}%), BLEU {:.1f}\n", exact, lines.size(),
-             100.0 * static_cast<double>(exact) / static_cast<double>(lines.size()),
-             bleu(statistics).score);
+  const HeldOutScore score = score_held_out(translator, phrasebook);
+  fmt::print("\nHeld out: {} of {} exactly right ({:.1f}%), BLEU {:.1f}\n", score.exact, score.all,
+             100.0 * static_cast<double>(score.exact) / static_cast<double>(score.all), score.bleu);
 
-  Session session(translator.model(), flags.threads);
-  std::vector<TokenPair> pairs;
-  for (const PhrasePair& phrase : phrasebook.held_out) {
-    const Tokenizer& tokenizer = translator.tokenizer();
-    TokenPair pair{tokenizer.encode(phrase.english), {tokenizer.start()}};
-    pair.source.push_back(tokenizer.end());
-    const auto target = tokenizer.encode(phrase.hindi);
-    pair.target.insert(pair.target.end(), target.begin(), target.end());
-    pairs.push_back(std::move(pair));
-    if (pairs.size() == 100) break;
-  }
-  const Agreement agreement = compare_parallel_with_stepwise(translator.model(), pairs, session);
-  fmt::print(
-      "\nTraining reads a whole sentence in one forward(), inference writes a token a forward().\n"
-      "{} sentences both ways, {} calls against {}: of {} logits {} differ in any bit.\n",
-      agreement.sentences, agreement.parallel_calls, agreement.stepwise_calls, agreement.logits,
-      agreement.differing);
-  require(agreement.differing == 0, ErrorCode::internal,
-          "demo: training and inference are not the same function here: please report it");
-
+  prove(translator, phrasebook, flags);
   fmt::print(
       "\nNow you:\n"
       "  tril translate {0}                         type English, read Hindi\n"

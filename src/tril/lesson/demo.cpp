@@ -1,5 +1,7 @@
 #include "tril/lesson/demo.h"
 
+#include "tril/text/bleu.h"
+
 namespace tril {
 
 TrainOptions demo_options() {
@@ -20,6 +22,27 @@ TrainOptions demo_options() {
   options.log_every = 20;
   options.evaluate_every = options.updates;  // nothing is looked at before the end
   return options;
+}
+
+Corpus corpus_of(const std::vector<PhrasePair>& phrases) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const PhrasePair& phrase : phrases) pairs.emplace_back(phrase.english, phrase.hindi);
+  return Corpus::of(pairs);
+}
+
+HeldOutScore score_held_out(const Translator& translator, const Phrasebook& phrasebook) {
+  std::vector<std::string> lines;
+  for (const PhrasePair& phrase : phrasebook.held_out) lines.push_back(phrase.english);
+  const auto translations = translator.translate(lines);
+  HeldOutScore score{.all = static_cast<int64_t>(lines.size())};
+  BleuStatistics statistics;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string& expected = phrasebook.held_out[i].hindi;
+    statistics.add(translations[i].text(), expected);
+    if (translations[i].text() == expected) ++score.exact;
+  }
+  score.bleu = bleu(statistics).score;
+  return score;
 }
 
 std::vector<PhrasePair> lesson_sentences() {

@@ -1,13 +1,17 @@
 #include "tril/measure/measure.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tril/base/clock.h"
 #include "tril/base/rng.h"
+#include "tril/lesson/demo.h"
 #include "tril/ops/attention.h"
 #include "tril/ops/linear.h"
 #include "tril/tensor/mask.h"
 #include "tril/train/symbols.h"
+#include "tril/train/trainer.h"
 
 namespace tril {
 namespace {
@@ -164,6 +168,29 @@ std::vector<Measurement> measure_learning(const MeasureOptions& options) {
          concat(result.exact, " of ", symbols.held_out, " unseen exact, ", symbols.steps,
                 " steps")});
   }
+  return results;
+}
+
+std::vector<Measurement> measure_demo(const MeasureOptions& options) {
+  const Phrasebook phrasebook = make_phrasebook();
+  std::string folder = (std::filesystem::temp_directory_path() / "tril-bench-XXXXXX").string();
+  require(::mkdtemp(folder.data()) != nullptr, ErrorCode::io, folder, ": cannot create");
+  TrainEvents events;
+  events.progress = [&](const TrainStatus& status) {
+    if (status.update % 50 == 0) {
+      tell(options, concat("demo: update ", status.update, " of ", status.updates));
+    }
+  };
+  TrainingText text{corpus_of(phrasebook.train), std::nullopt};
+  const TrainSummary summary =
+      train(text, demo_options(), folder, RunStart::overwrite, options.threads, events);
+  const HeldOutScore score = score_held_out(Translator::load(folder, options.threads), phrasebook);
+  std::filesystem::remove_all(folder);
+  std::vector<Measurement> results;
+  add(options, results,
+      {"demo", concat(phrasebook.train.size(), " phrases"), summary.last.seconds, 0.0, 0.0,
+       concat(score.exact, " of ", score.all, " held out exact, ",
+              static_cast<int64_t>(summary.last.tokens_per_s), " tokens/s")});
   return results;
 }
 

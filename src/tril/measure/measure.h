@@ -34,5 +34,7 @@ std::vector<Measurement> measure_attention(const MeasureOptions& options);
 std::vector<Measurement> measure_memory(const MeasureOptions& options);
 // Time to learn copy and reverse of 20 symbols; see train/symbols.h.
 std::vector<Measurement> measure_learning(const MeasureOptions& options);
+// Time to learn the phrasebook of `tril demo`, and how well.
+std::vector<Measurement> measure_demo(const MeasureOptions& options);
 
 }  // namespace tril
