@@ -88,8 +88,8 @@ RC_GTEST_PROP(Dropout, IsTheReferenceBitForBit, ()) {
   TRIL_HOLDS(testing::within(run(Parallel(2), c), expected, bound));
 }
 
-// Where p is no multiple of 2^-24 the fraction just below it is dropped too. Here u is
-// 1677721 / 2^24 and p = 0.1f is 1677721.625 / 2^24.
+// Where p is no multiple of 2^-16 the fraction just below it is dropped too, and the one above
+// kept: p = 0.1f is 6553.6 / 2^16.
 TEST(Dropout, DropsTheLastFractionBelowP) {
   Random random(0);
   Case c(random, 1, 1, 0.1f);
@@ -97,10 +97,13 @@ TEST(Dropout, DropsTheLastFractionBelowP) {
   c.args.step = 0;
   c.args.site = 0;
   c.sentences = {0};
-  c.positions = {1851041};
-  EXPECT_EQ(philox(1, {0, 0, 1851041, 0})[0] >> 8, 1677721u);
-  EXPECT_FALSE(reference::dropout_keeps(c.bound(), 0, 0));
-  EXPECT_EQ(run(Parallel(1), c)[0], 0.0f);
+  for (const uint32_t u : {6553u, 6554u}) {
+    uint32_t position = 0;
+    while ((philox(1, {0, 0, position, 0})[0] & 0xFFFFu) != u) ++position;
+    c.positions = {static_cast<int32_t>(position)};
+    EXPECT_EQ(reference::dropout_keeps(c.bound(), 0, 0), u == 6554u);
+    EXPECT_EQ(run(Parallel(1), c)[0] != 0.0f, u == 6554u);
+  }
 }
 
 TEST(Dropout, ThreadsAndTargetsChangeNothing) {

@@ -1,8 +1,11 @@
 // Dropout whose mask is a function of what is dropped, not of when or where it is computed.
 //
 //   y[row][f] = x[row][f] s  if u >= p, else 0, where s = 1 / (1 - p), rounded once
-//   u = a 24-bit fraction from Philox(key: seed; counter: step, sentence, position, site and f / 4)
+//   u = a 16-bit fraction of Philox(key: seed; counter: step, sentence, position, 65536 site + c)
 //
+// A counter serves eight features: with w = f mod 128, the counter c is 16 (f / 128) + w mod 16, the
+// word w / 16 mod 4, and its lower half serves w < 64, its upper half the others. So neighbours come
+// from neighbouring counters, which a vector computes side by side.
 // So a sentence gets the same mask in any batch, on any number of threads and after a resume, and
 // the backward pass is this same function on dy. y may be x.
 // Kernels neither allocate, throw nor log.
@@ -14,8 +17,8 @@
 
 namespace tril::kernels {
 
-// A site has 65,536 counters of four features each.
-constexpr int64_t kDropoutMaxColumns = 4 * 65536;
+// A site has 65,536 counters of eight features each.
+constexpr int64_t kDropoutMaxColumns = 8 * 65536;
 
 struct Dropout {
   int64_t rows = 0;

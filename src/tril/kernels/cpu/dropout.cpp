@@ -14,44 +14,64 @@ namespace tril::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr int kCounters = 16;                // Philox blocks done side by side
-constexpr int64_t kStretch = 4 * kCounters;  // features they cover
+constexpr int64_t kStretch = 8 * kCounters;  // features they cover
 
-// Sixteen Philox blocks whose counters differ in the last word only. Plain integer loops: the
-// compiler makes vectors of them, and integers have the same bits whatever it does.
+// The lower and upper halves of the products of two rows of numbers.
+template <class D, class V>
+HWY_INLINE void multiply_wide(D d, V a, V b, V& low, V& high) {
+  const hn::RepartitionToWide<D> wide;
+  const auto even = hn::MulEven(a, b);
+  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a))), b);
+  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+}
+
+// Sixteen Philox blocks whose counters differ in the last word only: base/rng.h in vectors.
 HWY_INLINE void philox_blocks(uint64_t key, const Words4& counter, uint32_t (&out)[4][kCounters]) {
-  uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
-  for (int i = 0; i < kCounters; ++i) {
-    c0[i] = counter[0];
-    c1[i] = counter[1];
-    c2[i] = counter[2];
-    c3[i] = counter[3] + static_cast<uint32_t>(i);
-  }
-  auto key0 = static_cast<uint32_t>(key);
-  auto key1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < kPhiloxRounds; ++round) {
-    for (int i = 0; i < kCounters; ++i) {
-      const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * c0[i];
-      const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * c2[i];
-      c0[i] = static_cast<uint32_t>(product1 >> 32) ^ c1[i] ^ key0;
-      c1[i] = static_cast<uint32_t>(product1);
-      c2[i] = static_cast<uint32_t>(product0 >> 32) ^ c3[i] ^ key1;
-      c3[i] = static_cast<uint32_t>(product0);
+  const hn::CappedTag<uint32_t, kCounters> d;
+  const auto multiplier0 = hn::Set(d, kPhiloxMultiplier0);
+  const auto multiplier1 = hn::Set(d, kPhiloxMultiplier1);
+  for (size_t i = 0; i < kCounters; i += hn::Lanes(d)) {
+    auto c0 = hn::Set(d, counter[0]);
+    auto c1 = hn::Set(d, counter[1]);
+    auto c2 = hn::Set(d, counter[2]);
+    auto c3 = hn::Iota(d, counter[3] + static_cast<uint32_t>(i));
+    auto key0 = static_cast<uint32_t>(key);
+    auto key1 = static_cast<uint32_t>(key >> 32);
+    for (int round = 0; round < kPhiloxRounds; ++round) {
+      auto low0 = c0, high0 = c0, low1 = c0, high1 = c0;
+      multiply_wide(d, c0, multiplier0, low0, high0);
+      multiply_wide(d, c2, multiplier1, low1, high1);
+      c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, key0));
+      c1 = low1;
+      c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, key1));
+      c3 = low0;
+      key0 += kPhiloxWeyl0;
+      key1 += kPhiloxWeyl1;
     }
-    key0 += kPhiloxWeyl0;
-    key1 += kPhiloxWeyl1;
+    hn::StoreU(c0, d, out[0] + i);
+    hn::StoreU(c1, d, out[1] + i);
+    hn::StoreU(c2, d, out[2] + i);
+    hn::StoreU(c3, d, out[3] + i);
   }
-  for (int i = 0; i < kCounters; ++i) {
-    out[0][i] = c0[i];
-    out[1][i] = c1[i];
-    out[2][i] = c2[i];
-    out[3][i] = c3[i];
+}
+
+// Features 16 `word` and on of a stretch, `count` of them.
+HWY_INLINE void drop_sixteen(const uint32_t (&words)[4][kCounters], int word, uint32_t threshold,
+                             float kept, const float* from, float* to, int64_t count) {
+  const uint32_t* u = words[word % 4];
+  const int shift = word < 4 ? 0 : 16;
+  from += word * kCounters;
+  to += word * kCounters;
+  for (int64_t i = 0; i < count; ++i) {
+    to[i] = (u[i] >> shift & 0xFFFFu) >= threshold ? from[i] * kept : 0.0f;
   }
 }
 
 void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, float* y) {
   const float kept = 1.0f / (1.0f - d.probability);
-  // u is a whole number of 2^-24: u >= p is that number >= p 2^24, rounded up.
-  const auto threshold = static_cast<uint32_t>(std::ceil(d.probability * 0x1p24f));
+  // u is a whole number of 2^-16: u >= p is that number >= p 2^16, rounded up.
+  const auto threshold = static_cast<uint32_t>(std::ceil(d.probability * 0x1p16f));
   for_row_blocks(parallel, d.rows, d.columns, [&](int64_t begin, int64_t end) {
     uint32_t words[4][kCounters];
     for (int64_t row = begin; row < end; ++row) {
@@ -59,14 +79,19 @@ void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, f
         philox_blocks(d.seed,
                       {d.step, static_cast<uint32_t>(d.sentences[row]),
                        static_cast<uint32_t>(d.positions[row]),
-                       (d.site << 16) + static_cast<uint32_t>(first / 4)},
+                       (d.site << 16) + static_cast<uint32_t>(first / 8)},
                       words);
         const int64_t count = std::min(kStretch, d.columns - first);
         const float* from = x + row * d.columns + first;
         float* to = y + row * d.columns + first;
-        for (int64_t f = 0; f < count; ++f) {
-          const uint32_t u = words[f % 4][f / 4] >> 8;
-          to[f] = u >= threshold ? from[f] * kept : 0.0f;
+        if (count == kStretch) {
+          for (int word = 0; word < 8; ++word)
+            drop_sixteen(words, word, threshold, kept, from, to, 16);
+          continue;
+        }
+        for (int word = 0; word * kCounters < count; ++word) {
+          drop_sixteen(words, word, threshold, kept, from, to,
+                       std::min<int64_t>(kCounters, count - word * kCounters));
         }
       }
     }
