@@ -10,6 +10,9 @@ class App;
 
 namespace tril::app {
 
+// How the program was called, for commands it suggests: ./tril says so in TRIL_NAME.
+std::string program_name();
+
 void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_evaluate(CLI::App& app);

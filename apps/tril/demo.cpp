@@ -19,7 +19,8 @@ struct Flags {
   int threads = 0;
 };
 
-// The phrasebook as two files of lines for each part: something to try `tril train` with.
+// The phrasebook as two files of lines for each part, and the demo's run as a file of options:
+// something to try `tril train` with.
 void dump(const Phrasebook& phrasebook, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -36,8 +37,14 @@ void dump(const Phrasebook& phrasebook, const std::string& folder) {
   };
   write("train", phrasebook.train);
   write("test", phrasebook.held_out);
-  fmt::print("{0}/train.en, train.hi: {1} pairs\n{0}/test.en, test.hi: {2} pairs\n", folder,
-             phrasebook.train.size(), phrasebook.held_out.size());
+  TrainOptions options = demo_options();
+  options.train.source = {folder + "/train.en"};
+  options.train.target = {folder + "/train.hi"};
+  write_file_atomically(folder + "/demo.toml", to_toml(options));
+  fmt::print(
+      "{0}/train.en, train.hi: {1} pairs\n{0}/test.en, test.hi: {2} pairs\n"
+      "{0}/demo.toml: what the demo does with them\n",
+      folder, phrasebook.train.size(), phrasebook.held_out.size());
 }
 
 TrainSummary learn(const Phrasebook& phrasebook, const Flags& flags) {
@@ -124,13 +131,16 @@ void run(const Flags& flags) {
              100.0 * static_cast<double>(score.exact) / static_cast<double>(score.all), score.bleu);
 
   prove(translator, phrasebook, flags);
-  fmt::print(
-      "\nNow you:\n"
-      "  tril translate {0}                         type English, read Hindi\n"
-      "  echo 'I want tea' | tril translate {0} --json    with tokens and probabilities\n"
-      "  tril demo --dump phrases                   the sentences as files\n"
-      "  tril train --source phrases/train.en --target phrases/train.hi -o mine\n",
-      flags.folder);
+  const auto suggest = [](const std::string& command, const char* what) {
+    fmt::print("  {:<52}  {}\n", command, what);
+  };
+  fmt::print("\nNow you:\n");
+  suggest(program_name() + " translate " + flags.folder, "type English, read Hindi");
+  suggest("echo 'I want tea' | " + program_name() + " translate " + flags.folder + " --json",
+          "tokens and probabilities");
+  suggest(program_name() + " demo --dump phrases", "the sentences as files");
+  suggest(program_name() + " train --config phrases/demo.toml -o mine",
+          "this model again, from the files");
 }
 
 }  // namespace

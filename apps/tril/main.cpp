@@ -4,10 +4,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "commands.h"
 #include "progress.h"
 #include "tril/tril.h"
+
+std::string tril::app::program_name() {
+  const char* name = std::getenv("TRIL_NAME");
+  return name == nullptr ? "tril" : name;
+}
 
 int main(int argc, char** argv) {
   CLI::App app(

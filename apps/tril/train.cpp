@@ -38,7 +38,9 @@ struct AddFlag {
       for (const auto word : Words<Value>::list) {
         words.emplace_back(word, static_cast<Value>(number++));
       }
-      option = command->add_option(flag, value, help)
+      std::string choices;
+      for (const auto& word : words) choices += (choices.empty() ? "" : ", ") + word.first;
+      option = command->add_option(flag, value, fmt::format("{} ({})", help, choices))
                    ->transform(CLI::CheckedTransformer(words).description(""))
                    ->default_str(words[static_cast<size_t>(value)].first);
     } else {
@@ -128,13 +130,13 @@ void run(const Arguments& arguments) {
       train(text, arguments.options, arguments.folder, start, arguments.threads, events);
   progress.clear();
   if (!summary.finished) {
-    fmt::print(stderr, "stopped after update {} of {}; to go on: tril train --resume -o {}\n",
-               summary.last.update, summary.last.updates, arguments.folder);
+    fmt::print(stderr, "stopped after update {} of {}; to go on: {} train --resume -o {}\n",
+               summary.last.update, summary.last.updates, program_name(), arguments.folder);
     throw Stopped{stop.signal()};
   }
-  fmt::print(stderr, "{} after {} updates, {}: {}\n",
+  fmt::print(stderr, "{} after {} update{}, {}: {}\n",
              summary.stopped_early ? "stopped early" : "done", summary.last.update,
-             duration(summary.last.seconds), arguments.folder);
+             summary.last.update == 1 ? "" : "s", duration(summary.last.seconds), arguments.folder);
 }
 
 // Whether a flag was given, as "--name value" or "--name=value".
@@ -205,7 +207,7 @@ void add_train(CLI::App& app) {
       ->check(CLI::Range(0, 1024));
   const AddFlag add_flag{train};
   add_flag("preset", arguments->preset,
-           "Sizes: tiny 128/4 heads/256/4+4 layers, small 256/4/1024/3+3, base 512/8/2048/6+6, big "
+           "Width/heads/feed-forward/layers: 128/4/256/4+4, 256/4/1024/3+3, 512/8/2048/6+6, "
            "1024/16/4096/6+6");
   for_each_option(options, add_flag);
   train->footer(
@@ -226,6 +228,11 @@ void add_train(CLI::App& app) {
     settle("--feed-forward", &TransformerConfig::feed_forward);
     settle("--encoder-layers", &TransformerConfig::encoder_layers);
     settle("--decoder-layers", &TransformerConfig::decoder_layers);
+    // A batch that was asked to be small is one pass.
+    int64_t& pass = arguments->options.micro_batch_tokens;
+    if (train->count("--micro-batch-tokens") == 0) {
+      pass = std::min(pass, arguments->options.batch_tokens);
+    }
     make_absolute(arguments->options.train);
     make_absolute(arguments->options.valid);
     std::string& tokenizer = arguments->options.tokenizer_file;

@@ -130,14 +130,14 @@ TEST(Bleu, TextThatIsNoUtf8IsRefusedAndNothingAdded) {
     BleuStatistics statistics;
     auto raised = raised_by([&] { statistics.add(text, "good"); });
     EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
-    EXPECT_EQ(raised.text, "bleu: expected UTF-8, the hypothesis is none at byte 2");
+    EXPECT_EQ(raised.text, "bleu: expected UTF-8, the hypothesis is none at byte 3");
     const std::string_view references[] = {"good", text};
     raised = raised_by([&] { statistics.add("good", references); });
-    EXPECT_EQ(raised.text, "bleu: expected UTF-8, reference 2 is none at byte 2");
+    EXPECT_EQ(raised.text, "bleu: expected UTF-8, reference 2 is none at byte 3");
     EXPECT_EQ(statistics.segments, 0);
     EXPECT_EQ(statistics.totals[0], 0);
     raised = raised_by([&] { bleu_tokens(text, BleuTokenizer::none); });
-    EXPECT_EQ(raised.text, "bleu_tokens: expected UTF-8, the segment is none at byte 2");
+    EXPECT_EQ(raised.text, "bleu_tokens: expected UTF-8, the segment is none at byte 3");
   }
   // The ends of what is allowed.
   BleuStatistics statistics;

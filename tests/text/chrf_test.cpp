@@ -80,9 +80,9 @@ TEST(Chrf, RefusesWhatMeansNothing) {
   EXPECT_EQ(raised_by([&] { statistics.add("a", std::span<const std::string_view>()); }).text,
             "chrf: expected at least one reference, got none");
   EXPECT_EQ(raised_by([&] { statistics.add("a\xff", "a"); }).text,
-            "chrf: expected UTF-8, the hypothesis is none at byte 1");
+            "chrf: expected UTF-8, the hypothesis is none at byte 2");
   EXPECT_EQ(raised_by([&] { statistics.add("a", "\xff"); }).text,
-            "chrf: expected UTF-8, reference 1 is none at byte 0");
+            "chrf: expected UTF-8, reference 1 is none at byte 1");
   EXPECT_EQ(statistics.segments, 0);
   ChrfStatistics odd{.word_orders = 3};
   EXPECT_EQ(raised_by([&] { odd.add("a", "a"); }).text, "chrf: expected 0 to 2 word orders, got 3");

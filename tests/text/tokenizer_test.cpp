@@ -92,7 +92,7 @@ TEST(Tokenizer, BytesThatAreNoCharacterAreReplaced) {
 TEST(Tokenizer, RefusesWhatIsNotUtf8) {
   const auto raised = raised_by([] { bpe().encode("how \xff"); });
   EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(raised.text, "tokenizer: the text is not UTF-8 at byte 4");
+  EXPECT_EQ(raised.text, "tokenizer: the text is not UTF-8 at byte 5");
   EXPECT_EQ(raised_by([] { bpe().encode("\xed\xa0\x80", BpeDropout{}); }).code,
             ErrorCode::invalid_argument);
 }
@@ -218,7 +218,7 @@ TEST(TokenizerTraining, RefusesNoText) {
 TEST(TokenizerTraining, NamesTheLineThatIsNotUtf8) {
   const auto raised = raised_by([] { learn({"how", "", "are \x80"}, {}); });
   EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(raised.text, "tokenizer: line 3 is not UTF-8 at byte 4");
+  EXPECT_EQ(raised.text, "tokenizer: line 3 is not UTF-8 at byte 5");
 }
 
 TEST(TokenizerTraining, WhatTheSourceThrowsComesOut) {

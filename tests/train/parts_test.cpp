@@ -207,5 +207,38 @@ TEST(Curve, DrawsWhatThereIs) {
   EXPECT_EQ(all.find("inf"), std::string::npos);
 }
 
+// What stands between ">" and "</text>", in order.
+std::vector<std::string> words_of(const std::string& svg) {
+  std::vector<std::string> words;
+  for (size_t end = svg.find("</text>"); end != std::string::npos;
+       end = svg.find("</text>", end + 1)) {
+    const size_t begin = svg.rfind('>', end) + 1;
+    words.push_back(svg.substr(begin, end - begin));
+  }
+  return words;
+}
+
+TEST(Curve, LabelsAreNumbersAsPeopleWriteThem) {
+  EXPECT_EQ(words_of(draw_curve({{.update = 500000, .values = {{"loss", 0.45}}}})),
+            (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "0.1",
+                                      "0.2", "0.3", "0.4", "0", "100000", "200000", "300000",
+                                      "400000", "500000", "updates", "training"}));
+  // Few updates are still whole ones, and what is no number has no place in the picture.
+  EXPECT_EQ(words_of(draw_curve({{.update = 1, .values = {{"loss", INFINITY}}},
+                                 {.update = 2, .values = {{"loss", 39.0}}}})),
+            (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "10", "20",
+                                      "30", "40", "0", "1", "2", "updates", "training"}));
+}
+
+TEST(Curve, NamesOfLinesThatEndTogetherStandApart) {
+  const std::string svg =
+      draw_curve({{.update = 10, .values = {{"loss", 2.0}, {"valid_loss", 1.99}}}});
+  const auto height_of = [&](const std::string& word) {
+    const size_t at = svg.rfind(" y=\"", svg.find(">" + word + "<"));
+    return std::stod(svg.substr(at + 4));
+  };
+  EXPECT_GE(height_of("validation") - height_of("training"), 14.0);
+}
+
 }  // namespace
 }  // namespace tril

@@ -281,6 +281,7 @@ TEST(TrainOptions, TomlNamesEveryOptionOnce) {
   EXPECT_EQ(toml.find("source = [\"a \\\"quoted\\\" name\", \"b\"]\n"), 0u) << toml;
   EXPECT_NE(toml.find("\nschedule = \"cosine\"\n"), std::string::npos);
   EXPECT_NE(toml.find("\ntied = true\n"), std::string::npos);
+  EXPECT_NE(toml.find("\nbeta1 = 0.9\n"), std::string::npos);
   int options_seen = 0;
   for_each_option(options, [&](std::string_view name, const auto&, std::string_view) {
     ++options_seen;

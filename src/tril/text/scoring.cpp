@@ -13,7 +13,7 @@ namespace tril {
 void check_utf8(std::string_view operation, std::string_view name, std::string_view text) {
   if (const std::optional<size_t> at = first_invalid_utf8(text)) {
     fail(ErrorCode::invalid_argument, operation, ": expected UTF-8, ", name, " is none at byte ",
-         *at);
+         *at + 1);
   }
 }
 

@@ -36,7 +36,7 @@ constexpr uint32_t kDropoutDomain = 0x62706564;
 
 void check_utf8(std::string_view line, const std::string& what) {
   if (const auto fault = first_invalid_utf8(line)) {
-    fail(kInvalid, "tokenizer: ", what, " is not UTF-8 at byte ", *fault);
+    fail(kInvalid, "tokenizer: ", what, " is not UTF-8 at byte ", *fault + 1);
   }
 }
 

@@ -14,11 +14,10 @@ struct Point {
 // One panel of the picture: a box with an axis on the left.
 struct Panel {
   double left, top, width, height;
-  double x_max;
-  double y_min, y_max;
+  double x_max, y_max;  // both axes begin at 0
 
   double x(double value) const { return left + value / x_max * width; }
-  double y(double value) const { return top + height - (value - y_min) / (y_max - y_min) * height; }
+  double y(double value) const { return top + height - value / y_max * height; }
 };
 
 std::string number(double value) {
@@ -29,22 +28,39 @@ std::string number(double value) {
 std::vector<Point> series(const std::vector<LogRecord>& records, const std::string& name) {
   std::vector<Point> points;
   for (const LogRecord& record : records) {
-    if (const double* value = record.find(name)) {
+    if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) {
       points.push_back({static_cast<double>(record.update), *value});
     }
   }
   return points;
 }
 
-// 1, 2 or 5 times a power of ten, about `count` of them in `range`.
-double tick_step(double range, double count) {
-  const double rough = range / count;
-  double power = 1.0;
-  while (power * 10.0 <= rough) power *= 10.0;
-  while (power > rough) power /= 10.0;
-  const double lead = rough / power;
-  return power * (lead < 2.0 ? 1.0 : lead < 5.0 ? 2.0 : 5.0);
-}
+// Marks on an axis: multiples of 1, 2 or 5 times a power of ten, `count` of them in `range` at
+// most. Kept as a fraction of whole numbers, so that the third of 0.1 is 0.3 and not
+// 0.30000000000000004.
+class Ticks {
+ public:
+  Ticks(double range, double count) {
+    const double rough = range / count;
+    while (times_ * 10.0 <= rough) times_ *= 10.0;
+    while (1.0 / over_ > rough) over_ *= 10.0;
+    const double lead = rough * over_ / times_;
+    times_ *= lead <= 1.0 ? 1.0 : lead <= 2.0 ? 2.0 : lead <= 5.0 ? 5.0 : 10.0;
+  }
+
+  double value(int64_t index) const { return static_cast<double>(index) * times_ / over_; }
+  int64_t last(double to) const {
+    return static_cast<int64_t>(std::floor(to * over_ / times_ + 1e-9));
+  }
+  // 100000 rather than 1e+05.
+  std::string label(int64_t index) const {
+    return over_ == 1.0 ? concat(index * static_cast<int64_t>(times_)) : concat(value(index));
+  }
+
+ private:
+  double times_ = 1.0;
+  double over_ = 1.0;
+};
 
 std::string text(double x, double y, std::string_view style, std::string_view words) {
   return concat("<text x=\"", number(x), "\" y=\"", number(y), "\" ", style, ">", words,
@@ -53,25 +69,22 @@ std::string text(double x, double y, std::string_view style, std::string_view wo
 
 std::string axes(const Panel& panel, std::string_view title) {
   std::string svg = text(panel.left, panel.top - 10, "class=\"title\"", title);
-  const double step = tick_step(panel.y_max - panel.y_min, 5.0);
-  for (double value = std::ceil(panel.y_min / step) * step; value <= panel.y_max + step * 1e-9;
-       value += step) {
-    const std::string y = number(panel.y(value));
-    svg += concat("<path class=\"grid\" d=\"M", number(panel.left), " ", y, "h",
+  const Ticks rows(panel.y_max, 6.0);
+  for (int64_t i = 0; i <= rows.last(panel.y_max); ++i) {
+    const double y = panel.y(rows.value(i));
+    svg += concat("<path class=\"grid\" d=\"M", number(panel.left), " ", number(y), "h",
                   number(panel.width), "\"/>\n");
-    svg += text(panel.left - 8, panel.y(value) + 4, "text-anchor=\"end\"",
-                concat(std::round(value / step) * step));
+    svg += text(panel.left - 8, y + 4, "text-anchor=\"end\"", rows.label(i));
   }
-  const double x_step = tick_step(panel.x_max, 6.0);
-  for (double value = 0.0; value <= panel.x_max + x_step * 1e-9; value += x_step) {
-    svg += text(panel.x(value), panel.top + panel.height + 18, "text-anchor=\"middle\"",
-                concat(value));
+  const Ticks updates(std::max(panel.x_max, 6.0), 6.0);  // whole numbers
+  for (int64_t i = 0; i <= updates.last(panel.x_max); ++i) {
+    svg += text(panel.x(updates.value(i)), panel.top + panel.height + 18, "text-anchor=\"middle\"",
+                updates.label(i));
   }
-  return svg;
+  return svg + text(panel.left + panel.width + 44, panel.top + panel.height + 18, "", "updates");
 }
 
-std::string line(const Panel& panel, const std::vector<Point>& points, std::string_view kind,
-                 std::string_view label) {
+std::string line(const Panel& panel, const std::vector<Point>& points, std::string_view kind) {
   if (points.empty()) return "";
   std::string path;
   for (const Point& point : points) {
@@ -85,29 +98,43 @@ std::string line(const Panel& panel, const std::vector<Point>& points, std::stri
                     number(panel.y(point.y)), "\" r=\"2.5\"/>\n");
     }
   }
-  const Point& last = points.back();
-  return svg +
-         text(panel.x(last.x) + 6, panel.y(last.y) + 4, concat("class=\"", kind, "\""), label);
+  return svg;
 }
 
-Panel panel_for(double top, double x_max, const std::vector<std::vector<Point>>& lines) {
-  Panel panel{.left = 60,
-              .top = top,
-              .width = 560,
-              .height = 220,
-              .x_max = x_max,
-              .y_min = INFINITY,
-              .y_max = -INFINITY};
-  for (const auto& points : lines) {
-    for (const Point& point : points) {
-      panel.y_min = std::min(panel.y_min, point.y);
-      panel.y_max = std::max(panel.y_max, point.y);
-    }
+// The name of a line, where it ends.
+struct Name {
+  const std::vector<Point>* points;
+  std::string_view kind, words;
+};
+
+std::string names(const Panel& panel, std::vector<Name> lines) {
+  std::erase_if(lines, [](const Name& name) { return name.points->empty(); });
+  const auto end = [&](const Name& name) { return panel.y(name.points->back().y); };
+  std::sort(lines.begin(), lines.end(),
+            [&](const Name& a, const Name& b) { return end(a) < end(b); });
+  std::string svg;
+  double above = -INFINITY;
+  for (const Name& name : lines) {
+    const double y = std::max(end(name), above + 14.0);  // lines may end together, names may not
+    svg += text(panel.x(name.points->back().x) + 6, y + 4, concat("class=\"", name.kind, "\""),
+                name.words);
+    above = y;
   }
-  const double margin = std::max((panel.y_max - panel.y_min) * 0.05, 1e-3);
-  panel.y_min -= margin;
-  panel.y_max += margin;
-  return panel;
+  return svg;
+}
+
+// A panel up to the highest point.
+Panel panel_for(double top, double x_max, const std::vector<std::vector<Point>>& lines) {
+  double highest = 0.0;
+  for (const auto& points : lines) {
+    for (const Point& point : points) highest = std::max(highest, point.y);
+  }
+  return {.left = 48,
+          .top = top,
+          .width = 560,
+          .height = 220,
+          .x_max = x_max,
+          .y_max = std::max(highest * 1.05, 1e-3)};
 }
 
 constexpr std::string_view kStyle =
@@ -137,18 +164,16 @@ std::string draw_curve(const std::vector<LogRecord>& records) {
   if (!train.empty() || !valid.empty()) {
     const Panel panel = panel_for(top, x_max, {train, valid});
     body += axes(panel, "loss a token (labels smoothed in training)");
-    body += line(panel, train, "train", "training");
-    body += line(panel, valid, "valid", "validation");
-    top += 300.0;
+    body += line(panel, train, "train") + line(panel, valid, "valid");
+    body += names(panel, {{&train, "train", "training"}, {&valid, "valid", "validation"}});
+    top += 290.0;
   }
   if (!bleu.empty()) {
     const Panel panel = panel_for(top, x_max, {bleu});
-    body += axes(panel, "BLEU on the validation text");
-    body += line(panel, bleu, "valid", "BLEU");
-    top += 300.0;
+    body += axes(panel, "BLEU on the validation text") + line(panel, bleu, "valid");
+    top += 290.0;
   }
-  body += text(340, top - 28, "text-anchor=\"middle\"", "updates");
-  const std::string size = concat("0 0 720 ", number(top - 10));
+  const std::string size = concat("0 0 720 ", number(std::max(top - 30.0, 20.0)));
   return concat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"", size, "\" width=\"720\">\n",
                 kStyle, body, "</svg>\n");
 }

@@ -1,5 +1,7 @@
 #include "tril/train/options.h"
 
+#include <charconv>
+#include <iterator>
 #include <type_traits>
 
 #include "tril/io/json.h"
@@ -18,6 +20,9 @@ std::string toml_value(const Value& value) {
     return json_quoted(value);
   } else if constexpr (std::is_same_v<Value, bool>) {
     return value ? "true" : "false";
+  } else if constexpr (std::is_same_v<Value, float>) {
+    char text[32];  // 0.9, where concat would write the double that 0.9f is
+    return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
   } else {
     return concat(value);
   }

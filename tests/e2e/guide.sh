@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Runs the guide: every command of every console block, and compares what it prints with the page.
+#   guide.sh PATH-TO-TRIL [FOLDER-OF-PAGES]
+#
+# In a console block
+#   $ command     is run by bash, in one scratch folder for the page, with `tril` on PATH
+#   > more        goes on with the command
+#   ^C            interrupts the command once it has printed the line above
+# and the lines after it are what it prints, stdout and stderr together. `…` stands for any text
+# within a line, and alone on a line for any lines. A command must succeed, unless it prints a
+# line that begins with "tril: " or is interrupted. C++ on a page stands in examples/, word for
+# word, and a picture of a run is the one the page's commands have drawn.
+set -u
+export LC_ALL=C.UTF-8
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tril=$(readlink -f "$1")
+pages=${2:-$root/docs/guide}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
+PATH=$scratch/bin:$PATH
+commands=0
+failures=0
+
+fail() {
+  printf 'FAILED: %s\n' "$1"
+  failures=$((failures + 1))
+}
+
+# matches E P: whether the expected lines from number E on fit the printed ones from P on.
+matches() {
+  local e=$1 p=$2
+  for (( ; e < ${#expected[@]}; ++e, ++p)); do
+    if [[ ${expected[e]} == '…' ]]; then
+      for (( ; p <= ${#printed[@]}; ++p)); do
+        matches $((e + 1)) "$p" && return 0
+      done
+      return 1
+    fi
+    # shellcheck disable=SC2053 # a pattern
+    ((p < ${#printed[@]})) && [[ ${printed[p]} == ${patterns[e]} ]] || return 1
+  done
+  ((p == ${#printed[@]}))
+}
+
+# interrupt LINE: runs the command and sends it Ctrl-C's signal when it has printed LINE.
+interrupt() {
+  bash -c "exec $command" >"$scratch/printed" 2>&1 </dev/null &
+  local program=$!
+  until grep -qxF -- "$1" "$scratch/printed" || ! kill -0 "$program" 2>/dev/null; do
+    sleep 0.02
+  done
+  kill -INT "$program" 2>/dev/null
+  wait "$program"
+}
+
+# Runs `command` and compares what it prints with the lines `expected`; `place` is where it stands.
+run() {
+  [ -n "$command" ] || return
+  commands=$((commands + 1))
+  local code=0 interrupted='' i kept=()
+  for i in "${!expected[@]}"; do
+    if [[ ${expected[i]} == '^C' ]]; then interrupted=${expected[i - 1]}; else kept+=("${expected[i]}"); fi
+  done
+  expected=("${kept[@]}")
+  if [ -n "$interrupted" ]; then
+    interrupt "$interrupted"
+  else
+    bash -c "$command" >"$scratch/printed" 2>&1 </dev/null || code=$?
+  fi
+  # Lines of progress, which overwrite each other on a terminal, come when it takes long.
+  mapfile -t printed < <(grep -Ev '^ *[0-9]+%  .* left$|^[0-9]+ sentences$' "$scratch/printed")
+  mapfile -t patterns < <(((${#expected[@]})) && printf '%s\n' "${expected[@]}" |
+    sed 's/[][\\*?()|+@!]/\\&/g; s/…/*/g')
+  if ! matches 0 0; then
+    fail "$place: \$ $command"
+    ((${#expected[@]})) && printf '    expected: %s\n' "${expected[@]}"
+    ((${#printed[@]})) && printf '    printed:  %s\n' "${printed[@]}"
+  elif ((code != 0)) && ! grep -q '^tril: ' "$scratch/printed"; then
+    fail "$place: \$ $command: exit code $code"
+  fi
+  command=''
+}
+
+# is_example CODE: whether an example holds it.
+is_example() {
+  local file
+  for file in "$root"/examples/*.cpp; do
+    [[ $(<"$file")$'\n' == *"$1"* ]] && return 0
+  done
+  return 1
+}
+
+# is_drawn PICTURE: whether a run of this page has drawn it.
+is_drawn() {
+  local curve
+  for curve in */training/curve.svg; do
+    cmp -s "$curve" "$1" && return 0
+  done
+  return 1
+}
+
+# run_page FILE: its blocks in order.
+run_page() {
+  local page=$1 kind='' number=0 code='' line
+  command=''
+  mkdir "$scratch/work" && cd "$scratch/work" || exit 1
+  while IFS= read -r line || [ -n "$line" ]; do
+    number=$((number + 1))
+    case $kind:$line in
+      :'```'*) kind=${line#'```'} kind=${kind:-text} code='' ;;
+      *:'```')
+        [ "$kind" = console ] && run
+        [ "$kind" = cpp ] && { is_example "$code" || fail "$page:$number: not in examples/"; }
+        kind=''
+        ;;
+      console:'$ '*)
+        run
+        command=${line#'$ '} place=${page##*/}:$number expected=()
+        ;;
+      console:'> '*) command+=$'\n'${line#'> '} ;;
+      console:*) expected+=("$line") ;;
+      cpp:*) code+=$line$'\n' ;;
+    esac
+  done <"$page"
+  [ -z "$kind" ] || fail "$page: a block without an end"
+  local picture
+  for picture in $(grep -o '([a-z-]*\.svg)' "$page" | tr -d '()'); do
+    is_drawn "${page%/*}/$picture" || fail "$page: no run has drawn $picture"
+  done
+  cd / && rm -rf "$scratch/work"
+}
+
+for page in "$pages"/*.md; do run_page "$page"; done
+((commands > 0)) || fail "$pages: nothing to run"
+((failures == 0)) && printf '%d commands print what the guide says\n' "$commands"
+exit "$((failures > 0))"
