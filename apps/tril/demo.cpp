@@ -47,6 +47,18 @@ void dump(const Phrasebook& phrasebook, const std::string& folder) {
       folder, phrasebook.train.size(), phrasebook.held_out.size());
 }
 
+// A demo may replace a demo, and nothing else.
+void check_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder + "/config.json", ignored)) return;
+  const std::string options = folder + "/training/options.toml";
+  constexpr int64_t kMaxBytes = 1 << 20;
+  require(std::filesystem::exists(options, ignored) &&
+              read_file(options, kMaxBytes) == to_toml(demo_options()),
+          ErrorCode::invalid_argument, folder,
+          ": holds another model: choose a folder with -o, or remove it");
+}
+
 TrainSummary learn(const Phrasebook& phrasebook, const Flags& flags) {
   const StopOnSignal stop;
   ProgressLine progress;
@@ -108,6 +120,7 @@ void run(const Flags& flags) {
     dump(phrasebook, flags.dump);
     return;
   }
+  check_folder(flags.folder);
   fmt::print("Learning English to Hindi from {} sentences; {} combinations are held out.\n",
              phrasebook.train.size(), phrasebook.held_out.size());
   std::fflush(stdout);

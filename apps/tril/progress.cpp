@@ -89,11 +89,13 @@ StopOnSignal::StopOnSignal() {
   received = 0;
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
+  std::signal(SIGHUP, on_signal);
 }
 
 StopOnSignal::~StopOnSignal() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGHUP, SIG_DFL);
 }
 
 int StopOnSignal::signal() const { return received; }

@@ -27,7 +27,7 @@ class ProgressLine {
   double last_ = 0.0;  // when it was shown
 };
 
-// While it lives, Ctrl-C and SIGTERM only ask; a second Ctrl-C ends the program at once.
+// While it lives, Ctrl-C, SIGTERM and SIGHUP only ask; a second Ctrl-C ends the program at once.
 class StopOnSignal {
  public:
   StopOnSignal();

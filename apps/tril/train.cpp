@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <optional>
 
 #include "commands.h"
 #include "progress.h"
@@ -29,7 +29,7 @@ struct AddFlag {
   CLI::App* command;
 
   template <class Value>
-  void operator()(const char* name, Value& value, const char* help) const {
+  void operator()(const char* name, Value& value, const char* help, const char* group) const {
     const std::string flag = std::string("--") + name;
     CLI::Option* option = nullptr;
     if constexpr (std::is_enum_v<Value>) {
@@ -46,43 +46,7 @@ struct AddFlag {
     } else {
       option = command->add_option(flag, value, help)->capture_default_str();
     }
-    option->group(group_of(name));
-  }
-
-  static std::string group_of(std::string_view name) {
-    const auto among = [&](std::initializer_list<std::string_view> names) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    if (among(
-            {"tokenizer", "tokenizer-type", "vocab", "normalization", "coverage", "max-tokens"})) {
-      return "Text";
-    }
-    if (among({"log-every", "evaluate-every", "patience", "best-by", "valid-beam"})) {
-      return "Evaluation";
-    }
-    if (among({"preset",
-               "model",
-               "heads",
-               "kv-heads",
-               "head-dim",
-               "feed-forward",
-               "encoder-layers",
-               "decoder-layers",
-               "norm",
-               "norm-position",
-               "activation",
-               "gated",
-               "position",
-               "window",
-               "tied",
-               "bias",
-               "output-bias",
-               "embedding-norm",
-               "embedding-scale",
-               "dropout"})) {
-      return "Model";
-    }
-    return "Learning";
+    option->group(group);
   }
 };
 
@@ -105,11 +69,20 @@ void make_absolute(CorpusFiles& files) {
 }
 
 void run(const Arguments& arguments) {
-  const StopOnSignal stop;
+  // Until the run itself begins there is nothing to lose, and a signal ends the program at once.
+  std::optional<StopOnSignal> stop;
+  bool told = false;
   ProgressLine progress;
   TrainEvents events;
   events.message = [&](const std::string& text) { progress.say(text); };
-  events.cancelled = [&] { return stop.asked(); };
+  events.cancelled = [&] {
+    if (!stop) stop.emplace();
+    if (stop->asked() && !told) {
+      progress.say("stopping: writing a checkpoint");
+      told = true;
+    }
+    return stop->asked();
+  };
   events.progress = [&](const TrainStatus& s) {
     progress.show(
         s.update, s.updates,
@@ -132,7 +105,7 @@ void run(const Arguments& arguments) {
   if (!summary.finished) {
     fmt::print(stderr, "stopped after update {} of {}; to go on: {} train --resume -o {}\n",
                summary.last.update, summary.last.updates, program_name(), arguments.folder);
-    throw Stopped{stop.signal()};
+    throw Stopped{stop->signal()};
   }
   fmt::print(stderr, "{} after {} update{}, {}: {}\n",
              summary.stopped_early ? "stopped early" : "done", summary.last.update,
@@ -153,6 +126,8 @@ std::string value_of(const std::vector<std::string>& arguments,
     for (const std::string& flag : flags) {
       if (arguments[i] == flag && i + 1 < arguments.size()) return arguments[i + 1];
       if (arguments[i].starts_with(flag + "=")) return arguments[i].substr(flag.size() + 1);
+      const bool is_short = flag.size() == 2;
+      if (is_short && arguments[i].starts_with(flag)) return arguments[i].substr(2);
     }
   }
   return "";
@@ -161,16 +136,13 @@ std::string value_of(const std::vector<std::string>& arguments,
 // The options of a TOML file as flags, but for those given on the command line.
 std::vector<std::string> flags_of_file(const std::string& path,
                                        const std::vector<std::string>& given) {
-  std::ifstream file(path);
-  require(file.good(), ErrorCode::io, path, ": cannot open");
+  constexpr int64_t kMaxBytes = 1 << 20;
   std::vector<std::string> flags;
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
-    require(item.parents.empty(), ErrorCode::bad_format, path, ": ", item.fullname(),
-            ": options stand in no section");
-    const std::string flag = "--" + item.name;
+  for (const TomlOption& option : parse_toml(read_file(path, kMaxBytes), path)) {
+    const std::string flag = "--" + option.name;
     if (is_given(given, flag)) continue;
     flags.push_back(flag);
-    flags.insert(flags.end(), item.inputs.begin(), item.inputs.end());
+    flags.insert(flags.end(), option.values.begin(), option.values.end());
   }
   return flags;
 }
@@ -208,7 +180,8 @@ void add_train(CLI::App& app) {
   const AddFlag add_flag{train};
   add_flag("preset", arguments->preset,
            "Width/heads/feed-forward/layers: 128/4/256/4+4, 256/4/1024/3+3, 512/8/2048/6+6, "
-           "1024/16/4096/6+6");
+           "1024/16/4096/6+6",
+           "Model");
   for_each_option(options, add_flag);
   train->footer(
       "Example:\n"

@@ -12,6 +12,7 @@
 #include "tril/decode/score.h"          // score
 #include "tril/decode/search.h"         // search
 #include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all
+#include "tril/io/toml.h"               // options in files
 #include "tril/lesson/agreement.h"      // parallel against stepwise
 #include "tril/lesson/demo.h"           // how the phrasebook is learnt
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook

@@ -31,7 +31,7 @@ options=(--source "$scratch/source" --target "$scratch/target"
          --valid-source "$scratch/valid_source" --valid-target "$scratch/valid_target"
          --vocab 360 --model 32 --heads 2 --feed-forward 64 --encoder-layers 1 --decoder-layers 1
          --batch-tokens 512 --micro-batch-tokens 256 --max-tokens 64 --bpe-dropout 0.1
-         --updates 400 --evaluate-every 10 --log-every 5 --average checkpoints)
+         --updates 1500 --evaluate-every 10 --log-every 5 --patience 1000)
 
 "$tril" train "${options[@]}" -o "$scratch/whole" --threads 2 2>"$scratch/err" ||
   { printf 'the run that is never stopped failed:\n'; cat "$scratch/err"; exit 1; }

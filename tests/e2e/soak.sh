@@ -53,10 +53,11 @@ watch "translate, $sentences sentences" translated "$sentences"
 [ "$(wc -l <out)" -eq "$sentences" ] || { printf 'translate: lines are missing\n'; failures=1; }
 
 head -n 2000 lines >s && tr 'a-z' 'A-Z' <s >t
+head -n 20 s >v && head -n 20 t >w
 updates=$((sentences / 250))
 "$tril" train --source s --target t -o trained --vocab 300 --model 16 --heads 2 --feed-forward 32 \
   --encoder-layers 1 --decoder-layers 1 --batch-tokens 256 --micro-batch-tokens 128 --max-tokens 64 \
-  --bpe-dropout 0.1 --updates "$updates" --log-every 10 --evaluate-every "$((updates / 20))" --threads 1 \
+  --valid-source v --valid-target w --bpe-dropout 0.1 --updates "$updates" --log-every 10 --evaluate-every "$((updates / 20))" --threads 1 \
   2>err &
 watched=$!
 updated() { tail -n 1 trained/training/log.jsonl 2>/dev/null | sed -nE 's/^\{"update": ([0-9]+).*/\1/p' | grep . || echo 0; }

@@ -68,11 +68,23 @@ cp -r model before
 expect 2 'a model is there' "${train[@]}" --source s --target t
 says 'a model is there' '--resume .* --overwrite'
 expect 2 'other options' "$tril" train --resume -o model --seed 5
-says 'other options' 'other options'
+says 'other options' 'another seed'
 cp s s.bak && printf 'one\n' >>s && printf 'ONE\n' >>t
 expect 2 'another text' "$tril" train --resume -o model
 says 'another text' 'have changed'
 cp s.bak s && head -n 30 t >t.bak && mv t.bak t
+cp t valid && expect 0 'other validation text' "$tril" train "${small[@]}" --source s --target t \
+  --valid-source s --valid-target valid -o second
+sed -i '1s/ONE/TWO/' valid
+expect 2 'other validation text' "$tril" train --resume -o second
+says 'other validation text' 'other validation files'
+rm -rf second valid
+# Nor is a model lost to a run that cannot begin, or before the new run has one.
+for wrong in '--beta1 1.5' '--clip-norm nan' '--tokenizer-type unigram --bpe-dropout 0.1' \
+  '--rate inf' '--patience 3' '--vocab 5'; do
+  # shellcheck disable=SC2086 # words
+  expect 2 "overwrite $wrong" "$tril" train $wrong --overwrite --source s --target t -o model
+done
 diff -r before model >/dev/null || fail 'a refused run changed the model'
 expect 0 'resumed when done' "$tril" train --resume -o model
 cmp -s before/model.safetensors model/model.safetensors || fail 'resumed when done: another model'
@@ -135,8 +147,9 @@ expect_error 'the same file twice' 'as source and as target' "${train[@]}" --sou
 expect_error 'sides swapped' 'swapped' \
   "${train[@]}" --source s --target t --valid-source t --valid-target s
 cp t same
-expect_error 'wrong language' 'reads like the target' \
-  "${train[@]}" --source s --target t --valid-source same --valid-target t
+expect 0 'wrong language' "${train[@]}" --source s --target t --valid-source same --valid-target t
+says 'wrong language' 'careful: one side of the validation text reads like the other language'
+rm -rf model
 expect_error 'a folder as text' 'directory' "${train[@]}" --source . --target t
 expect_error 'not a TSV' 'no tab' "${train[@]}" --tsv s
 printf '\037\213\010\000' >cut.gz
@@ -181,6 +194,40 @@ says 'a full disk' 'checkpoint.safetensors: cannot write'
 expect 0 'room again' "${train[@]}" --source s --target t --overwrite
 cmp -s whole/model.safetensors model/model.safetensors || fail 'room again: another model'
 rm -rf model
+
+# The same in the middle of a run: stopped, gone on with on a full disk, then with room.
+long=("${small[@]:0:18}" --updates 3000 --evaluate-every 1000)
+expect 0 'a longer run' "$tril" train "${long[@]}" --source s --target t -o longer
+"$tril" train "${long[@]}" --source s --target t -o model 2>err &
+sleep 0.4 && kill -INT $! && wait $!
+[ $? -eq 130 ] || fail 'Ctrl-C: not 130'
+says 'Ctrl-C' 'to go on: tril train --resume -o model'
+cp model/training/checkpoint.safetensors checkpoint.bak
+expect 2 'a full disk in the middle' sh -c "trap '' XFSZ; ulimit -f $blocks
+  exec '$tril' train --resume -o model"
+says 'a full disk in the middle' 'cannot write'
+cmp -s checkpoint.bak model/training/checkpoint.safetensors ||
+  fail 'a full disk in the middle: the checkpoint is another'
+expect 0 'on with room again' "$tril" train --resume -o model
+cmp -s longer/model.safetensors model/model.safetensors || fail 'on with room again: another model'
+
+# While a new run has nothing to show, the old model is whole.
+cp -r model before
+"$tril" train "${long[@]}" --seed 3 --source s --target t -o model --overwrite 2>err &
+sleep 0.3 && expect 2 'two runs in a folder' "$tril" train --resume -o model
+says 'two runs in a folder' 'another'
+kill -9 %% 2>/dev/null
+wait 2>/dev/null
+for file in config.json tokenizer.model model.safetensors; do
+  cmp -s "before/$file" "model/$file" || fail "overwriting: $file is lost before there is a new one"
+done
+rm -rf model before longer
+# Any name a file may have.
+mkdir 'a #1 "b" \ c' && cp s t 'a #1 "b" \ c' && cd 'a #1 "b" \ c' || exit 1
+expect 0 'odd names' "${train[@]}" --source s --target t
+cmp -s ../whole/model.safetensors model/model.safetensors || fail 'odd names: another model'
+expect 0 'odd names resumed' "$tril" train --resume -omodel
+cd .. || exit 1
 
 # Model folders that are none, for every command that reads one.
 for command in "info whole" "translate whole" "evaluate whole --source s --reference t" \

@@ -33,8 +33,8 @@ RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
   RC_ASSERT(session.cache.page_count() == 0);
 }
 
-// A mask that is one key too wide is seen: in the parallel pass a row then sees the next token, which
-// token by token does not exist yet.
+// A mask that is one key too wide is seen: in the parallel pass a row then sees the next token,
+// which token by token does not exist yet.
 TEST(Agreement, AWidenedMaskIsFound) {
   const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   const Transformer model = testing::random_model(config, 3);

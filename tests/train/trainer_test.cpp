@@ -8,7 +8,9 @@
 
 #include "support/temp_folder.h"
 #include "support/testing.h"
+#include "tril/data/batches.h"
 #include "tril/io/atomic_file.h"
+#include "tril/io/toml.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/log.h"
 
@@ -74,7 +76,7 @@ std::vector<std::string> outcome(const std::string& folder) {
   const TrainState state = load_state(folder + "/training/checkpoint.safetensors");
   const TempFolder scratch;
   std::filesystem::copy(folder + "/training/log.jsonl", scratch / "log");
-  const TrainingLog log(scratch / "log", state.update);
+  const TrainingLog log(scratch / "log", state.update, state.last_evaluation);
   for (const LogRecord& record : log.records()) {
     std::string line = concat(record.update);
     for (const auto& [name, value] : record.values) {
@@ -108,11 +110,16 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   options.average.decay = 0.9;
   Evaluation last;
   TrainEvents events;
-  events.evaluated = [&](const TrainStatus&, const Evaluation& result, bool) { last = result; };
+  double best = 0.0;
+  events.evaluated = [&](const TrainStatus&, const Evaluation& result, bool is_best) {
+    last = result;
+    EXPECT_EQ(is_best, result.bleu > best);
+    best = std::max(best, result.bleu);
+  };
   const TrainSummary summary = run(options, folder / "m", RunStart::fresh, 0, events);
   EXPECT_TRUE(summary.finished);
   EXPECT_GE(last.exact, 18) << "of 20";
-  EXPECT_EQ(summary.best, last.bleu > summary.best ? last.bleu : summary.best);
+  EXPECT_EQ(summary.best, best);
   const Transformer model = Transformer::load(folder / "m");
   EXPECT_EQ(model.config().model, 32);
   EXPECT_EQ(Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "t").vocab(),
@@ -215,7 +222,7 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
             ErrorCode::invalid_argument);
   options.seed = 9;
   EXPECT_NE(
-      raised_by([&] { run(options, folder / "m", RunStart::resume); }).text.find("other options"),
+      raised_by([&] { run(options, folder / "m", RunStart::resume); }).text.find("another seed"),
       std::string::npos);
   options = small_options();
   TrainingText other{Corpus::of(made_up_pairs(7, 300)), Corpus::of(made_up_pairs(2, 20))};
@@ -227,6 +234,95 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
   options.seed = 9;
   run(options, folder / "m", RunStart::overwrite);
   EXPECT_NE(outcome(folder / "m"), before);
+}
+
+// One update by hand: the losses of all micro-batches over the target tokens of all of them.
+TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.updates = options.evaluate_every = 1;
+  options.average.type = AverageType::none;
+  options.model.dropout = 0.0;
+  options.bpe_dropout = 0.0;
+  options.schedule.warm_up = 1;
+  TrainingText text{Corpus::of(made_up_pairs(1, 300)), std::nullopt};
+  train(text, options, folder / "m", RunStart::fresh, 1, {});
+  const Transformer trained = Transformer::load(folder / "m");
+
+  const Tokenizer tokenizer =
+      Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "tokenizer");
+  const Transformer model(trained.config(), options.seed);
+  Session session(model, 1);
+  BatchStream stream(text.train, tokenizer,
+                     {.source_rows = balanced_source_rows(text.train, 64, options.max_tokens),
+                      .target_rows = 64,
+                      .seed = options.seed});
+  std::vector<Batch> batches(2);
+  for (Batch& batch : batches) stream.next(batch);
+  const auto tokens = static_cast<float>(batches[0].target_tokens + batches[1].target_tokens);
+  ASSERT_NE(batches[0].target_tokens, batches[1].target_tokens) << "or a mean of means would do";
+  AdamWOptimizer optimizer(model, options.optimizer);
+  for (const Batch& batch : batches) {
+    session.reset();
+    Tape tape(session);
+    const Memory memory = model.encode(batch.source, session);
+    const Tensor hidden = model.forward(batch.target, memory, session);
+    const Tensor loss =
+        model.loss(hidden, batch.labels, {.smoothing = 0.1f, .factor = 1.0f / tokens}, session);
+    optimizer.add(tape.backward(loss), session);
+  }
+  optimizer.step(static_cast<float>(options.schedule.peak), session);
+  const auto expected = model.parameters();
+  const auto actual = trained.parameters();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_TRUE(testing::same_bits(actual[i].tensor, expected[i].tensor)) << expected[i].name;
+  }
+}
+
+// A checkpoint is a file like any other: what is wrong with it is one Error.
+TEST(Trainer, ACheckpointIsNotTrusted) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  run(options, folder / "m", RunStart::fresh);
+  const std::string path = folder / "m/training/checkpoint.safetensors";
+  const std::string whole = contents(path);
+  const auto damaged = [&](const std::string& from, const std::string& to) {
+    std::string bytes = whole;
+    const size_t at = bytes.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    EXPECT_EQ(from.size(), to.size());
+    bytes.replace(at, from.size(), to);
+    write_file_atomically(path, bytes);
+    return raised_by([&] { run(options, folder / "m", RunStart::resume); }).code;
+  };
+  EXPECT_EQ(damaged("checkpoint.0.", "heckpoint.00."), ErrorCode::bad_format) << "no average";
+  EXPECT_EQ(damaged("\\\"update\\\": 12", "\\\"update\\\": 99"), ErrorCode::bad_format);
+  EXPECT_EQ(damaged("\\\"optimizer_steps\\\": 12", "\\\"optimizer_steps\\\": 13"),
+            ErrorCode::bad_format);
+  EXPECT_EQ(damaged("weight.decoder", "weighs.decoder"), ErrorCode::bad_format);
+  write_file_atomically(path, whole.substr(0, whole.size() / 2));
+  EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code,
+            ErrorCode::bad_format);
+  write_file_atomically(path, whole);
+  write_file_atomically(folder / "m/training/tokenizer.model", "another");
+  EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code,
+            ErrorCode::bad_format);
+}
+
+// A caller may go on with the text it has in hand, though pairs were left out of it.
+TEST(Trainer, ResumesWithTheSameObject) {
+  const TempFolder folder;
+  auto pairs = made_up_pairs(1, 100);
+  std::string endless;
+  for (int i = 0; i < 40; ++i) endless += "ba de ";
+  pairs.emplace_back(endless, "AB");
+  TrainingText text{Corpus::of(pairs), std::nullopt};
+  TrainEvents events;
+  int asked = 0;
+  events.cancelled = [&] { return ++asked > 2; };
+  EXPECT_FALSE(train(text, small_options(), folder / "m", RunStart::fresh, 1, events).finished);
+  EXPECT_EQ(text.train.size(), 100);
+  EXPECT_TRUE(train(text, small_options(), folder / "m", RunStart::resume, 1, {}).finished);
 }
 
 TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
@@ -283,11 +379,22 @@ TEST(TrainOptions, TomlNamesEveryOptionOnce) {
   EXPECT_NE(toml.find("\ntied = true\n"), std::string::npos);
   EXPECT_NE(toml.find("\nbeta1 = 0.9\n"), std::string::npos);
   int options_seen = 0;
-  for_each_option(options, [&](std::string_view name, const auto&, std::string_view) {
+  for_each_option(options, [&](std::string_view name, const auto&, auto...) {
     ++options_seen;
     EXPECT_NE(toml.find(concat("\n", name, " = ")), std::string::npos) << name;
   });
   EXPECT_EQ(std::count(toml.begin(), toml.end(), '\n'), options_seen + 1);
+  // And is read back.
+  const auto read = parse_toml(toml, "file");
+  ASSERT_EQ(static_cast<int>(read.size()), options_seen + 1);
+  EXPECT_EQ(read[0].values, options.train.source);
+  EXPECT_EQ(first_difference(toml, toml), "");
+  TrainOptions other = options;
+  other.schedule.warm_up = 5;
+  EXPECT_EQ(first_difference(toml, to_toml(other)), "warm-up");
+  other = options;
+  other.train.source = {"a \"quoted\" name"};
+  EXPECT_EQ(first_difference(toml, to_toml(other)), "source");
 }
 
 }  // namespace

@@ -14,17 +14,18 @@ void Batch::clear() {
   sentences = source_tokens = target_tokens = 0;
 }
 
-void add_to_batch(Batch& batch, const Tokenizer& tokenizer, std::span<const int32_t> source,
-                  std::span<const int32_t> target, int32_t number) {
+void add_to_batch(Batch& batch, const Tokenizer& tokenizer,
+                  std::optional<std::span<const int32_t>> source, std::span<const int32_t> target,
+                  int32_t number) {
   const auto slot = static_cast<int32_t>(batch.sentences++);
-  if (!source.empty()) {
-    batch.source.add_sequence(source, {.slot = slot, .sentence = number});
+  if (source) {
+    batch.source.add_sequence(*source, {.slot = slot, .sentence = number});
     batch.source.add(
         tokenizer.end(),
-        {.slot = slot, .first = static_cast<int32_t>(source.size()), .sentence = number});
-    batch.source_tokens += static_cast<int64_t>(source.size()) + 1;
+        {.slot = slot, .first = static_cast<int32_t>(source->size()), .sentence = number});
+    batch.source_tokens += static_cast<int64_t>(source->size()) + 1;
   }
-  const Place place{.slot = slot, .segment = source.empty() ? -1 : slot, .sentence = number};
+  const Place place{.slot = slot, .segment = source ? slot : -1, .sentence = number};
   batch.target.add(tokenizer.start(), place);
   Place behind = place;
   behind.first = 1;
@@ -60,6 +61,9 @@ BatchStream::BatchStream(const Corpus& corpus, const Tokenizer& tokenizer,
           " target rows, a window of ", options.window);
   require(epoch_ >= 0 && next_ >= 0 && next_ <= corpus.size(), kBad,
           "batches: the stream cannot stand at sentence ", next_, " of ", corpus.size());
+  require(static_cast<int64_t>(place.waiting.size()) <= options.window, kBad,
+          "batches: ", place.waiting.size(), " sentences cannot wait in a window of ",
+          options.window);
   for (const auto& from : place.waiting) {
     require(from.pair >= 0 && from.pair < corpus.size(), kBad, "batches: no pair ", from.pair,
             " in a corpus of ", corpus.size());
@@ -82,7 +86,7 @@ std::vector<int32_t> BatchStream::side(std::string_view text, const StreamPlace:
                                            .line = static_cast<uint64_t>(from.pair) * 2 + which});
     const int64_t rows = which == 0 ? options_.source_rows : options_.target_rows;
     // In more pieces than usual a long sentence may not fit any more.
-    if (static_cast<int64_t>(pieces.size()) < rows) return pieces;
+    if (static_cast<int64_t>(pieces.size()) < std::min(rows, options_.max_tokens)) return pieces;
   }
   return tokenizer_.encode(text);
 }
@@ -125,8 +129,12 @@ void BatchStream::next(Batch& batch) {
         ++sentence;
         continue;
       }
-      add_to_batch(batch, tokenizer_, sentence->source, sentence->target,
-                   static_cast<int32_t>(sentence->from.pair));
+      std::optional<std::span<const int32_t>> source;
+      if (corpus_.has_source()) source = sentence->source;
+      // A sentence that comes twice in one update, from two epochs, is dropped out differently.
+      const int64_t number = sentence->from.epoch * corpus_.size() + sentence->from.pair;
+      add_to_batch(batch, tokenizer_, source, sentence->target,
+                   static_cast<int32_t>(number & INT32_MAX));
       sentence = waiting_.erase(sentence);
       added = true;
     }

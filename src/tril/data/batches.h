@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "tril/data/corpus.h"
@@ -28,9 +30,11 @@ struct Batch {
   void clear();
 };
 
-// Puts a sentence at the end of a batch. `number` is the sentence's in the corpus.
-void add_to_batch(Batch& batch, const Tokenizer& tokenizer, std::span<const int32_t> source,
-                  std::span<const int32_t> target, int32_t number);
+// Puts a sentence at the end of a batch; without a source for a decoder-only model. `number` tells
+// sentences apart, for dropout.
+void add_to_batch(Batch& batch, const Tokenizer& tokenizer,
+                  std::optional<std::span<const int32_t>> source, std::span<const int32_t> target,
+                  int32_t number);
 
 struct BatchOptions {
   int64_t source_rows = 2048;  // 0 without a source
@@ -38,6 +42,7 @@ struct BatchOptions {
   int64_t window = 256;  // sentences waiting
   uint64_t seed = 1;
   double bpe_dropout = 0.0;
+  int64_t max_tokens = INT64_MAX;  // a sentence that dropout cuts into more is taken without it
 };
 
 // Rows of source that go with so many of target: as many as the corpus needs on average, and some

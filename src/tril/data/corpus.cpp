@@ -162,6 +162,14 @@ void Corpus::append(std::string_view source, std::string_view target, int64_t li
   entry.line = line;
   text_.append(source);
   text_.append(target);
+  // FNV-1a, the sides of each pair kept apart by what is no byte of UTF-8.
+  for (const std::string_view side : {source, target}) {
+    const auto mix = [&](unsigned char byte) {
+      fingerprint_ = (fingerprint_ ^ byte) * 0x100000001B3u;
+    };
+    for (const char byte : side) mix(static_cast<unsigned char>(byte));
+    mix(0xFF);
+  }
   entries_.append({reinterpret_cast<const char*>(&entry), sizeof entry});
 }
 
@@ -194,6 +202,11 @@ void Corpus::limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens) {
       tokens[static_cast<size_t>(which)] = static_cast<int64_t>(ids.size()) + 1;
     }
     const int64_t most = std::max(tokens[0], tokens[1]);
+    if (tokens[0] == 1 || tokens[1] == 1) {
+      skip(LineFault::empty, files_[static_cast<size_t>(at.file)], at.line,
+           "nothing of it is left by the tokenizer");
+      continue;
+    }
     if (most > max_tokens) {
       skip(LineFault::too_many_tokens, files_[static_cast<size_t>(at.file)], at.line,
            concat(most, " tokens, at most ", max_tokens));
@@ -206,24 +219,8 @@ void Corpus::limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens) {
   kept.finish();
   entries_ = std::move(kept);
   report_.pairs = size();
-  require(size() > 0, ErrorCode::bad_format, "corpus: every pair has a side with more than ",
+  require(size() > 0, ErrorCode::bad_format, "corpus: every pair has a side with no or more than ",
           max_tokens, " tokens");
-}
-
-uint64_t Corpus::fingerprint() const {
-  // FNV-1a over the text of each pair, its sides and pairs kept apart.
-  uint64_t hash = 0xCBF29CE484222325u;
-  const auto mix = [&](std::string_view text) {
-    for (const char byte : text) {
-      hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
-    }
-    hash = (hash ^ 0xFFu) * 0x100000001B3u;  // no byte of UTF-8
-  };
-  for (int64_t pair = 0; pair < size(); ++pair) {
-    mix(side(pair, 0));
-    mix(side(pair, 1));
-  }
-  return hash;
 }
 
 }  // namespace tril

@@ -56,7 +56,8 @@ class Corpus {
   // From memory, for built-in texts; no source: a text alone. Nothing is checked.
   static Corpus of(const std::vector<std::pair<std::string, std::string>>& pairs);
 
-  // Leaves out the pairs of which a side has more than `max_tokens` tokens, END included.
+  // Leaves out the pairs of which a side has more than `max_tokens` tokens, END included, or none
+  // but END.
   void limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens);
 
   int64_t size() const { return entries_.size() / static_cast<int64_t>(sizeof(Entry)); }
@@ -64,8 +65,8 @@ class Corpus {
   std::string_view source(int64_t pair) const { return side(pair, 0); }
   std::string_view target(int64_t pair) const { return side(pair, 1); }
   const CorpusReport& report() const { return report_; }
-  // Of every kept byte in order: tells corpora apart.
-  uint64_t fingerprint() const;
+  // Of every byte kept when it was read, in order: tells corpora apart.
+  uint64_t fingerprint() const { return fingerprint_; }
   // Tokens of each side over all pairs, END included; known after limit_tokens().
   int64_t source_tokens() const { return tokens_[0]; }
   int64_t target_tokens() const { return tokens_[1]; }
@@ -96,6 +97,7 @@ class Corpus {
   Spool entries_;
   std::vector<std::string> files_;
   std::array<int64_t, 2> tokens_{};
+  uint64_t fingerprint_ = 0xCBF29CE484222325u;
   CorpusReport report_;
 };
 

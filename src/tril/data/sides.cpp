@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tril/base/error.h"
 #include "tril/base/math.h"
 
 namespace tril {
@@ -43,14 +42,12 @@ double Sides::lean(const Corpus& other, Side side, const Tokenizer& tokenizer) c
   return pieces == 0 ? 0.0 : sum / static_cast<double>(pieces);
 }
 
-void Sides::check(const Corpus& other, const Tokenizer& tokenizer, std::string_view what) const {
+Sides::Verdict Sides::judge(const Corpus& other, const Tokenizer& tokenizer) const {
   constexpr double kClear = 1.0;  // nats
-  const bool source_wrong = lean(other, Side::source, tokenizer) < -kClear;
-  const bool target_wrong = lean(other, Side::target, tokenizer) > kClear;
-  require(!source_wrong && !target_wrong, ErrorCode::invalid_argument, "the ", what, " text: ",
-          source_wrong && target_wrong ? "its two sides read as if they were swapped"
-          : source_wrong ? "its source side reads like the target language of the training text"
-                         : "its target side reads like the source language of the training text");
+  const bool source_odd = lean(other, Side::source, tokenizer) < -kClear;
+  const bool target_odd = lean(other, Side::target, tokenizer) > kClear;
+  if (source_odd && target_odd) return Verdict::swapped;
+  return source_odd || target_odd ? Verdict::one_odd : Verdict::fine;
 }
 
 }  // namespace tril

@@ -2,8 +2,8 @@
 //
 // Pieces are counted on both sides of a corpus. A text's lean is the mean over its pieces of
 //   log p(piece | source) - log p(piece | target),
-// each count plus one: above zero it reads like the source. Two languages differ by several nats, two
-// sides in one language by next to nothing.
+// each count plus one: above zero it reads like the source. Two languages differ by several nats,
+// two sides in one language by next to nothing.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ class Sides {
   Sides(const Corpus& corpus, const Tokenizer& tokenizer);
 
   enum class Side { source, target };
-  // Raises `invalid_argument` when a side of `other` clearly reads like the other side of this
-  // corpus, naming what it is for ("validation").
-  void check(const Corpus& other, const Tokenizer& tokenizer, std::string_view what) const;
+  // Whether both sides of `other` clearly read like the other side of this corpus, or one does.
+  enum class Verdict { fine, one_odd, swapped };
+  Verdict judge(const Corpus& other, const Tokenizer& tokenizer) const;
   double lean(const Corpus& other, Side side, const Tokenizer& tokenizer) const;
 
  private:

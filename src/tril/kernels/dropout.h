@@ -3,12 +3,11 @@
 //   y[row][f] = x[row][f] s  if u >= p, else 0, where s = 1 / (1 - p), rounded once
 //   u = a 16-bit fraction of Philox(key: seed; counter: step, sentence, position, 65536 site + c)
 //
-// A counter serves eight features: with w = f mod 128, the counter c is 16 (f / 128) + w mod 16, the
-// word w / 16 mod 4, and its lower half serves w < 64, its upper half the others. So neighbours come
-// from neighbouring counters, which a vector computes side by side.
-// So a sentence gets the same mask in any batch, on any number of threads and after a resume, and
-// the backward pass is this same function on dy. y may be x.
-// Kernels neither allocate, throw nor log.
+// A counter serves eight features: with w = f mod 128, the counter c is 16 (f / 128) + w mod 16,
+// the word w / 16 mod 4, and its lower half serves w < 64, its upper half the others. So neighbours
+// come from neighbouring counters, which a vector computes side by side. So a sentence gets the
+// same mask in any batch, on any number of threads and after a resume, and the backward pass is
+// this same function on dy. y may be x. Kernels neither allocate, throw nor log.
 #pragma once
 
 #include <cstdint>

@@ -109,9 +109,12 @@ void WeightAverage::restore(std::span<const NamedTensor> tensors, const std::str
       copy_named(tensors, {prefix + weight.name, weight.tensor}, file);
     }
   }
-  const auto most = options_.type == AverageType::exponential ? 1 : options_.checkpoints;
-  require(static_cast<int64_t>(copies_.size()) <= most, ErrorCode::bad_format, file, ": holds ",
-          copies_.size(), " averaged weights, expected at most ", most);
+  const auto held = static_cast<int64_t>(copies_.size());
+  const bool fits = options_.type == AverageType::none          ? held == 0
+                    : options_.type == AverageType::exponential ? held == 1
+                                                                : held <= options_.checkpoints;
+  require(fits, ErrorCode::bad_format, file, ": holds ", held,
+          " averaged weights, which is not what its options ask for");
 }
 
 }  // namespace tril

@@ -35,6 +35,16 @@ std::vector<StreamPlace::Waiting> waiting_from(const std::string& text, const st
   return result;
 }
 
+// All 64 bits, which a JSON number does not hold.
+uint64_t number_from(JsonReader& json, std::string_view field, const std::string& file) {
+  const std::string text = json.get_string(field);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  require(error == std::errc() && end == text.data() + text.size(), ErrorCode::bad_format, file,
+          ": ", field, ": expected a number, got ", printable(text));
+  return number;
+}
+
 std::string to_json(const TrainState& state) {
   JsonWriter json;
   json.set("format", kFormat);
@@ -45,6 +55,8 @@ std::string to_json(const TrainState& state) {
   json.set("waiting", to_text(state.place.waiting));
   json.set("target_tokens", state.target_tokens);
   json.set("seconds", state.seconds);
+  json.set("bad_updates", state.bad_updates);
+  json.set("last_loss", state.last_loss);
   json.set("loss_sum", state.loss_sum);
   json.set("loss_tokens", state.loss_tokens);
   json.set("last_evaluation", state.last_evaluation);
@@ -55,6 +67,8 @@ std::string to_json(const TrainState& state) {
   json.set("finished", state.finished);
   json.set("options", std::string_view(state.options));
   json.set("corpus", std::string_view(concat(state.corpus)));
+  json.set("valid", std::string_view(concat(state.valid)));
+  json.set("tokenizer", std::string_view(concat(state.tokenizer)));
   return json.to_string();
 }
 
@@ -73,20 +87,20 @@ TrainState state_from(const SafetensorsMetadata& metadata, const std::string& fi
   state.place.waiting = waiting_from(json.get_string("waiting"), file);
   state.target_tokens = json.get_int("target_tokens", 0, kMaxCount);
   state.seconds = json.get_double("seconds", 0.0, kLargest);
+  state.bad_updates = json.get_int("bad_updates", 0, state.update);
+  state.last_loss = json.get_double("last_loss", -kLargest, kLargest);
   state.loss_sum = json.get_double("loss_sum", -kLargest, kLargest);
   state.loss_tokens = json.get_int("loss_tokens", 0, kMaxCount);
   state.last_evaluation = json.get_int("last_evaluation", 0, state.update);
   state.evaluated = json.get_bool("evaluated");
   state.best = json.get_double("best", -kLargest, kLargest);
-  state.best_update = json.get_int("best_update", 0, kMaxCount);
+  state.best_update = json.get_int("best_update", 0, state.update);
   state.worse = json.get_int("worse", 0, kMaxCount);
   state.finished = json.get_bool("finished");
   state.options = json.get_string("options");
-  const std::string corpus = json.get_string("corpus");
-  const auto [end, error] =
-      std::from_chars(corpus.data(), corpus.data() + corpus.size(), state.corpus);
-  require(error == std::errc() && end == corpus.data() + corpus.size(), ErrorCode::bad_format, file,
-          ": corpus: expected a number, got ", printable(corpus));
+  state.corpus = number_from(json, "corpus", file);
+  state.valid = number_from(json, "valid", file);
+  state.tokenizer = number_from(json, "tokenizer", file);
   json.finish();
   return state;
 }

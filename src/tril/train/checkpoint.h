@@ -18,6 +18,8 @@ struct TrainState {
   StreamPlace place{};
   int64_t target_tokens = 0;  // learnt from so far
   double seconds = 0.0;       // over all sittings
+  int64_t bad_updates = 0;    // in a row, without a finite gradient
+  double last_loss = 0.0;     // of the last line of the log
   double loss_sum = 0.0;      // since the last line of the log: the sum, and over how many tokens
   int64_t loss_tokens = 0;
   int64_t last_evaluation = 0;  // the update it was made after
@@ -29,6 +31,8 @@ struct TrainState {
   // What it belongs to: a run with other options or another text must not go on from it.
   std::string options{};
   uint64_t corpus = 0;
+  uint64_t valid = 0;      // 0: none
+  uint64_t tokenizer = 0;  // of its bytes
 };
 
 void save_checkpoint(const std::string& path, const TrainState& state, const Transformer& model,

@@ -34,8 +34,9 @@ bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus
     batch.clear();
   };
   for (int64_t pair = 0; pair < corpus.size(); ++pair) {
-    std::vector<int32_t> source;
-    if (corpus.has_source()) source = tokenizer.encode(corpus.source(pair));
+    std::vector<int32_t> pieces;
+    std::optional<std::span<const int32_t>> source;
+    if (corpus.has_source()) source = pieces = tokenizer.encode(corpus.source(pair));
     add_to_batch(batch, tokenizer, source, tokenizer.encode(corpus.target(pair)),
                  static_cast<int32_t>(pair));
     if (std::max(batch.target_tokens, batch.source_tokens) < options.micro_batch_tokens) continue;

@@ -47,15 +47,22 @@ const double* LogRecord::find(const std::string& name) const {
   return nullptr;
 }
 
-TrainingLog::TrainingLog(std::string path, int64_t last_update) : path_(std::move(path)) {
+TrainingLog::TrainingLog(std::string path, int64_t last_update, int64_t last_evaluation)
+    : path_(std::move(path)) {
   std::string kept;
   if (last_update > 0 && ::access(path_.c_str(), F_OK) == 0) {
     const std::string text = read_file(path_, kMaxLogBytes);
     for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
          begin = end + 1) {
       const std::string_view line = std::string_view(text).substr(begin, end - begin);
-      LogRecord record = from_line(line, path_);
-      if (record.update > last_update) break;
+      LogRecord record;
+      try {
+        record = from_line(line, path_);
+      } catch (const Error&) {
+        break;  // the checkpoint is what counts
+      }
+      const bool evaluation = record.find("valid_loss") != nullptr;
+      if (record.update > (evaluation ? last_evaluation : last_update)) break;
       kept.append(line).push_back('\n');
       records_.push_back(std::move(record));
     }
@@ -64,6 +71,11 @@ TrainingLog::TrainingLog(std::string path, int64_t last_update) : path_(std::mov
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   require(descriptor_ >= 0, ErrorCode::io, path_,
           ": cannot open: ", std::generic_category().message(errno));
+}
+
+void TrainingLog::flush() {
+  require(::fsync(descriptor_) == 0, ErrorCode::io, path_,
+          ": cannot flush: ", std::generic_category().message(errno));
 }
 
 TrainingLog::~TrainingLog() { ::close(descriptor_); }

@@ -1,7 +1,8 @@
 // The log of a training run: JSON lines in the model folder, and the curve drawn from them.
 //
-// A record is a line {"update": 50, "loss": 4.1, ...}. Appending is cheap; a line cut short by a
-// crash, and lines past the checkpoint a run goes on from, are taken away when the log is opened.
+// A record is a line {"update": 50, "loss": 4.1, ...}; that of an evaluation has a "valid_loss".
+// Appending is cheap; a line cut short by a crash, and everything past the checkpoint a run goes on
+// from, is taken away when the log is opened. A line that is none ends what is kept.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,16 @@ struct LogRecord {
 
 class TrainingLog {
  public:
-  // Goes on with what `path` holds up to `last_update`; 0 begins anew.
-  TrainingLog(std::string path, int64_t last_update);
+  // Goes on with what `path` holds up to update `last_update`, and evaluations up to that after
+  // `last_evaluation`; 0 begins anew.
+  TrainingLog(std::string path, int64_t last_update, int64_t last_evaluation);
   ~TrainingLog();
   TrainingLog(const TrainingLog&) = delete;
   TrainingLog& operator=(const TrainingLog&) = delete;
 
   void append(const LogRecord& record);
+  // Everything appended is on the disk afterwards.
+  void flush();
   const std::vector<LogRecord>& records() const { return records_; }
 
  private:

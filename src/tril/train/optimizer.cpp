@@ -9,14 +9,18 @@
 
 namespace tril {
 
-AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& options)
-    : model_(model), options_(options) {
+void check(const AdamWOptions& options) {
   const auto decays = [](float beta) { return beta >= 0.0f && beta < 1.0f; };
   require(decays(options.beta1) && decays(options.beta2) && options.epsilon > 0.0f &&
-              options.decay >= 0.0f && options.clip_norm >= 0.0,
+              options.decay >= 0.0f && options.clip_norm >= 0.0 && std::isfinite(options.clip_norm),
           ErrorCode::invalid_argument, "AdamW: beta1 ", options.beta1, ", beta2 ", options.beta2,
           ", epsilon ", options.epsilon, ", decay ", options.decay, ", clip_norm ",
           options.clip_norm, ": betas must be in [0, 1), epsilon positive, the rest not negative");
+}
+
+AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& options)
+    : model_(model), options_(options) {
+  check(options);
   auto parameters = model.parameters();
   std::sort(parameters.begin(), parameters.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -18,6 +18,9 @@ struct AdamWOptions {
   double clip_norm = 1.0;  // 0: no clipping
 };
 
+// Raises `invalid_argument` for numbers that make no sense.
+void check(const AdamWOptions& options);
+
 class AdamWOptimizer {
  public:
   // Shares the model's weights.

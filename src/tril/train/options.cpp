@@ -1,6 +1,8 @@
 #include "tril/train/options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <type_traits>
 
@@ -77,10 +79,17 @@ void check(const TrainOptions& o) {
           o.micro_batch_tokens, ") must divide batch-tokens (", o.batch_tokens, ")");
   require(o.micro_batch_tokens >= o.max_tokens, kBad, "train: a sentence of max-tokens (",
           o.max_tokens, ") must fit into micro-batch-tokens (", o.micro_batch_tokens, ")");
-  require(o.schedule.peak > 0.0, kBad, "train: rate must be positive, not ", o.schedule.peak);
+  require(o.schedule.peak > 0.0 && std::isfinite(o.schedule.peak), kBad,
+          "train: rate must be positive, not ", o.schedule.peak);
   require(o.schedule.warm_up >= 0, kBad, "train: warm-up must not be negative, it is ",
           o.schedule.warm_up);
   require(o.patience >= 0, kBad, "train: patience must not be negative, it is ", o.patience);
+  require(o.save_every >= 0, kBad, "train: save-every must not be negative, it is ", o.save_every);
+  positive("tokenizer-lines", o.tokenizer_lines);
+  require(
+      o.bpe_dropout == 0.0 || !o.tokenizer_file.empty() || o.tokenizer.type == TokenizerType::bpe,
+      kBad, "train: bpe-dropout needs tokenizer-type bpe");
+  check(o.optimizer);
   share("label-smoothing", o.smoothing);
   share("bpe-dropout", o.bpe_dropout);
   share("average-decay", o.average.decay);
@@ -91,10 +100,20 @@ std::string to_toml(const TrainOptions& options) {
   std::string text;
   write_corpus(text, "", options.train);
   write_corpus(text, "valid-", options.valid);
-  for_each_option(options, [&](std::string_view name, const auto& value, std::string_view) {
-    text += concat(name, " = ", toml_value(value), "\n");
-  });
+  for_each_option(
+      options, [&](std::string_view name, const auto& value, std::string_view, std::string_view) {
+        text += concat(name, " = ", toml_value(value), "\n");
+      });
   return text;
+}
+
+std::string first_difference(const std::string& a, const std::string& b) {
+  const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  if (at == a.end() && other == b.end()) return "";
+  const std::string& text = at == a.end() ? b : a;
+  const auto place = static_cast<size_t>(at - a.begin());
+  const size_t begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
+  return text.substr(begin, text.find(" = ", begin) - begin);
 }
 
 }  // namespace tril

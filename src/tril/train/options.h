@@ -26,8 +26,9 @@ struct TrainOptions {
   CorpusFiles valid{};
   std::string tokenizer_file{};  // one that is there already; empty: learnt from the text
   TokenizerOptions tokenizer{};
-  TransformerConfig model{};  // vocabularies and lengths are filled in
-  int64_t max_tokens = 256;   // of a sentence, START or END included; longer pairs are left out
+  TransformerConfig model{};            // vocabularies and lengths are filled in
+  int64_t tokenizer_lines = 4'000'000;  // pieces are learnt from so many, drawn from more
+  int64_t max_tokens = 256;  // of a sentence, START or END included; longer pairs are left out
 
   int64_t updates = 10'000;
   int64_t batch_tokens = 8192;        // of target, an update
@@ -41,6 +42,7 @@ struct TrainOptions {
 
   int64_t log_every = 50;        // updates
   int64_t evaluate_every = 500;  // and a checkpoint
+  int64_t save_every = 0;        // updates between checkpoints beside those; 0: none
   int64_t patience = 0;          // evaluations without a better one before it stops; 0: never
   BestBy best_by = BestBy::bleu;
   int64_t valid_beam = 1;
@@ -49,63 +51,77 @@ struct TrainOptions {
 // Sets the sizes of the model.
 void apply_preset(Preset preset, TransformerConfig& config);
 
-// Raises `invalid_argument` naming the option.
+// Raises `invalid_argument` naming the option; everything that can be known without the text.
 void check(const TrainOptions& options);
 
-// Calls visit(name, value, help) for every option below the corpora, in order; `value` is a
+// Calls visit(name, value, help, group) for every option below the corpora, in order; `value` is a
 // reference to an int64_t, double, float, uint64_t, bool, string or enum.
 template <class Options, class Visit>
 void for_each_option(Options& o, const Visit& visit) {
-  visit("tokenizer", o.tokenizer_file, "Use this tokenizer.model instead of learning one");
-  visit("tokenizer-type", o.tokenizer.type, "How pieces are learnt");
-  visit("vocab", o.tokenizer.vocab, "Pieces in the joint vocabulary, at most");
-  visit("normalization", o.tokenizer.normalization, "What is done to the text first");
-  visit("coverage", o.tokenizer.coverage, "Share of characters with a piece; the rest in bytes");
-  visit("max-tokens", o.max_tokens, "Pairs with a longer side are left out, and counted");
+  visit("tokenizer", o.tokenizer_file, "Use this tokenizer.model instead of learning one", "Text");
+  visit("tokenizer-type", o.tokenizer.type, "How pieces are learnt", "Text");
+  visit("vocab", o.tokenizer.vocab, "Pieces in the joint vocabulary, at most", "Text");
+  visit("normalization", o.tokenizer.normalization, "What is done to the text first", "Text");
+  visit("coverage", o.tokenizer.coverage, "Share of characters with a piece; the rest in bytes",
+        "Text");
+  visit("tokenizer-lines", o.tokenizer_lines, "Learn pieces from so many lines, at most", "Text");
+  visit("tokenizer-line-bytes", o.tokenizer.max_line_bytes, "Longer lines teach no pieces", "Text");
+  visit("max-tokens", o.max_tokens, "Pairs with a longer side are left out, and counted", "Text");
 
-  visit("model", o.model.model, "Width of the model");
-  visit("heads", o.model.heads, "Attention heads");
-  visit("kv-heads", o.model.kv_heads, "Key/value heads; 0: as many as heads");
-  visit("head-dim", o.model.head_dim, "Width of a head; 0: model / heads");
-  visit("feed-forward", o.model.feed_forward, "Width inside the feed-forward layers");
-  visit("encoder-layers", o.model.encoder_layers, "Layers that read");
-  visit("decoder-layers", o.model.decoder_layers, "Layers that write");
-  visit("norm", o.model.norm, "Kind of norm");
-  visit("norm-position", o.model.norm_position, "Before or after each sub-layer");
-  visit("activation", o.model.activation, "In the feed-forward layers");
-  visit("gated", o.model.gated, "Gate the feed-forward layers");
-  visit("position", o.model.position, "How positions are told");
-  visit("window", o.model.window, "Decoder self-attention sees so many keys back; 0: all");
-  visit("tied", o.model.tied, "One matrix for source, target and output");
-  visit("bias", o.model.bias, "Biases in the linear layers");
-  visit("output-bias", o.model.output_bias, "A bias for each piece");
-  visit("embedding-norm", o.model.embedding_norm, "A norm after the embeddings");
-  visit("embedding-scale", o.model.embedding_scale, "Embeddings times the root of the width");
-  visit("dropout", o.model.dropout, "Share of activations dropped in training");
+  visit("model", o.model.model, "Width of the model", "Model");
+  visit("heads", o.model.heads, "Attention heads", "Model");
+  visit("kv-heads", o.model.kv_heads, "Key/value heads; 0: as many as heads", "Model");
+  visit("head-dim", o.model.head_dim, "Width of a head; 0: model / heads", "Model");
+  visit("feed-forward", o.model.feed_forward, "Width inside the feed-forward layers", "Model");
+  visit("encoder-layers", o.model.encoder_layers, "Layers that read", "Model");
+  visit("decoder-layers", o.model.decoder_layers, "Layers that write", "Model");
+  visit("norm", o.model.norm, "Kind of norm", "Model");
+  visit("norm-position", o.model.norm_position, "Before or after each sub-layer", "Model");
+  visit("norm-epsilon", o.model.norm_epsilon, "Keeps norms from dividing by zero", "Model");
+  visit("activation", o.model.activation, "In the feed-forward layers", "Model");
+  visit("gated", o.model.gated, "Gate the feed-forward layers", "Model");
+  visit("position", o.model.position, "How positions are told", "Model");
+  visit("window", o.model.window, "Decoder self-attention sees so many keys back; 0: all", "Model");
+  visit("max-length", o.model.max_length, "Positions the model has; at least max-tokens", "Model");
+  visit("tied", o.model.tied, "One matrix for source, target and output", "Model");
+  visit("bias", o.model.bias, "Biases in the linear layers", "Model");
+  visit("output-bias", o.model.output_bias, "A bias for each piece", "Model");
+  visit("embedding-norm", o.model.embedding_norm, "A norm after the embeddings", "Model");
+  visit("embedding-scale", o.model.embedding_scale, "Embeddings times the root of the width",
+        "Model");
+  visit("dropout", o.model.dropout, "Share of activations dropped in training", "Model");
 
-  visit("updates", o.updates, "Updates of the weights");
-  visit("batch-tokens", o.batch_tokens, "Target tokens an update");
-  visit("micro-batch-tokens", o.micro_batch_tokens, "Target tokens one pass; divides batch-tokens");
-  visit("schedule", o.schedule.type, "How the learning rate falls after the warm-up");
-  visit("rate", o.schedule.peak, "Learning rate at its peak");
-  visit("warm-up", o.schedule.warm_up, "Updates until the peak");
-  visit("beta1", o.optimizer.beta1, "AdamW");
-  visit("beta2", o.optimizer.beta2, "AdamW");
-  visit("epsilon", o.optimizer.epsilon, "AdamW");
-  visit("weight-decay", o.optimizer.decay, "AdamW, on matrices");
-  visit("clip-norm", o.optimizer.clip_norm, "Norm to which gradients are cut; 0: never");
-  visit("average", o.average.type, "Which average of the weights is the model");
-  visit("average-decay", o.average.decay, "Of the exponential average");
-  visit("average-checkpoints", o.average.checkpoints, "Evaluations the other average runs over");
-  visit("label-smoothing", o.smoothing, "Share of the probability spread over all pieces");
-  visit("bpe-dropout", o.bpe_dropout, "Chance that a merge of the tokenizer is left out");
-  visit("seed", o.seed, "Of everything that is drawn");
+  visit("updates", o.updates, "Updates of the weights", "Learning");
+  visit("batch-tokens", o.batch_tokens, "Target tokens an update", "Learning");
+  visit("micro-batch-tokens", o.micro_batch_tokens, "Target tokens one pass; divides batch-tokens",
+        "Learning");
+  visit("schedule", o.schedule.type, "How the learning rate falls after the warm-up", "Learning");
+  visit("rate", o.schedule.peak, "Learning rate at its peak", "Learning");
+  visit("warm-up", o.schedule.warm_up, "Updates until the peak", "Learning");
+  visit("beta1", o.optimizer.beta1, "AdamW", "Learning");
+  visit("beta2", o.optimizer.beta2, "AdamW", "Learning");
+  visit("epsilon", o.optimizer.epsilon, "AdamW", "Learning");
+  visit("weight-decay", o.optimizer.decay, "AdamW, on matrices", "Learning");
+  visit("clip-norm", o.optimizer.clip_norm, "Norm to which gradients are cut; 0: never",
+        "Learning");
+  visit("average", o.average.type, "Which average of the weights is the model", "Learning");
+  visit("average-decay", o.average.decay, "Of the exponential average", "Learning");
+  visit("average-checkpoints", o.average.checkpoints, "Evaluations the other average runs over",
+        "Learning");
+  visit("label-smoothing", o.smoothing, "Share of the probability spread over all pieces",
+        "Learning");
+  visit("bpe-dropout", o.bpe_dropout, "Chance that a merge of the tokenizer is left out",
+        "Learning");
+  visit("seed", o.seed, "Of everything that is drawn", "Learning");
 
-  visit("log-every", o.log_every, "Updates between lines of the log");
-  visit("evaluate-every", o.evaluate_every, "Updates between evaluations and checkpoints");
-  visit("patience", o.patience, "Stop after so many evaluations without a better one; 0: never");
-  visit("best-by", o.best_by, "What makes an evaluation the best");
-  visit("valid-beam", o.valid_beam, "Beam for the BLEU of evaluations");
+  visit("log-every", o.log_every, "Updates between lines of the log", "Evaluation");
+  visit("evaluate-every", o.evaluate_every, "Updates between evaluations and checkpoints",
+        "Evaluation");
+  visit("save-every", o.save_every, "Updates between further checkpoints; 0: none", "Evaluation");
+  visit("patience", o.patience, "Stop after so many evaluations without a better one; 0: never",
+        "Evaluation");
+  visit("best-by", o.best_by, "What makes an evaluation the best", "Evaluation");
+  visit("valid-beam", o.valid_beam, "Beam for the BLEU of evaluations", "Evaluation");
 }
 
 // The words for an enum's values, in the order of the values; used by flags and files alike.
@@ -152,7 +168,9 @@ struct Words<BestBy> {
   static constexpr std::string_view list[] = {"bleu", "loss"};
 };
 
-// The options as a TOML file whose names are the program's flags.
+// The options as a TOML file whose names are the program's flags (io/toml.h reads it).
 std::string to_toml(const TrainOptions& options);
+// The name of the first option in which two such files differ; empty when they are the same.
+std::string first_difference(const std::string& a, const std::string& b);
 
 }  // namespace tril

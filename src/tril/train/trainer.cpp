@@ -1,11 +1,19 @@
 #include "tril/train/trainer.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <memory>
+#include <system_error>
 
 #include "tril/base/clock.h"
 #include "tril/data/batches.h"
+#include "tril/data/permutation.h"
 #include "tril/data/sides.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
@@ -26,12 +34,13 @@ struct Paths {
       : folder(root),
         last(root + "/last"),
         training(root + "/training"),
-        tokenizer(root + "/tokenizer.model"),
+        tokenizer(training + "/tokenizer.model"),
         options(training + "/options.toml"),
+        lock(training + "/lock"),
         checkpoint(training + "/checkpoint.safetensors"),
         log(training + "/log.jsonl"),
         curve(training + "/curve.svg") {}
-  std::string folder, last, training, tokenizer, options, checkpoint, log, curve;
+  std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
 
   static bool exists(const std::string& path) {
     std::error_code ignored;
@@ -43,6 +52,52 @@ struct Paths {
     require(!error, ErrorCode::io, path, ": cannot create: ", error.message());
   }
 };
+
+// One run at a time in a folder: held from before the first file is written to the end.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    require(descriptor_ >= 0, ErrorCode::io, path,
+            ": cannot open: ", std::generic_category().message(errno));
+    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+      ::close(descriptor_);
+      fail(ErrorCode::io, path, ": another run is at work in this folder");
+    }
+  }
+  ~FolderLock() { ::close(descriptor_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+// A model folder with its tokenizer. Where another model was, it first stops being one: at no
+// moment do weights stand beside a tokenizer or a configuration they do not belong to.
+void publish(const Transformer& model, const Tokenizer& tokenizer, const std::string& folder) {
+  const std::string tokenizer_file = folder + "/tokenizer.model";
+  const std::string config_file = folder + "/config.json";
+  const bool same = Paths::exists(tokenizer_file) && Paths::exists(config_file) &&
+                    read_file(tokenizer_file, kMaxTokenizerBytes) == tokenizer.bytes() &&
+                    read_file(config_file, kMaxTokenizerBytes) == to_json(model.config());
+  if (!same) {
+    std::error_code error;
+    std::filesystem::remove(config_file, error);
+    require(!error, ErrorCode::io, config_file, ": cannot remove: ", error.message());
+    Paths::make_folder(folder);
+    write_file_atomically(tokenizer_file, tokenizer.bytes());
+  }
+  model.save(folder);
+}
+
+uint64_t hash(std::string_view bytes) {
+  uint64_t result = 0xCBF29CE484222325u;  // FNV-1a
+  for (const char byte : bytes) {
+    result = (result ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
+  }
+  return result;
+}
 
 void check_start(const Paths& paths, RunStart start) {
   const bool checkpoint = Paths::exists(paths.checkpoint);
@@ -63,22 +118,28 @@ Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
   }
   if (events.message) events.message("learning the pieces of words");
   const int64_t sides = text.train.has_source() ? 2 : 1;
+  // All lines in their order, or as many as are wanted, drawn from the whole text.
+  const int64_t lines = std::min(text.train.size() * sides, options.tokenizer_lines);
+  const bool all = lines == text.train.size() * sides;
+  const Permutation order(text.train.size(), options.seed, ~uint64_t{0});
   int64_t next = 0;
   TokenizerReport report;
   Tokenizer tokenizer = Tokenizer::train(
       [&](std::string& line) {
-        if (next == text.train.size() * sides) return false;
-        const int64_t pair = next / sides;
+        if (next == lines) return false;
+        const int64_t pair = all ? next / sides : order[next / sides];
         line = next % sides == sides - 1 ? text.train.target(pair) : text.train.source(pair);
         ++next;
         return true;
       },
       options.tokenizer, &report);
   if (events.message) {
-    events.message(concat(tokenizer.vocab(), " pieces from ", report.lines, " lines",
-                          report.skipped > 0
-                              ? concat(" (", report.skipped, " lines left out of learning them)")
-                              : std::string()));
+    std::string text_line = concat(tokenizer.vocab(), " pieces from ", report.lines, " lines");
+    if (!all) text_line += concat(" drawn from ", text.train.size() * sides);
+    if (report.skipped > 0) {
+      text_line += concat(" (", report.skipped, " lines left out of learning them)");
+    }
+    events.message(text_line);
   }
   return tokenizer;
 }
@@ -100,15 +161,15 @@ BatchOptions batch_options(const TrainingText& text, const TrainOptions& options
               balanced_source_rows(text.train, options.micro_batch_tokens, options.max_tokens),
           .target_rows = options.micro_batch_tokens,
           .seed = options.seed,
-          .bpe_dropout = options.bpe_dropout};
+          .bpe_dropout = options.bpe_dropout,
+          .max_tokens = std::max(options.model.max_length, options.max_tokens)};
 }
 
 // A run between two checkpoints, and everything it owns.
 class Run {
  public:
   Run(TrainingText& text, const TrainOptions& options, const Paths& paths,
-      const Tokenizer& tokenizer, const std::string& identity, const TrainState& state, int threads,
-      const TrainEvents& events)
+      const Tokenizer& tokenizer, const TrainState& state, int threads, const TrainEvents& events)
       : text_(text),
         options_(options),
         paths_(paths),
@@ -128,17 +189,16 @@ class Run {
     if (state.update > 0) {
       load_checkpoint(paths.checkpoint, state, model_, optimizer_, average_, session_);
     }
-    state_.options = identity;
   }
 
   TrainSummary go() {
-    TrainingLog log(paths_.log, state_.update);
+    log_ = std::make_unique<TrainingLog>(paths_.log, state_.update, state_.last_evaluation);
     if (state_.update == 0) save();  // there is something to resume from the first moment on
     TrainSummary summary;
     summary.parameters = model_.parameter_count();
     while (!state_.finished) {
       if (evaluation_due()) {
-        if (!evaluate_candidate(log)) break;
+        if (!evaluate_candidate()) break;
         state_.last_evaluation = state_.update;
         state_.finished = state_.finished || state_.update == options_.updates;
         save();
@@ -146,8 +206,9 @@ class Run {
       }
       if (cancelled()) break;
       update();
-      if (state_.update % options_.log_every == 0) write_log(log);
+      if (state_.update % options_.log_every == 0) write_log();
       if (evaluation_due()) average_.evaluating();
+      if (options_.save_every > 0 && state_.update % options_.save_every == 0) save();
       if (events_.progress) events_.progress(status());
     }
     if (!state_.finished) save();
@@ -192,8 +253,8 @@ class Run {
     }
     const auto rate = static_cast<float>(learning_rate(schedule_, number));
     const double norm = optimizer_.step(rate, session_);
-    bad_updates_ = std::isfinite(norm) ? 0 : bad_updates_ + 1;
-    require(bad_updates_ < kMostBadUpdates, ErrorCode::invalid_argument,
+    state_.bad_updates = std::isfinite(norm) ? 0 : state_.bad_updates + 1;
+    require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument,
             "train: the gradients are not finite any more after update ", state_.update,
             ": a smaller --rate or a longer --warm-up helps");
     average_.updated(number, session_);
@@ -207,17 +268,17 @@ class Run {
   }
 
   double recent_loss() const {
-    return state_.loss_tokens == 0 ? last_loss_
+    return state_.loss_tokens == 0 ? state_.last_loss
                                    : state_.loss_sum / static_cast<double>(state_.loss_tokens);
   }
 
-  void write_log(TrainingLog& log) {
-    last_loss_ = recent_loss();
-    log.append({.update = state_.update,
-                .values = {{"loss", last_loss_},
-                           {"rate", learning_rate(schedule_, state_.update)},
-                           {"tokens", static_cast<double>(state_.target_tokens)},
-                           {"seconds", seconds()}}});
+  void write_log() {
+    state_.last_loss = recent_loss();
+    log_->append({.update = state_.update,
+                  .values = {{"loss", state_.last_loss},
+                             {"rate", learning_rate(schedule_, state_.update)},
+                             {"tokens", static_cast<double>(state_.target_tokens)},
+                             {"seconds", seconds()}}});
     state_.loss_sum = 0.0;
     state_.loss_tokens = 0;
   }
@@ -245,11 +306,13 @@ class Run {
   }
 
   // What the weights average to, looked at with text it has not seen; false when it was cancelled.
-  bool evaluate_candidate(TrainingLog& log) {
+  bool evaluate_candidate() {
     average_.write_to(candidate_, session_);
     if (!text_.valid) {
-      candidate_.save(paths_.folder);
-      draw(log);
+      require(is_finite(candidate_), ErrorCode::invalid_argument,
+              "train: the weights are not finite any more: a smaller --rate helps");
+      publish(candidate_, tokenizer_, paths_.folder);
+      keep_last();
       return true;
     }
     const Evaluation result = evaluate(candidate_, tokenizer_, *text_.valid,
@@ -264,7 +327,7 @@ class Run {
       record.values.emplace_back("valid_bleu", result.bleu);
       record.values.emplace_back("valid_exact", static_cast<double>(result.exact));
     }
-    log.append(record);
+    log_->append(record);
     const double score = by_bleu ? result.bleu : -result.loss;
     const bool best = std::isfinite(score) && (!state_.evaluated || score > state_.best);
     if (best) {
@@ -272,21 +335,31 @@ class Run {
       state_.best = score;
       state_.best_update = state_.update;
       state_.worse = 0;
-      candidate_.save(paths_.folder);
+      publish(candidate_, tokenizer_, paths_.folder);
     } else {
       ++state_.worse;
       state_.finished =
           state_.finished || (options_.patience > 0 && state_.worse >= options_.patience);
     }
     if (events_.evaluated) events_.evaluated(status(), result, best);
-    draw(log);
+    keep_last();
     return true;
   }
 
-  void draw(const TrainingLog& log) const {
-    candidate_.save(paths_.last);
-    write_file_atomically(paths_.last + "/tokenizer.model", tokenizer_.bytes());
-    write_file_atomically(paths_.curve, draw_curve(log.records()));
+  static bool is_finite(const Transformer& model) {
+    for (const auto& parameter : model.parameters()) {
+      const float* weights = parameter.tensor.data();
+      if (!std::all_of(weights, weights + parameter.tensor.size(),
+                       [](float weight) { return std::isfinite(weight); })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void keep_last() const {
+    publish(candidate_, tokenizer_, paths_.last);
+    write_file_atomically(paths_.curve, draw_curve(log_->records()));
   }
 
   void save() {
@@ -294,6 +367,7 @@ class Run {
     counted_ = sitting_.seconds();
     state_.place = stream_.place();
     state_.optimizer_steps = optimizer_.steps();
+    log_->flush();
     save_checkpoint(paths_.checkpoint, state_, model_, optimizer_, average_);
   }
 
@@ -308,14 +382,13 @@ class Run {
   AdamWOptimizer optimizer_;
   WeightAverage average_;
   TrainState state_;
+  std::unique_ptr<TrainingLog> log_;
   BatchStream stream_;
   std::vector<Batch> micro_batches_;
   ScheduleOptions schedule_;
   Stopwatch sitting_;
   double counted_ = 0.0;  // seconds of this sitting that state_ knows of
   int64_t sitting_tokens_ = 0;
-  int64_t bad_updates_ = 0;
-  double last_loss_ = 0.0;
 };
 
 }  // namespace
@@ -324,60 +397,98 @@ TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
   check(options);
   if (events.message) events.message("reading the text");
   CorpusOptions corpus;
-  corpus.spool_folder = std::filesystem::temp_directory_path().string();
+  std::error_code error;
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+  if (!error) corpus.spool_folder = temporary.string();
   TrainingText text{Corpus(options.train, corpus), std::nullopt};
   if (!options.valid.empty()) text.valid.emplace(options.valid, corpus);
   return text;
 }
 
-TrainSummary train(TrainingText& text, const TrainOptions& options, const std::string& folder,
-                   RunStart start, int threads, const TrainEvents& events) {
-  check(options);
-  const Paths paths(folder);
-  check_start(paths, start);
-  const std::string identity = to_toml(options);
-  const uint64_t fingerprint = text.train.fingerprint();
-  TrainState state;
-  if (start == RunStart::resume) {
-    state = load_state(paths.checkpoint);
-    require(state.options == identity, kBad, paths.checkpoint,
-            ": was made with other options; a run goes on with those it began with");
-    require(state.corpus == fingerprint, kBad, paths.checkpoint,
-            ": was made from another text: the training files have changed since");
-  }
-  state.corpus = fingerprint;
+namespace {
 
-  const Tokenizer tokenizer =
-      start == RunStart::resume
-          ? Tokenizer::from_bytes(read_file(paths.tokenizer, kMaxTokenizerBytes), paths.tokenizer)
-          : learn_tokenizer(text, options, events);
+// What a run begins or goes on with. Raises unless the checkpoint belongs to this text and these
+// options.
+TrainState first_state(const TrainingText& text, const TrainOptions& options, const Paths& paths,
+                       RunStart start) {
+  TrainState now;
+  now.options = to_toml(options);
+  now.corpus = text.train.fingerprint();
+  now.valid = text.valid ? text.valid->fingerprint() : 0;
+  if (start != RunStart::resume) return now;
+  const TrainState state = load_state(paths.checkpoint);
+  const std::string other = first_difference(now.options, state.options);
+  require(other.empty(), kBad, paths.checkpoint, ": was made with another ", other,
+          "; a run goes on with the options it began with");
+  require(state.corpus == now.corpus, kBad, paths.checkpoint,
+          ": was made from another text: the training files have changed since");
+  require(state.valid == now.valid, kBad, paths.checkpoint,
+          ": was made with other validation files: they have changed since");
+  require(state.update <= options.updates, ErrorCode::bad_format, paths.checkpoint,
+          ": is after update ", state.update, " of ", options.updates);
+  return state;
+}
+
+Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options, const Paths& paths,
+                          RunStart start, TrainState& state, const TrainEvents& events) {
+  if (start != RunStart::resume) {
+    Tokenizer tokenizer = learn_tokenizer(text, options, events);
+    state.tokenizer = hash(tokenizer.bytes());
+    if (options.bpe_dropout > 0.0) tokenizer.encode("x", {.probability = options.bpe_dropout});
+    return tokenizer;
+  }
+  std::string bytes = read_file(paths.tokenizer, kMaxTokenizerBytes);
+  require(hash(bytes) == state.tokenizer, ErrorCode::bad_format, paths.tokenizer,
+          ": is not the tokenizer of this run");
+  return Tokenizer::from_bytes(std::move(bytes), paths.tokenizer);
+}
+
+void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& tokenizer,
+             const TrainEvents& events) {
+  const auto say = [&](const std::string& line) {
+    if (events.message) events.message(line);
+  };
   for (Corpus* corpus : {&text.train, text.valid ? &*text.valid : nullptr}) {
     if (corpus == nullptr) continue;
     corpus->limit_tokens(tokenizer, options.max_tokens);
-    if (events.message) {
-      events.message(concat(corpus->size(), corpus->has_source() ? " pairs" : " lines",
-                            corpus == &text.train ? " to learn from" : " to evaluate with"));
-      for (const std::string& line : corpus->report().lines()) events.message(line);
-    }
+    say(concat(corpus->size(), corpus->has_source() ? " pairs" : " lines",
+               corpus == &text.train ? " to learn from" : " to evaluate with"));
+    for (const std::string& line : corpus->report().lines()) say(line);
   }
-  model_config(text, options, tokenizer).check();
-  if (text.valid && text.train.has_source()) {
-    Sides(text.train, tokenizer).check(*text.valid, tokenizer, "validation");
+  if (!text.valid || !text.train.has_source()) return;
+  const Sides::Verdict verdict = Sides(text.train, tokenizer).judge(*text.valid, tokenizer);
+  require(verdict != Sides::Verdict::swapped, kBad,
+          "train: the two sides of the validation text read as if they were swapped");
+  if (verdict == Sides::Verdict::one_odd) {
+    say("careful: one side of the validation text reads like the other language");
   }
+}
 
-  // Everything given is good: from here on the folder is written.
-  for (const auto& path : {paths.training, paths.last}) {
-    Paths::make_folder(path);
-    remove_abandoned(path);
-  }
-  remove_abandoned(paths.folder);
+}  // namespace
+
+TrainSummary train(TrainingText& text, const TrainOptions& options, const std::string& folder,
+                   RunStart start, int threads, const TrainEvents& events) {
+  check(options);
+  require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
+  const Paths paths(folder);
+  check_start(paths, start);
+  TrainState state = first_state(text, options, paths, start);
+  const Tokenizer tokenizer = first_tokenizer(text, options, paths, start, state, events);
+  prepare(text, options, tokenizer, events);
+  model_config(text, options, tokenizer).check();
+  Run run(text, options, paths, tokenizer, state, threads, events);
+
+  // Everything given is good: from here on the folder is written. A model that is there stays until
+  // the first evaluation of this run.
+  Paths::make_folder(paths.training);
+  const FolderLock lock(paths.lock);
+  for (const auto& path : {paths.folder, paths.training, paths.last}) remove_abandoned(path);
   if (start != RunStart::resume) {
     std::error_code ignored;
-    std::filesystem::remove(paths.checkpoint, ignored);
-    write_file_atomically(paths.options, identity);
+    std::filesystem::remove(paths.checkpoint, ignored);  // of the run that is given up
     write_file_atomically(paths.tokenizer, tokenizer.bytes());
+    write_file_atomically(paths.options, state.options);
   }
-  Run run(text, options, paths, tokenizer, identity, state, threads, events);
   return run.go();
 }
 

@@ -4,7 +4,7 @@
 // The folder holds, when a run is done,
 //   config.json, model.safetensors, tokenizer.model   the best model: what `tril translate` reads
 //   last/                                             the model of the last evaluation
-//   training/options.toml      every option of the run
+//   training/options.toml, tokenizer.model, lock     every option, and what else the run stands on
 //   training/checkpoint.safetensors, log.jsonl, curve.svg
 // The checkpoint is the truth: everything else is made again on the way from it, bit for bit,
 // whatever was or was not written when the run was killed.
