@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -312,7 +311,11 @@ TEST(Phrasebook, PossessivesAgreeWithTheNounTheyTouch) {
 
 // हूँ belongs to मैं and to nobody else, and the speaker is a man.
 TEST(Phrasebook, OnlyTheSpeakerSaysHun) {
-  const std::regex feminine_end("(गी|ती|ही) ?(हूँ)?$");
+  const auto is_feminine = [](std::string_view hindi) {
+    constexpr std::string_view kAm = " हूँ";
+    if (hindi.ends_with(kAm)) hindi.remove_suffix(kAm.size());
+    return hindi.ends_with("गी") || hindi.ends_with("ती") || hindi.ends_with("ही");
+  };
   for (const PhrasePair& pair : all_pairs()) {
     const std::set<std::string> words = words_of(pair.hindi);
     const bool speaks = words.count("मैं") != 0;
@@ -321,7 +324,7 @@ TEST(Phrasebook, OnlyTheSpeakerSaysHun) {
     }
     if (speaks) {
       EXPECT_EQ(words.count("है") + words.count("हैं"), 0u) << pair.hindi;
-      EXPECT_FALSE(std::regex_search(pair.hindi, feminine_end)) << pair.hindi;
+      EXPECT_FALSE(is_feminine(pair.hindi)) << pair.hindi;
     }
   }
 }

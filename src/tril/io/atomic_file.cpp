@@ -5,13 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <regex>
 #include <system_error>
 
 #include "tril/base/error.h"
@@ -51,6 +52,23 @@ std::string follow_links(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
                                                              &std::free);
   return resolved == nullptr ? path : std::string(resolved.get());
+}
+
+// The process that a temporary file NAME.PID.N.tmp belongs to; 0 for any other name.
+pid_t writer_of(std::string_view name) {
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.ends_with(kEnd)) return 0;
+  name.remove_suffix(kEnd.size());
+  std::array<int32_t, 2> numbers{};  // N, PID
+  for (int32_t& number : numbers) {
+    const size_t dot = name.rfind('.');
+    if (dot == name.npos || dot == 0) return 0;
+    const char* end = name.data() + name.size();
+    const auto [at, error] = std::from_chars(name.data() + dot + 1, end, number);
+    if (error != std::errc() || at != end) return 0;
+    name = name.substr(0, dot);
+  }
+  return numbers[1];
 }
 
 }  // namespace
@@ -169,14 +187,10 @@ void AtomicFile::commit() {
 }
 
 void remove_abandoned(const std::string& folder) {
-  static const std::regex name(R"(.+\.(\d{1,9})\.\d+\.tmp)");
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    std::smatch match;
-    const std::string file = entry.path().filename().string();
-    if (!std::regex_match(file, match, name)) continue;
-    const auto process = static_cast<pid_t>(std::stol(match[1]));
-    const bool gone = process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
+    const pid_t writer = writer_of(entry.path().filename().string());
+    const bool gone = writer > 0 && ::kill(writer, 0) != 0 && errno == ESRCH;
     if (gone) ::unlink(entry.path().c_str());
   }
 }
