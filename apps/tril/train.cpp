@@ -167,7 +167,6 @@ void add_train(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* train = app.add_subcommand("train", "Make a translator from parallel text");
   TrainOptions& options = arguments->options;
-  apply_preset(arguments->preset, options.model);
   add_corpus(train, "", options.train, "To learn from");
   add_corpus(train, "valid-", options.valid, "To evaluate with");
   train->add_option("-o,--output", arguments->folder, "The model folder to write")->required();
@@ -193,18 +192,18 @@ void add_train(CLI::App& app) {
     TransformerConfig preset = arguments->options.model;
     apply_preset(arguments->preset, preset);
     TransformerConfig& model = arguments->options.model;
-    const auto settle = [&](const char* flag, int64_t TransformerConfig::*size) {
-      if (train->count(flag) == 0) model.*size = preset.*size;
+    const auto settle = [&](const char* flag, auto TransformerConfig::*field) {
+      if (train->count(flag) == 0) model.*field = preset.*field;
     };
     settle("--model", &TransformerConfig::model);
     settle("--heads", &TransformerConfig::heads);
     settle("--feed-forward", &TransformerConfig::feed_forward);
     settle("--encoder-layers", &TransformerConfig::encoder_layers);
     settle("--decoder-layers", &TransformerConfig::decoder_layers);
-    // A batch that was asked to be small is one pass.
-    int64_t& pass = arguments->options.micro_batch_tokens;
-    if (train->count("--micro-batch-tokens") == 0) {
-      pass = std::min(pass, arguments->options.batch_tokens);
+    settle("--dropout", &TransformerConfig::dropout);
+    if (train->count("--bpe-dropout") == 0 &&
+        arguments->options.tokenizer.type == TokenizerType::unigram) {
+      arguments->options.bpe_dropout = 0.0;
     }
     make_absolute(arguments->options.train);
     make_absolute(arguments->options.valid);

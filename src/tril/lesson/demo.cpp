@@ -15,6 +15,7 @@ TrainOptions demo_options() {
   options.model.dropout = 0.1;
   options.model.max_length = 128;
   options.max_tokens = 64;
+  options.bpe_dropout = 0.0;
   options.updates = 1000;
   options.batch_tokens = options.micro_batch_tokens = 512;
   options.schedule = {.type = ScheduleType::cosine, .peak = 6e-3, .warm_up = 150};

@@ -21,7 +21,7 @@ enum class AverageType { none, exponential, checkpoints };
 
 struct AverageOptions {
   AverageType type = AverageType::exponential;
-  double decay = 0.999;     // exponential
+  double decay = 0.998;     // exponential
   int64_t checkpoints = 5;  // how many
 };
 

@@ -51,14 +51,25 @@ void write_corpus(std::string& text, const std::string& prefix, const CorpusFile
 void apply_preset(Preset preset, TransformerConfig& config) {
   struct Sizes {
     int64_t model, heads, feed_forward, layers;
+    double dropout;
   };
-  constexpr Sizes kSizes[] = {
-      {128, 4, 256, 4}, {256, 4, 1024, 3}, {512, 8, 2048, 6}, {1024, 16, 4096, 6}};
+  constexpr Sizes kSizes[] = {{128, 4, 256, 4, 0.3},
+                              {256, 4, 1024, 3, 0.3},
+                              {512, 8, 2048, 6, 0.1},
+                              {1024, 16, 4096, 6, 0.3}};
   const Sizes& sizes = kSizes[static_cast<size_t>(preset)];
   config.model = sizes.model;
   config.heads = sizes.heads;
   config.feed_forward = sizes.feed_forward;
   config.encoder_layers = config.decoder_layers = sizes.layers;
+  config.dropout = sizes.dropout;
+}
+
+TransformerConfig default_model() {
+  TransformerConfig config;
+  apply_preset(Preset::tiny, config);
+  config.norm_position = NormPosition::pre;
+  return config;
 }
 
 void check(const TrainOptions& o) {

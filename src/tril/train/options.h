@@ -21,6 +21,13 @@ namespace tril {
 enum class Preset { tiny, small, base, big };
 enum class BestBy { bleu, loss };
 
+// Sets the sizes of the model, and how much of it is dropped out in training.
+void apply_preset(Preset preset, TransformerConfig& config);
+// Preset tiny, with norms before the sub-layers, which learns faster and bears higher rates.
+TransformerConfig default_model();
+
+// The defaults are what did best on a small corpus of short sentences; docs/results.md has the
+// figures.
 struct TrainOptions {
   CorpusFiles train{};
   CorpusFiles valid{};
@@ -30,26 +37,23 @@ struct TrainOptions {
   int64_t tokenizer_lines = 4'000'000;  // pieces are learnt from so many, drawn from more
   int64_t max_tokens = 256;  // of a sentence, START or END included; longer pairs are left out
 
-  int64_t updates = 10'000;
-  int64_t batch_tokens = 8192;        // of target, an update
+  int64_t updates = 4000;
+  int64_t batch_tokens = 4096;        // of target, an update
   int64_t micro_batch_tokens = 2048;  // of target, one pass; a divisor of batch_tokens
   ScheduleOptions schedule{};         // schedule.updates is filled in
   AdamWOptions optimizer{};
   AverageOptions average{};
   double smoothing = 0.1;
-  double bpe_dropout = 0.0;
+  double bpe_dropout = 0.1;
   uint64_t seed = 1;
 
   int64_t log_every = 50;        // updates
-  int64_t evaluate_every = 500;  // and a checkpoint
+  int64_t evaluate_every = 250;  // and a checkpoint
   int64_t save_every = 0;        // updates between checkpoints beside those; 0: none
   int64_t patience = 0;          // evaluations without a better one before it stops; 0: never
   BestBy best_by = BestBy::bleu;
   int64_t valid_beam = 1;
 };
-
-// Sets the sizes of the model.
-void apply_preset(Preset preset, TransformerConfig& config);
 
 // Raises `invalid_argument` naming the option; everything that can be known without the text.
 void check(const TrainOptions& options);

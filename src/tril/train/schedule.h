@@ -12,10 +12,10 @@ namespace tril {
 enum class ScheduleType { inverse_sqrt, cosine, constant };
 
 struct ScheduleOptions {
-  ScheduleType type = ScheduleType::inverse_sqrt;
-  double peak = 2e-3;
-  int64_t warm_up = 1000;  // updates
-  int64_t updates = 10000;
+  ScheduleType type = ScheduleType::cosine;
+  double peak = 4e-3;
+  int64_t warm_up = 500;  // updates
+  int64_t updates = 4000;
 };
 
 // For update 1, 2, ....
