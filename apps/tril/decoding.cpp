@@ -92,7 +92,7 @@ class Input {
 }  // namespace
 
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
-  SearchOptions& search = flags.options.search;
+  SearchRule& search = flags.options.search;
   search.beam = beam;
   command.add_option("model", flags.model, "A model folder")->required();
   command.add_option("--input", flags.input, "A file of lines, or - for stdin")

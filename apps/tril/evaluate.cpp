@@ -187,7 +187,7 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--tokenize", flags->tokenizer, "How BLEU cuts text: 13a, intl, char, none")
       ->transform(CLI::CheckedTransformer(tokenizers).description(""))
       ->default_str("13a");
-  SearchOptions& search = flags->options.search;
+  SearchRule& search = flags->options.search;
   evaluate->add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

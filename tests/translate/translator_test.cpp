@@ -6,10 +6,12 @@
 #include <thread>
 #include <utility>
 
+#include "support/model_bytes.h"
 #include "support/models.h"
 #include "support/temp_folder.h"
 #include "tril/decode/score.h"
 #include "tril/io/atomic_file.h"
+#include "tril/train/evaluation.h"
 
 namespace tril {
 namespace {
@@ -47,9 +49,9 @@ const Tokenizer& tokenizer() {
 }
 
 // The larger `end_bias`, the sooner translations end.
-Transformer model_for(Family family, float end_bias = 0.0f) {
+Transformer model_for(Family family, float end_bias = 0.0f, const Tokenizer& pieces = tokenizer()) {
   TransformerConfig config = testing::tiny_config(family);
-  config.target_vocab = tokenizer().vocab();
+  config.target_vocab = pieces.vocab();
   if (family == Family::encoder_decoder) config.source_vocab = config.target_vocab;
   config.max_length = 40;
   config.output_bias = true;
@@ -59,7 +61,7 @@ Transformer model_for(Family family, float end_bias = 0.0f) {
     for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
       parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
     }
-    if (parameter.name == "output.bias") parameter.tensor.data()[Tokenizer::kEnd] += end_bias;
+    if (parameter.name == "output.bias") parameter.tensor.data()[pieces.end()] += end_bias;
   }
   Context context(1);
   model.weights_changed(context);
@@ -110,7 +112,7 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
       continue;
     }
     source.push_back(Tokenizer::kEnd);
-    SearchOptions plain = options.search;
+    SearchOptions plain{options.search};
     Tokens newline;
     for (int32_t id = 0; id < static_cast<int32_t>(tokenizer().vocab()); ++id) {
       if (tokenizer().piece(id) == "<0x0A>") newline.push_back(id);
@@ -348,6 +350,51 @@ TEST(Translator, NeverEmitsTheEndOfALine) {
   const Translation found = translator.translate(lines(), quick_options())[0];
   EXPECT_EQ(found.text().find('\n'), std::string::npos);
   EXPECT_FALSE(found.text().empty());
+}
+
+// A tokenizer of another program: unknown, START and END are 0, 1 and 2, or 2, 3 and 4 after words.
+Tokenizer foreign_tokenizer(bool words_first) {
+  const auto words = testing::piece("▁a", PieceType::normal, -1.0f) +
+                     testing::piece("▁b", PieceType::normal, -2.0f);
+  testing::ModelParts parts;
+  parts.pieces = words_first ? words + parts.pieces : parts.pieces + words;
+  return Tokenizer::from_bytes(parts.bytes(), "t.model");
+}
+
+// What training reports is what the Translator will say, whatever ids a tokenizer gives its special
+// tokens: END ends, words are said, and nothing else that is special ever is.
+TEST(Translator, TakesTheSpecialTokensFromTheTokenizerAsTrainingDoes) {
+  const std::vector<std::string> given = {"a", "b a", "a b b", "b", "c a"};
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& line : given) pairs.emplace_back(line, line);
+  for (const bool words_first : {false, true}) {
+    const Tokenizer foreign = foreign_tokenizer(words_first);
+    ASSERT_EQ(foreign.end(), words_first ? 4 : 2);
+    const std::vector<int32_t> unwritable = foreign.unwritable();
+    for (const float end_bias : {-20.0f, 20.0f}) {
+      const Transformer model = model_for(Family::encoder_decoder, end_bias, foreign);
+      for (const auto& parameter : model.parameters()) {
+        if (parameter.name != "output.bias") continue;
+        for (const int32_t id : unwritable) parameter.tensor.data()[id] += 40.0f;
+        for (const int32_t id : foreign.encode("a b")) parameter.tensor.data()[id] += 10.0f;
+      }
+      TranslateOptions greedy;
+      greedy.search.beam = 1;
+      std::vector<std::string> texts;
+      for (const Translation& found : Translator(model, foreign, 1).translate(given, greedy)) {
+        const TextHypothesis& h = found.hypotheses[0];
+        EXPECT_EQ(h.ended, end_bias > 0.0f);
+        EXPECT_EQ(h.text.empty(), end_bias > 0.0f);
+        EXPECT_EQ(h.text.find_first_not_of("ab "), std::string::npos) << h.text;
+        EXPECT_EQ(std::find_first_of(h.tokens.begin(), h.tokens.end(), unwritable.begin(),
+                                     unwritable.end()),
+                  h.tokens.end());
+        texts.push_back(h.text);
+      }
+      Session session(model, 1);
+      EXPECT_EQ(evaluate(model, foreign, Corpus::of(pairs), {}, session).outputs, texts);
+    }
+  }
 }
 
 TEST(Translator, MayBeCalledFromManyThreads) {

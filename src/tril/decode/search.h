@@ -33,9 +33,8 @@
 
 namespace tril {
 
-struct SearchOptions {
-  int32_t start = 2;   // what a target begins with: given, never emitted
-  int32_t end = 3;     // what ends one
+// How to search, whatever the tokens are.
+struct SearchRule {
   int64_t beam = 1;    // 1: greedy
   int64_t n_best = 1;  // hypotheses wanted, at most `beam`; with `sample`, how many to draw
   // A hypothesis of n tokens, prefix and END included, ranks by score / n^length_penalty.
@@ -44,15 +43,21 @@ struct SearchOptions {
   int64_t max_tokens = 256;
   // Encoder–decoders: also at most max_ratio * source tokens + 10. 0: no such limit.
   double max_ratio = 4.0;
-  // Never chosen, though a prefix may hold them; probabilities stay as they are. By default PAD,
-  // UNKNOWN and START. With END among them every hypothesis is cut.
-  std::vector<int32_t> forbidden = {0, 1, 2};
   // Draw instead of taking the best; needs a beam of 1.
   bool sample = false;
   double temperature = 1.0;  // above 0
   int64_t top_k = 0;         // 0: all
   double top_p = 1.0;        // above 0, at most 1
   uint64_t seed = 1;         // draws are a function of (seed, request, sample, position)
+};
+
+// And which tokens are special: with text, Tokenizer's start(), end() and unwritable().
+struct SearchOptions : SearchRule {
+  int32_t start = 2;  // what a target begins with: given, never emitted
+  int32_t end = 3;    // what ends one
+  // Never chosen, though a prefix may hold them; probabilities stay as they are. With END among
+  // them every hypothesis is cut.
+  std::vector<int32_t> forbidden{};
 };
 
 struct SearchRequest {

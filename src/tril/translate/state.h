@@ -22,8 +22,7 @@ struct TranslatorState {
   const Transformer model;
   const Tokenizer tokenizer;
   const int threads;
-  // What a line of output can never hold: special tokens, and a line's end.
-  const std::vector<int32_t> forbidden;
+  const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), found once
 
   // Sessions nobody uses now. As many are made as there are calls at one time.
   std::mutex mutex;

@@ -26,15 +26,6 @@ void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
           ": they are not of one model");
 }
 
-std::vector<int32_t> forbidden_tokens(const Tokenizer& tokenizer) {
-  std::vector<int32_t> forbidden = {Tokenizer::kPad, Tokenizer::kUnknown, tokenizer.start()};
-  for (int32_t id = 0; id < static_cast<int32_t>(tokenizer.vocab()); ++id) {
-    const std::string piece = tokenizer.piece(id);
-    if (piece == "<0x0A>" || piece.find('\n') != std::string::npos) forbidden.push_back(id);
-  }
-  return forbidden;
-}
-
 bool has_word(std::span<const std::string> pieces) {
   const std::vector<int32_t> words = words_of(pieces);
   return std::any_of(words.begin(), words.end(), [](int32_t word) { return word >= 0; });
@@ -49,7 +40,7 @@ class TranslationCall {
         next_(next),
         options_(options),
         config_(state.model.config()),
-        search_(options.search),
+        search_{options.search, state.tokenizer.start(), state.tokenizer.end(), state.forbidden},
         ready_(done),
         bad_("translate", options.bad_lines),
         session_(state) {
@@ -57,9 +48,6 @@ class TranslationCall {
             "translate: a decoder-only model has no alignments");
     require(options.window >= 1, kBad, "translate: window must be at least 1, got ",
             options.window);
-    search_.start = state.tokenizer.start();
-    search_.end = state.tokenizer.end();
-    search_.forbidden = state.forbidden;
   }
 
   void run() {
@@ -155,7 +143,7 @@ class TranslationCall {
   const NextText& next_;
   const TranslateOptions& options_;
   const TransformerConfig& config_;
-  SearchOptions search_;
+  const SearchOptions search_;
   InOrder<Translation> ready_;
   BadLines bad_;
   BorrowedSession session_;
@@ -169,7 +157,7 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
     : model(std::move(transformer)),
       tokenizer(std::move(pieces)),
       threads(thread_count),
-      forbidden(forbidden_tokens(tokenizer)) {}
+      forbidden(tokenizer.unwritable()) {}
 
 std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens) const {
   std::vector<std::string> pieces;

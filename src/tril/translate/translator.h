@@ -36,8 +36,7 @@ namespace tril {
 enum class BadLine { error, skip };
 
 struct TranslateOptions {
-  // start, end and forbidden are the tokenizer's, whatever stands here.
-  SearchOptions search = {.beam = 5};
+  SearchRule search = {.beam = 5};
   int64_t slots = 64;       // hypotheses decoded at a time, at least the beam (or samples)
   bool alignments = false;  // one more parallel pass a hypothesis; encoder–decoders only
   BadLine bad_lines = BadLine::error;
