@@ -12,6 +12,7 @@
 #include "tril/decode/score.h"
 #include "tril/io/atomic_file.h"
 #include "tril/train/evaluation.h"
+#include "tril/translate/state.h"
 
 namespace tril {
 namespace {
@@ -412,6 +413,21 @@ TEST(Translator, MayBeCalledFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Translator, KeepsNoMoreIdleSessionsThanCores) {
+  TranslatorState state(model_for(Family::encoder_decoder), tokenizer(), 1);
+  ASSERT_GE(state.max_idle, 1u);
+  std::vector<std::unique_ptr<BorrowedSession>> calls;
+  for (size_t i = 0; i < state.max_idle + 3; ++i) {
+    calls.push_back(std::make_unique<BorrowedSession>(state));
+  }
+  const Session* first = &**calls[0];
+  calls.erase(calls.begin());
+  EXPECT_EQ(state.idle.size(), 1u);
+  EXPECT_EQ(&*BorrowedSession(state), first);
+  calls.clear();
+  EXPECT_EQ(state.idle.size(), state.max_idle);
 }
 
 TEST(Translator, IsLoadedFromAFolder) {

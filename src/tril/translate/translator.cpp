@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/base/parallel.h"
 #include "tril/io/atomic_file.h"
 #include "tril/translate/state.h"
 
@@ -157,7 +158,8 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
     : model(std::move(transformer)),
       tokenizer(std::move(pieces)),
       threads(thread_count),
-      forbidden(tokenizer.unwritable()) {}
+      forbidden(tokenizer.unwritable()),
+      max_idle(static_cast<size_t>(Parallel().threads())) {}
 
 std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens) const {
   std::vector<std::string> pieces;
@@ -180,7 +182,7 @@ BorrowedSession::BorrowedSession(TranslatorState& state) : state_(state) {
 BorrowedSession::~BorrowedSession() {
   try {
     const std::lock_guard lock(state_.mutex);
-    state_.idle.push_back(std::move(session_));
+    if (state_.idle.size() < state_.max_idle) state_.idle.push_back(std::move(session_));
   } catch (...) {  // no memory for the list: the next call makes another session
   }
 }

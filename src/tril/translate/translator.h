@@ -9,7 +9,9 @@
 //
 // A Translator is a handle to something that never changes: copies are cheap, and any number of
 // threads may call one at the same time; each call has a session of its own, kept for the next
-// call. What becomes of a line depends on the model, the line, its number and the options alone.
+// call (as many as there are cores). A call spreads its work over the threads it was loaded with. A
+// program that calls from many threads loads with `threads` = 1: the calls are the parallelism
+// then. What becomes of a line depends on the model, the line, its number and the options alone.
 #pragma once
 
 #include <cstdint>
