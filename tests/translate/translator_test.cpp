@@ -110,6 +110,7 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
       ASSERT_EQ(found.hypotheses.size(), 1u);
       EXPECT_EQ(found.text(), "");
       EXPECT_TRUE(found.hypotheses[0].tokens.empty());
+      EXPECT_TRUE(found.hypotheses[0].ended) << "nothing was cut";
       continue;
     }
     source.push_back(Tokenizer::kEnd);
@@ -300,6 +301,32 @@ TEST_F(BadLineTest, InAPrefixToo) {
   });
   EXPECT_EQ(raised.text,
             "translate: line 1: the prefix has 121 tokens, the model takes 39 at most: split it");
+}
+
+// Whoever read the line may know that it cannot be used.
+TEST_F(BadLineTest, OrComesWithItsFault) {
+  std::vector<std::string> skipped;
+  const auto translate = [&](BadLine bad_lines) {
+    TranslateOptions options = quick_options();
+    options.bad_lines = bad_lines;
+    skipped.clear();
+    int64_t taken = 0;
+    translator_.translate(
+        [&]() -> std::optional<TextRequest> {
+          if (++taken > 3) return std::nullopt;
+          return TextRequest{"you", "", taken == 2 ? "the line has no end" : ""};
+        },
+        [&](Translation&& translation) {
+          skipped.push_back(translation.skipped);
+          return true;
+        },
+        options);
+  };
+  EXPECT_EQ(raised_by([&] { translate(BadLine::error); }).text,
+            "translate: line 2: the line has no end");
+  EXPECT_EQ(skipped, std::vector<std::string>{""});
+  translate(BadLine::skip);
+  EXPECT_EQ(skipped, (std::vector<std::string>{"", "the line has no end", ""}));
 }
 
 TEST(Translator, APrefixBeginsTheTranslation) {
@@ -520,12 +547,14 @@ TEST(Translator, ScoresNameTheLineOrSkipIt) {
       {.source = "you", .target_tokens = Tokens{4, 9999}},
       {.source = "you \xc0", .target = "you"},
       {.source = "you", .target_tokens = Tokens(41, 5)},
-      {.source = "you", .target = "you"}};
+      {.source = "you", .target = "you"},
+      {.source = "you", .target = "you", .fault = "the target has no end"}};
   EXPECT_EQ(raised_by([&] { score_all(translator, requests); }).text,
             "score: line 2: token 9999 is not below the vocabulary of " +
                 std::to_string(tokenizer().vocab()));
   const auto scores = score_all(translator, requests, BadLine::skip);
-  ASSERT_EQ(scores.size(), 5u);
+  ASSERT_EQ(scores.size(), 6u);
+  EXPECT_EQ(scores[5].skipped, "the target has no end");
   EXPECT_EQ(scores[3].skipped, "the target has 41 tokens, the model takes 40 at most");
   EXPECT_NE(scores[2].skipped, "");
   EXPECT_EQ(scores[4].skipped, "");

@@ -80,6 +80,7 @@ class TranslationCall {
 
   void prepare(const TextRequest& text, SearchRequest& request) const {
     const Tokenizer& tokenizer = state_.tokenizer;
+    require(text.fault.empty(), kBad, text.fault);
     if (config_.decoder_only()) {
       require(text.prefix.empty(), kBad,
               "a prefix, but the model has no encoder: the line itself "
@@ -109,7 +110,7 @@ class TranslationCall {
   static Translation empty_translation(int64_t number, const std::string& skipped) {
     Translation empty;
     empty.number = number;
-    empty.hypotheses.emplace_back();
+    empty.hypotheses.emplace_back().ended = true;  // nothing of it was cut
     empty.skipped = skipped;
     return empty;
   }

@@ -31,8 +31,8 @@
 
 namespace tril {
 
-// What becomes of a line that is not UTF-8, or longer than the model's max_length. Nothing is ever
-// cut in silence.
+// What becomes of a line that is not UTF-8, longer than the model's max_length, or comes with a
+// fault. No line is ever cut.
 //   error: lines before it are finished, then `invalid_argument` names it.
 //   skip:  it gets an empty translation that says why.
 enum class BadLine { error, skip };
@@ -52,6 +52,8 @@ struct TranslateOptions {
 struct TextRequest {
   std::string line;
   std::string prefix{};
+  // Why the line cannot be used, where whoever read it knows already; empty: it can.
+  std::string fault{};
 };
 
 struct TextHypothesis {
@@ -61,7 +63,7 @@ struct TextHypothesis {
   std::vector<float> log_probs;     // of each token
   double score = 0.0;               // their sum, ascending, in double
   double rank = 0.0;
-  bool ended = false;
+  bool ended = false;  // false: cut at a limit, and the text is not all there is
   // Where asked for: weights between source tokens (END last) and target tokens, and links between
   // words.
   Alignment alignment{};
@@ -84,6 +86,7 @@ struct ScoreTextRequest {
   std::string source;
   std::string target{};
   std::optional<std::vector<int32_t>> target_tokens{};
+  std::string fault{};  // as TextRequest's
 };
 
 struct TextScore {
