@@ -1,11 +1,12 @@
 #include "decoding.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "lines.h"
 
@@ -53,61 +54,98 @@ std::string text_lines(const Translation& translation, const DecodingFlags& flag
   return lines;
 }
 
+// Says where results are cut: every cut one of a line has the same number of tokens, its limit.
+void tell_cut(const Translation& translation) {
+  int64_t cut = 0;
+  size_t tokens = 0;
+  for (const TextHypothesis& h : translation.hypotheses) {
+    if (h.ended) continue;
+    ++cut;
+    tokens = h.tokens.size();
+  }
+  if (cut == 0) return;
+  const size_t results = translation.hypotheses.size();
+  const std::string which = results == 1 ? "" : fmt::format(": {} of {} results", cut, results);
+  fmt::print(stderr, "tril: line {}{} cut after {} tokens\n", translation.number + 1, which,
+             tokens);
+}
+
 // Lines, each with its prefix where there is a file of them.
 class Input {
  public:
-  explicit Input(const DecodingFlags& flags) : lines_(flags.input) {
+  explicit Input(const DecodingFlags& flags) : lines_(open_lines(flags.input)) {
     require(flags.input != "-" || flags.prefix != "-", ErrorCode::invalid_argument,
             "--input and --prefix cannot both be stdin");
-    if (!flags.prefix.empty()) prefixes_ = std::make_unique<LineReader>(flags.prefix);
-    if (lines_.is_terminal()) {
+    if (!flags.prefix.empty()) prefixes_.emplace(open_lines(flags.prefix));
+    if (flags.input == "-" && ::isatty(STDIN_FILENO) != 0) {
       fmt::print(stderr, "type a line and press Enter; Ctrl-D ends\n");
     }
   }
 
-  std::optional<TextRequest> next(Wait wait) {
-    std::optional<std::string> line = lines_.next(wait);
-    if (!line) return std::nullopt;
-    TextRequest request{std::move(*line)};
-    if (prefixes_ != nullptr) {
-      std::optional<std::string> prefix = prefixes_->next();
-      require(prefix.has_value(), ErrorCode::invalid_argument, prefixes_->name(), " ends after ",
-              prefixes_->lines(), " lines, ", lines_.name(), " has more");
-      request.prefix = std::move(*prefix);
-    }
-    return request;
+  std::optional<TextRequest> next(LineReader::Wait wait) {
+    return error_.hold([&] { return read(wait); });
   }
 
-  // Once all lines were read.
+  // Once all lines are answered: what was wrong with the files.
   void check_end() {
-    require(prefixes_ == nullptr || !prefixes_->next(), ErrorCode::invalid_argument, lines_.name(),
-            " ends after ", lines_.lines(), " lines, the prefixes have more");
+    error_.raise();
+    std::string more;
+    require(!prefixes_ || !prefixes_->next(more), ErrorCode::invalid_argument, lines_.path(),
+            " ends after ", lines_.number(), " lines, ", prefixes_ ? prefixes_->path() : "",
+            " has more");
   }
 
  private:
+  std::optional<TextRequest> read(LineReader::Wait wait) {
+    TextRequest request;
+    if (!lines_.next(request.line, wait)) return std::nullopt;
+    request.fault = fault_of(lines_, "the line");
+    if (!prefixes_) return request;
+    require(prefixes_->next(request.prefix), ErrorCode::invalid_argument, prefixes_->path(),
+            " ends after ", prefixes_->number(), " lines, ", lines_.path(), " has more");
+    if (request.fault.empty()) request.fault = fault_of(*prefixes_, "the prefix");
+    return request;
+  }
+
   LineReader lines_;
-  std::unique_ptr<LineReader> prefixes_;
+  std::optional<LineReader> prefixes_;
+  LateError error_;
 };
 
 }  // namespace
 
-void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
-  SearchOptions& search = flags.options.search;
-  search.beam = beam;
-  command.add_option("model", flags.model, "A model folder")->required();
-  command.add_option("--input", flags.input, "A file of lines, or - for stdin")
-      ->capture_default_str();
-  CLI::Option* beam_flag =
+CLI::Option* add_search_flags(CLI::App& command, SearchRule& search) {
+  CLI::Option* beam =
       command.add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
           ->check(CLI::Range(1, 1024))
           ->capture_default_str();
   command.add_option("--length-penalty", search.length_penalty, "Rank by score / length^this")
       ->capture_default_str();
+  command
+      .add_option("--max-tokens", search.max_tokens,
+                  "Tokens of a result at most; 0: as many as the model takes")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->capture_default_str();
+  return beam;
+}
+
+void add_ratio_flag(CLI::App& command, SearchRule& search) {
+  command
+      .add_option("--max-ratio", search.max_ratio,
+                  "Tokens of a result at most, for each of its source, and 10 more; 0: no limit")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+}
+
+void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
+  SearchRule& search = flags.options.search;
+  search.beam = beam;
+  command.add_option("model", flags.model, "A model folder")->required();
+  command.add_option("--input", flags.input, "A file of lines, plain or gzip, or - for stdin")
+      ->capture_default_str();
+  CLI::Option* beam_flag = add_search_flags(command, search);
   command.add_option("--n-best", search.n_best, "Results a line, each on a line of its own")
       ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command.add_option("--max-tokens", search.max_tokens, "Tokens of a result at most")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30))
       ->capture_default_str();
   CLI::Option* sample = command.add_flag("--sample", search.sample, "Draw tokens at random");
   sample->excludes(beam_flag);
@@ -148,6 +186,7 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   translator.translate(
       [&]() -> std::optional<TextRequest> {
         // Only when there is nothing else to do: what was typed is translated at once.
+        using Wait = LineReader::Wait;
         std::optional<TextRequest> request = input.next(under_way == 0 ? Wait::yes : Wait::no);
         under_way += request ? 1 : 0;
         return request;
@@ -158,6 +197,7 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
           fmt::print(stderr, "tril: line {} skipped: {}\n", translation.number + 1,
                      translation.skipped);
         }
+        tell_cut(translation);
         closed = !output.write(flags.json ? json_line(translation, flags)
                                           : text_lines(translation, flags));
         return !closed;

@@ -22,6 +22,10 @@ struct DecodingFlags {
   bool scores = false, json = false, ids = false, skip = false;
 };
 
+// How to search, for every command that does; returns --beam.
+CLI::Option* add_search_flags(CLI::App& command, SearchRule& search);
+// Its limit for translations.
+void add_ratio_flag(CLI::App& command, SearchRule& search);
 // The flags both commands have. A beam of `beam` is the default.
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam);
 

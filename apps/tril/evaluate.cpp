@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "decoding.h"
 #include "lines.h"
 #include "progress.h"
 #include "tril/tril.h"
@@ -23,33 +24,40 @@ struct Flags {
   bool json = false;
 };
 
+// A line that must be there whole.
+bool next_line(LineReader& file, std::string& line) {
+  if (!file.next(line)) return false;
+  require(!file.too_long(), ErrorCode::invalid_argument, file.path(), ": line ", file.number(),
+          ": ", fault_of(file, "it"));
+  return true;
+}
+
 // A line of each file of references; all end together.
 class References {
  public:
   explicit References(const std::vector<std::string>& paths) {
-    for (const std::string& path : paths) files_.push_back(std::make_unique<LineReader>(path));
+    for (const std::string& path : paths) files_.push_back(open_lines(path));
   }
 
   // The references of the next line. `other` is the file they must go with.
   std::vector<std::string> next(const std::string& other) {
-    std::vector<std::string> result;
-    for (const auto& file : files_) {
-      std::optional<std::string> line = file->next();
-      require(line.has_value(), ErrorCode::invalid_argument, file->name(), " ends after ",
-              file->lines(), " lines, ", other, " has more");
-      result.push_back(std::move(*line));
+    std::vector<std::string> result(files_.size());
+    for (size_t i = 0; i < files_.size(); ++i) {
+      require(next_line(files_[i], result[i]), ErrorCode::invalid_argument, files_[i].path(),
+              " ends after ", files_[i].number(), " lines, ", other, " has more");
     }
     return result;
   }
   void check_end(const std::string& other, int64_t lines) {
-    for (const auto& file : files_) {
-      require(!file->next(), ErrorCode::invalid_argument, other, " ends after ", lines, " lines, ",
-              file->name(), " has more");
+    std::string more;
+    for (LineReader& file : files_) {
+      require(!file.next(more), ErrorCode::invalid_argument, other, " ends after ", lines,
+              " lines, ", file.path(), " has more");
     }
   }
 
  private:
-  std::vector<std::unique_ptr<LineReader>> files_;
+  std::vector<LineReader> files_;
 };
 
 struct Scores {
@@ -100,18 +108,18 @@ Scores empty_scores(const Flags& flags) {
 // What a file says against what it should say.
 void evaluate_file(const Flags& flags) {
   Scores scores = empty_scores(flags);
-  LineReader hypotheses(flags.hypothesis);
+  LineReader hypotheses = open_lines(flags.hypothesis);
   References references(flags.references);
-  while (const std::optional<std::string> line = hypotheses.next()) {
-    const auto expected = references.next(hypotheses.name());
+  for (std::string line; next_line(hypotheses, line);) {
+    const auto expected = references.next(hypotheses.path());
     try {
-      scores.add(*line, expected);
+      scores.add(line, expected);
     } catch (const Error& error) {
-      fail(error.code(), hypotheses.name(), ": line ", hypotheses.lines(), ": ", error.what());
+      fail(error.code(), hypotheses.path(), ": line ", hypotheses.number(), ": ", error.what());
     }
   }
-  references.check_end(hypotheses.name(), hypotheses.lines());
-  require(hypotheses.lines() > 0, ErrorCode::invalid_argument, hypotheses.name(), " is empty");
+  references.check_end(hypotheses.path(), hypotheses.number());
+  require(hypotheses.number() > 0, ErrorCode::invalid_argument, hypotheses.path(), " is empty");
   print(scores, flags);
 }
 
@@ -121,7 +129,7 @@ void evaluate_model(const Flags& flags) {
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it translates nothing");
   Scores scores = empty_scores(flags);
-  LineReader sources(flags.source);
+  LineReader sources = open_lines(flags.source);
   References references(flags.references);
   std::unique_ptr<AtomicFile> kept;
   if (!flags.output.empty()) kept = std::make_unique<AtomicFile>(flags.output);
@@ -129,19 +137,24 @@ void evaluate_model(const Flags& flags) {
   options.slots = std::max<int64_t>(options.slots, options.search.beam);
   ProgressLine progress;
   const StopOnSignal stop;
+  int64_t cut = 0, first_cut = 0;
   translator.translate(
       [&]() -> std::optional<TextRequest> {
-        std::optional<std::string> line = sources.next();
-        if (!line) return std::nullopt;
-        return TextRequest{.line = std::move(*line)};
+        TextRequest request;
+        if (!sources.next(request.line)) return std::nullopt;
+        request.fault = fault_of(sources, "the line");
+        return request;
       },
       [&](Translation&& translation) {
-        const auto expected = references.next(sources.name());
+        const auto expected = references.next(sources.path());
         try {
           scores.add(translation.text(), expected);
         } catch (const Error& error) {
           fail(error.code(), flags.references.front(), ": line ", translation.number + 1, ": ",
                error.what());
+        }
+        if (!translation.hypotheses.front().ended && ++cut == 1) {
+          first_cut = translation.number + 1;
         }
         if (kept != nullptr) kept->write(translation.text() + "\n");
         progress.count(translation.number + 1, "sentences");
@@ -150,17 +163,28 @@ void evaluate_model(const Flags& flags) {
       options);
   progress.clear();
   if (stop.asked()) throw Stopped{stop.signal()};
-  references.check_end(sources.name(), sources.lines());
-  require(sources.lines() > 0, ErrorCode::invalid_argument, sources.name(), " is empty");
+  references.check_end(sources.path(), sources.number());
+  require(sources.number() > 0, ErrorCode::invalid_argument, sources.path(), " is empty");
   if (kept != nullptr) kept->commit();
+  if (cut > 0) {
+    fmt::print(stderr, "tril: {} of {} translations cut before their end, first line {}\n", cut,
+               scores.bleu.segments, first_cut);
+  }
   print(scores, flags);
 }
 
 void run(const Flags& flags) {
   const bool given = !flags.hypothesis.empty();
+  require(given || !flags.model.empty(), ErrorCode::invalid_argument,
+          "evaluate: nothing to evaluate: give a model folder and --source, or --hypothesis FILE");
+  require(given || !flags.source.empty(), ErrorCode::invalid_argument,
+          "evaluate: --source is missing: what the model is to translate");
   require(given == flags.model.empty() && given == flags.source.empty(),
           ErrorCode::invalid_argument,
           "evaluate: give a model and --source, or --hypothesis without them");
+  const auto stdins = std::count(flags.references.begin(), flags.references.end(), "-");
+  require(stdins + (flags.source == "-" ? 1 : 0) + (flags.hypothesis == "-" ? 1 : 0) <= 1,
+          ErrorCode::invalid_argument, "evaluate: only one file can be stdin");
   given ? evaluate_file(flags) : evaluate_model(flags);
 }
 
@@ -174,7 +198,8 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--source", flags->source, "What the model is to translate");
   evaluate
       ->add_option("--reference", flags->references,
-                   "How it should be translated; several may be given")
+                   "How it should be translated; give it again for each further reference")
+      ->allow_extra_args(false)
       ->required();
   evaluate->add_option("--hypothesis", flags->hypothesis,
                        "Translations to evaluate instead of a model");
@@ -187,12 +212,9 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--tokenize", flags->tokenizer, "How BLEU cuts text: 13a, intl, char, none")
       ->transform(CLI::CheckedTransformer(tokenizers).description(""))
       ->default_str("13a");
-  SearchOptions& search = flags->options.search;
-  evaluate->add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  evaluate->add_option("--length-penalty", search.length_penalty, "Rank by score / length^this")
-      ->capture_default_str();
+  SearchRule& search = flags->options.search;
+  add_search_flags(*evaluate, search);
+  add_ratio_flag(*evaluate, search);
   evaluate->add_option("--batch", flags->options.slots, "Hypotheses decoded at a time")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

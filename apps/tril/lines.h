@@ -1,42 +1,42 @@
-// Lines in, lines out: files and pipes, without ever holding more than a line and a buffer.
+// Lines in, lines out: what the commands share around LineReader.
 #pragma once
 
-#include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "tril/tril.h"
+
 namespace tril::app {
 
-enum class Wait { yes, no };
+// A file, or stdin for "-".
+LineReader open_lines(const std::string& path);
 
-// The lines of a file, or of stdin for "-". A last line needs no end; what stands before a line's
-// end is the line, byte for byte. Raises `io`, and `invalid_argument` for a line of more than 16
-// MiB.
-class LineReader {
+// Why the line last read cannot be used, for a request's `fault`; empty: it can. `what` is what the
+// line is: "the line".
+std::string fault_of(const LineReader& lines, std::string_view what);
+
+// Puts off what goes wrong while reading until the lines read before are answered.
+class LateError {
  public:
-  explicit LineReader(const std::string& path);
-  ~LineReader();
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
-
-  // The next line. Nothing: the end; or, when not to wait, that no whole line has come yet.
-  std::optional<std::string> next(Wait wait = Wait::yes);
-
-  const std::string& name() const { return name_; }
-  int64_t lines() const { return lines_; }  // handed out so far
-  bool is_terminal() const;
+  // What `read` returns; nothing when it raises, and from then on.
+  template <class F>
+  auto hold(const F& read) -> decltype(read()) {
+    if (error_) return std::nullopt;
+    try {
+      return read();
+    } catch (...) {
+      error_ = std::current_exception();
+      return std::nullopt;
+    }
+  }
+  void raise() const {
+    if (error_) std::rethrow_exception(error_);
+  }
 
  private:
-  bool fill(Wait wait);  // false: nothing came
-
-  std::string name_;
-  int descriptor_;
-  bool ended_ = false;
-  std::string buffer_;
-  size_t begin_ = 0;    // of the next line
-  size_t scanned_ = 0;  // no end of a line before it
-  int64_t lines_ = 0;
+  std::exception_ptr error_;
 };
 
 // stdout, written at once so that a reader sees each line as it is ready.

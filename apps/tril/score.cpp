@@ -31,7 +31,7 @@ std::vector<int32_t> ids_of(const std::string& line, const LineReader& file) {
     int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     require(error == std::errc() && (next == end || *next == ' '), ErrorCode::invalid_argument,
-            file.name(), ": line ", file.lines(),
+            file.path(), ": line ", file.number(),
             " is not a list of token ids with blanks between");
     ids.push_back(id);
     at = next;
@@ -50,51 +50,46 @@ std::string line_of(const TextScore& score, const Flags& flags) {
   return object.dump() + "\n";
 }
 
-// Pairs of lines. What is wrong with a file is raised once the lines before are scored.
+// Pairs of lines.
 class Pairs {
  public:
-  explicit Pairs(const Flags& flags) : flags_(flags), target_(flags.target) {
-    if (!flags.source.empty()) source_ = std::make_unique<LineReader>(flags.source);
+  explicit Pairs(const Flags& flags) : flags_(flags), target_(open_lines(flags.target)) {
+    if (!flags.source.empty()) source_.emplace(open_lines(flags.source));
   }
 
   std::optional<ScoreTextRequest> next() {
-    if (error_) return std::nullopt;
-    try {
-      return read();
-    } catch (...) {
-      error_ = std::current_exception();
-      return std::nullopt;
-    }
+    return error_.hold([&] { return read(); });
   }
-  void raise() const {
-    if (error_) std::rethrow_exception(error_);
-  }
+  // Once the lines before are scored: what is wrong with a file.
+  void raise() const { error_.raise(); }
 
  private:
   std::optional<ScoreTextRequest> read() {
-    std::optional<std::string> source = source_ != nullptr ? source_->next() : std::nullopt;
-    std::optional<std::string> target = target_.next();
-    if (source_ != nullptr) {
-      require(source.has_value() == target.has_value(), ErrorCode::invalid_argument,
-              source ? target_.name() : source_->name(), " ends after ",
-              source ? target_.lines() : source_->lines(), " lines, ",
-              source ? source_->name() : target_.name(), " has more");
-    }
-    if (!target) return std::nullopt;
     ScoreTextRequest request;
-    if (source) request.source = std::move(*source);
-    if (flags_.ids) {
-      request.target_tokens = ids_of(*target, target_);
-    } else {
-      request.target = std::move(*target);
+    std::string target;
+    const bool has_target = target_.next(target);
+    if (source_) {
+      const bool has_source = source_->next(request.source);
+      const LineReader& shorter = has_source ? target_ : *source_;
+      const LineReader& longer = has_source ? *source_ : target_;
+      require(has_source == has_target, ErrorCode::invalid_argument, shorter.path(), " ends after ",
+              shorter.number(), " lines, ", longer.path(), " has more");
+      request.fault = fault_of(*source_, "the source");
+    }
+    if (!has_target) return std::nullopt;
+    if (request.fault.empty()) request.fault = fault_of(target_, "the target");
+    if (!flags_.ids) {
+      request.target = std::move(target);
+    } else if (request.fault.empty()) {
+      request.target_tokens = ids_of(target, target_);
     }
     return request;
   }
 
   const Flags& flags_;
-  std::unique_ptr<LineReader> source_;
+  std::optional<LineReader> source_;
   LineReader target_;
-  std::exception_ptr error_;
+  LateError error_;
 };
 
 void run(const Flags& flags) {

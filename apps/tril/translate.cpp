@@ -20,6 +20,7 @@ void add_translate(CLI::App& app) {
   auto flags = std::make_shared<DecodingFlags>();
   CLI::App* translate = app.add_subcommand("translate", "Translate stdin to stdout, line for line");
   add_decoding_flags(*translate, *flags, 5);
+  add_ratio_flag(*translate, flags->options.search);
   translate->add_option("--prefix", flags->prefix,
                         "A file with what each translation must begin with");
   translate->add_flag("--alignments", flags->options.alignments,
@@ -31,7 +32,9 @@ void add_translate(CLI::App& app) {
       "Lines come out in the order they went in, each as soon as it is ready. With several of\n"
       "--n-best, --scores and --alignments the columns are: line, score, text, alignment, with "
       "tabs\n"
-      "between them.");
+      "between them. A result that reaches a limit before its end is printed as far as it goes, "
+      "and\n"
+      "stderr says so.");
   translate->callback([flags] { run(*flags); });
 }
 

@@ -37,7 +37,7 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
   options.beam = *rc::gen::inRange<int64_t>(1, 6);
   options.n_best = *rc::gen::inRange<int64_t>(1, options.beam + 1);
   options.length_penalty = *rc::gen::element(0.0, 0.6, 1.0, 1.7, -0.5);
-  options.max_tokens = *rc::gen::inRange<int64_t>(1, 10);
+  options.max_tokens = *rc::gen::inRange<int64_t>(0, 10);
   options.max_ratio = *rc::gen::element(0.0, 0.3);
   if (*rc::gen::arbitrary<bool>()) options.forbidden.clear();
   const auto requests = random_requests(config, *rc::gen::inRange(1, 5), 9, 3, options.end);
@@ -75,6 +75,48 @@ TEST(Search, TiesGoToTheEarlierHypothesisAndTheLowerToken) {
         EXPECT_EQ(found[2].tokens, (testing::Tokens{1, 1, 1, 1, 3}));
       }
     }
+  }
+}
+
+// A model to which all tokens are alike, and ranks that grow with the length: cut hypotheses, the
+// longest there are, rank above those that ended, and yet come after them.
+TEST(Search, WhatEndedComesBeforeWhatWasCut) {
+  Transformer model = sharp_model(Family::encoder_decoder, 7, 1);
+  for (const auto& parameter : model.parameters()) {
+    std::fill_n(parameter.tensor.data(), parameter.tensor.size(), 0.0f);
+  }
+  Context context(1);
+  model.weights_changed(context);
+  SearchOptions options = small_options();
+  options.beam = options.n_best = 4;
+  options.max_tokens = 2;
+  options.length_penalty = 2.0;
+  SearchRequest request;
+  request.source = {3, 4};
+  Session session(model, 1);
+  const auto found = run_search(model, options, 4, {request}, session)[0].hypotheses;
+  EXPECT_TRUE(same(found, testing::slow_beam(model, request, options)));
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].tokens, (testing::Tokens{2, 1}));
+  EXPECT_EQ(found[1].tokens, (testing::Tokens{1}));
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ended, i < 2) << i;
+  EXPECT_LT(found[1].rank, found[2].rank);
+}
+
+// No limit but the model's own.
+TEST(Search, NoMaxTokensIsAsManyAsTheModelTakes) {
+  for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
+    const Transformer model = sharp_model(family, 6, 4, 300);
+    SearchOptions options = small_options();
+    options.forbidden = {1};  // END
+    options.max_tokens = 0;
+    options.max_ratio = 0.0;
+    SearchRequest request;
+    if (family == Family::encoder_decoder) request.source = {2};
+    request.prefix = {2, 2};
+    Session session(model, 1);
+    EXPECT_EQ(run_search(model, options, 1, {request}, session)[0].hypotheses[0].tokens.size(),
+              300u);
   }
 }
 
@@ -401,8 +443,8 @@ TEST(Search, OptionsAreChecked) {
               o.n_best = 9;
             }),
             "search: 8 slots do not hold one request: n_best is 9");
-  EXPECT_EQ(text([](auto& o) { o.max_tokens = 0; }),
-            "search: max_tokens must be at least 1, got 0");
+  EXPECT_EQ(text([](auto& o) { o.max_tokens = -1; }),
+            "search: max_tokens must be at least 0, got -1");
   EXPECT_EQ(text([](auto& o) { o.max_ratio = NAN; }),
             "search: max_ratio must be at least 0, got nan");
   EXPECT_EQ(text([](auto& o) { o.temperature = 0.0; }),

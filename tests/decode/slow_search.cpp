@@ -35,10 +35,12 @@ Hypothesis extended(const Hypothesis& h, int32_t token, float log_prob) {
   return longer;
 }
 
-void sort_by_rank(std::vector<Hypothesis>& all, const SearchOptions& options) {
+// What ended comes before what was cut.
+void sort_best_first(std::vector<Hypothesis>& all, const SearchOptions& options) {
   for (Hypothesis& h : all) h.rank = slow_rank(h.score, h.tokens.size(), options.length_penalty);
   std::stable_sort(all.begin(), all.end(),
                    [](const Hypothesis& a, const Hypothesis& b) { return a.rank > b.rank; });
+  std::stable_partition(all.begin(), all.end(), [](const Hypothesis& h) { return h.ended; });
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, con
 int64_t slow_limit(const SearchRequest& request, const SearchOptions& options,
                    const TransformerConfig& config) {
   const auto room = config.max_length - static_cast<int64_t>(request.prefix.size());
-  int64_t limit = std::min(options.max_tokens, room);
+  int64_t limit = options.max_tokens == 0 ? room : std::min(options.max_tokens, room);
   if (!config.decoder_only() && options.max_ratio > 0.0) {
     const double n = std::floor(options.max_ratio * static_cast<double>(request.source.size()));
     limit = std::min(limit, static_cast<int64_t>(n) + 10);
@@ -117,7 +119,7 @@ std::vector<Hypothesis> slow_beam(const Transformer& model, const SearchRequest&
     if (cut) finished.insert(finished.end(), alive.begin(), alive.end());
     if (alive.empty()) break;
   }
-  sort_by_rank(finished, options);
+  sort_best_first(finished, options);
   if (finished.size() > static_cast<size_t>(options.n_best)) {
     finished.resize(static_cast<size_t>(options.n_best));
   }
@@ -167,7 +169,7 @@ std::vector<Hypothesis> all_hypotheses(const Transformer& model, const SearchReq
     }
   };
   grow(prefix_of(model, request, options, session), 0);
-  sort_by_rank(all, options);
+  sort_best_first(all, options);
   return all;
 }
 

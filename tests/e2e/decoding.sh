@@ -26,13 +26,20 @@ run() {
   got=${PIPESTATUS[1]}
   [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
 }
+# An error is one line, beside those that say which results were cut.
 run_error() {
   local input=$1 what=$2 pattern=$3
   shift 3
   run "$input" 2 "$what" "$@"
+  without_cuts
   [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "$what: not one line on stderr"
   grep -q -- "$pattern" "$scratch/err" || fail "$what: no '$pattern' in it"
 }
+without_cuts() {
+  grep -v '^tril: line [0-9]*\(: .* results\)\? cut after ' "$scratch/err" >"$scratch/rest"
+  mv "$scratch/rest" "$scratch/err"
+}
+says() { grep -q -- "$2" "$scratch/err" || fail "$1: no '$2' on stderr"; }
 lines() { [ "$(wc -l <"$scratch/out")" -eq "$2" ] || fail "$1: not $2 lines"; }
 prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
 same() { cmp -s "$2" "$scratch/out" || fail "$1: another output"; }
@@ -54,6 +61,16 @@ run '' 0 'a file' "$tril" translate "$model" "${quick[@]}" --input "$scratch/tex
 same 'a file' "$scratch/expected"
 run '' 0 'no lines' "$tril" translate "$model"
 lines 'no lines' 0
+
+# Lines are read as training reads them: CR LF, a byte order mark, gzip, from a file or stdin.
+printf '\357\273\277how are you\r\nmैं\r\n\r\nI am fine, thank you' >"$scratch/foreign"
+gzip -k "$scratch/foreign"
+for file in foreign foreign.gz; do
+  run '' 0 "$file" "$tril" translate "$model" "${quick[@]}" --input "$scratch/$file"
+  same "$file" "$scratch/expected"
+  run '' 0 "$file from stdin" sh -c "exec '$tril' translate '$model' ${quick[*]} <'$scratch/$file'"
+  same "$file from stdin" "$scratch/expected"
+done
 
 # A line is answered before the next one comes.
 mkfifo "$scratch/in" "$scratch/answers"
@@ -87,6 +104,34 @@ same 'score --ids' "$scratch/scores"
 run '' 0 'score' "$tril" score "$model" --source "$scratch/source" --target "$scratch/source" --json
 lines 'score' 2
 prints 'score' '"pieces":\[.*"</s>"\]'
+cp "$scratch/out" "$scratch/expected"
+sed 's/$/\r/' "$scratch/source" | gzip >"$scratch/source.gz"
+run '' 0 'score gzip' "$tril" score "$model" --source "$scratch/source.gz" --target "$scratch/source" --json
+same 'score gzip' "$scratch/expected"
+
+# Nothing is cut in silence, and the model's own limit is the only one unless another is given.
+run 'how are you\nthank you\n' 0 'cut' "$tril" translate "$model" --max-tokens 3
+[ "$(cat "$scratch/err")" = "$(printf 'tril: line %d cut after 3 tokens\n' 1 2)" ] || fail 'cut: not told'
+run 'how are you\n' 0 'n-best cut' "$tril" translate "$model" --max-tokens 3 --n-best 2
+says 'n-best cut' '^tril: line 1: 2 of 2 results cut after 3 tokens$'
+run '\n' 0 'nothing to cut' "$tril" translate "$model" --max-tokens 3
+[ -s "$scratch/err" ] && fail 'nothing to cut: and yet it is'
+run 'how\n' 0 'no limit' "$tril" translate "$model" --max-ratio 0
+says 'no limit' 'line 1 cut after 64 tokens'
+run 'how\n' 0 'ratio' "$tril" translate "$model" --max-ratio 1
+says 'ratio' 'line 1 cut after 1[2-9] tokens'
+run 'how\n' 0 'generate without a limit' "$tril" generate "$scratch/writer"
+says 'generate without a limit' 'line 1 cut after 64 tokens'
+run '' 0 'evaluate cut' "$tril" evaluate "$model" --source "$scratch/source.gz" --max-tokens 3 \
+  --reference "$scratch/source"
+says 'evaluate cut' '^tril: 2 of 2 translations cut before their end, first line 1$'
+
+# A reference for each --reference: what follows is the model.
+run '' 0 'model last' "$tril" evaluate --source "$scratch/source" --reference "$scratch/source" "$model"
+prints 'model last' 'nrefs:1'
+run '' 0 'two references' "$tril" evaluate --hypothesis "$scratch/source.gz" \
+  --reference "$scratch/source" --reference "$scratch/source.gz"
+prints 'two references' '^chrF2.nrefs:2.* = 100.00$'
 
 # Sampling: the seed decides; a prefix comes first.
 run 'how\nhow\n' 0 'sample' "$tril" translate "$model" "${quick[@]}" --sample --seed 3
@@ -105,6 +150,7 @@ prints 'generate' '^how are'
 # A reader that goes away is no error.
 yes 'how are you' | "$tril" translate "$model" "${quick[@]}" 2>"$scratch/err" | head -n 2 >"$scratch/out"
 [ "${PIPESTATUS[1]}" -eq 0 ] || fail 'a closed pipe is an error'
+without_cuts
 [ -s "$scratch/err" ] && fail 'a closed pipe says something'
 
 # Every way to fail.
@@ -117,12 +163,31 @@ lines 'no UTF-8' 0
 run "how \\377\nhow\n$long\n" 0 'skipped' "$tril" translate "$model" "${quick[@]}" --skip-bad-lines
 lines 'skipped' 3
 [ "$(grep -c '^tril: line [13] skipped: ' "$scratch/err")" -eq 2 ] || fail 'skipped: not told'
+# A line of more than a mebibyte is a bad line like any other, and what came before it is answered.
+{ echo how && head -c 1100000 /dev/zero | tr '\0' x && printf '\nhow\n'; } >"$scratch/vast"
+run_error '' 'a vast line' 'line 2: the line has more than 1048576 bytes' \
+  "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast"
+lines 'before a vast line' 1
+run '' 0 'a vast line skipped' "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast" \
+  --skip-bad-lines
+lines 'a vast line skipped' 3
+says 'a vast line skipped' '^tril: line 2 skipped: the line has more than'
+run_error '' 'a vast target' 'line 2: the source has more than 1048576 bytes' \
+  "$tril" score "$model" --source "$scratch/vast" --target "$scratch/vast"
+lines 'before a vast target' 1
+run_error '' 'a vast hypothesis' 'vast: line 2: it has more than 1048576 bytes' \
+  "$tril" evaluate --hypothesis "$scratch/vast" --reference "$scratch/vast"
+# Whatever cannot be read, the lines before it are answered.
+head -c -4 "$scratch/source.gz" >"$scratch/short.gz"
+run_error '' 'gzip cut short' 'short.gz: cannot read past line 2: the gzip file is cut short' \
+  "$tril" translate "$model" "${quick[@]}" --input "$scratch/short.gz"
+lines 'gzip cut short' 2
 run 'a\000b\n' 0 'NUL' "$tril" translate "$model" "${quick[@]}"
 lines 'NUL' 1
 run_error '' 'no such folder' 'nowhere' "$tril" translate "$scratch/nowhere"
-run_error '' 'no such input' 'nowhere: cannot be opened' \
+run_error '' 'no such input' 'nowhere: cannot open: No such file' \
   "$tril" translate "$model" --input "$scratch/nowhere"
-run_error '' 'a folder as input' 'cannot be read' "$tril" translate "$model" --input "$scratch"
+run_error '' 'a folder as input' 'cannot open: Is a directory' "$tril" translate "$model" --input "$scratch"
 run_error 'x\n' 'decoder-only' 'tril generate' "$tril" translate "$scratch/writer"
 run_error 'x\n' 'encoder' 'tril translate' "$tril" generate "$model"
 run_error 'x\n' 'n-best' 'n_best is 7, more than the beam of 5' \
@@ -130,13 +195,20 @@ run_error 'x\n' 'n-best' 'n_best is 7, more than the beam of 5' \
 run_error 'x\n' 'beam and sample' '--beam' "$tril" translate "$model" --beam 3 --sample
 run_error 'a\nb\nc\n' 'few prefixes' 'prefix ends after 2 lines' \
   "$tril" translate "$model" "${quick[@]}" --prefix "$scratch/prefix"
-run_error 'a\n' 'many prefixes' 'the prefixes have more' \
+lines 'before prefixes end' 2
+run_error 'a\n' 'many prefixes' 'stdin ends after 1 lines, .*prefix has more' \
   "$tril" translate "$model" "${quick[@]}" --prefix "$scratch/prefix"
 run_error '' 'unequal files' 'prefix ends after 2 lines, .*text has more' \
   "$tril" score "$model" --source "$scratch/text" --target "$scratch/prefix"
 run_error '' 'no ids' 'line 1 is not a list of token ids' \
   "$tril" score "$model" --source "$scratch/source" --target "$scratch/source" --ids
 run_error '' 'no source' '--source is needed' "$tril" score "$model" --target "$scratch/source"
+run_error '' 'nothing to evaluate' 'nothing to evaluate: give a model' \
+  "$tril" evaluate --reference "$scratch/source"
+run_error '' 'nothing to translate' '--source is missing' \
+  "$tril" evaluate "$model" --reference "$scratch/source"
+run_error '' 'stdin twice' 'only one file can be stdin' \
+  "$tril" evaluate --hypothesis - --reference -
 run_error 'x\n' 'a full disk' 'output could not be written' \
   sh -c "'$tril' translate '$model' --max-tokens 4 >/dev/full"
 cp -r "$model" "$scratch/other" && printf 'x' >>"$scratch/other/tokenizer.model"

@@ -3,61 +3,22 @@
 
 #include <limits>
 
+#include "support/model_bytes.h"
 #include "support/testing.h"
 #include "text_support.h"
 
 namespace tril {
 namespace {
 
+using testing::bytes_field;
+using testing::kBpe;
+using testing::kBytes;
+using testing::little_endian;
+using testing::number_field;
+using testing::piece;
 using testing::raised_by;
-
-std::string varint(uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(0x80 | (value & 0x7f));
-  return bytes + static_cast<char>(value);
-}
-std::string bytes_field(uint64_t number, const std::string& content) {
-  return varint(number << 3 | 2) + varint(content.size()) + content;
-}
-std::string number_field(uint64_t number, uint64_t value) {
-  return varint(number << 3) + varint(value);
-}
-std::string little_endian(uint32_t value) {
-  std::string bytes;
-  for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(value >> shift);
-  return bytes;
-}
-std::string piece(const std::string& text, PieceType type, float score = 0.0f) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &score, sizeof bits);
-  return bytes_field(1, bytes_field(1, text) + varint(2 << 3 | 5) + little_endian(bits) +
-                            number_field(3, static_cast<uint64_t>(type)));
-}
-
-const std::string kBpe = number_field(3, 2);
-const std::string kBytes = number_field(35, 1);
-
-// A small model that is right, of parts to be replaced by wrong ones.
-struct Parts {
-  std::string pieces;
-  std::string trainer = kBpe + kBytes;
-  std::string map;
-
-  Parts() {
-    pieces = piece("<unk>", PieceType::unknown) + piece("<s>", PieceType::control) +
-             piece("</s>", PieceType::control) + piece("▁", PieceType::normal);
-    const std::string digits = "0123456789ABCDEF";
-    for (const char high : digits) {
-      for (const char low : digits) {
-        pieces += piece(std::string("<0x") + high + low + ">", PieceType::byte);
-      }
-    }
-  }
-  std::string bytes() const {
-    return pieces + bytes_field(2, trainer) +
-           bytes_field(3, map.empty() ? number_field(3, 1) : bytes_field(2, map));
-  }
-};
+using testing::varint;
+using Parts = testing::ModelParts;
 
 std::string error_of(const std::string& bytes) {
   const auto raised = raised_by([&] { Tokenizer::from_bytes(bytes, "t.model"); });

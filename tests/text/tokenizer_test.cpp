@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "support/model_bytes.h"
 #include "support/testing.h"
 #include "text_support.h"
 #include "tril/text/utf8.h"
@@ -69,6 +70,22 @@ TEST(Tokenizer, SpecialTokensWriteNothing) {
   ids.push_back(Tokenizer::kEnd);
   EXPECT_EQ(bpe().decode(ids), " how are  you");
   EXPECT_EQ(bpe().decode(std::vector<int32_t>{0, 1, 2, 3}), "");
+}
+
+TEST(Tokenizer, UnwritableAreTheSpecialTokensButEndAndTheLineFeed) {
+  for (const Tokenizer& tokenizer : {bpe(), unigram(), nfkc()}) {
+    const auto line_feed = static_cast<int32_t>(4 + '\n');
+    ASSERT_EQ(tokenizer.piece(line_feed), "<0x0A>");
+    EXPECT_EQ(tokenizer.unwritable(), (std::vector<int32_t>{0, 1, 2, line_feed}));
+  }
+  // Learnt by another program: unknown 0, START 1, END 2, no PAD, bytes from 4 on.
+  testing::ModelParts parts;
+  parts.pieces += testing::piece("<extra>", PieceType::control) +
+                  testing::piece("a\nb", PieceType::normal) +
+                  testing::piece("<0x0A", PieceType::normal);
+  const Tokenizer other = Tokenizer::from_bytes(parts.bytes(), "t.model");
+  EXPECT_EQ(other.end(), 2);
+  EXPECT_EQ(other.unwritable(), (std::vector<int32_t>{0, 1, 4 + '\n', 260, 261}));
 }
 
 // The text of a special token is text like any other.

@@ -6,10 +6,13 @@
 #include <thread>
 #include <utility>
 
+#include "support/model_bytes.h"
 #include "support/models.h"
 #include "support/temp_folder.h"
 #include "tril/decode/score.h"
 #include "tril/io/atomic_file.h"
+#include "tril/train/evaluation.h"
+#include "tril/translate/state.h"
 
 namespace tril {
 namespace {
@@ -47,9 +50,9 @@ const Tokenizer& tokenizer() {
 }
 
 // The larger `end_bias`, the sooner translations end.
-Transformer model_for(Family family, float end_bias = 0.0f) {
+Transformer model_for(Family family, float end_bias = 0.0f, const Tokenizer& pieces = tokenizer()) {
   TransformerConfig config = testing::tiny_config(family);
-  config.target_vocab = tokenizer().vocab();
+  config.target_vocab = pieces.vocab();
   if (family == Family::encoder_decoder) config.source_vocab = config.target_vocab;
   config.max_length = 40;
   config.output_bias = true;
@@ -59,7 +62,7 @@ Transformer model_for(Family family, float end_bias = 0.0f) {
     for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
       parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
     }
-    if (parameter.name == "output.bias") parameter.tensor.data()[Tokenizer::kEnd] += end_bias;
+    if (parameter.name == "output.bias") parameter.tensor.data()[pieces.end()] += end_bias;
   }
   Context context(1);
   model.weights_changed(context);
@@ -107,10 +110,11 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
       ASSERT_EQ(found.hypotheses.size(), 1u);
       EXPECT_EQ(found.text(), "");
       EXPECT_TRUE(found.hypotheses[0].tokens.empty());
+      EXPECT_TRUE(found.hypotheses[0].ended) << "nothing was cut";
       continue;
     }
     source.push_back(Tokenizer::kEnd);
-    SearchOptions plain = options.search;
+    SearchOptions plain{options.search};
     Tokens newline;
     for (int32_t id = 0; id < static_cast<int32_t>(tokenizer().vocab()); ++id) {
       if (tokenizer().piece(id) == "<0x0A>") newline.push_back(id);
@@ -299,6 +303,32 @@ TEST_F(BadLineTest, InAPrefixToo) {
             "translate: line 1: the prefix has 121 tokens, the model takes 39 at most: split it");
 }
 
+// Whoever read the line may know that it cannot be used.
+TEST_F(BadLineTest, OrComesWithItsFault) {
+  std::vector<std::string> skipped;
+  const auto translate = [&](BadLine bad_lines) {
+    TranslateOptions options = quick_options();
+    options.bad_lines = bad_lines;
+    skipped.clear();
+    int64_t taken = 0;
+    translator_.translate(
+        [&]() -> std::optional<TextRequest> {
+          if (++taken > 3) return std::nullopt;
+          return TextRequest{"you", "", taken == 2 ? "the line has no end" : ""};
+        },
+        [&](Translation&& translation) {
+          skipped.push_back(translation.skipped);
+          return true;
+        },
+        options);
+  };
+  EXPECT_EQ(raised_by([&] { translate(BadLine::error); }).text,
+            "translate: line 2: the line has no end");
+  EXPECT_EQ(skipped, std::vector<std::string>{""});
+  translate(BadLine::skip);
+  EXPECT_EQ(skipped, (std::vector<std::string>{"", "the line has no end", ""}));
+}
+
 TEST(Translator, APrefixBeginsTheTranslation) {
   const Translator translator = translator_for(Family::encoder_decoder);
   std::vector<std::string> texts;
@@ -350,6 +380,51 @@ TEST(Translator, NeverEmitsTheEndOfALine) {
   EXPECT_FALSE(found.text().empty());
 }
 
+// A tokenizer of another program: unknown, START and END are 0, 1 and 2, or 2, 3 and 4 after words.
+Tokenizer foreign_tokenizer(bool words_first) {
+  const auto words = testing::piece("▁a", PieceType::normal, -1.0f) +
+                     testing::piece("▁b", PieceType::normal, -2.0f);
+  testing::ModelParts parts;
+  parts.pieces = words_first ? words + parts.pieces : parts.pieces + words;
+  return Tokenizer::from_bytes(parts.bytes(), "t.model");
+}
+
+// What training reports is what the Translator will say, whatever ids a tokenizer gives its special
+// tokens: END ends, words are said, and nothing else that is special ever is.
+TEST(Translator, TakesTheSpecialTokensFromTheTokenizerAsTrainingDoes) {
+  const std::vector<std::string> given = {"a", "b a", "a b b", "b", "c a"};
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& line : given) pairs.emplace_back(line, line);
+  for (const bool words_first : {false, true}) {
+    const Tokenizer foreign = foreign_tokenizer(words_first);
+    ASSERT_EQ(foreign.end(), words_first ? 4 : 2);
+    const std::vector<int32_t> unwritable = foreign.unwritable();
+    for (const float end_bias : {-20.0f, 20.0f}) {
+      const Transformer model = model_for(Family::encoder_decoder, end_bias, foreign);
+      for (const auto& parameter : model.parameters()) {
+        if (parameter.name != "output.bias") continue;
+        for (const int32_t id : unwritable) parameter.tensor.data()[id] += 40.0f;
+        for (const int32_t id : foreign.encode("a b")) parameter.tensor.data()[id] += 10.0f;
+      }
+      TranslateOptions greedy;
+      greedy.search.beam = 1;
+      std::vector<std::string> texts;
+      for (const Translation& found : Translator(model, foreign, 1).translate(given, greedy)) {
+        const TextHypothesis& h = found.hypotheses[0];
+        EXPECT_EQ(h.ended, end_bias > 0.0f);
+        EXPECT_EQ(h.text.empty(), end_bias > 0.0f);
+        EXPECT_EQ(h.text.find_first_not_of("ab "), std::string::npos) << h.text;
+        EXPECT_EQ(std::find_first_of(h.tokens.begin(), h.tokens.end(), unwritable.begin(),
+                                     unwritable.end()),
+                  h.tokens.end());
+        texts.push_back(h.text);
+      }
+      Session session(model, 1);
+      EXPECT_EQ(evaluate(model, foreign, Corpus::of(pairs), {}, session).outputs, texts);
+    }
+  }
+}
+
 TEST(Translator, MayBeCalledFromManyThreads) {
   const Translator translator = translator_for(Family::encoder_decoder);
   const auto expected = translator.translate(lines(), quick_options());
@@ -365,6 +440,21 @@ TEST(Translator, MayBeCalledFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Translator, KeepsNoMoreIdleSessionsThanCores) {
+  TranslatorState state(model_for(Family::encoder_decoder), tokenizer(), 1);
+  ASSERT_GE(state.max_idle, 1u);
+  std::vector<std::unique_ptr<BorrowedSession>> calls;
+  for (size_t i = 0; i < state.max_idle + 3; ++i) {
+    calls.push_back(std::make_unique<BorrowedSession>(state));
+  }
+  const Session* first = &**calls[0];
+  calls.erase(calls.begin());
+  EXPECT_EQ(state.idle.size(), 1u);
+  EXPECT_EQ(&*BorrowedSession(state), first);
+  calls.clear();
+  EXPECT_EQ(state.idle.size(), state.max_idle);
 }
 
 TEST(Translator, IsLoadedFromAFolder) {
@@ -457,12 +547,14 @@ TEST(Translator, ScoresNameTheLineOrSkipIt) {
       {.source = "you", .target_tokens = Tokens{4, 9999}},
       {.source = "you \xc0", .target = "you"},
       {.source = "you", .target_tokens = Tokens(41, 5)},
-      {.source = "you", .target = "you"}};
+      {.source = "you", .target = "you"},
+      {.source = "you", .target = "you", .fault = "the target has no end"}};
   EXPECT_EQ(raised_by([&] { score_all(translator, requests); }).text,
             "score: line 2: token 9999 is not below the vocabulary of " +
                 std::to_string(tokenizer().vocab()));
   const auto scores = score_all(translator, requests, BadLine::skip);
-  ASSERT_EQ(scores.size(), 5u);
+  ASSERT_EQ(scores.size(), 6u);
+  EXPECT_EQ(scores[5].skipped, "the target has no end");
   EXPECT_EQ(scores[3].skipped, "the target has 41 tokens, the model takes 40 at most");
   EXPECT_NE(scores[2].skipped, "");
   EXPECT_EQ(scores[4].skipped, "");

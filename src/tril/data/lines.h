@@ -1,9 +1,12 @@
-// LineReader: the lines of a text file, plain or gzip, one at a time.
+// LineReader: the lines of a text file or of stdin, plain or gzip, one at a time.
 //
-// A line ends with LF, or CR LF as other systems write it; the last line may lack its end. A byte
-// order mark before the first line is not part of it. No line, however long, takes more memory than
-// the limit: the rest of a longer one is read and counted, and it is marked as too long. Errors are
-// `io` and name the file; a gzip file that is cut short is one.
+// What a line is, for all of tril: it ends with LF, or CR LF as other systems write it; the last
+// line may lack its end. A byte order mark before the first line is not part of it. Text that
+// begins as gzip does is unpacked, whatever its name.
+// No line, however long, takes more memory than the limit: the rest of a longer one is read and
+// counted, and it is marked as too long.
+// Errors are `io` and name the file; a gzip file that is damaged or cut short is one. They come
+// when a line is asked for that cannot be read: all whole lines before have been handed out.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +17,28 @@ namespace tril {
 
 class LineReader {
  public:
-  explicit LineReader(const std::string& path, int64_t max_line_bytes = 1 << 20);
+  static constexpr int64_t kMaxLineBytes = 1 << 20;
+  enum class Wait { yes, no };
+
+  explicit LineReader(const std::string& path, int64_t max_line_bytes = kMaxLineBytes);
+  // Called "stdin" in errors. One at a time: it reads ahead.
+  static LineReader standard_input(int64_t max_line_bytes = kMaxLineBytes);
   ~LineReader();
   LineReader(LineReader&&) noexcept;
   LineReader& operator=(LineReader&&) noexcept;
 
-  // The next line without its end; false when there is none.
-  bool next(std::string& line);
+  // The next line without its end. False: there is none; or, when not to wait, none has come as a
+  // whole yet, from a pipe or a terminal.
+  bool next(std::string& line, Wait wait = Wait::yes);
 
   const std::string& path() const;
   int64_t number() const;  // of the line last read, from 1
-  bool too_long() const;   // whether that line passed the limit; what next() gave is its beginning
+  int64_t max_line_bytes() const;
+  bool too_long() const;  // whether that line passed the limit; what next() gave is its beginning
 
  private:
   struct State;
+  explicit LineReader(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -111,7 +111,9 @@ bool Hypotheses::advance(std::span<const std::vector<Choice>> choices) {
 
 std::vector<Hypothesis> Hypotheses::take() {
   std::stable_sort(finished_.begin(), finished_.end(), [&](const Finished& a, const Finished& b) {
-    return options_->sample ? a.sample < b.sample : a.hypothesis.rank > b.hypothesis.rank;
+    if (options_->sample) return a.sample < b.sample;
+    if (a.hypothesis.ended != b.hypothesis.ended) return a.hypothesis.ended;
+    return a.hypothesis.rank > b.hypothesis.rank;
   });
   std::vector<Hypothesis> results;
   const size_t count = std::min(finished_.size(), static_cast<size_t>(options_->n_best));

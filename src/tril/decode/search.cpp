@@ -35,7 +35,7 @@ void check_options(const SearchOptions& o, int64_t slots, const TransformerConfi
   require(!o.sample || o.beam == 1, kBad, "search: sampling needs a beam of 1, got ", o.beam);
   require(std::isfinite(o.length_penalty), kBad, "search: length_penalty must be finite, got ",
           o.length_penalty);
-  require(o.max_tokens >= 1, kBad, "search: max_tokens must be at least 1, got ", o.max_tokens);
+  require(o.max_tokens >= 0, kBad, "search: max_tokens must be at least 0, got ", o.max_tokens);
   require(o.max_ratio >= 0.0, kBad, "search: max_ratio must be at least 0, got ", o.max_ratio);
   require(o.temperature > 0.0 && std::isfinite(o.temperature), kBad,
           "search: temperature must be above 0, got ", o.temperature);
@@ -61,7 +61,8 @@ void check_request(const SearchRequest& r, const SearchOptions& o, const Transfo
 // How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
 // emits max_length tokens at most.
 int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
-  int64_t limit = std::min(o.max_tokens, c.max_length - static_cast<int64_t>(r.prefix.size()));
+  int64_t limit = c.max_length - static_cast<int64_t>(r.prefix.size());
+  if (o.max_tokens > 0) limit = std::min(limit, o.max_tokens);
   if (c.decoder_only() || o.max_ratio == 0.0) return limit;
   const double by_ratio = o.max_ratio * static_cast<double>(r.source.size()) + 10.0;
   if (by_ratio < static_cast<double>(limit)) limit = static_cast<int64_t>(by_ratio);
@@ -284,11 +285,13 @@ class Search {
   }
 
   // The first child of a hypothesis goes on in its slot, others in copies; the slots of those
-  // without children are given back. Nobody writes before all copies are made.
+  // without children are given back. Nobody writes before all copies are made. A copy belongs to
+  // the sentence as soon as it is made: when the next one fails, it is given back with the rest.
   void move_slots(Sentence& sentence) {
     const auto alive = sentence.hypotheses.alive();
     std::vector<int32_t>& slots = sentence.slots;
     std::vector<bool> inherited(slots.size(), false);
+    slots.reserve(slots.size() + alive.size());
     std::vector<int32_t> next;
     next.reserve(alive.size());
     for (size_t i = 0; i < alive.size(); ++i) {
@@ -297,9 +300,11 @@ class Search {
       inherited[parent] = true;
     }
     for (size_t i = 0; i < alive.size(); ++i) {
-      if (next[i] < 0) next[i] = session_.cache.fork(slots[alive[i].parent]);
+      if (next[i] >= 0) continue;
+      next[i] = session_.cache.fork(slots[alive[i].parent]);
+      slots.push_back(next[i]);
     }
-    for (size_t i = 0; i < slots.size(); ++i) {
+    for (size_t i = 0; i < inherited.size(); ++i) {
       if (!inherited[i]) session_.cache.release(slots[i]);
     }
     slots = std::move(next);

@@ -13,8 +13,9 @@
 // looked at. A continuation with END among the first `beam` is a finished hypothesis, one further
 // back is dropped; of the others the first `beam` are the alive hypotheses of the next step, in
 // this order. A sentence is done when `beam` hypotheses or more have finished, or when it reaches
-// its limit, where alive hypotheses are cut. Finished and cut ones are sorted by rank, at equal
-// rank the earlier first. So a beam of 1 is greedy search: the likeliest token, at equal likelihood
+// its limit, where alive hypotheses are cut. Results are sorted: finished ones before cut ones (a
+// loop's mean log-probability tends to 0: by rank alone it would win), then by rank, at equal rank
+// the earlier first. So a beam of 1 is greedy search: the likeliest token, at equal likelihood
 // the lower one, until END; and a beam that nothing falls out of is exhaustive search.
 //
 // Sampling. The weight of a token is e^((log p - m) / temperature) in double (base/math.h), m being
@@ -33,26 +34,33 @@
 
 namespace tril {
 
-struct SearchOptions {
-  int32_t start = 2;   // what a target begins with: given, never emitted
-  int32_t end = 3;     // what ends one
+// How to search, whatever the tokens are.
+struct SearchRule {
   int64_t beam = 1;    // 1: greedy
   int64_t n_best = 1;  // hypotheses wanted, at most `beam`; with `sample`, how many to draw
   // A hypothesis of n tokens, prefix and END included, ranks by score / n^length_penalty.
   double length_penalty = 1.0;
-  // Tokens chosen at most, END included; the forced prefix does not count.
-  int64_t max_tokens = 256;
-  // Encoder–decoders: also at most max_ratio * source tokens + 10. 0: no such limit.
+  // Tokens chosen at most, END included; the forced prefix does not count. 0: as many as the
+  // model's max_length has room for, which is the limit in any case.
+  int64_t max_tokens = 0;
+  // Encoder–decoders: also at most max_ratio * source tokens + 10, so that one that goes round in
+  // circles does not do so for long. 0: no such limit.
   double max_ratio = 4.0;
-  // Never chosen, though a prefix may hold them; probabilities stay as they are. By default PAD,
-  // UNKNOWN and START. With END among them every hypothesis is cut.
-  std::vector<int32_t> forbidden = {0, 1, 2};
   // Draw instead of taking the best; needs a beam of 1.
   bool sample = false;
   double temperature = 1.0;  // above 0
   int64_t top_k = 0;         // 0: all
   double top_p = 1.0;        // above 0, at most 1
   uint64_t seed = 1;         // draws are a function of (seed, request, sample, position)
+};
+
+// And which tokens are special: with text, Tokenizer's start(), end() and unwritable().
+struct SearchOptions : SearchRule {
+  int32_t start = 2;  // what a target begins with: given, never emitted
+  int32_t end = 3;    // what ends one
+  // Never chosen, though a prefix may hold them; probabilities stay as they are. With END among
+  // them every hypothesis is cut.
+  std::vector<int32_t> forbidden{};
 };
 
 struct SearchRequest {

@@ -205,6 +205,20 @@ int64_t Tokenizer::vocab() const { return state_->processor.GetPieceSize(); }
 int32_t Tokenizer::start() const { return state_->processor.bos_id(); }
 int32_t Tokenizer::end() const { return state_->processor.eos_id(); }
 
+std::vector<int32_t> Tokenizer::unwritable() const {
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < state_->file.pieces.size(); ++i) {
+    const ModelPiece& piece = state_->file.pieces[i];
+    const auto id = static_cast<int32_t>(i);
+    const bool is_special = piece.type == PieceType::control || piece.type == PieceType::unknown;
+    const bool ends_line = piece.type == PieceType::byte
+                               ? byte_of(piece) == '\n'
+                               : piece.text.find('\n') != std::string_view::npos;
+    if (id != end() && (is_special || ends_line)) ids.push_back(id);
+  }
+  return ids;
+}
+
 std::vector<int32_t> Tokenizer::encode(std::string_view line) const {
   check_utf8(line, "the text");
   std::vector<int> ids;

@@ -73,6 +73,9 @@ class Tokenizer {
   int64_t vocab() const;
   int32_t start() const;
   int32_t end() const;
+  // What no line of output may hold, ascending: the special tokens other than END, and pieces with
+  // a line feed. Every decoder of text forbids these.
+  std::vector<int32_t> unwritable() const;
 
   // Without START and END. Raises `invalid_argument` for text that is not UTF-8.
   std::vector<int32_t> encode(std::string_view line) const;

@@ -52,7 +52,7 @@ bool add_bleu(const Transformer& model, const Tokenizer& tokenizer, const Corpus
               const EvaluationOptions& options, Session& session, Evaluation& result) {
   result.outputs.resize(static_cast<size_t>(corpus.size()));
   const SearchOptions search_options{
-      .start = tokenizer.start(), .end = tokenizer.end(), .beam = options.beam};
+      {.beam = options.beam}, tokenizer.start(), tokenizer.end(), tokenizer.unwritable()};
   int64_t next = 0;
   bool stopped = false;
   search(

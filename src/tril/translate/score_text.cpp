@@ -48,6 +48,7 @@ class ScoreCall {
 
   void prepare(const ScoreTextRequest& text, ScoreRequest& request) const {
     const Tokenizer& tokenizer = state_.tokenizer;
+    require(text.fault.empty(), kBad, text.fault);
     if (config_.decoder_only()) {
       require(text.source.empty(), kBad, "a source, but the model has no encoder");
     } else {

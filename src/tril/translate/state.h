@@ -22,10 +22,11 @@ struct TranslatorState {
   const Transformer model;
   const Tokenizer tokenizer;
   const int threads;
-  // What a line of output can never hold: special tokens, and a line's end.
-  const std::vector<int32_t> forbidden;
+  const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), found once
 
-  // Sessions nobody uses now. As many are made as there are calls at one time.
+  // Sessions nobody uses now, as many as there are cores at most. More are made when more calls
+  // come at one time, and go with their calls.
+  const size_t max_idle;
   std::mutex mutex;
   std::vector<std::unique_ptr<Session>> idle;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/base/parallel.h"
 #include "tril/io/atomic_file.h"
 #include "tril/translate/state.h"
 
@@ -26,15 +27,6 @@ void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
           ": they are not of one model");
 }
 
-std::vector<int32_t> forbidden_tokens(const Tokenizer& tokenizer) {
-  std::vector<int32_t> forbidden = {Tokenizer::kPad, Tokenizer::kUnknown, tokenizer.start()};
-  for (int32_t id = 0; id < static_cast<int32_t>(tokenizer.vocab()); ++id) {
-    const std::string piece = tokenizer.piece(id);
-    if (piece == "<0x0A>" || piece.find('\n') != std::string::npos) forbidden.push_back(id);
-  }
-  return forbidden;
-}
-
 bool has_word(std::span<const std::string> pieces) {
   const std::vector<int32_t> words = words_of(pieces);
   return std::any_of(words.begin(), words.end(), [](int32_t word) { return word >= 0; });
@@ -49,7 +41,7 @@ class TranslationCall {
         next_(next),
         options_(options),
         config_(state.model.config()),
-        search_(options.search),
+        search_{options.search, state.tokenizer.start(), state.tokenizer.end(), state.forbidden},
         ready_(done),
         bad_("translate", options.bad_lines),
         session_(state) {
@@ -57,9 +49,6 @@ class TranslationCall {
             "translate: a decoder-only model has no alignments");
     require(options.window >= 1, kBad, "translate: window must be at least 1, got ",
             options.window);
-    search_.start = state.tokenizer.start();
-    search_.end = state.tokenizer.end();
-    search_.forbidden = state.forbidden;
   }
 
   void run() {
@@ -91,6 +80,7 @@ class TranslationCall {
 
   void prepare(const TextRequest& text, SearchRequest& request) const {
     const Tokenizer& tokenizer = state_.tokenizer;
+    require(text.fault.empty(), kBad, text.fault);
     if (config_.decoder_only()) {
       require(text.prefix.empty(), kBad,
               "a prefix, but the model has no encoder: the line itself "
@@ -120,7 +110,7 @@ class TranslationCall {
   static Translation empty_translation(int64_t number, const std::string& skipped) {
     Translation empty;
     empty.number = number;
-    empty.hypotheses.emplace_back();
+    empty.hypotheses.emplace_back().ended = true;  // nothing of it was cut
     empty.skipped = skipped;
     return empty;
   }
@@ -155,7 +145,7 @@ class TranslationCall {
   const NextText& next_;
   const TranslateOptions& options_;
   const TransformerConfig& config_;
-  SearchOptions search_;
+  const SearchOptions search_;
   InOrder<Translation> ready_;
   BadLines bad_;
   BorrowedSession session_;
@@ -169,7 +159,8 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
     : model(std::move(transformer)),
       tokenizer(std::move(pieces)),
       threads(thread_count),
-      forbidden(forbidden_tokens(tokenizer)) {}
+      forbidden(tokenizer.unwritable()),
+      max_idle(static_cast<size_t>(Parallel().threads())) {}
 
 std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens) const {
   std::vector<std::string> pieces;
@@ -192,7 +183,7 @@ BorrowedSession::BorrowedSession(TranslatorState& state) : state_(state) {
 BorrowedSession::~BorrowedSession() {
   try {
     const std::lock_guard lock(state_.mutex);
-    state_.idle.push_back(std::move(session_));
+    if (state_.idle.size() < state_.max_idle) state_.idle.push_back(std::move(session_));
   } catch (...) {  // no memory for the list: the next call makes another session
   }
 }

@@ -9,7 +9,9 @@
 //
 // A Translator is a handle to something that never changes: copies are cheap, and any number of
 // threads may call one at the same time; each call has a session of its own, kept for the next
-// call. What becomes of a line depends on the model, the line, its number and the options alone.
+// call (as many as there are cores). A call spreads its work over the threads it was loaded with. A
+// program that calls from many threads loads with `threads` = 1: the calls are the parallelism
+// then. What becomes of a line depends on the model, the line, its number and the options alone.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +31,14 @@
 
 namespace tril {
 
-// What becomes of a line that is not UTF-8, or longer than the model's max_length. Nothing is ever
-// cut in silence.
+// What becomes of a line that is not UTF-8, longer than the model's max_length, or comes with a
+// fault. No line is ever cut.
 //   error: lines before it are finished, then `invalid_argument` names it.
 //   skip:  it gets an empty translation that says why.
 enum class BadLine { error, skip };
 
 struct TranslateOptions {
-  // start, end and forbidden are the tokenizer's, whatever stands here.
-  SearchOptions search = {.beam = 5};
+  SearchRule search = {.beam = 5};
   int64_t slots = 64;       // hypotheses decoded at a time, at least the beam (or samples)
   bool alignments = false;  // one more parallel pass a hypothesis; encoder–decoders only
   BadLine bad_lines = BadLine::error;
@@ -51,6 +52,8 @@ struct TranslateOptions {
 struct TextRequest {
   std::string line;
   std::string prefix{};
+  // Why the line cannot be used, where whoever read it knows already; empty: it can.
+  std::string fault{};
 };
 
 struct TextHypothesis {
@@ -60,7 +63,7 @@ struct TextHypothesis {
   std::vector<float> log_probs;     // of each token
   double score = 0.0;               // their sum, ascending, in double
   double rank = 0.0;
-  bool ended = false;
+  bool ended = false;  // false: cut at a limit, and the text is not all there is
   // Where asked for: weights between source tokens (END last) and target tokens, and links between
   // words.
   Alignment alignment{};
@@ -83,6 +86,7 @@ struct ScoreTextRequest {
   std::string source;
   std::string target{};
   std::optional<std::vector<int32_t>> target_tokens{};
+  std::string fault{};  // as TextRequest's
 };
 
 struct TextScore {
