@@ -39,7 +39,7 @@ struct SearchRule {
   int64_t beam = 1;    // 1: greedy
   int64_t n_best = 1;  // hypotheses wanted, at most `beam`; with `sample`, how many to draw
   // A hypothesis of n tokens, prefix and END included, ranks by score / n^length_penalty.
-  double length_penalty = 1.0;
+  double length_penalty = 0.6;
   // Tokens chosen at most, END included; the forced prefix does not count. 0: as many as the
   // model's max_length has room for, which is the limit in any case.
   int64_t max_tokens = 0;

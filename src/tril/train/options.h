@@ -33,8 +33,8 @@ struct TrainOptions {
   CorpusFiles valid{};
   std::string tokenizer_file{};  // one that is there already; empty: learnt from the text
   TokenizerOptions tokenizer{};
-  TransformerConfig model{};            // vocabularies and lengths are filled in
-  int64_t tokenizer_lines = 4'000'000;  // pieces are learnt from so many, drawn from more
+  TransformerConfig model = default_model();  // vocabularies are filled in
+  int64_t tokenizer_lines = 4'000'000;        // pieces are learnt from so many, drawn from more
   int64_t max_tokens = 256;  // of a sentence, START or END included; longer pairs are left out
 
   int64_t updates = 4000;
