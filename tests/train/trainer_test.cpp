@@ -100,8 +100,8 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   options.model.model = 32;
   options.model.dropout = 0.0;
   options.bpe_dropout = 0.0;
-  options.updates = 240;
-  options.evaluate_every = 60;
+  options.updates = 400;
+  options.evaluate_every = 100;
   options.batch_tokens = 512;
   options.micro_batch_tokens = 256;
   options.schedule.type = ScheduleType::cosine;
