@@ -77,10 +77,10 @@ class Input {
     require(flags.input != "-" || flags.prefix != "-", ErrorCode::invalid_argument,
             "--input and --prefix cannot both be stdin");
     if (!flags.prefix.empty()) prefixes_.emplace(open_lines(flags.prefix));
-    if (flags.input == "-" && ::isatty(STDIN_FILENO) != 0) {
-      fmt::print(stderr, "type a line and press Enter; Ctrl-D ends\n");
-    }
+    is_terminal_ = flags.input == "-" && ::isatty(STDIN_FILENO) != 0;
+    if (is_terminal_) fmt::print(stderr, "type a line and press Enter; Ctrl-D ends\n");
   }
+  bool is_terminal() const { return is_terminal_; }
 
   std::optional<TextRequest> next(LineReader::Wait wait) {
     return error_.hold([&] { return read(wait); });
@@ -110,6 +110,7 @@ class Input {
   LineReader lines_;
   std::optional<LineReader> prefixes_;
   LateError error_;
+  bool is_terminal_ = false;
 };
 
 }  // namespace
@@ -178,8 +179,9 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   if (options.search.sample) options.search.beam = 1;
   options.slots =
       std::max(flags.batch, options.search.sample ? options.search.n_best : options.search.beam);
-  options.bad_lines = flags.skip ? BadLine::skip : BadLine::error;
   Input input(flags);
+  // Who types is told about a bad line and goes on.
+  options.bad_lines = flags.skip || input.is_terminal() ? BadLine::skip : BadLine::error;
   LineWriter output;
   int64_t under_way = 0;
   bool closed = false;

@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "decoding.h"
+#include "flags.h"
 #include "lines.h"
 #include "progress.h"
 #include "tril/tril.h"
@@ -204,13 +205,8 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--hypothesis", flags->hypothesis,
                        "Translations to evaluate instead of a model");
   evaluate->add_option("--output", flags->output, "A file to keep the model's translations in");
-  const std::vector<std::pair<std::string, BleuTokenizer>> tokenizers = {
-      {"13a", BleuTokenizer::v13a},
-      {"intl", BleuTokenizer::intl},
-      {"char", BleuTokenizer::character},
-      {"none", BleuTokenizer::none}};
   evaluate->add_option("--tokenize", flags->tokenizer, "How BLEU cuts text: 13a, intl, char, none")
-      ->transform(CLI::CheckedTransformer(tokenizers).description(""))
+      ->transform(one_of({"13a", "intl", "char", "none"}))
       ->default_str("13a");
   SearchRule& search = flags->options.search;
   add_search_flags(*evaluate, search);

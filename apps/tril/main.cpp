@@ -22,8 +22,12 @@ int main(int argc, char** argv) {
   app.name("tril");
   app.set_version_flag("--version", "tril 0.1.0");
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return fmt::format("tril: {} (try 'tril --help')\n", error.what());
+  const std::string command = argc > 1 ? argv[1] : "";
+  app.failure_message([&](const CLI::App* root, const CLI::Error& error) {
+    const auto chosen = root->get_subcommands();  // those that were found on the command line
+    const bool known = !chosen.empty() && chosen.front()->get_name() == command;
+    return fmt::format("tril: {} (try 'tril {}--help')\n", error.what(),
+                       known ? command + " " : "");
   });
   tril::app::add_demo(app);
   tril::app::add_train(app);
@@ -35,7 +39,6 @@ int main(int argc, char** argv) {
   tril::app::add_info(app);
   int code = 0;
   try {
-    const std::string command = argc > 1 ? argv[1] : "";
     const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
     tril::require(command.empty() || command.starts_with('-') ||
                       std::any_of(commands.begin(), commands.end(),

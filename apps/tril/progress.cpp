@@ -21,6 +21,12 @@ bool on_terminal() {
   return is;
 }
 
+// Nobody may be reading any more: that is no reason to stop.
+template <class... Parts>
+void write(fmt::format_string<Parts...> format, Parts&&... parts) {
+  std::fputs(fmt::format(format, std::forward<Parts>(parts)...).c_str(), stderr);
+}
+
 volatile std::sig_atomic_t received = 0;
 volatile std::time_t received_at = 0;
 
@@ -45,16 +51,15 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
   if (!is_time() && done != all) return;
   const double share = static_cast<double>(done) / static_cast<double>(std::max<int64_t>(all, 1));
   if (!on_terminal()) {
-    fmt::print(stderr, "{:3.0f}%  {}/{}  {}  {} left\n", share * 100.0, done, all, what,
-               duration(seconds_left));
+    write("{:3.0f}%  {}/{}  {}  {} left\n", share * 100.0, done, all, what, duration(seconds_left));
     return;
   }
   constexpr int kWidth = 24;
   const int full = static_cast<int>(share * kWidth);
   std::string bar;
   for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
-  fmt::print(stderr, "\r\033[K{} {:3.0f}%  {}/{}  {}  {} left", bar, share * 100.0, done, all, what,
-             duration(seconds_left));
+  write("\r\033[K{} {:3.0f}%  {}/{}  {}  {} left", bar, share * 100.0, done, all, what,
+        duration(seconds_left));
   std::fflush(stderr);
   shown_ = true;
 }
@@ -62,7 +67,7 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
 void ProgressLine::count(int64_t done, const std::string& what) {
   if (!is_time()) return;
   const std::string text = fmt::format("{} {}", done, what);
-  fmt::print(stderr, "{}{}{}", on_terminal() ? "\r\033[K" : "", text, on_terminal() ? "" : "\n");
+  write("{}{}{}", on_terminal() ? "\r\033[K" : "", text, on_terminal() ? "" : "\n");
   std::fflush(stderr);
   shown_ = on_terminal();
 }
@@ -77,11 +82,11 @@ bool ProgressLine::is_time() {
 
 void ProgressLine::say(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}\n", text);
+  write("{}\n", text);
 }
 
 void ProgressLine::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) write("\r\033[K");
   shown_ = false;
 }
 
@@ -90,12 +95,14 @@ StopOnSignal::StopOnSignal() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   std::signal(SIGHUP, on_signal);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 StopOnSignal::~StopOnSignal() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   std::signal(SIGHUP, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);
 }
 
 int StopOnSignal::signal() const { return received; }

@@ -3,11 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "commands.h"
+#include "flags.h"
 #include "progress.h"
 #include "tril/tril.h"
 
@@ -33,16 +36,13 @@ struct AddFlag {
     const std::string flag = std::string("--") + name;
     CLI::Option* option = nullptr;
     if constexpr (std::is_enum_v<Value>) {
-      std::vector<std::pair<std::string, Value>> words;
-      size_t number = 0;
-      for (const auto word : Words<Value>::list) {
-        words.emplace_back(word, static_cast<Value>(number++));
-      }
+      const std::vector<std::string> words(std::begin(Words<Value>::list),
+                                           std::end(Words<Value>::list));
       std::string choices;
-      for (const auto& word : words) choices += (choices.empty() ? "" : ", ") + word.first;
+      for (const std::string& word : words) choices += (choices.empty() ? "" : ", ") + word;
       option = command->add_option(flag, value, fmt::format("{} ({})", help, choices))
-                   ->transform(CLI::CheckedTransformer(words).description(""))
-                   ->default_str(words[static_cast<size_t>(value)].first);
+                   ->transform(one_of(words))
+                   ->default_str(words[static_cast<size_t>(value)]);
     } else {
       option = command->add_option(flag, value, help)->capture_default_str();
     }
@@ -66,6 +66,17 @@ void make_absolute(CorpusFiles& files) {
   for (auto* list : {&files.source, &files.target, &files.tsv, &files.text}) {
     for (std::string& path : *list) path = std::filesystem::absolute(path).lexically_normal();
   }
+}
+
+// As it can be pasted into a shell.
+std::string shell_quoted(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::strchr("/._-+", c) != nullptr || c >= 0x80;
+  });
+  if (plain && !text.empty()) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 void run(const Arguments& arguments) {
@@ -95,16 +106,20 @@ void run(const Arguments& arguments) {
                              e.outputs.empty() ? "" : fmt::format(", BLEU {:.2f}", e.bleu),
                              best ? " (best so far, kept)" : ""));
   };
-  TrainingText text = read_text(arguments.options, events);
   const RunStart start = arguments.resume      ? RunStart::resume
                          : arguments.overwrite ? RunStart::overwrite
                                                : RunStart::fresh;
+  require(!arguments.resume || !arguments.overwrite, ErrorCode::invalid_argument,
+          "train: --resume and --overwrite exclude each other");
+  check_start(arguments.folder, start);
+  TrainingText text = read_text(arguments.options, events);
   const TrainSummary summary =
       train(text, arguments.options, arguments.folder, start, arguments.threads, events);
   progress.clear();
   if (!summary.finished) {
     fmt::print(stderr, "stopped after update {} of {}; to go on: {} train --resume -o {}\n",
-               summary.last.update, summary.last.updates, program_name(), arguments.folder);
+               summary.last.update, summary.last.updates, program_name(),
+               shell_quoted(arguments.folder));
     throw Stopped{stop->signal()};
   }
   fmt::print(stderr, "{} after {} update{}, {}: {}\n",

@@ -50,7 +50,7 @@ expect_error 'unknown subcommand' "no command 'sing'" "$tril" sing
 expect_error 'unknown flag' '--loud' "$tril" bench --loud
 expect_error 'bad group' 'gemm' "$tril" bench --only everything
 expect_error 'bad threads' 'threads' "$tril" bench --threads -3
-expect_error 'no such model' "$scratch/nowhere/config.json" "$tril" info "$scratch/nowhere"
+expect_error 'no such model' "$scratch/nowhere/config.json: there is no model in this folder" "$tril" info "$scratch/nowhere"
 mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"
 expect_error 'broken model' 'config.json: architecture' "$tril" info "$scratch/empty"
 expect_error 'bad target' "TRIL_TARGET: 'sse1'" env TRIL_TARGET=sse1 "$tril" info

@@ -155,11 +155,12 @@ expect_error 'not a TSV' 'no tab' "${train[@]}" --tsv s
 printf '\037\213\010\000' >cut.gz
 expect_error 'gzip cut short' 'cut.gz: cannot read' "${train[@]}" --source cut.gz --target t
 expect_error 'no output' 'output' "$tril" train --source s --target t
-expect_error 'bad number' 'updates' "${train[@]}" --source s --target t --updates 0
+expect_error 'bad number' 'log-every' "${train[@]}" --source s --target t --log-every 0
 expect_error 'bad word' 'schedule' "${train[@]}" --source s --target t --schedule steep
 expect_error 'heads' 'heads' "${train[@]}" --source s --target t --heads 3
 expect_error 'vocabulary' 'vocab' "${train[@]}" --source s --target t --vocab 100
 expect_error 'nothing to resume' 'options.toml' "$tril" train --resume -o model
+expect_error 'no folder' 'has no name' "$tril" train "${small[@]}" --source s --target t -o ''
 expect_error 'unknown in the file' 'colour' \
   sh -c "printf 'colour = 3\n' >bad.toml; '$tril' train --config bad.toml -o model --source s --target t"
 expect_error 'no place for the model' 'cannot create' "$tril" train "${small[@]}" \

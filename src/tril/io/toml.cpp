@@ -56,6 +56,16 @@ std::vector<std::string> values_of(const JsonValue& value, const std::string& wh
   return {value.text};
 }
 
+JsonValue value_from(std::string_view text, const std::string& where) {
+  try {
+    return parse_json(trimmed(text), where);
+  } catch (const Error&) {
+    fail(ErrorCode::bad_format, where,
+         ": expected text in double quotes, a number, true, false, or an array of texts, got ",
+         printable(trimmed(text)));
+  }
+}
+
 }  // namespace
 
 std::vector<TomlOption> parse_toml(std::string_view text, const std::string& file) {
@@ -72,7 +82,7 @@ std::vector<TomlOption> parse_toml(std::string_view text, const std::string& fil
     require(equals != line.npos && is_name(name), ErrorCode::bad_format, where,
             ": expected name = value, got ", printable(line));
     TomlOption option{std::string(name),
-                      values_of(parse_json(trimmed(line.substr(equals + 1)), where), where)};
+                      values_of(value_from(line.substr(equals + 1), where), where)};
     require(std::none_of(options.begin(), options.end(),
                          [&](const TomlOption& other) { return other.name == option.name; }),
             ErrorCode::bad_format, where, ": ", option.name, " comes twice");

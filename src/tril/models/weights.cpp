@@ -194,6 +194,11 @@ Transformer Transformer::load(const std::string& folder) {
   const StandardRounding rounding;
   const std::string config_file = join(folder, "config.json");
   const std::string tensor_file = join(folder, "model.safetensors");
+  struct stat status {};
+  const bool missing = ::stat(config_file.c_str(), &status) != 0 && errno == ENOENT;
+  const bool in_training = missing && ::stat(join(folder, "training").c_str(), &status) == 0;
+  require(!missing, ErrorCode::io, config_file, ": there is no model in this folder",
+          in_training ? " yet: its training has not come to the first evaluation" : "");
   const TransformerConfig config =
       config_from_json(read_file(config_file, int64_t{1} << 20), config_file);
   Arena arena;

@@ -79,7 +79,7 @@ void check(const TrainOptions& o) {
   const auto share = [](std::string_view name, double value) {
     require(value >= 0.0 && value < 1.0, kBad, "train: ", name, " must be in [0, 1), not ", value);
   };
-  positive("updates", o.updates);
+  require(o.updates >= 0, kBad, "train: updates must not be negative, it is ", o.updates);
   positive("batch-tokens", o.batch_tokens);
   positive("micro-batch-tokens", o.micro_batch_tokens);
   positive("log-every", o.log_every);
@@ -101,6 +101,9 @@ void check(const TrainOptions& o) {
       o.bpe_dropout == 0.0 || !o.tokenizer_file.empty() || o.tokenizer.type == TokenizerType::bpe,
       kBad, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.optimizer);
+  TransformerConfig sizes = o.model;  // any vocabulary does to check the rest
+  sizes.source_vocab = sizes.target_vocab = 1000;
+  sizes.completed().check();
   share("label-smoothing", o.smoothing);
   share("bpe-dropout", o.bpe_dropout);
   share("average-decay", o.average.decay);

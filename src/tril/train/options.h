@@ -37,7 +37,8 @@ struct TrainOptions {
   int64_t tokenizer_lines = 4'000'000;        // pieces are learnt from so many, drawn from more
   int64_t max_tokens = 256;  // of a sentence, START or END included; longer pairs are left out
 
-  int64_t updates = 4000;
+  // 0: as many as go through the text 60 times, from 500 to 100,000.
+  int64_t updates = 0;
   int64_t batch_tokens = 4096;        // of target, an update
   int64_t micro_batch_tokens = 2048;  // of target, one pass; a divisor of batch_tokens
   ScheduleOptions schedule{};         // schedule.updates is filled in
@@ -95,7 +96,8 @@ void for_each_option(Options& o, const Visit& visit) {
         "Model");
   visit("dropout", o.model.dropout, "Share of activations dropped in training", "Model");
 
-  visit("updates", o.updates, "Updates of the weights", "Learning");
+  visit("updates", o.updates, "Updates of the weights; 0: about 60 rounds through the text",
+        "Learning");
   visit("batch-tokens", o.batch_tokens, "Target tokens an update", "Learning");
   visit("micro-batch-tokens", o.micro_batch_tokens, "Target tokens one pass; divides batch-tokens",
         "Learning");

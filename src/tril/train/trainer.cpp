@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "tril/base/clock.h"
+#include "tril/base/math.h"
 #include "tril/data/batches.h"
 #include "tril/data/permutation.h"
 #include "tril/data/sides.h"
@@ -97,17 +98,6 @@ uint64_t hash(std::string_view bytes) {
     result = (result ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
   }
   return result;
-}
-
-void check_start(const Paths& paths, RunStart start) {
-  const bool checkpoint = Paths::exists(paths.checkpoint);
-  if (start == RunStart::resume) {
-    require(checkpoint, ErrorCode::io, paths.checkpoint,
-            ": there is no checkpoint to resume from; without --resume a run begins anew");
-  } else if (start == RunStart::fresh) {
-    require(!checkpoint && !Paths::exists(paths.folder + "/config.json"), kBad, paths.folder,
-            ": holds a model already: --resume goes on with its training, --overwrite begins anew");
-  }
 }
 
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
@@ -206,12 +196,18 @@ class Run {
       }
       if (cancelled()) break;
       update();
-      if (state_.update % options_.log_every == 0) write_log();
+      const bool last = state_.update == options_.updates;
+      if (state_.update % options_.log_every == 0 || last) write_log();
       if (evaluation_due()) average_.evaluating();
       if (options_.save_every > 0 && state_.update % options_.save_every == 0) save();
       if (events_.progress) events_.progress(status());
     }
     if (!state_.finished) save();
+    // What knows nothing and says so has a loss of log(vocab).
+    if (events_.message &&
+        state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
+      events_.message("careful: it does worse than guessing: a smaller --rate may help");
+    }
     summary.last = status();
     summary.finished = state_.finished;
     summary.stopped_early = state_.finished && state_.update < options_.updates;
@@ -393,6 +389,19 @@ class Run {
 
 }  // namespace
 
+void check_start(const std::string& folder, RunStart start) {
+  require(!folder.empty(), kBad, "train: the output folder has no name");
+  const Paths paths(folder);
+  const bool checkpoint = Paths::exists(paths.checkpoint);
+  if (start == RunStart::resume) {
+    require(checkpoint, ErrorCode::io, paths.checkpoint,
+            ": there is no run to resume here; without --resume one begins");
+  } else if (start == RunStart::fresh) {
+    require(!checkpoint && !Paths::exists(paths.folder + "/config.json"), kBad, paths.folder,
+            ": holds a model already: --resume goes on with its training, --overwrite begins anew");
+  }
+}
+
 TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
   check(options);
   if (events.message) events.message("reading the text");
@@ -416,16 +425,25 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
   now.corpus = text.train.fingerprint();
   now.valid = text.valid ? text.valid->fingerprint() : 0;
   if (start != RunStart::resume) return now;
-  const TrainState state = load_state(paths.checkpoint);
+  // More updates may be asked for than at first; everything else stays.
+  TrainState state = load_state(paths.checkpoint);
   const std::string other = first_difference(now.options, state.options);
-  require(other.empty(), kBad, paths.checkpoint, ": was made with another ", other,
-          "; a run goes on with the options it began with");
+  if (other == "updates") {
+    const auto rest = [](const std::string& options_text) {
+      return options_text.substr(options_text.find("\nbatch-tokens"));
+    };
+    require(rest(now.options) == rest(state.options), kBad, paths.checkpoint,
+            ": was made with other options; only --updates may change");
+    state.options = now.options;
+    state.finished = false;
+    state.worse = 0;
+  }
+  require(other.empty() || other == "updates", kBad, paths.checkpoint, ": was made with another ",
+          other, "; a run goes on with the options it began with");
   require(state.corpus == now.corpus, kBad, paths.checkpoint,
           ": was made from another text: the training files have changed since");
   require(state.valid == now.valid, kBad, paths.checkpoint,
           ": was made with other validation files: they have changed since");
-  require(state.update <= options.updates, ErrorCode::bad_format, paths.checkpoint,
-          ": is after update ", state.update, " of ", options.updates);
   return state;
 }
 
@@ -441,6 +459,28 @@ Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options,
   require(hash(bytes) == state.tokenizer, ErrorCode::bad_format, paths.tokenizer,
           ": is not the tokenizer of this run");
   return Tokenizer::from_bytes(std::move(bytes), paths.tokenizer);
+}
+
+int64_t updates_for(const Corpus& corpus, const TrainOptions& options) {
+  constexpr int64_t kRounds = 60;
+  return std::clamp<int64_t>(corpus.target_tokens() * kRounds / options.batch_tokens, 500, 100'000);
+}
+
+// Says what will hardly do what was meant.
+void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& events) {
+  if (!events.message) return;
+  const double rounds = static_cast<double>(options.updates) *
+                        static_cast<double>(options.batch_tokens) /
+                        static_cast<double>(corpus.target_tokens());
+  events.message(concat(options.updates, " updates: about ", static_cast<int64_t>(rounds + 0.5),
+                        " rounds through the text"));
+  if (options.schedule.warm_up > options.updates / 2) {
+    events.message(concat("careful: the rate rises for ", options.schedule.warm_up, " of ",
+                          options.updates, " updates; a smaller --warm-up would use it longer"));
+  }
+  if (corpus.report().skipped_pairs() > corpus.size()) {
+    events.message("careful: more was left out than is left to learn from");
+  }
 }
 
 void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& tokenizer,
@@ -466,15 +506,20 @@ void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& t
 
 }  // namespace
 
-TrainSummary train(TrainingText& text, const TrainOptions& options, const std::string& folder,
+TrainSummary train(TrainingText& text, const TrainOptions& given, const std::string& folder,
                    RunStart start, int threads, const TrainEvents& events) {
+  TrainOptions options = given;
   check(options);
   require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
+  check_start(folder, start);
   const Paths paths(folder);
-  check_start(paths, start);
   TrainState state = first_state(text, options, paths, start);
   const Tokenizer tokenizer = first_tokenizer(text, options, paths, start, state, events);
   prepare(text, options, tokenizer, events);
+  if (options.updates == 0) options.updates = updates_for(text.train, options);
+  require(state.update <= options.updates, ErrorCode::bad_format, paths.checkpoint,
+          ": is after update ", state.update, " of ", options.updates);
+  warn(text.train, options, events);
   model_config(text, options, tokenizer).check();
   Run run(text, options, paths, tokenizer, state, threads, events);
 
@@ -487,8 +532,8 @@ TrainSummary train(TrainingText& text, const TrainOptions& options, const std::s
     std::error_code ignored;
     std::filesystem::remove(paths.checkpoint, ignored);  // of the run that is given up
     write_file_atomically(paths.tokenizer, tokenizer.bytes());
-    write_file_atomically(paths.options, state.options);
   }
+  write_file_atomically(paths.options, state.options);
   return run.go();
 }
 
