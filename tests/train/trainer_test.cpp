@@ -309,6 +309,38 @@ TEST(Trainer, ACheckpointIsNotTrusted) {
             ErrorCode::bad_format);
 }
 
+TEST(Trainer, ARunThatIsDoneMayBeMadeLonger) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.schedule.type = ScheduleType::inverse_sqrt;  // whose rates do not know the end
+  options.updates = 24;
+  run(options, folder / "whole", RunStart::fresh);
+  options.updates = 12;
+  EXPECT_TRUE(run(options, folder / "parts", RunStart::fresh).finished);
+  options.updates = 24;
+  EXPECT_EQ(run(options, folder / "parts", RunStart::resume).last.update, 24);
+  EXPECT_EQ(outcome(folder / "parts"), outcome(folder / "whole"));
+  options.seed = 4;
+  options.updates = 30;
+  EXPECT_EQ(raised_by([&] { run(options, folder / "parts", RunStart::resume); }).code,
+            ErrorCode::invalid_argument);
+}
+
+TEST(Trainer, UpdatesFollowTheTextUnlessTheyAreGiven) {
+  const TempFolder folder;
+  TrainOptions options = small_options();
+  options.updates = 0;
+  options.batch_tokens = options.micro_batch_tokens;
+  TrainEvents events;
+  int64_t updates = 0;
+  int asked = 0;
+  events.progress = [&](const TrainStatus& status) { updates = status.updates; };
+  events.cancelled = [&] { return ++asked > 1; };
+  TrainingText text = made_up_text();
+  train(text, options, folder / "m", RunStart::fresh, 1, events);
+  EXPECT_EQ(updates, text.train.target_tokens() * 60 / options.batch_tokens);
+}
+
 // A caller may go on with the text it has in hand, though pairs were left out of it.
 TEST(Trainer, ResumesWithTheSameObject) {
   const TempFolder folder;
@@ -361,7 +393,7 @@ TEST(Trainer, OptionsAreCheckedByName) {
     change(options);
     return raised_by([&] { check(options); }).text;
   };
-  EXPECT_NE(text_of([](auto& o) { o.updates = 0; }).find("updates"), std::string::npos);
+  EXPECT_NE(text_of([](auto& o) { o.updates = -1; }).find("updates"), std::string::npos);
   EXPECT_NE(text_of([](auto& o) { o.micro_batch_tokens = 100; }).find("must divide"),
             std::string::npos);
   EXPECT_NE(text_of([](auto& o) { o.max_tokens = 65; }).find("must fit"), std::string::npos);

@@ -436,7 +436,8 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
             ": was made with other options; only --updates may change");
     state.options = now.options;
     state.finished = false;
-    state.worse = 0;
+    // Patience that was lost is given anew.
+    if (options.patience > 0 && state.worse >= options.patience) state.worse = 0;
   }
   require(other.empty() || other == "updates", kBad, paths.checkpoint, ": was made with another ",
           other, "; a run goes on with the options it began with");
