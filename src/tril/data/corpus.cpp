@@ -162,13 +162,9 @@ void Corpus::append(std::string_view source, std::string_view target, int64_t li
   entry.line = line;
   text_.append(source);
   text_.append(target);
-  // FNV-1a, the sides of each pair kept apart by what is no byte of UTF-8.
   for (const std::string_view side : {source, target}) {
-    const auto mix = [&](unsigned char byte) {
-      fingerprint_ = (fingerprint_ ^ byte) * 0x100000001B3u;
-    };
-    for (const char byte : side) mix(static_cast<unsigned char>(byte));
-    mix(0xFF);
+    fingerprint_.add(side);
+    fingerprint_.add(0xFF);  // no byte of UTF-8: keeps sides and pairs apart
   }
   entries_.append({reinterpret_cast<const char*>(&entry), sizeof entry});
 }

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "tril/base/fingerprint.h"
 #include "tril/data/spool.h"
 #include "tril/text/tokenizer.h"
 
@@ -66,7 +67,7 @@ class Corpus {
   std::string_view target(int64_t pair) const { return side(pair, 1); }
   const CorpusReport& report() const { return report_; }
   // Of every byte kept when it was read, in order: tells corpora apart.
-  uint64_t fingerprint() const { return fingerprint_; }
+  uint64_t fingerprint() const { return fingerprint_.value(); }
   // Tokens of each side over all pairs, END included; known after limit_tokens().
   int64_t source_tokens() const { return tokens_[0]; }
   int64_t target_tokens() const { return tokens_[1]; }
@@ -97,7 +98,7 @@ class Corpus {
   Spool entries_;
   std::vector<std::string> files_;
   std::array<int64_t, 2> tokens_{};
-  uint64_t fingerprint_ = 0xCBF29CE484222325u;
+  Fingerprint fingerprint_;
   CorpusReport report_;
 };
 

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "tril/base/clock.h"
+#include "tril/base/fingerprint.h"
 #include "tril/base/math.h"
 #include "tril/data/batches.h"
 #include "tril/data/permutation.h"
@@ -90,14 +91,6 @@ void publish(const Transformer& model, const Tokenizer& tokenizer, const std::st
     write_file_atomically(tokenizer_file, tokenizer.bytes());
   }
   model.save(folder);
-}
-
-uint64_t hash(std::string_view bytes) {
-  uint64_t result = 0xCBF29CE484222325u;  // FNV-1a
-  for (const char byte : bytes) {
-    result = (result ^ static_cast<unsigned char>(byte)) * 0x100000001B3u;
-  }
-  return result;
 }
 
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
@@ -452,12 +445,12 @@ Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options,
                           RunStart start, TrainState& state, const TrainEvents& events) {
   if (start != RunStart::resume) {
     Tokenizer tokenizer = learn_tokenizer(text, options, events);
-    state.tokenizer = hash(tokenizer.bytes());
+    state.tokenizer = fingerprint(tokenizer.bytes());
     if (options.bpe_dropout > 0.0) tokenizer.encode("x", {.probability = options.bpe_dropout});
     return tokenizer;
   }
   std::string bytes = read_file(paths.tokenizer, kMaxTokenizerBytes);
-  require(hash(bytes) == state.tokenizer, ErrorCode::bad_format, paths.tokenizer,
+  require(fingerprint(bytes) == state.tokenizer, ErrorCode::bad_format, paths.tokenizer,
           ": is not the tokenizer of this run");
   return Tokenizer::from_bytes(std::move(bytes), paths.tokenizer);
 }
