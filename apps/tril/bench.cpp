@@ -1,11 +1,11 @@
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "progress.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -27,20 +27,6 @@ struct Options {
   bool json = false;
 };
 
-// Says on stderr what is being measured: a line that is overwritten on a terminal, plain lines
-// elsewhere.
-void show_progress(const std::string& what) {
-  if (isatty(STDERR_FILENO) != 0) {
-    fmt::print(stderr, "\r\033[Kmeasuring {}", what);
-    std::fflush(stderr);
-  } else {
-    fmt::print(stderr, "measuring {}\n", what);
-  }
-}
-void clear_progress() {
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-}
-
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1.0) return fmt::format("{:.2f} ms", seconds * 1e3);
@@ -48,7 +34,6 @@ std::string time_text(double seconds) {
 }
 
 void print_row(const Measurement& m) {
-  clear_progress();
   fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", m.group, m.name, time_text(m.seconds),
              m.gflop > 0.0 ? fmt::format("{:.1f}", m.gflop / m.seconds) : "",
              m.mebibytes > 0.0 ? fmt::format("{:.1f}", m.mebibytes) : "", m.note);
@@ -72,12 +57,16 @@ void print_json(const std::vector<Measurement>& results, int threads) {
 
 void run(const Options& options) {
   MeasureOptions measure{.threads = options.threads, .seconds_each = options.seconds};
-  measure.progress = show_progress;
+  ProgressLine progress;
+  measure.progress = [&](const std::string& what) { progress.tell("measuring " + what); };
   const int threads = Parallel(options.threads).threads();
   const Target target = current_target();
   if (!options.json) {
     // Each row is printed when it is known, so that stopping loses nothing.
-    measure.done = print_row;
+    measure.done = [&](const Measurement& m) {
+      progress.clear();
+      print_row(m);
+    };
     fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(target), threads);
     fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}\n", "", "", "time", "GFLOP/s", "MiB");
   }
@@ -89,7 +78,7 @@ void run(const Options& options) {
     const auto measured = group.measure(measure);
     results.insert(results.end(), measured.begin(), measured.end());
   }
-  clear_progress();
+  progress.clear();
   if (options.json) print_json(results, threads);
 }
 

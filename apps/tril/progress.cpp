@@ -65,9 +65,11 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
 }
 
 void ProgressLine::count(int64_t done, const std::string& what) {
-  if (!is_time()) return;
-  const std::string text = fmt::format("{} {}", done, what);
-  write("{}{}{}", on_terminal() ? "\r\033[K" : "", text, on_terminal() ? "" : "\n");
+  if (is_time()) tell(fmt::format("{} {}", done, what));
+}
+
+void ProgressLine::tell(const std::string& what) {
+  write("{}{}{}", on_terminal() ? "\r\033[K" : "", what, on_terminal() ? "" : "\n");
   std::fflush(stderr);
   shown_ = on_terminal();
 }

@@ -14,6 +14,8 @@ class ProgressLine {
  public:
   ~ProgressLine() { clear(); }
   void show(int64_t done, int64_t all, const std::string& what, double seconds_left);
+  // What is being done now: always shown, the next thing in its place.
+  void tell(const std::string& what);
   // Where nobody knows how many there will be.
   void count(int64_t done, const std::string& what);
   // A line that stays.

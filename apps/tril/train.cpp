@@ -115,16 +115,16 @@ void run(const Arguments& arguments) {
   TrainingText text = read_text(arguments.options, events);
   const TrainSummary summary =
       train(text, arguments.options, arguments.folder, start, arguments.threads, events);
-  progress.clear();
   if (!summary.finished) {
-    fmt::print(stderr, "stopped after update {} of {}; to go on: {} train --resume -o {}\n",
-               summary.last.update, summary.last.updates, program_name(),
-               shell_quoted(arguments.folder));
+    progress.say(fmt::format("stopped after update {} of {}; to go on: {} train --resume -o {}",
+                             summary.last.update, summary.last.updates, program_name(),
+                             shell_quoted(arguments.folder)));
     throw Stopped{stop->signal()};
   }
-  fmt::print(stderr, "{} after {} update{}, {}: {}\n",
-             summary.stopped_early ? "stopped early" : "done", summary.last.update,
-             summary.last.update == 1 ? "" : "s", duration(summary.last.seconds), arguments.folder);
+  progress.say(fmt::format("{} after {} update{}, {}: {}",
+                           summary.stopped_early ? "stopped early" : "done", summary.last.update,
+                           summary.last.update == 1 ? "" : "s", duration(summary.last.seconds),
+                           arguments.folder));
 }
 
 // Whether a flag was given, as "--name value" or "--name=value".

@@ -1,12 +1,11 @@
 // Any bytes as a TSV file, as a text, and as both sides of a pair of files; then as a segment that
 // is scored against another. Every fault is an Error; what is kept is valid.
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
+#include "support/temp_folder.h"
 #include "tril/base/error.h"
 #include "tril/data/corpus.h"
 #include "tril/text/bleu.h"
@@ -16,12 +15,8 @@
 namespace {
 
 const std::string& scratch() {
-  static const std::string folder = [] {
-    std::string name = "/tmp/tril_fuzz_XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    return name;
-  }();
-  return folder;
+  static const tril::testing::TempFolder folder;
+  return folder.path();
 }
 
 std::string file(const char* name, std::string_view bytes) {

@@ -68,6 +68,11 @@ class BatchStream {
 
   void next(Batch& batch);
   StreamPlace place() const;
+  // Rounds through the corpus so far.
+  double epochs() const {
+    return static_cast<double>(epoch_) +
+           static_cast<double>(next_) / static_cast<double>(corpus_.size());
+  }
 
  private:
   struct Sentence {

@@ -10,16 +10,16 @@ namespace {
 // More than this many pairs say nothing that this many do not.
 constexpr int64_t kEnough = 20'000;
 
+}  // namespace
+
 template <class F>
-void each_piece(const Corpus& corpus, Sides::Side side, const Tokenizer& tokenizer, const F& f) {
+void Sides::each_piece(const Corpus& corpus, Side side, const Tokenizer& tokenizer, const F& f) {
   const int64_t pairs = std::min(corpus.size(), kEnough);
   for (int64_t pair = 0; pair < pairs; ++pair) {
-    const auto text = side == Sides::Side::source ? corpus.source(pair) : corpus.target(pair);
+    const auto text = side == Side::source ? corpus.source(pair) : corpus.target(pair);
     for (const int32_t piece : tokenizer.encode(text)) f(static_cast<size_t>(piece));
   }
 }
-
-}  // namespace
 
 Sides::Sides(const Corpus& corpus, const Tokenizer& tokenizer) {
   for (const Side side : {Side::source, Side::target}) {

@@ -19,13 +19,16 @@ class Sides {
  public:
   Sides(const Corpus& corpus, const Tokenizer& tokenizer);
 
-  enum class Side { source, target };
   // Whether both sides of `other` clearly read like the other side of this corpus, or one does.
   enum class Verdict { fine, one_odd, swapped };
   Verdict judge(const Corpus& other, const Tokenizer& tokenizer) const;
-  double lean(const Corpus& other, Side side, const Tokenizer& tokenizer) const;
 
  private:
+  enum class Side { source, target };
+  template <class F>
+  static void each_piece(const Corpus& corpus, Side side, const Tokenizer& tokenizer, const F& f);
+  double lean(const Corpus& other, Side side, const Tokenizer& tokenizer) const;
+
   std::array<std::vector<int64_t>, 2> counts_;  // by piece
   std::array<int64_t, 2> totals_{};
 };

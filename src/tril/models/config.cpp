@@ -1,7 +1,7 @@
 #include "tril/models/config.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "tril/base/error.h"
 #include "tril/io/json.h"
@@ -9,11 +9,6 @@
 namespace tril {
 namespace {
 
-constexpr std::array<std::string_view, 2> kNorms{"layer", "rms"};
-constexpr std::array<std::string_view, 2> kNormPositions{"pre", "post"};
-constexpr std::array<std::string_view, 3> kActivations{"relu", "gelu", "silu"};
-constexpr std::array<std::string_view, 5> kPositions{"sinusoidal", "learned", "rotary", "alibi",
-                                                     "none"};
 constexpr int64_t kMaxSize = 1 << 24;
 constexpr int64_t kMaxLayers = 1024;
 
@@ -29,12 +24,12 @@ void each_field(Config& c, Visit& visit) {
   visit.integer("feed_forward", c.feed_forward, 1, 1 << 20);
   visit.integer("encoder_layers", c.encoder_layers, 0, kMaxLayers);
   visit.integer("decoder_layers", c.decoder_layers, 1, kMaxLayers);
-  visit.choice("norm", c.norm, kNorms);
-  visit.choice("norm_position", c.norm_position, kNormPositions);
+  visit.choice("norm", c.norm);
+  visit.choice("norm_position", c.norm_position);
   visit.number("norm_epsilon", c.norm_epsilon, 1e-12, 1.0);
-  visit.choice("activation", c.activation, kActivations);
+  visit.choice("activation", c.activation);
   visit.flag("gated", c.gated);
-  visit.choice("position", c.position, kPositions);
+  visit.choice("position", c.position);
   visit.integer("max_length", c.max_length, 1, 1 << 20);
   visit.integer("window", c.window, 0, 1 << 20);
   visit.flag("tied", c.tied);
@@ -50,10 +45,9 @@ struct Writer {
   void integer(std::string_view name, int64_t value, int64_t, int64_t) { json.set(name, value); }
   void number(std::string_view name, double value, double, double) { json.set(name, value); }
   void flag(std::string_view name, bool value) { json.set(name, value); }
-  template <class Enum, size_t kCount>
-  void choice(std::string_view name, Enum value,
-              const std::array<std::string_view, kCount>& names) {
-    json.set(name, names[static_cast<size_t>(value)]);
+  template <class Enum>
+  void choice(std::string_view name, Enum value) {
+    json.set(name, Words<Enum>::list[static_cast<size_t>(value)]);
   }
 };
 
@@ -66,10 +60,9 @@ struct Reader {
     value = json.get_double(name, min, max);
   }
   void flag(std::string_view name, bool& value) { value = json.get_bool(name); }
-  template <class Enum, size_t kCount>
-  void choice(std::string_view name, Enum& value,
-              const std::array<std::string_view, kCount>& names) {
-    value = static_cast<Enum>(json.get_choice(name, names));
+  template <class Enum>
+  void choice(std::string_view name, Enum& value) {
+    value = static_cast<Enum>(json.get_choice(name, Words<Enum>::list));
   }
 };
 
@@ -86,9 +79,9 @@ struct Checker {
     range(name, value, min, max);
   }
   void flag(std::string_view, bool) {}
-  template <class Enum, size_t kCount>
-  void choice(std::string_view name, Enum value, const std::array<std::string_view, kCount>&) {
-    range<int64_t>(name, static_cast<int64_t>(value), 0, kCount - 1);
+  template <class Enum>
+  void choice(std::string_view name, Enum value) {
+    range<int64_t>(name, static_cast<int64_t>(value), 0, std::ssize(Words<Enum>::list) - 1);
   }
 };
 

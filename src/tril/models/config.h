@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "tril/base/words.h"
 #include "tril/kernels/activation.h"
 #include "tril/kernels/norm.h"
 
@@ -16,6 +17,23 @@ enum class NormPosition { pre, post };
 // sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
 // turned. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
 enum class PositionType { sinusoidal, learned, rotary, alibi, none };
+
+template <>
+struct Words<NormType> {
+  static constexpr std::string_view list[] = {"layer", "rms"};
+};
+template <>
+struct Words<NormPosition> {
+  static constexpr std::string_view list[] = {"pre", "post"};
+};
+template <>
+struct Words<ActivationType> {
+  static constexpr std::string_view list[] = {"relu", "gelu", "silu"};
+};
+template <>
+struct Words<PositionType> {
+  static constexpr std::string_view list[] = {"sinusoidal", "learned", "rotary", "alibi", "none"};
+};
 
 struct TransformerConfig {
   int64_t source_vocab = 0;  // 0: decoder-only

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "tril/base/words.h"
 #include "tril/data/corpus.h"
 #include "tril/models/config.h"
 #include "tril/text/tokenizer.h"
@@ -26,8 +27,7 @@ void apply_preset(Preset preset, TransformerConfig& config);
 // Preset tiny, with norms before the sub-layers, which learns faster and bears higher rates.
 TransformerConfig default_model();
 
-// The defaults are what did best on a small corpus of short sentences; docs/results.md has the
-// figures.
+// The defaults are what did best, on text kept aside, with a small corpus of short sentences.
 struct TrainOptions {
   CorpusFiles train{};
   CorpusFiles valid{};
@@ -130,9 +130,6 @@ void for_each_option(Options& o, const Visit& visit) {
   visit("valid-beam", o.valid_beam, "Beam for the BLEU of evaluations", "Evaluation");
 }
 
-// The words for an enum's values, in the order of the values; used by flags and files alike.
-template <class Enum>
-struct Words;
 template <>
 struct Words<TokenizerType> {
   static constexpr std::string_view list[] = {"bpe", "unigram"};
@@ -140,22 +137,6 @@ struct Words<TokenizerType> {
 template <>
 struct Words<Normalization> {
   static constexpr std::string_view list[] = {"identity", "nfkc"};
-};
-template <>
-struct Words<NormType> {
-  static constexpr std::string_view list[] = {"layer", "rms"};
-};
-template <>
-struct Words<NormPosition> {
-  static constexpr std::string_view list[] = {"pre", "post"};
-};
-template <>
-struct Words<ActivationType> {
-  static constexpr std::string_view list[] = {"relu", "gelu", "silu"};
-};
-template <>
-struct Words<PositionType> {
-  static constexpr std::string_view list[] = {"sinusoidal", "learned", "rotary", "alibi", "none"};
 };
 template <>
 struct Words<ScheduleType> {

@@ -8,6 +8,7 @@
 #include "tril/base/error.h"
 #include "tril/base/math.h"
 #include "tril/base/rng.h"
+#include "tril/decode/search.h"
 #include "tril/train/optimizer.h"
 
 namespace tril {
@@ -48,39 +49,32 @@ Transformer build(const SymbolOptions& options, const Vocabulary& vocabulary) {
   return Transformer(config, options.seed);
 }
 
-// Greedy decoding of all questions at once, a slot each; returns how many answers are exact.
+// Greedy decoding, token by token; returns how many answers are exact.
 int64_t decode(const Transformer& model, const std::vector<Sequence>& questions,
                const SymbolOptions& options, const Vocabulary& vocabulary, Session& session) {
-  Rows source;
-  for (size_t i = 0; i < questions.size(); ++i) {
-    source.add_sequence(questions[i], {.slot = static_cast<int32_t>(i)});
-  }
-  session.reset();
-  session.cache.release_all();
-  const Memory memory = model.encode(source, session);
-  std::vector<Sequence> answers(questions.size());
-  Rows rows;
-  for (size_t i = 0; i < questions.size(); ++i) {
-    rows.add(vocabulary.start(),
-             {.slot = session.cache.open(), .segment = static_cast<int32_t>(i)});
-  }
-  for (int32_t position = 0; position <= options.length; ++position) {
-    session.reset();
-    const Tensor logits = model.logits(model.forward(rows, memory, session), session);
-    for (size_t i = 0; i < questions.size(); ++i) {
-      const float* row = logits.data() + static_cast<int64_t>(i) * vocabulary.size();
-      const auto best = static_cast<int32_t>(std::max_element(row, row + vocabulary.size()) - row);
-      answers[i].push_back(best);
-      rows.tokens[i] = best;
-      rows.positions[i] = position + 1;
-    }
-  }
+  SearchOptions greedy;
+  greedy.start = vocabulary.start();
+  greedy.end = vocabulary.end();
+  greedy.max_tokens = options.length + 1;
+  size_t next = 0;
   int64_t exact = 0;
-  for (size_t i = 0; i < questions.size(); ++i) {
-    Sequence expected = answer(questions[i], options.task);
-    expected.push_back(vocabulary.end());
-    exact += answers[i] == expected ? 1 : 0;
-  }
+  constexpr int64_t kSlots = 250;
+  search(
+      model, greedy, kSlots,
+      [&]() -> std::optional<SearchRequest> {
+        if (next == questions.size()) return std::nullopt;
+        SearchRequest request;
+        request.number = static_cast<int64_t>(next);
+        request.source = questions[next++];
+        return request;
+      },
+      [&](SearchResult&& done) {
+        Sequence expected = answer(questions[static_cast<size_t>(done.number)], options.task);
+        expected.push_back(vocabulary.end());
+        exact += done.hypotheses.front().tokens == expected ? 1 : 0;
+        return true;
+      },
+      session);
   return exact;
 }
 
@@ -149,15 +143,8 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
   result.train_seconds = training.seconds();
 
   const Stopwatch decoding;
-  constexpr size_t kTogether = 250;
   const std::vector<Sequence> questions(held_out.begin(), held_out.end());
-  for (size_t begin = 0; begin < questions.size(); begin += kTogether) {
-    const size_t end = std::min(questions.size(), begin + kTogether);
-    result.exact += decode(model,
-                           {questions.begin() + static_cast<int64_t>(begin),
-                            questions.begin() + static_cast<int64_t>(end)},
-                           options, vocabulary, session);
-  }
+  result.exact = decode(model, questions, options, vocabulary, session);
   result.decode_seconds = decoding.seconds();
   return result;
 }

@@ -26,7 +26,7 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 30;
+constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a configuration
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
 
@@ -81,8 +81,8 @@ void publish(const Transformer& model, const Tokenizer& tokenizer, const std::st
   const std::string tokenizer_file = folder + "/tokenizer.model";
   const std::string config_file = folder + "/config.json";
   const bool same = Paths::exists(tokenizer_file) && Paths::exists(config_file) &&
-                    read_file(tokenizer_file, kMaxTokenizerBytes) == tokenizer.bytes() &&
-                    read_file(config_file, kMaxTokenizerBytes) == to_json(model.config());
+                    read_file(tokenizer_file, kMaxFileBytes) == tokenizer.bytes() &&
+                    read_file(config_file, kMaxFileBytes) == to_json(model.config());
   if (!same) {
     std::error_code error;
     std::filesystem::remove(config_file, error);
@@ -96,7 +96,7 @@ void publish(const Transformer& model, const Tokenizer& tokenizer, const std::st
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
                           const TrainEvents& events) {
   if (!options.tokenizer_file.empty()) {
-    return Tokenizer::from_bytes(read_file(options.tokenizer_file, kMaxTokenizerBytes),
+    return Tokenizer::from_bytes(read_file(options.tokenizer_file, kMaxFileBytes),
                                  options.tokenizer_file);
   }
   if (events.message) events.message("learning the pieces of words");
@@ -278,9 +278,7 @@ class Run {
     const double sitting = sitting_.seconds();
     TrainStatus status{.update = state_.update,
                        .updates = options_.updates,
-                       .epoch = static_cast<double>(stream_.place().epoch) +
-                                static_cast<double>(stream_.place().next) /
-                                    static_cast<double>(text_.train.size()),
+                       .epoch = stream_.epochs(),
                        .loss = recent_loss(),
                        .rate = learning_rate(schedule_, state_.update),
                        .tokens_per_s = static_cast<double>(sitting_tokens_) / sitting,
@@ -380,35 +378,6 @@ class Run {
   int64_t sitting_tokens_ = 0;
 };
 
-}  // namespace
-
-void check_start(const std::string& folder, RunStart start) {
-  require(!folder.empty(), kBad, "train: the output folder has no name");
-  const Paths paths(folder);
-  const bool checkpoint = Paths::exists(paths.checkpoint);
-  if (start == RunStart::resume) {
-    require(checkpoint, ErrorCode::io, paths.checkpoint,
-            ": there is no run to resume here; without --resume one begins");
-  } else if (start == RunStart::fresh) {
-    require(!checkpoint && !Paths::exists(paths.folder + "/config.json"), kBad, paths.folder,
-            ": holds a model already: --resume goes on with its training, --overwrite begins anew");
-  }
-}
-
-TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
-  check(options);
-  if (events.message) events.message("reading the text");
-  CorpusOptions corpus;
-  std::error_code error;
-  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
-  if (!error) corpus.spool_folder = temporary.string();
-  TrainingText text{Corpus(options.train, corpus), std::nullopt};
-  if (!options.valid.empty()) text.valid.emplace(options.valid, corpus);
-  return text;
-}
-
-namespace {
-
 // What a run begins or goes on with. Raises unless the checkpoint belongs to this text and these
 // options.
 TrainState first_state(const TrainingText& text, const TrainOptions& options, const Paths& paths,
@@ -418,10 +387,9 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
   now.corpus = text.train.fingerprint();
   now.valid = text.valid ? text.valid->fingerprint() : 0;
   if (start != RunStart::resume) return now;
-  // More updates may be asked for than at first; everything else stays.
   TrainState state = load_state(paths.checkpoint);
   const std::string other = first_difference(now.options, state.options);
-  if (other == "updates") {
+  if (other == "updates") {  // more may be asked for than at first; everything else stays
     const auto rest = [](const std::string& options_text) {
       return options_text.substr(options_text.find("\nbatch-tokens"));
     };
@@ -449,7 +417,7 @@ Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options,
     if (options.bpe_dropout > 0.0) tokenizer.encode("x", {.probability = options.bpe_dropout});
     return tokenizer;
   }
-  std::string bytes = read_file(paths.tokenizer, kMaxTokenizerBytes);
+  std::string bytes = read_file(paths.tokenizer, kMaxFileBytes);
   require(fingerprint(bytes) == state.tokenizer, ErrorCode::bad_format, paths.tokenizer,
           ": is not the tokenizer of this run");
   return Tokenizer::from_bytes(std::move(bytes), paths.tokenizer);
@@ -499,6 +467,31 @@ void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& t
 }
 
 }  // namespace
+
+void check_start(const std::string& folder, RunStart start) {
+  require(!folder.empty(), kBad, "train: the output folder has no name");
+  const Paths paths(folder);
+  const bool checkpoint = Paths::exists(paths.checkpoint);
+  if (start == RunStart::resume) {
+    require(checkpoint, ErrorCode::io, paths.checkpoint,
+            ": there is no run to resume here; without --resume one begins");
+  } else if (start == RunStart::fresh) {
+    require(!checkpoint && !Paths::exists(paths.folder + "/config.json"), kBad, paths.folder,
+            ": holds a model already: --resume goes on with its training, --overwrite begins anew");
+  }
+}
+
+TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
+  check(options);
+  if (events.message) events.message("reading the text");
+  CorpusOptions corpus;
+  std::error_code error;
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+  if (!error) corpus.spool_folder = temporary.string();
+  TrainingText text{Corpus(options.train, corpus), std::nullopt};
+  if (!options.valid.empty()) text.valid.emplace(options.valid, corpus);
+  return text;
+}
 
 TrainSummary train(TrainingText& text, const TrainOptions& given, const std::string& folder,
                    RunStart start, int threads, const TrainEvents& events) {

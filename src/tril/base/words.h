@@ -1,0 +1,12 @@
+// The words for an enum's values, in the order of the values: what files and flags call them. Each
+// enum that has any specialises this beside its definition.
+#pragma once
+
+#include <string_view>
+
+namespace tril {
+
+template <class Enum>
+struct Words;  // static constexpr std::string_view list[]
+
+}  // namespace tril
