@@ -132,6 +132,33 @@ TEST(Leak, OneWidenedHeadIsCaught) {
   }
 }
 
+// Without the mask the same check fails at once, and decoding token by token, which has no future,
+// is what it was.
+TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = random_model(config, 4);
+  const testing::Tokens tokens = {4, 5, 6, 7, 8, 9, 10, 1};
+  const Batch batch = pack({{{}, tokens}}, config);
+  Session session(model, 1);
+  const Past masked = past_of(model, batch, 4, session);
+  session.masking = Masking::none;
+  const Past unmasked = past_of(model, batch, 4, session);
+  EXPECT_FALSE(masked == unmasked);
+  Batch changed = batch;
+  changed.target.tokens[4] = 3;
+  EXPECT_FALSE(unmasked == past_of(model, changed, 4, session));
+
+  session.reset();
+  const int32_t slot = session.cache.open();
+  for (int32_t position = 0; position < 4; ++position) {
+    session.reset();
+    Rows row;
+    row.add(tokens[static_cast<size_t>(position)], {.slot = slot, .first = position});
+    const auto hidden = floats_of(model.forward(row, {}, session));
+    EXPECT_TRUE(equal_bits(hidden, rows_of(masked.hidden, config.model, position)));
+  }
+}
+
 // NaN and infinity in the future: a token whose embedding is not finite. The rows before it keep
 // their outputs in every layer, and the queries' gradients in the last one, where nothing but the
 // attention itself stands between them and the poisoned keys.

@@ -50,6 +50,11 @@ struct DropoutStep {
   uint32_t step = 0;
 };
 
+// What the decoder's rows see of their own sequence. `none` is the fault that the mask prevents, so
+// that people can look at it: every row sees all of its sequence that its call and the cache hold,
+// in training the future too. A token that comes alone has no future, so decoding is as ever.
+enum class Masking { causal, none };
+
 class Transformer;
 
 // Context::reset() ends a step; slots of the cache and memories encoded without a tape stay.
@@ -62,6 +67,7 @@ class Session : public Context {
   // Under a tape, the dropout of config().dropout with these masks: set it anew for each step.
   // Absent, and always without a tape: no dropout.
   std::optional<DropoutStep> dropout;
+  Masking masking = Masking::causal;
 };
 
 }  // namespace tril

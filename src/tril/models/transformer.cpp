@@ -404,7 +404,9 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
     require(first == 0 || first >= call.prefixes[row], kBad, "forward: row ", row,
             " is in a sequence with a prefix of ", call.prefixes[row],
             ", whose rows see each other: they must come in one call");
-    self[row] = prefix_interval(origin, position, length, call.prefixes[row]);
+    self[row] = session.masking == Masking::causal
+                    ? prefix_interval(origin, position, length, call.prefixes[row])
+                    : full_interval(origin, length);
     if (c.window > 0) {
       const auto width = static_cast<int32_t>(c.window);
       self[row].lo = window_interval(origin, position, width).lo;
@@ -414,7 +416,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
     cross[row] = full_interval(taped ? memory.segments_[static_cast<size_t>(segment)].origin : 0,
                                memory.length(segment));
   }
-  check_causal(self, call.positions, call.prefixes);
+  if (session.masking == Masking::causal) check_causal(self, call.positions, call.prefixes);
   std::optional<CacheExtension> extension;
   if (!taped) extension.emplace(session.cache, call);
 
