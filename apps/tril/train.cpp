@@ -36,8 +36,8 @@ struct AddFlag {
     const std::string flag = std::string("--") + name;
     CLI::Option* option = nullptr;
     if constexpr (std::is_enum_v<Value>) {
-      const std::vector<std::string> words(std::begin(Words<Value>::list),
-                                           std::end(Words<Value>::list));
+      const std::vector<std::string> words(std::begin(Words<Value>::kList),
+                                           std::end(Words<Value>::kList));
       std::string choices;
       for (const std::string& word : words) choices += (choices.empty() ? "" : ", ") + word;
       option = command->add_option(flag, value, fmt::format("{} ({})", help, choices))

@@ -7,6 +7,6 @@
 namespace tril {
 
 template <class Enum>
-struct Words;  // static constexpr std::string_view list[]
+struct Words;  // static constexpr std::string_view kList[]
 
 }  // namespace tril

@@ -47,7 +47,7 @@ struct Writer {
   void flag(std::string_view name, bool value) { json.set(name, value); }
   template <class Enum>
   void choice(std::string_view name, Enum value) {
-    json.set(name, Words<Enum>::list[static_cast<size_t>(value)]);
+    json.set(name, Words<Enum>::kList[static_cast<size_t>(value)]);
   }
 };
 
@@ -62,7 +62,7 @@ struct Reader {
   void flag(std::string_view name, bool& value) { value = json.get_bool(name); }
   template <class Enum>
   void choice(std::string_view name, Enum& value) {
-    value = static_cast<Enum>(json.get_choice(name, Words<Enum>::list));
+    value = static_cast<Enum>(json.get_choice(name, Words<Enum>::kList));
   }
 };
 
@@ -81,7 +81,7 @@ struct Checker {
   void flag(std::string_view, bool) {}
   template <class Enum>
   void choice(std::string_view name, Enum value) {
-    range<int64_t>(name, static_cast<int64_t>(value), 0, std::ssize(Words<Enum>::list) - 1);
+    range<int64_t>(name, static_cast<int64_t>(value), 0, std::ssize(Words<Enum>::kList) - 1);
   }
 };
 

@@ -20,19 +20,19 @@ enum class PositionType { sinusoidal, learned, rotary, alibi, none };
 
 template <>
 struct Words<NormType> {
-  static constexpr std::string_view list[] = {"layer", "rms"};
+  static constexpr std::string_view kList[] = {"layer", "rms"};
 };
 template <>
 struct Words<NormPosition> {
-  static constexpr std::string_view list[] = {"pre", "post"};
+  static constexpr std::string_view kList[] = {"pre", "post"};
 };
 template <>
 struct Words<ActivationType> {
-  static constexpr std::string_view list[] = {"relu", "gelu", "silu"};
+  static constexpr std::string_view kList[] = {"relu", "gelu", "silu"};
 };
 template <>
 struct Words<PositionType> {
-  static constexpr std::string_view list[] = {"sinusoidal", "learned", "rotary", "alibi", "none"};
+  static constexpr std::string_view kList[] = {"sinusoidal", "learned", "rotary", "alibi", "none"};
 };
 
 struct TransformerConfig {

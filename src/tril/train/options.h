@@ -132,27 +132,27 @@ void for_each_option(Options& o, const Visit& visit) {
 
 template <>
 struct Words<TokenizerType> {
-  static constexpr std::string_view list[] = {"bpe", "unigram"};
+  static constexpr std::string_view kList[] = {"bpe", "unigram"};
 };
 template <>
 struct Words<Normalization> {
-  static constexpr std::string_view list[] = {"identity", "nfkc"};
+  static constexpr std::string_view kList[] = {"identity", "nfkc"};
 };
 template <>
 struct Words<ScheduleType> {
-  static constexpr std::string_view list[] = {"inverse-sqrt", "cosine", "constant"};
+  static constexpr std::string_view kList[] = {"inverse-sqrt", "cosine", "constant"};
 };
 template <>
 struct Words<AverageType> {
-  static constexpr std::string_view list[] = {"none", "exponential", "checkpoints"};
+  static constexpr std::string_view kList[] = {"none", "exponential", "checkpoints"};
 };
 template <>
 struct Words<Preset> {
-  static constexpr std::string_view list[] = {"tiny", "small", "base", "big"};
+  static constexpr std::string_view kList[] = {"tiny", "small", "base", "big"};
 };
 template <>
 struct Words<BestBy> {
-  static constexpr std::string_view list[] = {"bleu", "loss"};
+  static constexpr std::string_view kList[] = {"bleu", "loss"};
 };
 
 // The options as a TOML file whose names are the program's flags (io/toml.h reads it).
