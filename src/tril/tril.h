@@ -26,6 +26,7 @@
 #include "tril/text/bleu.h"             // BLEU
 #include "tril/text/chrf.h"             // chrF
 #include "tril/text/tokenizer.h"        // Tokenizer
+#include "tril/train/learn.h"           // learn: a small model, in memory
 #include "tril/train/optimizer.h"       // AdamWOptimizer
 #include "tril/train/options.h"         // TrainOptions
 #include "tril/train/symbols.h"         // learn_symbols
