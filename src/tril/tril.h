@@ -25,6 +25,7 @@
 #include "tril/tensor/tensor.h"         // Tensor
 #include "tril/text/bleu.h"             // BLEU
 #include "tril/text/chrf.h"             // chrF
+#include "tril/text/display.h"          // columns on a terminal
 #include "tril/text/tokenizer.h"        // Tokenizer
 #include "tril/train/learn.h"           // learn: a small model, in memory
 #include "tril/train/optimizer.h"       // AdamWOptimizer
