@@ -13,13 +13,14 @@
 #include "tril/decode/search.h"         // search
 #include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all
 #include "tril/io/toml.h"               // options in files
-#include "tril/lesson/agreement.h"      // parallel against stepwise
 #include "tril/lesson/demo.h"           // how the phrasebook is learnt
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook
 #include "tril/measure/measure.h"       // what `tril bench` measures
 #include "tril/models/config.h"         // TransformerConfig
 #include "tril/models/session.h"        // Session, Observer
 #include "tril/models/transformer.h"    // Transformer, Memory
+#include "tril/prove/agreement.h"       // parallel against stepwise
+#include "tril/prove/sequential.h"      // sequential against parallel training
 #include "tril/tensor/mask.h"           // Mask, Segment
 #include "tril/tensor/rows.h"           // Rows
 #include "tril/tensor/tensor.h"         // Tensor

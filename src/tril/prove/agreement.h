@@ -8,16 +8,10 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "tril/models/transformer.h"
+#include "tril/prove/pairs.h"
 
 namespace tril {
-
-struct TokenPair {
-  std::vector<int32_t> source;  // as the encoder reads it; empty for a decoder-only model
-  std::vector<int32_t> target;  // as the decoder reads it: START and what follows
-};
 
 struct Agreement {
   int64_t sentences = 0;

@@ -1,4 +1,4 @@
-#include "tril/lesson/agreement.h"
+#include "tril/prove/agreement.h"
 
 #include "support/models.h"
 #include "support/property.h"
