@@ -36,6 +36,16 @@ const std::vector<Lesson>& lessons() {
         "Why do many codes write -1e9 instead, and when is that wrong?",
         "Is a padding mask the same thing? How do the shapes broadcast?",
         "Does the encoder use the causal mask?"}},
+      {"teacher-forcing",
+       "a wrong word, corrected in training and followed in inference",
+       show_teacher_forcing,
+       Needs::model,
+       {"What happens when the model predicts a wrong word?"}},
+      {"leakage",
+       "the phrasebook learnt with the mask and without it",
+       show_leakage,
+       Needs::seed,
+       {"What is data leakage?"}},
   };
   return list;
 }

@@ -2,20 +2,23 @@
 // function, bit for bit. This header is the whole public interface; it is cheap to include.
 #pragma once
 
-#include "tril/autograd/tape.h"            // Tape, Gradients
-#include "tril/base/cpu.h"                 // Target: which instruction set is used
-#include "tril/base/error.h"               // Error
-#include "tril/data/batches.h"             // BatchStream
-#include "tril/data/corpus.h"              // Corpus
-#include "tril/data/lines.h"               // LineReader
-#include "tril/decode/alignment.h"         // align
-#include "tril/decode/score.h"             // score
-#include "tril/decode/search.h"            // search
-#include "tril/io/atomic_file.h"           // AtomicFile: written whole or not at all
-#include "tril/io/toml.h"                  // options in files
-#include "tril/lesson/demo.h"              // how the phrasebook is learnt
+#include "tril/autograd/tape.h"     // Tape, Gradients
+#include "tril/base/cpu.h"          // Target: which instruction set is used
+#include "tril/base/error.h"        // Error
+#include "tril/data/batches.h"      // BatchStream
+#include "tril/data/corpus.h"       // Corpus
+#include "tril/data/lines.h"        // LineReader
+#include "tril/decode/alignment.h"  // align
+#include "tril/decode/score.h"      // score
+#include "tril/decode/search.h"     // search
+#include "tril/io/atomic_file.h"    // AtomicFile: written whole or not at all
+#include "tril/io/toml.h"           // options in files
+#include "tril/lesson/demo.h"       // how the phrasebook is learnt
+#include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/lesson_attention.h"  // the lessons
+#include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
+#include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook
 #include "tril/measure/measure.h"       // what `tril bench` measures
 #include "tril/models/config.h"         // TransformerConfig
