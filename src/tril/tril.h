@@ -16,8 +16,10 @@
 #include "tril/lesson/demo.h"       // how the phrasebook is learnt
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/lesson_attention.h"  // the lessons
+#include "tril/lesson/lesson_context.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
+#include "tril/lesson/lesson_series.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook
 #include "tril/measure/measure.h"       // what `tril bench` measures
