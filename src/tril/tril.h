@@ -20,6 +20,7 @@
 #include "tril/models/session.h"        // Session, Observer
 #include "tril/models/transformer.h"    // Transformer, Memory
 #include "tril/prove/agreement.h"       // parallel against stepwise
+#include "tril/prove/proof.h"           // the proof on a model
 #include "tril/prove/sequential.h"      // sequential against parallel training
 #include "tril/tensor/mask.h"           // Mask, Segment
 #include "tril/tensor/rows.h"           // Rows
