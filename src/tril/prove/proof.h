@@ -35,9 +35,12 @@ struct AgreementLine {
   Agreement figures{};
 };
 
-struct SequentialLine {
+struct SequentialCase {
   int64_t rows = 1;  // targets in a batch
   int64_t length = 0;
+};
+
+struct SequentialLine : SequentialCase {
   bool on_tiny_model = false;  // tiny_config_like(), where the model itself would take too long
   SequentialComparison figures{};
 };
@@ -64,6 +67,7 @@ struct ProofOptions {
   // Everything on the model itself, however long it takes.
   bool full = false;
   int32_t end = 3;  // what ends a target
+  std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
   TestHooks hooks{};
   // What is being done, and how far it is; may be empty.
   std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
