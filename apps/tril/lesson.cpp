@@ -56,6 +56,11 @@ const std::vector<Lesson>& lessons() {
        show_leakage,
        Needs::seed,
        {"What is data leakage?"}},
+      {"sequential",
+       "training prefix by prefix against all at once, measured",
+       show_sequential,
+       Needs::nothing,
+       {"Why is sequential training slow? 3 words, 300 words, 16 rows of 300 words?"}},
   };
   return list;
 }

@@ -68,7 +68,7 @@ bool show_series(const LessonFlags& flags) {
       l.holds,
       fmt::format(
           "With the mask it forecasts unseen days with an error of {:.2f}; the naive forecasts\n"
-          "         have {:.2f} and {:.2f}. Without the mask it looks perfect and is worse "
+          "         have {:.2f} and {:.2f}. Without the mask it seems near perfect and is worse "
           "({:.2f}).",
           l.errors.model, l.errors.yesterday, l.errors.last_week, l.unmasked_forecasting),
       "NOT as the lesson says: a naive forecast is as good, or Friday does not depend on both "

@@ -19,6 +19,7 @@
 #include "tril/lesson/lesson_context.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
+#include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook
@@ -27,6 +28,7 @@
 #include "tril/models/session.h"        // Session, Observer
 #include "tril/models/transformer.h"    // Transformer, Memory
 #include "tril/prove/agreement.h"       // parallel against stepwise
+#include "tril/prove/proof.h"           // the proof on a model
 #include "tril/prove/sequential.h"      // sequential against parallel training
 #include "tril/tensor/mask.h"           // Mask, Segment
 #include "tril/tensor/rows.h"           // Rows

@@ -1,69 +1,119 @@
 #include "tril/prove/agreement.h"
 
 #include <cstring>
+#include <map>
 
 #include "tril/base/clock.h"
+#include "tril/prove/stepwise.h"
 
 namespace tril {
 namespace {
 
-Rows source_rows(const TokenPair& pair) {
-  Rows rows;
-  rows.add_sequence(pair.source, {.slot = 0});
-  return rows;
-}
+constexpr int64_t kBatchRows = 512;  // of one parallel pass, about
+constexpr int64_t kFiller = 3;       // rows between packed sentences
 
-// All tokens in one call.
-std::vector<float> in_parallel(const Transformer& model, const TokenPair& pair, Session& session) {
-  session.reset();
-  Tape tape(session);
-  const bool alone = model.config().decoder_only();
-  const Memory memory = alone ? Memory{} : model.encode(source_rows(pair), session);
-  Rows rows;
-  rows.add_sequence(pair.target, {.slot = 0, .segment = alone ? -1 : 0});
-  const Tensor logits = model.logits(model.forward(rows, memory, session), session);
-  return {logits.data(), logits.data() + logits.size()};
-}
-
-// One token a call. Returns the logits of all positions.
-std::vector<float> step_by_step(const Transformer& model, const TokenPair& pair, Session& session) {
-  session.reset();
-  const bool alone = model.config().decoder_only();
-  const Memory memory = alone ? Memory{} : model.encode(source_rows(pair), session);
-  const int32_t slot = session.cache.open();
-  std::vector<float> all;
-  for (size_t position = 0; position < pair.target.size(); ++position) {
-    session.reset();
-    Rows row;
-    row.add(pair.target[position],
-            {.slot = slot, .segment = alone ? -1 : 0, .first = static_cast<int32_t>(position)});
-    const Tensor logits = model.logits(model.forward(row, memory, session), session);
-    all.insert(all.end(), logits.data(), logits.data() + logits.size());
+// An observer for as long as it lives, beside none.
+class Watched {
+ public:
+  Watched(Session& session, Observer& observer) : session_(session), before_(session.observer) {
+    session_.observer = &observer;
   }
-  session.cache.release(slot);
-  return all;
+  ~Watched() { session_.observer = before_; }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  Session& session_;
+  Observer* before_;
+};
+
+// All tokens of these transcripts in one call; returns the row at which each begins.
+std::vector<int64_t> add_packed(std::span<const Transcript> transcripts,
+                                std::span<const TokenPair> pairs, const Transformer& model,
+                                int64_t filler, Rows& source, Rows& target) {
+  std::map<size_t, int32_t> segments;  // hypotheses of a sentence share its source
+  std::vector<int64_t> first_rows;
+  int32_t slot = 0;
+  for (const Transcript& transcript : transcripts) {
+    int32_t segment = -1;
+    if (!model.config().decoder_only()) {
+      const auto [at, is_new] =
+          segments.try_emplace(transcript.sentence, static_cast<int32_t>(segments.size()));
+      segment = at->second;
+      if (is_new) {
+        source.add_sequence(pairs[transcript.sentence].source, {.slot = segment});
+        source.add_filler(filler);
+      }
+    }
+    first_rows.push_back(target.size());
+    target.add_sequence(transcript.tokens, {.slot = slot++, .segment = segment});
+    target.add_filler(filler);
+  }
+  return first_rows;
+}
+
+// Compares what the parallel pass over these transcripts gives with what they hold.
+void compare_in_one_pass(const Transformer& model, std::span<const Transcript> transcripts,
+                         std::span<const TokenPair> pairs, int64_t filler, Session& session,
+                         Agreement& result) {
+  session.reset();
+  const Stopwatch time;
+  Rows source, target;
+  const auto first_rows = add_packed(transcripts, pairs, model, filler, source, target);
+  Tape tape(session);
+  const Memory memory = source.size() == 0 ? Memory{} : model.encode(source, session);
+  const Tensor logits = model.logits(model.forward(target, memory, session), session);
+  result.parallel_seconds += time.seconds();
+  const int64_t vocab = logits.columns();
+  for (size_t t = 0; t < transcripts.size(); ++t) {
+    const Transcript& transcript = transcripts[t];
+    for (size_t position = 0; position < transcript.tokens.size(); ++position) {
+      const float* here = logits.data() + (first_rows[t] + static_cast<int64_t>(position)) * vocab;
+      const std::vector<float>& there = *transcript.logits[position];
+      result.logits += vocab;
+      ++result.positions;
+      if (std::memcmp(here, there.data(), there.size() * sizeof(float)) == 0) continue;
+      if (!result.first) result.first = {result.sequences, static_cast<int64_t>(position)};
+      for (size_t i = 0; i < there.size(); ++i) {
+        if (std::memcmp(here + i, &there[i], sizeof(float)) != 0) ++result.differing;
+      }
+    }
+    ++result.sequences;
+  }
 }
 
 }  // namespace
 
 Agreement compare_parallel_with_stepwise(const Transformer& model, std::span<const TokenPair> pairs,
-                                         Session& session) {
+                                         Session& session, const AgreementOptions& options) {
   Agreement result;
-  for (const TokenPair& pair : pairs) {
-    const Stopwatch parallel_time;
-    const std::vector<float> parallel = in_parallel(model, pair, session);
-    result.parallel_seconds += parallel_time.seconds();
-    const Stopwatch stepwise_time;
-    const std::vector<float> stepwise = step_by_step(model, pair, session);
-    result.stepwise_seconds += stepwise_time.seconds();
-    ++result.sentences;
-    ++result.parallel_calls;
-    result.stepwise_calls += static_cast<int64_t>(pair.target.size());
-    result.positions += static_cast<int64_t>(pair.target.size());
-    result.logits += static_cast<int64_t>(parallel.size());
-    for (size_t i = 0; i < parallel.size(); ++i) {
-      if (std::memcmp(&parallel[i], &stepwise[i], sizeof(float)) != 0) ++result.differing;
+  result.sentences = static_cast<int64_t>(pairs.size());
+  ForwardCounter counter;
+  const Watched watched(session, counter);
+  const bool alone = options.company == Company::alone;
+  const size_t together = alone ? 1 : pairs.size();
+  for (size_t first = 0; first < pairs.size(); first += together) {
+    counter.clear();
+    const Stopwatch time;
+    const StepwiseResult written =
+        write_step_by_step(model, pairs, first, together, options, session);
+    result.stepwise_seconds += time.seconds();
+    result.stepwise_calls += counter.calls();
+    result.moved += written.moved;
+
+    counter.clear();
+    const std::span<const Transcript> all = written.transcripts;
+    for (size_t begin = 0; begin < all.size();) {
+      size_t end = begin;
+      int64_t rows = 0;
+      do {
+        rows += static_cast<int64_t>(all[end++].tokens.size()) + kFiller;
+      } while (!alone && end < all.size() && rows < kBatchRows);
+      compare_in_one_pass(model, all.subspan(begin, end - begin), pairs, alone ? 0 : kFiller,
+                          session, result);
+      begin = end;
     }
+    result.parallel_calls += counter.calls();
   }
   return result;
 }

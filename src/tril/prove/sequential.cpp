@@ -143,21 +143,23 @@ double SequentialComparison::loss_difference() const {
 
 int64_t path_terms(const TransformerConfig& config, const StepLengths& lengths) {
   const TransformerConfig c = config.completed();
-  const int64_t heads = c.heads * c.head_dim;
   const int64_t group = c.heads / c.kv_heads;
   const int64_t norm = c.model + 8;  // two means over the features, and some products
   const int64_t feed_forward = c.model + 4 + c.feed_forward + norm + 1;
+  // From the heads' keys or queries on: projection, rotary turn, three inputs added, norm,
+  // residual.
+  const int64_t projection = c.heads * c.head_dim + 2 + 3 + norm + 1;
   // Output projection; dout · v and dout · out; the sum over keys (for the query) or over rows and
-  // heads of the group (for the key); the projection; rotary turn; three inputs added; residual.
+  // heads of the group (for the key).
   const auto attention = [&](int64_t keys, int64_t rows) {
-    return c.model + 2 * c.head_dim + 4 + std::max(keys, rows * group) + heads + 2 + 3 + norm + 1;
+    return c.model + 2 * c.head_dim + 4 + std::max(keys, rows * group) + projection;
   };
   int64_t decoder = feed_forward + attention(lengths.target, lengths.target);
   if (!c.decoder_only()) decoder += attention(lengths.source, lengths.target);
-  int64_t terms = 4 + c.target_vocab + norm;  // softmax, output projection, last norm
-  terms += c.decoder_layers * decoder;
+  // In the last layer rows first meet in the sum over rows of a key's gradient.
+  int64_t terms = lengths.target * group + projection + (c.decoder_layers - 1) * decoder;
   if (!c.decoder_only()) {
-    terms += c.decoder_layers + norm;  // memory is read by each layer
+    terms += decoder + c.decoder_layers + norm;  // memory is read by each layer
     terms += c.encoder_layers * (feed_forward + attention(lengths.source, lengths.source));
   }
   terms += norm + 1;                  // embedding, its norm and scale

@@ -13,7 +13,10 @@
 // terms is rounded at most k times (Higham, Accuracy and Stability of Numerical Algorithms, 3.1),
 // so a path that passes sums of k1, k2, ... terms is off by a factor within 1 ± gamma(K), where K =
 // k1 + k2 + ... and gamma(K) = K u / (1 - K u). K is counted along the longest path of this model
-// (path_terms). Adding up N prefixes rounds N - 1 times more, so
+// (path_terms), from where the ways part: the gradient of one position's loss is the same bits both
+// ways as long as rows do not mix, from the softmax over the vocabulary down to the last layer's
+// attention, where a key's gradient is first summed over rows. Adding up N prefixes rounds N - 1
+// times more, so
 //   |parallel - sequential| <= (gamma(K) + gamma(K + N)) * (sum over prefixes of max |g_prefix|)
 // for every element, the largest elements taken over the whole gradient of a prefix.
 // One assumption is in it: that the products along the paths to an element are together no larger
