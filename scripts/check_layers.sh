@@ -21,7 +21,8 @@ data: text tensor
 decode: models
 train: models data decode
 translate: decode text
-lesson: train translate
+prove: translate
+lesson: train translate prove
 measure: lesson
 '
 

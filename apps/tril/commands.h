@@ -13,11 +13,17 @@ namespace tril::app {
 // How the program was called, for commands it suggests: ./tril says so in TRIL_NAME.
 std::string program_name();
 
+// Thrown by a command that ran to its end and printed that something does not hold: the program
+// ends with 1, where an error ends it with 2.
+struct Failed {};
+
 void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
+void add_lesson(CLI::App& app);
+void add_prove(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);

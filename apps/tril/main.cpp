@@ -30,11 +30,13 @@ int main(int argc, char** argv) {
                        known ? command + " " : "");
   });
   tril::app::add_demo(app);
+  tril::app::add_lesson(app);
   tril::app::add_train(app);
   tril::app::add_translate(app);
   tril::app::add_generate(app);
   tril::app::add_score(app);
   tril::app::add_evaluate(app);
+  tril::app::add_prove(app);
   tril::app::add_bench(app);
   tril::app::add_info(app);
   int code = 0;
@@ -54,6 +56,8 @@ int main(int argc, char** argv) {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     code = app.exit(error) == 0 ? 0 : 2;
+  } catch (const tril::app::Failed&) {
+    code = 1;
   } catch (const tril::app::Stopped& stopped) {
     return 128 + stopped.signal;
   } catch (const std::exception& error) {

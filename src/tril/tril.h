@@ -2,30 +2,42 @@
 // function, bit for bit. This header is the whole public interface; it is cheap to include.
 #pragma once
 
-#include "tril/autograd/tape.h"         // Tape, Gradients
-#include "tril/base/cpu.h"              // Target: which instruction set is used
-#include "tril/base/error.h"            // Error
-#include "tril/data/batches.h"          // BatchStream
-#include "tril/data/corpus.h"           // Corpus
-#include "tril/data/lines.h"            // LineReader
-#include "tril/decode/alignment.h"      // align
-#include "tril/decode/score.h"          // score
-#include "tril/decode/search.h"         // search
-#include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all
-#include "tril/io/toml.h"               // options in files
-#include "tril/lesson/agreement.h"      // parallel against stepwise
-#include "tril/lesson/demo.h"           // how the phrasebook is learnt
+#include "tril/autograd/tape.h"     // Tape, Gradients
+#include "tril/base/cpu.h"          // Target: which instruction set is used
+#include "tril/base/error.h"        // Error
+#include "tril/data/batches.h"      // BatchStream
+#include "tril/data/corpus.h"       // Corpus
+#include "tril/data/lines.h"        // LineReader
+#include "tril/decode/alignment.h"  // align
+#include "tril/decode/score.h"      // score
+#include "tril/decode/search.h"     // search
+#include "tril/io/atomic_file.h"    // AtomicFile: written whole or not at all
+#include "tril/io/toml.h"           // options in files
+#include "tril/lesson/demo.h"       // how the phrasebook is learnt
+#include "tril/lesson/learn_phrasebook.h"
+#include "tril/lesson/lesson_attention.h"  // the lessons
+#include "tril/lesson/lesson_context.h"
+#include "tril/lesson/lesson_leakage.h"
+#include "tril/lesson/lesson_masks.h"
+#include "tril/lesson/lesson_sequential.h"
+#include "tril/lesson/lesson_series.h"
+#include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook
 #include "tril/measure/measure.h"       // what `tril bench` measures
 #include "tril/models/config.h"         // TransformerConfig
 #include "tril/models/session.h"        // Session, Observer
 #include "tril/models/transformer.h"    // Transformer, Memory
+#include "tril/prove/agreement.h"       // parallel against stepwise
+#include "tril/prove/proof.h"           // the proof on a model
+#include "tril/prove/sequential.h"      // sequential against parallel training
 #include "tril/tensor/mask.h"           // Mask, Segment
 #include "tril/tensor/rows.h"           // Rows
 #include "tril/tensor/tensor.h"         // Tensor
 #include "tril/text/bleu.h"             // BLEU
 #include "tril/text/chrf.h"             // chrF
+#include "tril/text/display.h"          // columns on a terminal
 #include "tril/text/tokenizer.h"        // Tokenizer
+#include "tril/train/learn.h"           // learn: a small model, in memory
 #include "tril/train/optimizer.h"       // AdamWOptimizer
 #include "tril/train/options.h"         // TrainOptions
 #include "tril/train/symbols.h"         // learn_symbols

@@ -61,9 +61,11 @@ struct AttentionShape {
   int64_t bias_offsets = 0;
   int64_t bias_zero = 0;
   const int32_t* positions = nullptr;
-  // Test hook: the interval of this row (-1: every row) in this head (-1: none) gets one more key.
+  // Test hooks. The interval of this row (-1: every row) in this head (-1: none, -2: every head)
+  // gets one more key. And the blocks of a span are taken in descending order (forward only).
   int widen_head = -1;
   int64_t widen_row = -1;
+  bool descending_blocks = false;
 };
 
 // Tiles that `keys` keys take, and the tiles of one sequence:

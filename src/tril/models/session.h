@@ -34,10 +34,13 @@ struct Observation {
   Site site;
   Tensor tensor;
   // With query and cross_query: what each row may see.
-  std::span<const Interval> intervals;
+  std::span<const Interval> intervals{};
+  // With query: what attention is about to be called with, valid during the call of see().
+  const ops::AttentionOptions* options = nullptr;
 };
 
-// Sees tensors as a model computes them; absent, it costs nothing. It must not change them.
+// Sees tensors as a model computes them; absent, it costs nothing. It must not change them, but for
+// one that is made for it: a probe that writes into `embedded` finds out who depends on that row.
 class Observer {
  public:
   virtual ~Observer() = default;

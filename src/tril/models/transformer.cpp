@@ -52,8 +52,10 @@ struct Call {
   }
 
   void observe(int64_t layer, Site site, const Tensor& tensor,
-               std::span<const Interval> intervals = {}) const {
-    if (session.observer != nullptr) session.observer->see({stack, layer, site, tensor, intervals});
+               std::span<const Interval> intervals = {},
+               const ops::AttentionOptions* options = nullptr) const {
+    if (session.observer == nullptr) return;
+    session.observer->see({stack, layer, site, tensor, intervals, options});
   }
 
   // Each use is a site of its own, counted from the start of the call.
@@ -92,7 +94,7 @@ struct Call {
     const Tensor q = rotate(rotary_table, attention.queries(session, h));
     const Tensor k = rotate(rotary_table, attention.keys(session, h));
     const Tensor v = attention.values(session, h);
-    observe(layer, Site::query, q, intervals);
+    observe(layer, Site::query, q, intervals, &options);
     observe(layer, Site::key, k);
     observe(layer, Site::value, v);
     const Tensor out = attention.attend(session, q, where(k, v), intervals, options);
@@ -217,6 +219,19 @@ class CacheExtension {
   const Call& call_;
   bool kept_ = false;
 };
+
+// Where the rows' keys and values go in their slots: where they belong, but for the test hook.
+std::span<const int32_t> stored_positions(const Call& call) {
+  if (!call.session.hooks.shift_cache) return call.positions;
+  const auto rows = static_cast<int64_t>(call.positions.size());
+  const std::span<int32_t> shifted = arena_array<int32_t>(call.session.host, rows);
+  int32_t first = 0;  // position in this call of the sequence the row belongs to
+  for (size_t row = 0; row < shifted.size(); ++row) {
+    if (row == 0 || call.slots[row] != call.slots[row - 1]) first = call.positions[row];
+    shifted[row] = call.positions[row] - (first > 0 ? 1 : 0);
+  }
+  return shifted;
+}
 
 // The options of self-attention in both stacks.
 ops::AttentionOptions self_options(const Tensor& alibi_bias, const Call& call) {
@@ -419,6 +434,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   if (session.masking == Masking::causal) check_causal(self, call.positions, call.prefixes);
   std::optional<CacheExtension> extension;
   if (!taped) extension.emplace(session.cache, call);
+  const std::span<const int32_t> stored = stored_positions(call);
 
   Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
@@ -436,7 +452,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
           block.attention, s.rotary_table, number, h, self, options,
           [&](const Tensor& k, const Tensor& v) {
             if (taped) return nn::KeyValues{.keys = k, .values = v};
-            session.cache.store(session.parallel, number, call.slots, call.positions, k, v);
+            session.cache.store(session.parallel, number, call.slots, stored, k, v);
             return nn::KeyValues{.cache = &session.cache, .layer = number, .slots = call.slots};
           });
     });

@@ -19,8 +19,8 @@ constexpr auto kShape = ErrorCode::shape_mismatch;
 // Rows one task takes of a long sequence: whole tiles of six.
 constexpr int64_t kTaskRows = 48;
 
-AttentionShape shape_of(const Tensor& q, int64_t kv_heads, std::span<const Interval> intervals,
-                        const AttentionOptions& options) {
+AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_heads,
+                        std::span<const Interval> intervals, const AttentionOptions& options) {
   require(q.shape().rank() == 3, kShape,
           "attention: queries must be [query, heads, head_dim], got ", q.shape());
   const int64_t heads = q.shape()[1];
@@ -35,6 +35,7 @@ AttentionShape shape_of(const Tensor& q, int64_t kv_heads, std::span<const Inter
   shape.scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)));
   shape.widen_head = options.widen_head;
   shape.widen_row = options.widen_row;
+  shape.descending_blocks = context.hooks.order_by_batch && intervals.size() > 1;
   if (options.bias.defined()) {
     require(options.bias.shape().rank() == 2 && options.bias.shape()[0] == heads, kShape,
             "attention: the bias must be [", heads, ", offsets], got ", options.bias.shape());
@@ -143,7 +144,7 @@ void run_forward(Context& context, kernels::AttentionForward forward, const Plan
 AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                           std::span<const Interval> intervals, const AttentionOptions& options) {
   const int64_t keys = check_keys(q, k, v);
-  const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
+  const AttentionShape shape = shape_of(context, q, k.shape()[1], intervals, options);
   check_within(intervals, keys);
   AttentionResult result{Tensor(context.arena, q.shape()),
                          Tensor(context.arena, {q.shape()[0], shape.heads, 2})};
@@ -168,7 +169,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
                                        const Tensor& dout, std::span<const Interval> intervals,
                                        const AttentionOptions& options) {
   const int64_t keys = check_keys(q, k, v);
-  const AttentionShape shape = shape_of(q, k.shape()[1], intervals, options);
+  const AttentionShape shape = shape_of(context, q, k.shape()[1], intervals, options);
   check_within(intervals, keys);
   require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
           "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
@@ -230,7 +231,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
 
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
                        std::span<const Interval> intervals, const AttentionOptions& options) {
-  const AttentionShape shape = shape_of(q, keys.kv_heads, intervals, options);
+  const AttentionShape shape = shape_of(context, q, keys.kv_heads, intervals, options);
   require(keys.head_dim == shape.head_dim, kShape, "attention: queries have head_dim ",
           shape.head_dim, ", the cache ", keys.head_dim);
   require(keys.pages.size() == intervals.size() && keys.lengths.size() == intervals.size(), kShape,

@@ -12,12 +12,19 @@ class Tape;
 
 // Deliberate faults, for tests that must be able to fail. None in ordinary use.
 struct TestHooks {
+  static constexpr int kAllHeads = -2;
   // Adds one key at the end of the interval of `widen_row` (-1: of every row) in head `widen_head`
-  // of every masked self-attention of the decoder's layer `widen_layer` (-1: of every layer).
-  // -1 in widen_head turns it off.
+  // (or kAllHeads: a mask that is off by one) of every masked self-attention of the decoder's layer
+  // `widen_layer` (-1: of every layer). -1 in widen_head turns it off.
   int widen_head = -1;
   int widen_layer = -1;
   int64_t widen_row = -1;
+  // The decoder's keys and values go into the cache one position early, over those of the token
+  // before; but those of a call that begins with a sequence's first token, where they belong.
+  bool shift_cache = false;
+  // Attention takes the blocks of a span in descending order when a call has several query rows:
+  // a sum whose order depends on the batch.
+  bool order_by_batch = false;
 };
 
 struct Context {

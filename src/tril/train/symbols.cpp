@@ -1,15 +1,12 @@
 #include "tril/train/symbols.h"
 
-#include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "tril/base/clock.h"
 #include "tril/base/error.h"
-#include "tril/base/math.h"
 #include "tril/base/rng.h"
 #include "tril/decode/search.h"
-#include "tril/train/optimizer.h"
+#include "tril/train/learn.h"
 
 namespace tril {
 namespace {
@@ -92,9 +89,6 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
   const Vocabulary vocabulary{options.alphabet};
   Transformer model = build(options, vocabulary);
   Session session(model, options.threads);
-  model.prepare_training(session);
-  AdamWOptimizer optimizer(model, {});
-  SymbolResult result;
 
   // What is asked at the end is drawn first, and never trained on.
   Random random(options.seed, 1);
@@ -102,44 +96,21 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
   while (static_cast<int64_t>(held_out.size()) < options.held_out) {
     held_out.insert(draw(random, options));
   }
-
-  const Stopwatch training;
-  Rows source;
-  Rows target;
-  std::vector<int32_t> labels;
-  for (int64_t step = 0; step < options.steps; ++step) {
-    session.reset();
-    source.clear();
-    target.clear();
-    labels.clear();
-    for (int32_t i = 0; i < static_cast<int32_t>(options.batch);) {
-      const Sequence question = draw(random, options);
-      if (held_out.count(question) != 0) continue;
-      Sequence line = answer(question, options.task);
-      source.add_sequence(question, {.slot = i});
-      labels.insert(labels.end(), line.begin(), line.end());
-      labels.push_back(vocabulary.end());
-      line.insert(line.begin(), vocabulary.start());
-      target.add_sequence(line, {.slot = i, .segment = i});
-      ++i;
+  const auto next = [&](Batch& batch) {
+    batch.clear();
+    while (batch.sentences < options.batch) {
+      LearnPair pair{.source = draw(random, options)};
+      if (held_out.count(pair.source) != 0) continue;
+      pair.target = answer(pair.source, options.task);
+      pair.target.push_back(vocabulary.end());
+      add_to_batch(batch, pair, vocabulary.start(), static_cast<int32_t>(batch.sentences));
     }
-    Tape tape(session);
-    const Memory memory = model.encode(source, session);
-    const Tensor hidden = model.forward(target, memory, session);
-    const Tensor loss =
-        model.loss(hidden, labels, {.factor = 1.0f / static_cast<float>(labels.size())}, session);
-    const Gradients gradients = tape.backward(loss);
-    // A short warm-up, then a cosine to nothing.
-    constexpr double kPeak = 4e-3;
-    constexpr double kWarmUp = 40.0;
-    const double at = static_cast<double>(step + 1);
-    const double share = std::min(1.0, at / static_cast<double>(options.steps));
-    const double rate =
-        kPeak * std::min(1.0, at / kWarmUp) * 0.5 * (1.0 + math::cos(math::kPi * share));
-    optimizer.step(gradients, static_cast<float>(rate), session);
-    result.last_loss = static_cast<double>(loss.data()[0]);
-    if (options.progress) options.progress(step + 1, result.last_loss);
-  }
+  };
+  SymbolResult result;
+  const Stopwatch training;
+  result.last_loss = learn(
+      model, next, {.updates = options.steps, .seed = options.seed, .progress = options.progress},
+      session);
   result.train_seconds = training.seconds();
 
   const Stopwatch decoding;

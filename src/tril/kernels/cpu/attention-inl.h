@@ -32,8 +32,8 @@ HWY_INLINE Bounds bounds_of(const AttentionShape& shape, const AttentionRun& run
                             const Interval* intervals, int64_t row, int64_t head) {
   Bounds bounds{intervals[row].lo - run.origin, intervals[row].hi - run.origin};
   // A cached step has no future to see: only contiguous keys can be widened.
-  if (head == shape.widen_head && (shape.widen_row < 0 || shape.widen_row == row) &&
-      run.pages == nullptr) {
+  if ((head == shape.widen_head || shape.widen_head == -2) &&
+      (shape.widen_row < 0 || shape.widen_row == row) && run.pages == nullptr) {
     bounds.hi = std::min(bounds.hi + 1, run.keys);
   }
   return bounds;

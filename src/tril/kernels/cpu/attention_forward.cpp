@@ -126,7 +126,10 @@ void forward_tile(const AttentionForward& f, const AttentionRun& run, int64_t he
     state.clear();
     std::fill_n(scratch.sums, rows * scratch.width, 0.0f);
     const int64_t begin = std::max(span, all.lo / kKeyBlock * kKeyBlock);
-    for (int64_t block = begin; block < std::min(all.hi, span + kKeySpan); block += kKeyBlock) {
+    const int64_t end = std::min(all.hi, span + kKeySpan);
+    const int64_t last = begin + (end - 1 - begin) / kKeyBlock * kKeyBlock;
+    for (int64_t next = begin; next < end; next += kKeyBlock) {
+      const int64_t block = shape.descending_blocks ? begin + last - next : next;
       const int64_t groups = (std::min(kKeyBlock, all.hi - block) + kLanes - 1) / kLanes;
       const Block keys = block_of(f, run, kv_head, block, groups);
       scores(q, q_stride, rows, keys.key_tile, groups, shape.head_dim, scratch.scores);

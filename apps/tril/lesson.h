@@ -1,0 +1,55 @@
+// What the lessons of `tril lesson` share: flags, tables for people, the verdict.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/tril.h"
+
+namespace tril::app {
+
+struct LessonFlags {
+  std::string model;  // a folder; empty: ./demo-model, or one learnt in memory
+  int threads = 0;
+  uint64_t seed = 1;
+};
+
+// Each prints its figures and its verdict, and returns whether that is what the lesson says.
+bool show_attention(const LessonFlags& flags);
+bool show_masks(const LessonFlags& flags);
+bool show_context(const LessonFlags& flags);
+bool show_series(const LessonFlags& flags);
+bool show_teacher_forcing(const LessonFlags& flags);
+bool show_leakage(const LessonFlags& flags);
+bool show_sequential(const LessonFlags& flags);
+
+// A line in front of a part of a lesson, and one behind it all.
+void print_heading(std::string_view text);
+bool print_verdict(bool holds, std::string_view says, std::string_view otherwise);
+
+// Rows of cells, each column as wide as its widest cell in any script. The first column stands to
+// the left, the others to the right, or all to the left.
+enum class Align { left, right };
+void print_table(const std::vector<std::vector<std::string>>& rows, Align align,
+                 std::string_view indent = "  ");
+// The table of a matrix with words at its rows and columns.
+std::vector<std::vector<std::string>> table_of(const Matrix& matrix,
+                                               const std::vector<std::string>& rows,
+                                               const std::vector<std::string>& columns,
+                                               int decimals = 2);
+// Two tables beside each other, lines of the shorter one filled up with blank cells.
+std::vector<std::vector<std::string>> beside(const std::vector<std::vector<std::string>>& left,
+                                             const std::vector<std::vector<std::string>>& right);
+// "(1.00, 0.00)".
+std::string vector_text(std::span<const double> values, int decimals = 2);
+std::string number(double value, int decimals = 2);
+std::string percent(int64_t part, int64_t all);
+
+// Progress of a model that learns in memory, on stderr.
+std::function<void(int64_t update, double loss)> learning_progress(int64_t updates,
+                                                                   const std::string& what);
+
+}  // namespace tril::app

@@ -1,0 +1,71 @@
+#include <fmt/core.h>
+
+#include "lesson.h"
+
+namespace tril::app {
+namespace {
+
+void print_layers(const ContextLesson& l) {
+  print_heading("1  How far the vectors of \"bank\" are apart (cosine, distance):");
+  const auto text = [](const Apart& a) {
+    return fmt::format("{:.2f} {:>6.2f}", a.cosine, a.distance);
+  };
+  std::vector<std::vector<std::string>> table = {
+      {"", "river", "river", "money", "mean of pairs", "mean of pairs", "nearest bank"},
+      {"", "and money", "and lake", "and savings", "that differ", "that agree", "means the same"}};
+  for (const ContextLayer& layer : l.layers) {
+    table.push_back({layer.layer == 0 ? "goes in" : fmt::format("layer {}", layer.layer),
+                     text(layer.river_money), text(layer.river_lake), text(layer.money_savings),
+                     text(layer.other_sense), text(layer.same_sense),
+                     layer.layer == 0
+                         ? "all equal"
+                         : fmt::format("{} of {}", layer.nearest_is_same, l.sentences.size())});
+  }
+  print_table(table, Align::right);
+  fmt::print(
+      "  \"bank\" stands at the same place in all, so what goes in is the same, bit for bit: {}.\n",
+      l.equal_at_first ? "yes" : "NO");
+}
+
+void print_translations(const ContextLesson& l) {
+  print_heading("2  And so the translations differ (none of these was learnt):");
+  std::vector<std::vector<std::string>> table;
+  for (size_t i = 0; i < l.sentences.size(); ++i) {
+    const bool right = l.translations[i] == l.sentences[i].hindi;
+    table.push_back({l.sentences[i].english, l.translations[i],
+                     right ? "" : fmt::format("(expected: {})", l.sentences[i].hindi)});
+  }
+  print_table(table, Align::left);
+  print_heading("3  The encoder has no causal mask: \"bank\" sees words that come later, too.");
+  table.clear();
+  for (const auto& [english, hindi] : l.told_later) table.push_back({english, hindi});
+  print_table(table, Align::left);
+  fmt::print(
+      "\nOf {} sentences that were not learnt {} have the right word for bank, {} are exactly "
+      "right.\n",
+      l.held_out, l.right_word, l.exact);
+}
+
+}  // namespace
+
+bool show_context(const LessonFlags& flags) {
+  ContextOptions options{.seed = flags.seed, .threads = flags.threads};
+  options.progress = learning_progress(options.updates, "learning");
+  const ContextLesson l = teach_context(options);
+  fmt::print(
+      "A contextual embedding: \"bank\" beside \"river\" (किनारा) and beside \"money\" (बैंक).\n"
+      "Learnt from {} sentences in {} updates.\n",
+      l.pairs, l.updates);
+  print_layers(l);
+  print_translations(l);
+  const ContextLayer& last = l.layers.back();
+  return print_verdict(
+      l.holds,
+      fmt::format(
+          "One word, one embedding; behind layer {} two meanings are {:.1f} times as far apart\n"
+          "         as two of one meaning. What tells them apart is the words around them.",
+          last.layer, last.other_sense.distance / last.same_sense.distance),
+      "NOT as the lesson says: the two meanings are not apart, or a translation is wrong.");
+}
+
+}  // namespace tril::app

@@ -1,0 +1,79 @@
+#include <fmt/core.h>
+
+#include "lesson.h"
+
+namespace tril::app {
+namespace {
+
+void print_losses(const LeakageLesson& l) {
+  print_heading("1  The training loss, a token. It looks excellent without the mask.");
+  std::vector<std::vector<std::string>> table = {{"updates", "with", "without"}};
+  const auto points = static_cast<int64_t>(l.masked.curve.size());
+  for (int64_t i = 0; i < points; ++i) {
+    const auto at = static_cast<size_t>(i);
+    table.push_back(
+        {fmt::format("{:>4}–{}", l.updates * i / points + 1, l.updates * (i + 1) / points),
+         number(l.masked.curve[at], 3), number(l.unmasked.curve[at], 3)});
+  }
+  print_table(table, Align::right);
+  print_heading(fmt::format("2  The loss on {} sentences that neither has seen.", l.held_out));
+  print_table({{"", "with", "without"},
+               {"as each was trained", number(l.masked.held_out_loss, 3),
+                number(l.unmasked.held_out_loss, 3)},
+               {"with the mask on, as decoding has it", number(l.masked.held_out_loss_masked, 3),
+                number(l.unmasked.held_out_loss_masked, 3)}},
+              Align::right);
+}
+
+void print_writing(const LeakageLesson& l) {
+  print_heading("3  What each writes when it must decode, token by token.");
+  const auto shown = [](const std::string& text) { return text.empty() ? "(nothing)" : text; };
+  std::vector<std::vector<std::string>> table = {
+      {"", "right", "with", "without", "without, END forbidden"}};
+  for (size_t i = 0; i < l.sentences.size(); ++i) {
+    table.push_back({l.sentences[i].english, l.sentences[i].hindi, shown(l.masked.writes[i]),
+                     shown(l.unmasked.writes[i]), shown(l.unmasked.forced[i])});
+  }
+  print_table(table, Align::left);
+  fmt::print("\n");
+  print_table(
+      {{"of the unseen sentences", "with", "without"},
+       {"exactly right", fmt::format("{} of {}", l.masked.exact, l.held_out),
+        fmt::format("{} of {}", l.unmasked.exact, l.held_out)},
+       {"nothing written", std::to_string(l.masked.empty), std::to_string(l.unmasked.empty)},
+       {"BLEU", number(l.masked.bleu, 1), number(l.unmasked.bleu, 1)}},
+      Align::right);
+  fmt::print(
+      "  Without the mask each word sees the next one, which is the answer: the model learns to\n"
+      "  copy it. When it writes, the next place is empty. So it was behind the last word of\n"
+      "  every training sentence, where the answer was END.\n");
+}
+
+}  // namespace
+
+bool show_leakage(const LessonFlags& flags) {
+  LeakageOptions options{.seed = flags.seed, .threads = flags.threads};
+  const auto masked = learning_progress(options.updates, "with the mask");
+  const auto unmasked = learning_progress(options.updates, "without the mask");
+  options.progress = [&](Masking masking, int64_t update, double loss) {
+    (masking == Masking::causal ? masked : unmasked)(update, loss);
+  };
+  fmt::print(
+      "Data leakage: the phrasebook learnt with the mask and without it, same sentences, same\n"
+      "seed, {} updates each.\n",
+      options.updates);
+  std::fflush(stdout);
+  const LeakageLesson l = teach_leakage(options);
+  print_losses(l);
+  print_writing(l);
+  return print_verdict(
+      l.holds,
+      fmt::format(
+          "Without the mask the training loss is {:.1f} times lower, and {} of {} sentences\n"
+          "         come out right instead of {}: a loss that sees its answers means nothing.",
+          l.masked.curve.back() / l.unmasked.curve.back(), l.unmasked.exact, l.held_out,
+          l.masked.exact),
+      "NOT as the lesson says: the loss without the mask is not far lower, or it decodes well.");
+}
+
+}  // namespace tril::app

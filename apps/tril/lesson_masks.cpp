@@ -1,0 +1,141 @@
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "lesson.h"
+
+namespace tril::app {
+namespace {
+
+using Table = std::vector<std::vector<std::string>>;
+
+std::string interval_text(const Interval& interval) {
+  if (interval.empty()) return "nothing";
+  if (interval.hi - interval.lo == 1) return fmt::format("{}", interval.hi);
+  return fmt::format("{}–{}", interval.lo + 1, interval.hi);
+}
+
+// A line a row: its part of the matrix, and the interval.
+Table mask_table(const Mask& mask, int64_t keys) {
+  Table table;
+  for (int64_t row = 0; row < static_cast<int64_t>(mask.rows().size()); ++row) {
+    std::string cells;
+    for (int64_t key = 0; key < keys; ++key) cells += mask.sees(row, key) ? "  0" : " -∞";
+    table.push_back({cells, "sees " + interval_text(mask.rows()[static_cast<size_t>(row)])});
+  }
+  return table;
+}
+
+void print_kinds(const MaskLesson& l) {
+  print_heading("1  A mask is a matrix of 0 and -∞; in tril it is one interval of keys a row.");
+  for (const NamedMask& named : l.kinds) {
+    fmt::print("  {}: {}\n", named.name, named.says);
+    print_table(mask_table(named.mask, named.keys), Align::left, "   ");
+  }
+  fmt::print(
+      "  Padding hides filler, causal hides the future. To combine them, add the matrices, or\n"
+      "  take the keys that both intervals have.\n");
+}
+
+std::string entry(float value) { return value == 0.0f ? "  0" : " -∞"; }
+
+void print_broadcast(const Broadcast& b) {
+  print_heading("2  How the shapes broadcast: an axis of size 1 is read again for every index.");
+  std::string paddings;
+  Table table(static_cast<size_t>(b.length));
+  for (int64_t q = 0; q < b.length; ++q) {
+    auto& line = table[static_cast<size_t>(q)];
+    std::string causal;
+    for (int64_t k = 0; k < b.length; ++k)
+      causal += entry(b.causal[static_cast<size_t>(q * b.length + k)]);
+    line = {causal};
+    for (int64_t s = 0; s < b.batch; ++s) {
+      std::string padding, combined;
+      for (int64_t k = 0; k < b.length; ++k) {
+        padding += entry(b.padding[static_cast<size_t>(s * b.length + k)]);
+        combined +=
+            entry(b.combined[static_cast<size_t>((s * b.heads * b.length + q) * b.length + k)]);
+      }
+      line.insert(line.end(), {q == 0 ? padding : "", q == 0 ? "→" : "", combined});
+    }
+  }
+  table.insert(table.begin(), {"causal", "आप कैसे हैं", "", "both", "धन्यवाद + 2 filler", "", "both"});
+  table.insert(table.begin() + 1, {"[1,1,q,k]", "[1 of batch,1,1,k]", "", "every head",
+                                   "[1 of batch,1,1,k]", "", "every head"});
+  print_table(table, Align::left);
+  fmt::print(
+      "  Added: [batch, heads, q, k] = [{}, {}, {}, {}], {} entries, {} intervals saying the "
+      "same.\n"
+      "  For 16 sentences of 300 words and 8 heads: {:.1f} MB of matrix, {:.1f} kB of intervals.\n",
+      b.batch, b.heads, b.length, b.length, b.combined.size(), b.batch * b.length,
+      static_cast<double>(b.matrix_bytes) / 1e6, static_cast<double>(b.interval_bytes) / 1e3);
+}
+
+void print_ways(const std::vector<Forbidding>& ways) {
+  Table table = {{"", "key 1", "key 2", "key 3", "sum", "forbidden", "output"}};
+  for (const Forbidding& way : ways) {
+    table.push_back({way.way});
+    for (const double weight : way.weights) table.back().push_back(number(weight));
+    table.back().push_back(number(way.sum));
+    table.back().push_back(number(way.forbidden));
+    table.back().push_back(number(way.output));
+  }
+  print_table(table, Align::right);
+}
+
+void print_forbidding(const MaskLesson& l) {
+  print_heading(
+      fmt::format("3  Why -∞ before the softmax? The row of आप: scores {}, it may see key 1.\n"
+                  "   The keys' values are 1, 2, 3; the output is weights times values.",
+                  vector_text(l.scores, 1)));
+  print_ways(l.one_key);
+  fmt::print(
+      "  A score of 0 still gets weight e⁰ = 1 before the division: {:.0f}% goes to the future.\n"
+      "  A weight that is zeroed afterwards leaves a row that sums to {}, not to 1.\n",
+      100.0 * l.one_key[3].forbidden, number(l.one_key[4].sum));
+  print_heading("4  When is -1e9 wrong? A row that may see nothing (filler, say):");
+  print_ways(l.no_key);
+  fmt::print(
+      "  -1e9 turns it into an average of the forbidden keys; -∞ into NaN. In tril it is 0.\n");
+  print_heading(
+      fmt::format("5  In half precision (largest number {:.0f}) -1e9 is {}. The same row there:",
+                  l.largest_half, number(l.half_of_minus_1e9)));
+  print_ways(l.no_key_in_half);
+  print_heading("6  A forbidden key with a huge score (2e9, left over in memory):");
+  print_ways(l.large_forbidden);
+  print_heading(
+      "7  A forbidden key whose value is NaN: 0 × NaN is NaN, so a weight of 0 is not enough.");
+  print_ways(l.nan_forbidden);
+  fmt::print("  tril never multiplies a forbidden key into a row.\n");
+}
+
+void print_in_use(const MaskLesson& l) {
+  print_heading(
+      "8  Does the encoder use it? From a model that runs (3 source words, 4 target words):");
+  for (const MaskInUse& each : l.in_use) {
+    std::string rows;
+    for (const Interval& interval : each.mask.rows()) {
+      rows += (rows.empty() ? "" : ", ") + interval_text(interval);
+    }
+    fmt::print("  {}  its rows see {}\n", pad_right(each.where, 22), rows);
+  }
+}
+
+}  // namespace
+
+bool show_masks(const LessonFlags&) {
+  const MaskLesson l = teach_masks();
+  fmt::print("Masks: what a word may see.\n");
+  print_kinds(l);
+  print_broadcast(l.broadcast);
+  print_forbidding(l);
+  print_in_use(l);
+  return print_verdict(
+      l.holds,
+      "-∞ before the softmax gives forbidden keys exactly nothing. -1e9 does so only while a row\n"
+      "         sees something, its scores are small and the precision is large enough. Only the\n"
+      "         decoder's self-attention is causal; the encoder sees everything.",
+      "NOT as the lesson says: one of the figures above is not what it should be.");
+}
+
+}  // namespace tril::app

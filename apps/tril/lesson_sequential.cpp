@@ -1,0 +1,112 @@
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "lesson.h"
+#include "progress.h"
+
+namespace tril::app {
+namespace {
+
+std::string time_text(double seconds) {
+  return seconds < 1.0 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
+}
+
+std::string memory_text(int64_t bytes) {
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+std::string name_of(const SequentialRow& row) {
+  return row.rows == 1 ? fmt::format("{} words", row.words)
+                       : fmt::format("{} rows × {} words", row.rows, row.words);
+}
+
+using Table = std::vector<std::vector<std::string>>;
+
+void print_calls(const SequentialLesson& l) {
+  print_heading("1  Calls of forward(), counted, and time for one step of training:");
+  Table table = {{"target", "sequential", "parallel", "sequential", "parallel", "ratio"}};
+  for (const SequentialRow& row : l.rows) {
+    const SequentialComparison& f = row.figures;
+    table.push_back({name_of(row), fmt::format("{} calls", f.sequential.calls),
+                     fmt::format("{} call", f.parallel.calls), time_text(f.sequential.seconds),
+                     time_text(f.parallel.seconds), fmt::format("{:.0f} : 1", f.time_ratio())});
+  }
+  print_table(table, Align::right);
+  fmt::print(
+      "  A call for each word and one for END. Each reads its prefix again from the beginning:\n"
+      "  {} rows for {}, where parallel training reads {}.\n",
+      l.rows.back().figures.sequential.rows, name_of(l.rows.back()),
+      l.rows.back().figures.parallel.rows);
+}
+
+void print_pie(const SequentialLesson& l) {
+  print_heading("2  Instead of the pie of 25% and 75%: shares of the time of both, measured:");
+  Table table = {{"target", "parallel", "sequential"}};
+  for (const SequentialRow& row : l.rows) {
+    table.push_back({name_of(row), fmt::format("{:.1f}%", 100.0 * row.parallel_share()),
+                     fmt::format("{:.1f}%", 100.0 * (1.0 - row.parallel_share()))});
+  }
+  print_table(table, Align::right);
+  fmt::print("  There is no one figure: it depends on the length.\n");
+}
+
+void print_memory(const SequentialLesson& l) {
+  print_heading(
+      "3  Memory at its peak, and what the matrices of scores would take if they were kept:");
+  Table table = {{"target", "sequential", "parallel", "score matrices"}};
+  for (const SequentialRow& row : l.rows) {
+    const SequentialComparison& f = row.figures;
+    table.push_back({name_of(row), memory_text(f.sequential.peak_bytes),
+                     memory_text(f.parallel.peak_bytes), memory_text(f.score_matrix_bytes)});
+  }
+  print_table(table, Align::right);
+  fmt::print(
+      "  {:.2f} times as long: {:.2f} times the memory, {:.2f} times the score matrices.\n"
+      "  (This model has {} layers of {} heads in its decoder; scores of its self-attention.)\n",
+      l.length_growth, l.memory_growth, l.matrix_growth, l.config.decoder_layers, l.config.heads);
+}
+
+void print_agreement(const SequentialLesson& l) {
+  print_heading("4  Both learn the same (dropout off); differences are rounding:");
+  Table table = {{"target", "loss", "difference", "gradients", "largest difference", "allowed"}};
+  for (const SequentialRow& row : l.rows) {
+    const SequentialComparison& f = row.figures;
+    table.push_back({name_of(row), fmt::format("{:.3f}", f.parallel_loss),
+                     fmt::format("{:.1e}", f.loss_difference()), std::to_string(f.gradients),
+                     fmt::format("{:.1e}", f.gradient_difference),
+                     fmt::format("{:.1e}", f.gradient_bound)});
+  }
+  print_table(table, Align::right);
+}
+
+}  // namespace
+
+bool show_sequential(const LessonFlags& flags) {
+  ProgressLine progress;
+  SequentialLessonOptions options{.threads = flags.threads};
+  options.progress = [&](const SequentialRow& row, int64_t done, int64_t all) {
+    if (done % 16 == 0) progress.tell(fmt::format("{}: prefix {} of {}", name_of(row), done, all));
+  };
+  const SequentialLesson l = teach_sequential(options);
+  progress.clear();
+  fmt::print("Training prefix by prefix, as one decodes, against the whole target in one call.\n");
+  print_calls(l);
+  print_pie(l);
+  print_memory(l);
+  print_agreement(l);
+  const SequentialRow& batch = l.rows.back();
+  return print_verdict(
+      l.holds,
+      fmt::format("The same loss and gradients from {} call instead of {} for {}.\n"
+                  "         Sequential training took {:.0f} times as long. Memory grew with the "
+                  "length, not\n"
+                  "         with its square.",
+                  batch.figures.parallel.calls, batch.figures.sequential.calls, name_of(batch),
+                  batch.figures.time_ratio()),
+      "NOT as the lesson says: the two ways disagree, or the parallel one was no faster or took "
+      "too\n"
+      "         much memory.");
+}
+
+}  // namespace tril::app

@@ -1,0 +1,93 @@
+#include "prove.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "progress.h"
+
+namespace tril::app {
+namespace {
+
+std::optional<Tokenizer> tokenizer_in(const std::string& folder, const TransformerConfig& config) {
+  const std::string path = folder + "/tokenizer.model";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  constexpr int64_t kMaxBytes = int64_t{1} << 28;
+  Tokenizer tokenizer = Tokenizer::from_bytes(read_file(path, kMaxBytes), path);
+  require(tokenizer.vocab() == config.target_vocab &&
+              (config.decoder_only() || tokenizer.vocab() == config.source_vocab),
+          ErrorCode::bad_format, path, ": ", tokenizer.vocab(), " pieces, but the model reads ",
+          config.source_vocab, " and writes ", config.target_vocab);
+  return tokenizer;
+}
+
+void run(const ProveFlags& flags) {
+  const auto started = std::chrono::steady_clock::now();
+  ProgressLine progress;
+  progress.tell("reading the model");
+  const Transformer model = Transformer::load(flags.model);
+  const std::optional<Tokenizer> tokenizer = tokenizer_in(flags.model, model.config());
+  const ProofText text = proof_text(flags, model, tokenizer);
+  if (text.cut > 0) {
+    progress.say(fmt::format("tril: {} long sentences: only their beginnings are used", text.cut));
+  }
+  ProofOptions options;
+  options.threads = flags.threads;
+  options.masking = flags.unmasked ? Masking::none : Masking::causal;
+  options.full = flags.full;
+  options.end = text.end;
+  std::string last;
+  options.progress = [&](std::string_view what, int64_t done, int64_t all) {
+    if (what != last) {
+      progress.tell(std::string(what));
+      last = what;
+    }
+    progress.count(done, fmt::format("of {}: {}", all, what));
+  };
+  const ProofReport report = prove(model, text.pairs, options);
+  progress.clear();
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - started;
+  const ProvedModel proved{.flags = flags,
+                           .model = model,
+                           .tokenizer = tokenizer,
+                           .text = text,
+                           .weights = fingerprint_of_file(flags.model + "/model.safetensors"),
+                           .threads = Parallel(flags.threads).threads(),
+                           .seconds = taken.count()};
+  flags.json ? print_json(proved, report) : print_report(proved, report);
+  if (!report.holds()) throw Failed{};
+}
+
+}  // namespace
+
+void add_prove(CLI::App& app) {
+  auto flags = std::make_shared<ProveFlags>();
+  CLI::App* prove = app.add_subcommand(
+      "prove", "Prove on a model that training and inference are the same function");
+  prove->add_option("model", flags->model, "A model folder")->required();
+  prove->add_option("--text", flags->text,
+                    "A file of lines to prove it with, or - for stdin (default: the lesson's "
+                    "sentences, or what the model writes)");
+  prove
+      ->add_option("--target", flags->target,
+                   "Their translations (default: what the model makes of --text)")
+      ->needs("--text");
+  prove->add_flag("--json", flags->json, "Print JSON instead of a report");
+  prove->add_flag("--full", flags->full,
+                  "Long sequential training on the model itself too: hours for a large one");
+  prove->add_flag("--unmasked", flags->unmasked,
+                  "Take the causal mask off: the proof must fail, and says where");
+  prove->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  prove->footer(
+      "Examples:\n  tril prove demo-model\n  tril prove demo-model --unmasked\n\n"
+      "Exit code: 0 when everything holds, 1 when something does not, 2 when it could not run.");
+  prove->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app

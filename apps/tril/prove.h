@@ -1,0 +1,42 @@
+// What the sources of `tril prove` share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tril/tril.h"
+
+namespace tril::app {
+
+struct ProveFlags {
+  std::string model, text, target;
+  int threads = 0;
+  bool json = false, full = false, unmasked = false;
+};
+
+// The sentences a proof is made with.
+struct ProofText {
+  std::vector<TokenPair> pairs;
+  std::string origin;  // where they come from, for the report
+  int64_t cut = 0;     // sentences of which only the beginning is taken
+  int32_t end = 0;     // the token that ends a target
+};
+// From --text and --target, or the lesson's own sentences, or what the model samples, or, without a
+// tokenizer, tokens by chance. Raises before anything is computed.
+ProofText proof_text(const ProveFlags& flags, const Transformer& model,
+                     const std::optional<Tokenizer>& tokenizer);
+
+struct ProvedModel {
+  const ProveFlags& flags;
+  const Transformer& model;
+  const std::optional<Tokenizer>& tokenizer;
+  const ProofText& text;
+  uint64_t weights = 0;  // fingerprint of model.safetensors
+  int threads = 0;
+  double seconds = 0.0;
+};
+void print_report(const ProvedModel& proved, const ProofReport& report);
+void print_json(const ProvedModel& proved, const ProofReport& report);
+
+}  // namespace tril::app

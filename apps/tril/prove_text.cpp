@@ -1,0 +1,207 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "lines.h"
+#include "prove.h"
+
+namespace tril::app {
+namespace {
+
+constexpr size_t kSentences = 12;
+constexpr size_t kFullSentences = 64;
+constexpr size_t kMaxTokens = 48;  // of a side
+constexpr uint64_t kSeed = 1;
+
+// Lines with something in them, no more than wanted.
+std::vector<std::string> read_lines(const std::string& path, size_t wanted) {
+  LineReader reader = open_lines(path);
+  std::vector<std::string> lines;
+  std::string line;
+  while (lines.size() < wanted && reader.next(line)) {
+    require(!reader.too_long(), ErrorCode::invalid_argument, reader.path(), ": line ",
+            reader.number(), " has more than ", reader.max_line_bytes(), " bytes");
+    if (line.find_first_not_of(" \t") != std::string::npos) lines.push_back(line);
+  }
+  require(!lines.empty(), ErrorCode::invalid_argument, reader.path(), ": no line to prove with");
+  return lines;
+}
+
+// Whether a tokenizer knows this kind of text: less than half of the pieces are single bytes.
+bool knows(const Tokenizer& tokenizer, const std::string& line) {
+  const auto ids = tokenizer.encode(line);
+  const auto bytes = std::count_if(
+      ids.begin(), ids.end(), [&](int32_t id) { return tokenizer.piece(id).starts_with("<0x"); });
+  return 2 * bytes < static_cast<std::ptrdiff_t>(ids.size());
+}
+
+class TextMaker {
+ public:
+  TextMaker(const ProveFlags& flags, const Transformer& model, const Tokenizer& tokenizer)
+      : flags_(flags),
+        model_(model),
+        tokenizer_(tokenizer),
+        longest_(std::min<size_t>(kMaxTokens, static_cast<size_t>(model.config().max_length))),
+        wanted_(flags.full ? kFullSentences : kSentences) {
+    text_.end = tokenizer.end();
+  }
+
+  ProofText make() {
+    if (!flags_.text.empty()) {
+      from_files();
+    } else if (!from_lesson()) {
+      sample();
+    }
+    return std::move(text_);
+  }
+
+ private:
+  bool decoder_only() const { return model_.config().decoder_only(); }
+
+  void add(std::vector<int32_t> source, std::vector<int32_t> target) {
+    bool cut = false;
+    TokenPair pair{.source = {}, .target = {tokenizer_.start()}, .next = tokenizer_.end()};
+    if (!decoder_only()) {
+      cut = source.size() + 1 > longest_;
+      source.resize(std::min(source.size(), longest_ - 1));
+      pair.source = std::move(source);
+      pair.source.push_back(tokenizer_.end());
+    }
+    if (target.size() + 1 > longest_) {
+      cut = true;
+      pair.next = target[longest_ - 1];
+      target.resize(longest_ - 1);
+    }
+    pair.target.insert(pair.target.end(), target.begin(), target.end());
+    text_.cut += cut ? 1 : 0;
+    text_.pairs.push_back(std::move(pair));
+  }
+
+  std::vector<int32_t> encode(const std::string& line, const std::string& path, size_t number) {
+    try {
+      return tokenizer_.encode(line);
+    } catch (const Error& error) {
+      fail(error.code(), path, ": line ", number + 1, ": ", error.what());
+    }
+  }
+
+  void from_files() {
+    const auto lines = read_lines(flags_.text, wanted_);
+    std::vector<std::vector<int32_t>> encoded;
+    for (size_t i = 0; i < lines.size(); ++i) encoded.push_back(encode(lines[i], flags_.text, i));
+    text_.origin = flags_.text;
+    if (decoder_only()) {
+      require(flags_.target.empty(), ErrorCode::invalid_argument, flags_.model,
+              " is a decoder-only model: it has no --target");
+      for (auto& line : encoded) add({}, std::move(line));
+      return;
+    }
+    if (!flags_.target.empty()) {
+      const auto targets = read_lines(flags_.target, lines.size());
+      require(targets.size() == lines.size(), ErrorCode::invalid_argument, flags_.target, " has ",
+              targets.size(), " lines with text, ", flags_.text, " at least ", lines.size());
+      for (size_t i = 0; i < lines.size(); ++i) {
+        add(std::move(encoded[i]), encode(targets[i], flags_.target, i));
+      }
+      text_.origin += " and " + flags_.target;
+      return;
+    }
+    // What the model makes of them, greedily.
+    text_.origin += " and what the model makes of it";
+    std::vector<SearchRequest> requests;
+    for (const auto& source : encoded) {
+      std::vector<int32_t> cut(
+          source.begin(),
+          source.begin() + static_cast<std::ptrdiff_t>(std::min(source.size(), longest_ - 1)));
+      cut.push_back(tokenizer_.end());
+      requests.push_back({static_cast<int64_t>(requests.size()), std::move(cut), {}});
+    }
+    const auto targets = written(requests, {.max_tokens = static_cast<int64_t>(longest_)});
+    for (size_t i = 0; i < encoded.size(); ++i) add(std::move(encoded[i]), targets[i]);
+  }
+
+  // The lesson's sentences and some of the phrasebook, where the tokenizer knows such text.
+  bool from_lesson() {
+    const Phrasebook phrasebook = make_phrasebook();
+    std::vector<PhrasePair> phrases = lesson_sentences();
+    for (size_t i = 0; phrases.size() < wanted_; ++i) {
+      phrases.push_back(phrasebook.held_out[i * phrasebook.held_out.size() / wanted_]);
+    }
+    const bool english = knows(tokenizer_, phrases[0].english);
+    const bool hindi = knows(tokenizer_, phrases[0].hindi);
+    if (decoder_only() ? !english && !hindi : !english || !hindi) return false;
+    text_.origin = "the lesson's sentences";
+    for (const PhrasePair& phrase : phrases) {
+      auto source = tokenizer_.encode(phrase.english);
+      auto target = hindi ? tokenizer_.encode(phrase.hindi) : source;
+      if (decoder_only()) source.clear();
+      add(std::move(source), std::move(target));
+    }
+    return true;
+  }
+
+  // What the model itself comes up with; a source for it by chance.
+  void sample() {
+    text_.origin = "sampled from the model";
+    const auto chance = random_pairs(model_.config(), static_cast<int64_t>(wanted_), 8, kSeed);
+    std::vector<SearchRequest> requests;
+    for (const TokenPair& pair : chance) {
+      requests.push_back({static_cast<int64_t>(requests.size()), pair.source, {}});
+    }
+    const auto targets =
+        written(requests,
+                {.max_tokens = static_cast<int64_t>(longest_ / 2), .sample = true, .seed = kSeed});
+    for (size_t i = 0; i < chance.size(); ++i) {
+      add(chance[i].source, targets[i].empty() ? chance[i].target : targets[i]);
+    }
+  }
+
+  // What a search writes for each request, without END.
+  std::vector<std::vector<int32_t>> written(std::vector<SearchRequest> requests,
+                                            const SearchRule& rule) {
+    SearchOptions options;
+    static_cast<SearchRule&>(options) = rule;
+    options.start = tokenizer_.start();
+    options.end = tokenizer_.end();
+    options.forbidden = tokenizer_.unwritable();
+    Session session(model_, flags_.threads);
+    std::vector<std::vector<int32_t>> targets(requests.size());
+    size_t next = 0;
+    search(
+        model_, options, static_cast<int64_t>(requests.size()),
+        [&]() -> std::optional<SearchRequest> {
+          if (next == requests.size()) return std::nullopt;
+          return requests[next++];
+        },
+        [&](SearchResult&& result) {
+          auto tokens = result.hypotheses.front().tokens;
+          if (result.hypotheses.front().ended) tokens.pop_back();
+          targets[static_cast<size_t>(result.number)] = std::move(tokens);
+          return true;
+        },
+        session);
+    return targets;
+  }
+
+  const ProveFlags& flags_;
+  const Transformer& model_;
+  const Tokenizer& tokenizer_;
+  const size_t longest_, wanted_;
+  ProofText text_;
+};
+
+}  // namespace
+
+ProofText proof_text(const ProveFlags& flags, const Transformer& model,
+                     const std::optional<Tokenizer>& tokenizer) {
+  if (tokenizer) return TextMaker(flags, model, *tokenizer).make();
+  require(flags.text.empty(), ErrorCode::invalid_argument, flags.model,
+          " has no tokenizer.model: --text cannot be read");
+  const TransformerConfig& c = model.config();
+  const int64_t length = std::min<int64_t>(10, c.max_length);
+  return {.pairs = random_pairs(c, 8, length, kSeed),
+          .origin = "tokens by chance",
+          .end = static_cast<int32_t>(std::min<int64_t>(Tokenizer::kEnd, c.target_vocab - 1))};
+}
+
+}  // namespace tril::app

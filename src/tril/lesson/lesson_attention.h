@@ -1,0 +1,67 @@
+// Lesson `attention`: from the scores of आप कैसे हैं to contextual embeddings, step by step.
+//
+// Everything is computed twice: by the textbook, softmax(QKᵀ/√d + M)V with the whole matrix of
+// weights in double (kernels/reference/attention.h), and by the engine's streaming attention in
+// fp32 (ops/attention.h), which never holds that matrix. Its weights are seen all the same: where
+// the values are unit vectors, the outputs are the weights.
+//
+// The two agree within a bound that is derived. With u = 2^-24, d = head_dim, n = keys and
+// γ(k) = ku / (1 - ku): a score is d fused products, a scale and the rounding of its inputs, so it
+// is off by at most e = γ(d + 4) |q|·|k| scale; a weight, being the exponential of a difference of
+// scores over a sum, by the share e^(2e) - 1 + γ(n + 16); and the output by that share + γ(n + 3)
+// of the sum of |weight · value|.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tril/lesson/matrix.h"
+#include "tril/tensor/context.h"
+#include "tril/tensor/mask.h"
+
+namespace tril {
+
+// Steps 4 to 6 for some queries, keys and values, by the textbook and by the engine.
+struct Attended {
+  Mask mask;
+  Matrix weights;     // textbook; rows sum to 1
+  Matrix contextual;  // textbook: weights × values
+  Matrix engine_weights;
+  Matrix engine_contextual;
+  double largest_difference = 0.0;  // of the engine's from the textbook's, weights and contextual
+  double bound = 0.0;               // the bound of the entry that comes closest to its own
+  bool within = false;              // every entry is within its own bound
+  bool forbidden_is_zero = false;   // every weight outside the mask is exactly 0, in both
+};
+
+struct AttentionLesson {
+  std::vector<std::string> words;  // आप, कैसे, हैं
+  // Steps 1 to 3: embeddings times W_Q, W_K, W_V; QKᵀ; divided by √d_k.
+  Matrix embeddings, queries, keys, values;
+  Matrix products;
+  double root = 0.0;  // √d_k
+  Matrix scores;      // the table that learners have before them
+  Attended masked, unmasked;
+  Matrix undivided;  // weights, unmasked, where the division by √d_k is left out
+
+  // The second example: two rows of weights as they are given, and what the mask makes of them.
+  Matrix second_given;
+  Attended second_unmasked, second_masked;
+
+  // Two heads under the mask: the first is the one above, the second looks at the word before.
+  std::vector<Matrix> head_weights;  // the engine's
+  Matrix heads_side_by_side;         // [word, heads × d_k]
+  Matrix projected;                  // times W_O
+  bool heads_are_separate = false;   // each head alone gives the same bits
+  Matrix after_norm;                 // step 8: x + attention, then layer norm
+
+  // What the lesson says: forbidden weights are exactly 0, every row sums to 1, the first word
+  // under the mask is its own value and nothing else, the second example's weights are as given,
+  // heads are separate, and textbook and engine agree.
+  bool holds = false;
+};
+
+// The hooks are for tests that must be able to fail.
+AttentionLesson teach_attention(const TestHooks& hooks = {});
+
+}  // namespace tril

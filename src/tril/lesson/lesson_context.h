@@ -1,0 +1,63 @@
+// Lesson `context`: "bank" beside "river" and beside "money".
+//
+// A small translator learns sentences in which "bank" has two meanings (bank_sentences.h). Then its
+// encoder reads "the river bank is near" and "the money bank is near". The embedding that goes in
+// for "bank" is the same, bit for bit; what each layer makes of it is compared, with pairs that
+// mean the same as a measure of what a mere change of words does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tril/lesson/bank_sentences.h"
+
+namespace tril {
+
+// How far two vectors for "bank" are apart.
+struct Apart {
+  double cosine = 0.0;
+  double distance = 0.0;  // Euclidean
+};
+
+struct ContextLayer {
+  int64_t layer = 0;    // 0: the embedding that goes in
+  Apart river_money;    // the two of the lesson
+  Apart river_lake;     // the same meaning
+  Apart money_savings;  // the same meaning
+  // Means over all pairs of the eight kinds of bank.
+  Apart same_sense, other_sense;
+  // Of the eight, how many have one of the same meaning as their nearest by distance; none at
+  // layer 0, where all are equal.
+  int64_t nearest_is_same = 0;
+};
+
+struct ContextLesson {
+  int64_t pairs = 0;  // learnt from
+  int64_t updates = 0;
+  double loss = 0.0;                      // at the end
+  std::vector<BankSentence> sentences;    // the eight: "the river bank is near", ...
+  std::vector<std::string> translations;  // of these
+  std::vector<ContextLayer> layers;
+  bool equal_at_first = false;  // the eight embeddings of "bank" have the same bits
+  // Sentences that were not learnt: translated exactly, and "bank" by the right word.
+  int64_t held_out = 0, exact = 0, right_word = 0;
+  // One of them in which only a later word tells, with its translation.
+  std::vector<std::pair<std::string, std::string>> told_later;
+
+  // The same goes in; behind the last layer pairs of two meanings, and river and money among them,
+  // are further apart than pairs of one meaning on average, each bank's nearest means the same, and
+  // each of the eight is translated with its own word for bank.
+  bool holds = false;
+};
+
+struct ContextOptions {
+  int64_t updates = 800;
+  uint64_t seed = 1;
+  int threads = 0;
+  std::function<void(int64_t update, double loss)> progress{};
+};
+ContextLesson teach_context(const ContextOptions& options = {});
+
+}  // namespace tril

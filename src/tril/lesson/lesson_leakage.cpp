@@ -1,0 +1,100 @@
+#include "tril/lesson/lesson_leakage.h"
+
+#include <algorithm>
+
+#include "tril/lesson/demo.h"
+#include "tril/lesson/learn_phrasebook.h"
+#include "tril/train/evaluation.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kPoints = 10;  // of the curve
+
+// Greedy, with END forbidden until as many pieces are written as the right answer has.
+std::string written_without_end(const Translator& translator, const PhrasePair& phrase,
+                                Session& session) {
+  const Tokenizer& tokenizer = translator.tokenizer();
+  SearchOptions options{{}, tokenizer.start(), tokenizer.end(), tokenizer.unwritable()};
+  options.forbidden.push_back(tokenizer.end());
+  std::sort(options.forbidden.begin(), options.forbidden.end());
+  options.max_tokens = static_cast<int64_t>(tokenizer.encode(phrase.hindi).size());
+  SearchRequest request{.number = 0, .source = tokenizer.encode(phrase.english), .prefix = {}};
+  request.source.push_back(tokenizer.end());
+  std::string text;
+  bool given = false;
+  search(
+      translator.model(), options, 1,
+      [&]() -> std::optional<SearchRequest> {
+        if (given) return std::nullopt;
+        given = true;
+        return request;
+      },
+      [&](SearchResult&& done) {
+        text = tokenizer.decode(done.hypotheses.front().tokens);
+        return true;
+      },
+      session);
+  return text;
+}
+
+LeakageRun run_once(const Phrasebook& phrasebook, Masking masking, const LeakageOptions& options) {
+  LeakageRun result;
+  double sum = 0.0;
+  int64_t begun = 0;  // the update before the current point of the curve
+  const auto progress = [&](int64_t update, double loss) {
+    sum += loss;
+    const auto points = static_cast<int64_t>(result.curve.size());
+    if (update == options.updates * (points + 1) / kPoints) {
+      result.curve.push_back(sum / static_cast<double>(update - begun));
+      sum = 0.0;
+      begun = update;
+    }
+    if (options.progress) options.progress(masking, update, loss);
+  };
+  const Translator translator = learn_phrasebook(phrasebook, {.updates = options.updates,
+                                                              .masking = masking,
+                                                              .seed = options.seed,
+                                                              .threads = options.threads,
+                                                              .progress = progress});
+
+  Session session(translator.model(), options.threads);
+  const auto look = [&](const std::vector<PhrasePair>& phrases, Masking with) {
+    session.masking = with;
+    return evaluate(translator.model(), translator.tokenizer(), corpus_of(phrases), {}, session);
+  };
+  const Evaluation trained = look(phrasebook.held_out, masking);
+  result.held_out_loss = trained.loss;
+  result.exact = trained.exact;
+  result.bleu = trained.bleu;
+  result.empty = std::ranges::count(trained.outputs, std::string());
+  result.held_out_loss_masked = look(phrasebook.held_out, Masking::causal).loss;
+  result.writes = look(lesson_sentences(), masking).outputs;
+  for (const PhrasePair& phrase : lesson_sentences()) {
+    result.forced.push_back(written_without_end(translator, phrase, session));
+  }
+  return result;
+}
+
+}  // namespace
+
+LeakageLesson teach_leakage(const LeakageOptions& options) {
+  require(options.updates >= kPoints, ErrorCode::invalid_argument,
+          "lesson leakage: ", options.updates, " updates; it needs at least ", kPoints);
+  const Phrasebook phrasebook = make_phrasebook();
+  LeakageLesson lesson;
+  lesson.updates = options.updates;
+  lesson.sentences = lesson_sentences();
+  lesson.held_out = static_cast<int64_t>(phrasebook.held_out.size());
+  lesson.masked = run_once(phrasebook, Masking::causal, options);
+  lesson.unmasked = run_once(phrasebook, Masking::none, options);
+  const LeakageRun& with = lesson.masked;
+  const LeakageRun& without = lesson.unmasked;
+  lesson.holds = without.curve.back() < 0.5 * with.curve.back() &&
+                 without.held_out_loss < 0.5 * with.held_out_loss &&
+                 without.held_out_loss_masked > with.held_out_loss &&
+                 10 * without.exact < with.exact && 2 * with.exact > lesson.held_out;
+  return lesson;
+}
+
+}  // namespace tril

@@ -1,0 +1,53 @@
+// Lesson `leakage`: the phrasebook learnt twice, with the causal mask and without it.
+//
+// The same sentences in the same order, the same first weights and the same number of updates.
+// Without the mask a row sees the very word it is to predict, one place further right: its training
+// loss looks excellent. When it must write, that place is empty, as it was behind the last word of
+// every training sentence: there the answer was END. So it ends before it begins; and held back
+// from ending, it writes nonsense.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tril/lesson/phrasebook.h"
+#include "tril/models/session.h"
+
+namespace tril {
+
+struct LeakageRun {
+  std::vector<double> curve;  // training loss a token, mean over each tenth of the updates
+  // On sentences it has not seen, a token, teacher forcing: as it was trained, and under the mask.
+  double held_out_loss = 0.0;
+  double held_out_loss_masked = 0.0;
+  // What it writes, token by token.
+  int64_t exact = 0;
+  double bleu = 0.0;
+  int64_t empty = 0;                // translations of nothing
+  std::vector<std::string> writes;  // of the lesson's sentences
+  std::vector<std::string> forced;  // the same where it may not end before as many pieces as the
+                                    // right answer has
+};
+
+struct LeakageLesson {
+  int64_t updates = 0;
+  std::vector<PhrasePair> sentences;  // the lesson's: what is to be written
+  int64_t held_out = 0;               // sentences
+  LeakageRun masked, unmasked;
+
+  // Without the mask the loss is less than half as large, as trained and on unseen sentences; and
+  // it writes fewer than a tenth as many of them right. With the mask most of them are right.
+  bool holds = false;
+};
+
+struct LeakageOptions {
+  int64_t updates = 400;
+  uint64_t seed = 1;
+  int threads = 0;
+  std::function<void(Masking masking, int64_t update, double loss)> progress{};
+};
+LeakageLesson teach_leakage(const LeakageOptions& options = {});
+
+}  // namespace tril

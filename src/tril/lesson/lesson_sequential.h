@@ -1,0 +1,45 @@
+// Lesson `sequential`: why training prefix by prefix is slow, measured (prove/sequential.h) on a
+// tiny model with random weights: a target of 3 words, of 300, a batch of 16 rows with 300 words.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "tril/prove/sequential.h"
+
+namespace tril {
+
+struct SequentialRow {
+  int64_t rows = 1;   // targets
+  int64_t words = 0;  // of each; START goes in before them and END comes out behind
+  SequentialComparison figures{};
+  // Of the time of both ways together.
+  double parallel_share() const {
+    return figures.parallel.seconds / (figures.parallel.seconds + figures.sequential.seconds);
+  }
+};
+
+struct SequentialLesson {
+  TransformerConfig config{};
+  std::vector<SequentialRow> rows{};
+  // From the shortest to the longest single target of at least 100 words: how often as long, how
+  // often as much memory for a parallel step, how often as much for the matrices of scores.
+  double length_growth = 0.0, memory_growth = 0.0, matrix_growth = 0.0;
+
+  // Loss and gradients are the same; one call against one for each word and END; from 100 words on
+  // the sequential way takes more time; memory grows no faster than the length, and matrices of
+  // scores would have grown with its square.
+  bool holds = false;
+};
+
+struct SequentialLessonOptions {
+  std::vector<SequentialRow> rows = {{1, 3}, {1, 30}, {1, 100}, {1, 300}, {16, 300}};
+  int threads = 0;
+  TestHooks hooks{};  // for tests that must be able to fail
+  // Before each sequential step of a row; may be empty.
+  std::function<void(const SequentialRow& row, int64_t done, int64_t all)> progress{};
+};
+SequentialLesson teach_sequential(const SequentialLessonOptions& options = {});
+
+}  // namespace tril

@@ -1,0 +1,226 @@
+#include "tril/lesson/lesson_teacher_forcing.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "tril/base/math.h"
+#include "tril/data/batches.h"
+
+namespace tril {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// A sentence in both ways.
+struct Told {
+  Tokens source, right;  // END included
+  Tokens predicted{};    // in training, a token for each of `right`
+  std::vector<double> right_probability{};
+  int32_t second_choice = 0;  // for the first word
+  Tokens written{};           // in inference
+};
+
+class Teller {
+ public:
+  Teller(const Translator& translator, int threads)
+      : model_(translator.model()),
+        tokenizer_(translator.tokenizer()),
+        unwritable_(tokenizer_.unwritable()),
+        session_(model_, threads) {}
+
+  std::vector<Told> tell(std::span<const PhrasePair> sentences) {
+    std::vector<Told> all;
+    for (const PhrasePair& sentence : sentences) {
+      Told told{.source = tokenizer_.encode(sentence.english),
+                .right = tokenizer_.encode(sentence.hindi)};
+      told.source.push_back(tokenizer_.end());
+      told.right.push_back(tokenizer_.end());
+      all.push_back(std::move(told));
+    }
+    for (Told& told : all) read_as_training_does(told);
+    write_as_inference_does(all, {});
+    return all;
+  }
+
+  // Inference again, the target having to begin with `prefix`.
+  void write(Told& told, const Tokens& prefix) {
+    write_as_inference_does(std::span(&told, 1), prefix);
+  }
+
+ private:
+  bool writable(int32_t token) const {
+    return !std::binary_search(unwritable_.begin(), unwritable_.end(), token);
+  }
+
+  void read_as_training_does(Told& told) {
+    session_.reset();
+    Tape tape(session_);
+    Rows source, target;
+    source.add_sequence(told.source, {.slot = 0});
+    Tokens fed = {tokenizer_.start()};
+    fed.insert(fed.end(), told.right.begin(), told.right.end() - 1);
+    target.add_sequence(fed, {.slot = 0, .segment = 0});
+    const Tensor log_probs = model_.log_probs(
+        model_.forward(target, model_.encode(source, session_), session_), session_);
+    const auto vocab = static_cast<int32_t>(log_probs.columns());
+    for (size_t step = 0; step < told.right.size(); ++step) {
+      const float* row = log_probs.data() + static_cast<int64_t>(step) * vocab;
+      int32_t best = -1;
+      int32_t second = -1;
+      for (int32_t token = 0; token < vocab; ++token) {
+        if (!writable(token)) continue;
+        if (best < 0 || row[token] > row[best]) {
+          second = best;
+          best = token;
+        } else if (second < 0 || row[token] > row[second]) {
+          second = token;
+        }
+      }
+      told.predicted.push_back(best);
+      if (step == 0) told.second_choice = second;
+      told.right_probability.push_back(math::exp(static_cast<double>(row[told.right[step]])));
+    }
+  }
+
+  void write_as_inference_does(std::span<Told> all, const Tokens& prefix) {
+    const SearchOptions greedy{{}, tokenizer_.start(), tokenizer_.end(), unwritable_};
+    size_t next = 0;
+    search(
+        model_, greedy, 128,
+        [&]() -> std::optional<SearchRequest> {
+          if (next == all.size()) return std::nullopt;
+          SearchRequest request{static_cast<int64_t>(next), all[next].source, prefix};
+          ++next;
+          return request;
+        },
+        [&](SearchResult&& done) {
+          all[static_cast<size_t>(done.number)].written = done.hypotheses.front().tokens;
+          return true;
+        },
+        session_);
+  }
+
+  const Transformer& model_;
+  const Tokenizer& tokenizer_;
+  const Tokens unwritable_;
+  Session session_;
+};
+
+// The step of the first mistake in training; as many as there are steps when there is none.
+size_t first_mistake(const Told& told) {
+  return static_cast<size_t>(std::ranges::mismatch(told.predicted, told.right).in1 -
+                             told.predicted.begin());
+}
+
+// What follows step `mistake`: how much of it comes out right.
+struct Following {
+  int64_t all = 0, corrected = 0, followed = 0;
+};
+Following following(const Told& told, size_t mistake) {
+  Following count;
+  for (size_t step = mistake + 1; step < told.right.size(); ++step) {
+    ++count.all;
+    if (told.predicted[step] == told.right[step]) ++count.corrected;
+    if (step < told.written.size() && told.written[step] == told.right[step]) ++count.followed;
+  }
+  return count;
+}
+
+bool same_until(const Told& told, size_t mistake) {
+  if (told.written.size() <= mistake) return false;
+  const auto end = static_cast<std::ptrdiff_t>(mistake) + 1;
+  return std::equal(told.predicted.begin(), told.predicted.begin() + end, told.written.begin());
+}
+
+// A piece as a person reads it: "▁घर" begins a word, "ता" goes on with one.
+std::string piece_text(const Tokenizer& tokenizer, int32_t token) {
+  if (token == tokenizer.start()) return "START";
+  if (token == tokenizer.end()) return "END";
+  const std::string piece = tokenizer.piece(token);
+  const std::string blank = "▁";
+  return piece.starts_with(blank) ? piece.substr(blank.size()) : "…" + piece;
+}
+
+TeacherExample make_example(const Tokenizer& tokenizer, const PhrasePair& sentence,
+                            const Told& told, size_t mistake) {
+  TeacherExample example{.english = sentence.english,
+                         .hindi = sentence.hindi,
+                         .written = tokenizer.decode(told.written)};
+  const auto text = [&](const Tokens& tokens, size_t step) {
+    return step < tokens.size() ? piece_text(tokenizer, tokens[step]) : std::string();
+  };
+  const auto fed = [&](const Tokens& tokens, size_t step) {
+    if (step >= tokens.size()) return std::string();
+    return step == 0 ? std::string("START") : text(tokens, step - 1);
+  };
+  for (size_t step = 0; step < std::max(told.right.size(), told.written.size()); ++step) {
+    TeacherStep s{.right = text(told.right, step),
+                  .fed_in_training = fed(told.right, step),
+                  .predicted_in_training = text(told.predicted, step)};
+    if (step < told.right.size()) {
+      s.right_probability = told.right_probability[step];
+      s.mistake = told.predicted[step] != told.right[step];
+    }
+    s.fed_in_inference = fed(told.written, step);
+    s.predicted_in_inference = text(told.written, step);
+    example.steps.push_back(s);
+  }
+  const Following count = following(told, mistake);
+  example.mistake = static_cast<int64_t>(mistake);
+  example.following = count.all;
+  example.right_when_corrected = count.corrected;
+  example.right_when_followed = count.followed;
+  return example;
+}
+
+}  // namespace
+
+TeacherLesson teach_teacher_forcing(const Translator& translator,
+                                    std::span<const PhrasePair> sentences, int threads) {
+  require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument,
+          "lesson teacher-forcing: the model is decoder-only; a translator is needed");
+  require(!sentences.empty(), ErrorCode::invalid_argument,
+          "lesson teacher-forcing: there are no sentences");
+  Teller teller(translator, threads);
+  std::vector<Told> all = teller.tell(sentences);
+  TeacherLesson lesson{.sentences = static_cast<int64_t>(sentences.size())};
+  lesson.same_until_mistake = true;
+  std::optional<size_t> chosen;
+  int64_t chosen_difference = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t mistake = first_mistake(all[i]);
+    if (mistake == all[i].right.size()) continue;
+    ++lesson.with_mistake;
+    lesson.same_until_mistake = lesson.same_until_mistake && same_until(all[i], mistake);
+    const Following count = following(all[i], mistake);
+    lesson.following += count.all;
+    lesson.right_when_corrected += count.corrected;
+    lesson.right_when_followed += count.followed;
+    // The clearest example: all that follows is right when corrected, as little as possible when
+    // followed; of equals the first.
+    const int64_t difference = count.corrected == count.all ? count.all - count.followed : 0;
+    if (difference > chosen_difference) {
+      chosen = i;
+      chosen_difference = difference;
+    }
+  }
+  lesson.real = chosen.has_value();
+  if (chosen) {
+    lesson.example = make_example(translator.tokenizer(), sentences[*chosen], all[*chosen],
+                                  first_mistake(all[*chosen]));
+  } else {
+    // The first sentence of three words or more will do for a mistake that is made up.
+    const auto longer = std::ranges::find_if(all, [](const Told& t) { return t.right.size() > 3; });
+    Told& told = longer == all.end() ? all.front() : *longer;
+    const size_t at = static_cast<size_t>(&told - all.data());
+    teller.write(told, {told.second_choice});
+    lesson.example = make_example(translator.tokenizer(), sentences[at], told, 0);
+  }
+  const TeacherExample& example = lesson.example;
+  lesson.holds = lesson.same_until_mistake &&
+                 (lesson.real ? lesson.right_when_corrected > lesson.right_when_followed
+                              : example.right_when_corrected > example.right_when_followed);
+  return lesson;
+}
+
+}  // namespace tril

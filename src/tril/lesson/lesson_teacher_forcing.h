@@ -1,0 +1,58 @@
+// Lesson `teacher-forcing`: a wrong word in training is corrected at the next step; in inference it
+// is followed.
+//
+// Sentences go through a translator twice. As in training: START and the right words in one pass
+// under the mask, and at each step the likeliest next word is looked at. As in inference: token by
+// token, each step reading what the model itself wrote. Up to its first mistake both are the same
+// function on the same words; what follows shows the difference.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tril/lesson/phrasebook.h"
+#include "tril/translate/translator.h"
+
+namespace tril {
+
+// One step of one sentence, in both ways. Empty texts: that way has no such step.
+struct TeacherStep {
+  std::string right;
+  std::string fed_in_training, predicted_in_training;
+  double right_probability = 0.0;  // what training pays for is its logarithm
+  std::string fed_in_inference{}, predicted_in_inference{};
+  bool mistake = false;  // in training: what is predicted is not right
+};
+
+struct TeacherExample {
+  std::string english, hindi;
+  std::string written;  // by the model in inference
+  std::vector<TeacherStep> steps{};
+  int64_t mistake = 0;  // the step of the first one
+  // Steps behind it that have a right word, and how many of them come out right in each way.
+  int64_t following = 0, right_when_corrected = 0, right_when_followed = 0;
+};
+
+struct TeacherLesson {
+  int64_t sentences = 0;
+  int64_t with_mistake = 0;  // sentences
+  // Over all of these, as in TeacherExample.
+  int64_t following = 0, right_when_corrected = 0, right_when_followed = 0;
+  // Up to the first mistake, and with it, both ways predict the same words.
+  bool same_until_mistake = false;
+  TeacherExample example{};
+  // The example's mistake is the model's own. False: it made none that something follows, and its
+  // second choice for the first word was put in as if it had.
+  bool real = false;
+
+  // Corrected, more of the following words come out right than followed.
+  bool holds = false;
+};
+
+// Raises `invalid_argument` for a decoder-only model and for no sentences.
+TeacherLesson teach_teacher_forcing(const Translator& translator,
+                                    std::span<const PhrasePair> sentences, int threads = 0);
+
+}  // namespace tril

@@ -1,0 +1,377 @@
+#include "tril/prove/leak.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "tril/base/rng.h"
+#include "tril/ops/attention.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kFiller = 2;  // rows between packed sentences
+constexpr Poison kPoisons[] = {Poison::finite, Poison::nan, Poison::infinity,
+                               Poison::minus_infinity};
+
+// Other numbers are drawn, a stream for each place.
+void fill_with(Poison poison, uint64_t stream, std::span<float> values) {
+  Random random(0x7E57, stream);
+  for (float& value : values) {
+    switch (poison) {
+      case Poison::finite: value = random.uniform(-4.0f, 4.0f); break;
+      case Poison::nan: value = std::numeric_limits<float>::quiet_NaN(); break;
+      case Poison::infinity: value = std::numeric_limits<float>::infinity(); break;
+      case Poison::minus_infinity: value = -std::numeric_limits<float>::infinity(); break;
+    }
+  }
+}
+
+bool same_bits(const float* a, const float* b, int64_t count) {
+  return std::memcmp(a, b, static_cast<size_t>(count) * sizeof(float)) == 0;
+}
+
+std::vector<float> copy_of(const Tensor& tensor) {
+  return {tensor.data(), tensor.data() + tensor.size()};
+}
+
+// Some sentences end to end, filler between them.
+struct Packed {
+  std::vector<TokenPair> pairs;
+  Rows target;
+  std::vector<TokenPlace> places;  // by row; sentence -1: filler
+};
+
+// What a decoder's row may see, by positions alone.
+struct Rule {
+  int64_t window = 0;
+  int64_t prefix = 0;
+
+  bool forbids(const TokenPlace& row, const TokenPlace& key) const {
+    if (row.sentence < 0) return false;  // filler is nobody's row
+    if (row.sentence != key.sentence) return true;
+    if (key.position >= std::max(prefix, row.position + 1)) return true;
+    return window > 0 && key.position + window <= row.position;
+  }
+  // Through any number of layers: what lies behind a window is reached in several steps.
+  bool never_reaches(const TokenPlace& row, const TokenPlace& key) const {
+    if (row.sentence < 0) return false;
+    return row.sentence != key.sentence || key.position >= std::max(prefix, row.position + 1);
+  }
+};
+
+bool earlier(const TokenPlace& row_a, const TokenPlace& key_a, const TokenPlace& row_b,
+             const TokenPlace& key_b) {
+  if (row_a.position != row_b.position) return row_a.position < row_b.position;
+  if (row_a.sentence != row_b.sentence) return row_a.sentence < row_b.sentence;
+  const bool own_a = key_a.sentence == row_a.sentence;
+  const bool own_b = key_b.sentence == row_b.sentence;
+  if (own_a != own_b) return own_a;  // the future before the neighbours
+  return key_a.sentence != key_b.sentence ? key_a.sentence < key_b.sentence
+                                          : key_a.position < key_b.position;
+}
+
+// What a layer's masked attention was called with, and what it gave.
+struct AttentionCall {
+  std::vector<float> q, k, v, out;
+  Shape q_shape, k_shape;
+  std::vector<Interval> intervals;
+  std::vector<int32_t> positions;
+  ops::AttentionOptions options;
+};
+
+class AttentionCalls : public Observer {
+ public:
+  void see(const Observation& o) override {
+    if (o.stack != Stack::decoder || o.layer < 0) return;
+    const auto layer = static_cast<size_t>(o.layer);
+    if (o.site == Site::query) {
+      if (calls.size() <= layer) calls.resize(layer + 1);
+      AttentionCall& call = calls[layer];
+      call.q = copy_of(o.tensor);
+      call.q_shape = o.tensor.shape();
+      call.intervals.assign(o.intervals.begin(), o.intervals.end());
+      call.options = *o.options;
+      call.positions.assign(o.options->positions.begin(), o.options->positions.end());
+      call.options.positions = call.positions;
+    } else if (o.site == Site::key) {
+      calls[layer].k = copy_of(o.tensor);
+      calls[layer].k_shape = o.tensor.shape();
+    } else if (o.site == Site::value) {
+      calls[layer].v = copy_of(o.tensor);
+    } else if (o.site == Site::context) {
+      calls[layer].out = copy_of(o.tensor);
+    }
+  }
+  std::vector<AttentionCall> calls;
+};
+
+// Writes into one token's embedding before the layers read it.
+class PoisonedToken : public Observer {
+ public:
+  PoisonedToken(int64_t row, Poison poison) : row_(row), poison_(poison) {}
+  void see(const Observation& o) override {
+    if (o.stack != Stack::decoder || o.site != Site::embedded) return;
+    const int64_t width = o.tensor.columns();
+    fill_with(poison_, static_cast<uint64_t>(row_),
+              {o.tensor.data() + row_ * width, static_cast<size_t>(width)});
+  }
+
+ private:
+  int64_t row_;
+  Poison poison_;
+};
+
+class Probe {
+ public:
+  Probe(const Transformer& model, Session& session, const LeakOptions& options)
+      : model_(model),
+        session_(session),
+        options_(options),
+        rule_{model.config().window, options.prefix},
+        observer_before_(session.observer) {}
+  ~Probe() { session_.observer = observer_before_; }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  // Poisons every position of the sentences, in every layer.
+  void probe_attention(const Packed& packed) {
+    AttentionCalls watched;
+    hidden_of(packed, EndToEndLeak::Way::training, &watched);
+    for (size_t layer = 0; layer < watched.calls.size(); ++layer) {
+      probe_layer(packed, static_cast<int64_t>(layer), watched.calls[layer]);
+    }
+    for (const TokenPlace& key : packed.places) {
+      if (key.sentence < 0) continue;
+      ++result_.poisoned;
+      for (const TokenPlace& row : packed.places) {
+        result_.forbidden_pairs += rule_.forbids(row, key) ? 1 : 0;
+      }
+    }
+  }
+
+  // Poisons the embeddings of some rows of a pass.
+  void probe_end_to_end(const Packed& packed, std::span<const int64_t> rows) {
+    for (const auto way : {EndToEndLeak::Way::training, EndToEndLeak::Way::cached}) {
+      const std::vector<float> clean = hidden_of(packed, way, nullptr);
+      for (const int64_t row : rows) {
+        for (const Poison poison : kPoisons) compare_hidden(packed, way, row, poison, clean);
+      }
+    }
+    result_.tokens_poisoned += static_cast<int64_t>(rows.size());
+  }
+
+  LeakProbe& result() { return result_; }
+
+ private:
+  std::vector<float> hidden_of(const Packed& packed, EndToEndLeak::Way way, Observer* observer) {
+    session_.reset();
+    session_.observer = observer;
+    ++result_.passes;
+    if (way == EndToEndLeak::Way::training) {
+      const Tape tape(session_);
+      const Memory memory = encode_pairs(model_, packed.pairs, session_);
+      return copy_of(model_.forward(packed.target, memory, session_));
+    }
+    const Memory memory = encode_pairs(model_, packed.pairs, session_);
+    Rows rows = packed.target;
+    std::vector<int32_t> slots;
+    for (size_t i = 0; i < packed.pairs.size(); ++i) slots.push_back(session_.cache.open());
+    for (int32_t& slot : rows.slots) {
+      if (slot >= 0) slot = slots[static_cast<size_t>(slot)];
+    }
+    const auto give_back = [&] {
+      for (const int32_t slot : slots) session_.cache.release(slot);
+    };
+    try {
+      std::vector<float> hidden = copy_of(model_.forward(rows, memory, session_));
+      give_back();
+      return hidden;
+    } catch (...) {
+      give_back();
+      throw;
+    }
+  }
+
+  void compare_hidden(const Packed& packed, EndToEndLeak::Way way, int64_t poisoned, Poison poison,
+                      const std::vector<float>& clean) {
+    PoisonedToken observer(poisoned, poison);
+    const std::vector<float> hidden = hidden_of(packed, way, &observer);
+    const TokenPlace& key = packed.places[static_cast<size_t>(poisoned)];
+    const int64_t width = model_.config().model;
+    for (size_t r = 0; r < packed.places.size(); ++r) {
+      const TokenPlace& row = packed.places[r];
+      if (!rule_.never_reaches(row, key)) continue;
+      result_.hidden_values += width;
+      const int64_t at = static_cast<int64_t>(r) * width;
+      if (same_bits(hidden.data() + at, clean.data() + at, width)) continue;
+      auto& first = result_.end_to_end;
+      if (!first || earlier(row, key, first->row, first->key)) first = {row, key, poison, way};
+    }
+  }
+
+  Tensor tensor_of(const Shape& shape, const std::vector<float>& values) {
+    const Tensor tensor(session_.arena, shape);
+    std::copy(values.begin(), values.end(), tensor.data());
+    return tensor;
+  }
+
+  void probe_layer(const Packed& packed, int64_t layer, const AttentionCall& call) {
+    session_.reset();
+    session_.observer = nullptr;
+    const Tensor q = tensor_of(call.q_shape, call.q);
+    const Tensor k = tensor_of(call.k_shape, call.k);
+    const Tensor v = tensor_of(call.k_shape, call.v);
+    std::vector<float> upstream(call.q.size());  // any gradient of the output does
+    fill_with(Poison::finite, static_cast<uint64_t>(layer) << 32, upstream);
+    const Tensor dout = tensor_of(call.q_shape, upstream);
+    const auto run = [&](Tensor& out, Tensor& dq) {
+      const auto result = ops::attention(session_, q, k, v, call.intervals, call.options);
+      out = result.out;
+      dq = ops::attention_gradients(session_, q, k, v, result, dout, call.intervals, call.options)
+               .dq;
+    };
+    Tensor clean_out, clean_dq;
+    run(clean_out, clean_dq);
+    for (size_t i = 0; i < call.out.size(); ++i) {
+      result_.unfaithful += same_bits(clean_out.data() + i, call.out.data() + i, 1) ? 0 : 1;
+    }
+    const int64_t width = k.shape()[1] * k.shape()[2];
+    for (size_t row = 0; row < packed.places.size(); ++row) {
+      if (packed.places[row].sentence < 0) continue;
+      const size_t at = row * static_cast<size_t>(width);
+      for (const Poison poison : kPoisons) {
+        const Arena::Scope scratch(session_.arena);
+        const std::span<float> key(k.data() + at, static_cast<size_t>(width));
+        const std::span<float> value(v.data() + at, static_cast<size_t>(width));
+        fill_with(poison, 2 * row, key);
+        fill_with(poison, 2 * row + 1, value);
+        Tensor out, dq;
+        run(out, dq);
+        const auto leaks = [&](const Tensor& now, const Tensor& clean, HeadLeak::Where where) {
+          compare_heads(packed, packed.places[row], now, clean,
+                        {.layer = layer, .poison = poison, .where = where});
+        };
+        leaks(out, clean_out, HeadLeak::Where::output);
+        leaks(dq, clean_dq, HeadLeak::Where::query_gradient);
+        std::copy_n(call.k.data() + at, width, key.data());
+        std::copy_n(call.v.data() + at, width, value.data());
+      }
+    }
+  }
+
+  // Rows that may not see `key`, head by head.
+  void compare_heads(const Packed& packed, const TokenPlace& key, const Tensor& now,
+                     const Tensor& clean, HeadLeak found) {
+    const int64_t heads = now.shape()[1];
+    const int64_t head_dim = now.shape()[2];
+    found.key = key;
+    for (size_t r = 0; r < packed.places.size(); ++r) {
+      found.row = packed.places[r];
+      if (!rule_.forbids(found.row, key)) continue;
+      result_.values += heads * head_dim;
+      for (found.head = 0; found.head < heads; ++found.head) {
+        const int64_t at = (static_cast<int64_t>(r) * heads + found.head) * head_dim;
+        if (!same_bits(now.data() + at, clean.data() + at, head_dim)) remember(found);
+      }
+    }
+  }
+
+  // The earliest of each head.
+  void remember(const HeadLeak& found) {
+    auto& leaks = result_.heads_leaking;
+    const auto before = [](const HeadLeak& a, const HeadLeak& b) {
+      return a.layer != b.layer ? a.layer < b.layer : a.head < b.head;
+    };
+    const auto at = std::lower_bound(leaks.begin(), leaks.end(), found, before);
+    if (at == leaks.end() || before(found, *at)) {
+      leaks.insert(at, found);
+    } else if (earlier(found.row, found.key, at->row, at->key)) {
+      *at = found;
+    }
+  }
+
+  const Transformer& model_;
+  Session& session_;
+  const LeakOptions& options_;
+  const Rule rule_;
+  Observer* observer_before_;
+  LeakProbe result_;
+};
+
+// The sentences in passes of about so many rows.
+std::vector<Packed> pack(const TransformerConfig& config, std::span<const TokenPair> pairs,
+                         const LeakOptions& options) {
+  std::vector<Packed> passes;
+  int64_t positions = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto length = static_cast<int64_t>(pairs[i].target.size());
+    positions += length;
+    if (positions > options.max_positions && i > 0) break;
+    if (passes.empty() || passes.back().target.size() + length > options.batch_rows) {
+      passes.emplace_back();
+    }
+    Packed& packed = passes.back();
+    const auto slot = static_cast<int32_t>(packed.pairs.size());
+    packed.pairs.push_back(pairs[i]);
+    packed.target.add_sequence(
+        pairs[i].target,
+        {.slot = slot, .segment = config.decoder_only() ? -1 : slot, .prefix = options.prefix});
+    packed.target.add_filler(kFiller);
+    for (int64_t position = 0; position < length; ++position) {
+      packed.places.push_back({static_cast<int64_t>(i), position});
+    }
+    packed.places.resize(static_cast<size_t>(packed.target.size()), {-1, -1});
+  }
+  return passes;
+}
+
+}  // namespace
+
+std::optional<HeadLeak> LeakProbe::first_future() const {
+  std::optional<HeadLeak> first;
+  for (const HeadLeak& leak : heads_leaking) {
+    if (leak.key.sentence != leak.row.sentence || leak.key.position < leak.row.position) continue;
+    if (!first || earlier(leak.row, leak.key, first->row, first->key)) first = leak;
+  }
+  return first;
+}
+
+LeakProbe probe_leaks(const Transformer& model, std::span<const TokenPair> pairs, Session& session,
+                      const LeakOptions& options) {
+  const TransformerConfig& config = model.config();
+  Probe probe(model, session, options);
+  LeakProbe& result = probe.result();
+  result.sentences = static_cast<int64_t>(pairs.size());
+  result.layers = config.decoder_layers;
+  result.heads = config.heads;
+  for (const TokenPair& pair : pairs) {
+    result.positions += static_cast<int64_t>(pair.target.size());
+  }
+  const std::vector<Packed> passes = pack(config, pairs, options);
+  int64_t all = 0;
+  for (const Packed& packed : passes) all += packed.target.size();
+  int64_t done = 0;
+  for (const Packed& packed : passes) {
+    if (options.progress) options.progress(done, all);
+    probe.probe_attention(packed);
+    done += packed.target.size();
+  }
+  if (!passes.empty()) {
+    // Spread over the first pass, the last row included.
+    std::vector<int64_t> rows;
+    for (size_t row = 0; row < passes[0].places.size(); ++row) {
+      if (passes[0].places[row].sentence >= 0) rows.push_back(static_cast<int64_t>(row));
+    }
+    const auto wanted = std::min(options.end_to_end_tokens, static_cast<int64_t>(rows.size()));
+    std::vector<int64_t> chosen;
+    for (int64_t i = 1; i <= wanted; ++i) {
+      chosen.push_back(
+          rows[static_cast<size_t>(i * static_cast<int64_t>(rows.size()) / wanted - 1)]);
+    }
+    probe.probe_end_to_end(passes[0], chosen);
+  }
+  return result;
+}
+
+}  // namespace tril

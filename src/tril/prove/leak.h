@@ -1,0 +1,105 @@
+// The leak probe: what a row may not see is changed, and nothing of that row may change.
+//
+// Which keys a row may see is worked out here from positions alone, by the rule a decoder must
+// obey: its own position and those before it, in its own sentence (within the window, behind a
+// prefix). The model's own intervals are not asked: they are what is on trial.
+//
+// Two probes, because neither finds everything.
+// At the attention: one pass of the model is watched, and what each layer's masked attention was
+// called with (queries, keys, values, intervals, options) is taken down. Then every key and value
+// is poisoned in turn, by other numbers, NaN, +inf and -inf, and the same operation is called
+// again, forward and backward. Outputs and query gradients of the rows that may not see the key
+// must keep their bits. Layers do not disturb each other, so a leak has an address: layer and head.
+// That the operation called this way gives the bits the model got is checked first.
+// End to end: the model itself runs, with one token's embedding poisoned on the way in. The hidden
+// states of the rows before it, and of other sentences, must keep their bits, in the pass of
+// training and in a cached call that brings the whole sentence. That finds what leaks anywhere
+// else, but cannot say where.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tril/base/words.h"
+#include "tril/prove/pairs.h"
+
+namespace tril {
+
+enum class Poison { finite, nan, infinity, minus_infinity };
+template <>
+struct Words<Poison> {
+  static constexpr std::string_view list[] = {"a number", "NaN", "+inf", "-inf"};
+};
+
+// Token of a sentence; both count from 0.
+struct TokenPlace {
+  int64_t sentence = 0;
+  int64_t position = 0;
+  bool operator==(const TokenPlace&) const = default;
+};
+
+struct HeadLeak {
+  int64_t layer = 0;
+  int64_t head = 0;
+  TokenPlace row{};  // saw what it may not see:
+  TokenPlace key{};
+  Poison poison = Poison::finite;
+  enum class Where { output, query_gradient } where = Where::output;
+};
+
+struct EndToEndLeak {
+  TokenPlace row{};
+  TokenPlace key{};
+  Poison poison = Poison::finite;
+  enum class Way { training, cached } way = Way::training;
+};
+
+struct LeakProbe {
+  int64_t sentences = 0;
+  int64_t positions = 0;  // of all sentences given
+  int64_t layers = 0;
+  int64_t heads = 0;
+
+  // At the attention.
+  int64_t poisoned = 0;         // positions, each in every layer
+  int64_t forbidden_pairs = 0;  // (row, position it may not see), each in every layer and head
+  int64_t values = 0;           // outputs and query gradients compared
+  int64_t unfaithful = 0;  // outputs that differ from what the model's own pass gave: must be 0
+  // Where something changed: the earliest row of each head that leaks, by layer and head.
+  std::vector<HeadLeak> heads_leaking;
+  // The share of positions x layers x heads that was probed. A position is probed in all layers and
+  // heads or in none.
+  double coverage() const {
+    return positions == 0 ? 0.0 : static_cast<double>(poisoned) / static_cast<double>(positions);
+  }
+
+  // End to end.
+  int64_t tokens_poisoned = 0;
+  int64_t passes = 0;
+  int64_t hidden_values = 0;               // compared
+  std::optional<EndToEndLeak> end_to_end;  // the earliest row that changed
+
+  // The earliest row that sees a later position of its own sentence.
+  std::optional<HeadLeak> first_future() const;
+  bool holds() const { return unfaithful == 0 && heads_leaking.empty() && !end_to_end; }
+};
+
+struct LeakOptions {
+  int64_t batch_rows = 64;       // packed into one pass, about
+  int64_t max_positions = 1024;  // poisoned at the attention; sentences beyond are left out
+  int64_t end_to_end_tokens = 8;
+  int32_t prefix = 0;  // prefix-LM: so many first positions of each sentence see each other
+  // Called with the positions done and all to be done; may be empty.
+  std::function<void(int64_t done, int64_t all)> progress{};
+};
+
+// Uses the session's masking and hooks; its cache is as before afterwards. A target longer than
+// `batch_rows` has a pass of its own.
+LeakProbe probe_leaks(const Transformer& model, std::span<const TokenPair> pairs, Session& session,
+                      const LeakOptions& options = {});
+
+}  // namespace tril

@@ -1,0 +1,46 @@
+// The sentences a proof is made with, as tokens, and how forward() is given them and watched.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/models/transformer.h"
+
+namespace tril {
+
+struct TokenPair {
+  std::vector<int32_t> source;  // as the encoder reads it; empty for a decoder-only model
+  std::vector<int32_t> target;  // as the decoder reads it: START and what follows
+  // What follows the target: the label of its last row where something is learnt.
+  int32_t next = 0;
+};
+
+// Tokens drawn evenly from the vocabulary, the same for the same seed on every machine. Source and
+// target are `length` tokens long.
+std::vector<TokenPair> random_pairs(const TransformerConfig& config, int64_t count, int64_t length,
+                                    uint64_t seed);
+
+// Sources as encode() takes them, a slot each; nothing for a decoder-only model.
+Rows source_rows(std::span<const TokenPair> pairs);
+// An empty memory for a decoder-only model.
+Memory encode_pairs(const Transformer& model, std::span<const TokenPair> pairs, Session& session);
+
+// Counts the calls of forward() where they happen, in the model: no caller is asked.
+class ForwardCounter : public Observer {
+ public:
+  void see(const Observation& observation) override {
+    if (observation.stack != Stack::decoder || observation.site != Site::embedded) return;
+    ++calls_;
+    rows_ += observation.tensor.rows();
+  }
+  void clear() { calls_ = rows_ = 0; }
+  int64_t calls() const { return calls_; }
+  int64_t rows() const { return rows_; }  // of all calls together
+
+ private:
+  int64_t calls_ = 0;
+  int64_t rows_ = 0;
+};
+
+}  // namespace tril

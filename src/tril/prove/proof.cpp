@@ -1,0 +1,232 @@
+#include "tril/prove/proof.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "tril/base/fingerprint.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+// A target of more than one block of 64 keys: the running softmax must go from block to block.
+constexpr int64_t kLongTarget = 130;
+// The leak probe takes the third power of it: just beyond one block.
+constexpr int64_t kLongLeak = 70;
+constexpr int64_t kBeamSentences = 4;
+constexpr int64_t kMaxWritten = 12;
+// Weights times rows of sequential training that a model is given; beyond it, the tiny one.
+constexpr double kSequentialWork = 1.5e11;
+// Tokens of the tiny model's sources: it is the decoder that is measured.
+constexpr size_t kTinySource = 16;
+
+void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
+  bool has_future = false;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const TokenPair& pair = pairs[i];
+    const auto fits = [&](std::string_view what, const std::vector<int32_t>& tokens,
+                          int64_t vocab) {
+      require(!tokens.empty() && static_cast<int64_t>(tokens.size()) <= c.max_length, kBad,
+              "prove: the ", what, " of pair ", i, " has ", tokens.size(),
+              " tokens, expected 1 to ", c.max_length);
+      for (const int32_t token : tokens) {
+        require(token >= 0 && token < vocab, kBad, "prove: token ", token, " in the ", what,
+                " of pair ", i, " is not below the vocabulary of ", vocab);
+      }
+    };
+    if (!c.decoder_only()) fits("source", pair.source, c.source_vocab);
+    require(!c.decoder_only() || pair.source.empty(), kBad, "prove: pair ", i,
+            " has a source, but the model no encoder");
+    fits("target", pair.target, c.target_vocab);
+    require(pair.next >= 0 && pair.next < c.target_vocab, kBad, "prove: the token ", pair.next,
+            " that follows pair ", i, " is not below the vocabulary of ", c.target_vocab);
+    has_future = has_future || pair.target.size() >= 2;
+  }
+  require(has_future, kBad, "prove: a target of two tokens or more is needed: one has no future");
+}
+
+// A pair of exactly `length` tokens a side, from the tokens of all pairs again and again.
+TokenPair pair_of_length(std::span<const TokenPair> pairs, size_t first, int64_t length) {
+  std::vector<int32_t> source, target;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const TokenPair& pair = pairs[(first + i) % pairs.size()];
+    source.insert(source.end(), pair.source.begin(), pair.source.end());
+    target.insert(target.end(), pair.target.begin() + 1, pair.target.end());
+  }
+  TokenPair result;
+  for (size_t i = 0; i < static_cast<size_t>(length); ++i) {
+    if (!source.empty()) result.source.push_back(source[i % source.size()]);
+    result.target.push_back(i == 0 ? pairs[0].target[0] : target[(i - 1) % target.size()]);
+  }
+  result.next = target[static_cast<size_t>(length - 1) % target.size()];
+  return result;
+}
+
+class Proof {
+ public:
+  Proof(const Transformer& model, std::span<const TokenPair> pairs, const ProofOptions& options)
+      : model_(model), pairs_(pairs), options_(options), session_(model, options.threads) {
+    session_.masking = options.masking;
+    session_.hooks = options.hooks;
+  }
+
+  ProofReport run() {
+    report_.sentences = static_cast<int64_t>(pairs_.size());
+    for (const TokenPair& pair : pairs_) {
+      report_.positions += static_cast<int64_t>(pair.target.size());
+    }
+    prove_table();
+    prove_agreement();
+    prove_no_leaks();
+    prove_sequential();
+    return std::move(report_);
+  }
+
+ private:
+  void tell(std::string_view what, int64_t done, int64_t all) const {
+    if (options_.progress) options_.progress(what, done, all);
+  }
+  int64_t max_length() const { return model_.config().max_length; }
+
+  void prove_table() {
+    tell("the table", 0, 1);
+    // The first with a future, best one that is not the same token again.
+    const auto choose = [&](const auto& fits) {
+      const auto at = std::find_if(pairs_.begin(), pairs_.end(), fits);
+      report_.shown = static_cast<size_t>(at - pairs_.begin());
+      return at != pairs_.end();
+    };
+    if (!choose([](const TokenPair& pair) {
+          return pair.target.size() >= 2 && pair.target[0] != pair.target[1];
+        })) {
+      choose([](const TokenPair& pair) { return pair.target.size() >= 2; });
+    }
+    report_.table =
+        gather_table(model_, pairs_[report_.shown], kMaxWritten, options_.end, session_);
+  }
+
+  void prove_agreement() {
+    std::vector<TokenPair> given(pairs_.begin(), pairs_.end());
+    int64_t longest = 0;
+    for (const TokenPair& pair : given) {
+      longest = std::max(longest, static_cast<int64_t>(pair.target.size()));
+    }
+    if (longest < kLongTarget) {
+      given.push_back(pair_of_length(pairs_, 0, std::min(kLongTarget, max_length())));
+      longest = static_cast<int64_t>(given.back().target.size());
+    }
+    report_.longest = longest;
+    const auto writers = pairs_.first(std::min(pairs_.size(), static_cast<size_t>(kBeamSentences)));
+    int64_t done = 0;
+    for (const Writing writing : {Writing::teacher_forced, Writing::greedy, Writing::beam}) {
+      for (const Company company : {Company::alone, Company::in_batches}) {
+        tell("parallel against stepwise", done++, 6);
+        const AgreementOptions how{
+            .writing = writing, .company = company, .max_tokens = kMaxWritten, .end = options_.end};
+        report_.agreement.push_back(
+            {writing, company,
+             compare_parallel_with_stepwise(
+                 model_,
+                 writing == Writing::teacher_forced ? std::span<const TokenPair>(given) : writers,
+                 session_, how)});
+      }
+    }
+  }
+
+  void prove_no_leaks() {
+    std::vector<TokenPair> given(pairs_.begin(), pairs_.end());
+    given.push_back(pair_of_length(pairs_, 0, std::min(kLongLeak, max_length())));
+    LeakOptions how;
+    if (options_.full) how.max_positions = INT64_MAX;
+    how.progress = [&](int64_t done, int64_t all) { tell("the leak probe", done, all); };
+    report_.leaks = probe_leaks(model_, given, session_, how);
+  }
+
+  void prove_sequential() {
+    for (const SequentialCase& c : options_.sequential) {
+      SequentialLine line;
+      line.rows = c.rows;
+      line.length = c.length;
+      const auto prefix_rows = static_cast<double>(c.rows * c.length * (c.length + 1) / 2);
+      const double work = prefix_rows * static_cast<double>(model_.parameter_count());
+      line.on_tiny_model = c.length > max_length() || (work > kSequentialWork && !options_.full);
+      const std::string what = concat("sequential against parallel training, ", c.rows, " x ",
+                                      c.length, line.on_tiny_model ? " on a tiny model" : "");
+      const SequentialOptions how{
+          .threads = options_.threads,
+          .masking = options_.masking,
+          .hooks = options_.hooks,
+          .progress = [&](int64_t done, int64_t all) { tell(what, done, all); }};
+      std::vector<TokenPair> pairs;
+      if (line.on_tiny_model) {
+        const Transformer tiny(tiny_config_like(model_.config()), 1);
+        pairs = random_pairs(tiny.config(), c.rows, c.length, 1);
+        for (TokenPair& pair : pairs) {
+          pair.source.resize(std::min(pair.source.size(), kTinySource));
+        }
+        line.figures = compare_sequential_with_parallel(tiny, pairs, how);
+      } else {
+        for (int64_t row = 0; row < c.rows; ++row) {
+          pairs.push_back(pair_of_length(pairs_, static_cast<size_t>(row), c.length));
+        }
+        line.figures = compare_sequential_with_parallel(model_, pairs, how);
+      }
+      report_.sequential.push_back(std::move(line));
+    }
+  }
+
+  const Transformer& model_;
+  std::span<const TokenPair> pairs_;
+  const ProofOptions& options_;
+  Session session_;
+  ProofReport report_;
+};
+
+}  // namespace
+
+bool ProofReport::holds(Section section) const {
+  switch (section) {
+    case Section::table: return table.holds();
+    case Section::agreement:
+      return std::all_of(agreement.begin(), agreement.end(),
+                         [](const AgreementLine& line) { return line.figures.differing == 0; });
+    case Section::leaks: return leaks.holds();
+    case Section::sequential:
+      return std::all_of(sequential.begin(), sequential.end(),
+                         [](const SequentialLine& line) { return line.figures.holds(); });
+  }
+  return false;
+}
+
+std::vector<Section> ProofReport::failed() const {
+  std::vector<Section> result;
+  for (const Section section :
+       {Section::table, Section::agreement, Section::leaks, Section::sequential}) {
+    if (!holds(section)) result.push_back(section);
+  }
+  return result;
+}
+
+ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
+                  const ProofOptions& options) {
+  check(model.config(), pairs);
+  require(options.end >= 0 && options.end < model.config().target_vocab, kBad, "prove: END is ",
+          options.end, ", not below the vocabulary of ", model.config().target_vocab);
+  return Proof(model, pairs, options).run();
+}
+
+uint64_t fingerprint_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  require(file.is_open(), ErrorCode::io, path, ": cannot be opened");
+  Fingerprint fingerprint;
+  std::vector<char> buffer(1 << 20);
+  while (file) {
+    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    fingerprint.add({buffer.data(), static_cast<size_t>(file.gcount())});
+  }
+  require(file.eof(), ErrorCode::io, path, ": cannot be read");
+  return fingerprint.value();
+}
+
+}  // namespace tril

@@ -1,0 +1,85 @@
+// `tril prove`: the whole proof on one model, as a report of four sections.
+//
+//   1. table       training against inference, with evidence (table.h)
+//   2. agreement   the parallel pass against step by step, bit for bit (agreement.h)
+//   3. leaks       what a row may not see does not reach it (leak.h)
+//   4. sequential  training prefix by prefix against all at once (sequential.h)
+//
+// Every figure is computed in this run. How much is done depends on the size of the model, so that
+// a base model (512 wide, 6 + 6 layers, 32,000 tokens) takes less than two minutes on two cores.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/prove/agreement.h"
+#include "tril/prove/leak.h"
+#include "tril/prove/sequential.h"
+#include "tril/prove/table.h"
+
+namespace tril {
+
+enum class Section { table, agreement, leaks, sequential };
+template <>
+struct Words<Section> {
+  static constexpr std::string_view list[] = {"table", "agreement", "leaks", "sequential"};
+};
+
+struct AgreementLine {
+  Writing writing = Writing::teacher_forced;
+  Company company = Company::alone;
+  Agreement figures{};
+};
+
+struct SequentialCase {
+  int64_t rows = 1;  // targets in a batch
+  int64_t length = 0;
+};
+
+struct SequentialLine : SequentialCase {
+  bool on_tiny_model = false;  // tiny_config_like(), where the model itself would take too long
+  SequentialComparison figures{};
+};
+
+struct ProofReport {
+  int64_t sentences = 0;
+  int64_t positions = 0;  // of their targets
+  int64_t longest = 0;    // target in section 2: made of the sentences if none is as long
+  size_t shown = 0;       // the sentence of the table
+
+  TableEvidence table;
+  std::vector<AgreementLine> agreement;
+  LeakProbe leaks;
+  std::vector<SequentialLine> sequential;
+
+  bool holds(Section section) const;
+  bool holds() const { return failed().empty(); }
+  std::vector<Section> failed() const;
+};
+
+struct ProofOptions {
+  int threads = 0;  // 0: every core
+  Masking masking = Masking::causal;
+  // Everything on the model itself, however long it takes.
+  bool full = false;
+  int32_t end = 3;  // what ends a target
+  std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
+  TestHooks hooks{};
+  // What is being done, and how far it is; may be empty.
+  std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
+};
+
+// Pairs as the model reads them. Raises `invalid_argument` naming the pair for one that the model
+// cannot read, and when no target has two tokens. Changes a weight for a moment and keeps weights
+// packed for gradients: no other thread may use the model meanwhile.
+ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
+                  const ProofOptions& options);
+
+// FNV-1a, 64 bits, of a file's bytes. Raises `io`.
+uint64_t fingerprint_of_file(const std::string& path);
+
+}  // namespace tril

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# tril prove from the outside: exit codes, the report, JSON, and every way not to run.
+#   prove.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL PATH-TO-JSON_VALUE
+set -u
+tril=$1
+make_model=$2
+json_value=$3
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+"$make_model" "$scratch/model" translate || exit 1
+"$make_model" "$scratch/writer" generate || exit 1
+
+fail() {
+  printf 'FAILED: %s\n' "$1"
+  sed 's/^/    stdout: /' "$scratch/out" | tail -60 | cut -c 1-200
+  sed 's/^/    stderr: /' "$scratch/err" | cut -c 1-200
+  failures=$((failures + 1))
+}
+# expect CODE WHAT COMMAND...
+expect() {
+  local code=$1 what=$2 got=0
+  shift 2
+  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || got=$?
+  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
+}
+# expect_error WHAT PATTERN COMMAND...: exit code 2, nothing on stdout, the last line matches.
+expect_error() {
+  local what=$1 pattern=$2
+  shift 2
+  expect 2 "$what" "$@"
+  [ -s "$scratch/out" ] && fail "$what: something on stdout"
+  tail -1 "$scratch/err" | grep -q -- "$pattern" || fail "$what: no '$pattern' in its last line"
+  [ "$(grep -c '^tril: ' "$scratch/err")" -eq 1 ] || fail "$what: not one error"
+}
+prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
+lacks() { grep -q -- "$2" "$scratch/out" && fail "$1: '$2' on stdout"; }
+# value WHAT PATH VALUE: a field of the JSON on stdout; of a list, its length.
+value() {
+  local got
+  got=$("$json_value" "$scratch/out" "$2" 2>&1)
+  [ "$got" = "$3" ] || fail "$1: $2 is '$got', expected '$3'"
+}
+
+# It holds: all four sections, every cell of the table, and a verdict.
+printf 'how are you\n\nI am fine\nwhere\n' >"$scratch/text"
+expect 0 'a model' "$tril" prove "$scratch/model" --text "$scratch/text" --threads 2
+for section in 1 2 3 4; do prints 'a model' "^$section  .*: holds$"; done
+for cell in 'FNV-1a [0-9a-f]\{16\}' 'teacher forcing' 'input tokens *training: *START' 'inference: START' \
+  'forward() calls  1 ' 'mask, row by row' 'autoregressive' 'beam, in batches' '(100%)' '16 × 300\*  *4,800  *1 '; do
+  prints 'a model' "$cell"
+done
+prints 'a model' '^3 sentences'
+prints 'a model' '^Proved on this model'
+lacks 'a model' 'FAILS'
+[ "$(wc -l <"$scratch/out")" -le 60 ] || fail 'a model: more than 60 lines'
+grep -q 'leak probe' "$scratch/err" || fail 'a model: no progress on stderr'
+
+# Without the mask it fails, names the first position that sees the future, and says so as JSON.
+expect 1 'unmasked' "$tril" prove "$scratch/writer" --unmasked --json
+value 'unmasked' holds false
+value 'unmasked' masked false
+value 'unmasked' failed 4
+value 'unmasked' leaks.first_to_see_the_future.row.position 0
+value 'unmasked' leaks.first_to_see_the_future.sees.position 1
+value 'unmasked' leaks.coverage 1.0
+value 'unmasked' table.calls.training 1
+value 'unmasked' table.rows_changed_without_mask.inference_token_by_token 0
+value 'unmasked' sequential.cases.4.sequential.calls 4800
+
+# A folder without a tokenizer: tokens by chance.
+rm "$scratch/writer/tokenizer.model"
+expect_error 'text without a tokenizer' 'has no tokenizer.model' "$tril" prove "$scratch/writer" --text "$scratch/text"
+expect 0 'no tokenizer' "$tril" prove "$scratch/writer" --json
+value 'no tokenizer' holds true
+value 'no tokenizer' text 'tokens by chance'
+value 'no tokenizer' agreement.ways.0.differing 0
+
+# What cannot run.
+expect_error 'no such folder' 'there is no model in this folder' "$tril" prove "$scratch/nowhere"
+expect_error 'no model named' 'model' "$tril" prove
+expect_error 'unknown flag' '--widen' "$tril" prove "$scratch/model" --widen
+expect_error 'bad threads' 'threads' "$tril" prove "$scratch/model" --threads -1
+expect_error 'target without text' 'text' "$tril" prove "$scratch/model" --target "$scratch/text"
+expect_error 'no such text' "$scratch/none" "$tril" prove "$scratch/model" --text "$scratch/none"
+: >"$scratch/empty"
+expect_error 'an empty text' 'no line to prove with' "$tril" prove "$scratch/model" --text "$scratch/empty"
+printf 'how\n' >"$scratch/one"
+expect_error 'fewer targets' 'has 1 lines with text' "$tril" prove "$scratch/model" --text "$scratch/text" --target "$scratch/one"
+printf 'h\xff\n' >"$scratch/bad"
+expect_error 'not UTF-8' "$scratch/bad: line 1" "$tril" prove "$scratch/model" --text "$scratch/bad"
+"$make_model" "$scratch/writer" generate || exit 1
+expect_error 'a target for a decoder' 'decoder-only' "$tril" prove "$scratch/writer" --text "$scratch/text" --target "$scratch/text"
+printf 'x' >"$scratch/model/tokenizer.model"
+expect_error 'a broken tokenizer' 'tokenizer.model' "$tril" prove "$scratch/model"
+
+[ "$failures" -eq 0 ] && printf 'prove behaves\n'
+exit "$((failures > 0))"

@@ -1,0 +1,208 @@
+#include "tril/prove/agreement.h"
+
+#include "support/models.h"
+#include "support/property.h"
+#include "tril/prove/stepwise.h"
+
+namespace tril {
+namespace {
+
+using testing::Family;
+
+std::vector<TokenPair> pairs_for(const TransformerConfig& config, int count) {
+  std::vector<TokenPair> pairs;
+  for (const auto& sentence : testing::random_sentences(config, count, 9)) {
+    pairs.push_back({sentence.source, sentence.target});
+  }
+  return pairs;
+}
+
+RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
+  const TransformerConfig config = testing::random_config();
+  const Transformer model = testing::random_model(config, 3);
+  Session session(model, 2);
+  const auto pairs = pairs_for(model.config(), 3);
+  const Agreement result = compare_parallel_with_stepwise(model, pairs, session);
+  int64_t positions = 0;
+  for (const TokenPair& pair : pairs) positions += static_cast<int64_t>(pair.target.size());
+  RC_ASSERT(result.sentences == 3);
+  RC_ASSERT(result.sequences == 3);
+  RC_ASSERT(result.parallel_calls == 3);
+  RC_ASSERT(result.stepwise_calls == positions);
+  RC_ASSERT(result.positions == positions);
+  RC_ASSERT(result.logits == positions * model.config().target_vocab);
+  RC_ASSERT(result.differing == 0);
+  RC_ASSERT(!result.first);
+  RC_ASSERT(session.cache.page_count() == 0);
+}
+
+// The same tokens in company: sentence i joins at step i, and all are one parallel pass.
+RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
+  const TransformerConfig config = testing::random_config();
+  const Transformer model = testing::random_model(config, 3);
+  Session session(model, 2);
+  const auto pairs = pairs_for(model.config(), 4);
+  const Agreement result =
+      compare_parallel_with_stepwise(model, pairs, session, {.company = Company::in_batches});
+  size_t positions = 0, steps = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    positions += pairs[i].target.size();
+    steps = std::max(steps, i + pairs[i].target.size());
+  }
+  // A step in which nobody is at work is no call.
+  std::vector<bool> busy(steps, false);
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    for (size_t k = 0; k < pairs[i].target.size(); ++k) busy[i + k] = true;
+  }
+  RC_ASSERT(result.parallel_calls == 1);
+  RC_ASSERT(result.stepwise_calls == std::count(busy.begin(), busy.end(), true));
+  RC_ASSERT(result.positions == static_cast<int64_t>(positions));
+  RC_ASSERT(result.differing == 0);
+  RC_ASSERT(session.cache.page_count() == 0);
+}
+
+RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
+  const TransformerConfig config = testing::random_config();
+  const Transformer model = testing::random_model(config, *rc::gen::arbitrary<uint64_t>());
+  Session session(model, 2);
+  const auto pairs = pairs_for(model.config(), 3);
+  for (const Writing writing : {Writing::greedy, Writing::beam}) {
+    for (const Company company : {Company::alone, Company::in_batches}) {
+      const Agreement result = compare_parallel_with_stepwise(
+          model, pairs, session,
+          {.writing = writing, .company = company, .max_tokens = 6, .end = 1, .beam = 3});
+      RC_ASSERT(result.sentences == 3);
+      RC_ASSERT(result.sequences >= 3);
+      RC_ASSERT(result.positions >= result.sequences);
+      RC_ASSERT(result.positions <= 7 * result.sequences);
+      RC_ASSERT(result.differing == 0);
+      RC_ASSERT(session.cache.page_count() == 0);
+    }
+  }
+}
+
+// What is compared is what greedy search writes.
+TEST(Agreement, GreedyIsWhatSearchWrites) {
+  const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  const Transformer model = testing::random_model(config, 12);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {2}}, {{5, 4}, {2}}, {{7, 8, 9, 1}, {2}}};
+  size_t next = 0;
+  std::vector<std::vector<int32_t>> expected(pairs.size());
+  SearchOptions options;
+  options.start = 2;
+  options.end = 3;
+  options.max_tokens = 8;
+  search(
+      model, options, 4,
+      [&]() -> std::optional<SearchRequest> {
+        if (next == pairs.size()) return std::nullopt;
+        const SearchRequest request{static_cast<int64_t>(next), pairs[next].source, {}};
+        ++next;
+        return request;
+      },
+      [&](SearchResult&& result) {
+        const Hypothesis& best = result.hypotheses[0];
+        auto& tokens = expected[static_cast<size_t>(result.number)];
+        tokens = {2};
+        // The last token is chosen, but no longer read.
+        tokens.insert(tokens.end(), best.tokens.begin(), best.tokens.end() - (best.ended ? 1 : 0));
+        return true;
+      },
+      session);
+  const auto written = write_step_by_step(
+      model, pairs, 0, 3, {.writing = Writing::greedy, .max_tokens = 8, .end = 3}, session);
+  ASSERT_EQ(written.transcripts.size(), 3u);
+  for (const Transcript& transcript : written.transcripts) {
+    EXPECT_EQ(transcript.tokens, expected[transcript.sentence]);
+    EXPECT_EQ(transcript.logits.size(), transcript.tokens.size());
+  }
+}
+
+// The beam is a real one: hypotheses take over each other's cache.
+TEST(Agreement, HypothesesChangePlaces) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 12);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{}, {2}}, {{}, {5}}};
+  const Agreement result = compare_parallel_with_stepwise(
+      model, pairs, session, {.writing = Writing::beam, .max_tokens = 20});
+  EXPECT_GT(result.moved, 10);
+  EXPECT_GE(result.sequences, 8);
+  EXPECT_EQ(result.differing, 0);
+}
+
+// A mask that is one key too wide is seen: in the parallel pass a row then sees the next token,
+// which token by token does not exist yet.
+TEST(Agreement, AWidenedMaskIsFound) {
+  const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  const Transformer model = testing::random_model(config, 3);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {4, 5, 6, 7}}};
+  EXPECT_EQ(compare_parallel_with_stepwise(model, pairs, session).differing, 0);
+  session.hooks.widen_head = 1;
+  session.hooks.widen_row = 1;
+  const Agreement widened = compare_parallel_with_stepwise(model, pairs, session);
+  EXPECT_EQ(widened.differing, 11);  // the logits of that row, and of no other
+  EXPECT_EQ(widened.first, (Agreement::Place{0, 1}));
+}
+
+// A cache whose entries lie one position early: the second token is the first that reads one.
+TEST(Agreement, AShiftedCacheIsFoundInEveryWay) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 3);
+  Session session(model, 1);
+  session.hooks.shift_cache = true;
+  const std::vector<TokenPair> pairs = {{{}, {4, 5, 6, 7}}, {{}, {1, 2, 3}}};
+  for (const Writing writing : {Writing::teacher_forced, Writing::greedy, Writing::beam}) {
+    for (const Company company : {Company::alone, Company::in_batches}) {
+      const Agreement result = compare_parallel_with_stepwise(
+          model, pairs, session,
+          {.writing = writing, .company = company, .max_tokens = 4, .end = 10});
+      EXPECT_GT(result.differing, 0);
+      EXPECT_EQ(result.first->position, 1);  // START has no cache to read
+    }
+  }
+}
+
+// Blocks of keys in an order that depends on the batch: found where there is more than one block.
+TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
+  TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  config.max_length = 200;
+  const Transformer model = testing::random_model(config, 3);
+  Session session(model, 1);
+  session.hooks.order_by_batch = true;
+  const auto short_ones = random_pairs(config, 2, 64, 5);
+  EXPECT_EQ(compare_parallel_with_stepwise(model, short_ones, session).differing, 0);
+  const auto long_ones = random_pairs(config, 2, 130, 5);
+  const Agreement result = compare_parallel_with_stepwise(model, long_ones, session);
+  EXPECT_GT(result.differing, 0);
+  EXPECT_GE(result.first->position, 64);
+  session.hooks = {};
+  EXPECT_EQ(compare_parallel_with_stepwise(model, long_ones, session).differing, 0);
+}
+
+// However it ends, the cache is given back.
+TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  Transformer model = testing::random_model(config, 3);
+  for (const auto& parameter : model.parameters()) {
+    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
+      parameter.tensor.data()[i] = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+  Context context(1);
+  model.weights_changed(context);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{}, {4, 5}}};
+  const auto raised = testing::raised_by(
+      [&] { compare_parallel_with_stepwise(model, pairs, session, {.writing = Writing::greedy}); });
+  EXPECT_EQ(raised.code, ErrorCode::bad_format);
+  EXPECT_EQ(raised.text, "agreement: the model gives no token a probability: its logits are NaN");
+  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_FALSE(session.cache.is_open(0));
+  EXPECT_EQ(session.observer, nullptr);
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,206 @@
+#include "tril/prove/proof.h"
+
+#include <fstream>
+
+#include "support/models.h"
+#include "support/property.h"
+#include "support/temp_folder.h"
+
+namespace tril {
+namespace {
+
+using testing::Family;
+using Sections = std::vector<Section>;
+
+ProofOptions quick() {
+  ProofOptions options;
+  options.threads = 2;
+  options.end = 1;
+  options.sequential = {{1, 4}, {2, 9}};
+  return options;
+}
+
+TransformerConfig config_of(Family family) {
+  TransformerConfig config = testing::tiny_config(family);
+  config.decoder_layers = 2;
+  config.max_length = 150;
+  return config;
+}
+
+// Of the table only what must hold in every model: where all tokens are alike, or a layer norm
+// leaves nothing but signs, a mask or a weight may change nothing.
+RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
+  TransformerConfig config = testing::random_config();
+  config.max_length = *rc::gen::element<int64_t>(12, 20, 30, 160);
+  const Transformer model = testing::random_model(config, *rc::gen::arbitrary<uint64_t>());
+  std::vector<TokenPair> pairs;
+  for (const auto& sentence : testing::random_sentences(config, 3, 9)) {
+    pairs.push_back({sentence.source, sentence.target, 0});
+  }
+  pairs[1].target.push_back(0);
+  pairs[1].target.push_back(1);
+  ProofOptions options = quick();
+  options.sequential = {{1, 4}};
+  const ProofReport report = prove(model, pairs, options);
+  RC_ASSERT(report.table.same_mask());
+  RC_ASSERT(report.table.calls_as_stated());
+  RC_ASSERT(report.table.weights_before == report.table.weights_after);
+  RC_ASSERT(report.holds(Section::agreement));
+  RC_ASSERT(report.holds(Section::leaks));
+  RC_ASSERT(report.holds(Section::sequential));
+}
+
+TEST(Proof, TheTableIsCounted) {
+  for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
+    const Transformer model = testing::random_model(config_of(family), 5);
+    const auto pairs = random_pairs(model.config(), 3, 6, 2);
+    const ProofReport report = prove(model, pairs, quick());
+    EXPECT_TRUE(report.holds());
+    const TableEvidence& t = report.table;
+    EXPECT_EQ(t.training_calls, 1);
+    EXPECT_EQ(t.training_rows, 6);
+    EXPECT_EQ(t.fed_in_training, pairs[0].target);
+    EXPECT_EQ(t.fed_in_inference[0], pairs[0].target[0]);
+    EXPECT_EQ(t.inference_calls, static_cast<int64_t>(t.fed_in_inference.size()));
+    EXPECT_EQ(t.inference_rows, t.inference_calls);
+    EXPECT_EQ(t.weights_before, t.weights_after);
+    EXPECT_EQ(t.logits, 6 * 11);
+    EXPECT_GT(t.moved_in_training, 0);
+    EXPECT_EQ(t.moved_in_training, t.moved_in_inference);
+    EXPECT_EQ(t.unmasked_training_rows, 6);
+    EXPECT_EQ(t.unmasked_call_rows, 6);
+    EXPECT_EQ(t.unmasked_step_rows, 0);
+    ASSERT_EQ(t.mask_in_training.size(), 6u);
+    for (int64_t row = 0; row < 6; ++row) {
+      EXPECT_EQ(t.mask_in_training[static_cast<size_t>(row)], (TableEvidence::Seen{0, row + 1}));
+    }
+    EXPECT_EQ(t.mask_in_training, t.mask_in_inference);
+    ASSERT_EQ(report.agreement.size(), 6u);
+    EXPECT_EQ(report.longest, 130);
+    EXPECT_EQ(report.leaks.coverage(), 1.0);
+    ASSERT_EQ(report.sequential.size(), 2u);
+    EXPECT_EQ(report.sequential[1].figures.sequential.calls, 18);
+    EXPECT_EQ(report.sequential[1].figures.parallel.calls, 1);
+    EXPECT_FALSE(report.sequential[1].on_tiny_model);
+  }
+}
+
+ProofReport proof_with(const TestHooks& hooks, Masking masking = Masking::causal,
+                       Family family = Family::encoder_decoder) {
+  const Transformer model = testing::random_model(config_of(family), 5);
+  ProofOptions options = quick();
+  options.hooks = hooks;
+  options.masking = masking;
+  return prove(model, random_pairs(model.config(), 3, 6, 2), options);
+}
+
+// Deliberate faults: each fails where it belongs, and nowhere else.
+TEST(Proof, OneWidenedHeadFailsAndIsNamed) {
+  TestHooks hooks;
+  hooks.widen_layer = 1;
+  hooks.widen_head = 0;
+  const ProofReport report = proof_with(hooks);
+  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential}));
+  ASSERT_EQ(report.leaks.heads_leaking.size(), 1u);
+  EXPECT_EQ(report.leaks.heads_leaking[0].layer, 1);
+  EXPECT_EQ(report.leaks.heads_leaking[0].head, 0);
+}
+
+TEST(Proof, AMaskOffByOneFails) {
+  TestHooks hooks;
+  hooks.widen_head = TestHooks::kAllHeads;
+  const ProofReport report = proof_with(hooks);
+  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential}));
+  EXPECT_EQ(report.leaks.heads_leaking.size(), 4u);
+  EXPECT_EQ(report.leaks.first_future()->row, (TokenPlace{0, 0}));
+  EXPECT_EQ(report.leaks.first_future()->key, (TokenPlace{0, 1}));
+}
+
+TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
+  TestHooks hooks;
+  hooks.shift_cache = true;
+  const ProofReport report = proof_with(hooks);
+  EXPECT_EQ(report.failed(), Sections{Section::agreement});
+  for (const AgreementLine& line : report.agreement) {
+    EXPECT_GT(line.figures.differing, 0);
+    EXPECT_EQ(line.figures.first->position, 1);
+  }
+}
+
+TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreementAlone) {
+  TestHooks hooks;
+  hooks.order_by_batch = true;
+  for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
+    const ProofReport report = proof_with(hooks, Masking::causal, family);
+    EXPECT_EQ(report.failed(), Sections{Section::agreement});
+    EXPECT_EQ(report.agreement[0].writing, Writing::teacher_forced);
+    EXPECT_EQ(report.agreement[0].company, Company::alone);
+    // Only the long one has more than one block: of targets from the 65th token on, of sources,
+    // which cross-attention reads, at once.
+    ASSERT_TRUE(report.agreement[0].figures.first);
+    EXPECT_EQ(report.agreement[0].figures.first->sequence, 3);
+    EXPECT_GE(report.agreement[0].figures.first->position, family == Family::decoder_only ? 64 : 0);
+  }
+}
+
+TEST(Proof, WithoutTheMaskEverythingFails) {
+  const ProofReport report = proof_with({}, Masking::none);
+  EXPECT_EQ(report.failed(),
+            (Sections{Section::table, Section::agreement, Section::leaks, Section::sequential}));
+  EXPECT_FALSE(report.table.same_mask());
+  EXPECT_TRUE(report.table.same_weights());
+  EXPECT_EQ(report.leaks.first_future()->row, (TokenPlace{0, 0}));
+}
+
+// The weights have the bits they had.
+TEST(Proof, LeavesTheModelAsItWas) {
+  const Transformer model = testing::random_model(config_of(Family::decoder_only), 5);
+  std::vector<std::vector<float>> before;
+  for (const auto& parameter : model.parameters()) {
+    before.push_back(testing::floats_of(parameter.tensor));
+  }
+  const auto pairs = random_pairs(model.config(), 2, 5, 2);
+  Session session(model, 1);
+  const Agreement first = compare_parallel_with_stepwise(model, pairs, session);
+  prove(model, pairs, quick());
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(testing::same_bits(before[i], testing::floats_of(model.parameters()[i].tensor)));
+  }
+  EXPECT_EQ(compare_parallel_with_stepwise(model, pairs, session).logits, first.logits);
+}
+
+TEST(Proof, RefusesWhatTheModelCannotRead) {
+  const Transformer model(config_of(Family::encoder_decoder), 1);
+  const auto text = [&](const std::vector<TokenPair>& pairs) {
+    return testing::raised_by([&] { prove(model, pairs, quick()); }).text;
+  };
+  EXPECT_EQ(text({}), "prove: a target of two tokens or more is needed: one has no future");
+  EXPECT_EQ(text({{{1}, {2}}}),
+            "prove: a target of two tokens or more is needed: one has no future");
+  EXPECT_EQ(text({{{1}, {2, 3}}, {{}, {2, 3}}}),
+            "prove: the source of pair 1 has 0 tokens, expected 1 to 150");
+  EXPECT_EQ(text({{{1}, {2, 11}}}),
+            "prove: token 11 in the target of pair 0 is not below the vocabulary of 11");
+  EXPECT_EQ(text({{{1}, {2, 3}, -1}}),
+            "prove: the token -1 that follows pair 0 is not below the vocabulary of 11");
+  const Transformer writer(config_of(Family::decoder_only), 1);
+  const std::vector<TokenPair> with_source = {{{1}, {2, 3}}};
+  EXPECT_EQ(testing::raised_by([&] { prove(writer, with_source, quick()); }).text,
+            "prove: pair 0 has a source, but the model no encoder");
+  ProofOptions options = quick();
+  options.end = 11;
+  const std::vector<TokenPair> good = {{{}, {2, 3}}};
+  EXPECT_EQ(testing::raised_by([&] { prove(writer, good, options); }).text,
+            "prove: END is 11, not below the vocabulary of 11");
+}
+
+// The published test vectors of FNV-1a.
+TEST(Proof, FingerprintsFiles) {
+  const testing::TempFolder folder;
+  std::ofstream(folder / "foobar") << "foobar";
+  EXPECT_EQ(fingerprint_of_file(folder / "foobar"), 0x85944171f73967e8u);
+  EXPECT_EQ(testing::raised_by([&] { fingerprint_of_file(folder / "none"); }).code, ErrorCode::io);
+}
+
+}  // namespace
+}  // namespace tril

@@ -1,0 +1,114 @@
+#include "tril/prove/sequential.h"
+
+#include <cmath>
+
+#include "support/models.h"
+#include "support/property.h"
+
+namespace tril {
+namespace {
+
+using testing::Family;
+
+std::vector<TokenPair> pairs_for(const TransformerConfig& config, int count, int longest) {
+  std::vector<TokenPair> pairs;
+  for (const auto& sentence : testing::random_sentences(config, count, longest)) {
+    pairs.push_back({sentence.source, sentence.target, 1});
+  }
+  return pairs;
+}
+
+RC_GTEST_PROP(Sequential, AgreesWithParallelInAnyModel, ()) {
+  const TransformerConfig config = testing::random_config();
+  const Transformer model = testing::random_model(config, *rc::gen::arbitrary<uint64_t>());
+  const auto pairs = pairs_for(model.config(), 2, 12);
+  const SequentialComparison result =
+      compare_sequential_with_parallel(model, pairs, {.threads = 2});
+  int64_t positions = 0, rows = 0, matrix = 0;
+  for (const TokenPair& pair : pairs) {
+    const auto n = static_cast<int64_t>(pair.target.size());
+    positions += n;
+    rows += n * (n + 1) / 2;
+    matrix += config.heads * config.decoder_layers * n * n * 4;
+  }
+  RC_ASSERT(result.sequences == 2);
+  RC_ASSERT(result.positions == positions);
+  RC_ASSERT(result.parallel.calls == 1);
+  RC_ASSERT(result.parallel.rows == positions);
+  RC_ASSERT(result.sequential.calls == positions);
+  RC_ASSERT(result.sequential.rows == rows);
+  RC_ASSERT(result.score_matrix_bytes == matrix);
+  RC_ASSERT(result.gradients == model.parameter_count());
+  RC_ASSERT(result.losses_agree());
+  RC_ASSERT(result.gradients_agree());
+}
+
+// The losses are the same fp32 numbers added in double: rounded alike, they are equal.
+TEST(Sequential, LossesAreTheSameNumber) {
+  for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
+    const TransformerConfig config = testing::tiny_config(family);
+    const Transformer model = testing::random_model(config, 8);
+    const auto result =
+        compare_sequential_with_parallel(model, random_pairs(model.config(), 2, 7, 3), {});
+    EXPECT_EQ(static_cast<float>(result.sequential_loss), static_cast<float>(result.parallel_loss));
+    EXPECT_TRUE(result.holds());
+    EXPECT_GT(result.weakest_position, 1.0);  // the bound is no formality
+  }
+}
+
+// A position that is trained on another token is noticed: in the loss and in the gradients.
+TEST(Sequential, AMaskThatIsTooWideIsFound) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 8);
+  const auto pairs = random_pairs(model.config(), 1, 8, 3);
+  SequentialOptions options;
+  EXPECT_TRUE(compare_sequential_with_parallel(model, pairs, options).holds());
+  options.hooks.widen_head = 0;
+  options.hooks.widen_row = 3;
+  const auto widened = compare_sequential_with_parallel(model, pairs, options);
+  EXPECT_FALSE(widened.losses_agree());
+  EXPECT_FALSE(widened.gradients_agree());
+  options.hooks = {};
+  options.masking = Masking::none;
+  const auto unmasked = compare_sequential_with_parallel(model, pairs, options);
+  EXPECT_FALSE(unmasked.losses_agree());
+  EXPECT_FALSE(unmasked.gradients_agree());
+}
+
+// Weights that are not numbers agree with nothing.
+TEST(Sequential, NaNDoesNotHold) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  Transformer model = testing::random_model(config, 8);
+  model.parameters()[0].tensor.data()[0] = std::nanf("");
+  Context context(1);
+  model.weights_changed(context);
+  const std::vector<TokenPair> pairs = {{{}, {0, 1, 2}, 3}};
+  EXPECT_FALSE(compare_sequential_with_parallel(model, pairs).holds());
+}
+
+TEST(Sequential, RefusesWhatCannotBeTrainedOn) {
+  const Transformer model(testing::tiny_config(Family::decoder_only), 1);
+  EXPECT_EQ(testing::raised_by([&] { compare_sequential_with_parallel(model, {}); }).text,
+            "sequential: there are no targets");
+  const std::vector<TokenPair> empty = {{{}, {}, 0}};
+  EXPECT_EQ(testing::raised_by([&] { compare_sequential_with_parallel(model, empty); }).text,
+            "sequential: a target is empty");
+}
+
+TEST(Sequential, TheTinyModelIsOfTheSameKind) {
+  TransformerConfig config;
+  config.source_vocab = config.target_vocab = 32000;
+  config.kv_heads = 2;
+  config.position = PositionType::rotary;
+  const TransformerConfig tiny = tiny_config_like(config);
+  EXPECT_NO_THROW(tiny.check());
+  EXPECT_EQ(tiny.encoder_layers, 2);
+  EXPECT_EQ(tiny.kv_heads, 1);
+  EXPECT_EQ(tiny.position, PositionType::rotary);
+  config.source_vocab = config.encoder_layers = 0;
+  EXPECT_TRUE(tiny_config_like(config).decoder_only());
+  EXPECT_EQ(tiny_config_like(config).source_vocab, 0);
+}
+
+}  // namespace
+}  // namespace tril

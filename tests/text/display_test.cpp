@@ -1,0 +1,44 @@
+#include "tril/text/display.h"
+
+#include <gtest/gtest.h>
+
+namespace tril {
+namespace {
+
+TEST(DisplayWidth, CountsColumnsAndNotCharactersOrBytes) {
+  EXPECT_EQ(display_width(""), 0);
+  EXPECT_EQ(display_width("bank"), 4);
+  EXPECT_EQ(display_width("→"), 1);
+  EXPECT_EQ(display_width("-∞"), 2);
+  EXPECT_EQ(display_width("é"), 1);
+  EXPECT_EQ(display_width("e\u0301"), 1);  // the same letter, its accent apart
+  EXPECT_EQ(display_width("漢字"), 4);
+  EXPECT_EQ(display_width("\u200D"), 0);  // joins, and is not seen
+  EXPECT_EQ(display_width("\u00AD"), 1);  // the soft hyphen is seen
+}
+
+// Devanagari, letter by letter: a spacing vowel sign (ा ी ो) takes a column; the signs above and
+// below (े ै ू ं ँ) and the virama of a conjunct take none.
+TEST(DisplayWidth, KnowsTheMarksOfDevanagari) {
+  EXPECT_EQ(display_width("आप"), 2);
+  EXPECT_EQ(display_width("कैसे"), 2);
+  EXPECT_EQ(display_width("हैं"), 1);
+  EXPECT_EQ(display_width("मैं ठीक हूँ"), 1 + 1 + 3 + 1 + 1);
+  EXPECT_EQ(display_width("धन्यवाद"), 6);  // ध न ् य व ा द
+  EXPECT_EQ(display_width("बधाई हो"), 4 + 1 + 2);
+}
+
+TEST(DisplayWidth, TextThatIsNotUtf8HasAWidthToo) {
+  EXPECT_EQ(display_width("ab\xFF"), 3);
+  EXPECT_EQ(display_width("\xE0\xA4"), 2);
+}
+
+TEST(DisplayWidth, PadsToColumns) {
+  EXPECT_EQ(pad_right("हैं", 4), "हैं   ");
+  EXPECT_EQ(pad_left("हैं", 4), "   हैं");
+  EXPECT_EQ(pad_right("bank", 4), "bank");
+  EXPECT_EQ(pad_left("river bank", 4), "river bank");  // longer text stays whole
+}
+
+}  // namespace
+}  // namespace tril
