@@ -22,6 +22,7 @@ decode: models
 train: models data decode
 translate: decode text
 lesson: train translate
+explain: translate
 measure: lesson
 '
 

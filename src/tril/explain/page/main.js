@@ -1,0 +1,65 @@
+// Reads the data, puts the parts together.
+import { Arithmetic } from "./arithmetic.js";
+import { Attentions } from "./attention.js";
+import { Candidates } from "./candidates.js";
+import { Controls } from "./controls.js";
+import { byId, make, userText } from "./dom.js";
+import { Forcing } from "./forcing.js";
+import { grouped, plural, scientific } from "./numbers.js";
+import { Overview } from "./overview.js";
+import { Palette } from "./palette.js";
+import { Panels } from "./panels.js";
+import { State } from "./state.js";
+import { labelOf } from "./text.js";
+import { Tree } from "./tree.js";
+
+function describePage(page) {
+  const { model, bits } = page;
+  const decoderOnly = model.encoderLayers === 0;
+  document.title = `${page.sentence} · tril explain`;
+  byId("sentence").replaceChildren(...(decoderOnly ? [userText(page.written)]
+    : [userText(page.sentence), make("span", { class: "arrow", "aria-label": "becomes" }, "→"), userText(page.target)]));
+  const layers = decoderOnly ? plural(model.decoderLayers, "layer") : `${model.encoderLayers} + ${plural(model.decoderLayers, "layer")}`;
+  byId("facts").textContent = `${layers}, ${plural(model.heads, "head")} of ${model.headDim}, ${grouped(model.parameters)} parameters`;
+  byId("verdict").replaceChildren(make("strong", {}, bits.differing === 0 ? "The same, to the last bit." : "Not the same."),
+    ` ${grouped(bits.compared)} numbers of the two passes were compared as bit patterns; ${grouped(bits.differing)} differ.`);
+  byId("verdict").classList.toggle("differs", bits.differing !== 0);
+  byId("how").textContent = `Queries, keys and values are the engine’s own numbers${page.precision === "exact" ? ", with every bit"
+    : ", here rounded to sixteen bits of the largest of each vector, as the sentence is long"}. ` +
+    "The engine never holds a matrix of weights; this page computes the weights from these numbers by the textbook’s formula. " +
+    `${grouped(bits.contexts)} contextual embeddings’ numbers so made were compared with the engine’s when the page was written: ` +
+    `the largest difference was ${scientific(bits.contextDifference)}, ${(100 * bits.contextShare).toFixed(1)}% of what rounding allows.`;
+}
+
+function begin() {
+  const page = JSON.parse(byId("data").textContent);
+  const { tokens } = page;
+  const labelFor = (id) => labelOf(tokens.pieces[id], id, tokens);
+  const labels = { source: tokens.source.map(labelFor), fed: tokens.fed.map(labelFor), right: tokens.right.map(labelFor) };
+  const attentions = new Attentions(page);
+  const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
+  const step = Math.min(page.steps.length - 1, Math.max(2, tokens.prompt));
+  const state = new State({ kind: "masked", layer: 0, head: 0, maskOff: false, step, row: step, column: Math.max(0, step - 1),
+    theme: dark.matches ? "dark" : "light", large: false });
+  dark.addEventListener("change", () => state.change({ theme: dark.matches ? "dark" : "light" }));
+  const palettes = { light: new Palette("light"), dark: new Palette("dark") };
+  describePage(page);
+  new Controls(page, state, attentions, labels);
+  new Panels(page, state, attentions, palettes, labels);
+  new Overview(state, attentions, palettes);
+  new Arithmetic(state, attentions, palettes, labels);
+  new Candidates(page, state, labelFor);
+  new Forcing(page, state, labelFor);
+  new Tree(page, state, labelFor);
+  state.listen((now, changed) => {
+    if (!changed.has("theme") && !changed.has("maskOff")) return;
+    const stops = [0, 0.01, 0.04, 0.1, 0.25, 0.5, 1];
+    const ramp = (leaks) => `linear-gradient(90deg, ${stops.map((w) => `${palettes[now.theme].css(w, leaks)} ${100 * Math.sqrt(w)}%`).join(", ")})`;
+    byId("legend-ramp").style.background = ramp(false);
+    byId("legend-leak").style.background = ramp(true);
+  });
+  document.documentElement.classList.add("ready");
+  globalThis.tril = { page, state, attentions };
+}
+
+if (document.getElementById("data")) begin();

@@ -1,0 +1,266 @@
+// A matrix of weights: canvas for the cells, text for the tokens around them.
+//
+// It is one stop for the keyboard: arrows move from cell to cell, Enter opens the arithmetic.
+import { make, tokenText } from "./dom.js";
+import { fixed } from "./numbers.js";
+
+const kLabelled = 12; // cells of so many pixels have their tokens beside them
+const kNumbered = 38; // and from here on their weight in them
+
+// What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off), absent
+// (does not exist at this step).
+export class Matrix {
+  // `select(row, column, opens)` is called for a click, a key, Enter.
+  constructor(host, { label, select }) {
+    this.select = select;
+    this.canvas = make("canvas", { "aria-hidden": "true" });
+    this.band = make("div", { class: "band", hidden: true });
+    this.cursor = make("div", { class: "cursor", hidden: true });
+    this.field = make("div", { class: "field", tabindex: "0", role: "application", "aria-label": label,
+      "aria-roledescription": "attention matrix", onkeydown: (event) => this.key_(event),
+      onclick: (event) => this.click_(event), onpointermove: (event) => this.hover_(event),
+      onpointerleave: () => this.readout_(this.selected_()) }, this.canvas, this.band, this.cursor);
+    this.columns = make("div", { class: "column-labels", "aria-hidden": "true" });
+    this.rows = make("div", { class: "row-labels", "aria-hidden": "true" });
+    this.marks = make("div", { class: "row-marks" });
+    this.readout = make("p", { class: "readout" });
+    this.grid = make("div", { class: "matrix" }, this.columns, this.rows, this.field, this.marks);
+    host.append(this.grid, this.readout);
+    this.view = null;
+    this.width_ = 0;
+    new ResizeObserver(() => {
+      if (this.view && this.grid.clientWidth !== this.width_) this.draw();
+    }).observe(this.grid);
+  }
+
+  // view: { rows, columns: labels; cell(i, j) -> { kind, weight }; selected: { row, column } or null;
+  // band: a row or -1; mark(i) -> node or null; palette; maxCell; readsAs, sees: words }
+  show(view) {
+    this.view = view;
+    this.draw();
+  }
+
+  draw() {
+    this.measure_();
+    this.place_();
+    this.paint_();
+    this.point_();
+  }
+  // Only what is selected or stands out has changed.
+  point(selected, band) {
+    Object.assign(this.view, { selected, band });
+    this.point_();
+  }
+
+  measure_() {
+    const { rows, columns, maxCell } = this.view;
+    const style = getComputedStyle(this.grid);
+    const font = parseFloat(style.fontSize);
+    const available = this.width_ = this.grid.clientWidth;
+    const measure = document.createElement("canvas").getContext("2d");
+    measure.font = `${0.94 * font}px ${style.fontFamily}`;
+    const widest = Math.max(...rows.map((label) => measure.measureText(label.text).width));
+    const marks = this.view.markWidth * font;
+    this.labels_ = Math.min(widest + 1.4 * font, available * 0.26);
+    let cell = Math.floor((available - this.labels_ - marks) / columns.length);
+    this.labelled_ = cell >= kLabelled;
+    if (!this.labelled_) {
+      this.labels_ = 1.9 * font;
+      cell = Math.floor(((available - this.labels_ - marks) / columns.length) * 4) / 4;
+    }
+    this.cell_ = Math.max(3, Math.min(cell, maxCell));
+    this.font_ = font;
+    this.family_ = style.fontFamily;
+  }
+
+  place_() {
+    const { rows, columns, mark } = this.view;
+    const cell = this.cell_;
+    const upright = cell >= 3.4 * this.font_;
+    this.grid.style.setProperty("--labels", `${this.labels_}px`);
+    this.grid.style.setProperty("--field", `${cell * columns.length}px`);
+    this.grid.classList.toggle("upright", upright);
+    this.grid.classList.toggle("dense", !this.labelled_);
+    const size = `${Math.min(0.94 * this.font_, Math.max(8.5, cell * 0.62))}px`;
+    const label = (one, index, vertical) => {
+      const tick = index === 0 || (index + 1) % 10 === 0;
+      const node = this.labelled_ ? tokenText(one) : make("span", { class: "tick" }, tick ? String(index + 1) : "");
+      const box = make("span", { class: "label" }, node);
+      box.style[vertical ? "left" : "top"] = `${index * cell}px`;
+      box.style[vertical ? "width" : "height"] = `${cell}px`;
+      if (this.labelled_) box.style.fontSize = size;
+      return box;
+    };
+    this.columns.replaceChildren(...columns.map((one, j) => label(one, j, true)));
+    this.rows.replaceChildren(...rows.map((one, i) => label(one, i, false)));
+    this.rows.style.height = `${cell * rows.length}px`;
+    this.marks.replaceChildren(...rows.map((one, i) => {
+      const box = make("span", { class: "label" }, mark(i, this.labelled_));
+      box.style.top = `${i * cell}px`;
+      box.style.height = `${cell}px`;
+      if (this.labelled_) box.style.fontSize = size;
+      return box;
+    }));
+    this.field.style.width = `${cell * columns.length}px`;
+    this.field.style.height = `${cell * rows.length}px`;
+  }
+
+  paint_() {
+    const { rows, columns, cell: look, palette } = this.view;
+    const size = this.cell_;
+    const ratio = globalThis.devicePixelRatio || 1;
+    const { canvas } = this;
+    canvas.width = Math.round(size * columns.length * ratio);
+    canvas.height = Math.round(size * rows.length * ratio);
+    canvas.style.width = `${size * columns.length}px`;
+    canvas.style.height = `${size * rows.length}px`;
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    const style = getComputedStyle(this.grid);
+    const colours = { hidden: style.getPropertyValue("--hidden"), hiddenInk: style.getPropertyValue("--hidden-ink"),
+      absent: style.getPropertyValue("--absent"), hatch: style.getPropertyValue("--hatch") };
+    const gap = size >= 24 ? 3 : size >= 12 ? 1.5 : size >= 6 ? 0.5 : 0;
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.font = `500 ${Math.min(0.95 * this.font_, size * 0.3)}px ${this.family_}`;
+    for (let i = 0; i < rows.length; ++i) {
+      for (let j = 0; j < columns.length; ++j) {
+        this.paintCell_(pen, look(i, j), { x: j * size, y: i * size, size, gap }, palette, colours);
+      }
+    }
+  }
+
+  paintCell_(pen, { kind, weight }, { x, y, size, gap }, palette, colours) {
+    const side = size - gap;
+    const [left, top] = [x + gap / 2, y + gap / 2];
+    const box = () => {
+      pen.beginPath();
+      pen.roundRect(left, top, side, side, size >= 24 ? 5 : 0);
+    };
+    if (kind === "absent") {
+      if (size < 12) return;
+      box();
+      pen.strokeStyle = colours.absent;
+      pen.setLineDash([2, 3]);
+      pen.lineWidth = 1;
+      pen.stroke();
+      pen.setLineDash([]);
+      return;
+    }
+    if (kind === "hidden") {
+      pen.fillStyle = colours.hidden;
+      box();
+      pen.fill();
+      pen.fillStyle = colours.hiddenInk;
+      if (size >= 26) {
+        pen.fillText("−∞", x + size / 2, y + size / 2 + 1);
+      } else if (size >= 7) {
+        pen.fillRect(x + size / 2 - 0.5, y + size / 2 - 0.5, 1, 1);
+      }
+      return;
+    }
+    const leaks = kind === "leak";
+    pen.fillStyle = palette.css(weight, leaks);
+    if (size >= 12) {
+      box();
+      pen.fill();
+    } else {
+      pen.fillRect(left, top, side, side);
+    }
+    if (leaks) this.hatch_(pen, left, top, side, colours.hatch);
+    if (size < kNumbered) return;
+    pen.fillStyle = `rgb(${palette.ink(weight, leaks).join(" ")})`;
+    pen.fillText(fixed(weight, 2), x + size / 2, y + size / 2 + 1);
+  }
+
+  // Leaks are told by a pattern as well as by their colour.
+  hatch_(pen, left, top, side, colour) {
+    pen.save();
+    pen.beginPath();
+    pen.rect(left, top, side, side);
+    pen.clip();
+    pen.strokeStyle = colour;
+    pen.lineWidth = side >= 20 ? 1.25 : 0.75;
+    const pitch = side >= 20 ? 7 : Math.max(3, side / 2);
+    pen.beginPath();
+    for (let at = pitch / 2; at < 2 * side; at += pitch) {
+      pen.moveTo(left + at, top);
+      pen.lineTo(left + at - side, top + side);
+    }
+    pen.stroke();
+    pen.restore();
+  }
+
+  selected_() {
+    return this.view?.selected ?? null;
+  }
+
+  point_() {
+    const { selected, band, columns } = this.view;
+    const cell = this.cell_;
+    this.band.hidden = band < 0;
+    if (band >= 0) {
+      this.band.style.top = `${band * cell}px`;
+      this.band.style.height = `${cell}px`;
+      this.band.style.width = `${cell * columns.length}px`;
+    }
+    this.cursor.hidden = selected === null;
+    if (selected !== null) {
+      this.cursor.style.left = `${selected.column * cell}px`;
+      this.cursor.style.top = `${selected.row * cell}px`;
+      this.cursor.style.width = this.cursor.style.height = `${cell}px`;
+    }
+    for (const [labels, chosen] of [[this.rows, selected?.row], [this.columns, selected?.column]]) {
+      [...labels.children].forEach((box, index) => box.classList.toggle("chosen", index === chosen));
+    }
+    [...this.rows.children].forEach((box, index) => box.classList.toggle("current", index === band));
+    this.readout_(selected);
+  }
+
+  // One line in words: what the cell under the pointer, or the chosen one, says.
+  readout_(place) {
+    if (place === null) {
+      this.readout.replaceChildren("\u00a0");
+      return;
+    }
+    const { rows, columns, cell: look } = this.view;
+    const { kind, weight } = look(place.row, place.column);
+    const says = { seen: `weight ${fixed(weight, 3)}`, leak: `weight ${fixed(weight, 3)}, from the future`,
+      hidden: "hidden: −∞, weight exactly 0", absent: "not there yet" }[kind];
+    this.readout.replaceChildren(tokenText(rows[place.row]), " looks at ", tokenText(columns[place.column]), `: ${says}`);
+  }
+
+  at_(event) {
+    const box = this.field.getBoundingClientRect();
+    const within = (value, count) => Math.min(count - 1, Math.max(0, Math.floor(value / this.cell_)));
+    return { row: within(event.clientY - box.top, this.view.rows.length),
+      column: within(event.clientX - box.left, this.view.columns.length) };
+  }
+  click_(event) {
+    const { row, column } = this.at_(event);
+    this.select(row, column, false);
+  }
+  hover_(event) {
+    if (event.pointerType !== "touch") this.readout_(this.at_(event));
+  }
+
+  key_(event) {
+    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const { rows, columns } = this.view;
+    const { row, column } = this.selected_() ?? { row: 0, column: 0 };
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "Enter") {
+      this.select(row, column, true);
+    } else if (event.key in moves) {
+      const [down, right] = moves[event.key];
+      this.select(Math.min(rows.length - 1, Math.max(0, row + down)),
+        Math.min(columns.length - 1, Math.max(0, column + right)), false);
+    } else if (event.key === "Home" || event.key === "End") {
+      this.select(row, event.key === "Home" ? 0 : columns.length - 1, false);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  }
+}
