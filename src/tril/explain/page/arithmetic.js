@@ -2,6 +2,7 @@
 import { byId, make, makeSvg, tokenText } from "./dom.js";
 import { fixed, plural, scientific, share } from "./numbers.js";
 
+const kNamed = 6; // bars of so many keys have their tokens below
 const kBar = { width: 4, height: 26 };
 
 // A row of bars above and below a line, one for each dimension.
@@ -84,14 +85,16 @@ export class Arithmetic {
   }
 
   // All weights of the row, of which this cell's is one.
-  softmax_(cell, { column, theme }) {
+  softmax_(cell, { kind, column, theme }) {
     const palette = this.palettes[theme];
+    const keys = kind === "masked" ? this.labels.fed : this.labels.source;
+    const named = keys.length <= kNamed;
     const most = Math.max(...cell.weights);
     const bars = make("div", { class: "row-bars", "aria-hidden": "true" }, ...[...cell.weights].map((weight, j) => {
       const bar = make("i", { class: j === column ? "chosen" : "" });
       bar.style.height = `${most === 0 ? 0 : (100 * weight) / most}%`;
       bar.style.background = palette.css(Math.max(weight, 0.12), false);
-      return make("span", {}, bar);
+      return make("span", {}, make("span", { class: "stand" }, bar), named ? tokenText(keys[j]) : null);
     }));
     const count = cell.hi - cell.lo;
     const working = cell.visible

@@ -20,15 +20,49 @@ function describePage(page) {
   byId("sentence").replaceChildren(...(decoderOnly ? [userText(page.written)]
     : [userText(page.sentence), make("span", { class: "arrow", "aria-label": "becomes" }, "→"), userText(page.target)]));
   const layers = decoderOnly ? plural(model.decoderLayers, "layer") : `${model.encoderLayers} + ${plural(model.decoderLayers, "layer")}`;
+  const letters = page.sentence.length + page.target.length;
+  byId("sentence").dataset.length = letters > 160 ? "long" : letters > 40 ? "medium" : "short";
   byId("facts").textContent = `${layers}, ${plural(model.heads, "head")} of ${model.headDim}, ${grouped(model.parameters)} parameters`;
-  byId("verdict").replaceChildren(make("strong", {}, bits.differing === 0 ? "The same, to the last bit." : "Not the same."),
-    ` ${grouped(bits.compared)} numbers of the two passes were compared as bit patterns; ${grouped(bits.differing)} differ.`);
-  byId("verdict").classList.toggle("differs", bits.differing !== 0);
   byId("how").textContent = `Queries, keys and values are the engine’s own numbers${page.precision === "exact" ? ", with every bit"
     : ", here rounded to sixteen bits of the largest of each vector, as the sentence is long"}. ` +
     "The engine never holds a matrix of weights; this page computes the weights from these numbers by the textbook’s formula. " +
     `${grouped(bits.contexts)} contextual embeddings’ numbers so made were compared with the engine’s when the page was written: ` +
     `the largest difference was ${scientific(bits.contextDifference)}, ${(100 * bits.contextShare).toFixed(1)}% of what rounding allows.`;
+}
+
+// Are the two passes one function? With the mask off they are not.
+function judge({ bits, steps, model }, maskOff) {
+  const compared = maskOff ? steps.length * model.vocab : bits.compared;
+  const differing = maskOff ? steps.reduce((sum, step) => sum + step.leakedDiffering, 0) : bits.differing;
+  const equal = differing === 0;
+  byId("verdict").classList.toggle("differs", !equal);
+  byId("verdict-badge").textContent = equal ? "=" : "≠";
+  byId("verdict-title").textContent = equal ? "The same, to the last bit" : maskOff ? "Mask off: no longer the same" : "Not the same";
+  byId("verdict-words").textContent = `${grouped(compared)} ${maskOff ? "logits" : "numbers"} of the two compared as bit patterns: ` +
+    `${equal ? "none differs" : `${grouped(differing)} differ`}.`;
+}
+
+// Where there is most to see at first: the head whose rows spread their weights the widest.
+function liveliest(attentions) {
+  const { query, key } = attentions.size("masked");
+  let best = { layer: 0, head: 0, spread: -1 };
+  for (let layer = 0; layer < attentions.layerCount("masked"); ++layer) {
+    for (let head = 0; head < attentions.model.heads; ++head) {
+      const weights = attentions.weights("masked", layer, head);
+      let spread = 0;
+      for (const weight of weights) if (weight > 0) spread -= weight * Math.log(weight);
+      if (spread > best.spread) best = { layer, head, spread };
+    }
+  }
+  // In it, the cell off the diagonal whose weight is nearest to a half.
+  const weights = attentions.weights("masked", best.layer, best.head);
+  let [row, column] = [Math.min(query - 1, 1), 0];
+  for (let i = 1; i < query; ++i) {
+    for (let j = 0; j < i; ++j) {
+      if (Math.abs(weights[i * key + j] - 0.5) < Math.abs(weights[row * key + column] - 0.5)) [row, column] = [i, j];
+    }
+  }
+  return { layer: best.layer, head: best.head, row, column };
 }
 
 function begin() {
@@ -38,8 +72,9 @@ function begin() {
   const labels = { source: tokens.source.map(labelFor), fed: tokens.fed.map(labelFor), right: tokens.right.map(labelFor) };
   const attentions = new Attentions(page);
   const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
-  const step = Math.min(page.steps.length - 1, Math.max(2, tokens.prompt));
-  const state = new State({ kind: "masked", layer: 0, head: 0, maskOff: false, step, row: step, column: Math.max(0, step - 1),
+  const first = liveliest(attentions);
+  const step = Math.min(page.steps.length - 1, Math.max(2, first.row, tokens.prompt));
+  const state = new State({ kind: "masked", ...first, maskOff: false, step,
     theme: dark.matches ? "dark" : "light", large: false });
   dark.addEventListener("change", () => state.change({ theme: dark.matches ? "dark" : "light" }));
   const palettes = { light: new Palette("light"), dark: new Palette("dark") };
@@ -52,6 +87,7 @@ function begin() {
   new Forcing(page, state, labelFor);
   new Tree(page, state, labelFor);
   state.listen((now, changed) => {
+    if (changed.has("maskOff")) judge(page, now.maskOff);
     if (!changed.has("theme") && !changed.has("maskOff")) return;
     const stops = [0, 0.01, 0.04, 0.1, 0.25, 0.5, 1];
     const ramp = (leaks) => `linear-gradient(90deg, ${stops.map((w) => `${palettes[now.theme].css(w, leaks)} ${100 * Math.sqrt(w)}%`).join(", ")})`;

@@ -58,8 +58,9 @@ export class Matrix {
     const font = parseFloat(style.fontSize);
     const available = this.width_ = this.grid.clientWidth;
     const measure = document.createElement("canvas").getContext("2d");
-    measure.font = `${0.94 * font}px ${style.fontFamily}`;
-    const widest = Math.max(...rows.map((label) => measure.measureText(label.text).width));
+    measure.font = `500 ${0.94 * font}px ${style.fontFamily}`;
+    const widestOf = (labels) => Math.max(...labels.map((label) => measure.measureText(label.text).width));
+    const widest = widestOf(rows);
     const marks = this.view.markWidth * font;
     this.labels_ = Math.min(widest + 1.4 * font, available * 0.26);
     let cell = Math.floor((available - this.labels_ - marks) / columns.length);
@@ -71,36 +72,47 @@ export class Matrix {
     this.cell_ = Math.max(3, Math.min(cell, maxCell));
     this.font_ = font;
     this.family_ = style.fontFamily;
+    // Tokens stand upright above their columns where they fit, if need be a little smaller.
+    const across = widestOf(columns);
+    this.upright_ = this.labelled_ && 0.86 * across <= this.cell_ - 3;
+    const size = this.upright_ ? Math.min(0.94 * font, (0.94 * font * (this.cell_ - 3)) / across) : this.labelSize_();
+    this.columnSize_ = size;
+    this.head_ = this.upright_ ? 2.1 * font : this.labelled_ ? Math.min(5.6 * font, (across * size) / (0.94 * font) + font) : 1.3 * font;
+  }
+
+  labelSize_() {
+    return Math.min(0.94 * this.font_, Math.max(8.5, this.cell_ * 0.62));
   }
 
   place_() {
     const { rows, columns, mark } = this.view;
     const cell = this.cell_;
-    const upright = cell >= 3.4 * this.font_;
-    this.grid.style.setProperty("--labels", `${this.labels_}px`);
-    this.grid.style.setProperty("--field", `${cell * columns.length}px`);
-    this.grid.classList.toggle("upright", upright);
-    this.grid.classList.toggle("dense", !this.labelled_);
-    const size = `${Math.min(0.94 * this.font_, Math.max(8.5, cell * 0.62))}px`;
-    const label = (one, index, vertical) => {
-      const tick = index === 0 || (index + 1) % 10 === 0;
-      const node = this.labelled_ ? tokenText(one) : make("span", { class: "tick" }, tick ? String(index + 1) : "");
-      const box = make("span", { class: "label" }, node);
+    const layout = [cell, this.labels_, this.head_, this.columnSize_].join(" ");
+    const set = (box, index, vertical, size) => {
       box.style[vertical ? "left" : "top"] = `${index * cell}px`;
       box.style[vertical ? "width" : "height"] = `${cell}px`;
-      if (this.labelled_) box.style.fontSize = size;
+      if (this.labelled_) box.style.fontSize = `${size}px`;
       return box;
     };
-    this.columns.replaceChildren(...columns.map((one, j) => label(one, j, true)));
-    this.rows.replaceChildren(...rows.map((one, i) => label(one, i, false)));
+    this.marks.replaceChildren(...rows.map((one, i) =>
+      set(make("span", { class: "label" }, mark(i, this.labelled_)), i, false, this.labelSize_())));
+    // Tokens stay where they are while only weights change.
+    if (layout === this.layout_ && rows === this.placed_?.rows && columns === this.placed_?.columns) return;
+    this.layout_ = layout;
+    this.placed_ = { rows, columns };
+    this.grid.style.setProperty("--labels", `${this.labels_}px`);
+    this.grid.style.setProperty("--field", `${cell * columns.length}px`);
+    this.grid.style.setProperty("--head", `${this.head_}px`);
+    this.grid.classList.toggle("upright", this.upright_);
+    this.grid.classList.toggle("dense", !this.labelled_);
+    const label = (one, index, vertical, size) => {
+      const tick = index === 0 || (index + 1) % 10 === 0 ? String(index + 1) : "";
+      const node = this.labelled_ ? tokenText(one) : make("span", { class: "tick" }, tick);
+      return set(make("span", { class: "label" }, node), index, vertical, size);
+    };
+    this.columns.replaceChildren(...columns.map((one, j) => label(one, j, true, this.columnSize_)));
+    this.rows.replaceChildren(...rows.map((one, i) => label(one, i, false, this.labelSize_())));
     this.rows.style.height = `${cell * rows.length}px`;
-    this.marks.replaceChildren(...rows.map((one, i) => {
-      const box = make("span", { class: "label" }, mark(i, this.labelled_));
-      box.style.top = `${i * cell}px`;
-      box.style.height = `${cell}px`;
-      if (this.labelled_) box.style.fontSize = size;
-      return box;
-    }));
     this.field.style.width = `${cell * columns.length}px`;
     this.field.style.height = `${cell * rows.length}px`;
   }
@@ -123,14 +135,40 @@ export class Matrix {
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.font = `500 ${Math.min(0.95 * this.font_, size * 0.3)}px ${this.family_}`;
+    const lines = new Path2D(); // of all leaks, drawn at once
     for (let i = 0; i < rows.length; ++i) {
       for (let j = 0; j < columns.length; ++j) {
-        this.paintCell_(pen, look(i, j), { x: j * size, y: i * size, size, gap }, palette, colours);
+        this.paintCell_(pen, look(i, j), { x: j * size, y: i * size, size, gap }, palette, colours, lines);
+      }
+    }
+    pen.strokeStyle = colours.hatch;
+    pen.lineWidth = size >= 24 ? 1.25 : 0.75;
+    pen.stroke(lines);
+    if (size >= kNumbered) this.number_(pen);
+  }
+
+  // Above everything else, so that no line crosses a digit unseen.
+  number_(pen) {
+    const { rows, columns, cell: look, palette } = this.view;
+    const size = this.cell_;
+    for (let i = 0; i < rows.length; ++i) {
+      for (let j = 0; j < columns.length; ++j) {
+        const { kind, weight } = look(i, j);
+        if (kind !== "seen" && kind !== "leak") continue;
+        const text = fixed(weight, 2);
+        const [x, y] = [(j + 0.5) * size, (i + 0.5) * size + 1];
+        if (kind === "leak") {
+          pen.fillStyle = palette.css(weight, true);
+          const half = pen.measureText(text).width / 2 + 2;
+          pen.fillRect(x - half, y - 0.2 * size, 2 * half, 0.36 * size);
+        }
+        pen.fillStyle = `rgb(${palette.ink(weight, kind === "leak").join(" ")})`;
+        pen.fillText(text, x, y);
       }
     }
   }
 
-  paintCell_(pen, { kind, weight }, { x, y, size, gap }, palette, colours) {
+  paintCell_(pen, { kind, weight }, { x, y, size, gap }, palette, colours, lines) {
     const side = size - gap;
     const [left, top] = [x + gap / 2, y + gap / 2];
     const box = () => {
@@ -167,28 +205,17 @@ export class Matrix {
     } else {
       pen.fillRect(left, top, side, side);
     }
-    if (leaks) this.hatch_(pen, left, top, side, colours.hatch);
-    if (size < kNumbered) return;
-    pen.fillStyle = `rgb(${palette.ink(weight, leaks).join(" ")})`;
-    pen.fillText(fixed(weight, 2), x + size / 2, y + size / 2 + 1);
+    if (leaks) this.hatch_(lines, left, top, side);
   }
 
   // Leaks are told by a pattern as well as by their colour.
-  hatch_(pen, left, top, side, colour) {
-    pen.save();
-    pen.beginPath();
-    pen.rect(left, top, side, side);
-    pen.clip();
-    pen.strokeStyle = colour;
-    pen.lineWidth = side >= 20 ? 1.25 : 0.75;
-    const pitch = side >= 20 ? 7 : Math.max(3, side / 2);
-    pen.beginPath();
-    for (let at = pitch / 2; at < 2 * side; at += pitch) {
-      pen.moveTo(left + at, top);
-      pen.lineTo(left + at - side, top + side);
+  hatch_(lines, left, top, side) {
+    const pitch = side >= 20 ? 7 : Math.max(3, side);
+    for (let at = pitch; at < 2 * side; at += pitch) {
+      const over = Math.max(0, at - side);
+      lines.moveTo(left + at - over, top + over);
+      lines.lineTo(left + over, top + at - over);
     }
-    pen.stroke();
-    pen.restore();
   }
 
   selected_() {

@@ -21,7 +21,9 @@ export function unpackNumbers(packed, width) {
   const scales = new Float32Array(decodeBase85(packed.scales));
   const whole = new Int16Array(decodeBase85(packed.whole));
   const values = new Float32Array(packed.count);
-  for (let i = 0; i < packed.count; ++i) values[i] = whole[i] * scales[Math.floor(i / width)];
+  for (let row = 0, i = 0; i < packed.count; ++row) {
+    for (let end = i + width; i < end; ++i) values[i] = whole[i] * scales[row];
+  }
   return values;
 }
 

@@ -1,6 +1,8 @@
 // All heads of all layers at a glance, and the way to choose one.
 import { make, byId } from "./dom.js";
 
+const kFrameShare = 8; // milliseconds
+
 export class Overview {
   constructor(state, attentions, palettes) {
     Object.assign(this, { state, attentions, palettes });
@@ -38,20 +40,22 @@ export class Overview {
     this.host.replaceChildren(...children);
   }
 
-  // A layer a frame, the chosen one first: the page answers a click before all of this is done.
-  paintAll_({ kind, maskOff, theme, layer: chosen }) {
+  // A few milliseconds of each frame: the page answers a click before all of this is done.
+  paintAll_({ kind, maskOff, theme }) {
     const turn = ++this.paints_;
-    const count = this.attentions.layerCount(kind);
-    let done = 0;
+    const left = [...this.thumbs];
     const next = () => {
-      if (turn !== this.paints_ || done === count) return;
-      const layer = (chosen + done++) % count;
-      for (const thumb of this.thumbs) {
-        if (thumb.layer === layer) this.paint_(thumb, kind, maskOff, this.palettes[theme]);
+      const begin = performance.now();
+      while (turn === this.paints_ && left.length > 0) {
+        if (performance.now() - begin > kFrameShare) {
+          requestAnimationFrame(next);
+          return;
+        }
+        this.paint_(left.shift(), kind, maskOff, this.palettes[theme]);
       }
-      requestAnimationFrame(next);
     };
-    requestAnimationFrame(next);
+    // After the frame that shows what was chosen.
+    requestAnimationFrame(() => requestAnimationFrame(next));
   }
 
   paint_({ layer, head, canvas }, kind, maskOff, palette) {
@@ -65,8 +69,9 @@ export class Overview {
       const { lo, hi } = this.attentions.sees(kind, layer, i, maskOff);
       for (let j = lo; j < hi; ++j) {
         const at = i * key + j;
-        const [red, green, blue] = palette.rgb(weights[at], this.attentions.leaks(kind, layer, i, j));
-        image.data.set([red, green, blue, 255], 4 * at);
+        const colour = palette.rgb(weights[at], this.attentions.leaks(kind, layer, i, j));
+        for (let part = 0; part < 3; ++part) image.data[4 * at + part] = colour[part];
+        image.data[4 * at + 3] = 255;
       }
     }
     pen.putImageData(image, 0, 0);

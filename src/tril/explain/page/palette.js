@@ -42,10 +42,10 @@ export function contrast(a, b) {
 
 // Each end: [lightness, chroma, hue].
 const kEnds = {
-  light: { weight: [[0.965, 0.012, 235], [0.33, 0.125, 268]], leak: [[0.95, 0.03, 60], [0.47, 0.18, 33]] },
+  light: { weight: [[0.965, 0.012, 235], [0.33, 0.125, 268]], leak: [[0.95, 0.03, 60], [0.42, 0.165, 33]] },
   dark: { weight: [[0.255, 0.02, 262], [0.9, 0.085, 225]], leak: [[0.3, 0.05, 40], [0.84, 0.14, 62]] },
 };
-const kInks = { dark: [16, 19, 28], light: [255, 255, 255] };
+const kInks = { dark: [0, 0, 0], light: [255, 255, 255] }; // one of them has a contrast of 4.5 with any colour
 
 function makeRamp([from, to]) {
   const colours = [];
@@ -66,13 +66,15 @@ export class Palette {
     this.theme = theme;
     this.weight = makeRamp(kEnds[theme].weight);
     this.leak = makeRamp(kEnds[theme].leak);
+    const css = (rgb) => `rgb(${rgb.join(" ")})`;
+    this.weightCss = this.weight.map(css);
+    this.leakCss = this.leak.map(css);
   }
   rgb(weight, leaks) {
-    const ramp = leaks ? this.leak : this.weight;
-    return ramp[Math.round(rampPlace(weight) * (kSteps - 1))];
+    return (leaks ? this.leak : this.weight)[Math.round(rampPlace(weight) * (kSteps - 1))];
   }
   css(weight, leaks) {
-    return `rgb(${this.rgb(weight, leaks).join(" ")})`;
+    return (leaks ? this.leakCss : this.weightCss)[Math.round(rampPlace(weight) * (kSteps - 1))];
   }
   // What can be read on a cell of this weight: the better of two inks.
   ink(weight, leaks) {

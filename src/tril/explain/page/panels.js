@@ -70,7 +70,7 @@ export class Panels {
       return { kind: leaks ? "leak" : "seen", weight: weights[i * key + j] };
     };
     return { rows: kind === "encoder" ? source : fed, columns: kind === "masked" ? fed : source, cell, selected, band,
-      palette: this.palettes[theme], maxCell: large ? 96 : 68, mark: (i, roomy) => this.mark_(i, phase, kind, step, maskOff, roomy),
+      palette: this.palettes[theme], maxCell: large ? 112 : 76, mark: (i, roomy) => this.mark_(i, phase, kind, step, maskOff, roomy),
       markWidth: kind === "encoder" ? 0 : phase === "training" ? 0.4 : 2.2 };
   }
 
@@ -119,9 +119,9 @@ export class Panels {
     line.replaceChildren(
       make("span", { class: "badge", "aria-hidden": "true" }, equal ? "=" : "≠"),
       make("span", {}, `Row ${grouped(step + 1)}: `, equal
-        ? `all ${grouped(model.vocab)} logits have the same bits in both phases.`
-        : `${grouped(maskOff ? now.leakedDiffering : now.logitsDiffering)} of ${grouped(model.vocab)} logits have other bits.`),
+        ? `all ${grouped(model.vocab)} logits have the same bits in both.`
+        : `${grouped(maskOff ? now.leakedDiffering : now.logitsDiffering)} of ${grouped(model.vocab)} logits have other bits.`,
       make("code", { title: "Fingerprints of the logits, training and inference" },
-        `${(maskOff ? now.leakedBits : now.parallelBits).slice(0, 8)} ${equal ? "=" : "≠"} ${now.stepwiseBits.slice(0, 8)}`));
+        `${(maskOff ? now.leakedBits : now.parallelBits).slice(0, 8)} ${equal ? "=" : "≠"} ${now.stepwiseBits.slice(0, 8)}`)));
   }
 }

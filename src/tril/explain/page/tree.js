@@ -4,7 +4,8 @@ import { fixed, percent, plural } from "./numbers.js";
 import { languageOf } from "./text.js";
 
 const kFates = ["kept", "finished", "dropped"];
-const kSpace = { column: 128, row: 34, left: 74, top: 30 };
+const kSpace = { column: 128, row: 42, left: 74, top: 30 };
+const kFont = { word: 15, longest: 10 };
 
 // Nodes by step: { token, chance, score, fate, parent (a node or null), x, y, best }.
 export function layOutTree(beam) {
@@ -59,6 +60,9 @@ export class Tree {
     this.pointer = makeSvg("rect", { class: "pointer", y: 0, width: kSpace.column - 6, height, rx: 8 });
     svg.append(this.pointer);
     const nodes = this.columns.flat();
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = `650 ${kFont.word}px ${getComputedStyle(document.body).fontFamily}`;
+    this.widths = new Map(nodes.map((node) => [node, Math.max(34, pen.measureText(this.word_(node)).width)]));
     // What stands out is drawn last.
     const order = (node) => (node.best ? 2 : node.fate === "dropped" ? 0 : 1);
     nodes.sort((a, b) => order(a) - order(b));
@@ -70,13 +74,19 @@ export class Tree {
     byId("tree").replaceChildren(svg);
   }
 
+  // Cut where it would run into the next column.
+  word_(node) {
+    const { text } = this.labelFor(node.token);
+    return text.length > kFont.longest ? `${text.slice(0, kFont.longest - 1)}…` : text;
+  }
+
   classes_(node) {
     return `${node.fate}${node.best ? " best" : ""}`;
   }
 
   edge_(node) {
     const [from, to] = [this.at_(node.parent), this.at_(node)];
-    const begin = node.parent === null ? from.x : from.x + kSpace.column - 44;
+    const begin = node.parent === null ? from.x : from.x + 10 + this.widths.get(node.parent);
     const end = to.x - 8;
     const middle = (begin + end) / 2;
     return makeSvg("path", { class: `edge ${this.classes_(node)}`,
@@ -86,12 +96,11 @@ export class Tree {
   node_(node) {
     const { x, y } = this.at_(node);
     const label = this.labelFor(node.token);
-    const text = label.text.length > 10 ? `${label.text.slice(0, 9)}…` : label.text;
     const group = makeSvg("g", { class: `node ${this.classes_(node)}` },
       makeSvg("title", {}, `${label.text}: probability ${percent(node.chance)}, score ${fixed(node.score, 2)}, ${node.fate}`),
       makeSvg("circle", { cx: x - 5, cy: y, r: 3 }),
-      this.text_(languageOf(label.text), text, x + 4, y - 3, `word ${label.kind}`, "start"),
-      this.text_(null, percent(node.chance), x + 4, y + 12, "chance", "start"));
+      this.text_(languageOf(label.text), this.word_(node), x + 4, y - 5, `word ${label.kind}`, "start"),
+      this.text_(null, percent(node.chance), x + 4, y + 14, "chance", "start"));
     return group;
   }
 
