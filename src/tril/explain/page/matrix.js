@@ -231,7 +231,7 @@ export class Matrix {
       this.band.style.height = `${cell}px`;
       this.band.style.width = `${cell * columns.length}px`;
     }
-    this.cursor.hidden = selected === null;
+    this.cursor.hidden = selected === null || this.view.cell(selected.row, selected.column).kind === "absent";
     if (selected !== null) {
       this.cursor.style.left = `${selected.column * cell}px`;
       this.cursor.style.top = `${selected.row * cell}px`;
@@ -254,7 +254,8 @@ export class Matrix {
     const { kind, weight } = look(place.row, place.column);
     const says = { seen: `weight ${fixed(weight, 3)}`, leak: `weight ${fixed(weight, 3)}, from the future`,
       hidden: "hidden: −∞, weight exactly 0", absent: "not there yet" }[kind];
-    this.readout.replaceChildren(tokenText(rows[place.row]), " looks at ", tokenText(columns[place.column]), `: ${says}`);
+    this.readout.replaceChildren(tokenText(rows[place.row]), " looks at ", tokenText(columns[place.column]), `: ${says} `,
+      make("a", { class: "open", href: "#arithmetic" }, "Work it out"));
   }
 
   at_(event) {

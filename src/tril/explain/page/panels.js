@@ -71,7 +71,7 @@ export class Panels {
     };
     return { rows: kind === "encoder" ? source : fed, columns: kind === "masked" ? fed : source, cell, selected, band,
       palette: this.palettes[theme], maxCell: large ? 112 : 76, mark: (i, roomy) => this.mark_(i, phase, kind, step, maskOff, roomy),
-      markWidth: kind === "encoder" ? 0 : phase === "training" ? 0.4 : 2.2 };
+      markWidth: kind === "encoder" ? 0.2 : 2.2 };
   }
 
   // Beside each row that both phases have computed: do they have the same bits?
@@ -95,7 +95,7 @@ export class Panels {
       : kWords[kind].training;
     byId("inference-words").textContent = leak
       ? "Decoding is as before. There is no future in the cache to look at, so training without the mask learns something else."
-      : kWords[kind].inference;
+      : kWords[kind].inference + (this.page.targetGiven && kind !== "encoder" ? " Here the given target is what it reads." : "");
     byId("training-calls").textContent = plural(this.page.bits.parallelCalls, "call");
     byId("training").classList.toggle("leaking", leak);
   }
