@@ -617,7 +617,7 @@ TEST_F(Page, Pictures) {
   const std::string path = write_page(
       folder_, "demo.html", explain_page(explain(translator, "My brother is reading a book")));
   take(path, {"explain",
-              {.width = 1440, .height = 1120, .pixel_ratio = 1.5},
+              {.width = 1440, .height = 1070, .pixel_ratio = 1.5},
               "tril.state.change({ step: 3 })",
               window});
   take(path, {"demo-desktop", kDesktop, "", page});

@@ -88,9 +88,10 @@ export class Arithmetic {
   softmax_(cell, { kind, column, theme }) {
     const palette = this.palettes[theme];
     const keys = kind === "masked" ? this.labels.fed : this.labels.source;
-    const named = keys.length <= kNamed;
+    const shown = cell.weights.subarray(0, Math.max(cell.hi, column + 1));
+    const named = shown.length <= kNamed;
     const most = Math.max(...cell.weights);
-    const bars = make("div", { class: "row-bars", "aria-hidden": "true" }, ...[...cell.weights].map((weight, j) => {
+    const bars = make("div", { class: "row-bars", "aria-hidden": "true" }, ...[...shown].map((weight, j) => {
       const bar = make("i", { class: j === column ? "chosen" : "" });
       bar.style.height = `${most === 0 ? 0 : (100 * weight) / most}%`;
       bar.style.background = palette.css(Math.max(weight, 0.12), false);

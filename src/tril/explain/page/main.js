@@ -13,14 +13,20 @@ import { State } from "./state.js";
 import { labelOf } from "./text.js";
 import { Tree } from "./tree.js";
 
+// What was given and what the model wrote after it.
+function continuation({ sentence, written }) {
+  if (!written.startsWith(sentence)) return [userText(written)];
+  return [userText(sentence, { class: "flow" }), userText(written.slice(sentence.length), { class: "flow continued" })];
+}
+
 function describePage(page) {
   const { model, bits } = page;
   const decoderOnly = model.encoderLayers === 0;
   document.title = `${page.sentence} · tril explain`;
-  byId("sentence").replaceChildren(...(decoderOnly ? [userText(page.written)]
+  byId("sentence").replaceChildren(...(decoderOnly ? continuation(page)
     : [userText(page.sentence), make("span", { class: "arrow", "aria-label": "becomes" }, "→"), userText(page.target)]));
   const layers = decoderOnly ? plural(model.decoderLayers, "layer") : `${model.encoderLayers} + ${plural(model.decoderLayers, "layer")}`;
-  const letters = page.sentence.length + page.target.length;
+  const letters = (decoderOnly ? 0 : page.sentence.length) + page.target.length;
   byId("sentence").dataset.length = letters > 160 ? "long" : letters > 40 ? "medium" : "short";
   byId("facts").textContent = `${layers}, ${plural(model.heads, "head")} of ${model.headDim}, ${grouped(model.parameters)} parameters`;
   byId("how").textContent = `Queries, keys and values are the engine’s own numbers${page.precision === "exact" ? ", with every bit"
@@ -73,7 +79,7 @@ function begin() {
   const attentions = new Attentions(page);
   const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
   const first = liveliest(attentions);
-  const step = Math.min(page.steps.length - 1, Math.max(2, first.row, tokens.prompt));
+  const step = Math.min(page.steps.length - 1, Math.max(2, first.row, tokens.prompt, Math.floor(page.steps.length / 2)));
   const state = new State({ kind: "masked", ...first, maskOff: false, step,
     theme: dark.matches ? "dark" : "light", large: false });
   dark.addEventListener("change", () => state.change({ theme: dark.matches ? "dark" : "light" }));

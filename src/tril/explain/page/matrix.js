@@ -5,6 +5,7 @@ import { make, tokenText } from "./dom.js";
 import { fixed } from "./numbers.js";
 
 const kLabelled = 12; // cells of so many pixels have their tokens beside them
+const kBoxed = 24; // from here on cells that are not there yet have an outline
 const kNumbered = 38; // and from here on their weight in them
 
 // What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off), absent
@@ -105,6 +106,7 @@ export class Matrix {
     this.grid.style.setProperty("--head", `${this.head_}px`);
     this.grid.classList.toggle("upright", this.upright_);
     this.grid.classList.toggle("dense", !this.labelled_);
+    this.grid.classList.toggle("fine", cell < kBoxed);
     const label = (one, index, vertical, size) => {
       const tick = index === 0 || (index + 1) % 10 === 0 ? String(index + 1) : "";
       const node = this.labelled_ ? tokenText(one) : make("span", { class: "tick" }, tick);
@@ -176,7 +178,7 @@ export class Matrix {
       pen.roundRect(left, top, side, side, size >= 24 ? 5 : 0);
     };
     if (kind === "absent") {
-      if (size < 12) return;
+      if (size < kBoxed) return;
       box();
       pen.strokeStyle = colours.absent;
       pen.setLineDash([2, 3]);

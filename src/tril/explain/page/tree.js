@@ -42,8 +42,10 @@ export class Tree {
     markBest(this.columns, page.beam.results[0].tokens, page.tokens.prompt);
     this.draw_();
     this.results_();
+    const point = () => this.point_(state.now.step - page.tokens.prompt);
+    byId("tree").closest(".block").addEventListener("contentvisibilityautostatechange", point);
     state.listen((now, changed) => {
-      if (changed.has("step")) this.point_(now.step - page.tokens.prompt);
+      if (changed.has("step")) point();
     });
   }
 
@@ -128,6 +130,8 @@ export class Tree {
     const x = kSpace.left + 14 + column * kSpace.column;
     this.pointer.setAttribute("x", x);
     const box = byId("tree");
+    // Asking where it is scrolled to would lay out what nobody sees; done when it comes into view.
+    if (!box.checkVisibility({ contentVisibilityAuto: true })) return;
     if (x < box.scrollLeft || x + kSpace.column > box.scrollLeft + box.clientWidth) box.scrollLeft = Math.max(0, x - 40);
   }
 }
