@@ -1,6 +1,6 @@
-// Attention by the textbook: softmax(q·k / √d + mask) v, from the queries, keys and values the engine
-// computed. The engine itself never holds the matrix of weights.
-import { unpackNumbers } from "./numbers.js";
+// Attention by the textbook: softmax(q·k / √d + mask) v, from the queries, keys and values the
+// engine computed. The engine itself never holds the matrix of weights.
+import {unpackNumbers} from "./numbers.js";
 
 export class Attentions {
   constructor(page) {
@@ -19,8 +19,8 @@ export class Attentions {
   }
   // Rows and columns of its matrix.
   size(kind) {
-    const { query, key } = this.page.attention[kind][0];
-    return { query, key };
+    const {query, key} = this.page.attention[kind][0];
+    return {query, key};
   }
 
   // Unpacked when first asked for.
@@ -51,8 +51,8 @@ export class Attentions {
 
   // The keys row i may see, [lo, hi). Without the mask: to the end.
   sees(kind, layer, i, maskOff) {
-    const { lo, hi, key } = this.page.attention[kind][layer];
-    return { lo: lo[i], hi: maskOff && kind === "masked" ? key : hi[i] };
+    const {lo, hi, key} = this.page.attention[kind][layer];
+    return {lo: lo[i], hi: maskOff && kind === "masked" ? key : hi[i]};
   }
 
   // Does row i see key j only because the mask is off?
@@ -61,8 +61,8 @@ export class Attentions {
   }
 
   dot(kind, layer, head, i, j) {
-    const { q, k } = this.layer(kind, layer);
-    const { heads, kvHeads, headDim } = this.model;
+    const {q, k} = this.layer(kind, layer);
+    const {heads, kvHeads, headDim} = this.model;
     const from = (i * heads + head) * headDim;
     const to = (j * kvHeads + this.kvHead(head)) * headDim;
     let sum = 0;
@@ -82,7 +82,7 @@ export class Attentions {
 
   score(kind, layer, head, i, j, maskOff) {
     if (maskOff && kind === "masked") {
-      const { query, key } = this.size(kind);
+      const {query, key} = this.size(kind);
       return this.leakedScores(layer)[(head * query + i) * key + j];
     }
     return this.dot(kind, layer, head, i, j) * this.model.scale + this.bias(kind, head, i, j);
@@ -93,7 +93,7 @@ export class Attentions {
     const off = maskOff && kind === "masked";
     const name = `${kind} ${layer} ${head} ${off}`;
     if (!this.weights_.has(name)) {
-      const { query, key } = this.size(kind);
+      const {query, key} = this.size(kind);
       const weights = new Float64Array(query * key);
       for (let i = 0; i < query; ++i) this.fillRow_(weights, kind, layer, head, i, off);
       this.weights_.set(name, weights);
@@ -102,8 +102,8 @@ export class Attentions {
   }
 
   fillRow_(weights, kind, layer, head, i, maskOff) {
-    const { key } = this.size(kind);
-    const { lo, hi } = this.sees(kind, layer, i, maskOff);
+    const {key} = this.size(kind);
+    const {lo, hi} = this.sees(kind, layer, i, maskOff);
     const row = weights.subarray(i * key, (i + 1) * key);
     let largest = -Infinity;
     for (let j = lo; j < hi; ++j) {
@@ -118,16 +118,20 @@ export class Attentions {
   // Every step of one cell's arithmetic.
   cell(kind, layer, head, i, j, maskOff = false) {
     const off = maskOff && kind === "masked";
-    const { headDim, heads, kvHeads, scale } = this.model;
-    const { lo, hi } = this.sees(kind, layer, i, off);
+    const {headDim, heads, kvHeads, scale} = this.model;
+    const {lo, hi} = this.sees(kind, layer, i, off);
     const visible = j >= lo && j < hi;
-    const { key } = this.size(kind);
+    const {key} = this.size(kind);
     const weights = this.weights(kind, layer, head, off).subarray(i * key, (i + 1) * key);
     const scores = [];
     for (let at = lo; at < hi; ++at) scores.push(this.score(kind, layer, head, i, at, off));
     const largest = Math.max(...scores);
     const result = {
-      visible, lo, hi, weights, largest,
+      visible,
+      lo,
+      hi,
+      weights,
+      largest,
       leaks: off && this.leaks(kind, layer, i, j),
       sum: scores.reduce((sum, score) => sum + Math.exp(score - largest), 0),
       weight: weights[j],
@@ -141,9 +145,9 @@ export class Attentions {
       result.dot = result.scaled / scale;
       return result;
     }
-    const { q, k, v, context } = this.layer(kind, layer);
+    const {q, k, v, context} = this.layer(kind, layer);
     const slice = (values, row, rowHeads, h) =>
-      values.subarray((row * rowHeads + h) * headDim, (row * rowHeads + h + 1) * headDim);
+        values.subarray((row * rowHeads + h) * headDim, (row * rowHeads + h + 1) * headDim);
     const kv = this.kvHead(head);
     const sum = new Float64Array(headDim);
     for (let at = lo; at < hi; ++at) {

@@ -1,31 +1,40 @@
 // A matrix of weights: canvas for the cells, text for the tokens around them.
 //
 // It is one stop for the keyboard: arrows move from cell to cell, Enter opens the arithmetic.
-import { make, tokenText } from "./dom.js";
-import { fixed } from "./numbers.js";
+import {make, tokenText} from "./dom.js";
+import {fixed} from "./numbers.js";
 
-const kLabelled = 12; // cells of so many pixels have their tokens beside them
-const kBoxed = 24; // from here on cells that are not there yet have an outline
-const kNumbered = 38; // and from here on their weight in them
+const kLabelled = 12;  // cells of so many pixels have their tokens beside them
+const kBoxed = 24;     // from here on cells that are not there yet have an outline
+const kNumbered = 38;  // and from here on their weight in them
 
-// What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off), absent
-// (does not exist at this step).
+// What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off),
+// absent (does not exist at this step).
 export class Matrix {
   // `select(row, column, opens)` is called for a click, a key, Enter.
-  constructor(host, { label, select }) {
+  constructor(host, {label, select}) {
     this.select = select;
-    this.canvas = make("canvas", { "aria-hidden": "true" });
-    this.band = make("div", { class: "band", hidden: true });
-    this.cursor = make("div", { class: "cursor", hidden: true });
-    this.field = make("div", { class: "field", tabindex: "0", role: "application", "aria-label": label,
-      "aria-roledescription": "attention matrix", onkeydown: (event) => this.key_(event),
-      onclick: (event) => this.click_(event), onpointermove: (event) => this.hover_(event),
-      onpointerleave: () => this.readout_(this.selected_()) }, this.canvas, this.band, this.cursor);
-    this.columns = make("div", { class: "column-labels", "aria-hidden": "true" });
-    this.rows = make("div", { class: "row-labels", "aria-hidden": "true" });
-    this.marks = make("div", { class: "row-marks" });
-    this.readout = make("p", { class: "readout" });
-    this.grid = make("div", { class: "matrix" }, this.columns, this.rows, this.field, this.marks);
+    this.canvas = make("canvas", {"aria-hidden": "true"});
+    this.band = make("div", {class: "band", hidden: true});
+    this.cursor = make("div", {class: "cursor", hidden: true});
+    this.field = make(
+        "div", {
+          class: "field",
+          tabindex: "0",
+          role: "application",
+          "aria-label": label,
+          "aria-roledescription": "attention matrix",
+          onkeydown: (event) => this.key_(event),
+          onclick: (event) => this.click_(event),
+          onpointermove: (event) => this.hover_(event),
+          onpointerleave: () => this.readout_(this.selected_())
+        },
+        this.canvas, this.band, this.cursor);
+    this.columns = make("div", {class: "column-labels", "aria-hidden": "true"});
+    this.rows = make("div", {class: "row-labels", "aria-hidden": "true"});
+    this.marks = make("div", {class: "row-marks"});
+    this.readout = make("p", {class: "readout"});
+    this.grid = make("div", {class: "matrix"}, this.columns, this.rows, this.field, this.marks);
     host.append(this.grid, this.readout);
     this.view = null;
     this.width_ = 0;
@@ -34,8 +43,8 @@ export class Matrix {
     }).observe(this.grid);
   }
 
-  // view: { rows, columns: labels; cell(i, j) -> { kind, weight }; selected: { row, column } or null;
-  // band: a row or -1; mark(i) -> node or null; palette; maxCell; readsAs, sees: words }
+  // view: { rows, columns: labels; cell(i, j) -> { kind, weight }; selected: { row, column } or
+  // null; band: a row or -1; mark(i) -> node or null; palette; maxCell; readsAs, sees: words }
   show(view) {
     this.view = view;
     this.draw();
@@ -49,18 +58,19 @@ export class Matrix {
   }
   // Only what is selected or stands out has changed.
   point(selected, band) {
-    Object.assign(this.view, { selected, band });
+    Object.assign(this.view, {selected, band});
     this.point_();
   }
 
   measure_() {
-    const { rows, columns, maxCell } = this.view;
+    const {rows, columns, maxCell} = this.view;
     const style = getComputedStyle(this.grid);
     const font = parseFloat(style.fontSize);
     const available = this.width_ = this.grid.clientWidth;
     const measure = document.createElement("canvas").getContext("2d");
     measure.font = `500 ${0.94 * font}px ${style.fontFamily}`;
-    const widestOf = (labels) => Math.max(...labels.map((label) => measure.measureText(label.text).width));
+    const widestOf = (labels) =>
+        Math.max(...labels.map((label) => measure.measureText(label.text).width));
     const widest = widestOf(rows);
     const marks = this.view.markWidth * font;
     this.labels_ = Math.min(widest + 1.4 * font, available * 0.26);
@@ -76,9 +86,12 @@ export class Matrix {
     // Tokens stand upright above their columns where they fit, if need be a little smaller.
     const across = widestOf(columns);
     this.upright_ = this.labelled_ && 0.86 * across <= this.cell_ - 3;
-    const size = this.upright_ ? Math.min(0.94 * font, (0.94 * font * (this.cell_ - 3)) / across) : this.labelSize_();
+    const size = this.upright_ ? Math.min(0.94 * font, (0.94 * font * (this.cell_ - 3)) / across) :
+                                 this.labelSize_();
     this.columnSize_ = size;
-    this.head_ = this.upright_ ? 2.1 * font : this.labelled_ ? Math.min(5.6 * font, (across * size) / (0.94 * font) + font) : 1.3 * font;
+    this.head_ = this.upright_ ? 2.1 * font :
+        this.labelled_         ? Math.min(5.6 * font, (across * size) / (0.94 * font) + font) :
+                                 1.3 * font;
   }
 
   labelSize_() {
@@ -86,7 +99,7 @@ export class Matrix {
   }
 
   place_() {
-    const { rows, columns, mark } = this.view;
+    const {rows, columns, mark} = this.view;
     const cell = this.cell_;
     const layout = [cell, this.labels_, this.head_, this.columnSize_].join(" ");
     const set = (box, index, vertical, size) => {
@@ -95,12 +108,14 @@ export class Matrix {
       if (this.labelled_) box.style.fontSize = `${size}px`;
       return box;
     };
-    this.marks.replaceChildren(...rows.map((one, i) =>
-      set(make("span", { class: "label" }, mark(i, this.labelled_)), i, false, this.labelSize_())));
+    this.marks.replaceChildren(...rows.map(
+        (one, i) => set(
+            make("span", {class: "label"}, mark(i, this.labelled_)), i, false, this.labelSize_())));
     // Tokens stay where they are while only weights change.
-    if (layout === this.layout_ && rows === this.placed_?.rows && columns === this.placed_?.columns) return;
+    if (layout === this.layout_ && rows === this.placed_?.rows && columns === this.placed_?.columns)
+      return;
     this.layout_ = layout;
-    this.placed_ = { rows, columns };
+    this.placed_ = {rows, columns};
     this.grid.style.setProperty("--labels", `${this.labels_}px`);
     this.grid.style.setProperty("--field", `${cell * columns.length}px`);
     this.grid.style.setProperty("--head", `${this.head_}px`);
@@ -109,8 +124,8 @@ export class Matrix {
     this.grid.classList.toggle("fine", cell < kBoxed);
     const label = (one, index, vertical, size) => {
       const tick = index === 0 || (index + 1) % 10 === 0 ? String(index + 1) : "";
-      const node = this.labelled_ ? tokenText(one) : make("span", { class: "tick" }, tick);
-      return set(make("span", { class: "label" }, node), index, vertical, size);
+      const node = this.labelled_ ? tokenText(one) : make("span", {class: "tick"}, tick);
+      return set(make("span", {class: "label"}, node), index, vertical, size);
     };
     this.columns.replaceChildren(...columns.map((one, j) => label(one, j, true, this.columnSize_)));
     this.rows.replaceChildren(...rows.map((one, i) => label(one, i, false, this.labelSize_())));
@@ -120,10 +135,10 @@ export class Matrix {
   }
 
   paint_() {
-    const { rows, columns, cell: look, palette } = this.view;
+    const {rows, columns, cell: look, palette} = this.view;
     const size = this.cell_;
     const ratio = globalThis.devicePixelRatio || 1;
-    const { canvas } = this;
+    const {canvas} = this;
     canvas.width = Math.round(size * columns.length * ratio);
     canvas.height = Math.round(size * rows.length * ratio);
     canvas.style.width = `${size * columns.length}px`;
@@ -131,16 +146,21 @@ export class Matrix {
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
     const style = getComputedStyle(this.grid);
-    const colours = { hidden: style.getPropertyValue("--hidden"), hiddenInk: style.getPropertyValue("--hidden-ink"),
-      absent: style.getPropertyValue("--absent"), hatch: style.getPropertyValue("--hatch") };
+    const colours = {
+      hidden: style.getPropertyValue("--hidden"),
+      hiddenInk: style.getPropertyValue("--hidden-ink"),
+      absent: style.getPropertyValue("--absent"),
+      hatch: style.getPropertyValue("--hatch")
+    };
     const gap = size >= 24 ? 3 : size >= 12 ? 1.5 : size >= 6 ? 0.5 : 0;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
     pen.font = `500 ${Math.min(0.95 * this.font_, size * 0.3)}px ${this.family_}`;
-    const lines = new Path2D(); // of all leaks, drawn at once
+    const lines = new Path2D();  // of all leaks, drawn at once
     for (let i = 0; i < rows.length; ++i) {
       for (let j = 0; j < columns.length; ++j) {
-        this.paintCell_(pen, look(i, j), { x: j * size, y: i * size, size, gap }, palette, colours, lines);
+        this.paintCell_(
+            pen, look(i, j), {x: j * size, y: i * size, size, gap}, palette, colours, lines);
       }
     }
     pen.strokeStyle = colours.hatch;
@@ -151,11 +171,11 @@ export class Matrix {
 
   // Above everything else, so that no line crosses a digit unseen.
   number_(pen) {
-    const { rows, columns, cell: look, palette } = this.view;
+    const {rows, columns, cell: look, palette} = this.view;
     const size = this.cell_;
     for (let i = 0; i < rows.length; ++i) {
       for (let j = 0; j < columns.length; ++j) {
-        const { kind, weight } = look(i, j);
+        const {kind, weight} = look(i, j);
         if (kind !== "seen" && kind !== "leak") continue;
         const text = fixed(weight, 2);
         const [x, y] = [(j + 0.5) * size, (i + 0.5) * size + 1];
@@ -170,7 +190,7 @@ export class Matrix {
     }
   }
 
-  paintCell_(pen, { kind, weight }, { x, y, size, gap }, palette, colours, lines) {
+  paintCell_(pen, {kind, weight}, {x, y, size, gap}, palette, colours, lines) {
     const side = size - gap;
     const [left, top] = [x + gap / 2, y + gap / 2];
     const box = () => {
@@ -225,7 +245,7 @@ export class Matrix {
   }
 
   point_() {
-    const { selected, band, columns } = this.view;
+    const {selected, band, columns} = this.view;
     const cell = this.cell_;
     this.band.hidden = band < 0;
     if (band >= 0) {
@@ -233,16 +253,19 @@ export class Matrix {
       this.band.style.height = `${cell}px`;
       this.band.style.width = `${cell * columns.length}px`;
     }
-    this.cursor.hidden = selected === null || this.view.cell(selected.row, selected.column).kind === "absent";
+    this.cursor.hidden =
+        selected === null || this.view.cell(selected.row, selected.column).kind === "absent";
     if (selected !== null) {
       this.cursor.style.left = `${selected.column * cell}px`;
       this.cursor.style.top = `${selected.row * cell}px`;
       this.cursor.style.width = this.cursor.style.height = `${cell}px`;
     }
     for (const [labels, chosen] of [[this.rows, selected?.row], [this.columns, selected?.column]]) {
-      [...labels.children].forEach((box, index) => box.classList.toggle("chosen", index === chosen));
+      [...labels.children].forEach(
+          (box, index) => box.classList.toggle("chosen", index === chosen));
     }
-    [...this.rows.children].forEach((box, index) => box.classList.toggle("current", index === band));
+    [...this.rows.children].forEach(
+        (box, index) => box.classList.toggle("current", index === band));
     this.readout_(selected);
   }
 
@@ -252,22 +275,30 @@ export class Matrix {
       this.readout.replaceChildren("\u00a0");
       return;
     }
-    const { rows, columns, cell: look } = this.view;
-    const { kind, weight } = look(place.row, place.column);
-    const says = { seen: `weight ${fixed(weight, 3)}`, leak: `weight ${fixed(weight, 3)}, from the future`,
-      hidden: "hidden: −∞, weight exactly 0", absent: "not there yet" }[kind];
-    this.readout.replaceChildren(tokenText(rows[place.row]), " looks at ", tokenText(columns[place.column]), `: ${says} `,
-      make("a", { class: "open", href: "#arithmetic" }, "Work it out"));
+    const {rows, columns, cell: look} = this.view;
+    const {kind, weight} = look(place.row, place.column);
+    const says = {
+      seen: `weight ${fixed(weight, 3)}`,
+      leak: `weight ${fixed(weight, 3)}, from the future`,
+      hidden: "hidden: −∞, weight exactly 0",
+      absent: "not there yet"
+    }[kind];
+    this.readout.replaceChildren(
+        tokenText(rows[place.row]), " looks at ", tokenText(columns[place.column]), `: ${says} `,
+        make("a", {class: "open", href: "#arithmetic"}, "Work it out"));
   }
 
   at_(event) {
     const box = this.field.getBoundingClientRect();
-    const within = (value, count) => Math.min(count - 1, Math.max(0, Math.floor(value / this.cell_)));
-    return { row: within(event.clientY - box.top, this.view.rows.length),
-      column: within(event.clientX - box.left, this.view.columns.length) };
+    const within = (value, count) =>
+        Math.min(count - 1, Math.max(0, Math.floor(value / this.cell_)));
+    return {
+      row: within(event.clientY - box.top, this.view.rows.length),
+      column: within(event.clientX - box.left, this.view.columns.length)
+    };
   }
   click_(event) {
-    const { row, column } = this.at_(event);
+    const {row, column} = this.at_(event);
     this.select(row, column, false);
   }
   hover_(event) {
@@ -275,16 +306,17 @@ export class Matrix {
   }
 
   key_(event) {
-    const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-    const { rows, columns } = this.view;
-    const { row, column } = this.selected_() ?? { row: 0, column: 0 };
+    const moves = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]};
+    const {rows, columns} = this.view;
+    const {row, column} = this.selected_() ?? {row: 0, column: 0};
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "Enter") {
       this.select(row, column, true);
     } else if (event.key in moves) {
       const [down, right] = moves[event.key];
-      this.select(Math.min(rows.length - 1, Math.max(0, row + down)),
-        Math.min(columns.length - 1, Math.max(0, column + right)), false);
+      this.select(
+          Math.min(rows.length - 1, Math.max(0, row + down)),
+          Math.min(columns.length - 1, Math.max(0, column + right)), false);
     } else if (event.key === "Home" || event.key === "End") {
       this.select(row, event.key === "Home" ? 0 : columns.length - 1, false);
     } else {

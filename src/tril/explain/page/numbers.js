@@ -1,6 +1,7 @@
 // Numbers as the page carries them (src/tril/explain/encode.h), and as people read them.
 
-const kDigits = "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{";
+const kDigits =
+    "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{";
 const kValueOf = new Uint8Array(128);
 for (let i = 0; i < kDigits.length; ++i) kValueOf[kDigits.charCodeAt(i)] = i;
 
@@ -60,6 +61,7 @@ export function plural(count, one, many = `${one}s`) {
 export function scientific(value) {
   if (value === 0) return "0";
   const [digits, exponent] = value.toExponential(1).split("e");
-  const raised = [...String(Number(exponent))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)]));
+  const raised =
+      [...String(Number(exponent))].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(c)]));
   return `${digits} × 10${raised.join("")}`;
 }

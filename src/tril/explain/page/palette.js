@@ -42,10 +42,17 @@ export function contrast(a, b) {
 
 // Each end: [lightness, chroma, hue].
 const kEnds = {
-  light: { weight: [[0.965, 0.012, 235], [0.33, 0.125, 268]], leak: [[0.95, 0.03, 60], [0.42, 0.165, 33]] },
-  dark: { weight: [[0.255, 0.02, 262], [0.9, 0.085, 225]], leak: [[0.3, 0.05, 40], [0.84, 0.14, 62]] },
+  light: {
+    weight: [[0.965, 0.012, 235], [0.33, 0.125, 268]],
+    leak: [[0.95, 0.03, 60], [0.42, 0.165, 33]]
+  },
+  dark:
+      {weight: [[0.255, 0.02, 262], [0.9, 0.085, 225]], leak: [[0.3, 0.05, 40], [0.84, 0.14, 62]]},
 };
-const kInks = { dark: [0, 0, 0], light: [255, 255, 255] }; // one of them has a contrast of 4.5 with any colour
+const kInks = {
+  dark: [0, 0, 0],
+  light: [255, 255, 255]
+};  // one of them has a contrast of 4.5 with any colour
 
 function makeRamp([from, to]) {
   const colours = [];

@@ -2,7 +2,7 @@
 
 export class State {
   constructor(initial) {
-    this.now = { ...initial };
+    this.now = {...initial};
     this.listeners_ = [];
   }
   // Calls `show(now, changed)` now and after each change; `changed` is a Set of names.
