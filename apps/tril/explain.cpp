@@ -63,7 +63,8 @@ void add_explain(CLI::App& app) {
   explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
   explain->add_option("--target", flags->options.target,
                       "What training reads; without it, what the model itself writes");
-  add_search_flags(*explain, flags->options.search);
+  add_search_flags(*explain, flags->options.search)
+      ->description("Hypotheses kept at each step, here 16 at most; 1 is greedy");
   add_ratio_flag(*explain, flags->options.search);
   explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));

@@ -1,8 +1,8 @@
 #include "tril/explain/explain.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <set>
 
 #include "tril/base/fingerprint.h"
@@ -77,7 +77,7 @@ void lay_out_steps(std::span<const int32_t> target, int64_t layers, Explanation&
 int64_t differing(std::span<const float> a, std::span<const float> b) {
   int64_t count = 0;
   for (size_t i = 0; i < a.size(); ++i) {
-    count += std::memcmp(&a[i], &b[i], sizeof(float)) != 0 ? 1 : 0;
+    count += std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i]) ? 1 : 0;
   }
   return count;
 }
@@ -85,7 +85,7 @@ int64_t differing(std::span<const float> a, std::span<const float> b) {
 // Compares rows of two passes, a kind of number at a time.
 class RowComparison {
  public:
-  RowComparison(Explanation& e) : e_(e) {}
+  explicit RowComparison(Explanation& e) : e_(e) {}
 
   // Adds the differences of each row to what `count_of(step)` refers to.
   template <class CountOf>
