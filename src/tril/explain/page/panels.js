@@ -102,17 +102,17 @@ export class Panels {
   // Beside each row that both phases have computed: do they have the same bits?
   mark_(i, phase, kind, step, maskOff, roomy) {
     if (phase === "training" || kind === "encoder" || i > step) return null;
-    const equal = this.isEqual_(i, maskOff);
+    const equal = this.differing_(i, maskOff) === 0;
     return make(
         "span", {class: equal ? "same" : "differs", title: equal ? "the same bits" : "other bits"},
         roomy ? (equal ? "=" : "≠") : "");
   }
 
-  isEqual_(i, maskOff) {
-    const step = this.page.steps[i];
-    if (maskOff) return step.leakedDiffering === 0;
-    return step.logitsDiffering === 0 && step.hiddenDiffering === 0 &&
-        step.layersDiffering.every((count) => count === 0);
+  // Numbers of a row whose bits are not the same in both phases.
+  differing_(i, maskOff) {
+    const {leakedDiffering, logitsDiffering, hiddenDiffering, layersDiffering} = this.page.steps[i];
+    if (maskOff) return leakedDiffering;
+    return layersDiffering.reduce((sum, count) => sum + count, logitsDiffering + hiddenDiffering);
   }
 
   describe_({kind, maskOff}) {
@@ -141,16 +141,16 @@ export class Panels {
         `${plural(model.decoderLayers, "layer")}.`;
     byId("cache-box").hidden = kind === "encoder";
     const now = steps[step];
-    const equal = this.isEqual_(step, maskOff);
+    const differing = this.differing_(step, maskOff);
+    const equal = differing === 0;
     const line = byId("bits");
     line.classList.toggle("differs", !equal);
     line.replaceChildren(
         make("span", {class: "badge", "aria-hidden": "true"}, equal ? "=" : "≠"),
         make(
             "span", {}, `Row ${grouped(step + 1)}: `,
-            equal ? `all ${grouped(model.vocab)} logits have the same bits in both.` :
-                    `${grouped(maskOff ? now.leakedDiffering : now.logitsDiffering)} of ${
-                        grouped(model.vocab)} logits have other bits.`,
+            equal ? `all ${grouped(model.vocab)} logits, the same bits` :
+                    `${plural(differing, maskOff ? "logit" : "number")} with other bits`,
             make(
                 "code", {title: "Fingerprints of the logits, training and inference"},
                 `${(maskOff ? now.leakedBits : now.parallelBits).slice(0, 8)} ${
