@@ -23,6 +23,7 @@ train: models data decode
 translate: decode text
 prove: translate
 lesson: train translate prove
+explain: translate
 measure: lesson
 '
 

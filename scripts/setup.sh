@@ -9,6 +9,11 @@ tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
 tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm)
+# For the page of `tril explain`: a browser, its driver and letters for every script. Debian has them as
+# packages; elsewhere (Ubuntu's Chromium is a snap) the tests in a browser are skipped.
+if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
+  tril_packages_full+=(chromium chromium-driver fonts-noto-core)
+fi
 
 # tril_fail MESSAGE [LOG]: one clear line on stderr, under the end of the log where there is one.
 tril_fail() {

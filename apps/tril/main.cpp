@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   tril::app::add_score(app);
   tril::app::add_evaluate(app);
   tril::app::add_prove(app);
+  tril::app::add_explain(app);
   tril::app::add_bench(app);
   tril::app::add_info(app);
   int code = 0;

@@ -11,6 +11,7 @@
 #include "tril/decode/alignment.h"  // align
 #include "tril/decode/score.h"      // score
 #include "tril/decode/search.h"     // search
+#include "tril/explain/explain.h"   // explain, explain_page
 #include "tril/io/atomic_file.h"    // AtomicFile: written whole or not at all
 #include "tril/io/toml.h"           // options in files
 #include "tril/lesson/demo.h"       // how the phrasebook is learnt

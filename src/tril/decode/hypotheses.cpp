@@ -14,6 +14,8 @@ double rank_of(double score, int64_t tokens, double length_penalty) {
   return score / math::pow(n, length_penalty);
 }
 
+using Fate = SearchStep::Fate;
+
 }  // namespace
 
 int32_t Hypotheses::remember(int32_t parent, const Choice& choice) {
@@ -56,7 +58,7 @@ void Hypotheses::finish(const Alive& last, Ending ending) {
   finished_.push_back(std::move(finished));
 }
 
-void Hypotheses::advance_beam(std::span<const std::vector<Choice>> choices) {
+void Hypotheses::advance_beam(std::span<const std::vector<Choice>> choices, Traced* traced) {
   candidates_.clear();
   for (size_t parent = 0; parent < choices.size(); ++parent) {
     for (size_t place = 0; place < choices[parent].size(); ++place) {
@@ -71,11 +73,19 @@ void Hypotheses::advance_beam(std::span<const std::vector<Choice>> choices) {
                       if (a.score != b.score) return a.score > b.score;
                       return a.parent != b.parent ? a.parent < b.parent : a.place < b.place;
                     });
-  for (size_t i = 0; i < count && next_.size() < beam; ++i) {
+  const auto trace = [&](const Candidate& candidate, const Choice& choice, Fate fate) {
+    if (traced == nullptr) return;
+    traced->push_back({candidate.parent, choice.token, choice.log_prob, candidate.score, fate});
+  };
+  for (size_t i = 0; i < count; ++i) {
     const Candidate& candidate = candidates_[i];
     const Choice& choice = choices[candidate.parent][candidate.place];
     const bool ends = choice.token == options_->end;
-    if (ends && i >= beam) continue;
+    if (next_.size() >= beam || (ends && i >= beam)) {
+      trace(candidate, choice, Fate::dropped);
+      continue;
+    }
+    trace(candidate, choice, ends ? Fate::finished : Fate::kept);
     keep(candidate.parent, choice, 0);
     if (!ends) continue;
     finish(next_.back(), Ending::ended);
@@ -84,23 +94,28 @@ void Hypotheses::advance_beam(std::span<const std::vector<Choice>> choices) {
   if (finished_.size() >= beam) next_.clear();
 }
 
-void Hypotheses::advance_samples(std::span<const std::vector<Choice>> choices) {
+void Hypotheses::advance_samples(std::span<const std::vector<Choice>> choices, Traced* traced) {
   for (size_t parent = 0; parent < choices.size(); ++parent) {
     for (size_t i = 0; i < choices[parent].size(); ++i) {
       const Choice& choice = choices[parent][i];
       keep(parent, choice, alive_[parent].sample + static_cast<int64_t>(i));
-      if (choice.token != options_->end) continue;
+      const bool ends = choice.token == options_->end;
+      if (traced != nullptr) {
+        traced->push_back({parent, choice.token, choice.log_prob, next_.back().score,
+                           ends ? Fate::finished : Fate::kept});
+      }
+      if (!ends) continue;
       finish(next_.back(), Ending::ended);
       next_.pop_back();
     }
   }
 }
 
-bool Hypotheses::advance(std::span<const std::vector<Choice>> choices) {
+bool Hypotheses::advance(std::span<const std::vector<Choice>> choices, Traced* traced) {
   next_.clear();
   ++chosen_;
   ++length_;
-  options_->sample ? advance_samples(choices) : advance_beam(choices);
+  options_->sample ? advance_samples(choices, traced) : advance_beam(choices, traced);
   if (chosen_ == limit_) {
     for (const Alive& cut : next_) finish(cut, Ending::cut);
     next_.clear();

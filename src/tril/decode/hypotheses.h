@@ -31,7 +31,9 @@ class Hypotheses {
 
   // One step: choices[i] are the continuations offered by alive()[i], best first (a draw for each
   // sample in sampling), none of them empty. False when the sentence is done: none is alive then.
-  bool advance(std::span<const std::vector<Choice>> choices);
+  // `traced`, where given, is what became of each candidate.
+  bool advance(std::span<const std::vector<Choice>> choices,
+               std::vector<SearchStep::Candidate>* traced = nullptr);
 
   // The results, once done.
   std::vector<Hypothesis> take();
@@ -52,8 +54,9 @@ class Hypotheses {
     double score;
   };
 
-  void advance_beam(std::span<const std::vector<Choice>> choices);
-  void advance_samples(std::span<const std::vector<Choice>> choices);
+  using Traced = std::vector<SearchStep::Candidate>;
+  void advance_beam(std::span<const std::vector<Choice>> choices, Traced* traced);
+  void advance_samples(std::span<const std::vector<Choice>> choices, Traced* traced);
   void keep(size_t parent, const Choice& choice, int64_t sample);
   enum class Ending { ended, cut };
   void finish(const Alive& last, Ending ending);

@@ -85,14 +85,16 @@ using SentenceList = std::deque<std::unique_ptr<Sentence>>;
 
 class Search {
  public:
-  Search(const Transformer& model, const SearchOptions& options, int64_t slots, Session& session)
+  Search(const Transformer& model, const SearchOptions& options, int64_t slots, Session& session,
+         const SearchTrace& trace)
       : model_(model),
         config_(model.config()),
         options_(options),
         slots_(slots),
         width_(width_of(options)),
         allowed_(config_.target_vocab, options.forbidden),
-        session_(session) {}
+        session_(session),
+        trace_(trace) {}
   ~Search() {
     for (const auto& sentence : active_) release_slots(*sentence);
   }
@@ -279,7 +281,13 @@ class Search {
               ": the model gives no allowed token a probability at position ",
               sentence.hypotheses.length(), " (NaN, or all forbidden)");
     }
-    sentence.hypotheses.advance(choices);
+    if (trace_) {
+      SearchStep step{sentence.request.number, sentence.hypotheses.length(), {}};
+      sentence.hypotheses.advance(choices, &step.candidates);
+      trace_(step);
+    } else {
+      sentence.hypotheses.advance(choices);
+    }
     move_slots(sentence);
     return end;
   }
@@ -322,6 +330,7 @@ class Search {
   const int64_t width_;  // slots a request may need
   const AllowedTokens allowed_;
   Session& session_;
+  const SearchTrace& trace_;
 
   EncodedSentences encoded_;
   SentenceList waiting_;  // encoded
@@ -339,11 +348,12 @@ class Search {
 }  // namespace
 
 void search(const Transformer& model, const SearchOptions& options, int64_t slots,
-            const NextRequest& next, const SearchDone& done, Session& session) {
+            const NextRequest& next, const SearchDone& done, Session& session,
+            const SearchTrace& trace) {
   const StandardRounding rounding;
   require(session.tape == nullptr, kBad, "search: a tape is recording on the session");
   check_options(options, slots, model.config());
-  Search(model, options, slots, session).run(next, done);
+  Search(model, options, slots, session, trace).run(next, done);
 }
 
 }  // namespace tril

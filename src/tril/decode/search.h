@@ -87,6 +87,31 @@ struct SearchResult {
   std::vector<Hypothesis> hypotheses;
 };
 
+// One step of one request, for people who want to see how a result was found. The hypotheses it
+// begins with are those that were kept in the step before, in their order; in the first step there
+// is one, the forced prefix.
+struct SearchStep {
+  enum class Fate {
+    kept,      // goes on (where it is the last step: was cut, or given up because enough had ended)
+    finished,  // ended with END
+    dropped,   // looked at, and fell out of the beam
+  };
+  struct Candidate {
+    size_t parent = 0;  // which hypothesis it continues
+    int32_t token = 0;
+    float log_prob = 0.0f;
+    double score = 0.0;  // of the whole hypothesis
+    Fate fate = Fate::dropped;
+  };
+
+  int64_t number = 0;  // of the request
+  int64_t length = 0;  // tokens of each hypothesis before this step, the prefix included
+  // All that were looked at, best first; when samples are drawn, all that were drawn.
+  std::vector<Candidate> candidates;
+};
+// Called after each step of each request; absent, it costs nothing.
+using SearchTrace = std::function<void(const SearchStep&)>;
+
 // Hands out requests. Nothing means that none is there now: it is asked again after each step while
 // sentences are being decoded, and the search ends when there is nothing and none is. So a source
 // that may have to wait (a terminal) waits only when all it handed out came back.
@@ -101,6 +126,7 @@ using SearchDone = std::function<bool(SearchResult&&)>;
 // Each step resets the session. However the search ends, it gives back all it took of the session's
 // cache.
 void search(const Transformer& model, const SearchOptions& options, int64_t slots,
-            const NextRequest& next, const SearchDone& done, Session& session);
+            const NextRequest& next, const SearchDone& done, Session& session,
+            const SearchTrace& trace = {});
 
 }  // namespace tril

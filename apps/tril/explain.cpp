@@ -1,0 +1,80 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "commands.h"
+#include "decoding.h"
+#include "lines.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+struct Flags {
+  std::string model;
+  std::optional<std::string> sentence;
+  std::string output = "explain.html";
+  ExplainOptions options;
+};
+
+// As given, a line of stdin for "-"; without one the lesson's own, or, where there is no encoder,
+// nothing: the model begins by itself.
+std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
+  if (!flags.sentence) return config.decoder_only() ? "" : lesson_sentences().back().english;
+  if (*flags.sentence != "-") return *flags.sentence;
+  LineReader lines = open_lines("-");
+  std::string line;
+  require(lines.next(line), ErrorCode::invalid_argument, "explain: stdin holds no line");
+  const std::string fault = fault_of(lines, "the line");
+  require(fault.empty(), ErrorCode::invalid_argument, "explain: ", fault);
+  return line;
+}
+
+void run(const Flags& flags) {
+  const Translator translator = Translator::load(flags.model, flags.options.threads);
+  const Explanation e =
+      explain(translator, sentence_of(flags, translator.model().config()), flags.options);
+  const std::string page = explain_page(e);
+  write_file_atomically(flags.output, page);
+  if (e.config.decoder_only()) {
+    fmt::print("{}\n", e.written_text);
+  } else {
+    fmt::print("{} → {}\n", e.sentence, e.target_text);
+  }
+  fmt::print("Training: {} call of forward(). Inference: {}. Of {} numbers {} differ in any bit.\n",
+             e.parallel_calls, e.stepwise_calls, e.numbers_compared, e.numbers_differing);
+  fmt::print("{}: {} KB, to be opened in a browser\n", flags.output, (page.size() + 999) / 1000);
+  require(e.numbers_differing == 0, ErrorCode::internal,
+          "explain: training and inference are not the same function here: please report it");
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* explain = app.add_subcommand(
+      "explain", "Write a page that shows training and inference side by side on one sentence");
+  explain->add_option("model", flags->model, "A model folder")->required();
+  explain->add_option("sentence", flags->sentence,
+                      "What to translate, or to continue; - for a line of stdin; without one the "
+                      "lesson's \"I am fine\"");
+  explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
+  explain->add_option("--target", flags->options.target,
+                      "What training reads; without it, what the model itself writes");
+  add_search_flags(*explain, flags->options.search)
+      ->description("Hypotheses kept at each step, here 16 at most; 1 is greedy");
+  add_ratio_flag(*explain, flags->options.search);
+  explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  explain->footer(
+      "Examples:\n"
+      "  tril explain demo-model 'How are you?' -o page.html\n"
+      "  tril explain demo-model 'I am fine' --target 'मैं बढ़िया हूँ' -o page.html\n\n"
+      "The page holds all it needs and makes no request to any network. With --target it shows\n"
+      "what teacher forcing does with predictions that are wrong.");
+  explain->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app

@@ -1,0 +1,337 @@
+#include "tril/explain/explain.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "tril/base/fingerprint.h"
+#include "tril/base/math.h"
+#include "tril/base/rounding.h"
+#include "tril/explain/passes.h"
+#include "tril/translate/words.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr int64_t kDefaultContinuation = 24;
+
+void check_length(std::string_view what, size_t tokens, int64_t model_takes) {
+  const auto count = static_cast<int64_t>(tokens);
+  require(count <= model_takes, kBad, "explain: ", what, " has ", count,
+          " tokens, the model takes ", model_takes, " at most");
+  require(count <= kMaxExplainedTokens, kBad, "explain: ", what, " has ", count,
+          " tokens, a page can show ", kMaxExplainedTokens, " at most");
+}
+
+bool has_word(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
+  std::vector<std::string> pieces;
+  for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token));
+  const auto words = words_of(pieces);
+  return std::any_of(words.begin(), words.end(), [](int32_t word) { return word >= 0; });
+}
+
+// The search, and with it what the model writes by itself.
+void run_search(const Translator& translator, const ExplainOptions& options,
+                std::span<const int32_t> tokens, Explanation& e, Session& session) {
+  const Tokenizer& tokenizer = translator.tokenizer();
+  SearchOptions search_options{options.search, tokenizer.start(), tokenizer.end(),
+                               tokenizer.unwritable()};
+  search_options.n_best = search_options.beam;
+  SearchRequest request;
+  const std::vector<int32_t> given(tokens.begin(), tokens.end());
+  (e.config.decoder_only() ? request.prefix : request.source) = given;
+  const auto room = kMaxExplainedTokens - static_cast<int64_t>(request.prefix.size());
+  int64_t& most = search_options.max_tokens;
+  if (most == 0) most = e.config.decoder_only() ? kDefaultContinuation : room;
+  most = std::min(most, room);
+  bool handed_out = false;
+  search(
+      translator.model(), search_options, search_options.beam,
+      [&]() -> std::optional<SearchRequest> {
+        if (handed_out) return std::nullopt;
+        handed_out = true;
+        return request;
+      },
+      [&](SearchResult&& result) {
+        e.hypotheses = std::move(result.hypotheses);
+        return true;
+      },
+      session, [&](const SearchStep& step) { e.search_steps.push_back(step); });
+  e.beam = search_options.beam;
+  e.written = e.hypotheses.front().tokens;
+  e.written_text = tokenizer.decode(e.written);
+}
+
+// START and all but the last go in; each is to come out one place earlier.
+void lay_out_steps(std::span<const int32_t> target, int64_t layers, Explanation& e) {
+  for (size_t i = 0; i < target.size(); ++i) {
+    ExplainedStep& step = e.steps.emplace_back();
+    step.fed = i == 0 ? e.start : target[i - 1];
+    step.right = target[i];
+    step.differing_in_layer.assign(static_cast<size_t>(layers), 0);
+  }
+}
+
+int64_t differing(std::span<const float> a, std::span<const float> b) {
+  int64_t count = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    count += std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i]) ? 1 : 0;
+  }
+  return count;
+}
+
+// Compares rows of two passes, a kind of number at a time.
+class RowComparison {
+ public:
+  explicit RowComparison(Explanation& e) : e_(e) {}
+
+  // Adds the differences of each row to what `count_of(step)` refers to.
+  template <class CountOf>
+  void add(const std::vector<float>& a, const std::vector<float>& b, const CountOf& count_of) {
+    const size_t rows = e_.steps.size();
+    require(a.size() == b.size() && a.size() % rows == 0, ErrorCode::internal,
+            "explain: the two passes left ", a.size(), " and ", b.size(), " numbers");
+    const size_t columns = a.size() / rows;
+    for (size_t row = 0; row < rows; ++row) {
+      const int64_t count = differing(std::span(a).subspan(row * columns, columns),
+                                      std::span(b).subspan(row * columns, columns));
+      count_of(e_.steps[row]) += count;
+      e_.numbers_differing += count;
+    }
+    e_.numbers_compared += static_cast<int64_t>(a.size());
+  }
+
+ private:
+  Explanation& e_;
+};
+
+uint64_t row_fingerprint(const std::vector<float>& matrix, size_t row, size_t rows) {
+  const size_t columns = matrix.size() / rows;
+  return fingerprint(
+      {reinterpret_cast<const char*>(matrix.data() + row * columns), columns * sizeof(float)});
+}
+
+// Without the mask training is no longer the function that decoding computes.
+void compare_leaked(const PassRecord& leaked, const PassRecord& stepwise, Explanation& e) {
+  const size_t vocab = leaked.logits.size() / e.steps.size();
+  for (size_t row = 0; row < e.steps.size(); ++row) {
+    e.steps[row].leaked_differing_logits =
+        differing(std::span(leaked.logits).subspan(row * vocab, vocab),
+                  std::span(stepwise.logits).subspan(row * vocab, vocab));
+    e.steps[row].leaked_fingerprint = row_fingerprint(leaked.logits, row, e.steps.size());
+  }
+}
+
+void compare_passes(const PassRecord& parallel, const PassRecord& stepwise, Explanation& e) {
+  RowComparison compare(e);
+  for (size_t layer = 0; layer < parallel.masked.size(); ++layer) {
+    const auto of_layer = [layer](ExplainedStep& step) -> int64_t& {
+      return step.differing_in_layer[layer];
+    };
+    const AttentionRecord& a = parallel.masked[layer];
+    const AttentionRecord& b = stepwise.masked[layer];
+    compare.add(a.queries, b.queries, of_layer);
+    compare.add(a.keys, b.keys, of_layer);
+    compare.add(a.values, b.values, of_layer);
+    compare.add(a.context, b.context, of_layer);
+    if (!parallel.cross.empty()) {
+      compare.add(parallel.cross[layer].queries, stepwise.cross[layer].queries, of_layer);
+      compare.add(parallel.cross[layer].context, stepwise.cross[layer].context, of_layer);
+    }
+    compare.add(parallel.layer_outputs[layer], stepwise.layer_outputs[layer], of_layer);
+  }
+  const auto of_hidden = [](ExplainedStep& s) -> int64_t& { return s.differing_hidden; };
+  const auto of_logits = [](ExplainedStep& s) -> int64_t& { return s.differing_logits; };
+  compare.add(parallel.hidden, stepwise.hidden, of_hidden);
+  compare.add(parallel.logits, stepwise.logits, of_logits);
+  for (size_t row = 0; row < e.steps.size(); ++row) {
+    e.steps[row].parallel_fingerprint = row_fingerprint(parallel.logits, row, e.steps.size());
+    e.steps[row].stepwise_fingerprint = row_fingerprint(stepwise.logits, row, e.steps.size());
+  }
+  e.parallel_calls = parallel.calls;
+  e.stepwise_calls = stepwise.calls;
+}
+
+// The softmax of one row of logits in double: enough for numbers that people read.
+std::vector<float> log_probs_of(std::span<const float> logits) {
+  const double largest = double{*std::max_element(logits.begin(), logits.end())};
+  double total = 0.0;
+  for (const float logit : logits) total += math::exp(double{logit} - largest);
+  const double log_total = std::log(total) + largest;
+  std::vector<float> result;
+  result.reserve(logits.size());
+  for (const float logit : logits) result.push_back(static_cast<float>(double{logit} - log_total));
+  return result;
+}
+
+std::vector<TokenChance> likeliest(std::span<const float> log_probs, int64_t count) {
+  std::vector<int32_t> order(log_probs.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
+  const size_t kept = std::min(static_cast<size_t>(count), order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(kept), order.end(),
+                    [&](int32_t a, int32_t b) {
+                      const float pa = log_probs[static_cast<size_t>(a)];
+                      const float pb = log_probs[static_cast<size_t>(b)];
+                      return pa != pb ? pa > pb : a < b;
+                    });
+  std::vector<TokenChance> result;
+  for (size_t i = 0; i < kept; ++i) {
+    result.push_back({order[i], log_probs[static_cast<size_t>(order[i])]});
+  }
+  return result;
+}
+
+void add_candidates(const PassRecord& masked, const PassRecord& leaked, int64_t count,
+                    Explanation& e) {
+  const size_t vocab = masked.logits.size() / e.steps.size();
+  for (size_t row = 0; row < e.steps.size(); ++row) {
+    ExplainedStep& step = e.steps[row];
+    const auto right = static_cast<size_t>(step.right);
+    const auto log_probs = log_probs_of(std::span(masked.logits).subspan(row * vocab, vocab));
+    step.candidates = likeliest(log_probs, count);
+    step.right_log_prob = log_probs[right];
+    const auto without = log_probs_of(std::span(leaked.logits).subspan(row * vocab, vocab));
+    step.leaked_candidates = likeliest(without, count);
+    step.leaked_right_log_prob = without[right];
+  }
+}
+
+void add_vocabulary(const Tokenizer& tokenizer, Explanation& e) {
+  std::set<int32_t> all(e.source.begin(), e.source.end());
+  all.insert({e.start, e.end});
+  all.insert(e.written.begin(), e.written.end());
+  for (const ExplainedStep& step : e.steps) {
+    all.insert({step.fed, step.right});
+    for (const TokenChance& chance : step.candidates) all.insert(chance.token);
+    for (const TokenChance& chance : step.leaked_candidates) all.insert(chance.token);
+  }
+  for (const SearchStep& step : e.search_steps) {
+    for (const auto& candidate : step.candidates) all.insert(candidate.token);
+  }
+  for (const Hypothesis& h : e.hypotheses) all.insert(h.tokens.begin(), h.tokens.end());
+  for (const int32_t token : all) {
+    e.tokens.push_back(token);
+    e.vocabulary.push_back(tokenizer.piece(token));
+  }
+}
+
+void check_finite(const PassRecord& pass) {
+  const auto finite = [](const std::vector<float>& values) {
+    return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+  };
+  bool all = finite(pass.hidden) && finite(pass.logits);
+  for (const auto* records : {&pass.encoder, &pass.masked, &pass.cross}) {
+    for (const AttentionRecord& r : *records) {
+      all = all && finite(r.queries) && finite(r.keys) && finite(r.values) && finite(r.context);
+    }
+  }
+  require(all, ErrorCode::bad_format, "explain: the model computes numbers that are not finite");
+}
+
+// The slopes that models/weights.cpp puts into its table.
+std::vector<double> slopes_of(const TransformerConfig& c) {
+  std::vector<double> slopes;
+  if (c.position != PositionType::alibi) return slopes;
+  for (int64_t head = 0; head < c.heads; ++head) {
+    slopes.push_back(
+        math::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(c.heads)));
+  }
+  return slopes;
+}
+
+// The tokens of the sentence as the model reads them.
+std::vector<int32_t> read_sentence(const Tokenizer& tokenizer, std::string_view sentence,
+                                   const TransformerConfig& config) {
+  std::vector<int32_t> tokens = tokenizer.encode(sentence);
+  if (config.decoder_only()) {
+    check_length("the sentence", tokens.size() + 1, config.max_length);
+    return tokens;
+  }
+  require(has_word(tokenizer, tokens), kBad, "explain: the sentence has no word");
+  tokens.push_back(tokenizer.end());
+  check_length("the sentence", tokens.size(), config.max_length);
+  return tokens;
+}
+
+void check_options(const ExplainOptions& o, const TransformerConfig& config) {
+  require(o.candidates >= 1 && o.candidates <= 100, kBad,
+          "explain: candidates must be from 1 to 100, got ", o.candidates);
+  require(!o.search.sample, kBad, "explain: a search is shown, not samples");
+  require(o.search.beam >= 1 && o.search.beam <= 16, kBad,
+          "explain: a tree of beams from 1 to 16 can be shown, got ", o.search.beam);
+  require(!o.target || !config.decoder_only(), kBad,
+          "explain: a target, but the model has no encoder: the sentence itself is what it reads");
+}
+
+}  // namespace
+
+Explanation explain(const Translator& translator, std::string_view sentence,
+                    const ExplainOptions& options) {
+  const StandardRounding rounding;
+  const Transformer& model = translator.model();
+  const Tokenizer& tokenizer = translator.tokenizer();
+  Explanation e;
+  e.config = model.config();
+  check_options(options, e.config);
+  e.parameters = model.parameter_count();
+  e.sentence = sentence;
+  e.start = tokenizer.start();
+  e.end = tokenizer.end();
+  const std::vector<int32_t> read = read_sentence(tokenizer, sentence, e.config);
+  std::vector<int32_t> target;
+  if (options.target) {
+    target = tokenizer.encode(*options.target);
+    target.push_back(e.end);
+    check_length("the target", target.size(), e.config.max_length);
+  }
+
+  Session session(model, options.threads);
+  if (e.config.decoder_only()) {
+    e.prompt = static_cast<int64_t>(read.size());
+  } else {
+    e.source = read;
+  }
+  run_search(translator, options, read, e, session);
+  if (!options.target) target = e.written;
+  e.target_given = options.target.has_value();
+  e.target_text = tokenizer.decode(target);
+  lay_out_steps(target, e.config.decoder_layers, e);
+
+  std::vector<int32_t> fed;
+  for (const ExplainedStep& step : e.steps) fed.push_back(step.fed);
+  const PassTokens tokens{e.source, fed};
+  const PassRecord stepwise = stepwise_pass(model, tokens, session);
+  session.hooks = options.hooks;
+  PassRecord parallel = training_pass(model, tokens, Masking::causal, session);
+  session.hooks = {};
+  const PassRecord leaked = training_pass(model, tokens, Masking::none, session);
+  check_finite(parallel);
+  check_finite(leaked);
+
+  e.scale = 1.0f / std::sqrt(static_cast<float>(e.config.head_dim));
+  e.bias_slopes = slopes_of(e.config);
+  compare_passes(parallel, stepwise, e);
+  compare_leaked(leaked, stepwise, e);
+  add_candidates(parallel, leaked, options.candidates, e);
+  for (const AttentionRecord& record : leaked.masked) {
+    e.leaked_scores.push_back(scores_of(record, e.config, e.scale, e.bias_slopes));
+  }
+  for (const AttentionRecord& record : parallel.encoder) {
+    check_contexts(record, e.config, e.scale, e.bias_slopes, e.context_check);
+  }
+  for (const AttentionRecord& record : parallel.masked) {
+    check_contexts(record, e.config, e.scale, e.bias_slopes, e.context_check);
+  }
+  for (const AttentionRecord& record : parallel.cross) {
+    check_contexts(record, e.config, e.scale, {}, e.context_check);
+  }
+  e.encoder = std::move(parallel.encoder);
+  e.masked = std::move(parallel.masked);
+  e.cross = std::move(parallel.cross);
+  add_vocabulary(tokenizer, e);
+  return e;
+}
+
+}  // namespace tril

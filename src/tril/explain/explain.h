@@ -1,0 +1,128 @@
+// Explain: what a model does with one sentence, in numbers that a page can show.
+//
+// The sentence goes through the model three times. Once as in training: the whole target in one
+// call of forward(), under a tape and the mask. Once as in inference: the same tokens one call at a
+// time, with a growing cache. And once more as in training with the mask taken off, which is the
+// fault that the mask prevents. An Observer keeps what each attention read and wrote; the first two
+// passes are compared number by number, as bit patterns.
+//
+// The engine never holds a matrix of attention weights (kernels/attention.h). Whoever shows one
+// computes it from the queries and keys kept here by the textbook's formula; `ContextCheck` says
+// how far that formula's contexts are from the engine's.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/decode/search.h"
+#include "tril/translate/translator.h"
+
+namespace tril {
+
+// More tokens than this on one side are no picture any more.
+constexpr int64_t kMaxExplainedTokens = 128;
+
+struct ExplainOptions {
+  // How the model searches. max_tokens 0: as many as can be shown; a decoder-only model then
+  // continues its text by at most 24.
+  SearchRule search = {.beam = 5};
+  // What the training pass reads, as a text; absent: what the model itself wrote. Encoder–decoders
+  // only.
+  std::optional<std::string> target{};
+  int64_t candidates = 8;  // next tokens kept for each position
+  int threads = 0;         // 0: all cores
+  TestHooks hooks{};       // deliberate faults of the training pass, for tests
+};
+
+// One attention of one layer, as the engine computed it. Rows and keys count from 0.
+struct AttentionRecord {
+  int64_t query = 0;
+  int64_t key = 0;
+  std::vector<float> queries;       // [query, heads, head_dim], turned where positions are rotary
+  std::vector<float> keys, values;  // [key, kv_heads, head_dim]
+  std::vector<float> context;       // [query, heads, head_dim]
+  std::vector<Interval> sees;       // [query]
+};
+
+struct TokenChance {
+  int32_t token = 0;
+  float log_prob = 0.0f;
+};
+
+// One position of the decoder: what goes in, what should come out, what the model thinks.
+struct ExplainedStep {
+  int32_t fed = 0;
+  int32_t right = 0;
+  std::vector<TokenChance> candidates;  // likeliest first, at equal ones the lower token first
+  float right_log_prob = 0.0f;
+  // The same with the mask off.
+  std::vector<TokenChance> leaked_candidates;
+  float leaked_right_log_prob = 0.0f;
+  int64_t leaked_differing_logits = 0;  // against decoding, in bits
+  uint64_t leaked_fingerprint = 0;
+  // Training pass against decoding: how many numbers of this row do not have the same bits. Of a
+  // layer: queries, keys, values, contexts and the layer's output.
+  std::vector<int64_t> differing_in_layer;
+  int64_t differing_hidden = 0;
+  int64_t differing_logits = 0;
+  // Of the logits' bits in either pass (base/fingerprint.h).
+  uint64_t parallel_fingerprint = 0;
+  uint64_t stepwise_fingerprint = 0;
+};
+
+// The textbook's contexts, from the same queries, keys and values in double, against the engine's.
+struct ContextCheck {
+  int64_t compared = 0;
+  double largest_difference = 0.0;
+  // Of the bound that fp32 rounding allows (see explain.cpp): at most 1 where all is well.
+  double largest_share = 0.0;
+};
+
+struct Explanation {
+  TransformerConfig config;
+  int64_t parameters = 0;
+  std::string sentence;
+  std::string target_text;   // what `steps` read and should write
+  std::string written_text;  // what the model wrote by itself
+  bool target_given = false;
+  int32_t start = 0, end = 0;           // the special tokens
+  int64_t prompt = 0;                   // decoder-only: so many first tokens were given
+  std::vector<int32_t> source;          // END included; empty: decoder-only
+  std::vector<int32_t> written;         // END included where it ended
+  std::vector<ExplainedStep> steps;     // fed: START and what follows; right: what is to come
+  std::vector<std::string> vocabulary;  // pieces of all tokens mentioned, by `tokens`
+  std::vector<int32_t> tokens;          // ascending
+
+  // By layer, from the training pass.
+  std::vector<AttentionRecord> encoder, masked, cross;
+  // By layer, [heads, query, key]: scaled scores of the decoder's self-attention, mask off.
+  std::vector<std::vector<float>> leaked_scores;
+  // What positions by ALiBi add to a score in each head, for each step of distance; else empty.
+  std::vector<double> bias_slopes;
+  float scale = 1.0f;  // 1 / √head_dim, as the engine rounds it
+
+  int64_t parallel_calls = 0;  // of the decoder, counted as they were seen
+  int64_t stepwise_calls = 0;
+  int64_t numbers_compared = 0;
+  int64_t numbers_differing = 0;
+  ContextCheck context_check;
+
+  std::vector<SearchStep> search_steps;
+  std::vector<Hypothesis> hypotheses;
+  int64_t beam = 1;
+};
+
+// Raises `invalid_argument` for a sentence without a word, one that is not UTF-8 or has more tokens
+// than the model takes or a page can show, and for a target where there is no encoder; `bad_format`
+// when the model computes numbers that are not finite.
+Explanation explain(const Translator& translator, std::string_view sentence,
+                    const ExplainOptions& options = {});
+
+// One self-contained page of HTML: script, style and numbers inside, no request to anywhere. The
+// same explanation gives the same bytes. Raises `invalid_argument` when it would be too large.
+std::string explain_page(const Explanation& explanation);
+
+}  // namespace tril

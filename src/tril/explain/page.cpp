@@ -1,0 +1,223 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tril/base/error.h"
+#include "tril/explain/encode.h"
+#include "tril/explain/explain.h"
+#include "tril/explain/page_parts.h"
+
+namespace tril {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Numbers travel with all their bits while that takes less than this; beyond, in sixteen.
+constexpr int64_t kMaxExactBytes = 2'000'000;
+constexpr int64_t kMaxPageBytes = 40'000'000;
+
+int64_t numbers_of(const AttentionRecord& r) {
+  return static_cast<int64_t>(r.queries.size() + r.keys.size() + r.values.size());
+}
+
+int64_t numbers_of(const Explanation& e) {
+  int64_t count = 0;
+  for (const auto* records : {&e.encoder, &e.masked, &e.cross}) {
+    for (const AttentionRecord& record : *records) count += numbers_of(record);
+  }
+  for (const auto& scores : e.leaked_scores) count += static_cast<int64_t>(scores.size());
+  return count;
+}
+
+enum class Precision { exact, rounded };
+
+class PageWriter {
+ public:
+  explicit PageWriter(const Explanation& e)
+      : e_(e),
+        precision_(numbers_of(e) * 5 <= kMaxExactBytes ? Precision::exact : Precision::rounded) {}
+
+  Json page() const {
+    return {{"format", 1},
+            {"model", model()},
+            {"sentence", e_.sentence},
+            {"target", e_.target_text},
+            {"written", e_.written_text},
+            {"targetGiven", e_.target_given},
+            {"tokens", tokens()},
+            {"steps", steps()},
+            {"bits", bits()},
+            {"beam", beam()},
+            {"precision", precision_ == Precision::exact ? "exact" : "rounded"},
+            {"attention",
+             {{"encoder", attention(e_.encoder)},
+              {"masked", attention(e_.masked)},
+              {"cross", attention(e_.cross)}}},
+            {"leakedScores", leaked_scores()}};
+  }
+
+ private:
+  Json model() const {
+    const TransformerConfig& c = e_.config;
+    return {{"encoderLayers", c.encoder_layers},
+            {"decoderLayers", c.decoder_layers},
+            {"heads", c.heads},
+            {"kvHeads", c.kv_heads},
+            {"headDim", c.head_dim},
+            {"width", c.model},
+            {"vocab", c.target_vocab},
+            {"parameters", e_.parameters},
+            {"position", Words<PositionType>::list[static_cast<size_t>(c.position)]},
+            {"window", c.window},
+            {"scale", e_.scale},
+            {"biasSlopes", e_.bias_slopes}};
+  }
+
+  Json tokens() const {
+    Json pieces = Json::object();
+    for (size_t i = 0; i < e_.tokens.size(); ++i) {
+      pieces[concat(e_.tokens[i])] = e_.vocabulary[i];
+    }
+    std::vector<int32_t> fed, right;
+    for (const ExplainedStep& step : e_.steps) {
+      fed.push_back(step.fed);
+      right.push_back(step.right);
+    }
+    return {{"start", e_.start},   {"end", e_.end}, {"prompt", e_.prompt}, {"pieces", pieces},
+            {"source", e_.source}, {"fed", fed},    {"right", right},      {"written", e_.written}};
+  }
+
+  // Six decimals: more than anybody reads, a third of the bytes.
+  static double short_number(double value) { return std::round(value * 1e6) / 1e6; }
+
+  static Json chances(const std::vector<TokenChance>& list) {
+    Json result = Json::array();
+    for (const TokenChance& chance : list) {
+      result.push_back({chance.token, short_number(double{chance.log_prob})});
+    }
+    return result;
+  }
+
+  Json steps() const {
+    Json result = Json::array();
+    for (const ExplainedStep& s : e_.steps) {
+      result.push_back({{"candidates", chances(s.candidates)},
+                        {"right", short_number(double{s.right_log_prob})},
+                        {"leaked", chances(s.leaked_candidates)},
+                        {"leakedRight", short_number(double{s.leaked_right_log_prob})},
+                        {"leakedDiffering", s.leaked_differing_logits},
+                        {"leakedBits", hex(s.leaked_fingerprint)},
+                        {"layersDiffering", s.differing_in_layer},
+                        {"hiddenDiffering", s.differing_hidden},
+                        {"logitsDiffering", s.differing_logits},
+                        {"parallelBits", hex(s.parallel_fingerprint)},
+                        {"stepwiseBits", hex(s.stepwise_fingerprint)}});
+    }
+    return result;
+  }
+
+  static std::string hex(uint64_t value) {
+    std::string text(16, '0');
+    for (size_t i = 16; i-- > 0; value >>= 4) text[i] = "0123456789abcdef"[value & 15];
+    return text;
+  }
+
+  Json bits() const {
+    return {{"parallelCalls", e_.parallel_calls},
+            {"stepwiseCalls", e_.stepwise_calls},
+            {"compared", e_.numbers_compared},
+            {"differing", e_.numbers_differing},
+            {"contexts", e_.context_check.compared},
+            {"contextDifference", e_.context_check.largest_difference},
+            {"contextShare", e_.context_check.largest_share}};
+  }
+
+  Json beam() const {
+    Json steps = Json::array();
+    for (const SearchStep& step : e_.search_steps) {
+      Json candidates = Json::array();
+      for (const SearchStep::Candidate& c : step.candidates) {
+        candidates.push_back({c.parent, c.token, short_number(double{c.log_prob}),
+                              short_number(c.score), static_cast<int>(c.fate)});
+      }
+      steps.push_back(std::move(candidates));
+    }
+    Json results = Json::array();
+    for (const Hypothesis& h : e_.hypotheses) {
+      results.push_back({{"tokens", h.tokens},
+                         {"score", short_number(h.score)},
+                         {"rank", short_number(h.rank)},
+                         {"ended", h.ended}});
+    }
+    return {{"width", e_.beam}, {"steps", steps}, {"results", results}};
+  }
+
+  Json numbers(const std::vector<float>& values, int64_t width) const {
+    if (precision_ == Precision::exact) return {{"floats", base85(values)}};
+    const Rounded rounded = round_rows(values, width);
+    return {{"scales", base85(rounded.scales)},
+            {"count", values.size()},
+            {"whole", base85(rounded.values)}};
+  }
+
+  Json attention(const std::vector<AttentionRecord>& layers) const {
+    Json result = Json::array();
+    const int64_t width = e_.config.head_dim;
+    for (const AttentionRecord& r : layers) {
+      Json lo = Json::array();
+      Json hi = Json::array();
+      for (const Interval& sees : r.sees) {
+        lo.push_back(sees.lo);
+        hi.push_back(sees.hi);
+      }
+      result.push_back({{"query", r.query},
+                        {"key", r.key},
+                        {"lo", lo},
+                        {"hi", hi},
+                        {"q", numbers(r.queries, width)},
+                        {"k", numbers(r.keys, width)},
+                        {"v", numbers(r.values, width)}});
+      if (precision_ == Precision::exact) {
+        result.back()["context"] = numbers(r.context, width);
+      }
+    }
+    return result;
+  }
+
+  Json leaked_scores() const {
+    Json result = Json::array();
+    for (const auto& scores : e_.leaked_scores) {
+      result.push_back(numbers(scores, static_cast<int64_t>(e_.steps.size())));
+    }
+    return result;
+  }
+
+  const Explanation& e_;
+  Precision precision_;
+};
+
+// Puts `part` in the place of the one `{{name}}` there is.
+void fill(std::string& page, std::string_view name, std::string_view part) {
+  const std::string place = concat("{{", name, "}}");
+  const size_t at = page.find(place);
+  require(at != std::string::npos, ErrorCode::internal, "explain: the page has no place for ",
+          name);
+  page.replace(at, place.size(), part);
+}
+
+}  // namespace
+
+std::string explain_page(const Explanation& explanation) {
+  const int64_t bytes = numbers_of(explanation) * 5 / 2;
+  require(bytes <= kMaxPageBytes, ErrorCode::invalid_argument,
+          "explain: the numbers of this sentence and model take ", bytes,
+          " bytes, a page may hold ", kMaxPageBytes, ": a shorter sentence is needed");
+  const Json data = PageWriter(explanation).page();
+  std::string page(page_template());
+  // The data last: what stands in it is never looked at again.
+  fill(page, "style", page_style());
+  fill(page, "script", page_script());
+  fill(page, "data", script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  return page;
+}
+
+}  // namespace tril

@@ -1,0 +1,168 @@
+// Attention by the textbook: softmax(q·k / √d + mask) v, from the queries, keys and values the
+// engine computed. The engine itself never holds the matrix of weights.
+import {unpackNumbers} from "./numbers.js";
+
+export class Attentions {
+  constructor(page) {
+    this.page = page;
+    this.model = page.model;
+    this.layers_ = new Map();
+    this.weights_ = new Map();
+    this.leaked_ = new Map();
+  }
+
+  kinds() {
+    return ["masked", "cross", "encoder"].filter((kind) => this.page.attention[kind].length > 0);
+  }
+  layerCount(kind) {
+    return this.page.attention[kind].length;
+  }
+  // Rows and columns of its matrix.
+  size(kind) {
+    const {query, key} = this.page.attention[kind][0];
+    return {query, key};
+  }
+
+  // Unpacked when first asked for.
+  layer(kind, layer) {
+    const name = `${kind} ${layer}`;
+    if (!this.layers_.has(name)) {
+      const packed = this.page.attention[kind][layer];
+      const width = this.model.headDim;
+      this.layers_.set(name, {
+        ...packed,
+        q: unpackNumbers(packed.q, width),
+        k: unpackNumbers(packed.k, width),
+        v: unpackNumbers(packed.v, width),
+        context: packed.context ? unpackNumbers(packed.context, width) : null,
+      });
+    }
+    return this.layers_.get(name);
+  }
+
+  // Scaled scores of the pass without the mask, [heads, query, key].
+  leakedScores(layer) {
+    if (!this.leaked_.has(layer)) {
+      const rows = this.page.steps.length;
+      this.leaked_.set(layer, unpackNumbers(this.page.leakedScores[layer], rows));
+    }
+    return this.leaked_.get(layer);
+  }
+
+  // The keys row i may see, [lo, hi). Without the mask: to the end.
+  sees(kind, layer, i, maskOff) {
+    const {lo, hi, key} = this.page.attention[kind][layer];
+    return {lo: lo[i], hi: maskOff && kind === "masked" ? key : hi[i]};
+  }
+
+  // Does row i see key j only because the mask is off?
+  leaks(kind, layer, i, j) {
+    return kind === "masked" && j >= this.page.attention[kind][layer].hi[i];
+  }
+
+  dot(kind, layer, head, i, j) {
+    const {q, k} = this.layer(kind, layer);
+    const {heads, kvHeads, headDim} = this.model;
+    const from = (i * heads + head) * headDim;
+    const to = (j * kvHeads + this.kvHead(head)) * headDim;
+    let sum = 0;
+    for (let d = 0; d < headDim; ++d) sum += q[from + d] * k[to + d];
+    return sum;
+  }
+
+  kvHead(head) {
+    return Math.floor(head / (this.model.heads / this.model.kvHeads));
+  }
+
+  // What ALiBi adds for the distance; nothing in other models, nor between source and target.
+  bias(kind, head, i, j) {
+    const slopes = this.model.biasSlopes;
+    return kind === "cross" || slopes.length === 0 ? 0 : -slopes[head] * Math.abs(i - j);
+  }
+
+  score(kind, layer, head, i, j, maskOff) {
+    if (maskOff && kind === "masked") {
+      const {query, key} = this.size(kind);
+      return this.leakedScores(layer)[(head * query + i) * key + j];
+    }
+    return this.dot(kind, layer, head, i, j) * this.model.scale + this.bias(kind, head, i, j);
+  }
+
+  // [query, key]: exactly zero where a row may not see.
+  weights(kind, layer, head, maskOff = false) {
+    const off = maskOff && kind === "masked";
+    const name = `${kind} ${layer} ${head} ${off}`;
+    if (!this.weights_.has(name)) {
+      const {query, key} = this.size(kind);
+      const weights = new Float64Array(query * key);
+      for (let i = 0; i < query; ++i) this.fillRow_(weights, kind, layer, head, i, off);
+      this.weights_.set(name, weights);
+    }
+    return this.weights_.get(name);
+  }
+
+  fillRow_(weights, kind, layer, head, i, maskOff) {
+    const {key} = this.size(kind);
+    const {lo, hi} = this.sees(kind, layer, i, maskOff);
+    const row = weights.subarray(i * key, (i + 1) * key);
+    let largest = -Infinity;
+    for (let j = lo; j < hi; ++j) {
+      row[j] = this.score(kind, layer, head, i, j, maskOff);
+      if (row[j] > largest) largest = row[j];
+    }
+    let sum = 0;
+    for (let j = lo; j < hi; ++j) sum += row[j] = Math.exp(row[j] - largest);
+    for (let j = lo; j < hi; ++j) row[j] /= sum;
+  }
+
+  // Every step of one cell's arithmetic.
+  cell(kind, layer, head, i, j, maskOff = false) {
+    const off = maskOff && kind === "masked";
+    const {headDim, heads, kvHeads, scale} = this.model;
+    const {lo, hi} = this.sees(kind, layer, i, off);
+    const visible = j >= lo && j < hi;
+    const {key} = this.size(kind);
+    const weights = this.weights(kind, layer, head, off).subarray(i * key, (i + 1) * key);
+    const scores = [];
+    for (let at = lo; at < hi; ++at) scores.push(this.score(kind, layer, head, i, at, off));
+    const largest = Math.max(...scores);
+    const result = {
+      visible,
+      lo,
+      hi,
+      weights,
+      largest,
+      leaks: off && this.leaks(kind, layer, i, j),
+      sum: scores.reduce((sum, score) => sum + Math.exp(score - largest), 0),
+      weight: weights[j],
+      bias: this.bias(kind, head, i, j),
+      score: this.score(kind, layer, head, i, j, off),
+      vectors: null,
+    };
+    // Without the mask later layers have queries of their own, which the page does not hold.
+    if (off && layer > 0) {
+      result.scaled = result.score - result.bias;
+      result.dot = result.scaled / scale;
+      return result;
+    }
+    const {q, k, v, context} = this.layer(kind, layer);
+    const slice = (values, row, rowHeads, h) =>
+        values.subarray((row * rowHeads + h) * headDim, (row * rowHeads + h + 1) * headDim);
+    const kv = this.kvHead(head);
+    const sum = new Float64Array(headDim);
+    for (let at = lo; at < hi; ++at) {
+      const value = slice(v, at, kvHeads, kv);
+      for (let d = 0; d < headDim; ++d) sum[d] += weights[at] * value[d];
+    }
+    result.dot = this.dot(kind, layer, head, i, j);
+    result.scaled = result.dot * scale;
+    result.vectors = {
+      q: slice(q, i, heads, head),
+      k: slice(k, j, kvHeads, kv),
+      v: slice(v, j, kvHeads, kv),
+      context: sum,
+      engine: context && !off ? slice(context, i, heads, head) : null,
+    };
+    return result;
+  }
+}

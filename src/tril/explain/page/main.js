@@ -1,0 +1,144 @@
+// Reads the data, puts the parts together.
+import {Arithmetic} from "./arithmetic.js";
+import {Attentions} from "./attention.js";
+import {Candidates} from "./candidates.js";
+import {Controls} from "./controls.js";
+import {byId, make, userText} from "./dom.js";
+import {Forcing} from "./forcing.js";
+import {grouped, plural, scientific} from "./numbers.js";
+import {Overview} from "./overview.js";
+import {Palette} from "./palette.js";
+import {Panels} from "./panels.js";
+import {State} from "./state.js";
+import {labelOf} from "./text.js";
+import {Tree} from "./tree.js";
+
+// What was given and what the model wrote after it.
+function continuation({sentence, written}) {
+  if (!written.startsWith(sentence)) return [userText(written)];
+  return [
+    userText(sentence, {class: "flow"}),
+    userText(written.slice(sentence.length), {class: "flow continued"})
+  ];
+}
+
+// Where the numbers come from, and how far they can be trusted.
+function provenance({bits, precision}) {
+  const carried = precision === "exact" ?
+      "with every bit" :
+      "here rounded to sixteen bits of the largest of each vector, as the sentence is long";
+  return `Queries, keys and values are the engine’s own numbers, ${carried}. ` +
+      "The engine never holds a matrix of weights; this page computes the weights from these " +
+      "numbers by the textbook’s formula. The contextual embeddings so made, " +
+      `${grouped(bits.contexts)} numbers, were compared with the engine’s when the page was ` +
+      `written: the largest difference was ${scientific(bits.contextDifference)}, ` +
+      `${(100 * bits.contextShare).toFixed(1)}% of what rounding allows.`;
+}
+
+function describePage(page) {
+  const {model, bits} = page;
+  const decoderOnly = model.encoderLayers === 0;
+  document.title = `${page.sentence} · tril explain`;
+  byId("sentence").replaceChildren(...(decoderOnly ? continuation(page) : [
+    userText(page.sentence), make("span", {class: "arrow", "aria-label": "becomes"}, "→"),
+    userText(page.target)
+  ]));
+  const layers = decoderOnly ? plural(model.decoderLayers, "layer") :
+                               `${model.encoderLayers} + ${plural(model.decoderLayers, "layer")}`;
+  const letters = (decoderOnly ? 0 : page.sentence.length) + page.target.length;
+  byId("sentence").dataset.length = letters > 160 ? "long" : letters > 40 ? "medium" : "short";
+  byId("facts").textContent = `${layers}, ${plural(model.heads, "head")} of ${model.headDim}, ${
+      grouped(model.parameters)} parameters`;
+  byId("how").textContent = provenance(page);
+}
+
+// Are the two passes one function? With the mask off they are not.
+function judge({bits, steps, model}, maskOff) {
+  const compared = maskOff ? steps.length * model.vocab : bits.compared;
+  const differing =
+      maskOff ? steps.reduce((sum, step) => sum + step.leakedDiffering, 0) : bits.differing;
+  const equal = differing === 0;
+  byId("verdict").classList.toggle("differs", !equal);
+  byId("verdict-badge").textContent = equal ? "=" : "≠";
+  byId("verdict-title").textContent = equal ? "The same, to the last bit" :
+      maskOff                               ? "Mask off: no longer the same" :
+                                              "Not the same";
+  byId("verdict-words").textContent =
+      `${grouped(compared)} ${
+          maskOff ? "logits" : "numbers"} of the two compared as bit patterns: ` +
+      `${equal ? "none differs" : `${grouped(differing)} differ`}.`;
+}
+
+// Where there is most to see at first: the head whose rows spread their weights the widest.
+function liveliest(attentions) {
+  const {query, key} = attentions.size("masked");
+  let best = {layer: 0, head: 0, spread: -1};
+  for (let layer = 0; layer < attentions.layerCount("masked"); ++layer) {
+    for (let head = 0; head < attentions.model.heads; ++head) {
+      const weights = attentions.weights("masked", layer, head);
+      let spread = 0;
+      for (const weight of weights)
+        if (weight > 0) spread -= weight * Math.log(weight);
+      if (spread > best.spread) best = {layer, head, spread};
+    }
+  }
+  // In it, the cell off the diagonal whose weight is nearest to a half.
+  const weights = attentions.weights("masked", best.layer, best.head);
+  let [row, column] = [Math.min(query - 1, 1), 0];
+  for (let i = 1; i < query; ++i) {
+    for (let j = 0; j < i; ++j) {
+      if (Math.abs(weights[i * key + j] - 0.5) < Math.abs(weights[row * key + column] - 0.5))
+        [row, column] = [i, j];
+    }
+  }
+  return {layer: best.layer, head: best.head, row, column};
+}
+
+function begin() {
+  const page = JSON.parse(byId("data").textContent);
+  const {tokens} = page;
+  const labelFor = (id) => labelOf(tokens.pieces[id], id, tokens);
+  const labels = {
+    source: tokens.source.map(labelFor),
+    fed: tokens.fed.map(labelFor),
+    right: tokens.right.map(labelFor)
+  };
+  const attentions = new Attentions(page);
+  const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
+  const first = liveliest(attentions);
+  const step = Math.min(
+      page.steps.length - 1,
+      Math.max(2, first.row, tokens.prompt, Math.floor(page.steps.length / 2)));
+  const state = new State({
+    kind: "masked",
+    ...first,
+    maskOff: false,
+    step,
+    theme: dark.matches ? "dark" : "light",
+    large: false
+  });
+  dark.addEventListener("change", () => state.change({theme: dark.matches ? "dark" : "light"}));
+  const palettes = {light: new Palette("light"), dark: new Palette("dark")};
+  describePage(page);
+  new Controls(page, state, attentions, labels);
+  new Panels(page, state, attentions, palettes, labels);
+  new Overview(state, attentions, palettes);
+  new Arithmetic(state, attentions, palettes, labels);
+  new Candidates(page, state, labelFor);
+  new Forcing(page, state, labelFor);
+  new Tree(page, state, labelFor);
+  state.listen((now, changed) => {
+    if (changed.has("maskOff")) judge(page, now.maskOff);
+    if (!changed.has("theme") && !changed.has("maskOff")) return;
+    const stops = [0, 0.01, 0.04, 0.1, 0.25, 0.5, 1];
+    const ramp = (leaks) => `linear-gradient(90deg, ${
+        stops.map((w) => `${palettes[now.theme].css(w, leaks)} ${100 * Math.sqrt(w)}%`)
+            .join(", ")})`;
+    byId("legend-ramp").style.background = ramp(false);
+    byId("legend-leak").style.background = ramp(true);
+  });
+  document.documentElement.classList.add("ready");
+  globalThis.tril = {page, state, attentions};
+}
+
+if (document.getElementById("data")) begin();

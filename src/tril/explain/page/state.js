@@ -1,0 +1,19 @@
+// What is being looked at. One object; whoever shows some of it listens.
+
+export class State {
+  constructor(initial) {
+    this.now = {...initial};
+    this.listeners_ = [];
+  }
+  // Calls `show(now, changed)` now and after each change; `changed` is a Set of names.
+  listen(show) {
+    this.listeners_.push(show);
+    show(this.now, new Set(Object.keys(this.now)));
+  }
+  change(values) {
+    const changed = new Set(Object.keys(values).filter((name) => this.now[name] !== values[name]));
+    if (changed.size === 0) return;
+    Object.assign(this.now, values);
+    for (const show of this.listeners_) show(this.now, changed);
+  }
+}

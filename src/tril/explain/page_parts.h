@@ -1,0 +1,16 @@
+// The files of page/, put into the library when it is built (cmake/embed_page.cmake). Internal to
+// explain/.
+#pragma once
+
+#include <string_view>
+
+namespace tril {
+
+// HTML with places for {{style}}, {{script}} and {{data}}, in this order; its policy names the
+// hashes of style and script.
+std::string_view page_template();
+std::string_view page_style();
+// All modules as one script, without their imports and exports.
+std::string_view page_script();
+
+}  // namespace tril

@@ -1,0 +1,237 @@
+#include "tril/explain/passes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/kernels/reference/attention.h"
+
+namespace tril {
+namespace {
+
+void append(std::vector<float>& to, const Tensor& tensor) {
+  to.insert(to.end(), tensor.data(), tensor.data() + tensor.size());
+}
+
+// Keeps what the model computes while it lives.
+class Recorder : public Observer {
+ public:
+  Recorder(Session& session, const TransformerConfig& config) : session_(session) {
+    record.encoder.resize(static_cast<size_t>(config.encoder_layers));
+    record.masked.resize(static_cast<size_t>(config.decoder_layers));
+    record.cross.resize(static_cast<size_t>(config.decoder_only() ? 0 : config.decoder_layers));
+    record.layer_outputs.resize(static_cast<size_t>(config.decoder_layers));
+    session.observer = this;
+  }
+  ~Recorder() override { session_.observer = nullptr; }
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void see(const Observation& o) override {
+    const bool decoder = o.stack == Stack::decoder;
+    if (o.layer < 0) {
+      if (decoder && o.site == Site::embedded) ++record.calls;
+      if (decoder && o.site == Site::final_output) append(record.hidden, o.tensor);
+      return;
+    }
+    const auto layer = static_cast<size_t>(o.layer);
+    AttentionRecord& self = decoder ? record.masked[layer] : record.encoder[layer];
+    switch (o.site) {
+      case Site::query: add_queries(self, o); break;
+      case Site::key: add_keys(self, o.tensor); break;
+      case Site::value: append(self.values, o.tensor); break;
+      case Site::context: append(self.context, o.tensor); break;
+      case Site::cross_query: add_queries(record.cross[layer], o); break;
+      case Site::cross_key: add_keys(record.cross[layer], o.tensor); break;
+      case Site::cross_value: append(record.cross[layer].values, o.tensor); break;
+      case Site::cross_context: append(record.cross[layer].context, o.tensor); break;
+      case Site::block_output:
+        if (decoder) append(record.layer_outputs[layer], o.tensor);
+        break;
+      case Site::embedded:
+      case Site::final_output: break;
+    }
+  }
+
+  PassRecord record;
+
+ private:
+  static void add_queries(AttentionRecord& to, const Observation& o) {
+    to.query += o.tensor.shape()[0];
+    append(to.queries, o.tensor);
+    to.sees.insert(to.sees.end(), o.intervals.begin(), o.intervals.end());
+  }
+  static void add_keys(AttentionRecord& to, const Tensor& keys) {
+    to.key += keys.shape()[0];
+    append(to.keys, keys);
+  }
+
+  Session& session_;
+};
+
+Memory encode(const Transformer& model, std::span<const int32_t> source, Session& session) {
+  if (model.config().decoder_only()) return {};
+  Rows rows;
+  rows.add_sequence(source, {.slot = 0});
+  return model.encode(rows, session);
+}
+
+int32_t segment_of(const Transformer& model) { return model.config().decoder_only() ? -1 : 0; }
+
+reference::AttentionSizes sizes_of(const AttentionRecord& record, const TransformerConfig& c) {
+  return {record.query, record.key, c.heads, c.kv_heads, c.head_dim};
+}
+
+std::vector<double> doubles_of(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+// The bias of ALiBi as the table that the reference takes.
+struct BiasTable {
+  BiasTable(std::span<const double> slopes, const AttentionRecord& record) {
+    if (slopes.empty()) return;
+    const int64_t most = std::max(record.query, record.key);
+    bias.zero = most - 1;
+    bias.offsets = 2 * most - 1;
+    for (const double slope : slopes) {
+      for (int64_t i = 0; i < bias.offsets; ++i) {
+        table.push_back(-slope * std::fabs(static_cast<double>(i - bias.zero)));
+      }
+    }
+    for (int32_t i = 0; i < static_cast<int32_t>(record.query); ++i) positions.push_back(i);
+    bias.table = table;
+    bias.positions = positions;
+  }
+
+  std::vector<double> table;
+  std::vector<int32_t> positions;
+  reference::AttentionBias<double> bias;
+};
+
+// Higham's gamma_n: the relative error of an fp32 sum of n terms in any order.
+double gamma(int64_t terms) {
+  const double nu = static_cast<double>(terms) * 0x1p-24;
+  return nu / (1.0 - nu);
+}
+
+// How far a weight of one row may be off, relatively, to first order. A score is a chain of
+// head_dim products, a factor and a bias: off by at most gamma(head_dim + 2) of the sum of their
+// magnitudes. A weight is e^(s - max) over a sum: off by twice that, the sum's gamma(keys), and a
+// few roundings for the subtraction, the exponential, the rescaling at each block of 64 keys, the
+// division and the product.
+double weight_error(std::span<const double> q, std::span<const double> k, int64_t key_stride,
+                    const Interval& sees, double scale, double largest_bias) {
+  double score_error = 0.0;
+  const auto head_dim = static_cast<int64_t>(q.size());
+  for (int64_t j = sees.lo; j < sees.hi; ++j) {
+    double magnitude = largest_bias;
+    for (int64_t d = 0; d < head_dim; ++d) {
+      magnitude +=
+          std::fabs(q[static_cast<size_t>(d)] * k[static_cast<size_t>(j * key_stride + d)]) * scale;
+    }
+    score_error = std::max(score_error, gamma(head_dim + 2) * magnitude);
+  }
+  const int64_t keys = sees.hi - sees.lo;
+  return std::expm1(2.0 * score_error) + gamma(keys + 8 + 4 * (keys / 64 + 2));
+}
+
+}  // namespace
+
+PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Masking masking,
+                         Session& session) {
+  session.reset();
+  Recorder recorder(session, model.config());
+  session.masking = masking;
+  {
+    Tape tape(session);
+    const Memory memory = encode(model, tokens.source, session);
+    Rows rows;
+    rows.add_sequence(tokens.fed, {.slot = 0, .segment = segment_of(model)});
+    append(recorder.record.logits, model.logits(model.forward(rows, memory, session), session));
+  }
+  session.masking = Masking::causal;
+  return std::move(recorder.record);
+}
+
+PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Session& session) {
+  session.reset();
+  Recorder recorder(session, model.config());
+  const Memory memory = encode(model, tokens.source, session);
+  const int32_t slot = session.cache.open();
+  for (size_t position = 0; position < tokens.fed.size(); ++position) {
+    session.reset();
+    Rows row;
+    row.add(tokens.fed[position],
+            {.slot = slot, .segment = segment_of(model), .first = static_cast<int32_t>(position)});
+    append(recorder.record.logits, model.logits(model.forward(row, memory, session), session));
+  }
+  session.cache.release(slot);
+  return std::move(recorder.record);
+}
+
+void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
+                    std::span<const double> slopes, ContextCheck& check) {
+  const reference::AttentionSizes n = sizes_of(record, config);
+  const auto q = doubles_of(record.queries);
+  const auto k = doubles_of(record.keys);
+  const auto v = doubles_of(record.values);
+  const BiasTable bias(slopes, record);
+  const double largest_bias = bias.table.empty() ? 0.0
+                                                 : *std::max_element(slopes.begin(), slopes.end()) *
+                                                       static_cast<double>(bias.bias.zero);
+  for (int64_t head = 0; head < n.heads; ++head) {
+    const int64_t kv_head = head / (n.heads / n.kv_heads);
+    const auto weights =
+        reference::attention_weights<double>(n, double{scale}, q, k, record.sees, head, bias.bias);
+    for (int64_t i = 0; i < n.query; ++i) {
+      const Interval& sees = record.sees[static_cast<size_t>(i)];
+      const auto at = static_cast<size_t>((i * n.heads + head) * n.head_dim);
+      const double relative =
+          weight_error(std::span(q).subspan(at, static_cast<size_t>(n.head_dim)),
+                       std::span(k).subspan(static_cast<size_t>(kv_head * n.head_dim)),
+                       n.kv_heads * n.head_dim, sees, double{scale}, largest_bias);
+      for (int64_t d = 0; d < n.head_dim; ++d) {
+        double sum = 0.0;
+        double magnitude = 0.0;
+        for (int64_t j = sees.lo; j < sees.hi; ++j) {
+          const double term = weights[static_cast<size_t>(i * n.key + j)] *
+                              v[static_cast<size_t>((j * n.kv_heads + kv_head) * n.head_dim + d)];
+          sum += term;
+          magnitude += std::fabs(term);
+        }
+        const double difference =
+            std::fabs(sum - double{record.context[at + static_cast<size_t>(d)]});
+        // Plus what underflows: a weight below fp32's smallest is zero in the engine.
+        const double bound = (relative + gamma(sees.hi - sees.lo + 2)) * magnitude + 0x1p-120;
+        check.largest_difference = std::max(check.largest_difference, difference);
+        check.largest_share = std::max(check.largest_share, difference / bound);
+        ++check.compared;
+      }
+    }
+  }
+}
+
+std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,
+                             float scale, std::span<const double> slopes) {
+  const int64_t group = config.heads / config.kv_heads;
+  std::vector<float> scores;
+  scores.reserve(static_cast<size_t>(config.heads * record.query * record.key));
+  for (int64_t head = 0; head < config.heads; ++head) {
+    for (int64_t i = 0; i < record.query; ++i) {
+      const float* q = record.queries.data() + (i * config.heads + head) * config.head_dim;
+      for (int64_t j = 0; j < record.key; ++j) {
+        const float* k =
+            record.keys.data() + (j * config.kv_heads + head / group) * config.head_dim;
+        double dot = 0.0;
+        for (int64_t d = 0; d < config.head_dim; ++d) dot += double{q[d]} * double{k[d]};
+        dot *= double{scale};
+        if (!slopes.empty()) {
+          dot -= slopes[static_cast<size_t>(head)] * std::fabs(static_cast<double>(i - j));
+        }
+        scores.push_back(static_cast<float>(dot));
+      }
+    }
+  }
+  return scores;
+}
+
+}  // namespace tril

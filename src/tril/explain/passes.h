@@ -1,0 +1,43 @@
+// The passes of one sentence through a model, with all that its attentions read and wrote. Internal
+// to explain/.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/explain/explain.h"
+
+namespace tril {
+
+// What one way through the model left behind. Rows of calls that follow each other are put end to
+// end, so that one call for all tokens and one call for each fill the same places.
+struct PassRecord {
+  std::vector<AttentionRecord> encoder, masked, cross;  // by layer
+  std::vector<std::vector<float>> layer_outputs;        // by decoder layer, [row, model]
+  std::vector<float> hidden;                            // [row, model]
+  std::vector<float> logits;                            // [row, vocab]
+  int64_t calls = 0;                                    // of the decoder
+};
+
+// A sentence as the model reads it; the source is empty for a decoder-only model.
+struct PassTokens {
+  std::span<const int32_t> source, fed;
+};
+
+// All of `fed` in one call under a tape, as in training.
+PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Masking masking,
+                         Session& session);
+// One token a call, with a growing cache, as in inference.
+PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Session& session);
+
+// The textbook's attention in double against the contexts of a record, all heads. The slopes are
+// those of ALiBi, or none.
+void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
+                    std::span<const double> slopes, ContextCheck& check);
+
+// [heads, query, key]: scaled scores of every row with every key, whatever the row may see.
+std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,
+                             float scale, std::span<const double> slopes);
+
+}  // namespace tril

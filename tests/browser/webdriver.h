@@ -1,0 +1,63 @@
+// A real browser, driven over the WebDriver protocol by chromedriver.
+//
+// Covers what the tests of the page need and no more. Everything that goes wrong raises
+// std::runtime_error with the driver's own words. One Browser is one headless Chromium with a
+// window of its own; both end with the object.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace tril::testing {
+
+using Json = nlohmann::json;
+
+struct BrowserWindow {
+  int width = 1440;
+  int height = 900;
+  double pixel_ratio = 1.0;
+  bool dark = false;   // what prefers-color-scheme says
+  bool touch = false;  // a phone
+};
+
+class Browser {
+ public:
+  // False where chromedriver or Chromium is not installed.
+  static bool is_installed();
+
+  explicit Browser(const BrowserWindow& window = {});
+  ~Browser();
+  Browser(const Browser&) = delete;
+  Browser& operator=(const Browser&) = delete;
+
+  void open_file(const std::string& path);
+  // Runs a function body in the page and gives what it returns; promises are waited for.
+  Json run(const std::string& script, const Json& arguments = Json::array());
+  // The text of the one element that `css` finds.
+  std::string text(const std::string& css);
+
+  // Trusted input, as from a mouse and a keyboard. Clicks scroll their element into view.
+  void click(const std::string& css);
+  void click_at(const std::string& css, double x, double y);  // from the element's corner
+  void key(const std::string& name);                          // "ArrowLeft", "Enter", " ", "Tab"
+
+  // All messages of the console so far that are warnings or errors, and of the network log the
+  // addresses that were asked for; each call gives what came since the last.
+  std::vector<std::string> complaints();
+  std::vector<std::string> requests();
+
+  // The window, or the whole page.
+  enum class Extent { window, page };
+  void screenshot(const std::string& path, Extent extent = Extent::window);
+  Json command(const std::string& name, const Json& parameters);  // of the DevTools protocol
+
+ private:
+  struct Driver;
+  Json log(const std::string& type);
+  BrowserWindow window_;
+  std::unique_ptr<Driver> driver_;
+};
+
+}  // namespace tril::testing
