@@ -139,8 +139,8 @@ void print_table(const ProvedModel& proved, const ProofReport& report) {
 
 void print_agreement(const ProofReport& report) {
   const auto name = [](const AgreementLine& line) {
-    return fmt::format("{}, {}", Words<Writing>::list[static_cast<size_t>(line.writing)],
-                       Words<Company>::list[static_cast<size_t>(line.company)]);
+    return fmt::format("{}, {}", Words<Writing>::kList[static_cast<size_t>(line.writing)],
+                       Words<Company>::kList[static_cast<size_t>(line.company)]);
   };
   fmt::print("\n2  Parallel against stepwise, bit for bit: {}\n",
              mark(report.holds(Section::agreement)));
@@ -258,7 +258,7 @@ std::string verdict(const ProofReport& report) {
   const auto failed = report.failed();
   for (size_t i = 0; i < failed.size(); ++i) {
     text += fmt::format("{} {} {}", i == 0 ? "" : ",", static_cast<int>(failed[i]) + 1,
-                        Words<Section>::list[static_cast<size_t>(failed[i])]);
+                        Words<Section>::kList[static_cast<size_t>(failed[i])]);
   }
   return text;
 }
@@ -318,7 +318,7 @@ Json json_of(const LeakProbe& p) {
                      {"head", leak.head},
                      {"row", json_of(leak.row)},
                      {"sees", json_of(leak.key)},
-                     {"by", Words<Poison>::list[static_cast<size_t>(leak.poison)]},
+                     {"by", Words<Poison>::kList[static_cast<size_t>(leak.poison)]},
                      {"in", leak.where == HeadLeak::Where::output ? "output" : "query gradient"}});
   }
   Json object = {
@@ -383,8 +383,8 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   Json agreement = Json::array();
   for (const AgreementLine& line : report.agreement) {
     const Agreement& a = line.figures;
-    agreement.push_back({{"writing", Words<Writing>::list[static_cast<size_t>(line.writing)]},
-                         {"company", Words<Company>::list[static_cast<size_t>(line.company)]},
+    agreement.push_back({{"writing", Words<Writing>::kList[static_cast<size_t>(line.writing)]},
+                         {"company", Words<Company>::kList[static_cast<size_t>(line.company)]},
                          {"sequences", a.sequences},
                          {"positions", a.positions},
                          {"parallel_calls", a.parallel_calls},
@@ -401,7 +401,7 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   for (const SequentialLine& line : report.sequential) sequential.push_back(json_of(line));
   Json failed = Json::array();
   for (const Section section : report.failed())
-    failed.push_back(Words<Section>::list[static_cast<size_t>(section)]);
+    failed.push_back(Words<Section>::kList[static_cast<size_t>(section)]);
   const Json document = {
       {"model", proved.flags.model},
       {"masked", !proved.flags.unmasked},
