@@ -30,11 +30,11 @@ enum class Company { alone, in_batches };
 
 template <>
 struct Words<Writing> {
-  static constexpr std::string_view list[] = {"teacher-forced", "greedy", "beam"};
+  static constexpr std::string_view kList[] = {"teacher-forced", "greedy", "beam"};
 };
 template <>
 struct Words<Company> {
-  static constexpr std::string_view list[] = {"alone", "in batches"};
+  static constexpr std::string_view kList[] = {"alone", "in batches"};
 };
 
 struct AgreementOptions {

@@ -32,7 +32,7 @@ namespace tril {
 enum class Poison { finite, nan, infinity, minus_infinity };
 template <>
 struct Words<Poison> {
-  static constexpr std::string_view list[] = {"a number", "NaN", "+inf", "-inf"};
+  static constexpr std::string_view kList[] = {"a number", "NaN", "+inf", "-inf"};
 };
 
 // Token of a sentence; both count from 0.

@@ -26,7 +26,7 @@ namespace tril {
 enum class Section { table, agreement, leaks, sequential };
 template <>
 struct Words<Section> {
-  static constexpr std::string_view list[] = {"table", "agreement", "leaks", "sequential"};
+  static constexpr std::string_view kList[] = {"table", "agreement", "leaks", "sequential"};
 };
 
 struct AgreementLine {
