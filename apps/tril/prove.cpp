@@ -30,7 +30,10 @@ void run(const ProveFlags& flags) {
   const auto started = std::chrono::steady_clock::now();
   ProgressLine progress;
   progress.tell("reading the model");
+  require(flags.text != "-" || flags.target != "-", ErrorCode::invalid_argument,
+          "--text and --target cannot both be stdin");
   const Transformer model = Transformer::load(flags.model);
+  const uint64_t weights = fingerprint_of_file(flags.model + "/model.safetensors");
   const std::optional<Tokenizer> tokenizer = tokenizer_in(flags.model, model.config());
   const ProofText text = proof_text(flags, model, tokenizer);
   if (text.cut > 0) {
@@ -56,7 +59,7 @@ void run(const ProveFlags& flags) {
                            .model = model,
                            .tokenizer = tokenizer,
                            .text = text,
-                           .weights = fingerprint_of_file(flags.model + "/model.safetensors"),
+                           .weights = weights,
                            .threads = Parallel(flags.threads).threads(),
                            .seconds = taken.count()};
   flags.json ? print_json(proved, report) : print_report(proved, report);

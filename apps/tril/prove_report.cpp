@@ -173,7 +173,7 @@ void print_leaks(const ProofReport& report) {
       "     {} of {} positions × {} layers × {} heads ({:.0f}%) poisoned: a number, NaN, +inf, "
       "-inf.\n"
       "     {} outputs and query gradients of rows that may not see them: {} heads leak.\n"
-      "     {} tokens poisoned before the first layer: {} hidden values of rows before, {}.\n",
+      "     {} tokens poisoned before the first layer: {} hidden values they may not reach, {}.\n",
       p.poisoned, p.positions, p.layers, p.heads, 100.0 * p.coverage(), grouped(p.values),
       p.heads_leaking.size(), p.tokens_poisoned, grouped(p.hidden_values),
       p.end_to_end ? "CHANGED" : "0 changed");
@@ -251,7 +251,7 @@ std::string verdict(const ProofReport& report) {
         "Proved on this model: one call in training and token by token in inference are the same\n"
         "function. {} logits have the same bits, {} heads leak nothing, and training prefix by "
         "prefix\n"
-        "gives the same gradients",
+        "gives the same gradients within what fp32 rounds",
         grouped(logits), report.leaks.layers * report.leaks.heads);
   }
   std::string text = "NOT proved on this model. What fails:";

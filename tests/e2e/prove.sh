@@ -82,6 +82,7 @@ expect_error 'no model named' 'model' "$tril" prove
 expect_error 'unknown flag' '--widen' "$tril" prove "$scratch/model" --widen
 expect_error 'bad threads' 'threads' "$tril" prove "$scratch/model" --threads -1
 expect_error 'target without text' 'text' "$tril" prove "$scratch/model" --target "$scratch/text"
+expect_error 'two times stdin' 'cannot both be stdin' "$tril" prove "$scratch/model" --text - --target -
 expect_error 'no such text' "$scratch/none" "$tril" prove "$scratch/model" --text "$scratch/none"
 : >"$scratch/empty"
 expect_error 'an empty text' 'no line to prove with' "$tril" prove "$scratch/model" --text "$scratch/empty"

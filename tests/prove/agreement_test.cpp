@@ -160,6 +160,7 @@ TEST(Agreement, AShiftedCacheIsFoundInEveryWay) {
           model, pairs, session,
           {.writing = writing, .company = company, .max_tokens = 4, .end = 10});
       EXPECT_GT(result.differing, 0);
+      ASSERT_TRUE(result.first);
       EXPECT_EQ(result.first->position, 1);  // START has no cache to read
     }
   }
@@ -177,6 +178,7 @@ TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
   const auto long_ones = random_pairs(config, 2, 130, 5);
   const Agreement result = compare_parallel_with_stepwise(model, long_ones, session);
   EXPECT_GT(result.differing, 0);
+  ASSERT_TRUE(result.first);
   EXPECT_GE(result.first->position, 64);
   session.hooks = {};
   EXPECT_EQ(compare_parallel_with_stepwise(model, long_ones, session).differing, 0);

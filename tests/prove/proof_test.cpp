@@ -112,6 +112,7 @@ TEST(Proof, AMaskOffByOneFails) {
   const ProofReport report = proof_with(hooks);
   EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential}));
   EXPECT_EQ(report.leaks.heads_leaking.size(), 4u);
+  ASSERT_TRUE(report.leaks.first_future());
   EXPECT_EQ(report.leaks.first_future()->row, (TokenPlace{0, 0}));
   EXPECT_EQ(report.leaks.first_future()->key, (TokenPlace{0, 1}));
 }
@@ -123,6 +124,7 @@ TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
   EXPECT_EQ(report.failed(), Sections{Section::agreement});
   for (const AgreementLine& line : report.agreement) {
     EXPECT_GT(line.figures.differing, 0);
+    ASSERT_TRUE(line.figures.first);
     EXPECT_EQ(line.figures.first->position, 1);
   }
 }
@@ -149,6 +151,7 @@ TEST(Proof, WithoutTheMaskEverythingFails) {
             (Sections{Section::table, Section::agreement, Section::leaks, Section::sequential}));
   EXPECT_FALSE(report.table.same_mask());
   EXPECT_TRUE(report.table.same_weights());
+  ASSERT_TRUE(report.leaks.first_future());
   EXPECT_EQ(report.leaks.first_future()->row, (TokenPlace{0, 0}));
 }
 

@@ -83,7 +83,9 @@ TEST(Sequential, NaNDoesNotHold) {
   Context context(1);
   model.weights_changed(context);
   const std::vector<TokenPair> pairs = {{{}, {0, 1, 2}, 3}};
-  EXPECT_FALSE(compare_sequential_with_parallel(model, pairs).holds());
+  const auto result = compare_sequential_with_parallel(model, pairs);
+  EXPECT_FALSE(result.losses_agree());
+  EXPECT_FALSE(result.gradients_agree());
 }
 
 TEST(Sequential, RefusesWhatCannotBeTrainedOn) {
@@ -93,6 +95,24 @@ TEST(Sequential, RefusesWhatCannotBeTrainedOn) {
   const std::vector<TokenPair> empty = {{{}, {}, 0}};
   EXPECT_EQ(testing::raised_by([&] { compare_sequential_with_parallel(model, empty); }).text,
             "sequential: a target is empty");
+}
+
+// Counted by hand: one layer, 8 wide, 2 heads of 4, no encoder; 5 positions.
+TEST(Sequential, CountsTheTermsOfThePath) {
+  TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const StepLengths lengths{.target = 5, .tokens = 7};
+  const int64_t norm = 8 + 8;
+  const int64_t projection = 8 + 2 + 3 + norm + 1;
+  // Rows of a key; the projection; the embedding; the tokens; three uses of a weight.
+  EXPECT_EQ(path_terms(config, lengths), 5 + projection + norm + 1 + 7 + 3);
+  config.decoder_layers = 2;
+  const int64_t feed_forward = 8 + 4 + 16 + norm + 1;
+  const int64_t attention = 8 + 2 * 4 + 4 + 5 + projection;
+  EXPECT_EQ(path_terms(config, lengths),
+            5 + projection + feed_forward + attention + norm + 1 + 7 + 3);
+  config.kv_heads = 1;  // a key's gradient is summed over both heads
+  EXPECT_EQ(path_terms(config, lengths),
+            10 + projection + feed_forward + (attention + 5) + norm + 1 + 7 + 3);
 }
 
 TEST(Sequential, TheTinyModelIsOfTheSameKind) {
