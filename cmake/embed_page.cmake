@@ -24,6 +24,9 @@ foreach(name ${modules})
   string(REGEX REPLACE "\nexport " "\n" text "${text}")
   string(APPEND script "${text}")
 endforeach()
+# A page travels without the comments and the indentation of its sources.
+string(REGEX REPLACE "\n +" "\n" script "${script}")
+string(REGEX REPLACE "\n//[^\n]*" "" script "${script}")
 file(READ ${FOLDER}/style.css style)
 file(READ ${FOLDER}/page.html page)
 
