@@ -5,7 +5,8 @@
 # script that declares one twice, and the tests open it.
 cmake_minimum_required(VERSION 3.25)
 
-set(modules palette.js numbers.js attention.js text.js dom.js state.js matrix.js overview.js
+set(modules palette.js numbers.js attention.js text.js dom.js state.js painting.js matrix.js
+            overview.js
             panels.js arithmetic.js candidates.js forcing.js tree.js controls.js main.js)
 
 # One that is not listed would silently be missing.
@@ -23,6 +24,9 @@ foreach(name ${modules})
   string(REGEX REPLACE "\nexport " "\n" text "${text}")
   string(APPEND script "${text}")
 endforeach()
+# A page travels without the comments and the indentation of its sources.
+string(REGEX REPLACE "\n +" "\n" script "${script}")
+string(REGEX REPLACE "\n//[^\n]*" "" script "${script}")
 file(READ ${FOLDER}/style.css style)
 file(READ ${FOLDER}/page.html page)
 

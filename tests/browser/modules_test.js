@@ -71,6 +71,10 @@ test("colours: leaks can be told from weights by all kinds of colour vision", ()
   }
 });
 
+test("painting: the page's own colours", () => {
+  expectEqual(rgbOf("#f0eee8"), [240, 238, 232]);
+});
+
 test("numbers: base85 and both ways to carry them", () => {
   expectEqual([...new Uint8Array(decodeBase85("!!!!!"))], [0, 0, 0, 0]);
   // 0x3f800000 is 1.0f.

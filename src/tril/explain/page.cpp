@@ -86,8 +86,8 @@ class PageWriter {
             {"source", e_.source}, {"fed", fed},    {"right", right},      {"written", e_.written}};
   }
 
-  // Six decimals: more than anybody reads, a third of the bytes.
-  static double short_number(double value) { return std::round(value * 1e6) / 1e6; }
+  // Four decimals: more than the page shows, a third of the bytes.
+  static double short_number(double value) { return std::round(value * 1e4) / 1e4; }
 
   static Json chances(const std::vector<TokenChance>& list) {
     Json result = Json::array();

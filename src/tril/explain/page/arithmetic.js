@@ -12,22 +12,20 @@ const kBar = {
 function strip(name, values, most, kind) {
   const {width, height} = kBar;
   const all = width * values.length;
-  const bars = [...values].map((value, d) => {
+  const bars = {plus: "", minus: ""};
+  values.forEach((value, d) => {
     const length = most === 0 ? 0 : Math.max(0.4, (Math.abs(value) / most) * (height / 2 - 1));
-    return makeSvg("rect", {
-      x: d * width + 0.5,
-      width: width - 1,
-      height: length,
-      y: value >= 0 ? height / 2 - length : height / 2,
-      class: value >= 0 ? "plus" : "minus"
-    });
+    const [sign, up] = value >= 0 ? ["plus", -length] : ["minus", length];
+    bars[sign] += `M${d * width + 0.5} ${height / 2}v${up}h${width - 1}v${- up}z`;
   });
   return make(
       "div", {class: `strip ${kind}`}, make("span", {class: "lane"}, name),
       makeSvg(
           "svg",
           {viewBox: `0 0 ${all} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true"},
-          makeSvg("line", {x1: 0, x2: all, y1: height / 2, y2: height / 2}), ...bars));
+          makeSvg("line", {x1: 0, x2: all, y1: height / 2, y2: height / 2}),
+          makeSvg("path", {class: "plus", d: bars.plus}),
+          makeSvg("path", {class: "minus", d: bars.minus})));
 }
 
 function largest(...lists) {

@@ -25,9 +25,9 @@ export class Forcing {
     this.build_();
     state.listen((now, changed) => {
       if (!changed.has("step")) return;
-      for (const cell of byId("forcing").querySelectorAll("[data-position]")) {
-        cell.classList.toggle("current", Number(cell.dataset.position) === now.step);
-      }
+      const cells = (css) => byId("forcing").querySelectorAll(css);
+      for (const cell of cells(".current")) cell.classList.remove("current");
+      for (const cell of cells(`[data-position="${now.step}"]`)) cell.classList.add("current");
     });
   }
 

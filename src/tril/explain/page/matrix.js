@@ -3,10 +3,9 @@
 // It is one stop for the keyboard: arrows move from cell to cell, Enter opens the arithmetic.
 import {make, tokenText} from "./dom.js";
 import {fixed} from "./numbers.js";
+import {kBoxed, paintCells} from "./painting.js";
 
 const kLabelled = 12;  // cells of so many pixels have their tokens beside them
-const kBoxed = 24;     // from here on cells that are not there yet have an outline
-const kNumbered = 38;  // and from here on their weight in them
 
 // What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off),
 // absent (does not exist at this step).
@@ -44,7 +43,7 @@ export class Matrix {
   }
 
   // view: { rows, columns: labels; cell(i, j) -> { kind, weight }; selected: { row, column } or
-  // null; band: a row or -1; mark(i) -> node or null; palette; maxCell; readsAs, sees: words }
+  // null; band: a row or -1; mark(i) -> "same", "differs" or ""; markWidth; palette; maxCell }
   show(view) {
     this.view = view;
     this.draw();
@@ -53,7 +52,7 @@ export class Matrix {
   draw() {
     this.measure_();
     this.place_();
-    this.paint_();
+    paintCells(this.canvas, this.view, this.cell_, {font: this.font_, family: this.family_});
     this.point_();
   }
   // Only what is selected or stands out has changed.
@@ -67,11 +66,8 @@ export class Matrix {
     const style = getComputedStyle(this.grid);
     const font = parseFloat(style.fontSize);
     const available = this.width_ = this.grid.clientWidth;
-    const measure = document.createElement("canvas").getContext("2d");
-    measure.font = `500 ${0.94 * font}px ${style.fontFamily}`;
-    const widestOf = (labels) =>
-        Math.max(...labels.map((label) => measure.measureText(label.text).width));
-    const widest = widestOf(rows);
+    const typeface = `500 ${0.94 * font}px ${style.fontFamily}`;
+    const widest = this.widest_(rows, typeface);
     const marks = this.view.markWidth * font;
     this.labels_ = Math.min(widest + 1.4 * font, available * 0.26);
     let cell = Math.floor((available - this.labels_ - marks) / columns.length);
@@ -84,7 +80,7 @@ export class Matrix {
     this.font_ = font;
     this.family_ = style.fontFamily;
     // Tokens stand upright above their columns where they fit, if need be a little smaller.
-    const across = widestOf(columns);
+    const across = this.widest_(columns, typeface);
     this.upright_ = this.labelled_ && 0.86 * across <= this.cell_ - 3;
     const size = this.upright_ ? Math.min(0.94 * font, (0.94 * font * (this.cell_ - 3)) / across) :
                                  this.labelSize_();
@@ -94,26 +90,41 @@ export class Matrix {
                                  1.3 * font;
   }
 
+  // Of these tokens; measured once.
+  widest_(labels, typeface) {
+    if (this.typeface_ !== typeface) this.widths_ = new Map();
+    this.typeface_ = typeface;
+    if (!this.widths_.has(labels)) {
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.font = typeface;
+      this.widths_.set(
+          labels, Math.max(...labels.map((label) => pen.measureText(label.text).width)));
+    }
+    return this.widths_.get(labels);
+  }
+
   labelSize_() {
     return Math.min(0.94 * this.font_, Math.max(8.5, this.cell_ * 0.62));
   }
 
+  // A box beside the field, `count` cells long.
+  box_(node, index, side, size, count = 1) {
+    const box = make("span", {class: "label"}, node);
+    box.style[side] = `${index * this.cell_}px`;
+    box.style[side === "left" ? "width" : "height"] = `${count * this.cell_}px`;
+    if (this.labelled_) box.style.fontSize = `${size}px`;
+    return box;
+  }
+
   place_() {
-    const {rows, columns, mark} = this.view;
+    this.placeMarks_();
+    const {rows, columns} = this.view;
     const cell = this.cell_;
-    const layout = [cell, this.labels_, this.head_, this.columnSize_].join(" ");
-    const set = (box, index, vertical, size) => {
-      box.style[vertical ? "left" : "top"] = `${index * cell}px`;
-      box.style[vertical ? "width" : "height"] = `${cell}px`;
-      if (this.labelled_) box.style.fontSize = `${size}px`;
-      return box;
-    };
-    this.marks.replaceChildren(...rows.map(
-        (one, i) => set(
-            make("span", {class: "label"}, mark(i, this.labelled_)), i, false, this.labelSize_())));
     // Tokens stay where they are while only weights change.
-    if (layout === this.layout_ && rows === this.placed_?.rows && columns === this.placed_?.columns)
+    const layout = [cell, this.labels_, this.head_, this.columnSize_].join(" ");
+    if (layout === this.layout_ && rows === this.placed_.rows && columns === this.placed_.columns) {
       return;
+    }
     this.layout_ = layout;
     this.placed_ = {rows, columns};
     this.grid.style.setProperty("--labels", `${this.labels_}px`);
@@ -122,122 +133,41 @@ export class Matrix {
     this.grid.classList.toggle("upright", this.upright_);
     this.grid.classList.toggle("dense", !this.labelled_);
     this.grid.classList.toggle("fine", cell < kBoxed);
-    const label = (one, index, vertical, size) => {
-      const tick = index === 0 || (index + 1) % 10 === 0 ? String(index + 1) : "";
-      const node = this.labelled_ ? tokenText(one) : make("span", {class: "tick"}, tick);
-      return set(make("span", {class: "label"}, node), index, vertical, size);
-    };
-    this.columns.replaceChildren(...columns.map((one, j) => label(one, j, true, this.columnSize_)));
-    this.rows.replaceChildren(...rows.map((one, i) => label(one, i, false, this.labelSize_())));
+    const boxes = (labels, side, size) =>
+        new Map(labels.map((one, index) => [index, one])
+                    .filter(([index]) => this.labelled_ || index === 0 || (index + 1) % 10 === 0)
+                    .map(([index, one]) => {
+                      const node = this.labelled_ ?
+                          tokenText(one) :
+                          make("span", {class: "tick"}, String(index + 1));
+                      return [index, this.box_(node, index, side, size)];
+                    }));
+    this.columnBoxes_ = boxes(columns, "left", this.columnSize_);
+    this.rowBoxes_ = boxes(rows, "top", this.labelSize_());
+    this.columns.replaceChildren(...this.columnBoxes_.values());
+    this.rows.replaceChildren(...this.rowBoxes_.values());
     this.rows.style.height = `${cell * rows.length}px`;
     this.field.style.width = `${cell * columns.length}px`;
     this.field.style.height = `${cell * rows.length}px`;
   }
 
-  paint_() {
-    const {rows, columns, cell: look, palette} = this.view;
-    const size = this.cell_;
-    const ratio = globalThis.devicePixelRatio || 1;
-    const {canvas} = this;
-    canvas.width = Math.round(size * columns.length * ratio);
-    canvas.height = Math.round(size * rows.length * ratio);
-    canvas.style.width = `${size * columns.length}px`;
-    canvas.style.height = `${size * rows.length}px`;
-    const pen = canvas.getContext("2d");
-    pen.scale(ratio, ratio);
-    const style = getComputedStyle(this.grid);
-    const colours = {
-      hidden: style.getPropertyValue("--hidden"),
-      hiddenInk: style.getPropertyValue("--hidden-ink"),
-      absent: style.getPropertyValue("--absent"),
-      hatch: style.getPropertyValue("--hatch")
-    };
-    const gap = size >= 24 ? 3 : size >= 12 ? 1.5 : size >= 6 ? 0.5 : 0;
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.font = `500 ${Math.min(0.95 * this.font_, size * 0.3)}px ${this.family_}`;
-    const lines = new Path2D();  // of all leaks, drawn at once
-    for (let i = 0; i < rows.length; ++i) {
-      for (let j = 0; j < columns.length; ++j) {
-        this.paintCell_(
-            pen, look(i, j), {x: j * size, y: i * size, size, gap}, palette, colours, lines);
+  // Beside each row whether its bits are the same; where rows are thin, a bar for rows alike.
+  placeMarks_() {
+    const {rows, mark} = this.view;
+    const boxes = [];
+    for (let i = 0; i < rows.length;) {
+      const kind = mark(i);
+      let end = i + 1;
+      while (!this.labelled_ && end < rows.length && mark(end) === kind) ++end;
+      if (kind !== "") {
+        const same = kind === "same";
+        const title = same ? "the same bits" : "other bits";
+        const node = make("span", {class: kind, title}, this.labelled_ ? (same ? "=" : "≠") : "");
+        boxes.push(this.box_(node, i, "top", this.labelSize_(), end - i));
       }
+      i = end;
     }
-    pen.strokeStyle = colours.hatch;
-    pen.lineWidth = size >= 24 ? 1.25 : 0.75;
-    pen.stroke(lines);
-    if (size >= kNumbered) this.number_(pen);
-  }
-
-  // Above everything else, so that no line crosses a digit unseen.
-  number_(pen) {
-    const {rows, columns, cell: look, palette} = this.view;
-    const size = this.cell_;
-    for (let i = 0; i < rows.length; ++i) {
-      for (let j = 0; j < columns.length; ++j) {
-        const {kind, weight} = look(i, j);
-        if (kind !== "seen" && kind !== "leak") continue;
-        const text = fixed(weight, 2);
-        const [x, y] = [(j + 0.5) * size, (i + 0.5) * size + 1];
-        if (kind === "leak") {
-          pen.fillStyle = palette.css(weight, true);
-          const half = pen.measureText(text).width / 2 + 2;
-          pen.fillRect(x - half, y - 0.2 * size, 2 * half, 0.36 * size);
-        }
-        pen.fillStyle = `rgb(${palette.ink(weight, kind === "leak").join(" ")})`;
-        pen.fillText(text, x, y);
-      }
-    }
-  }
-
-  paintCell_(pen, {kind, weight}, {x, y, size, gap}, palette, colours, lines) {
-    const side = size - gap;
-    const [left, top] = [x + gap / 2, y + gap / 2];
-    const box = () => {
-      pen.beginPath();
-      pen.roundRect(left, top, side, side, size >= 24 ? 5 : 0);
-    };
-    if (kind === "absent") {
-      if (size < kBoxed) return;
-      box();
-      pen.strokeStyle = colours.absent;
-      pen.setLineDash([2, 3]);
-      pen.lineWidth = 1;
-      pen.stroke();
-      pen.setLineDash([]);
-      return;
-    }
-    if (kind === "hidden") {
-      pen.fillStyle = colours.hidden;
-      box();
-      pen.fill();
-      pen.fillStyle = colours.hiddenInk;
-      if (size >= 26) {
-        pen.fillText("−∞", x + size / 2, y + size / 2 + 1);
-      } else if (size >= 7) {
-        pen.fillRect(x + size / 2 - 0.5, y + size / 2 - 0.5, 1, 1);
-      }
-      return;
-    }
-    const leaks = kind === "leak";
-    pen.fillStyle = palette.css(weight, leaks);
-    if (size >= 12) {
-      box();
-      pen.fill();
-    } else {
-      pen.fillRect(left, top, side, side);
-    }
-    if (leaks) this.hatch_(lines, left, top, side);
-  }
-
-  // Leaks are told by a pattern as well as by their colour.
-  hatch_(lines, left, top, side) {
-    const pitch = side >= 20 ? 7 : Math.max(3, side);
-    for (let at = pitch; at < 2 * side; at += pitch) {
-      const over = Math.max(0, at - side);
-      lines.moveTo(left + at - over, top + over);
-      lines.lineTo(left + over, top + at - over);
-    }
+    this.marks.replaceChildren(...boxes);
   }
 
   selected_() {
@@ -260,13 +190,17 @@ export class Matrix {
       this.cursor.style.top = `${selected.row * cell}px`;
       this.cursor.style.width = this.cursor.style.height = `${cell}px`;
     }
-    for (const [labels, chosen] of [[this.rows, selected?.row], [this.columns, selected?.column]]) {
-      [...labels.children].forEach(
-          (box, index) => box.classList.toggle("chosen", index === chosen));
-    }
-    [...this.rows.children].forEach(
-        (box, index) => box.classList.toggle("current", index === band));
+    this.emphasise_(this.rowBoxes_, selected?.row, "chosen");
+    this.emphasise_(this.columnBoxes_, selected?.column, "chosen");
+    this.emphasise_(this.rowBoxes_, band, "current");
     this.readout_(selected);
+  }
+
+  emphasise_(boxes, index, name) {
+    for (const box of boxes.values()) {
+      if (box.classList.contains(name)) box.classList.remove(name);
+    }
+    boxes.get(index)?.classList.add(name);
   }
 
   // One line in words: what the cell under the pointer, or the chosen one, says.

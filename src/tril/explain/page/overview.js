@@ -20,6 +20,7 @@ export class Overview {
 
   build_({kind}) {
     const {heads} = this.attentions.model;
+    if (this.thumbs?.length === heads * this.attentions.layerCount(kind)) return;
     this.thumbs = [];
     const children = [make("span")];
     for (let head = 0; head < heads; ++head) {

@@ -94,18 +94,15 @@ export class Panels {
       band,
       palette: this.palettes[theme],
       maxCell: large ? 112 : 76,
-      mark: (i, roomy) => this.mark_(i, phase, kind, step, maskOff, roomy),
+      mark: (i) => this.mark_(i, phase, kind, step, maskOff),
       markWidth: kind === "encoder" ? 0.2 : 2.2
     };
   }
 
-  // Beside each row that both phases have computed: do they have the same bits?
-  mark_(i, phase, kind, step, maskOff, roomy) {
-    if (phase === "training" || kind === "encoder" || i > step) return null;
-    const equal = this.differing_(i, maskOff) === 0;
-    return make(
-        "span", {class: equal ? "same" : "differs", title: equal ? "the same bits" : "other bits"},
-        roomy ? (equal ? "=" : "≠") : "");
+  // Of each row that both phases have computed: does it have the same bits?
+  mark_(i, phase, kind, step, maskOff) {
+    if (phase === "training" || kind === "encoder" || i > step) return "";
+    return this.differing_(i, maskOff) === 0 ? "same" : "differs";
   }
 
   // Numbers of a row whose bits are not the same in both phases.
@@ -127,14 +124,23 @@ export class Panels {
     byId("training").classList.toggle("leaking", leak);
   }
 
+  // Only what came or went is touched.
+  growCache_(count) {
+    const list = byId("cache");
+    while (list.children.length > count) list.lastChild.remove();
+    list.lastChild?.classList.remove("new");
+    for (const label of this.labels.fed.slice(list.children.length, count)) {
+      list.append(make("li", {}, tokenText(label)));
+    }
+    list.lastChild.classList.add("new");
+  }
+
   tell_({kind, step, maskOff}) {
     const {steps} = this.page;
     const {model} = this.page;
     byId("inference-calls").textContent =
         `call ${grouped(step + 1)} of ${grouped(this.page.bits.stepwiseCalls)}`;
-    const fed = this.labels.fed.slice(0, step + 1);
-    byId("cache").replaceChildren(
-        ...fed.map((label, i) => make("li", {class: i === step ? "new" : ""}, tokenText(label))));
+    this.growCache_(step + 1);
     const numbers = 2 * model.decoderLayers * model.kvHeads * model.headDim;
     byId("cache-size").textContent = `${plural(step + 1, "token")} × ${
                                          grouped(numbers)} numbers: a key and a value in each of ` +
