@@ -101,6 +101,8 @@ TEST(LessonTeacherForcing, WhereThereIsNoMistakeOneIsPutIn) {
   tiny.train = lesson_sentences();
   const Translator translator = learn_phrasebook(tiny, {.updates = 60});
   const TeacherLesson l = teach_teacher_forcing(translator, tiny.train);
+  EXPECT_EQ(l.sentences, 4);
+  EXPECT_EQ(l.left_out, 0);
   EXPECT_EQ(l.with_mistake, 0);
   ASSERT_FALSE(l.real);
   expect_consistent(l.example);
@@ -110,8 +112,11 @@ TEST(LessonTeacherForcing, WhereThereIsNoMistakeOneIsPutIn) {
   EXPECT_NE(l.example.steps[0].predicted_in_inference, l.example.steps[0].right);
   EXPECT_EQ(l.example.right_when_corrected, l.example.following);
   EXPECT_EQ(l.holds, l.example.right_when_followed < l.example.following);
+  std::vector<PhrasePair> longer = tiny.train;
+  for (int i = 0; i < 200; ++i) longer[0].english += " very";
+  EXPECT_EQ(teach_teacher_forcing(translator, longer).left_out, 1);
   EXPECT_EQ(raised_by([&] { teach_teacher_forcing(translator, {}); }).text,
-            "lesson teacher-forcing: there are no sentences");
+            "lesson teacher-forcing: of 0 sentences the model can read none");
 }
 
 TEST(BankSentences, AnEnglishSentenceHasOneHindiAndHeldOutOnesAreComposed) {

@@ -73,7 +73,8 @@ TEST(LessonMasks, OnlyTheDecodersSelfAttentionIsCausal) {
 }
 
 TEST(LessonMasks, AWidenedMaskBreaksTheVerdict) {
-  EXPECT_FALSE(teach_masks({.widen_head = 0}).holds);
+  EXPECT_FALSE(teach_masks({.widen_head = 0, .widen_row = 0}).holds);
+  EXPECT_TRUE(teach_masks({.widen_head = 1, .widen_row = 0}).holds);  // there is no such head
 }
 
 TEST(LessonMasks, HalfPrecision) {
