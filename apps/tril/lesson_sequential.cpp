@@ -1,6 +1,6 @@
 #include <fmt/core.h>
 
-#include <memory>
+#include <chrono>
 
 #include "lesson.h"
 #include "progress.h"
@@ -53,7 +53,8 @@ void print_pie(const SequentialLesson& l) {
 
 void print_memory(const SequentialLesson& l) {
   print_heading(
-      "3  Memory at its peak, and what the matrices of scores would take if they were kept:");
+      "3  Memory at its peak (parallel: all rows at once), and what the matrices of scores would "
+      "take if they were kept:");
   Table table = {{"target", "sequential", "parallel", "score matrices"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
@@ -63,8 +64,11 @@ void print_memory(const SequentialLesson& l) {
   print_table(table, Align::right);
   fmt::print(
       "  {:.2f} times as long: {:.2f} times the memory, {:.2f} times the score matrices.\n"
-      "  (This model has {} layers of {} heads in its decoder; scores of its self-attention.)\n",
-      l.length_growth, l.memory_growth, l.matrix_growth, l.config.decoder_layers, l.config.heads);
+      "  This model has {} layers of {} heads. In a base model, 6 layers of 8, the score matrices "
+      "of\n"
+      "  {} would take {}.\n",
+      l.length_growth, l.memory_growth, l.matrix_growth, l.config.decoder_layers, l.config.heads,
+      name_of(l.rows.back()), memory_text(l.base_matrix_bytes));
 }
 
 void print_agreement(const SequentialLesson& l) {
@@ -85,8 +89,13 @@ void print_agreement(const SequentialLesson& l) {
 bool show_sequential(const LessonFlags& flags) {
   ProgressLine progress;
   SequentialLessonOptions options{.threads = flags.threads};
+  std::chrono::steady_clock::time_point begun;
   options.progress = [&](const SequentialRow& row, int64_t done, int64_t all) {
-    if (done % 16 == 0) progress.tell(fmt::format("{}: prefix {} of {}", name_of(row), done, all));
+    if (done == 0) begun = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun;
+    const double left =
+        taken.count() / static_cast<double>(done + 1) * static_cast<double>(all - done);
+    progress.show(done, all, name_of(row) + ", prefix by prefix", left);
   };
   const SequentialLesson l = teach_sequential(options);
   progress.clear();

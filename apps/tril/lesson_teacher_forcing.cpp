@@ -72,6 +72,10 @@ bool show_teacher_forcing(const LessonFlags& flags) {
   const Phrasebook phrasebook = make_phrasebook();
   const Translator translator = find_translator(flags, phrasebook);
   const TeacherLesson l = teach_teacher_forcing(translator, phrasebook.held_out, flags.threads);
+  if (l.left_out > 0) {
+    fmt::print(stderr, "{} sentences are longer than the model can read, and left out\n",
+               l.left_out);
+  }
   fmt::print("Teacher forcing: what happens behind a wrong word.\n");
   print_example(l);
   print_heading(fmt::format("All {} sentences it has not seen: in {} a word is predicted wrong.",

@@ -122,16 +122,17 @@ Forbidding weight_set_to_zero(const Row& row) {
   return summed("weight set to 0 after", std::move(weights), row);
 }
 
-// The engine: the mask is an interval, and values that are unit vectors show the weights.
+// The engine: the mask is an interval, and values that are unit vectors show the weights. A second
+// row, whose output nobody reads, sees every key: the forbidden ones are really there.
 Forbidding by_tril(const Row& row, const TestHooks& hooks) {
   Context context(1);
   const auto n = static_cast<int64_t>(row.scores.size());
-  const Tensor q(context.arena, {1, 1, n});
+  const Tensor q(context.arena, {2, 1, n});
   const Tensor k(context.arena, {n, 1, n});
   const Tensor units(context.arena, {n, 1, n});
   const Tensor v(context.arena, {n, 1, n});
   for (int64_t i = 0; i < n; ++i) {
-    q.data()[i] = static_cast<float>(row.scores[static_cast<size_t>(i)]);
+    q.data()[i] = q.data()[n + i] = static_cast<float>(row.scores[static_cast<size_t>(i)]);
     for (int64_t j = 0; j < n; ++j) {
       k.data()[i * n + j] = units.data()[i * n + j] = i == j ? 1.0f : 0.0f;
       v.data()[i * n + j] = static_cast<float>(row.values[static_cast<size_t>(i)]);
@@ -140,9 +141,10 @@ Forbidding by_tril(const Row& row, const TestHooks& hooks) {
   ops::AttentionOptions options;
   options.scale = 1.0f;
   options.widen_head = hooks.widen_head;
-  const Interval sees{0, 0, row.keys};
+  options.widen_row = hooks.widen_row;
+  const Interval sees[2] = {{0, 0, row.keys}, {0, 0, static_cast<int32_t>(n)}};
   const auto run = [&](const Tensor& values) {
-    return ops::attention(context, q, k, values, std::span(&sees, 1), options).out;
+    return ops::attention(context, q, k, values, sees, options).out;
   };
   const Tensor weights = run(units);
   Forbidding result = summed("tril", {weights.data(), weights.data() + n}, row);

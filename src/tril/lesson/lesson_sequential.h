@@ -11,8 +11,9 @@
 namespace tril {
 
 struct SequentialRow {
-  int64_t rows = 1;   // targets
-  int64_t words = 0;  // of each; START goes in before them and END comes out behind
+  int64_t rows = 1;     // targets
+  int64_t words = 0;    // of each; START goes in before them and END comes out behind
+  int64_t repeats = 1;  // of the measurement; times are the least of these
   SequentialComparison figures{};
   // Of the time of both ways together.
   double parallel_share() const {
@@ -27,6 +28,9 @@ struct SequentialLesson {
   // often as much memory for a parallel step, how often as much for the matrices of scores.
   double length_growth = 0.0, memory_growth = 0.0, matrix_growth = 0.0;
 
+  // What the matrices of scores of the last row would take in a base model: 6 layers of 8 heads.
+  int64_t base_matrix_bytes = 0;
+
   // Loss and gradients are the same; one call against one for each word and END; from 100 words on
   // the sequential way takes more time; memory grows no faster than the length, and matrices of
   // scores would have grown with its square.
@@ -34,7 +38,7 @@ struct SequentialLesson {
 };
 
 struct SequentialLessonOptions {
-  std::vector<SequentialRow> rows = {{1, 3}, {1, 30}, {1, 100}, {1, 300}, {16, 300}};
+  std::vector<SequentialRow> rows = {{1, 3, 9}, {1, 30, 9}, {1, 100, 5}, {1, 300, 2}, {16, 300, 1}};
   int threads = 0;
   TestHooks hooks{};  // for tests that must be able to fail
   // Before each sequential step of a row; may be empty.

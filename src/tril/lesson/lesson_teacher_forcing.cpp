@@ -13,6 +13,7 @@ using Tokens = std::vector<int32_t>;
 
 // A sentence in both ways.
 struct Told {
+  const PhrasePair* sentence = nullptr;
   Tokens source, right;  // END included
   Tokens predicted{};    // in training, a token for each of `right`
   std::vector<double> right_probability{};
@@ -31,11 +32,13 @@ class Teller {
   std::vector<Told> tell(std::span<const PhrasePair> sentences) {
     std::vector<Told> all;
     for (const PhrasePair& sentence : sentences) {
-      Told told{.source = tokenizer_.encode(sentence.english),
+      Told told{.sentence = &sentence,
+                .source = tokenizer_.encode(sentence.english),
                 .right = tokenizer_.encode(sentence.hindi)};
       told.source.push_back(tokenizer_.end());
       told.right.push_back(tokenizer_.end());
-      all.push_back(std::move(told));
+      const auto longest = static_cast<int64_t>(std::max(told.source.size(), told.right.size()));
+      if (longest <= model_.config().max_length) all.push_back(std::move(told));
     }
     for (Told& told : all) read_as_training_does(told);
     write_as_inference_does(all, {});
@@ -141,10 +144,9 @@ std::string piece_text(const Tokenizer& tokenizer, int32_t token) {
   return piece.starts_with(blank) ? piece.substr(blank.size()) : "…" + piece;
 }
 
-TeacherExample make_example(const Tokenizer& tokenizer, const PhrasePair& sentence,
-                            const Told& told, size_t mistake) {
-  TeacherExample example{.english = sentence.english,
-                         .hindi = sentence.hindi,
+TeacherExample make_example(const Tokenizer& tokenizer, const Told& told, size_t mistake) {
+  TeacherExample example{.english = told.sentence->english,
+                         .hindi = told.sentence->hindi,
                          .written = tokenizer.decode(told.written)};
   const auto text = [&](const Tokens& tokens, size_t step) {
     return step < tokens.size() ? piece_text(tokenizer, tokens[step]) : std::string();
@@ -179,11 +181,13 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
                                     std::span<const PhrasePair> sentences, int threads) {
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument,
           "lesson teacher-forcing: the model is decoder-only; a translator is needed");
-  require(!sentences.empty(), ErrorCode::invalid_argument,
-          "lesson teacher-forcing: there are no sentences");
   Teller teller(translator, threads);
   std::vector<Told> all = teller.tell(sentences);
-  TeacherLesson lesson{.sentences = static_cast<int64_t>(sentences.size())};
+  require(!all.empty(), ErrorCode::invalid_argument, "lesson teacher-forcing: of ",
+          sentences.size(), " sentences the model can read none");
+  TeacherLesson lesson;
+  lesson.sentences = static_cast<int64_t>(all.size());
+  lesson.left_out = static_cast<int64_t>(sentences.size() - all.size());
   lesson.same_until_mistake = true;
   std::optional<size_t> chosen;
   int64_t chosen_difference = 0;
@@ -206,15 +210,14 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
   }
   lesson.real = chosen.has_value();
   if (chosen) {
-    lesson.example = make_example(translator.tokenizer(), sentences[*chosen], all[*chosen],
-                                  first_mistake(all[*chosen]));
+    lesson.example =
+        make_example(translator.tokenizer(), all[*chosen], first_mistake(all[*chosen]));
   } else {
     // The first sentence of three words or more will do for a mistake that is made up.
     const auto longer = std::ranges::find_if(all, [](const Told& t) { return t.right.size() > 3; });
     Told& told = longer == all.end() ? all.front() : *longer;
-    const size_t at = static_cast<size_t>(&told - all.data());
     teller.write(told, {told.second_choice});
-    lesson.example = make_example(translator.tokenizer(), sentences[at], told, 0);
+    lesson.example = make_example(translator.tokenizer(), told, 0);
   }
   const TeacherExample& example = lesson.example;
   lesson.holds = lesson.same_until_mistake &&

@@ -37,6 +37,7 @@ struct TeacherExample {
 
 struct TeacherLesson {
   int64_t sentences = 0;
+  int64_t left_out = 0;      // longer, in the model's tokens, than the model can read
   int64_t with_mistake = 0;  // sentences
   // Over all of these, as in TeacherExample.
   int64_t following = 0, right_when_corrected = 0, right_when_followed = 0;
@@ -51,7 +52,7 @@ struct TeacherLesson {
   bool holds = false;
 };
 
-// Raises `invalid_argument` for a decoder-only model and for no sentences.
+// Raises `invalid_argument` for a decoder-only model and where no sentence is left.
 TeacherLesson teach_teacher_forcing(const Translator& translator,
                                     std::span<const PhrasePair> sentences, int threads = 0);
 

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# `tril lesson` from the outside: the list, each lesson's figures and verdict, exit codes, every way not
+# to run. With "all" the lessons that learn for some seconds are run too, on one thread and on two.
+#   lesson.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL [all]
+set -u
+tril=$1
+make_model=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+failures=0
+fail() {
+  printf 'FAILED: %s\n' "$1"
+  sed 's/^/    stdout: /' out
+  sed 's/^/    stderr: /' err
+  failures=$((failures + 1))
+}
+# expect CODE WHAT COMMAND...
+expect() {
+  local code=$1 what=$2 got=0
+  shift 2
+  "$@" >out 2>err </dev/null || got=$?
+  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
+}
+expect_error() {
+  local what=$1 pattern=$2
+  shift 2
+  expect 2 "$what" "$@"
+  [ -s out ] && fail "$what: something on stdout"
+  [ "$(wc -l <err)" -eq 1 ] || fail "$what: not one line on stderr"
+  grep -q -- "$pattern" err || fail "$what: no '$pattern' in it"
+}
+prints() { grep -qF -- "$2" out || fail "$1: no '$2' on stdout"; }
+
+# The list: every lesson in its order, every question.
+expect 0 'list' "$tril" lesson
+names=$(grep -oE '^[a-z-]+ ' out | tr -d ' \n' )
+[ "$names" = attentionmaskscontextseriesteacher-forcingleakagesequential ] || fail "the list: $names"
+for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'several heads' \
+  'contextual embedding' 'sequential training slow' 'data leakage' 'without any language'; do
+  prints 'a question' "$question"
+done
+
+expect 0 'attention' "$tril" lesson attention
+prints attention 'contextual(आप) = 0.80·आप + 0.10·कैसे + 0.10·हैं'
+prints attention 'contextual(कैसे) = 0.15·आप + 0.75·कैसे + 0.10·हैं'
+prints attention 'softmax(0.8, 0.6, 0.4) = (0.40, 0.33, 0.27)'
+prints attention 'VERDICT  The mask makes forbidden weights exactly 0'
+[ -s err ] && fail 'attention: something on stderr'
+expect 0 'masks' "$tril" lesson masks
+prints masks 'In half precision (largest number 65504) -1e9 is -∞'
+prints masks 'VERDICT  -∞ before the softmax gives forbidden keys exactly nothing'
+
+# A model with random weights has learnt nothing, and says so: the verdict is computed.
+"$make_model" random translate || fail 'make_model'
+"$make_model" writer generate || fail 'make_model'
+expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
+prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
+
+expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, masks" "$tril" lesson algebra
+expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random
+expect_error 'a seed nobody asked for' 'leave --seed out' "$tril" lesson attention --seed 3
+expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcing --model nowhere
+expect_error 'a model that writes' 'decoder-only' "$tril" lesson teacher-forcing --model writer
+expect_error 'bad threads' 'threads' "$tril" lesson masks --threads -1
+expect_error 'a flag without a lesson' 'which one' "$tril" lesson --seed 3
+expect_error 'full disk' 'write' sh -c "'$tril' lesson masks >/dev/full"
+
+if [ "${3-}" = all ]; then
+  for name in context series teacher-forcing leakage; do
+    expect 0 "$name" "$tril" lesson "$name" --threads 2
+    prints "$name" 'VERDICT'
+    cp out two
+    expect 0 "$name on one thread" "$tril" lesson "$name" --threads 1
+    cmp -s out two || fail "$name: one thread prints something else"
+  done
+  expect 0 'sequential' "$tril" lesson sequential
+  prints sequential '4816 calls'
+  prints sequential 'VERDICT  The same loss and gradients'
+fi
+[ "$failures" -eq 0 ] && printf 'the lessons teach\n'
+exit "$((failures > 0))"
