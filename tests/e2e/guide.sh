@@ -3,28 +3,37 @@
 #   guide.sh PATH-TO-TRIL [FOLDER-OF-PAGES]
 #
 # In a console block
-#   $ command     is run by bash, in one scratch folder for the page, with `tril` on PATH
+#   $ command     is run by bash, in one scratch folder for all pages, with `tril` on PATH
 #   > more        goes on with the command
 #   ^C            interrupts the command once it has printed the line above
 # and the lines after it are what it prints, stdout and stderr together. `…` stands for any text
-# within a line, and alone on a line for any lines. A command must succeed, unless it prints a
+# within a line, and alone on a line for any lines. Times, speeds, memory, and how columns are set
+# because of them, may be any. A command must succeed, unless it prints a
 # line that begins with "tril: " or is interrupted. C++ on a page stands in examples/, word for
-# word, and a picture of a run is the one the page's commands have drawn.
+# word, and a picture of a run is one that commands have drawn.
 set -u
 export LC_ALL=C.UTF-8
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tril=$(readlink -f "$1")
-pages=${2:-$root/docs/guide}
+pages=$(cd "${2:-$root/docs/guide}" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
 PATH=$scratch/bin:$PATH
 commands=0
 failures=0
+progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^reading the model$|^the (table|leak probe)$'
+progress+='|^parallel against stepwise$|^sequential against parallel training, [0-9x ]+( on a tiny model)?$'
 
 fail() {
   printf 'FAILED: %s\n' "$1"
   failures=$((failures + 1))
+}
+
+# What differs from run to run, made alike.
+alike() {
+  sed -E 's/[0-9][0-9.]* ?(ms|s|min|[KM]i?B)\b/TIME/g; s/[0-9.]+( ?: 1\b|×| target tokens a second| times as long)/RATIO\1/g
+    s/[0-9.]+% +[0-9.]+%$/SHARES/; s/ +/ /g'
 }
 
 # matches E P: whether the expected lines from number E on fit the printed ones from P on.
@@ -69,8 +78,8 @@ run() {
     bash -c "$command" >"$scratch/printed" 2>&1 </dev/null || code=$?
   fi
   # Lines of progress, which overwrite each other on a terminal, come when it takes long.
-  mapfile -t printed < <(grep -Ev '^ *[0-9]+%  .* left$|^[0-9]+ sentences$' "$scratch/printed")
-  mapfile -t patterns < <(((${#expected[@]})) && printf '%s\n' "${expected[@]}" |
+  mapfile -t printed < <(grep -Ev "$progress" "$scratch/printed" | alike)
+  mapfile -t patterns < <(((${#expected[@]})) && printf '%s\n' "${expected[@]}" | alike |
     sed 's/[][\\*?()|+@!]/\\&/g; s/…/*/g')
   if ! matches 0 0; then
     fail "$place: \$ $command"
@@ -91,7 +100,7 @@ is_example() {
   return 1
 }
 
-# is_drawn PICTURE: whether a run of this page has drawn it.
+# is_drawn PICTURE: whether a run has drawn it.
 is_drawn() {
   local curve
   for curve in */training/curve.svg; do
@@ -104,7 +113,6 @@ is_drawn() {
 run_page() {
   local page=$1 kind='' number=0 code='' line
   command=''
-  mkdir "$scratch/work" && cd "$scratch/work" || exit 1
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
     case $kind:$line in
@@ -128,9 +136,9 @@ run_page() {
   for picture in $(grep -o '([a-z-]*\.svg)' "$page" | tr -d '()'); do
     is_drawn "${page%/*}/$picture" || fail "$page: no run has drawn $picture"
   done
-  cd / && rm -rf "$scratch/work"
 }
 
+mkdir "$scratch/work" && cd "$scratch/work" || exit 1
 for page in "$pages"/*.md; do run_page "$page"; done
 ((commands > 0)) || fail "$pages: nothing to run"
 ((failures == 0)) && printf '%d commands print what the guide says\n' "$commands"
