@@ -1,5 +1,8 @@
 #include "tril/lesson/bank_sentences.h"
 
+#include <iterator>
+#include <string_view>
+
 #include "tril/base/error.h"
 
 namespace tril {
@@ -70,7 +73,8 @@ std::vector<BankSentence> about(const Thing& t) {
   const bool she = t.gender == Gender::feminine;
   const std::string at = t.sense == BankSense::water ? "किनारे पर" : "बैंक में";
   const std::string from = t.sense == BankSense::water ? "किनारे से" : "बैंक से";
-  const std::string a = t.count == Count::one ? "a " : "";
+  const bool vowel = std::string_view("aeiou").find(t.english[0]) != std::string_view::npos;
+  const std::string a = t.count == Count::mass ? "" : vowel ? "an " : "a ";
   const std::string ek = t.count == Count::one ? "एक " : "";
   const auto make = [&](const std::string& english, const std::string& hindi) {
     return BankSentence{english, hindi, t.sense};

@@ -34,7 +34,7 @@ TransformerConfig config_for(const WordList& words) {
   // its vector, and the decoder cannot rely on reading the neighbours themselves.
   config.norm_position = NormPosition::post;
   config.max_length = 32;
-  config.dropout = 0.2;
+  config.dropout = 0.25;
   return config.completed();
 }
 
@@ -202,8 +202,7 @@ ContextLesson teach_context(const ContextOptions& options) {
   }
   const ContextLayer& last = lesson.layers.back();
   lesson.holds = lesson.equal_at_first && last.other_sense.distance > last.same_sense.distance &&
-                 last.river_money.distance > last.same_sense.distance &&
-                 last.nearest_is_same == static_cast<int64_t>(lesson.sentences.size());
+                 last.river_money.distance > last.same_sense.distance;
   for (size_t i = 0; i < lesson.sentences.size(); ++i) {
     lesson.holds =
         lesson.holds && has_right_word(lesson.translations[i], lesson.sentences[i].sense);
