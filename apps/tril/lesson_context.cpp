@@ -23,7 +23,8 @@ void print_layers(const ContextLesson& l) {
   }
   print_table(table, Align::right);
   fmt::print(
-      "  \"bank\" stands at the same place in all, so what goes in is the same, bit for bit: {}.\n",
+      "  \"bank\" stands at the same place in all, so what goes in is the same, bit for bit: {}.\n"
+      "  How far apart they end depends on the model's first weights: try another --seed.\n",
       l.equal_at_first ? "yes" : "NO");
 }
 

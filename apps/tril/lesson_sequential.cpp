@@ -53,8 +53,7 @@ void print_pie(const SequentialLesson& l) {
 
 void print_memory(const SequentialLesson& l) {
   print_heading(
-      "3  Memory at its peak (parallel: all rows at once), and what the matrices of scores would "
-      "take if they were kept:");
+      "3  Memory at its peak (parallel: all rows at once). Score matrices: had they been kept.");
   Table table = {{"target", "sequential", "parallel", "score matrices"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;

@@ -43,7 +43,7 @@ struct ContextLesson {
   bool equal_at_first = false;  // the eight embeddings of "bank" have the same bits
   // Sentences that were not learnt: translated exactly, and "bank" by the right word.
   int64_t held_out = 0, exact = 0, right_word = 0;
-  // One of them in which only a later word tells, with its translation.
+  // Those of them that begin "at the bank there is": only a later word tells. With translations.
   std::vector<std::pair<std::string, std::string>> told_later;
 
   // The same goes in; behind the last layer pairs of two meanings, and river and money among them,
