@@ -144,16 +144,19 @@ void run(const Flags& flags) {
              100.0 * static_cast<double>(score.exact) / static_cast<double>(score.all), score.bleu);
 
   prove(translator, phrasebook, flags);
-  const auto suggest = [](const std::string& command, const char* what) {
-    fmt::print("  {:<52}  {}\n", command, what);
-  };
+  const std::string tril = program_name();
+  const std::vector<std::pair<std::string, const char*>> next = {
+      {tril + " translate " + flags.folder, "type English, read Hindi"},
+      {tril + " explain " + flags.folder + " 'I am fine' -o page.html",
+       "a page that shows both phases"},
+      {tril + " prove " + flags.folder, "the proof that they are one function"},
+      {tril + " lesson", "experiments for what learners ask"},
+      {tril + " demo --dump phrases", "the sentences as files"},
+      {tril + " train --config phrases/demo.toml -o mine", "this model again, from the files"}};
+  size_t widest = 0;
+  for (const auto& [command, what] : next) widest = std::max(widest, command.size());
   fmt::print("\nNow you:\n");
-  suggest(program_name() + " translate " + flags.folder, "type English, read Hindi");
-  suggest("echo 'I want tea' | " + program_name() + " translate " + flags.folder + " --json",
-          "tokens and probabilities");
-  suggest(program_name() + " demo --dump phrases", "the sentences as files");
-  suggest(program_name() + " train --config phrases/demo.toml -o mine",
-          "this model again, from the files");
+  for (const auto& [command, what] : next) fmt::print("  {:<{}}  {}\n", command, widest, what);
 }
 
 }  // namespace
