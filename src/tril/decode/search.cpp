@@ -302,8 +302,8 @@ class Search {
     slots.reserve(slots.size() + alive.size());
     std::vector<int32_t> next;
     next.reserve(alive.size());
-    for (size_t i = 0; i < alive.size(); ++i) {
-      const size_t parent = alive[i].parent;
+    for (const auto& hypothesis : alive) {
+      const size_t parent = hypothesis.parent;
       next.push_back(inherited[parent] ? -1 : slots[parent]);
       inherited[parent] = true;
     }

@@ -27,6 +27,7 @@ TrainOptions demo_options() {
 
 Corpus corpus_of(const std::vector<PhrasePair>& phrases) {
   std::vector<std::pair<std::string, std::string>> pairs;
+  pairs.reserve(phrases.size());
   for (const PhrasePair& phrase : phrases) pairs.emplace_back(phrase.english, phrase.hindi);
   return Corpus::of(pairs);
 }

@@ -18,7 +18,9 @@ namespace {
 
 constexpr uint64_t kSeed = 20240;
 // The purposes random numbers serve, a stream each.
-enum Stream : uint64_t { kChooseCombinations = 1, kHoldOut = 2, kSpell = 3 };
+constexpr uint64_t kChooseCombinations = 1;
+constexpr uint64_t kHoldOut = 2;
+constexpr uint64_t kSpell = 3;
 
 // clang-format off
 constexpr Word kContractions[] = {  // full, short
@@ -263,10 +265,9 @@ std::vector<Combination> all_combinations() {
   return combinations;
 }
 
-}  // namespace phrasebook
+namespace {
 
-Phrasebook make_phrasebook() {
-  using namespace phrasebook;
+Phrasebook collect() {
   Phrasebook book;
   for (const Word& phrase : fixed_phrases()) {
     for (const std::string& english : split(phrase.english, '|')) {
@@ -294,5 +295,10 @@ Phrasebook make_phrasebook() {
   }
   return book;
 }
+
+}  // namespace
+}  // namespace phrasebook
+
+Phrasebook make_phrasebook() { return phrasebook::collect(); }
 
 }  // namespace tril

@@ -52,9 +52,9 @@ Paradigm adjectival(std::string_view masculine, std::string_view masculine_plura
                     std::string_view feminine);
 // From the form for a masculine singular: अच्छा, जाता, का, है, था, यह, खाया, जाएगा. The last word
 // changes. Raises `internal` for a word that has no such form.
-Paradigm inflect(std::string_view masculine_singular);
+Paradigm inflect(std::string_view word);
 // As inflect, for a participle that ends the sentence: पीता, पीते, पीती, पीतीं.
-Paradigm inflect_final(std::string_view masculine_singular);
+Paradigm inflect_final(std::string_view word);
 
 struct Filler {
   std::string english;           // {X}

@@ -60,8 +60,9 @@ struct Word {
   const char* hindi;
 };
 
-inline constexpr Gender m = Gender::masculine;
-inline constexpr Gender f = Gender::feminine;
+// One letter, because they stand in every line of the tables.
+inline constexpr Gender m = Gender::masculine;  // NOLINT(readability-identifier-naming)
+inline constexpr Gender f = Gender::feminine;   // NOLINT(readability-identifier-naming)
 
 // clang-format off
 inline constexpr Noun kElders[] = {

@@ -434,7 +434,7 @@ void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& 
   const double rounds = static_cast<double>(options.updates) *
                         static_cast<double>(options.batch_tokens) /
                         static_cast<double>(corpus.target_tokens());
-  events.message(concat(options.updates, " updates: about ", static_cast<int64_t>(rounds + 0.5),
+  events.message(concat(options.updates, " updates: about ", std::llround(rounds),
                         " rounds through the text"));
   if (options.schedule.warm_up > options.updates / 2) {
     events.message(concat("careful: the rate rises for ", options.schedule.warm_up, " of ",

@@ -62,7 +62,7 @@ TrainingText read_text(const TrainOptions& options, const TrainEvents& events);
 // Raises unless such a run may begin in the folder; train() asks it too.
 void check_start(const std::string& folder, RunStart start);
 
-TrainSummary train(TrainingText& text, const TrainOptions& options, const std::string& folder,
+TrainSummary train(TrainingText& text, const TrainOptions& given, const std::string& folder,
                    RunStart start, int threads, const TrainEvents& events);
 
 }  // namespace tril
