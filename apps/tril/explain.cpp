@@ -41,13 +41,16 @@ void run(const Flags& flags) {
   if (e.config.decoder_only()) {
     fmt::print("{}\n", e.written_text);
   } else {
-    fmt::print("{} → {}\n", e.sentence, e.target_text);
+    fmt::print("{} → {}\n", e.sentence, e.written_text);
+    if (e.target_given) fmt::print("The page follows the given target: {}\n", e.target_text);
   }
   fmt::print("Training: {} call of forward(). Inference: {}. Of {} numbers {} differ in any bit.\n",
              e.parallel_calls, e.stepwise_calls, e.numbers_compared, e.numbers_differing);
   fmt::print("{}: {} KB, to be opened in a browser\n", flags.output, (page.size() + 999) / 1000);
   require(e.numbers_differing == 0, ErrorCode::internal,
           "explain: training and inference are not the same function here: please report it");
+  require(e.context_check.largest_share <= 1.0, ErrorCode::internal,
+          "explain: the page's formula does not give the engine's numbers: please report it");
 }
 
 }  // namespace

@@ -133,8 +133,8 @@ bool show_masks(const LessonFlags&) {
   return print_verdict(
       l.holds,
       "-∞ before the softmax gives forbidden keys exactly nothing. -1e9 does so only while a row\n"
-      "         sees something, its scores are small and the precision is large enough. Only the\n"
-      "         decoder's self-attention is causal; the encoder sees everything.",
+      "         sees something and its scores are small; in half precision it is -∞ itself. Only\n"
+      "         the decoder's self-attention is causal; the encoder sees everything.",
       "NOT as the lesson says: one of the figures above is not what it should be.");
 }
 

@@ -235,12 +235,18 @@ void print_sequential(const ProofReport& report) {
       "     {} × {}: losses {:.5f} and {:.5f}, {:.1e} apart (bound {:.1e}); {} gradients,\n"
       "     at most {:.1e} apart (bound {:.1e}: fp32 rounds a term at most {} times on its way "
       "back).\n"
-      "     To lose one position would be {:.1f} times the bound. Unkept: every head's n × n "
-      "scores.\n",
+      "     One position lost would be {:.1f} times the bound: {}.\n"
+      "     Unkept: every head's n × n scores.\n",
       shown->rows, shown->length, s.sequential_loss, s.parallel_loss, s.loss_difference(),
       s.loss_bound, grouped(s.gradients), s.gradient_difference, s.gradient_bound,
-      grouped(s.path_terms), s.weakest_position);
-  if (tiny) fmt::print("     * on a tiny model of the same kind; --full takes this one\n");
+      grouped(s.path_terms), s.weakest_position,
+      s.weakest_position > 1.0 ? "it would be seen"
+                               : "gradients alone would not show it, sections 2 and 3 would");
+  if (tiny) {
+    fmt::print(
+        "     * on a tiny model of the same kind: too long for this one, or too slow without "
+        "--full\n");
+  }
 }
 
 std::string verdict(const ProofReport& report) {
@@ -421,7 +427,7 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
       {"target", to_string(current_target())},
       {"threads", proved.threads},
       {"seconds", proved.seconds}};
-  fmt::print("{}\n", document.dump(2));
+  fmt::print("{}\n", document.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace tril::app

@@ -85,7 +85,11 @@ struct LeakProbe {
 
   // The earliest row that sees a later position of its own sentence.
   std::optional<HeadLeak> first_future() const;
-  bool holds() const { return unfaithful == 0 && heads_leaking.empty() && !end_to_end; }
+  // Nothing changed, and something was compared wherever there is anything forbidden.
+  bool holds() const {
+    const bool looked = forbidden_pairs == 0 || (values > 0 && hidden_values > 0);
+    return looked && unfaithful == 0 && heads_leaking.empty() && !end_to_end;
+  }
 };
 
 struct LeakOptions {

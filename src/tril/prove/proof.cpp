@@ -189,11 +189,14 @@ bool ProofReport::holds(Section section) const {
   switch (section) {
     case Section::table: return table.holds();
     case Section::agreement:
-      return std::all_of(agreement.begin(), agreement.end(),
-                         [](const AgreementLine& line) { return line.figures.differing == 0; });
+      return !agreement.empty() &&
+             std::all_of(agreement.begin(), agreement.end(), [](const AgreementLine& line) {
+               return line.figures.logits > 0 && line.figures.differing == 0;
+             });
     case Section::leaks: return leaks.holds();
     case Section::sequential:
-      return std::all_of(sequential.begin(), sequential.end(),
+      return !sequential.empty() &&
+             std::all_of(sequential.begin(), sequential.end(),
                          [](const SequentialLine& line) { return line.figures.holds(); });
   }
   return false;

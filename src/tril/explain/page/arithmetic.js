@@ -93,7 +93,7 @@ export class Arithmetic {
   scale_({dot, scaled, bias}) {
     const {headDim, biasSlopes} = this.attentions.model;
     const parts = [
-      make("span", {class: "working"}, `${fixed(dot)} ÷ ${fixed(Math.sqrt(headDim), 2)} = `),
+      make("span", {class: "working"}, `${fixed(dot)} ÷ ${fixed(Math.sqrt(headDim), 3)} = `),
       value("scaled", fixed(scaled))
     ];
     if (biasSlopes.length > 0) {

@@ -60,6 +60,8 @@ export class Controls {
     const {layer, row, column} = this.state.now;
     this.state.change({
       kind,
+      // Only masked self-attention was computed without its mask.
+      maskOff: this.state.now.maskOff && kind === "masked",
       layer: Math.min(layer, this.attentions.layerCount(kind) - 1),
       row: Math.min(row, query - 1),
       column: Math.min(column, key - 1)
