@@ -69,7 +69,9 @@ export class Forcing {
                   cell(i, tokens.right[i], make("small", {}, percent(Math.exp(steps[i].right)))))),
     ];
     if (targetGiven) {
-      const own = [tokens.start, ...tokens.written];
+      // END comes out; it never goes in.
+      const own =
+          [tokens.start, ...tokens.written].filter((token) => token !== tokens.right.at(-1));
       table.push(
           row("Fed in inference", "its own words",
               positions.map(
