@@ -28,19 +28,23 @@ void print_layers(const ContextLesson& l) {
       l.equal_at_first ? "yes" : "NO");
 }
 
-void print_translations(const ContextLesson& l) {
-  print_heading("2  And so the translations differ (none of these was learnt):");
+// Translations, with what was expected beside those that are something else.
+void print_pairs(const std::vector<BankSentence>& sentences,
+                 const std::vector<std::string>& translations) {
   std::vector<std::vector<std::string>> table;
-  for (size_t i = 0; i < l.sentences.size(); ++i) {
-    const bool right = l.translations[i] == l.sentences[i].hindi;
-    table.push_back({l.sentences[i].english, l.translations[i],
-                     right ? "" : fmt::format("(expected: {})", l.sentences[i].hindi)});
+  for (size_t i = 0; i < sentences.size(); ++i) {
+    const bool right = translations[i] == sentences[i].hindi;
+    table.push_back({sentences[i].english, translations[i],
+                     right ? "" : fmt::format("(expected: {})", sentences[i].hindi)});
   }
   print_table(table, Align::left);
+}
+
+void print_translations(const ContextLesson& l) {
+  print_heading("2  The translations differ, too (none of these sentences was learnt):");
+  print_pairs(l.sentences, l.translations);
   print_heading("3  The encoder has no causal mask: \"bank\" sees words that come later, too.");
-  table.clear();
-  for (const auto& [english, hindi] : l.told_later) table.push_back({english, hindi});
-  print_table(table, Align::left);
+  print_pairs(l.told_later, l.told_later_translations);
   fmt::print(
       "\nOf {} sentences that were not learnt {} have the right word for bank, {} are exactly "
       "right.\n",

@@ -43,10 +43,20 @@ void print_writing(const LeakageLesson& l) {
        {"nothing written", std::to_string(l.masked.empty), std::to_string(l.unmasked.empty)},
        {"BLEU", number(l.masked.bleu, 1), number(l.unmasked.bleu, 1)}},
       Align::right);
+  print_heading("4  Why? Two experiments on the same sentences, both as in training:");
+  const auto of = [](int64_t part, int64_t all) { return fmt::format("{} of {}", part, all); };
+  print_table({{"", "with", "without"},
+               {"Hindi of another sentence fed in: it predicts the word fed next",
+                of(l.masked.copied, l.masked.rows), of(l.unmasked.copied, l.unmasked.rows)},
+               {"first half of its own Hindi fed in: it predicts END",
+                of(l.masked.ended, l.masked.cut), of(l.unmasked.ended, l.unmasked.cut)}},
+              Align::right);
   fmt::print(
-      "  Without the mask each word sees the next one, which is the answer: the model learns to\n"
-      "  copy it. When it writes, the next place is empty. So it was behind the last word of\n"
-      "  every training sentence, where the answer was END.\n");
+      "  Without the mask a word copies what stands behind it. When it decodes, nothing stands "
+      "there.\n"
+      "  That an empty place means END, as behind last words in training, is a part of it only:\n"
+      "  cut in the middle, {} in {} go on.\n",
+      l.unmasked.cut - l.unmasked.ended, l.unmasked.cut);
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ Translator find_translator(const LessonFlags& flags, const Phrasebook& phraseboo
       return translator;
     }
   }
-  fmt::print(stderr,
-             "no model here: learning the phrasebook for {} updates, half of what it needs\n",
-             kUpdates);
+  fmt::print(
+      stderr,
+      "no model here: learning the phrasebook for {} updates, few enough to leave mistakes\n",
+      kUpdates);
   return learn_phrasebook(phrasebook, {.updates = kUpdates,
                                        .seed = flags.seed,
                                        .threads = flags.threads,

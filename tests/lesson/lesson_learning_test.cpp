@@ -48,6 +48,10 @@ TEST(LessonLeakage, TheLossFallsFasterWithoutTheMask) {
   EXPECT_GT(l.unmasked.held_out_loss_masked, l.masked.held_out_loss);
   EXPECT_EQ(l.masked.held_out_loss_masked, l.masked.held_out_loss);
   EXPECT_EQ(l.unmasked.exact, 0);
+  EXPECT_EQ(l.masked.rows, l.unmasked.rows);
+  EXPECT_EQ(l.masked.cut, l.unmasked.cut);
+  EXPECT_GT(l.unmasked.ended, l.masked.ended);
+  EXPECT_GT(l.unmasked.copied, 2 * l.masked.copied);
   EXPECT_EQ(l.masked.writes.size(), 4u);
   for (const std::string& text : l.unmasked.forced) EXPECT_FALSE(text.empty());
   // A model that has learnt so little writes most sentences wrong: the verdict must not hold.
@@ -165,6 +169,8 @@ TEST(LessonContext, TheSameGoesInAndContextTellsItApart) {
     EXPECT_GT(l.layers[layer].same_sense.distance, 0.0);
   }
   EXPECT_EQ(l.translations.size(), 8u);
+  EXPECT_FALSE(l.told_later.empty());
+  EXPECT_EQ(l.told_later.size(), l.told_later_translations.size());
   EXPECT_GT(10 * l.right_word, 9 * l.held_out);
 }
 
@@ -222,6 +228,7 @@ TEST(LessonSequential, CallsMemoryAndTheSameGradients) {
   EXPECT_EQ(l.rows[1].figures.sequential.calls, 12);
   EXPECT_EQ(l.rows[1].figures.sequential.rows, 2 * (6 * 7 / 2));
   EXPECT_EQ(l.rows[3].figures.sequential.calls, 201);
+  EXPECT_GT(l.rows[3].figures.weakest_position, 1.0);
   EXPECT_DOUBLE_EQ(l.length_growth, 201.0 / 101.0);
   EXPECT_DOUBLE_EQ(l.matrix_growth, 201.0 * 201.0 / (101.0 * 101.0));
   EXPECT_LE(l.memory_growth, 1.05 * l.length_growth);

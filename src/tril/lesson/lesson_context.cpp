@@ -198,7 +198,8 @@ ContextLesson teach_context(const ContextOptions& options) {
     if (held_out[i] == sentence.hindi) ++lesson.exact;
     if (has_right_word(held_out[i], sentence.sense)) ++lesson.right_word;
     if (sentence.english.starts_with("at the bank there is")) {
-      lesson.told_later.emplace_back(sentence.english, held_out[i]);
+      lesson.told_later.push_back(sentence);
+      lesson.told_later_translations.push_back(held_out[i]);
     }
   }
   const ContextLayer& last = lesson.layers.back();

@@ -44,7 +44,8 @@ struct ContextLesson {
   // Sentences that were not learnt: translated exactly, and "bank" by the right word.
   int64_t held_out = 0, exact = 0, right_word = 0;
   // Those of them that begin "at the bank there is": only a later word tells. With translations.
-  std::vector<std::pair<std::string, std::string>> told_later;
+  std::vector<BankSentence> told_later;
+  std::vector<std::string> told_later_translations;
 
   // The same goes in; behind the last layer pairs of two meanings, and river and money among them,
   // are further apart than pairs of one meaning on average, and each of the eight is translated

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/data/batches.h"
 #include "tril/lesson/demo.h"
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/train/evaluation.h"
@@ -38,6 +39,53 @@ std::string written_without_end(const Translator& translator, const PhrasePair& 
   return text;
 }
 
+// How many rows of a target, read as training reads it, have as their likeliest token the one that
+// is fed in next: all but the last row, and the last, behind which END would have to come.
+struct NextTokens {
+  int64_t rows = 0, same = 0;
+  bool ended = false;
+};
+NextTokens read_target(const Translator& translator, const std::string& english,
+                       std::span<const int32_t> target, Session& session) {
+  const Transformer& model = translator.model();
+  Batch batch;
+  add_to_batch(batch, translator.tokenizer(), translator.tokenizer().encode(english), target, 0);
+  session.reset();
+  Tape tape(session);
+  const Tensor logits = model.logits(
+      model.forward(batch.target, model.encode(batch.source, session), session), session);
+  NextTokens result{.rows = logits.rows() - 1};
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    const float* begin = logits.data() + row * logits.columns();
+    const auto best = std::max_element(begin, begin + logits.columns()) - begin;
+    const bool same = best == batch.labels[static_cast<size_t>(row)];
+    if (row < result.rows) result.same += same ? 1 : 0;
+    if (row == result.rows) result.ended = same;
+  }
+  return result;
+}
+
+// What a model without the mask has learnt. Words that do not belong to the sentence: one that
+// copies its neighbour predicts them all the same, one that translates does not. A sentence cut in
+// the middle: were END its answer to an empty place behind, it would end there; one that translates
+// goes on.
+void look_for_copying(const Translator& translator, const std::vector<PhrasePair>& phrases,
+                      Session& session, LeakageRun& result) {
+  for (size_t i = 0; i < phrases.size(); ++i) {
+    // From far away in the list: neighbours are much alike.
+    const PhrasePair& other = phrases[(i + phrases.size() / 2) % phrases.size()];
+    const std::vector<int32_t> wrong = translator.tokenizer().encode(other.hindi);
+    const NextTokens all = read_target(translator, phrases[i].english, wrong, session);
+    result.rows += all.rows;
+    result.copied += all.same;
+    const std::vector<int32_t> right = translator.tokenizer().encode(phrases[i].hindi);
+    const auto half = std::span(right).first(right.size() / 2);
+    if (half.empty()) continue;
+    ++result.cut;
+    result.ended += read_target(translator, phrases[i].english, half, session).ended ? 1 : 0;
+  }
+}
+
 LeakageRun run_once(const Phrasebook& phrasebook, Masking masking, const LeakageOptions& options) {
   LeakageRun result;
   double sum = 0.0;
@@ -68,6 +116,7 @@ LeakageRun run_once(const Phrasebook& phrasebook, Masking masking, const Leakage
   result.exact = trained.exact;
   result.bleu = trained.bleu;
   result.empty = std::ranges::count(trained.outputs, std::string());
+  look_for_copying(translator, phrasebook.held_out, session, result);  // masked as it was trained
   result.held_out_loss_masked = look(phrasebook.held_out, Masking::causal).loss;
   result.writes = look(lesson_sentences(), masking).outputs;
   for (const PhrasePair& phrase : lesson_sentences()) {
@@ -93,7 +142,8 @@ LeakageLesson teach_leakage(const LeakageOptions& options) {
   lesson.holds = without.curve.back() < 0.5 * with.curve.back() &&
                  without.held_out_loss < 0.5 * with.held_out_loss &&
                  without.held_out_loss_masked > with.held_out_loss &&
-                 10 * without.exact < with.exact && 2 * with.exact > lesson.held_out;
+                 10 * without.exact < with.exact && 2 * with.exact > lesson.held_out &&
+                 10 * without.copied > 9 * without.rows && 2 * with.copied < with.rows;
   return lesson;
 }
 

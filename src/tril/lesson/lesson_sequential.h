@@ -31,9 +31,11 @@ struct SequentialLesson {
   // What the matrices of scores of the last row would take in a base model: 6 layers of 8 heads.
   int64_t base_matrix_bytes = 0;
 
-  // Loss and gradients are the same; one call against one for each word and END; from 100 words on
-  // the sequential way takes more time; memory grows no faster than the length, and matrices of
-  // scores would have grown with its square.
+  // Loss and gradients agree within their bounds, and for single targets the gradients' bound is
+  // strict enough that a lost position would break it (for large batches it is too wide for that:
+  // SequentialComparison::weakest_position; the losses' bound is not); one call against one for
+  // each word and END; from 100 words on the sequential way takes more time; memory grows no faster
+  // than the length, and matrices of scores would have grown with its square.
   bool holds = false;
 };
 
