@@ -45,7 +45,7 @@ grep -q '^where are they going? → ' out || complain "stdin: $(cat out)"
 grep -q '^how are' out || complain "decoder-only: $(cat out)"
 "$tril" explain alone -o page.html >out || complain 'decoder-only without a sentence failed'
 "$tril" explain both 'how are you' --target 'मैं ठीक हूँ' -o page.html >out || complain 'a target failed'
-grep -q '^how are you → मैं ठीक हूँ$' out || complain "a target: $(cat out)"
+grep -q '^The page follows the given target: मैं ठीक हूँ$' out || complain "a target: $(cat out)"
 
 # Ways to fail. None leaves a page, or touches the one that is there.
 rm -f none.html
