@@ -5,18 +5,13 @@ set -u
 tril=$1
 make_model=$2
 scratch=$(mktemp -d)
+# shellcheck source=tests/e2e/expect.sh
+source "$(dirname "$0")/expect.sh"
 trap 'rm -rf "$scratch"' EXIT
-failures=0
 model=$scratch/model
 "$make_model" "$model" translate || exit 1
 "$make_model" "$scratch/writer" generate || exit 1
 
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/    stdout: /' "$scratch/out" | cut -c 1-300
-  sed 's/^/    stderr: /' "$scratch/err" | cut -c 1-300
-  failures=$((failures + 1))
-}
 # run INPUT CODE WHAT COMMAND...: printf's INPUT is stdin.
 run() {
   local input=$1 code=$2 what=$3 got=0
@@ -41,7 +36,6 @@ without_cuts() {
 }
 says() { grep -q -- "$2" "$scratch/err" || fail "$1: no '$2' on stderr"; }
 lines() { [ "$(wc -l <"$scratch/out")" -eq "$2" ] || fail "$1: not $2 lines"; }
-prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
 same() { cmp -s "$2" "$scratch/out" || fail "$1: another output"; }
 
 quick=(--max-tokens 8)

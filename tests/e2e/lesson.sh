@@ -6,22 +6,10 @@ set -u
 tril=$1
 make_model=$2
 scratch=$(mktemp -d)
+# shellcheck source=tests/e2e/expect.sh
+source "$(dirname "$0")/expect.sh"
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
-failures=0
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/    stdout: /' out
-  sed 's/^/    stderr: /' err
-  failures=$((failures + 1))
-}
-# expect CODE WHAT COMMAND...
-expect() {
-  local code=$1 what=$2 got=0
-  shift 2
-  "$@" >out 2>err </dev/null || got=$?
-  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
-}
 expect_error() {
   local what=$1 pattern=$2
   shift 2

@@ -4,23 +4,9 @@
 set -u
 tril=$1
 scratch=$(mktemp -d)
+# shellcheck source=tests/e2e/expect.sh
+source "$(dirname "$0")/expect.sh"
 trap 'rm -rf "$scratch"' EXIT
-failures=0
-
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/    stdout: /' "$scratch/out"
-  sed 's/^/    stderr: /' "$scratch/err"
-  failures=$((failures + 1))
-}
-
-# expect CODE WHAT COMMAND...: runs the command and compares its exit code.
-expect() {
-  local code=$1 what=$2 got=0
-  shift 2
-  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || got=$?
-  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
-}
 
 # expect_error WHAT PATTERN COMMAND...: exit code 2, nothing on stdout, one line that matches.
 expect_error() {
@@ -31,9 +17,6 @@ expect_error() {
   [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "$what: not one line on stderr"
   grep -q -- "$pattern" "$scratch/err" || fail "$what: no '$pattern' in it"
 }
-
-# prints WHAT PATTERN: the last command's stdout matches.
-prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
 
 expect 0 'help' "$tril" --help
 prints 'help' 'bench'

@@ -6,24 +6,12 @@ tril=$1
 make_model=$2
 json_value=$3
 scratch=$(mktemp -d)
+# shellcheck source=tests/e2e/expect.sh
+source "$(dirname "$0")/expect.sh"
 trap 'rm -rf "$scratch"' EXIT
-failures=0
 "$make_model" "$scratch/model" translate || exit 1
 "$make_model" "$scratch/writer" generate || exit 1
 
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/    stdout: /' "$scratch/out" | tail -60 | cut -c 1-200
-  sed 's/^/    stderr: /' "$scratch/err" | cut -c 1-200
-  failures=$((failures + 1))
-}
-# expect CODE WHAT COMMAND...
-expect() {
-  local code=$1 what=$2 got=0
-  shift 2
-  "$@" >"$scratch/out" 2>"$scratch/err" </dev/null || got=$?
-  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
-}
 # expect_error WHAT PATTERN COMMAND...: exit code 2, nothing on stdout, the last line matches.
 expect_error() {
   local what=$1 pattern=$2
@@ -33,7 +21,6 @@ expect_error() {
   tail -1 "$scratch/err" | grep -q -- "$pattern" || fail "$what: no '$pattern' in its last line"
   [ "$(grep -c '^tril: ' "$scratch/err")" -eq 1 ] || fail "$what: not one error"
 }
-prints() { grep -q -- "$2" "$scratch/out" || fail "$1: no '$2' on stdout"; }
 lacks() { grep -q -- "$2" "$scratch/out" && fail "$1: '$2' on stdout"; }
 # value WHAT PATH VALUE: a field of the JSON on stdout; of a list, its length.
 value() {

@@ -4,22 +4,11 @@
 set -u
 tril=$1
 scratch=$(mktemp -d)
+# shellcheck source=tests/e2e/expect.sh
+source "$(dirname "$0")/expect.sh"
 trap 'chmod -R u+rwx "$scratch" 2>/dev/null; rm -rf "$scratch"' EXIT
-failures=0
 cd "$scratch" || exit 1
 
-fail() {
-  printf 'FAILED: %s\n' "$1"
-  sed 's/^/    stdout: /' out | cut -c 1-300
-  sed 's/^/    stderr: /' err | cut -c 1-300
-  failures=$((failures + 1))
-}
-expect() {
-  local code=$1 what=$2 got=0
-  shift 2
-  "$@" >out 2>err </dev/null || got=$?
-  [ "$got" -eq "$code" ] || fail "$what: exit code $got, expected $code"
-}
 # expect_error WHAT PATTERN COMMAND...: exit code 2, nothing on stdout, an error that is one line,
 # the last one on stderr, and no model folder left behind.
 expect_error() {
@@ -31,7 +20,6 @@ expect_error() {
   tail -n 1 err | grep -q -- "$pattern" || fail "$what: no '$pattern' in it"
   [ -e model ] && { fail "$what: a folder is left"; rm -rf model; }
 }
-prints() { grep -q -- "$2" out || fail "$1: no '$2' on stdout"; }
 says() { grep -q -- "$2" err || fail "$1: no '$2' on stderr"; }
 
 # Thirty pairs, repeated: a language of words and the same words in capitals.
