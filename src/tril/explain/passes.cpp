@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tril/base/gamma.h"
 #include "tril/kernels/reference/attention.h"
 
 namespace tril {
@@ -106,12 +107,6 @@ struct BiasTable {
   std::vector<int32_t> positions;
   reference::AttentionBias<double> bias;
 };
-
-// Higham's gamma_n: the relative error of an fp32 sum of n terms in any order.
-double gamma(int64_t terms) {
-  const double nu = static_cast<double>(terms) * 0x1p-24;
-  return nu / (1.0 - nu);
-}
 
 // How far a weight of one row may be off, relatively, to first order. A score is a chain of
 // head_dim products, a factor and a bias: off by at most gamma(head_dim + 2) of the sum of their

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tril/base/gamma.h"
 #include "tril/base/math.h"
 #include "tril/kernels/reference/attention.h"
 #include "tril/ops/attention.h"
@@ -14,12 +15,6 @@ namespace tril {
 namespace {
 
 constexpr int64_t kHeadDim = 4;
-constexpr double kUnit = 0x1p-24;
-
-double gamma(int64_t terms) {
-  const double share = static_cast<double>(terms) * kUnit;
-  return share / (1.0 - share);
-}
 
 Tensor to_tensor(Context& context, const Matrix& matrix, const Shape& shape) {
   const Tensor tensor(context.arena, shape);

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <map>
 
-#include "tril/base/clock.h"
 #include "tril/prove/stepwise.h"
 
 namespace tril {
@@ -57,13 +56,11 @@ void compare_in_one_pass(const Transformer& model, std::span<const Transcript> t
                          std::span<const TokenPair> pairs, int64_t filler, Session& session,
                          Agreement& result) {
   session.reset();
-  const Stopwatch time;
   Rows source, target;
   const auto first_rows = add_packed(transcripts, pairs, model, filler, source, target);
   Tape tape(session);
   const Memory memory = source.size() == 0 ? Memory{} : model.encode(source, session);
   const Tensor logits = model.logits(model.forward(target, memory, session), session);
-  result.parallel_seconds += time.seconds();
   const int64_t vocab = logits.columns();
   for (size_t t = 0; t < transcripts.size(); ++t) {
     const Transcript& transcript = transcripts[t];
@@ -94,10 +91,8 @@ Agreement compare_parallel_with_stepwise(const Transformer& model, std::span<con
   const size_t together = alone ? 1 : pairs.size();
   for (size_t first = 0; first < pairs.size(); first += together) {
     counter.clear();
-    const Stopwatch time;
     const StepwiseResult written =
         write_step_by_step(model, pairs, first, together, options, session);
-    result.stepwise_seconds += time.seconds();
     result.stepwise_calls += counter.calls();
     result.moved += written.moved;
 

@@ -56,8 +56,6 @@ struct Agreement {
   int64_t parallel_calls = 0;  // of forward(), counted in the model
   int64_t stepwise_calls = 0;
   int64_t moved = 0;  // beam: how often a hypothesis took over the cache of another
-  double parallel_seconds = 0.0;
-  double stepwise_seconds = 0.0;
 
   // The first position of the first sequence whose logits differ.
   struct Place {

@@ -6,16 +6,10 @@
 #include <vector>
 
 #include "tril/base/clock.h"
+#include "tril/base/gamma.h"
 
 namespace tril {
 namespace {
-
-constexpr double kUnit = 0x1p-24;  // of fp32: half the distance of 1 to the next number
-
-double gamma(int64_t terms) {
-  const double nu = static_cast<double>(terms) * kUnit;
-  return nu < 1.0 ? nu / (1.0 - nu) : std::numeric_limits<double>::infinity();
-}
 
 // The targets' labels: the token that follows each row.
 std::vector<int32_t> labels_of(const TokenPair& pair) {
@@ -247,7 +241,7 @@ SequentialComparison compare_sequential_with_parallel(const Transformer& model,
     }
   }
   result.sequential = sequential.cost();
-  result.loss_bound = (kUnit + static_cast<double>(largest.size()) * 0x1p-53) *
+  result.loss_bound = (kFp32Unit + static_cast<double>(largest.size()) * 0x1p-53) *
                       std::max(std::abs(result.parallel_loss), std::abs(result.sequential_loss));
   compare(all.gradients, sums, largest, result);
   return result;

@@ -1,0 +1,18 @@
+// Higham's gamma_n = n u / (1 - n u): how far a chain of n fp32 operations, in whatever order, may
+// be off relatively (Accuracy and Stability of Numerical Algorithms, lemma 3.1). Infinite where n
+// is so large that nothing can be said. What derived bounds are made of.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace tril {
+
+constexpr double kFp32Unit = 0x1p-24;  // half the distance of 1 to the next number
+
+inline double gamma(int64_t operations) {
+  const double share = static_cast<double>(operations) * kFp32Unit;
+  return share < 1.0 ? share / (1.0 - share) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace tril
