@@ -248,12 +248,12 @@ TEST_F(Page, NumbersAreTheEngines) {
   Browser browser;
   browser.open_file(path);
   int64_t hidden = 0;
-  for (const CellPlace& at : {CellPlace{&e.masked, "masked", 0, 0, 3, 1},
-                              {&e.masked, "masked", 1, 2, 4, 4},
-                              {&e.masked, "masked", 0, 1, 1, 3},
-                              {&e.cross, "cross", 1, 0, 2, 3},
-                              {&e.encoder, "encoder", 0, 2, 0, 2},
-                              {&e.encoder, "encoder", 1, 1, 3, 0}}) {
+  for (const CellPlace& at : {CellPlace{&e.training.masked, "masked", 0, 0, 3, 1},
+                              {&e.training.masked, "masked", 1, 2, 4, 4},
+                              {&e.training.masked, "masked", 0, 1, 1, 3},
+                              {&e.training.cross, "cross", 1, 0, 2, 3},
+                              {&e.training.encoder, "encoder", 0, 2, 0, 2},
+                              {&e.training.encoder, "encoder", 1, 1, 3, 0}}) {
     choose(browser, at);
     const ExpectedCell expected = expected_of(e, at, false);
     hidden += expected.visible ? 0 : 1;
@@ -309,7 +309,7 @@ TEST_F(Page, WithoutTheMaskTheLeakIsRed) {
         "return [...pen.getImageData(0, 0, 1, 1).data]",
         Json::array({rows}));
   };
-  choose(browser, {&e.masked, "masked", 0, 1, 1, 3});
+  choose(browser, {&e.training.masked, "masked", 0, 1, 1, 3});
   const Json masked = colour();
   EXPECT_LT(std::abs(masked[0].get<int>() - masked[2].get<int>()), 20);  // grey
   browser.click("#mask");
@@ -433,7 +433,7 @@ TEST_F(Page, DecoderOnlyModelsHaveOneKindOfAttention) {
   Browser browser;
   browser.open_file(path);
   EXPECT_EQ(browser.run("return document.querySelectorAll('#kinds button').length"), 1);
-  const CellPlace at{&e.masked, "masked", 1, 2, 3, 2};
+  const CellPlace at{&e.training.masked, "masked", 1, 2, 3, 2};
   choose(browser, at);
   expect_shown(browser, expected_of(e, at, false));
   expect_quiet(browser, path);
@@ -510,10 +510,10 @@ TEST_F(LongPage, NumbersAreTheEnginesWithinTheirRounding) {
   const std::string path = write_page(folder_, "long.html", page);
   Browser browser;
   browser.open_file(path);
-  for (const CellPlace& at : {CellPlace{&e.masked, "masked", 0, 0, 40, 11},
-                              {&e.masked, "masked", 5, 7, 59, 59},
-                              {&e.cross, "cross", 3, 4, 17, 58},
-                              {&e.encoder, "encoder", 2, 6, 31, 50}}) {
+  for (const CellPlace& at : {CellPlace{&e.training.masked, "masked", 0, 0, 40, 11},
+                              {&e.training.masked, "masked", 5, 7, 59, 59},
+                              {&e.training.cross, "cross", 3, 4, 17, 58},
+                              {&e.training.encoder, "encoder", 2, 6, 31, 50}}) {
     choose(browser, at);
     const Json place = now(browser);
     ASSERT_EQ(place["row"], at.row);

@@ -160,7 +160,7 @@ TEST(Explain, CrossAttentionIsTheAlignment) {
   Session session(translator.model(), 1);
   const Alignment alignment =
       align(translator.model(), e.source, e.written, {.start = e.start, .layer = 1}, session);
-  const AttentionRecord& r = e.cross[1];
+  const AttentionRecord& r = e.training.cross[1];
   const std::vector<double> q(r.queries.begin(), r.queries.end());
   const std::vector<double> k(r.keys.begin(), r.keys.end());
   std::vector<double> mean(static_cast<size_t>(r.query * r.key), 0.0);
@@ -190,8 +190,8 @@ TEST(Explain, WithoutTheMaskRowsChange) {
   options.target = "I am fine, thank you";
   const Explanation e = explain(translator, "how are you", options);
   EXPECT_EQ(e.leaked_scores.size(), 2u);
-  EXPECT_TRUE(same_bits(e.leaked_scores[0], plain_scores(e.masked[0], e)));
-  EXPECT_FALSE(testing::equal_bits(e.leaked_scores[1], plain_scores(e.masked[1], e)));
+  EXPECT_TRUE(same_bits(e.leaked_scores[0], plain_scores(e.training.masked[0], e)));
+  EXPECT_FALSE(testing::equal_bits(e.leaked_scores[1], plain_scores(e.training.masked[1], e)));
   for (const ExplainedStep& step : e.steps) {
     EXPECT_GT(step.leaked_differing_logits, 0);
     EXPECT_NE(step.leaked_fingerprint, step.stepwise_fingerprint);
@@ -208,8 +208,8 @@ TEST(Explain, WithoutTheMaskRowsChange) {
 TEST(Explain, DecoderOnlyModelsContinueTheSentence) {
   const Translator translator = example_translator(small_config(Family::decoder_only));
   const Explanation e = explain(translator, "how are", quick_options());
-  EXPECT_TRUE(e.encoder.empty());
-  EXPECT_TRUE(e.cross.empty());
+  EXPECT_TRUE(e.training.encoder.empty());
+  EXPECT_TRUE(e.training.cross.empty());
   EXPECT_TRUE(e.source.empty());
   EXPECT_EQ(e.numbers_differing, 0);
   EXPECT_EQ(e.prompt, static_cast<int64_t>(example_tokenizer().encode("how are").size()));

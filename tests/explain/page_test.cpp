@@ -123,8 +123,9 @@ TEST(Page, HoldsTheEnginesNumbersBitForBit) {
   EXPECT_EQ(page, explain_page(e));
   const Json data = Json::parse(data_of(page));
   EXPECT_EQ(data["precision"], "exact");
-  for (const auto& [name, records] :
-       {std::pair{"encoder", &e.encoder}, {"masked", &e.masked}, {"cross", &e.cross}}) {
+  for (const auto& [name, records] : {std::pair{"encoder", &e.training.encoder},
+                                      {"masked", &e.training.masked},
+                                      {"cross", &e.training.cross}}) {
     ASSERT_EQ(data["attention"][name].size(), records->size());
     for (size_t layer = 0; layer < records->size(); ++layer) {
       const Json& packed = data["attention"][name][layer];
@@ -170,7 +171,7 @@ TEST(Page, TheLongestPromisedStaysUnderFiveMegabytes) {
 
 TEST(Page, OneThatWouldBeTooLargeIsRefused) {
   Explanation e = explain(example_translator(small_config()), "how are you", quick_options());
-  e.masked[0].queries.resize(20'000'000);
+  e.training.masked[0].queries.resize(20'000'000);
   EXPECT_NE(raised_by([&] { explain_page(e); }).text.find("a shorter sentence"), std::string::npos);
 }
 

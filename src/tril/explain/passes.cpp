@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "tril/base/gamma.h"
+#include "tril/base/math.h"
 #include "tril/kernels/reference/attention.h"
 
 namespace tril {
@@ -17,9 +19,10 @@ void append(std::vector<float>& to, const Tensor& tensor) {
 class Recorder : public Observer {
  public:
   Recorder(Session& session, const TransformerConfig& config) : session_(session) {
-    record.encoder.resize(static_cast<size_t>(config.encoder_layers));
-    record.masked.resize(static_cast<size_t>(config.decoder_layers));
-    record.cross.resize(static_cast<size_t>(config.decoder_only() ? 0 : config.decoder_layers));
+    record.attention.encoder.resize(static_cast<size_t>(config.encoder_layers));
+    record.attention.masked.resize(static_cast<size_t>(config.decoder_layers));
+    record.attention.cross.resize(
+        static_cast<size_t>(config.decoder_only() ? 0 : config.decoder_layers));
     record.layer_outputs.resize(static_cast<size_t>(config.decoder_layers));
     session.observer = this;
   }
@@ -30,21 +33,22 @@ class Recorder : public Observer {
   void see(const Observation& o) override {
     const bool decoder = o.stack == Stack::decoder;
     if (o.layer < 0) {
-      if (decoder && o.site == Site::embedded) ++record.calls;
+      if (o.site == Site::embedded) ++(decoder ? record.calls : record.encoder_calls);
       if (decoder && o.site == Site::final_output) append(record.hidden, o.tensor);
       return;
     }
     const auto layer = static_cast<size_t>(o.layer);
-    AttentionRecord& self = decoder ? record.masked[layer] : record.encoder[layer];
+    PassAttention& all = record.attention;
+    AttentionRecord& self = decoder ? all.masked[layer] : all.encoder[layer];
     switch (o.site) {
       case Site::query: add_queries(self, o); break;
       case Site::key: add_keys(self, o.tensor); break;
       case Site::value: append(self.values, o.tensor); break;
       case Site::context: append(self.context, o.tensor); break;
-      case Site::cross_query: add_queries(record.cross[layer], o); break;
-      case Site::cross_key: add_keys(record.cross[layer], o.tensor); break;
-      case Site::cross_value: append(record.cross[layer].values, o.tensor); break;
-      case Site::cross_context: append(record.cross[layer].context, o.tensor); break;
+      case Site::cross_query: add_queries(all.cross[layer], o); break;
+      case Site::cross_key: add_keys(all.cross[layer], o.tensor); break;
+      case Site::cross_value: append(all.cross[layer].values, o.tensor); break;
+      case Site::cross_context: append(all.cross[layer].context, o.tensor); break;
       case Site::block_output:
         if (decoder) append(record.layer_outputs[layer], o.tensor);
         break;
@@ -126,7 +130,8 @@ double weight_error(std::span<const double> q, std::span<const double> k, int64_
     score_error = std::max(score_error, gamma(head_dim + 2) * magnitude);
   }
   const int64_t keys = sees.hi - sees.lo;
-  return std::expm1(2.0 * score_error) + gamma(keys + 8 + 4 * (keys / 64 + 2));
+  // e^x - 1 is at most x e^x.
+  return 2.0 * score_error * math::exp(2.0 * score_error) + gamma(keys + 8 + 4 * (keys / 64 + 2));
 }
 
 }  // namespace
@@ -163,20 +168,27 @@ PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Ses
   return std::move(recorder.record);
 }
 
+std::vector<double> weights_of(const AttentionRecord& record, const TransformerConfig& config,
+                               float scale, std::span<const double> slopes, int64_t head) {
+  const BiasTable bias(slopes, record);
+  return reference::attention_weights<double>(sizes_of(record, config), double{scale},
+                                              doubles_of(record.queries), doubles_of(record.keys),
+                                              record.sees, head, bias.bias);
+}
+
 void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
                     std::span<const double> slopes, ContextCheck& check) {
   const reference::AttentionSizes n = sizes_of(record, config);
   const auto q = doubles_of(record.queries);
   const auto k = doubles_of(record.keys);
   const auto v = doubles_of(record.values);
-  const BiasTable bias(slopes, record);
-  const double largest_bias = bias.table.empty() ? 0.0
-                                                 : *std::max_element(slopes.begin(), slopes.end()) *
-                                                       static_cast<double>(bias.bias.zero);
+  const double largest_bias = slopes.empty()
+                                  ? 0.0
+                                  : *std::max_element(slopes.begin(), slopes.end()) *
+                                        static_cast<double>(std::max(n.query, n.key) - 1);
   for (int64_t head = 0; head < n.heads; ++head) {
     const int64_t kv_head = head / (n.heads / n.kv_heads);
-    const auto weights =
-        reference::attention_weights<double>(n, double{scale}, q, k, record.sees, head, bias.bias);
+    const auto weights = weights_of(record, config, scale, slopes, head);
     for (int64_t i = 0; i < n.query; ++i) {
       const Interval& sees = record.sees[static_cast<size_t>(i)];
       const auto at = static_cast<size_t>((i * n.heads + head) * n.head_dim);
@@ -203,6 +215,15 @@ void check_contexts(const AttentionRecord& record, const TransformerConfig& conf
       }
     }
   }
+}
+
+bool same_bits(const AttentionRecord& a, const AttentionRecord& b) {
+  const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
+    return x.size() == y.size() &&
+           (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
+  };
+  return a.query == b.query && a.key == b.key && a.sees == b.sees && same(a.queries, b.queries) &&
+         same(a.keys, b.keys) && same(a.values, b.values) && same(a.context, b.context);
 }
 
 std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,
