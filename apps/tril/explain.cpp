@@ -1,12 +1,13 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "commands.h"
 #include "decoding.h"
 #include "lines.h"
+#include "tril/io/json.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -14,7 +15,7 @@ namespace {
 
 struct Flags {
   std::string model;
-  std::optional<std::string> sentence;
+  std::vector<std::string> sentence;  // one, or none
   std::string output = "explain.html";
   ExplainOptions options;
 };
@@ -22,8 +23,8 @@ struct Flags {
 // As given, a line of stdin for "-"; without one the lesson's own, or, where there is no encoder,
 // nothing: the model begins by itself.
 std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
-  if (!flags.sentence) return config.decoder_only() ? "" : lesson_sentences().back().english;
-  if (*flags.sentence != "-") return *flags.sentence;
+  if (flags.sentence.empty()) return config.decoder_only() ? "" : lesson_sentences().back().english;
+  if (flags.sentence.front() != "-") return flags.sentence.front();
   LineReader lines = open_lines("-");
   std::string line;
   require(lines.next(line), ErrorCode::invalid_argument, "explain: stdin holds no line");
@@ -32,7 +33,22 @@ std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
   return line;
 }
 
+// What people forget, said before anything is loaded.
+void check(const Flags& flags) {
+  std::string all;
+  for (const std::string& word : flags.sentence) all += (all.empty() ? "" : " ") + word;
+  require(flags.sentence.size() <= 1, ErrorCode::invalid_argument,
+          "explain: a sentence of several words needs quotes: tril explain ",
+          printable(flags.model), " '", printable(all), "'");
+  require(!std::filesystem::exists(flags.model + "/config.json") ||
+              std::filesystem::exists(flags.model + "/tokenizer.model"),
+          ErrorCode::io, "explain: ", printable(flags.model),
+          " holds a model but no tokenizer.model: the one it was trained with is needed to read "
+          "a sentence");
+}
+
 void run(const Flags& flags) {
+  check(flags);
   const Translator translator = Translator::load(flags.model, flags.options.threads);
   const Explanation e =
       explain(translator, sentence_of(flags, translator.model().config()), flags.options);
@@ -60,13 +76,17 @@ void add_explain(CLI::App& app) {
   CLI::App* explain = app.add_subcommand(
       "explain", "Write a page that shows training and inference side by side on one sentence");
   explain->add_option("model", flags->model, "A model folder")->required();
-  explain->add_option("sentence", flags->sentence,
-                      "What to translate, or to continue; - for a line of stdin; without one the "
-                      "lesson's \"I am fine\"");
+  explain
+      ->add_option("sentence", flags->sentence,
+                   "What to translate, or to continue, in quotes; - for a line of stdin; without "
+                   "one the lesson's \"I am fine\"")
+      ->option_text("TEXT");
   explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
   explain->add_option("--target", flags->options.target,
                       "What training reads; without it, what the model itself writes");
-  add_search_flags(*explain, flags->options.search)
+  CLI::Option* beam = add_search_flags(*explain, flags->options.search);
+  beam->get_validator(0)->active(false);  // the range of other commands
+  beam->check(CLI::Range(1, 16))
       ->description("Hypotheses kept at each step, here 16 at most; 1 is greedy");
   add_ratio_flag(*explain, flags->options.search);
   explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")
