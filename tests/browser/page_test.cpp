@@ -618,7 +618,7 @@ TEST_F(Page, Pictures) {
   const std::string path = write_page(
       folder_, "demo.html", explain_page(explain(translator, "My brother is reading a book")));
   take(path, {"explain",
-              {.width = 1440, .height = 1070, .pixel_ratio = 1.5},
+              {.width = 1440, .height = 1110, .pixel_ratio = 1.5},
               "tril.state.change({ step: 3 })",
               window});
   take(path, {"demo-desktop", kDesktop, "", page});
@@ -629,6 +629,16 @@ TEST_F(Page, Pictures) {
   take(path, {"demo-projector", kProjector, "document.getElementById('large').click()", window});
   take(path, {"demo-projector-dark", in_the_dark(kProjector),
               "document.getElementById('large').click()", window});
+  for (const int width : {1280, 1366, 1440}) {
+    take(path, {"demo-large-" + std::to_string(width),
+                {.width = width, .height = 900},
+                "document.getElementById('large').click()",
+                window});
+  }
+  take(path, {"demo-encoder", kDesktop, "document.querySelector('[data-kind=encoder]').click()",
+              window});
+  take(path, {"demo-small-phone", {.width = 320, .height = 640, .pixel_ratio = 2.0, .touch = true},
+              "", page});
   take(path, {"demo-phone", kPhone, "", page});
   take(path, {"demo-phone-dark", in_the_dark(kPhone), "", window});
   ExplainOptions options;

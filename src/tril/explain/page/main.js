@@ -1,6 +1,6 @@
 // Reads the data, puts the parts together.
 import {Arithmetic} from "./arithmetic.js";
-import {Attentions} from "./attention.js";
+import {Attentions, Stepwise} from "./attention.js";
 import {Candidates} from "./candidates.js";
 import {Controls} from "./controls.js";
 import {byId, make, userText} from "./dom.js";
@@ -22,21 +22,39 @@ function continuation({sentence, written}) {
   ];
 }
 
-// Where the numbers come from, and how far they can be trusted.
+// What was compared, and where the right side's numbers are from.
+function comparison({bits, stepwise}) {
+  const apart = Object.values(stepwise).flat().filter((record) => record !== null).length;
+  return "Queries, keys, values and contextual embeddings of every attention, the outputs of the " +
+      "decoder’s layers, its last states and all logits: " +
+      `${grouped(bits.compared)} numbers of the training pass were compared with those of the ` +
+      `step-by-step pass, as bit patterns, when this page was written. ${
+             bits.differing === 0 ? "None differs" : `${grouped(bits.differing)} differ`}. ` +
+      (apart === 0 ? "What has the same bits in both stands here once, and both sides are drawn " +
+               "from it." :
+                     `Of the step-by-step pass the page carries ${
+                         plural(apart, "attention")} of its own, and draws the right side from ${
+                         apart === 1 ? "it" : "them"}.`);
+}
+
+// How far the weights can be trusted.
 function provenance({bits, precision}) {
-  const carried = precision === "exact" ?
-      "with every bit" :
-      "here rounded to sixteen bits of the largest of each vector, as the sentence is long";
-  return `Queries, keys and values are the engine’s own numbers, ${carried}. ` +
-      "The engine never holds a matrix of weights; this page computes the weights from these " +
-      "numbers by the textbook’s formula. The contextual embeddings so made, " +
-      `${grouped(bits.contexts)} numbers, were compared with the engine’s when the page was ` +
-      `written: the largest difference was ${scientific(bits.contextDifference)}, ` +
-      `${(100 * bits.contextShare).toFixed(1)}% of what rounding allows.`;
+  const rounded = precision === "rounded";
+  const carried = rounded ?
+      "Queries, keys and values are the engine’s, but rounded to sixteen bits of the largest of " +
+          "each vector, as the sentence is long: weights drawn from them are off by " +
+          `${scientific(bits.roundingLoss)} at most.` :
+      "Queries, keys and values are the engine’s own numbers, with every bit.";
+  return `${carried} The engine never holds a matrix of weights; this page computes the weights ` +
+      `by the textbook’s formula. The formula was checked${
+             rounded ? " on the numbers before they were rounded" : ""}: the ` +
+      `${grouped(bits.contexts)} numbers of contextual embeddings it gives differ from the ` +
+      `engine’s by ${scientific(bits.contextDifference)} at most, ${
+             (100 * bits.contextShare).toFixed(1)}% of what fp32 rounding allows.`;
 }
 
 function describePage(page) {
-  const {model, bits} = page;
+  const {model} = page;
   const decoderOnly = model.encoderLayers === 0;
   document.title = `${page.sentence} · tril explain`;
   byId("sentence").replaceChildren(...(decoderOnly ? continuation(page) : [
@@ -49,6 +67,17 @@ function describePage(page) {
   byId("sentence").dataset.length = letters > 160 ? "long" : letters > 40 ? "medium" : "short";
   byId("facts").textContent = `${layers}, ${plural(model.heads, "head")} of ${model.headDim}, ${
       grouped(model.parameters)} parameters`;
+  if (page.targetGiven) {
+    byId("lede-target")
+        .replaceChildren(
+            "This target was given; by itself the model writes ",
+            userText(page.written, {class: "token"}), ". ");
+    byId("lede-inference")
+        .replaceChildren(
+            "Then ", make("b", {class: "i"}, "step by step"),
+            ", as in inference, it reads one token a call.");
+  }
+  byId("how-compared").textContent = comparison(page);
   byId("how").textContent = provenance(page);
 }
 
@@ -58,6 +87,13 @@ function judge({bits, steps, model}, maskOff) {
   const differing =
       maskOff ? steps.reduce((sum, step) => sum + step.leakedDiffering, 0) : bits.differing;
   const equal = differing === 0;
+  byId("lede-mask").textContent = maskOff ?
+      (equal ? "The mask is off, but here there is no future to see." :
+               "The mask is off: training sees words that inference has not written yet. The two " +
+               "are no longer the same function.") :
+      equal ? "The mask makes both the same function." :
+              "Here the two are not the same function.";
+  byId("lede-mask").classList.toggle("differs", !equal);
   byId("verdict").classList.toggle("differs", !equal);
   byId("verdict-badge").textContent = equal ? "=" : "≠";
   byId("verdict-title").textContent = equal ? "The same, to the last bit" :
@@ -104,6 +140,7 @@ function begin() {
     right: tokens.right.map(labelFor)
   };
   const attentions = new Attentions(page);
+  const stepwise = new Stepwise(page, attentions);
   const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
   const first = liveliest(attentions);
   const step = Math.min(
@@ -121,9 +158,9 @@ function begin() {
   const palettes = {light: new Palette("light"), dark: new Palette("dark")};
   describePage(page);
   new Controls(page, state, attentions, labels);
-  new Panels(page, state, attentions, palettes, labels);
+  new Panels(page, state, attentions, stepwise, palettes, labels);
   new Overview(state, attentions, palettes);
-  new Arithmetic(state, attentions, palettes, labels);
+  new Arithmetic(state, attentions, stepwise, palettes, labels);
   new Candidates(page, state, labelFor);
   new Forcing(page, state, labelFor);
   new Tree(page, state, labelFor);
@@ -136,6 +173,11 @@ function begin() {
             .join(", ")})`;
     byId("legend-ramp").style.background = ramp(false);
     byId("legend-leak").style.background = ramp(true);
+    const {theme} = now;
+    for (const [id, leaks] of [["key-weight", false], ["key-leak-swatch", true]]) {
+      byId(id).style.background = palettes[theme].css(0.5, leaks);
+      byId(id).style.color = `rgb(${palettes[theme].ink(0.5, leaks).join(" ")})`;
+    }
   });
   document.documentElement.classList.add("ready");
   globalThis.tril = {page, state, attentions};
