@@ -56,8 +56,8 @@ export function forcingWords(page, wrong) {
     const same = `All ${all} predictions are right, so feeding the right word and feeding the ` +
         "predicted one are the same here.";
     return page.targetGiven ? [same] : [
-      `${same} The target is what the model itself wrote; tril explain --target shows it against ` +
-      "a text of yours."
+      `${same} The target is what the model itself wrote; `,
+      make("code", {}, "tril explain --target"), " shows it against a text of yours."
     ];
   }
   const corrected = `${areNot(wrong.length, all, "the right word")} In training the right one ` +
