@@ -47,6 +47,13 @@ void check(const Flags& flags) {
           "a sentence");
 }
 
+void check_sound(const Explanation& e) {
+  require(e.numbers_differing == 0, ErrorCode::internal,
+          "explain: training and inference are not the same function here: please report it");
+  require(e.context_check.largest_share <= 1.0, ErrorCode::internal,
+          "explain: the page's formula does not give the engine's numbers: please report it");
+}
+
 void run(const Flags& flags) {
   check(flags);
   const Translator translator = Translator::load(flags.model, flags.options.threads);
@@ -63,10 +70,8 @@ void run(const Flags& flags) {
   fmt::print("Training: {} call of forward(). Inference: {}. Of {} numbers {} differ in any bit.\n",
              e.parallel_calls, e.stepwise_calls, e.numbers_compared, e.numbers_differing);
   fmt::print("{}: {} KB, to be opened in a browser\n", flags.output, (page.size() + 999) / 1000);
-  require(e.numbers_differing == 0, ErrorCode::internal,
-          "explain: training and inference are not the same function here: please report it");
-  require(e.context_check.largest_share <= 1.0, ErrorCode::internal,
-          "explain: the page's formula does not give the engine's numbers: please report it");
+  check_sound(e);
+  if (e.own) check_sound(*e.own);
 }
 
 }  // namespace

@@ -409,6 +409,11 @@ Explanation explain(const Translator& translator, std::string_view sentence,
   run_passes(model, options, e, session);
   add_greedy(translator, options.search, read, e, session);
   add_vocabulary(tokenizer, e);
+  if (options.target) {
+    ExplainOptions by_itself = options;
+    by_itself.target.reset();
+    e.own = std::make_shared<const Explanation>(explain(translator, sentence, by_itself));
+  }
   return e;
 }
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -125,6 +126,8 @@ struct Explanation {
   // token at every step.
   std::optional<Hypothesis> greedy{};
   std::string greedy_text;
+  // With a given target: the same sentence on what the model wrote by itself.
+  std::shared_ptr<const Explanation> own{};
 };
 
 // Raises `invalid_argument` for a sentence or a target without a word, of several lines, that is

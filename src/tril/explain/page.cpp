@@ -274,7 +274,12 @@ std::string explain_page(const Explanation& explanation) {
   require(bytes <= kMaxPageBytes, ErrorCode::invalid_argument,
           "explain: the numbers of this sentence and model take ", bytes,
           " bytes, a page may hold ", kMaxPageBytes, ": a shorter sentence is needed");
-  const Json data = PageWriter(explanation).page();
+  Json data = PageWriter(explanation).page();
+  // Both texts while there is room for every bit of them.
+  const Explanation* own = explanation.own.get();
+  if (own != nullptr && (numbers_of(explanation) + numbers_of(*own)) * 5 <= kMaxExactBytes) {
+    data["own"] = PageWriter(*own).page();
+  }
   std::string page(page_template());
   // The data last: what stands in it is never looked at again.
   fill(page, "style", page_style());

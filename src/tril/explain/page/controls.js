@@ -23,12 +23,15 @@ export class Controls {
     byId("theme").addEventListener(
         "click", () => state.change({theme: state.now.theme === "dark" ? "light" : "dark"}));
     byId("large").addEventListener("click", () => state.change({large: !state.now.large}));
-    document.addEventListener("keydown", (event) => this.key_(event));
+    const {signal} = state;
+    signal.addEventListener("abort", () => this.pause_());
+    document.addEventListener("keydown", (event) => this.key_(event), {signal});
     globalThis.addEventListener("beforeprint", () => {
       this.before = state.now.theme;
       state.change({theme: "light"});
-    });
-    globalThis.addEventListener("afterprint", () => state.change({theme: this.before}));
+    }, {signal});
+    globalThis.addEventListener(
+        "afterprint", () => state.change({theme: this.before}), {signal});
     state.listen((now, changed) => this.show(now, changed));
   }
 

@@ -130,8 +130,29 @@ function liveliest(attentions) {
   return {layer: best.layer, head: best.head, row, column};
 }
 
-function begin() {
-  const page = JSON.parse(byId("data").textContent);
+function paintLegend(palette) {
+  const stops = [0, 0.01, 0.04, 0.1, 0.25, 0.5, 1];
+  const ramp = (leaks) => `linear-gradient(90deg, ${
+      stops.map((w) => `${palette.css(w, leaks)} ${100 * Math.sqrt(w)}%`).join(", ")})`;
+  byId("legend-ramp").style.background = ramp(false);
+  byId("legend-leak").style.background = ramp(true);
+  for (const [id, leaks] of [["key-weight", false], ["key-leak-swatch", true]]) {
+    byId(id).style.background = palette.css(0.5, leaks);
+    byId(id).style.color = `rgb(${palette.ink(0.5, leaks).join(" ")})`;
+  }
+}
+
+// What is looked at when a page opens; `kept` is what stays when another text is chosen.
+function firstState(page, attentions, kept) {
+  const first = liveliest(attentions);
+  const step = Math.min(
+      page.steps.length - 1,
+      Math.max(2, first.row, page.tokens.prompt, Math.floor(page.steps.length / 2)));
+  return new State({kind: "masked", ...first, maskOff: false, step, large: false, ...kept});
+}
+
+// Puts the parts together for one text that the decoder reads.
+function build(page, kept) {
   const {tokens} = page;
   const labelFor = (id) => labelOf(tokens.pieces[id], id, tokens);
   const labels = {
@@ -141,20 +162,11 @@ function begin() {
   };
   const attentions = new Attentions(page);
   const stepwise = new Stepwise(page, attentions);
+  const state = firstState(page, attentions, kept);
   const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
-  const first = liveliest(attentions);
-  const step = Math.min(
-      page.steps.length - 1,
-      Math.max(2, first.row, tokens.prompt, Math.floor(page.steps.length / 2)));
-  const state = new State({
-    kind: "masked",
-    ...first,
-    maskOff: false,
-    step,
-    theme: dark.matches ? "dark" : "light",
-    large: false
-  });
-  dark.addEventListener("change", () => state.change({theme: dark.matches ? "dark" : "light"}));
+  dark.addEventListener(
+      "change", () => state.change({theme: dark.matches ? "dark" : "light"}),
+      {signal: state.signal});
   const palettes = {light: new Palette("light"), dark: new Palette("dark")};
   describePage(page);
   new Controls(page, state, attentions, labels);
@@ -166,21 +178,58 @@ function begin() {
   new Tree(page, state, labelFor);
   state.listen((now, changed) => {
     if (changed.has("maskOff")) judge(page, now.maskOff);
-    if (!changed.has("theme") && !changed.has("maskOff")) return;
-    const stops = [0, 0.01, 0.04, 0.1, 0.25, 0.5, 1];
-    const ramp = (leaks) => `linear-gradient(90deg, ${
-        stops.map((w) => `${palettes[now.theme].css(w, leaks)} ${100 * Math.sqrt(w)}%`)
-            .join(", ")})`;
-    byId("legend-ramp").style.background = ramp(false);
-    byId("legend-leak").style.background = ramp(true);
-    const {theme} = now;
-    for (const [id, leaks] of [["key-weight", false], ["key-leak-swatch", true]]) {
-      byId(id).style.background = palettes[theme].css(0.5, leaks);
-      byId(id).style.color = `rgb(${palettes[theme].ink(0.5, leaks).join(" ")})`;
-    }
+    if (changed.has("theme") || changed.has("maskOff")) paintLegend(palettes[now.theme]);
   });
-  document.documentElement.classList.add("ready");
   globalThis.tril = {page, state, attentions};
+  return state;
+}
+
+// With a given target the page holds two texts: that one, and what the model wrote by itself.
+// Another one is shown by building the page anew on what it was before.
+function begin() {
+  const given = JSON.parse(byId("data").textContent);
+  const parts = ["header.top", "main", "footer"];
+  const blank = parts.map((css) => document.querySelector(css).cloneNode(true));
+  const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
+  let state = null;
+  const show = (page, kept) => {
+    state?.end();
+    if (state !== null) {
+      parts.forEach(
+          (css, i) => document.querySelector(css).replaceWith(blank[i].cloneNode(true)));
+    }
+    state = build(page, kept);
+    if (given.own) offer(page);
+  };
+  // Which text is read: a choice of two.
+  const offer = (page) => {
+    const choose = (other) => {
+      if (other === page) return;
+      const {theme, large} = state.now;
+      show(other, {theme, large});
+      byId("follow").querySelector("[aria-checked=true]").focus();
+    };
+    const choice = (one, words) => make(
+        "button", {
+          type: "button",
+          role: "radio",
+          "aria-checked": String(one === page),
+          tabindex: one === page ? "0" : "-1",
+          onclick: () => choose(one)
+        },
+        words);
+    byId("follow").hidden = false;
+    byId("follow").replaceChildren(
+        choice(given, "The given target"), choice(given.own, "The model’s own words"));
+    byId("follow").addEventListener("keydown", (event) => {
+      if (!event.key.startsWith("Arrow")) return;
+      event.preventDefault();
+      event.stopPropagation();
+      choose(page === given ? given.own : given);
+    });
+  };
+  show(given, {theme: dark.matches ? "dark" : "light"});
+  document.documentElement.classList.add("ready");
 }
 
 if (document.getElementById("data")) begin();
