@@ -94,6 +94,12 @@ TEST_F(Pictures, OfTheDemo) {
   const std::string fine =
       write_page(folder_, "fine.html", explain_page(explain(translator, "I am fine", options)));
   take(fine, {"demo-target", kDesktop, "", page});
+  take(fine, {"demo-own-words", kDesktop,
+              "document.querySelector('#follow button:last-child').click()", window});
+  take(fine, {"demo-target-small-phone",
+              {.width = 320, .height = 640, .pixel_ratio = 2.0, .touch = true},
+              "",
+              window});
 }
 
 // A picture of the documentation: of an element, or of the window.

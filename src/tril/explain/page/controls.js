@@ -30,8 +30,7 @@ export class Controls {
       this.before = state.now.theme;
       state.change({theme: "light"});
     }, {signal});
-    globalThis.addEventListener(
-        "afterprint", () => state.change({theme: this.before}), {signal});
+    globalThis.addEventListener("afterprint", () => state.change({theme: this.before}), {signal});
     state.listen((now, changed) => this.show(now, changed));
   }
 

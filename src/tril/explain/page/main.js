@@ -195,8 +195,7 @@ function begin() {
   const show = (page, kept) => {
     state?.end();
     if (state !== null) {
-      parts.forEach(
-          (css, i) => document.querySelector(css).replaceWith(blank[i].cloneNode(true)));
+      parts.forEach((css, i) => document.querySelector(css).replaceWith(blank[i].cloneNode(true)));
     }
     state = build(page, kept);
     if (given.own) offer(page);
