@@ -13,8 +13,9 @@ namespace tril::testing {
 void sign_picture(const std::string& path, const std::string& subject);
 std::string subject_of(const std::string& png);  // empty: unsigned
 
-// How two pictures of the same size differ: the share of pixels of which a colour is off by more
-// than 24 of 255. 1 for different sizes.
+// How two pictures of the same size differ: the share of pixels like which there is none in the
+// other, in its place or beside it (a line of text may fall on either of two rows), a colour being
+// alike within 24 of 255. 1 for different sizes.
 double difference(const std::string& png, const std::string& other, Browser& browser);
 
 std::string bytes_of(const std::string& path);  // empty where there is no file
