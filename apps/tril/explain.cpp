@@ -7,7 +7,6 @@
 #include "commands.h"
 #include "decoding.h"
 #include "lines.h"
-#include "tril/io/json.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -33,16 +32,22 @@ std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
   return line;
 }
 
+// For a message: what would end the line, or command the terminal, is left out.
+std::string on_one_line(std::string text) {
+  std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  return text;
+}
+
 // What people forget, said before anything is loaded.
 void check(const Flags& flags) {
   std::string all;
   for (const std::string& word : flags.sentence) all += (all.empty() ? "" : " ") + word;
   require(flags.sentence.size() <= 1, ErrorCode::invalid_argument,
           "explain: a sentence of several words needs quotes: tril explain ",
-          printable(flags.model), " '", printable(all), "'");
+          on_one_line(flags.model), " '", on_one_line(all), "'");
   require(!std::filesystem::exists(flags.model + "/config.json") ||
               std::filesystem::exists(flags.model + "/tokenizer.model"),
-          ErrorCode::io, "explain: ", printable(flags.model),
+          ErrorCode::io, "explain: ", on_one_line(flags.model),
           " holds a model but no tokenizer.model: the one it was trained with is needed to read "
           "a sentence");
 }
