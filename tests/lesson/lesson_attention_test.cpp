@@ -96,7 +96,9 @@ TEST(LessonAttention, HeadsNormAndAgreement) {
   }
   EXPECT_TRUE(l.heads_are_separate);
   for (const Attended* each : {&l.masked, &l.unmasked, &l.second_masked, &l.second_unmasked}) {
-    EXPECT_TRUE(each->within);
+    EXPECT_TRUE(each->within());
+    EXPECT_EQ(each->compared, each->weights.rows * (3 + 4));
+    EXPECT_GT(each->largest_share, 0.0);
     EXPECT_LE(each->largest_difference, 1e-6);
   }
   EXPECT_TRUE(l.holds);
@@ -108,7 +110,8 @@ TEST(LessonAttention, AWidenedMaskBreaksTheVerdict) {
     const AttentionLesson l = teach_attention({.widen_head = 0, .widen_row = row});
     EXPECT_FALSE(l.holds);
     EXPECT_FALSE(l.masked.forbidden_is_zero);
-    EXPECT_FALSE(l.masked.within);
+    EXPECT_FALSE(l.masked.within());
+    EXPECT_GT(l.masked.largest_share, 1e3);
   }
 }
 
