@@ -129,8 +129,9 @@ void print_heads(const AttentionLesson& l) {
 
 }  // namespace
 
-bool show_attention(const LessonFlags&) {
+bool show_attention(const LessonFlags& flags) {
   const AttentionLesson l = teach_attention();
+  write_picture(flags, draw_attention(l));
   fmt::print("Attention, step by step, for आप कैसे हैं (how are you).\n");
   print_projections(l);
   print_scores(l);

@@ -125,8 +125,9 @@ void print_in_use(const MaskLesson& l) {
 
 }  // namespace
 
-bool show_masks(const LessonFlags&) {
+bool show_masks(const LessonFlags& flags) {
   const MaskLesson l = teach_masks();
+  write_picture(flags, draw_masks(l));
   fmt::print("Masks: what a word may see.\n");
   print_kinds(l);
   print_broadcast(l.broadcast);

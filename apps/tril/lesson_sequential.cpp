@@ -112,6 +112,7 @@ bool show_sequential(const LessonFlags& flags) {
   };
   const SequentialLesson l = teach_sequential(options);
   progress.clear();
+  write_picture(flags, draw_sequential(l));
   fmt::print("Training prefix by prefix, as one decodes, against the whole target in one call.\n");
   print_calls(l);
   print_pie(l);

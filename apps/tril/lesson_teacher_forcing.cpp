@@ -48,7 +48,7 @@ Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) 
 
 void print_example(const TeacherLesson& l) {
   const TeacherExample& e = l.example;
-  print_heading(fmt::format("\"{}\" is to become {}.", e.english, e.hindi));
+  print_heading(fmt::format("\"{}\" is to become {}.", escaped(e.english), escaped(e.hindi)));
   if (!l.real) {
     fmt::print(
         "(The model makes no mistake here that something follows. We put its second choice in\n"
@@ -60,12 +60,13 @@ void print_example(const TeacherLesson& l) {
     const TeacherStep& s = e.steps[i];
     const std::string name = fmt::format("step {}", i + 1);
     if (!s.right.empty()) {
-      training.push_back({name, s.fed_in_training, s.predicted_in_training, s.right,
-                          number(s.right_probability), s.mistake ? "← wrong" : ""});
+      training.push_back({name, escaped(s.fed_in_training), escaped(s.predicted_in_training),
+                          escaped(s.right), number(s.right_probability),
+                          s.mistake ? "← wrong" : ""});
     }
     if (!s.predicted_in_inference.empty()) {
       const bool first = static_cast<int64_t>(i) == e.mistake;
-      inference.push_back({name, s.fed_in_inference, s.predicted_in_inference,
+      inference.push_back({name, escaped(s.fed_in_inference), escaped(s.predicted_in_inference),
                            !first   ? ""
                            : l.real ? "← the same mistake"
                                     : "← put in by us",
@@ -77,7 +78,7 @@ void print_example(const TeacherLesson& l) {
   print_table(training, Align::left, "    ");
   fmt::print("  Inference: what was predicted goes in.\n");
   print_table(inference, Align::left, "    ");
-  fmt::print("  It writes: {}\n", e.written);
+  fmt::print("  It writes: {}\n", escaped(e.written));
   fmt::print(
       "  Behind the mistake {} of {} are right when it is corrected. When it is followed, {} at\n"
       "  their place, {} in their order at any place.\n",
