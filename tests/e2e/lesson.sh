@@ -45,6 +45,20 @@ prints masks 'In half precision (largest number 65504) -1e9 is -∞'
 prints masks 'VERDICT  -∞ before the softmax gives forbidden keys exactly nothing'
 is_narrow masks
 
+# Pictures: well-formed, of the figures that are printed; the text is the same with and without.
+cp out plain
+expect 0 'masks, drawn' "$tril" lesson masks --svg masks.svg
+cmp -s out plain || fail 'masks: --svg prints something else'
+[ "$(grep -c -- '−∞' masks.svg)" -eq "$(grep -oE '^ +( -∞|  0){4}' plain | grep -o -- '-∞' | wc -l)" ] ||
+  fail 'masks: the picture does not forbid what the matrices forbid'
+expect 0 'attention, drawn' "$tril" lesson attention --svg attention.svg
+for figure in '>0.40<' '>0.60<' '>0.48<' '>1.00<'; do
+  grep -q -- "$figure" attention.svg || fail "attention: no $figure in the picture"
+done
+expect_error 'no picture' 'has no picture: leave --svg out' "$tril" lesson series --svg x.svg
+expect_error 'a picture without a name' 'name of a file' "$tril" lesson masks --svg ''
+expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowhere/x.svg
+
 # A model with random weights has learnt nothing, and says so: the verdict is computed.
 "$make_model" random translate || fail 'make_model'
 "$make_model" writer generate || fail 'make_model'
@@ -52,7 +66,6 @@ expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model r
 prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
 # Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
 prints 'a model of unknown origin' 'whether it has seen them is not known'
-is_narrow teacher-forcing
 
 expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, masks" "$tril" lesson algebra
 expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random

@@ -150,7 +150,6 @@ std::string draw_leakage(const LeakageLesson& l) {
   const Panel panel = panel_for(40, static_cast<double>(l.updates), {with, without});
   std::string body = axes(panel, "training loss a token", "updates");
   body += line(panel, with, "train") + line(panel, without, "valid");
-  body += names(panel, {{&with, "train", "with the mask"}, {&without, "valid", "without"}});
   const auto writes = [&](double y, std::string_view kind, const LeakageRun& run,
                           std::string_view how) {
     return text(panel.left + 250, panel.top + y, concat("class=\"", kind, "\""),
