@@ -16,6 +16,7 @@
 #include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
+#include "tril/lesson/pictures.h"
 #include "tril/lesson/word_list.h"
 #include "tril/text/unicode.h"
 
@@ -249,6 +250,19 @@ TEST(LessonSequential, CallsMemoryAndTheSameGradients) {
   EXPECT_GE(l.memory_growth, 0.5 * l.length_growth);
   EXPECT_EQ(l.base_matrix_bytes, 6 * 8 * 201 * 201 * 4);
   EXPECT_TRUE(l.holds);
+  // Its picture: 4 + 3 + 2 + 1 cells that are read and 6 that are not, beside 4 of one call.
+  const std::string svg = draw_sequential(l);
+  const auto count = [&](std::string_view what) {
+    int64_t found = 0;
+    for (size_t at = svg.find(what); at != std::string::npos; at = svg.find(what, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("class=\"cell\""), 10 + 4);
+  EXPECT_EQ(count("class=\"no\""), 6);
+  EXPECT_EQ(count(">loss<"), 4 + 4);
+  SequentialLesson miscounted = l;
+  miscounted.rows[0].figures.sequential.rows += 1;
+  EXPECT_THROW(draw_sequential(miscounted), Error);
 }
 
 TEST(LessonSequential, AWidenedMaskBreaksTheVerdict) {

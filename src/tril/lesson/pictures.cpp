@@ -10,7 +10,14 @@
 namespace tril {
 namespace {
 
-using namespace plot;
+using plot::axes;
+using plot::line;
+using plot::number;
+using plot::Panel;
+using plot::panel_for;
+using plot::picture;
+using plot::Point;
+using plot::text;
 
 constexpr double kWidth = 720;
 constexpr std::string_view kCells =

@@ -7,7 +7,13 @@
 namespace tril {
 namespace {
 
-using namespace plot;
+using plot::axes;
+using plot::line;
+using plot::names;
+using plot::Panel;
+using plot::panel_for;
+using plot::picture;
+using plot::Point;
 
 std::vector<Point> series(const std::vector<LogRecord>& records, const std::string& name) {
   std::vector<Point> points;
