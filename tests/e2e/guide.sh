@@ -22,7 +22,7 @@ mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
 PATH=$scratch/bin:$PATH
 commands=0
 failures=0
-progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^reading the model$|^the (table|leak probe)$'
+progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^[0-9]+ of [0-9]+: |^reading the model$|^the (table|leak probe)$'
 progress+='|^parallel against stepwise$|^sequential against parallel training, [0-9x ]+( on a tiny model)?$'
 
 fail() {
