@@ -67,10 +67,11 @@ void run(const Flags& flags) {
   const std::string page = explain_page(e);
   write_file_atomically(flags.output, page);
   if (e.config.decoder_only()) {
-    fmt::print("{}\n", e.written_text);
+    fmt::print("{}\n", escaped(e.written_text));
   } else {
-    fmt::print("{} → {}\n", e.sentence, e.written_text);
-    if (e.target_given) fmt::print("The page follows the given target: {}\n", e.target_text);
+    fmt::print("{} → {}\n", escaped(e.sentence), escaped(e.written_text));
+    if (e.target_given)
+      fmt::print("The page follows the given target: {}\n", escaped(e.target_text));
   }
   fmt::print("Training: {} call of forward(). Inference: {}. Of {} numbers {} differ in any bit.\n",
              e.parallel_calls, e.stepwise_calls, e.numbers_compared, e.numbers_differing);

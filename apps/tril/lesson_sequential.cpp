@@ -34,8 +34,10 @@ void print_calls(const SequentialLesson& l) {
   }
   print_table(table, Align::right);
   fmt::print(
-      "  A call for each word and one for END. Each reads its prefix again from the beginning:\n"
-      "  {} rows for {}, where parallel training reads {}.\n",
+      "  A call for each word and one for END: START goes in before the words, END comes out\n"
+      "  behind them and never goes in. So 300 words take 301 calls and have 301 positions.\n"
+      "  Each call reads its prefix again from the beginning: {} rows for\n"
+      "  {}, where parallel training reads {}.\n",
       l.rows.back().figures.sequential.rows, name_of(l.rows.back()),
       l.rows.back().figures.parallel.rows);
 }
@@ -53,27 +55,32 @@ void print_pie(const SequentialLesson& l) {
 
 void print_memory(const SequentialLesson& l) {
   print_heading(
-      "3  Memory at its peak (parallel: all rows at once). Score matrices: had they been kept.");
+      "3  Memory of a step at its peak, measured. Beside it what the matrices of scores would\n"
+      "   take, had they been kept: heads × layers × n² × 4 bytes, a formula.");
   Table table = {{"target", "sequential", "parallel", "score matrices"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
     table.push_back({name_of(row), memory_text(f.sequential.peak_bytes),
                      memory_text(f.parallel.peak_bytes), memory_text(f.score_matrix_bytes)});
   }
+  for (const LongTarget& each : l.long_targets) {
+    table.push_back({fmt::format("{} words", each.words), "", memory_text(each.peak_bytes),
+                     memory_text(each.score_matrix_bytes)});
+  }
   print_table(table, Align::right);
   fmt::print(
-      "  {:.2f} times as long: {:.2f} times the memory, {:.2f} times the score matrices.\n"
-      "  This model has {} layers of {} heads. In a base model, 6 layers of 8, the score matrices "
-      "of\n"
-      "  {} would take {}.\n",
-      l.length_growth, l.memory_growth, l.matrix_growth, l.config.decoder_layers, l.config.heads,
-      name_of(l.rows.back()), memory_text(l.base_matrix_bytes));
+      "  From {} to {} words, {:.2f} times as long: {:.2f} times the memory, where score matrices\n"
+      "  grow {:.2f} times, with the square. This model has {} layers of {} heads. In a base\n"
+      "  model, 6 layers of 8, those of {} would take {}.\n",
+      l.long_targets.front().words, l.long_targets.back().words, l.length_growth, l.memory_growth,
+      l.matrix_growth, l.config.decoder_layers, l.config.heads, name_of(l.rows.back()),
+      memory_text(l.base_matrix_bytes));
 }
 
 void print_agreement(const SequentialLesson& l) {
   print_heading("4  Both learn the same (dropout off); differences are rounding:");
-  Table table = {{"", "", "", "largest", "", "one position"},
-                 {"target", "loss", "differs by", "gradient differs by", "allowed", "/ allowed"}};
+  Table table = {{"", "", "", "gradient", "", "one position"},
+                 {"target", "loss", "differs by", "differs by", "allowed", "/ allowed"}};
   std::string wide;
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
@@ -105,6 +112,7 @@ bool show_sequential(const LessonFlags& flags) {
   };
   const SequentialLesson l = teach_sequential(options);
   progress.clear();
+  write_picture(flags, draw_sequential(l));
   fmt::print("Training prefix by prefix, as one decodes, against the whole target in one call.\n");
   print_calls(l);
   print_pie(l);

@@ -47,7 +47,7 @@ class Pieces {
     std::string piece = tokenizer->piece(token);
     const std::string blank = "▁";
     if (piece.starts_with(blank) && piece.size() > blank.size()) piece.erase(0, blank.size());
-    return piece;
+    return escaped(piece);
   }
   std::string operator()(const std::vector<int32_t>& tokens) const {
     std::string text;
@@ -80,7 +80,8 @@ void print_head(const ProvedModel& proved, const ProofReport& report) {
 // The rows of the mask as the calls got them, side by side.
 void print_mask(const TableEvidence& t, const Pieces& pieces) {
   constexpr size_t kRows = 5;
-  const size_t rows = std::min(kRows, t.mask_in_training.size());
+  const size_t rows = std::min(
+      {kRows, t.mask_in_training.size(), t.mask_in_inference.size(), t.fed_in_training.size()});
   const auto row = [&](const std::vector<TableEvidence::Seen>& mask, size_t r, size_t columns) {
     std::string text;
     for (size_t key = 0; key < columns; ++key) {
@@ -90,10 +91,14 @@ void print_mask(const TableEvidence& t, const Pieces& pieces) {
     return text;
   };
   for (size_t r = 0; r < rows; ++r) {
-    fmt::print("     {:<16} {:<8} {}         {:<8} {}{:{}}{}\n", r == 0 ? "mask, row by row" : "",
-               r == 0 ? "call 1" : "", row(t.mask_in_training, r, rows),
-               fmt::format("call {}", r + 1), row(t.mask_in_inference, r, r + 1), "",
-               2 * (rows - r), pieces(t.fed_in_training[r]));
+    const std::string training =
+        fmt::format("{:<7} {}", r == 0 ? "call 1" : "", row(t.mask_in_training, r, rows));
+    const std::string inference =
+        fmt::format("{:<7} {}", fmt::format("call {}", r + 1), row(t.mask_in_inference, r, r + 1));
+    // As wide as the table's column, and all pieces below each other.
+    fmt::print("     {:<16} {} {} {}\n", r == 0 ? "mask, row by row" : "", pad_right(training, 36),
+               pad_right(inference, static_cast<int64_t>(8 + 2 * rows)),
+               pieces(t.fed_in_training[r]));
   }
 }
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
-#include "tril/base/gamma.h"
-#include "tril/base/math.h"
 #include "tril/kernels/reference/attention.h"
+#include "tril/ops/attention_bound.h"
 
 namespace tril {
 namespace {
@@ -112,14 +112,11 @@ struct BiasTable {
   reference::AttentionBias<double> bias;
 };
 
-// How far a weight of one row may be off, relatively, to first order. A score is a chain of
-// head_dim products, a factor and a bias: off by at most gamma(head_dim + 2) of the sum of their
-// magnitudes. A weight is e^(s - max) over a sum: off by twice that, the sum's gamma(keys), and a
-// few roundings for the subtraction, the exponential, the rescaling at each block of 64 keys, the
-// division and the product.
-double weight_error(std::span<const double> q, std::span<const double> k, int64_t key_stride,
-                    const Interval& sees, double scale, double largest_bias) {
-  double score_error = 0.0;
+// The engine's bound for one row of one head; `q` and `k` begin at the head's numbers.
+ops::AttentionBound bound_of(std::span<const double> q, std::span<const double> k,
+                             int64_t key_stride, const Interval& sees, double scale,
+                             double largest_bias) {
+  double largest = 0.0;
   const auto head_dim = static_cast<int64_t>(q.size());
   for (int64_t j = sees.lo; j < sees.hi; ++j) {
     double magnitude = largest_bias;
@@ -127,11 +124,13 @@ double weight_error(std::span<const double> q, std::span<const double> k, int64_
       magnitude +=
           std::fabs(q[static_cast<size_t>(d)] * k[static_cast<size_t>(j * key_stride + d)]) * scale;
     }
-    score_error = std::max(score_error, gamma(head_dim + 2) * magnitude);
+    largest = std::max(largest, magnitude);
   }
-  const int64_t keys = sees.hi - sees.lo;
-  // e^x - 1 is at most x e^x.
-  return 2.0 * score_error * math::exp(2.0 * score_error) + gamma(keys + 8 + 4 * (keys / 64 + 2));
+  // The slopes of ALiBi are rounded to fp32 for the engine.
+  return ops::AttentionBound({.head_dim = head_dim,
+                              .keys = std::max(0, sees.hi - sees.lo),
+                              .largest_score = largest,
+                              .input_roundings = largest_bias > 0.0 ? 2 : 0});
 }
 
 }  // namespace
@@ -192,25 +191,30 @@ void check_contexts(const AttentionRecord& record, const TransformerConfig& conf
     for (int64_t i = 0; i < n.query; ++i) {
       const Interval& sees = record.sees[static_cast<size_t>(i)];
       const auto at = static_cast<size_t>((i * n.heads + head) * n.head_dim);
-      const double relative =
-          weight_error(std::span(q).subspan(at, static_cast<size_t>(n.head_dim)),
-                       std::span(k).subspan(static_cast<size_t>(kv_head * n.head_dim)),
-                       n.kv_heads * n.head_dim, sees, double{scale}, largest_bias);
+      const ops::AttentionBound bound =
+          bound_of(std::span(q).subspan(at, static_cast<size_t>(n.head_dim)),
+                   std::span(k).subspan(static_cast<size_t>(kv_head * n.head_dim)),
+                   n.kv_heads * n.head_dim, sees, double{scale}, largest_bias);
       for (int64_t d = 0; d < n.head_dim; ++d) {
         double sum = 0.0;
-        double magnitude = 0.0;
+        double weighted = 0.0;
+        double values = 0.0;
         for (int64_t j = sees.lo; j < sees.hi; ++j) {
-          const double term = weights[static_cast<size_t>(i * n.key + j)] *
-                              v[static_cast<size_t>((j * n.kv_heads + kv_head) * n.head_dim + d)];
+          const double value = v[static_cast<size_t>((j * n.kv_heads + kv_head) * n.head_dim + d)];
+          const double term = weights[static_cast<size_t>(i * n.key + j)] * value;
           sum += term;
-          magnitude += std::fabs(term);
+          weighted += std::fabs(term);
+          values += std::fabs(value);
         }
         const double difference =
             std::fabs(sum - double{record.context[at + static_cast<size_t>(d)]});
-        // Plus what underflows: a weight below fp32's smallest is zero in the engine.
-        const double bound = (relative + gamma(sees.hi - sees.lo + 2)) * magnitude + 0x1p-120;
-        check.largest_difference = std::max(check.largest_difference, difference);
-        check.largest_share = std::max(check.largest_share, difference / bound);
+        const double allowed = bound(weighted, values);
+        // NaN is no number that max() would keep, and nothing that may pass.
+        const bool told = difference <= std::numeric_limits<double>::max();
+        const double infinite = std::numeric_limits<double>::infinity();
+        const double share = difference == 0.0 ? 0.0 : (told ? difference / allowed : infinite);
+        check.largest_difference = std::max(check.largest_difference, told ? difference : infinite);
+        check.largest_share = std::max(check.largest_share, share);
         ++check.compared;
       }
     }
