@@ -117,7 +117,7 @@ void print_table(const ProvedModel& proved, const ProofReport& report) {
         fmt::format("yes: {} of {} rows change without", t.unmasked_training_rows, n),
         fmt::format("yes: {} of {} in one call (alone: {})", t.unmasked_call_rows, n,
                     t.unmasked_step_rows));
-  cells("teacher forcing", fmt::format("yes: {} of {} predictions were wrong", t.corrected, n),
+  cells("teacher forcing", fmt::format("yes: {} of {} predictions were wrong", t.mistaken, n),
         "no: what it wrote is what it reads");
   fmt::print("     {:<16} training:  {}\n", "input tokens", pieces(t.fed_in_training));
   fmt::print("     {:<16} inference: {}\n", "", pieces(t.fed_in_inference));
@@ -182,7 +182,7 @@ void print_leaks(const ProofReport& report) {
                grouped(p.unfaithful));
   }
   const bool everywhere = static_cast<int64_t>(p.heads_leaking.size()) == p.layers * p.heads;
-  if (const auto first = p.first_future()) {
+  if (const auto first = p.first_future) {
     fmt::print("     LEAK: position {} is the first to see the future, position {}{}.\n",
                first->row.position, first->key.position,
                everywhere ? ", in every head of every layer" : "");
@@ -312,7 +312,7 @@ Json json_of(const ProvedModel& proved, const TableEvidence& t) {
         {"inference_token_by_token", t.unmasked_step_rows}}},
       {"fed", {{"training", t.fed_in_training}, {"inference", t.fed_in_inference}}},
       {"predicted_in_training", t.predicted_in_training},
-      {"predictions_corrected", t.corrected},
+      {"predictions_corrected", t.mistaken},
       {"calls", {{"training", t.training_calls}, {"inference", t.inference_calls}}},
       {"rows", {{"training", t.training_rows}, {"inference", t.inference_rows}}}};
 }
@@ -340,7 +340,7 @@ Json json_of(const LeakProbe& p) {
       {"leaks", leaks},
       {"end_to_end",
        {{"tokens", p.tokens_poisoned}, {"passes", p.passes}, {"values", p.hidden_values}}}};
-  if (const auto first = p.first_future()) {
+  if (const auto first = p.first_future) {
     object["first_to_see_the_future"] = {{"row", json_of(first->row)},
                                          {"sees", json_of(first->key)},
                                          {"layer", first->layer},
@@ -379,8 +379,7 @@ Json json_of(const SequentialLine& line) {
             {"bound", s.gradient_bound},
             {"path_terms", s.path_terms},
             {"weakest_position", s.weakest_position},
-            {"parameters", s.parameters},
-            {"parameters_noticed", s.parameters_noticed}}}};
+}}};
 }
 
 }  // namespace
