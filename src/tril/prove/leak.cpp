@@ -340,6 +340,7 @@ class Probe {
       for (found.head = 0; found.head < heads; ++found.head) {
         const int64_t at = (static_cast<int64_t>(r) * heads + found.head) * head_dim;
         if (same_bits(part(now.data(), at, head_dim), part(clean.data(), at, head_dim))) {
+          ++result_.controls_missed;
           remember(result_.heads_blind, found);
         }
       }

@@ -106,6 +106,7 @@ struct LeakProbe {
   // The control: (row, position it may see, layer, head) that NaN must reach, and the earliest of
   // each head that it did not.
   int64_t controls = 0;
+  int64_t controls_missed = 0;
   std::vector<BlindHead> heads_blind;
   // The share of positions x layers x heads of the model that was probed.
   double coverage() const {
@@ -130,7 +131,7 @@ struct LeakProbe {
   bool holds() const {
     const bool looked = forbidden_pairs == 0 || (values > 0 && hidden_values > 0);
     const bool sees =
-        controls > 0 && heads_blind.empty() && hidden_controls > 0 && hidden_unreached == 0;
+        controls > 0 && controls_missed == 0 && hidden_controls > 0 && hidden_unreached == 0;
     return looked && sees && every_head_probed() && mask_as_ruled() && unfaithful == 0 &&
            heads_leaking.empty() && !end_to_end;
   }
