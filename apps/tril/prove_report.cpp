@@ -121,7 +121,8 @@ void print_table(const ProvedModel& proved, const ProofReport& report) {
                     t.unmasked_call_rows, n, t.unmasked_step_rows));
   const FedCells fed = fed_cells(t);
   cells("teacher forcing", fed.training, fed.inference);
-  cells("", fmt::format("{} of {} predicted wrong, {} of them fed", t.mistaken, n, t.followed), "");
+  fmt::print("     {:<16} {} of {} predicted wrong{}\n", "", t.mistaken, n,
+             t.mistaken > 0 ? fmt::format(", {} of these then fed", t.followed) : "");
   fmt::print("     {:<16} training:  {}\n", "input tokens", pieces(t.fed_in_training));
   fmt::print("     {:<16} inference: {}\n", "", pieces(t.fed_in_inference));
   cells("forward() calls", grouped(t.training_calls), grouped(t.inference_calls));
@@ -317,11 +318,11 @@ void print_sequential(const ProofReport& report) {
   print_gradients(report.sequential);
   const SequentialComparison& s = shown->figures;
   fmt::print(
-      "     {} × {}: a position's gradient has the same {} in its prefix and\n"
-      "     in the parallel pass, bit for bit. Where rows do not meet, {} sums over\n"
-      "     positions stay within {:.3g} of what fp32 rounds; a lost position would be {:.1e}\n"
-      "     times that. All gradients are at most {:.1e} apart; losses {:.5f} and {:.5f}.\n",
-      shown->rows, shown->length, counted(s.gradients, "number"), grouped(s.summed), s.sum_share,
+      "     {} × {}: {} a position, compared bit for bit with those it brings\n"
+      "     to the parallel pass. Where rows do not meet, {} sums over positions are off\n"
+      "     by at most {:.3g} of what fp32 may round; a lost position would be {:.1e} times that.\n"
+      "     All gradients are at most {:.1e} apart, the losses are {:.5f} and {:.5f}.\n",
+      shown->rows, shown->length, counted(s.gradients, "gradient"), grouped(s.summed), s.sum_share,
       s.weakest_position, s.gradient_difference, s.sequential_loss, s.parallel_loss);
   if (tiny) {
     fmt::print(

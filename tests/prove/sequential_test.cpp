@@ -104,6 +104,17 @@ TEST(Sequential, ComparesASampleOfManyPositions) {
       "sequential: compared_positions must be at least 1, got 0");
 }
 
+// More rows than are summed in one slice: of every target, wherever it lies in the batch.
+TEST(Sequential, ALargeBatch) {
+  const Transformer model(tiny_config_like(testing::tiny_config(Family::decoder_only)), 8);
+  const auto pairs = random_pairs(model.config(), 3, 250, 3);
+  const auto result = compare_sequential_with_parallel(model, pairs, {.compared_positions = 9});
+  EXPECT_EQ(result.positions_compared, 9);
+  EXPECT_EQ(result.positions_differing, 0);
+  EXPECT_GT(result.weakest_position, 1.0);
+  EXPECT_TRUE(result.holds());
+}
+
 // A bound that could not notice the loss of a position is no evidence.
 TEST(Sequential, HoldsOnlyIfNoPositionCouldBeLost) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);

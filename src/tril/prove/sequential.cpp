@@ -270,7 +270,8 @@ struct Positions {
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 
   // A position's prefix, and labels of which only its own counts: for its prefix, and for the
-  // parallel pass over all targets.
+  // parallel pass over all targets, its own target before the others. (Sums over rows are made in
+  // slices of kTokenSlice rows; these then fall the same way.)
   TokenPair prefix(int64_t position) const {
     const Place& place = places[static_cast<size_t>(position)];
     TokenPair result = pairs[place.pair];
@@ -282,9 +283,18 @@ struct Positions {
     result.back() = labels[static_cast<size_t>(position)];
     return result;
   }
+  std::vector<TokenPair> own_first(int64_t position) const {
+    const size_t own = places[static_cast<size_t>(position)].pair;
+    std::vector<TokenPair> result = {pairs[own]};
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (i != own) result.push_back(pairs[i]);
+    }
+    return result;
+  }
   std::vector<int32_t> only_label(int64_t position) const {
     std::vector<int32_t> result(labels.size(), -1);
-    result[static_cast<size_t>(position)] = labels[static_cast<size_t>(position)];
+    result[places[static_cast<size_t>(position)].length - 1] =
+        labels[static_cast<size_t>(position)];
     return result;
   }
   int64_t longest() const {  // its prefix, of all
@@ -339,9 +349,9 @@ void compare_positions(const Transformer& model, const Positions& positions,
   for (int64_t i = 1; i <= wanted; ++i) {
     const int64_t position = i * positions.count() / wanted - 1;
     std::vector<int32_t> labels = positions.only_label(position);
-    if (position == options.lose_position) labels[static_cast<size_t>(position)] = -1;
+    if (position == options.lose_position) std::fill(labels.begin(), labels.end(), -1);
     const Learner::Step prefix = learn_prefix(sequential, positions, position);
-    const Learner::Step alone = single.step(positions.pairs, labels);
+    const Learner::Step alone = single.step(positions.own_first(position), labels);
     sequential.parallel()(static_cast<int64_t>(parameters.size()), [&](int64_t task) {
       const Tensor& parameter = parameters[static_cast<size_t>(task)].tensor;
       differing[static_cast<size_t>(task)] = differing_gradients(

@@ -13,8 +13,8 @@
 // 1 Position by position, exactly. The parallel pass over all targets is run with one label alone:
 // what it then gives is that position's own share of the gradient. It must have THE SAME BITS as
 // the gradient of its prefix, in every element of every parameter. Rows behind the position are
-// there but bring zeros, and adding a zero changes nothing. This is done for every position, or for
-// a sample (`positions_compared` says how many).
+// there, and other targets, but they bring zeros, and adding a zero changes nothing. This is done
+// for every position, or for a sample (`positions_compared` says how many).
 //
 // 2 The sum, within a bound that assumes nothing. In the last layer of the decoder, from its masked
 // attention up, rows do not meet: a weight's gradient is a sum over rows of products, of which each
