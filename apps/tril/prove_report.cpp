@@ -26,16 +26,17 @@ class Pieces {
     if (piece.starts_with(blank) && piece.size() > blank.size()) piece.erase(0, blank.size());
     return piece;
   }
+  // As many as a line has room for.
   std::string operator()(const std::vector<int32_t>& tokens) const {
+    constexpr int64_t kColumns = 60;
     std::string text;
-    for (size_t i = 0; i < tokens.size() && i < kShown; ++i) {
-      if (i > 0) text += ' ';
-      text += (*this)(tokens[i]);
+    for (const int32_t token : tokens) {
+      const std::string next = concat(text.empty() ? "" : " ", (*this)(token));
+      if (display_width(text) + display_width(next) > kColumns) return text + " …";
+      text += next;
     }
-    return tokens.size() > kShown ? text + " …" : text;
+    return text;
   }
-
-  static constexpr size_t kShown = 10;
 
  private:
   const ProvedModel& proved_;
@@ -46,11 +47,11 @@ void print_head(const ProvedModel& proved, const ProofReport& report) {
   const std::string layers =
       c.decoder_only() ? counted(c.decoder_layers, "layer")
                        : fmt::format("{} + {} layers", c.encoder_layers, c.decoder_layers);
-  fmt::print("{}: {}, {} of {}, {} wide,\n{} and a vocabulary of {}.\n", proved.flags.model,
+  fmt::print("{}: {}, {} of {}, {} wide, {}, {}\n", proved.flags.model,
              c.decoder_only() ? "decoder-only" : "encoder–decoder", layers,
              counted(c.heads, "head"), c.model, counted(proved.model.parameter_count(), "weight"),
-             grouped(c.target_vocab));
-  fmt::print("{}, {}: {}.\n{}, {}, {}.\n", counted(report.sentences, "sentence"),
+             counted(c.target_vocab, "token"));
+  fmt::print("{}, {}: {}. {}, {}, {}.\n", counted(report.sentences, "sentence"),
              counted(report.positions, "position"), proved.text.origin, cpu_name(),
              to_string(current_target()), counted(proved.threads, "thread"));
   if (proved.flags.unmasked) fmt::print("THE CAUSAL MASK IS OFF.\n");
@@ -152,9 +153,8 @@ std::string name_of(const AgreementLine& line) {
 void print_agreement(const ProofReport& report) {
   fmt::print("\n2  Parallel against stepwise, bit for bit: {}\n",
              mark(report.holds(Section::agreement)));
-  fmt::print("     {:<26} {:>9} {:>9} {:>9} {:>11} {:>9}\n", "", "sequences", "parallel",
-             "stepwise", "logits", "differing");
-  fmt::print("     {:<26} {:>9} {:>9} {:>9}\n", "", "", "calls", "calls");
+  fmt::print("     {:<27} {:>9} {:>9} {:>9} {:>11} {:>9}\n", "(parallel, stepwise: calls)",
+             "sequences", "parallel", "stepwise", "logits", "differing");
   int64_t forked = 0, moved = 0, values = 0, differing = 0;
   for (const AgreementLine& line : report.agreement) {
     const Agreement& a = line.figures;
@@ -162,7 +162,7 @@ void print_agreement(const ProofReport& report) {
     moved += a.moved;
     values += a.source_values;
     differing += a.source_differing;
-    fmt::print("     {:<26} {:>9} {:>9} {:>9} {:>11} {:>9}\n", name_of(line), a.sequences,
+    fmt::print("     {:<27} {:>9} {:>9} {:>9} {:>11} {:>9}\n", name_of(line), a.sequences,
                a.parallel_calls, a.stepwise_calls, grouped(a.logits), grouped(a.differing));
   }
   if (values > 0) {
@@ -314,7 +314,7 @@ void print_sequential(const ProofReport& report) {
   }
   if (shown == nullptr) return;
   print_costs(report.sequential);
-  fmt::print("     Unkept: every head's n × n scores. Times: medians of three up to a second.\n\n");
+  fmt::print("     Unkept: every head's n × n scores. Times: medians of three up to a second.\n");
   print_gradients(report.sequential);
   const SequentialComparison& s = shown->figures;
   fmt::print(
