@@ -51,7 +51,7 @@ void print_head(const ProvedModel& proved, const ProofReport& report) {
              c.decoder_only() ? "decoder-only" : "encoder–decoder", layers,
              counted(c.heads, "head"), c.model, counted(proved.model.parameter_count(), "weight"),
              counted(c.target_vocab, "token"));
-  fmt::print("{}, {}: {}. {}, {}, {}.\n", counted(report.sentences, "sentence"),
+  fmt::print("{}, {}: {}\n{}, {}, {}\n", counted(report.sentences, "sentence"),
              counted(report.positions, "position"), proved.text.origin, cpu_name(),
              to_string(current_target()), counted(proved.threads, "thread"));
   if (proved.flags.unmasked) fmt::print("THE CAUSAL MASK IS OFF.\n");
