@@ -146,7 +146,8 @@ void print_table(const ProvedModel& proved, const ProofReport& report) {
 }
 
 std::string name_of(const AgreementLine& line) {
-  return fmt::format("{}, {}", Words<Writing>::kList[static_cast<size_t>(line.writing)],
+  return fmt::format("{}{}, {}", Words<Writing>::kList[static_cast<size_t>(line.writing)],
+                     line.without_end ? ", no END" : "",
                      Words<Company>::kList[static_cast<size_t>(line.company)]);
 }
 
@@ -170,8 +171,8 @@ void print_agreement(const ProofReport& report) {
                counted(values, "number"), grouped(differing));
   }
   fmt::print(
-      "     Hypotheses went on in a copy of another's cache {} times; {} times a slot went\n"
-      "     on with another history than it held. The longest target has {}.\n",
+      "     {} times a hypothesis went on in a copy of another's cache, {} times while others\n"
+      "     held other histories. The longest target has {}.\n",
       grouped(forked), grouped(moved), counted(report.longest, "position"));
   for (const AgreementLine& line : report.agreement) {
     const Agreement& a = line.figures;
@@ -180,7 +181,8 @@ void print_agreement(const ProofReport& report) {
       fmt::print("     FAILS first at position {} of sequence {} (from 0): {}.\n",
                  a.first->position, a.first->sequence, name_of(line));
     } else if (a.same()) {
-      fmt::print("     FAILS: no hypothesis took over another's place: {}.\n", name_of(line));
+      fmt::print("     FAILS: no hypothesis took over the cache of one of several: {}.\n",
+                 name_of(line));
     } else {
       fmt::print(
           "     FAILS: {} of the encoder's numbers differ, {} read not what was chosen: {}.\n",
@@ -501,6 +503,7 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
     const Agreement& a = line.figures;
     agreement.push_back({{"writing", Words<Writing>::kList[static_cast<size_t>(line.writing)]},
                          {"company", Words<Company>::kList[static_cast<size_t>(line.company)]},
+                         {"without_end", line.without_end},
                          {"sequences", a.sequences},
                          {"positions", a.positions},
                          {"parallel_calls", a.parallel_calls},

@@ -159,8 +159,8 @@ TEST(Agreement, ComparesWhatSearchWrites) {
   }
 }
 
-// The beam is a real one: hypotheses take over each other's cache. Copies of what a slot holds
-// anyway do not count: after one token all four have read START alone.
+// The beam is a real one: hypotheses take over each other's cache. Copies of what all hold anyway
+// do not count: after one token all four have read START alone.
 TEST(Agreement, HypothesesChangePlaces) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = testing::random_model(config, 12);
@@ -176,10 +176,10 @@ TEST(Agreement, HypothesesChangePlaces) {
       model, std::span(pairs).first(1), session, {.writing = Writing::beam, .max_tokens = 2});
   EXPECT_EQ(brief.forked, 3);
   EXPECT_EQ(brief.moved, 0);
-  const AgreementLine line{Writing::beam, Company::alone, brief};
+  const AgreementLine line{.writing = Writing::beam, .figures = brief};
   EXPECT_TRUE(brief.same());
   EXPECT_FALSE(line.holds());
-  EXPECT_TRUE((AgreementLine{Writing::greedy, Company::alone, brief}.holds()));
+  EXPECT_TRUE((AgreementLine{.writing = Writing::greedy, .figures = brief}.holds()));
 }
 
 // Whoever watched the session still does.

@@ -125,6 +125,24 @@ TEST(Proof, EachCellOfTheTableCanFail) {
   EXPECT_FALSE(with([](TableEvidence& t) { ++t.inference_rows; }).call_a_token());
 }
 
+// A model that likes END best writes little; its beam is shown all the same.
+TEST(Proof, ABeamThatEndsAtOnceGoesOnWithoutEnd) {
+  TransformerConfig config = config_of(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 5);
+  Session session(model, 1);
+  // The token this model writes first is declared to be END.
+  const std::vector<TokenPair> pairs = {{{}, {2, 4, 5}, 1}};
+  const TableEvidence written = gather_table(model, pairs[0], {.end = 10}, session);
+  ProofOptions options = quick();
+  options.end = written.predicted_in_inference[0];
+  const ProofReport report = prove(model, pairs, options);
+  EXPECT_TRUE(report.holds(Section::agreement));
+  for (const AgreementLine& line : report.agreement) {
+    if (line.writing != Writing::beam) continue;
+    EXPECT_GT(line.figures.moved, 0);
+  }
+}
+
 // Of several sentences the table shows one where the model is wrong.
 TEST(Proof, ShowsASentenceWithAMistake) {
   const Transformer model = testing::random_model(config_of(Family::decoder_only), 5);

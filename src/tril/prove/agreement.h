@@ -60,8 +60,9 @@ struct Agreement {
   int64_t parallel_calls = 0;                       // of forward(), counted in the model
   int64_t stepwise_calls = 0;
   // A search: how often a hypothesis went on in a copy of its cache, because another had taken it
-  // over; how often a slot of the cache went on with another history than it held; and how often
-  // the model read anything but what the search had chosen.
+  // over; how often of these other hypotheses held other histories, so that a wrong copy would be
+  // another one (after START alone all are alike); and how often the model read anything but what
+  // the search had chosen.
   int64_t forked = 0, moved = 0, misread = 0;
 
   // The first position of the first sequence whose logits differ.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -19,7 +20,7 @@ inline int64_t differing_bits(std::span<const float> a, std::span<const float> b
   const size_t both = std::min(a.size(), b.size());
   int64_t count = static_cast<int64_t>(std::max(a.size(), b.size()) - both);
   for (size_t i = 0; i < both; ++i) {
-    count += std::memcmp(&a[i], &b[i], sizeof(float)) != 0 ? 1 : 0;
+    count += std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i]) ? 1 : 0;
   }
   return count;
 }

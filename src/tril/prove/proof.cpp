@@ -129,20 +129,28 @@ class Proof {
     for (const Writing writing : {Writing::teacher_forced, Writing::greedy, Writing::beam}) {
       for (const Company company : {Company::alone, Company::in_batches}) {
         tell("parallel against stepwise", done++, 6);
-        const AgreementOptions how{.writing = writing,
-                                   .company = company,
-                                   .max_tokens = kMaxWritten,
-                                   .start = pairs_[0].target[0],
-                                   .end = options_.end,
-                                   .forbidden = options_.forbidden};
-        report_.agreement.push_back(
-            {writing, company,
-             compare_parallel_with_stepwise(
-                 model_,
-                 writing == Writing::teacher_forced ? std::span<const TokenPair>(given) : writers,
-                 session_, how)});
+        report_.agreement.push_back(agreement_of(
+            writing, company,
+            writing == Writing::teacher_forced ? std::span<const TokenPair>(given) : writers));
       }
     }
+  }
+
+  AgreementLine agreement_of(Writing writing, Company company, std::span<const TokenPair> pairs) {
+    AgreementOptions how{.writing = writing,
+                         .company = company,
+                         .max_tokens = kMaxWritten,
+                         .start = pairs_[0].target[0],
+                         .end = options_.end,
+                         .forbidden = options_.forbidden};
+    AgreementLine line{.writing = writing, .company = company};
+    line.figures = compare_parallel_with_stepwise(model_, pairs, session_, how);
+    if (writing == Writing::beam && line.figures.same() && line.figures.moved == 0) {
+      how.forbidden.push_back(options_.end);
+      line.without_end = true;
+      line.figures = compare_parallel_with_stepwise(model_, pairs, session_, how);
+    }
+    return line;
   }
 
   void prove_no_leaks() {
@@ -159,8 +167,9 @@ class Proof {
       SequentialLine line;
       line.rows = c.rows;
       line.length = c.length;
-      const auto prefix_rows = static_cast<double>(c.rows * c.length * (c.length + 1) / 2);
-      const double work = prefix_rows * static_cast<double>(model_.parameter_count());
+      const int64_t prefix_rows = c.rows * (c.length * (c.length + 1) / 2);
+      const double work =
+          static_cast<double>(prefix_rows) * static_cast<double>(model_.parameter_count());
       line.on_tiny_model = c.length > max_length() || (work > kSequentialWork && !options_.full);
       const std::string what = concat("sequential against parallel training, ", c.rows, " x ",
                                       c.length, line.on_tiny_model ? " on a tiny model" : "");

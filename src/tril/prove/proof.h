@@ -32,6 +32,9 @@ struct Words<Section> {
 struct AgreementLine {
   Writing writing = Writing::teacher_forced;
   Company company = Company::alone;
+  // A beam that came to an END before any hypothesis changed places was run again without it: all
+  // are then as long as they may be.
+  bool without_end = false;
   Agreement figures{};
   // A beam whose hypotheses never changed places in the cache shows nothing of it.
   bool holds() const { return figures.same() && (writing != Writing::beam || figures.moved > 0); }

@@ -133,6 +133,7 @@ class SearchFollower {
       Line child = sentence.read[candidate.parent];
       child.parent = candidate.parent;
       child.chosen = candidate.token;
+      child.among_others = sentence.read.size() > 1;
       sentence.next.push_back(std::move(child));
     }
     for (size_t i = 0; i < goes_on.size(); ++i) {
@@ -152,10 +153,11 @@ class SearchFollower {
 
  private:
   struct Line {
-    Transcript history{};  // what was read
-    int32_t slot = -1;     // where it was last
-    int32_t chosen = 0;    // what is to be read next
-    size_t parent = 0;     // among the lines of the step before
+    Transcript history{};       // what was read
+    int32_t slot = -1;          // where it was last
+    int32_t chosen = 0;         // what is to be read next
+    size_t parent = 0;          // among the lines of the step before
+    bool among_others = false;  // whether there were others then, which held other histories
   };
   struct Sentence {
     std::vector<Line> read, next;
@@ -171,25 +173,20 @@ class SearchFollower {
                            recorder_.positions[row] == static_cast<int64_t>(tokens.size());
     result_.misread += as_chosen ? 0 : 1;
     const int32_t slot = recorder_.slots[row];
-    std::vector<int32_t>& held = held_[slot];
-    if (!tokens.empty()) {
-      result_.forked += line.slot != slot ? 1 : 0;
-      const bool same =
-          held.size() <= tokens.size() && std::equal(held.begin(), held.end(), tokens.begin());
-      result_.moved += same ? 0 : 1;
+    if (!tokens.empty() && line.slot != slot) {
+      ++result_.forked;
+      result_.moved += line.among_others ? 1 : 0;
     }
     line.slot = slot;
     tokens.push_back(recorder_.tokens[row]);
     line.history.logits.push_back(recorder_.logits[row]);
-    held = tokens;
   }
   void keep(const Line& line) { result_.transcripts.push_back(line.history); }
 
   const int32_t start_;
   const CallRecorder& recorder_;
   StepwiseResult& result_;
-  std::map<int64_t, Sentence> sentences_;         // by request
-  std::map<int32_t, std::vector<int32_t>> held_;  // what each slot last held
+  std::map<int64_t, Sentence> sentences_;  // by request
   int64_t call_ = 0;
   size_t next_row_ = 0;
 };
