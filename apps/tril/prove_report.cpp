@@ -339,7 +339,7 @@ std::string verdict(const ProofReport& report) {
     return fmt::format(
         "Proved on this model: one call in training and token by token in inference are\n"
         "the same function. {} have the same bits, {} nothing, and training\n"
-        "prefix by prefix gives each position the same gradient, bit for bit",
+        "prefix by prefix gives every position compared the same gradient, bit for bit",
         counted(logits, "logit"),
         report.leaks.layers * report.leaks.heads == 1
             ? "the one head leaks"
