@@ -4,17 +4,10 @@
 
 #include "lesson.h"
 #include "progress.h"
+#include "units.h"
 
 namespace tril::app {
 namespace {
-
-std::string time_text(double seconds) {
-  return seconds < 1.0 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
-}
-
-std::string memory_text(int64_t bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-}
 
 std::string name_of(const SequentialRow& row) {
   return row.rows == 1 ? fmt::format("{} words", row.words)
@@ -60,12 +53,12 @@ void print_memory(const SequentialLesson& l) {
   Table table = {{"target", "sequential", "parallel", "score matrices"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
-    table.push_back({name_of(row), memory_text(f.sequential.peak_bytes),
-                     memory_text(f.parallel.peak_bytes), memory_text(f.score_matrix_bytes)});
+    table.push_back({name_of(row), bytes_text(f.sequential.peak_bytes),
+                     bytes_text(f.parallel.peak_bytes), bytes_text(f.score_matrix_bytes)});
   }
   for (const LongTarget& each : l.long_targets) {
-    table.push_back({fmt::format("{} words", each.words), "", memory_text(each.peak_bytes),
-                     memory_text(each.score_matrix_bytes)});
+    table.push_back({fmt::format("{} words", each.words), "", bytes_text(each.peak_bytes),
+                     bytes_text(each.score_matrix_bytes)});
   }
   print_table(table, Align::right);
   fmt::print(
@@ -74,7 +67,7 @@ void print_memory(const SequentialLesson& l) {
       "  model, 6 layers of 8, those of {} would take {}.\n",
       l.long_targets.front().words, l.long_targets.back().words, l.length_growth, l.memory_growth,
       l.matrix_growth, l.config.decoder_layers, l.config.heads, name_of(l.rows.back()),
-      memory_text(l.base_matrix_bytes));
+      bytes_text(l.base_matrix_bytes));
 }
 
 void print_agreement(const SequentialLesson& l) {
