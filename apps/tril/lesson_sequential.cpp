@@ -71,23 +71,24 @@ void print_memory(const SequentialLesson& l) {
 }
 
 void print_agreement(const SequentialLesson& l) {
-  print_heading("4  Both learn the same (dropout off); differences are rounding:");
-  Table table = {{"", "", "", "gradient", "", "one position"},
-                 {"target", "loss", "differs by", "differs by", "allowed", "/ allowed"}};
-  std::string wide;
+  print_heading("4  Both learn the same (dropout off); what is added up differs by rounding:");
+  Table table = {{"", "", "", "positions alone", "sums of all", "one lost"},
+                 {"target", "loss", "differs by", "that differ", "/ allowed", "/ allowed"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
-    table.push_back(
-        {name_of(row), fmt::format("{:.3f}", f.parallel_loss),
-         fmt::format("{:.1e}", f.loss_difference()), fmt::format("{:.1e}", f.gradient_difference),
-         fmt::format("{:.1e}", f.gradient_bound), fmt::format("{:.2f}", f.weakest_position)});
-    if (f.weakest_position <= 1.0) wide += (wide.empty() ? "" : ", ") + name_of(row);
+    table.push_back({name_of(row), fmt::format("{:.3f}", f.parallel_loss),
+                     fmt::format("{:.1e}", f.loss_difference()),
+                     fmt::format("{} of {}", f.positions_differing, f.positions_compared),
+                     fmt::format("{:.2f}", f.sum_share),
+                     fmt::format("{:.1f}", f.weakest_position)});
   }
   print_table(table, Align::right);
-  fmt::print("  Above 1, a position whose gradient got lost would show.\n");
-  if (!wide.empty()) {
-    fmt::print("  Not so for {}: there the losses tell, the gradients' bound is too wide.\n", wide);
-  }
+  fmt::print(
+      "  The gradient of one position, learnt alone, is compared bit by bit in every parameter; "
+      "the\n"
+      "  sums over all positions in the last layer, against what rounding allows. Were one "
+      "position\n"
+      "  lost on the way, that would be so many times what is allowed.\n");
 }
 
 }  // namespace

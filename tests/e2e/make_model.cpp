@@ -1,5 +1,5 @@
-// A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a base
-// model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens), without a tokenizer.
+// A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
+// base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens), without a tokenizer.
 //   make_model FOLDER translate|generate|base
 #include <cstdio>
 #include <filesystem>

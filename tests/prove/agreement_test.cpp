@@ -182,6 +182,44 @@ TEST(Agreement, HypothesesChangePlaces) {
   EXPECT_TRUE((AgreementLine{.writing = Writing::greedy, .figures = brief}.holds()));
 }
 
+// Each figure that must be zero, or not be, counts.
+TEST(Agreement, EachFigureCounts) {
+  const Transformer model =
+      testing::random_model(testing::tiny_config(Family::encoder_decoder), 12);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {2, 4, 5}}};
+  const Agreement good = compare_parallel_with_stepwise(model, pairs, session);
+  EXPECT_TRUE(good.same());
+  const auto with = [&](int64_t Agreement::*field, int64_t value) {
+    Agreement changed = good;
+    changed.*field = value;
+    return changed.same();
+  };
+  EXPECT_FALSE(with(&Agreement::logits, 0));
+  EXPECT_FALSE(with(&Agreement::differing, 1));
+  EXPECT_FALSE(with(&Agreement::source_differing, 1));
+  EXPECT_FALSE(with(&Agreement::misread, 1));
+}
+
+// What the encoder leaves depends on every token of the source.
+TEST(Agreement, TheSourceIsRecorded) {
+  const Transformer model =
+      testing::random_model(testing::tiny_config(Family::encoder_decoder), 12);
+  Session session(model, 1);
+  const auto sources = [&](int32_t token) {
+    const std::vector<TokenPair> pairs = {{{1, 2, token}, {2, 4}}, {{5}, {2}}};
+    return write_step_by_step(model, pairs, {.company = Company::in_batches}, session).sources;
+  };
+  const auto before = sources(3), after = sources(4);
+  ASSERT_EQ(before.size(), 2u);
+  ASSERT_EQ(before[0].size(), 3u * (8 + 2 * 8));
+  for (size_t part : {0u, 24u, 48u}) {  // outputs, keys, values: rows of the first token too
+    EXPECT_FALSE(testing::same_bits(testing::rows_of(before[0], 8, static_cast<int64_t>(part / 8)),
+                                    testing::rows_of(after[0], 8, static_cast<int64_t>(part / 8))));
+  }
+  EXPECT_TRUE(testing::same_bits(before[1], after[1]));
+}
+
 // Whoever watched the session still does.
 TEST(Agreement, AnObserverBesideSeesEverything) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);

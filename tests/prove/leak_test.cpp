@@ -163,6 +163,7 @@ TEST(LeakProbe, AMaskThatIsTooNarrowIsFound) {
   EXPECT_EQ(wrong.rule_begin, 0);
   EXPECT_EQ(wrong.rule_end, 3);
   EXPECT_EQ(narrow.heads_blind.size(), 2u);
+  EXPECT_EQ(narrow.controls_missed, 2);
   // With the key given back to head 0, head 1 alone is blind.
   session.hooks.widen_layer = 1;
   session.hooks.widen_row = 2;
@@ -170,6 +171,7 @@ TEST(LeakProbe, AMaskThatIsTooNarrowIsFound) {
   const LeakProbe one = probe_leaks(model, pairs, session);
   EXPECT_FALSE(one.holds());
   EXPECT_TRUE(one.heads_leaking.empty());
+  EXPECT_EQ(one.controls_missed, 1);
   ASSERT_EQ(one.heads_blind.size(), 1u);
   EXPECT_EQ(one.heads_blind[0].layer, 1);
   EXPECT_EQ(one.heads_blind[0].head, 1);

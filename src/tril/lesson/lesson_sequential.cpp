@@ -43,8 +43,7 @@ void add_growth(SequentialLesson& lesson) {
 
 bool row_holds(const SequentialRow& row) {
   const SequentialComparison& f = row.figures;
-  return f.holds() && (row.rows > 1 || f.weakest_position > 1.0) && f.parallel.calls == 1 &&
-         f.sequential.calls == row.rows * (row.words + 1) &&
+  return f.holds() && f.parallel.calls == 1 && f.sequential.calls == row.rows * (row.words + 1) &&
          (row.words < kLong || f.sequential.seconds > f.parallel.seconds);
 }
 
