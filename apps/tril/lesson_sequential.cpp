@@ -115,10 +115,10 @@ bool show_sequential(const LessonFlags& flags) {
   const SequentialRow& batch = l.rows.back();
   return print_verdict(
       l.holds,
-      fmt::format("The same loss from {} call instead of {} for {}, and for each single\n"
-                  "         target the same gradients. Sequential training took {:.0f} times as "
-                  "long. Memory\n"
-                  "         grew with the length, not with its square.",
+      fmt::format("The same loss and gradients from {} call instead of {} for {}.\n"
+                  "         Sequential training took {:.0f} times as long. Memory grew with the "
+                  "length,\n"
+                  "         not with its square.",
                   batch.figures.parallel.calls, batch.figures.sequential.calls, name_of(batch),
                   batch.figures.time_ratio()),
       "NOT as the lesson says: the two ways disagree, or the parallel one was no faster or took "

@@ -42,8 +42,7 @@ struct SequentialLesson {
   int64_t base_matrix_bytes = 0;
 
   // Loss and gradients agree within their bounds, and for single targets the gradients' bound is
-  // strict enough that a lost position would break it (for large batches it is too wide for that:
-  // SequentialComparison::weakest_position; the losses' bound is not); one call against one for
+  // strict enough that a lost position would break it; one call against one for
   // each word and END; from 100 words on the sequential way takes more time; memory grows no faster
   // than the length, and for the longest target the matrices alone would be larger than all that
   // the step takes.
