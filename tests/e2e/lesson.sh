@@ -89,7 +89,7 @@ if [ "${3-}" = all ]; then
   expect 0 'sequential' "$tril" lesson sequential
   is_narrow sequential
   prints sequential '4816 calls'
-  prints sequential 'VERDICT  The same loss from 1 call instead of 4816'
+  prints sequential 'VERDICT  The same loss and gradients from 1 call instead of 4816'
 fi
 [ "$failures" -eq 0 ] && printf 'the lessons teach\n'
 exit "$((failures > 0))"
