@@ -18,7 +18,7 @@ const float* panels_or_pack(Context& context, const Tensor& panels, const Tensor
   const int64_t in = weight.shape()[1];
   const int64_t k = transposed ? in : out;
   const int64_t n = transposed ? out : in;
-  float* packed = context.arena.allocate_array<float>(kernels::panel_floats(k, n));
+  float* packed = context.arena.allocate_array<float>(kernels::panel_size(k, n));
   if (transposed) {
     kernels::pack_panels_transposed(context.parallel, weight.data(), k, n, packed);
   } else {
@@ -30,10 +30,10 @@ const float* panels_or_pack(Context& context, const Tensor& panels, const Tensor
 }  // namespace
 
 Shape forward_panels_shape(const Tensor& weight) {
-  return {kernels::panel_floats(weight.shape()[1], weight.shape()[0])};
+  return {kernels::panel_size(weight.shape()[1], weight.shape()[0])};
 }
 Shape backward_panels_shape(const Tensor& weight) {
-  return {kernels::panel_floats(weight.shape()[0], weight.shape()[1])};
+  return {kernels::panel_size(weight.shape()[0], weight.shape()[1])};
 }
 
 void pack_forward(Context& context, const LinearWeight& linear) {
@@ -92,7 +92,7 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
   Tensor dw(context.arena, {out, in});
   const Arena::Scope scratch(context.arena);
   auto* dy_transposed = context.arena.allocate_array<float>(tokens * out);
-  auto* panels = context.arena.allocate_array<float>(kernels::panel_floats(tokens, in));
+  auto* panels = context.arena.allocate_array<float>(kernels::panel_size(tokens, in));
   kernels::transpose(context.parallel, dy.data(), tokens, out, dy_transposed);
   kernels::pack_panels(context.parallel, x.data(), tokens, in, panels);
   kernels::gemm(context.parallel, {.m = out,

@@ -53,10 +53,11 @@ HWY_INLINE void load_columns(const float* from, int64_t count, Vec16& to) {
 }
 
 // One tile of rows against one panel over terms [begin, end).
-template <int kRows>
-HWY_INLINE void gemm_tile(const Gemm& g, int64_t row, int64_t panel, int64_t begin, int64_t end) {
+template <int kRows, class Element>
+HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, int64_t begin,
+                          int64_t end) {
   const float* a = g.a + row * g.k + begin;
-  const float* b = g.panels + (panel * g.k + begin) * kPanelColumns;
+  const Element* b = g.panels + (panel * g.k + begin) * kPanelColumns;
   const bool continues = begin > 0 && g.summation == Summation::one_chain;
   const bool merges = begin > 0 && g.summation == Summation::token_slices;
   const int64_t width = std::min(kPanelColumns, g.n - panel * kPanelColumns);
@@ -77,7 +78,7 @@ HWY_INLINE void gemm_tile(const Gemm& g, int64_t row, int64_t panel, int64_t beg
           }
         }
       }
-      const float* from[kGroups];
+      const Element* from[kGroups];
       for (int i = 0; i < kGroups; ++i) from[i] = b + column + i * kLanes;
       chain<kRows, kGroups>(a, g.k, 1, from, kPanelColumns, end - begin, sums);
       for (int i = 0; i < kGroups; ++i) {
@@ -106,7 +107,8 @@ HWY_INLINE void gemm_tile(const Gemm& g, int64_t row, int64_t panel, int64_t beg
   }
 }
 
-void GemmKernel(const Parallel& parallel, const Gemm& g) {
+template <class Element>
+void gemm_in_tiles(const Parallel& parallel, const GemmOf<Element>& g) {
   const int64_t panels = (g.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t row_blocks = (g.m + kTaskRows - 1) / kTaskRows;
   if (g.m == 0 || g.n == 0) return;
@@ -135,6 +137,11 @@ void GemmKernel(const Parallel& parallel, const Gemm& g) {
     } while (begin < g.k);
   };
   (serial ? Parallel(1) : parallel)(row_blocks * column_blocks, task);
+}
+
+void GemmKernel(const Parallel& parallel, const Gemm& g) { gemm_in_tiles(parallel, g); }
+void GemmBFloat16(const Parallel& parallel, const GemmOf<BFloat16>& g) {
+  gemm_in_tiles(parallel, g);
 }
 
 void TransposeKernel(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,
@@ -184,6 +191,7 @@ namespace tril::kernels {
 HWY_EXPORT(PackPanels);
 HWY_EXPORT(PackPanelsTransposed);
 HWY_EXPORT(GemmKernel);
+HWY_EXPORT(GemmBFloat16);
 HWY_EXPORT(TransposeKernel);
 HWY_EXPORT(ColumnSums);
 
@@ -196,6 +204,16 @@ void pack_panels_transposed(const Parallel& parallel, const float* b, int64_t k,
 }
 void gemm(const Parallel& parallel, const Gemm& args) {
   HWY_DYNAMIC_DISPATCH(GemmKernel)(parallel, args);
+}
+void gemm(const Parallel& parallel, const GemmOf<BFloat16>& args) {
+  HWY_DYNAMIC_DISPATCH(GemmBFloat16)(parallel, args);
+}
+void round_panels(const Parallel& parallel, const float* panels, int64_t size, BFloat16* rounded) {
+  constexpr int64_t kBlock = 1 << 14;
+  parallel((size + kBlock - 1) / kBlock, [=](int64_t task) {
+    const int64_t end = std::min(size, (task + 1) * kBlock);
+    for (int64_t i = task * kBlock; i < end; ++i) rounded[i] = to_bf16(panels[i]);
+  });
 }
 void transpose(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,
                float* out) {
