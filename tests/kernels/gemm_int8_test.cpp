@@ -41,16 +41,17 @@ std::vector<float> run(const Parallel& parallel, const Product& p) {
   std::vector<float> scales(p.m);
   kernels::quantize_rows(parallel, p.a.data(), p.m, p.k, rows.data(), scales.data());
   Guarded c(p.m * p.n);
-  kernels::gemm_int8(parallel, {.m = p.m,
-                                .n = p.n,
-                                .k = p.k,
-                                .a = rows.data(),
-                                .a_scales = scales.data(),
-                                .panels = packed.panels.data(),
-                                .scales = packed.scales.data(),
-                                .sums = packed.sums.data(),
-                                .bias = p.bias.empty() ? nullptr : p.bias.data(),
-                                .c = c.data()});
+  const kernels::GemmInt8 product{.m = p.m,
+                                  .n = p.n,
+                                  .k = p.k,
+                                  .a = rows.data(),
+                                  .a_scales = scales.data(),
+                                  .panels = packed.panels.data(),
+                                  .scales = packed.scales.data(),
+                                  .sums = packed.sums.data(),
+                                  .bias = p.bias.empty() ? nullptr : p.bias.data(),
+                                  .c = c.data()};
+  kernels::gemm_int8(parallel, {&product, 1});
   return c.take();
 }
 

@@ -22,10 +22,14 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
-  const Tensor y = ops::linear(context, x, linear);
-  if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
-    tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
+void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+             std::span<Tensor> y) {
+  ops::linears(context, x, weights, y);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const ops::LinearWeight* weight = weights[i];
+    Tape* tape = tape_of(context, x, weight->weight, weight->bias);
+    if (tape == nullptr) continue;
+    tape->record(y[i], [=](Tape& t, const Tensor& dy) {
       if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
       if (t.tracks(weight->weight)) {
         t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
@@ -35,7 +39,13 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
       }
     });
   }
-  return y;
+}
+
+Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
+  const ops::LinearWeight* const weights[] = {&linear};
+  Tensor y[1];
+  autograd::linears(context, x, weights, y);
+  return y[0];
 }
 
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,

@@ -19,6 +19,9 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b);
 
 // `linear` must live as long as the tape (models own theirs).
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear);
+// Several on the same input, in one go: the same results and gradients as one after the other.
+void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+             std::span<Tensor> y);
 
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
             const Tensor& weight, const Tensor& bias);

@@ -13,6 +13,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
 #include "tril/base/dtype.h"
 #include "tril/base/parallel.h"
@@ -61,8 +63,16 @@ struct GemmOf {
   Summation summation = Summation::one_chain;
 };
 using Gemm = GemmOf<float>;
-void gemm(const Parallel& parallel, const Gemm& args);
-void gemm(const Parallel& parallel, const GemmOf<BFloat16>& args);
+// Several products in one go, by the threads together; one is the usual case.
+void gemm(const Parallel& parallel, std::span<const Gemm> products);
+void gemm(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products);
+template <class Element>
+void gemm(const Parallel& parallel, const GemmOf<Element>& product) {
+  gemm(parallel, std::span<const GemmOf<Element>>(&product, 1));
+}
+inline void gemm(const Parallel& parallel, const Gemm& product) {
+  gemm(parallel, std::span<const Gemm>(&product, 1));
+}
 
 // out [columns, rows] = the transpose of in [rows, columns].
 void transpose(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "tril/base/parallel.h"
 
@@ -55,6 +56,7 @@ struct GemmInt8 {
   const float* bias;      // [n] or null
   float* c;               // [m, n]
 };
-void gemm_int8(const Parallel& parallel, const GemmInt8& args);
+// Several products in one go, by the threads together.
+void gemm_int8(const Parallel& parallel, std::span<const GemmInt8> products);
 
 }  // namespace tril::kernels

@@ -55,9 +55,9 @@ std::vector<Measurement> measure_gemm(const MeasureOptions& options) {
     Arena arena;
     Random random(1);
     const Tensor x = random_tensor(arena, {size.rows, size.in}, random);
-    ops::LinearWeight linear{random_tensor(arena, {size.out, size.in}, random), {}, {}, {}};
-    linear.forward_panels = Tensor(arena, ops::forward_panels_shape(linear.weight));
-    ops::pack_forward(context, linear);
+    const ops::LinearWeight linear = ops::packed_for(
+        context, ops::linear_weight(random_tensor(arena, {size.out, size.in}, random)),
+        Compute::fp32, arena);
     const double seconds = median_seconds(options.seconds_each, [&] {
       context.arena.reset();
       ops::linear(context, x, linear);

@@ -116,14 +116,24 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
   TransformerConfig config = preset_config(Preset::base, kVocab);
   config.activation = ActivationType::silu;
   struct Case {
-    const char* name;
+    Compute compute;
     int64_t batch, beam;
   };
+  std::vector<Case> cases;
+  for (const Compute compute : {Compute::fp32, Compute::bf16, Compute::int8}) {
+    for (const int64_t batch : {1, 32}) {
+      for (const int64_t beam : {1, 4}) cases.push_back({compute, batch, beam});
+    }
+  }
+  std::optional<Transformer> weights;
   std::optional<Transformer> model;
-  for (const Case& c : {Case{"base greedy batch 1", 1, 1}, Case{"base beam 4 batch 1", 1, 4},
-                        Case{"base greedy batch 32", 32, 1}, Case{"base beam 4 batch 32", 32, 4}}) {
-    if (!results.wants(c.name)) continue;
-    if (!model) model.emplace(config, 1);
+  for (const Case& c : cases) {
+    const std::string name =
+        concat("base ", word_for(c.compute), c.beam == 1 ? " greedy" : concat(" beam ", c.beam),
+               ", batch ", c.batch);
+    if (!results.wants(name)) continue;
+    if (!weights) weights.emplace(config, 1);
+    if (!model || model->compute() != c.compute) model.emplace(weights->packed(c.compute));
     Session session(*model, options.threads);
     Random random(1);
     std::vector<SearchRequest> requests;
@@ -158,7 +168,7 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
               session);
         },
         1);
-    results.add({.name = c.name,
+    results.add({.name = name,
                  .seconds = seconds,
                  .tokens = tokens,
                  .note = concat(requests.size(), " sentences, ", kTokensOut, " tokens each")});

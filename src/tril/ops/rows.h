@@ -6,6 +6,7 @@
 #include "tril/kernels/activation.h"
 #include "tril/kernels/norm.h"
 #include "tril/kernels/rotary.h"
+#include "tril/ops/linear.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
@@ -33,9 +34,11 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy);
 
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
+// Where the table is undefined its rows are taken from the packed weight.
 struct Lookup {
   std::span<const int32_t> ids;
   Tensor table;  // [entries, columns]
+  const LinearWeight* packed = nullptr;
   float scale = 1.0f;
   std::span<const int32_t> position_ids;
   Tensor positions;  // [positions, columns] or undefined

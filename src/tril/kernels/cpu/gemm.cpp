@@ -1,5 +1,7 @@
 #include "tril/kernels/gemm.h"
 
+#include "tril/kernels/cpu/blocks.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/cpu/gemm.cpp"
 #include "hwy/foreach_target.h"
@@ -108,40 +110,29 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
 }
 
 template <class Element>
-void gemm_in_tiles(const Parallel& parallel, const GemmOf<Element>& g) {
-  const int64_t panels = (g.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t row_blocks = (g.m + kTaskRows - 1) / kTaskRows;
-  if (g.m == 0 || g.n == 0) return;
-  // Enough tasks to even out the threads; which task computes an element changes nothing in it.
-  const bool serial = g.m * g.n * g.k < kSerialWork;
-  const int64_t wanted = serial ? 1 : 8 * parallel.threads();
-  const int64_t column_blocks =
-      std::clamp<int64_t>((wanted + row_blocks - 1) / row_blocks, 1, panels);
-  const auto task = [&](int64_t index) {
-    const int64_t row_begin = index / column_blocks * kTaskRows;
-    const int64_t row_end = std::min(g.m, row_begin + kTaskRows);
-    const int64_t block = index % column_blocks;
-    const int64_t panel_begin = block * panels / column_blocks;
-    const int64_t panel_end = (block + 1) * panels / column_blocks;
-    int64_t begin = 0;
-    do {  // once even for k = 0, which must still write
-      const int64_t end = std::min(g.k, begin + kStretch);
-      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-        for (int64_t row = row_begin; row < row_end; row += kMaxRows) {
-          with_rows(row_end - row, [&](auto rows) HWY_ATTR {
-            gemm_tile<decltype(rows)::value>(g, row, panel, begin, end);
-          });
-        }
-      }
-      begin = end;
-    } while (begin < g.k);
-  };
-  (serial ? Parallel(1) : parallel)(row_blocks * column_blocks, task);
+void gemm_in_tiles(const Parallel& parallel, std::span<const GemmOf<Element>> products) {
+  for_gemm_blocks(parallel, products, kTaskRows, kSerialWork,
+                  [](const GemmOf<Element>& g, const GemmBlock& block) {
+                    int64_t begin = 0;
+                    do {  // once even for k = 0, which must still write
+                      const int64_t end = std::min(g.k, begin + kStretch);
+                      for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
+                        for (int64_t row = block.row_begin; row < block.row_end; row += kMaxRows) {
+                          with_rows(block.row_end - row, [&](auto rows) HWY_ATTR {
+                            gemm_tile<decltype(rows)::value>(g, row, panel, begin, end);
+                          });
+                        }
+                      }
+                      begin = end;
+                    } while (begin < g.k);
+                  });
 }
 
-void GemmKernel(const Parallel& parallel, const Gemm& g) { gemm_in_tiles(parallel, g); }
-void GemmBFloat16(const Parallel& parallel, const GemmOf<BFloat16>& g) {
-  gemm_in_tiles(parallel, g);
+void GemmKernel(const Parallel& parallel, std::span<const Gemm> products) {
+  gemm_in_tiles(parallel, products);
+}
+void GemmBFloat16(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products) {
+  gemm_in_tiles(parallel, products);
 }
 
 void TransposeKernel(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,
@@ -202,11 +193,11 @@ void pack_panels_transposed(const Parallel& parallel, const float* b, int64_t k,
                             float* panels) {
   HWY_DYNAMIC_DISPATCH(PackPanelsTransposed)(parallel, b, k, n, panels);
 }
-void gemm(const Parallel& parallel, const Gemm& args) {
-  HWY_DYNAMIC_DISPATCH(GemmKernel)(parallel, args);
+void gemm(const Parallel& parallel, std::span<const Gemm> products) {
+  HWY_DYNAMIC_DISPATCH(GemmKernel)(parallel, products);
 }
-void gemm(const Parallel& parallel, const GemmOf<BFloat16>& args) {
-  HWY_DYNAMIC_DISPATCH(GemmBFloat16)(parallel, args);
+void gemm(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products) {
+  HWY_DYNAMIC_DISPATCH(GemmBFloat16)(parallel, products);
 }
 void round_panels(const Parallel& parallel, const float* panels, int64_t size, BFloat16* rounded) {
   constexpr int64_t kBlock = 1 << 14;

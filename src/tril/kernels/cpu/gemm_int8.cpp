@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "tril/base/cpu.h"
-#include "tril/kernels/gemm.h"
+#include "tril/kernels/cpu/blocks.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/cpu/gemm_int8.cpp"
@@ -299,35 +299,26 @@ HWY_INLINE void finish_row(const GemmInt8& g, const int32_t* sums, int64_t row, 
   }
 }
 
-void GemmInt8Kernel(const Parallel& parallel, const GemmInt8& g, const Tiles& tiles) {
-  if (g.m == 0 || g.n == 0) return;
-  const int64_t padded = int8_padded(g.k);
-  const int64_t panels = (g.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t row_blocks = (g.m + kTaskRows - 1) / kTaskRows;
-  const bool serial = g.m * g.n * g.k < kSerialWork;
-  const int64_t wanted = serial ? 1 : 8 * parallel.threads();
-  const int64_t column_blocks =
-      std::clamp<int64_t>((wanted + row_blocks - 1) / row_blocks, 1, panels);
-  const auto task = [&](int64_t index) {
-    const int64_t row_begin = index / column_blocks * kTaskRows;
-    const int64_t row_end = std::min(g.m, row_begin + kTaskRows);
-    const int64_t block = index % column_blocks;
-    alignas(64) int32_t sums[kTileRows][kPanelColumns];
-    for (int64_t panel = block * panels / column_blocks;
-         panel < (block + 1) * panels / column_blocks; ++panel) {
-      const int64_t first = panel * kPanelColumns;
-      const int64_t width = std::min(kPanelColumns, g.n - first);
-      for (int64_t row = row_begin; row < row_end; row += kTileRows) {
-        const int64_t rows = std::min<int64_t>(kTileRows, row_end - row);
-        const uint8_t* a[kTileRows] = {};
-        for (int64_t r = 0; r < rows; ++r) a[r] = g.a + (row + r) * padded;
-        tiles.of_rows[rows - 1](a, g.panels + panel * padded * kPanelColumns, padded / kInt8Terms,
-                                sums);
-        for (int64_t r = 0; r < rows; ++r) finish_row(g, sums[r], row + r, first, width);
-      }
-    }
-  };
-  (serial ? Parallel(1) : parallel)(row_blocks * column_blocks, task);
+void GemmInt8Kernel(const Parallel& parallel, std::span<const GemmInt8> products,
+                    const Tiles& tiles) {
+  for_gemm_blocks(parallel, products, kTaskRows, kSerialWork,
+                  [&](const GemmInt8& g, const GemmBlock& block) {
+                    const int64_t padded = int8_padded(g.k);
+                    alignas(64) int32_t sums[kTileRows][kPanelColumns];
+                    for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
+                      const int64_t first = panel * kPanelColumns;
+                      const int64_t width = std::min(kPanelColumns, g.n - first);
+                      for (int64_t row = block.row_begin; row < block.row_end; row += kTileRows) {
+                        const int64_t rows = std::min<int64_t>(kTileRows, block.row_end - row);
+                        const uint8_t* a[kTileRows] = {};
+                        for (int64_t r = 0; r < rows; ++r) a[r] = g.a + (row + r) * padded;
+                        tiles.of_rows[rows - 1](a, g.panels + panel * padded * kPanelColumns,
+                                                padded / kInt8Terms, sums);
+                        for (int64_t r = 0; r < rows; ++r)
+                          finish_row(g, sums[r], row + r, first, width);
+                      }
+                    }
+                  });
 }
 
 }  // namespace
@@ -349,8 +340,8 @@ void quantize_rows(const Parallel& parallel, const float* x, int64_t m, int64_t 
                    float* scales) {
   HWY_DYNAMIC_DISPATCH(QuantizeRows)(parallel, x, m, k, out, scales);
 }
-void gemm_int8(const Parallel& parallel, const GemmInt8& args) {
-  HWY_DYNAMIC_DISPATCH(GemmInt8Kernel)(parallel, args, tiles());
+void gemm_int8(const Parallel& parallel, std::span<const GemmInt8> products) {
+  HWY_DYNAMIC_DISPATCH(GemmInt8Kernel)(parallel, products, tiles());
 }
 
 void unpack_int8_row(const int8_t* panels, const float* scales, int64_t k, int64_t row,
