@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "progress.h"
 #include "tril/tril.h"
+#include "units.h"
 
 namespace tril::app {
 namespace {
@@ -28,12 +29,6 @@ struct Options {
   double seconds = 0.5;
   bool json = false;
 };
-
-std::string time_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
-  if (seconds < 1.0) return fmt::format("{:.2f} ms", seconds * 1e3);
-  return fmt::format("{:.2f} s", seconds);
-}
 
 void print_row(const Measurement& m) {
   fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10} {:>10}  {}\n", m.group, m.name,

@@ -17,6 +17,9 @@ std::string program_name();
 // ends with 1, where an error ends it with 2.
 struct Failed {};
 
+// Whether a folder holds what `tril demo` trains: then it is known which sentences it has not seen.
+bool is_demo_model(const std::string& folder);
+
 void add_bench(CLI::App& app);
 void add_demo(CLI::App& app);
 void add_evaluate(CLI::App& app);

@@ -50,11 +50,7 @@ void dump(const Phrasebook& phrasebook, const std::string& folder) {
 // A demo may replace a demo, and nothing else.
 void check_folder(const std::string& folder) {
   std::error_code ignored;
-  if (!std::filesystem::exists(folder + "/config.json", ignored)) return;
-  const std::string options = folder + "/training/options.toml";
-  constexpr int64_t kMaxBytes = 1 << 20;
-  require(std::filesystem::exists(options, ignored) &&
-              read_file(options, kMaxBytes) == to_toml(demo_options()),
+  require(!std::filesystem::exists(folder + "/config.json", ignored) || is_demo_model(folder),
           ErrorCode::invalid_argument, folder,
           ": holds another model: choose a folder with -o, or remove it");
 }
@@ -160,6 +156,14 @@ void run(const Flags& flags) {
 }
 
 }  // namespace
+
+bool is_demo_model(const std::string& folder) {
+  std::error_code ignored;
+  const std::string options = folder + "/training/options.toml";
+  constexpr int64_t kMaxBytes = 1 << 20;
+  return std::filesystem::exists(options, ignored) &&
+         read_file(options, kMaxBytes) == to_toml(demo_options());
+}
 
 void add_demo(CLI::App& app) {
   auto flags = std::make_shared<Flags>();

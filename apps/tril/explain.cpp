@@ -1,8 +1,8 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
-#include <optional>
 
 #include "commands.h"
 #include "decoding.h"
@@ -14,7 +14,7 @@ namespace {
 
 struct Flags {
   std::string model;
-  std::optional<std::string> sentence;
+  std::vector<std::string> sentence;  // one, or none
   std::string output = "explain.html";
   ExplainOptions options;
 };
@@ -22,8 +22,8 @@ struct Flags {
 // As given, a line of stdin for "-"; without one the lesson's own, or, where there is no encoder,
 // nothing: the model begins by itself.
 std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
-  if (!flags.sentence) return config.decoder_only() ? "" : lesson_sentences().back().english;
-  if (*flags.sentence != "-") return *flags.sentence;
+  if (flags.sentence.empty()) return config.decoder_only() ? "" : lesson_sentences().back().english;
+  if (flags.sentence.front() != "-") return flags.sentence.front();
   LineReader lines = open_lines("-");
   std::string line;
   require(lines.next(line), ErrorCode::invalid_argument, "explain: stdin holds no line");
@@ -32,25 +32,52 @@ std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
   return line;
 }
 
+// For a message: what would end the line, or command the terminal, is left out.
+std::string on_one_line(std::string text) {
+  std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  return text;
+}
+
+// What people forget, said before anything is loaded.
+void check(const Flags& flags) {
+  std::string all;
+  for (const std::string& word : flags.sentence) all += (all.empty() ? "" : " ") + word;
+  require(flags.sentence.size() <= 1, ErrorCode::invalid_argument,
+          "explain: a sentence of several words needs quotes: tril explain ",
+          on_one_line(flags.model), " '", on_one_line(all), "'");
+  require(!std::filesystem::exists(flags.model + "/config.json") ||
+              std::filesystem::exists(flags.model + "/tokenizer.model"),
+          ErrorCode::io, "explain: ", on_one_line(flags.model),
+          " holds a model but no tokenizer.model: the one it was trained with is needed to read "
+          "a sentence");
+}
+
+void check_sound(const Explanation& e) {
+  require(e.numbers_differing == 0, ErrorCode::internal,
+          "explain: training and inference are not the same function here: please report it");
+  require(e.context_check.largest_share <= 1.0, ErrorCode::internal,
+          "explain: the page's formula does not give the engine's numbers: please report it");
+}
+
 void run(const Flags& flags) {
+  check(flags);
   const Translator translator = Translator::load(flags.model, flags.options.threads);
   const Explanation e =
       explain(translator, sentence_of(flags, translator.model().config()), flags.options);
   const std::string page = explain_page(e);
   write_file_atomically(flags.output, page);
   if (e.config.decoder_only()) {
-    fmt::print("{}\n", e.written_text);
+    fmt::print("{}\n", escaped(e.written_text));
   } else {
-    fmt::print("{} → {}\n", e.sentence, e.written_text);
-    if (e.target_given) fmt::print("The page follows the given target: {}\n", e.target_text);
+    fmt::print("{} → {}\n", escaped(e.sentence), escaped(e.written_text));
+    if (e.target_given)
+      fmt::print("The page follows the given target: {}\n", escaped(e.target_text));
   }
   fmt::print("Training: {} call of forward(). Inference: {}. Of {} numbers {} differ in any bit.\n",
              e.parallel_calls, e.stepwise_calls, e.numbers_compared, e.numbers_differing);
   fmt::print("{}: {} KB, to be opened in a browser\n", flags.output, (page.size() + 999) / 1000);
-  require(e.numbers_differing == 0, ErrorCode::internal,
-          "explain: training and inference are not the same function here: please report it");
-  require(e.context_check.largest_share <= 1.0, ErrorCode::internal,
-          "explain: the page's formula does not give the engine's numbers: please report it");
+  check_sound(e);
+  if (e.own) check_sound(*e.own);
 }
 
 }  // namespace
@@ -60,13 +87,17 @@ void add_explain(CLI::App& app) {
   CLI::App* explain = app.add_subcommand(
       "explain", "Write a page that shows training and inference side by side on one sentence");
   explain->add_option("model", flags->model, "A model folder")->required();
-  explain->add_option("sentence", flags->sentence,
-                      "What to translate, or to continue; - for a line of stdin; without one the "
-                      "lesson's \"I am fine\"");
+  explain
+      ->add_option("sentence", flags->sentence,
+                   "What to translate, or to continue, in quotes; - for a line of stdin; without "
+                   "one the lesson's \"I am fine\"")
+      ->option_text("TEXT");
   explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
   explain->add_option("--target", flags->options.target,
                       "What training reads; without it, what the model itself writes");
-  add_search_flags(*explain, flags->options.search)
+  CLI::Option* beam = add_search_flags(*explain, flags->options.search);
+  beam->get_validator(0)->active(false);  // the range of other commands
+  beam->check(CLI::Range(1, 16))
       ->description("Hypotheses kept at each step, here 16 at most; 1 is greedy");
   add_ratio_flag(*explain, flags->options.search);
   explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")

@@ -11,12 +11,14 @@ namespace tril::app {
 namespace {
 
 enum class Needs { nothing, seed, model };
+enum class Draws { nothing, picture };
 
 struct Lesson {
   const char* name;
   const char* says;
   bool (*show)(const LessonFlags&);
   Needs needs;
+  Draws draws;
   std::vector<const char*> answers;  // the questions of learners
 };
 
@@ -27,11 +29,13 @@ const std::vector<Lesson>& lessons() {
        "from scores to contextual embeddings, step by step",
        show_attention,
        Needs::nothing,
+       Draws::picture,
        {"Why several heads?"}},
       {"masks",
        "causal, padding, both, window, prefix; -∞ against -1e9",
        show_masks,
        Needs::nothing,
+       Draws::picture,
        {"Why add -∞ before the softmax and not zero the score?",
         "Why do many codes write -1e9 instead, and when is that wrong?",
         "Is a padding mask the same thing? How do the shapes broadcast?",
@@ -40,26 +44,31 @@ const std::vector<Lesson>& lessons() {
        "\"bank\" beside \"river\" and beside \"money\", layer by layer",
        show_context,
        Needs::seed,
+       Draws::nothing,
        {"What is a contextual embedding?"}},
       {"series",
        "prices by day: an autoregressive model without any language",
        show_series,
        Needs::seed,
+       Draws::nothing,
        {"What is an autoregressive model, without any language?"}},
       {"teacher-forcing",
        "a wrong word, corrected in training and followed in inference",
        show_teacher_forcing,
        Needs::model,
+       Draws::nothing,
        {"What happens when the model predicts a wrong word?"}},
       {"leakage",
        "the phrasebook learnt with the mask and without it",
        show_leakage,
        Needs::seed,
+       Draws::picture,
        {"What is data leakage?"}},
       {"sequential",
        "training prefix by prefix against all at once, measured",
        show_sequential,
        Needs::nothing,
+       Draws::picture,
        {"Why is sequential training slow? 3 words, 300 words, 16 rows of 300 words?"}},
   };
   return list;
@@ -70,7 +79,13 @@ void list_lessons() {
     fmt::print("{:<17}{}\n", lesson.name, lesson.says);
     for (const char* question : lesson.answers) fmt::print("{:<17}  {}\n", "", question);
   }
-  fmt::print("\nStart one with: {} lesson NAME\n", program_name());
+  fmt::print(
+      "\nStart one with: {0} lesson NAME\n"
+      "\nOn a model of your own (or {0} demo's):\n"
+      "  {0} prove MODEL                 that training and inference are one function, bit for "
+      "bit\n"
+      "  {0} explain MODEL 'A sentence'  a page that shows both, step by step\n",
+      program_name());
 }
 
 const Lesson& find_lesson(const std::string& name) {
@@ -97,6 +112,9 @@ void add_lesson(CLI::App& app) {
       ->check(CLI::Range(0, 1024));
   const CLI::Option* seed =
       lesson->add_option("--seed", flags->seed, "Of what a lesson learns")->capture_default_str();
+  const CLI::Option* svg = lesson->add_option(
+      "--svg", flags->svg,
+      "Also draw it: a file for the picture (attention, masks, leakage, sequential)");
   lesson->footer(
       "Examples:\n  tril lesson\n  tril lesson attention\n"
       "  tril lesson teacher-forcing --model demo-model\n\n"
@@ -104,8 +122,8 @@ void add_lesson(CLI::App& app) {
       "1: it is not; 2: the lesson could not run.");
   lesson->callback([=] {
     if (given->count() == 0) {
-      require(model->count() == 0 && seed->count() == 0, ErrorCode::invalid_argument,
-              "lesson: which one? 'tril lesson' lists them");
+      require(model->count() == 0 && seed->count() == 0 && svg->count() == 0,
+              ErrorCode::invalid_argument, "lesson: which one? 'tril lesson' lists them");
       list_lessons();
       return;
     }
@@ -114,6 +132,10 @@ void add_lesson(CLI::App& app) {
             "lesson: '", chosen.name, "' uses no trained model: leave --model out");
     require(seed->count() == 0 || chosen.needs != Needs::nothing, ErrorCode::invalid_argument,
             "lesson: '", chosen.name, "' draws nothing: leave --seed out");
+    require(svg->count() == 0 || chosen.draws == Draws::picture, ErrorCode::invalid_argument,
+            "lesson: '", chosen.name, "' has no picture: leave --svg out");
+    require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
+            "lesson: --svg needs the name of a file");
     if (!chosen.show(*flags)) throw Failed{};
   });
 }

@@ -15,6 +15,7 @@ struct LessonFlags {
   std::string model;  // a folder; empty: ./demo-model, or one learnt in memory
   int threads = 0;
   uint64_t seed = 1;
+  std::string svg;  // a file for the lesson's picture; empty: none is drawn
 };
 
 // Each prints its figures and its verdict, and returns whether that is what the lesson says.
@@ -47,6 +48,9 @@ std::vector<std::vector<std::string>> beside(const std::vector<std::vector<std::
 std::string vector_text(std::span<const double> values, int decimals = 2);
 std::string number(double value, int decimals = 2);
 std::string percent(int64_t part, int64_t all);
+
+// Writes the picture where --svg asks for it.
+void write_picture(const LessonFlags& flags, const std::string& svg);
 
 // Progress of a model that learns in memory, on stderr.
 std::function<void(int64_t update, double loss)> learning_progress(int64_t updates,

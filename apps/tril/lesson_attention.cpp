@@ -75,8 +75,9 @@ void print_contextual(const AttentionLesson& l) {
   }
   fmt::print(
       "  The engine, which never holds the table of weights, gives the same:\n"
-      "  the largest difference from the textbook is {:.1e} (allowed there: {:.1e}).\n",
-      l.masked.largest_difference, l.masked.bound);
+      "  of {} numbers none is further from the textbook than {:.1e}, and none by more than\n"
+      "  {:.1f}% of what rounding allows it.\n",
+      l.masked.compared, l.masked.largest_difference, 100.0 * l.masked.largest_share);
 }
 
 void print_second(const AttentionLesson& l) {
@@ -96,12 +97,14 @@ void print_second(const AttentionLesson& l) {
   fmt::print("  Both use words that do not exist yet at inference. With it:\n");
   print(l.second_masked);
   fmt::print(
-      "  w₁₂ = {}, w₁₃ = {}, w₂₃ = {}, exactly; what is left is shared out anew (0.15 : 0.75),\n"
+      "  w₁₂ = {}, w₁₃ = {}, w₂₃ = {}, exactly; what is left is shared out anew ({} : {}),\n"
       "  so that it sums to 1. These weights are not the softmax of the scores above:\n"
-      "  softmax(0.8, 0.6, 0.4) = {}.\n",
+      "  softmax{} = {}.\n",
       number(l.second_masked.engine_weights.at(0, 1), 0),
       number(l.second_masked.engine_weights.at(0, 2), 0),
-      number(l.second_masked.engine_weights.at(1, 2), 0), vector_text(l.unmasked.weights.row(0)));
+      number(l.second_masked.engine_weights.at(1, 2), 0), number(l.second_given.at(1, 0)),
+      number(l.second_given.at(1, 1)), vector_text(l.scores.row(0), 1),
+      vector_text(l.unmasked.weights.row(0)));
 }
 
 void print_heads(const AttentionLesson& l) {
@@ -126,8 +129,9 @@ void print_heads(const AttentionLesson& l) {
 
 }  // namespace
 
-bool show_attention(const LessonFlags&) {
+bool show_attention(const LessonFlags& flags) {
   const AttentionLesson l = teach_attention();
+  write_picture(flags, draw_attention(l));
   fmt::print("Attention, step by step, for आप कैसे हैं (how are you).\n");
   print_projections(l);
   print_scores(l);

@@ -35,16 +35,29 @@ void print_pairs(const std::vector<BankSentence>& sentences,
   for (size_t i = 0; i < sentences.size(); ++i) {
     const bool right = translations[i] == sentences[i].hindi;
     table.push_back({sentences[i].english, translations[i],
-                     right ? "" : fmt::format("(expected: {})", sentences[i].hindi)});
+                     right ? "" : fmt::format("← expected: {}", sentences[i].hindi)});
   }
   print_table(table, Align::left);
 }
 
 void print_translations(const ContextLesson& l) {
-  print_heading("2  The translations differ, too (none of these sentences was learnt):");
+  print_heading(
+      fmt::format("2  The translations differ, too ({} of these and the {} below was learnt):",
+                  l.learnt == 0 ? "none" : std::to_string(l.learnt), l.told_later.size()));
   print_pairs(l.sentences, l.translations);
-  print_heading("3  The encoder has no causal mask: \"bank\" sees words that come later, too.");
+  print_heading("3  Here the word that tells comes after \"bank\":");
   print_pairs(l.told_later, l.told_later_translations);
+  const int64_t others = static_cast<int64_t>(l.told_later.size()) - 1;
+  fmt::print(
+      "  The encoder has no causal mask: \"bank\" sees that word. Of the last {} vectors {} "
+      "differ\n"
+      "  from the first: {} apart on average where the meanings differ, {} where they agree.\n"
+      "  The same weights run as a decoder, its mask off, give the same bits as here: {}.\n"
+      "  Under the causal mask \"bank\" sees \"at the bank\" alone: {} differ from the first in "
+      "any "
+      "bit.\n",
+      others, l.later_differ, number(l.later_other.distance), number(l.later_same.distance),
+      l.twin_is_encoder ? "yes" : "NO", l.differ_under_mask);
   fmt::print(
       "\nOf {} sentences that were not learnt {} have the right word for bank, {} are exactly "
       "right.\n",
@@ -68,9 +81,12 @@ bool show_context(const LessonFlags& flags) {
       l.holds,
       fmt::format(
           "One word, one embedding; behind layer {} two meanings are {:.1f} times as far apart\n"
-          "         as two of one meaning. What tells them apart is the words around them.",
+          "         as two of one meaning. Words before it and after it change its vector; under a "
+          "causal\n"
+          "         mask later ones cannot.",
           last.layer, last.other_sense.distance / last.same_sense.distance),
-      "NOT as the lesson says: the two meanings are not apart, or a translation is wrong.");
+      "NOT as the lesson says: the two meanings are not apart, a translation is wrong, or a later\n"
+      "         word makes no difference where there is no mask.");
 }
 
 }  // namespace tril::app

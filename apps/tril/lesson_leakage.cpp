@@ -74,6 +74,7 @@ bool show_leakage(const LessonFlags& flags) {
       options.updates);
   std::fflush(stdout);
   const LeakageLesson l = teach_leakage(options);
+  write_picture(flags, draw_leakage(l));
   print_losses(l);
   print_writing(l);
   return print_verdict(

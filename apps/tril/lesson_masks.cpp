@@ -98,8 +98,10 @@ void print_forbidding(const MaskLesson& l) {
   fmt::print(
       "  -1e9 turns it into an average of the forbidden keys; -∞ into NaN. In tril it is 0.\n");
   print_heading(
-      fmt::format("5  In half precision (largest number {:.0f}) -1e9 is {}. The same row there:",
+      fmt::format("5  In half precision (largest number {:.0f}) -1e9 is {}. The row of आप there:",
                   l.largest_half, number(l.half_of_minus_1e9)));
+  print_ways(l.one_key_in_half);
+  fmt::print("  And the row that may see nothing:\n");
   print_ways(l.no_key_in_half);
   print_heading("6  A forbidden key with a huge score (2e9, left over in memory):");
   print_ways(l.large_forbidden);
@@ -123,8 +125,9 @@ void print_in_use(const MaskLesson& l) {
 
 }  // namespace
 
-bool show_masks(const LessonFlags&) {
+bool show_masks(const LessonFlags& flags) {
   const MaskLesson l = teach_masks();
+  write_picture(flags, draw_masks(l));
   fmt::print("Masks: what a word may see.\n");
   print_kinds(l);
   print_broadcast(l.broadcast);

@@ -4,17 +4,10 @@
 
 #include "lesson.h"
 #include "progress.h"
+#include "units.h"
 
 namespace tril::app {
 namespace {
-
-std::string time_text(double seconds) {
-  return seconds < 1.0 ? fmt::format("{:.1f} ms", seconds * 1e3) : fmt::format("{:.1f} s", seconds);
-}
-
-std::string memory_text(int64_t bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
-}
 
 std::string name_of(const SequentialRow& row) {
   return row.rows == 1 ? fmt::format("{} words", row.words)
@@ -34,8 +27,10 @@ void print_calls(const SequentialLesson& l) {
   }
   print_table(table, Align::right);
   fmt::print(
-      "  A call for each word and one for END. Each reads its prefix again from the beginning:\n"
-      "  {} rows for {}, where parallel training reads {}.\n",
+      "  A call for each word and one for END: START goes in before the words, END comes out\n"
+      "  behind them and never goes in. So 300 words take 301 calls and have 301 positions.\n"
+      "  Each call reads its prefix again from the beginning: {} rows for\n"
+      "  {}, where parallel training reads {}.\n",
       l.rows.back().figures.sequential.rows, name_of(l.rows.back()),
       l.rows.back().figures.parallel.rows);
 }
@@ -53,41 +48,47 @@ void print_pie(const SequentialLesson& l) {
 
 void print_memory(const SequentialLesson& l) {
   print_heading(
-      "3  Memory at its peak (parallel: all rows at once). Score matrices: had they been kept.");
+      "3  Memory of a step at its peak, measured. Beside it what the matrices of scores would\n"
+      "   take, had they been kept: heads × layers × n² × 4 bytes, a formula.");
   Table table = {{"target", "sequential", "parallel", "score matrices"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
-    table.push_back({name_of(row), memory_text(f.sequential.peak_bytes),
-                     memory_text(f.parallel.peak_bytes), memory_text(f.score_matrix_bytes)});
+    table.push_back({name_of(row), bytes_text(f.sequential.peak_bytes),
+                     bytes_text(f.parallel.peak_bytes), bytes_text(f.score_matrix_bytes)});
+  }
+  for (const LongTarget& each : l.long_targets) {
+    table.push_back({fmt::format("{} words", each.words), "", bytes_text(each.peak_bytes),
+                     bytes_text(each.score_matrix_bytes)});
   }
   print_table(table, Align::right);
   fmt::print(
-      "  {:.2f} times as long: {:.2f} times the memory, {:.2f} times the score matrices.\n"
-      "  This model has {} layers of {} heads. In a base model, 6 layers of 8, the score matrices "
-      "of\n"
-      "  {} would take {}.\n",
-      l.length_growth, l.memory_growth, l.matrix_growth, l.config.decoder_layers, l.config.heads,
-      name_of(l.rows.back()), memory_text(l.base_matrix_bytes));
+      "  From {} to {} words, {:.2f} times as long: {:.2f} times the memory, where score matrices\n"
+      "  grow {:.2f} times, with the square. This model has {} layers of {} heads. In a base\n"
+      "  model, 6 layers of 8, those of {} would take {}.\n",
+      l.long_targets.front().words, l.long_targets.back().words, l.length_growth, l.memory_growth,
+      l.matrix_growth, l.config.decoder_layers, l.config.heads, name_of(l.rows.back()),
+      bytes_text(l.base_matrix_bytes));
 }
 
 void print_agreement(const SequentialLesson& l) {
-  print_heading("4  Both learn the same (dropout off); differences are rounding:");
-  Table table = {{"", "", "", "largest", "", "one position"},
-                 {"target", "loss", "differs by", "gradient differs by", "allowed", "/ allowed"}};
-  std::string wide;
+  print_heading("4  Both learn the same (dropout off); what is added up differs by rounding:");
+  Table table = {{"", "", "", "positions alone", "sums of all", "one lost"},
+                 {"target", "loss", "differs by", "that differ", "/ allowed", "/ allowed"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
-    table.push_back(
-        {name_of(row), fmt::format("{:.3f}", f.parallel_loss),
-         fmt::format("{:.1e}", f.loss_difference()), fmt::format("{:.1e}", f.gradient_difference),
-         fmt::format("{:.1e}", f.gradient_bound), fmt::format("{:.2f}", f.weakest_position)});
-    if (f.weakest_position <= 1.0) wide += (wide.empty() ? "" : ", ") + name_of(row);
+    table.push_back({name_of(row), fmt::format("{:.3f}", f.parallel_loss),
+                     fmt::format("{:.1e}", f.loss_difference()),
+                     fmt::format("{} of {}", f.positions_differing, f.positions_compared),
+                     fmt::format("{:.2f}", f.sum_share),
+                     fmt::format("{:.1f}", f.weakest_position)});
   }
   print_table(table, Align::right);
-  fmt::print("  Above 1, a position whose gradient got lost would show.\n");
-  if (!wide.empty()) {
-    fmt::print("  Not so for {}: there the losses tell, the gradients' bound is too wide.\n", wide);
-  }
+  fmt::print(
+      "  The gradient of one position, learnt alone, is compared bit by bit in every parameter; "
+      "the\n"
+      "  sums over all positions in the last layer, against what rounding allows. Were one "
+      "position\n"
+      "  lost on the way, that would be so many times what is allowed.\n");
 }
 
 }  // namespace
@@ -105,6 +106,7 @@ bool show_sequential(const LessonFlags& flags) {
   };
   const SequentialLesson l = teach_sequential(options);
   progress.clear();
+  write_picture(flags, draw_sequential(l));
   fmt::print("Training prefix by prefix, as one decodes, against the whole target in one call.\n");
   print_calls(l);
   print_pie(l);
@@ -113,10 +115,10 @@ bool show_sequential(const LessonFlags& flags) {
   const SequentialRow& batch = l.rows.back();
   return print_verdict(
       l.holds,
-      fmt::format("The same loss from {} call instead of {} for {}, and for each single\n"
-                  "         target the same gradients. Sequential training took {:.0f} times as "
-                  "long. Memory\n"
-                  "         grew with the length, not with its square.",
+      fmt::format("The same loss and gradients from {} call instead of {} for {}.\n"
+                  "         Sequential training took {:.0f} times as long. Memory grew with the "
+                  "length,\n"
+                  "         not with its square.",
                   batch.figures.parallel.calls, batch.figures.sequential.calls, name_of(batch),
                   batch.figures.time_ratio()),
       "NOT as the lesson says: the two ways disagree, or the parallel one was no faster or took "

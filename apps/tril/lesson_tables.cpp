@@ -84,6 +84,10 @@ std::string percent(int64_t part, int64_t all) {
                                     static_cast<double>(std::max<int64_t>(all, 1)));
 }
 
+void write_picture(const LessonFlags& flags, const std::string& svg) {
+  if (!flags.svg.empty()) write_file_atomically(flags.svg, svg);
+}
+
 std::function<void(int64_t, double)> learning_progress(int64_t updates, const std::string& what) {
   struct State {
     ProgressLine line;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "commands.h"
 #include "lesson.h"
 
 namespace tril::app {
@@ -10,31 +11,44 @@ namespace {
 
 constexpr int64_t kUpdates = 300;  // of a model that is to make mistakes
 
+// What is known about the sentences that are shown to a model.
+enum class Seen { never, unknown };
+
+struct Subject {
+  Translator translator;
+  Seen seen = Seen::unknown;
+};
+
 // The folder that was named; else the demo's where it is and translates; else one that learns now.
-Translator find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
+Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
   const std::string demo = "demo-model";
   std::error_code ignored;
-  if (!flags.model.empty()) return Translator::load(flags.model, flags.threads);
+  const auto load = [&](const std::string& folder) {
+    return Subject{Translator::load(folder, flags.threads),
+                   is_demo_model(folder) ? Seen::never : Seen::unknown};
+  };
+  if (!flags.model.empty()) return load(flags.model);
   if (std::filesystem::exists(demo + "/config.json", ignored)) {
-    Translator translator = Translator::load(demo, flags.threads);
-    if (!translator.model().config().decoder_only()) {
+    Subject subject = load(demo);
+    if (!subject.translator.model().config().decoder_only()) {
       fmt::print(stderr, "using ./{} (--model chooses another)\n", demo);
-      return translator;
+      return subject;
     }
   }
   fmt::print(
       stderr,
       "no model here: learning the phrasebook for {} updates, few enough to leave mistakes\n",
       kUpdates);
-  return learn_phrasebook(phrasebook, {.updates = kUpdates,
-                                       .seed = flags.seed,
-                                       .threads = flags.threads,
-                                       .progress = learning_progress(kUpdates, "learning")});
+  return {learn_phrasebook(phrasebook, {.updates = kUpdates,
+                                        .seed = flags.seed,
+                                        .threads = flags.threads,
+                                        .progress = learning_progress(kUpdates, "learning")}),
+          Seen::never};
 }
 
 void print_example(const TeacherLesson& l) {
   const TeacherExample& e = l.example;
-  print_heading(fmt::format("\"{}\" is to become {}.", e.english, e.hindi));
+  print_heading(fmt::format("\"{}\" is to become {}.", escaped(e.english), escaped(e.hindi)));
   if (!l.real) {
     fmt::print(
         "(The model makes no mistake here that something follows. We put its second choice in\n"
@@ -46,13 +60,16 @@ void print_example(const TeacherLesson& l) {
     const TeacherStep& s = e.steps[i];
     const std::string name = fmt::format("step {}", i + 1);
     if (!s.right.empty()) {
-      training.push_back({name, s.fed_in_training, s.predicted_in_training, s.right,
-                          number(s.right_probability), s.mistake ? "← wrong" : ""});
+      training.push_back({name, escaped(s.fed_in_training), escaped(s.predicted_in_training),
+                          escaped(s.right), number(s.right_probability),
+                          s.mistake ? "← wrong" : ""});
     }
     if (!s.predicted_in_inference.empty()) {
       const bool first = static_cast<int64_t>(i) == e.mistake;
-      inference.push_back({name, s.fed_in_inference, s.predicted_in_inference,
-                           first ? "← the same mistake" : "",
+      inference.push_back({name, escaped(s.fed_in_inference), escaped(s.predicted_in_inference),
+                           !first   ? ""
+                           : l.real ? "← the same mistake"
+                                    : "← put in by us",
                            static_cast<int64_t>(i) == e.mistake + 1 ? "← it goes in" : ""});
       if (!first) inference.back().erase(inference.back().begin() + 3);
     }
@@ -61,36 +78,59 @@ void print_example(const TeacherLesson& l) {
   print_table(training, Align::left, "    ");
   fmt::print("  Inference: what was predicted goes in.\n");
   print_table(inference, Align::left, "    ");
-  fmt::print("  It writes: {}\n", e.written);
+  fmt::print("  It writes: {}\n", escaped(e.written));
   fmt::print(
-      "  Behind the mistake {} of {} are right when it is corrected, {} when it is followed.\n",
-      e.right_when_corrected, e.following, e.right_when_followed);
+      "  Behind the mistake {} of {} are right when it is corrected. When it is followed, {} at\n"
+      "  their place, {} in their order at any place.\n",
+      e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order);
+}
+
+void print_counts(const TeacherLesson& l, Seen seen) {
+  print_heading(
+      seen == Seen::never
+          ? fmt::format("All {} sentences, none of which it has seen:", l.sentences)
+          : fmt::format("All {} sentences (whether it has seen them is not known):", l.sentences));
+  if (l.with_mistake == 0) {
+    fmt::print("  every word is predicted right: there is no mistake to follow.\n");
+    return;
+  }
+  print_table({{"with a word predicted wrong", std::to_string(l.with_mistake),
+                percent(l.with_mistake, l.sentences)},
+               {"steps behind the first mistake", std::to_string(l.following), ""}},
+              Align::right);
+  if (l.following == 0) return;
+  fmt::print("  Of these steps\n");
+  const auto row = [&](const char* what, int64_t count) {
+    return std::vector<std::string>{what, std::to_string(count), percent(count, l.following)};
+  };
+  print_table({row("right in training, the mistake corrected", l.right_when_corrected),
+               row("right in inference, at their place", l.right_when_followed),
+               row("right in inference, in order at any place", l.followed_in_order)},
+              Align::right);
 }
 
 }  // namespace
 
 bool show_teacher_forcing(const LessonFlags& flags) {
   const Phrasebook phrasebook = make_phrasebook();
-  const Translator translator = find_translator(flags, phrasebook);
-  const TeacherLesson l = teach_teacher_forcing(translator, phrasebook.held_out, flags.threads);
+  const Subject subject = find_translator(flags, phrasebook);
+  const TeacherLesson l =
+      teach_teacher_forcing(subject.translator, phrasebook.held_out, flags.threads);
   if (l.left_out > 0) {
     fmt::print(stderr, "{} sentences are longer than the model can read, and left out\n",
                l.left_out);
   }
   fmt::print("Teacher forcing: what happens behind a wrong word.\n");
   print_example(l);
-  print_heading(fmt::format("All {} sentences it has not seen: in {} a word is predicted wrong.",
-                            l.sentences, l.with_mistake));
-  print_table({{"steps behind the first mistake", std::to_string(l.following), ""},
-               {"right in training, the mistake corrected", std::to_string(l.right_when_corrected),
-                percent(l.right_when_corrected, l.following)},
-               {"right in inference, the mistake followed", std::to_string(l.right_when_followed),
-                percent(l.right_when_followed, l.following)}},
-              Align::right);
+  print_counts(l, subject.seen);
   return print_verdict(
       l.holds,
-      "Training corrects a mistake at the next step, inference follows it. Up to the mistake\n"
-      "         both predict the same words: it is one function, fed differently.",
+      l.real
+          ? "Training corrects a mistake at the next step, inference follows it. Up to the "
+            "mistake\n"
+            "         both predict the same words: it is one function, fed differently."
+          : "A wrong word that goes in is followed. This model makes no mistake of its own that\n"
+            "         shows it: we put one in.",
       "NOT as the lesson says: correcting a mistake did not help, or the two ways differ before "
       "it.");
 }

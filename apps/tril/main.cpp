@@ -15,9 +15,23 @@ std::string tril::app::program_name() {
   return name == nullptr ? "tril" : name;
 }
 
+namespace {
+
+// What there is, a line each: for who starts the program without a word.
+void list_commands(const CLI::App& app) {
+  fmt::print("{}\n\n", app.get_description());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    fmt::print("  {:<10} {}\n", command->get_name(), command->get_description());
+  }
+  fmt::print("\nBegin with: {0} demo. Every option: {0} COMMAND --help.\n",
+             tril::app::program_name());
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app(
-      "tril: Transformers whose parallel training pass and step-by-step decoding are the same "
+      "tril: Transformers whose parallel training pass and step-by-step decoding are the same\n"
       "function, bit for bit.");
   app.name("tril");
   app.set_version_flag("--version", "tril 0.1.0");
@@ -26,7 +40,7 @@ int main(int argc, char** argv) {
   app.failure_message([&](const CLI::App* root, const CLI::Error& error) {
     const auto chosen = root->get_subcommands();  // those that were found on the command line
     const bool known = !chosen.empty() && chosen.front()->get_name() == command;
-    return fmt::format("tril: {} (try 'tril {}--help')\n", error.what(),
+    return fmt::format("tril: {} (try 'tril {}--help')\n", tril::escaped(error.what()),
                        known ? command + " " : "");
   });
   tril::app::add_demo(app);
@@ -55,7 +69,11 @@ int main(int argc, char** argv) {
       arguments.insert(arguments.begin(), command);
     }
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
-    app.parse(std::move(arguments));
+    if (argc > 1) {
+      app.parse(std::move(arguments));
+    } else {
+      list_commands(app);
+    }
   } catch (const CLI::ParseError& error) {
     code = app.exit(error) == 0 ? 0 : 2;
   } catch (const tril::app::Failed&) {
@@ -63,7 +81,7 @@ int main(int argc, char** argv) {
   } catch (const tril::app::Stopped& stopped) {
     return 128 + stopped.signal;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "tril: {}\n", error.what());
+    fmt::print(stderr, "tril: {}\n", tril::escaped(error.what()));
     return 2;
   }
   if (std::fflush(stdout) != 0) {

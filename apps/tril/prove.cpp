@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "progress.h"
+#include "units.h"
 
 namespace tril::app {
 namespace {
@@ -32,18 +33,30 @@ void run(const ProveFlags& flags) {
   progress.tell("reading the model");
   require(flags.text != "-" || flags.target != "-", ErrorCode::invalid_argument,
           "--text and --target cannot both be stdin");
+  std::error_code ignored;
+  require(!std::filesystem::exists(flags.model, ignored) ||
+              std::filesystem::is_directory(flags.model, ignored),
+          ErrorCode::invalid_argument, flags.model,
+          ": not a folder; a model is one, with config.json and model.safetensors in it");
   const Transformer model = Transformer::load(flags.model);
   const uint64_t weights = fingerprint_of_file(flags.model + "/model.safetensors");
   const std::optional<Tokenizer> tokenizer = tokenizer_in(flags.model, model.config());
   const ProofText text = proof_text(flags, model, tokenizer);
   if (text.cut > 0) {
-    progress.say(fmt::format("tril: {} long sentences: only their beginnings are used", text.cut));
+    progress.say(
+        fmt::format("tril: of {} only the beginning is used", counted(text.cut, "long sentence")));
+  }
+  if (!tokenizer) {
+    progress.say(fmt::format(
+        "tril: {} has no tokenizer.model: tokens are drawn by chance, and shown as numbers",
+        flags.model));
   }
   ProofOptions options;
   options.threads = flags.threads;
   options.masking = flags.unmasked ? Masking::none : Masking::causal;
   options.full = flags.full;
   options.end = text.end;
+  if (tokenizer) options.forbidden = tokenizer->unwritable();
   std::string last;
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
     if (what != last) {

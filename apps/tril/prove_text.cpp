@@ -196,7 +196,8 @@ ProofText proof_text(const ProveFlags& flags, const Transformer& model,
                      const std::optional<Tokenizer>& tokenizer) {
   if (tokenizer) return TextMaker(flags, model, *tokenizer).make();
   require(flags.text.empty(), ErrorCode::invalid_argument, flags.model,
-          " has no tokenizer.model: --text cannot be read");
+          " has no tokenizer.model, so --text cannot be read; leave it out to prove with tokens by "
+          "chance");
   const TransformerConfig& c = model.config();
   const int64_t length = std::min<int64_t>(10, c.max_length);
   return {.pairs = random_pairs(c, 8, length, kSeed),

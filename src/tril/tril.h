@@ -24,6 +24,7 @@
 #include "tril/lesson/lesson_series.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/phrasebook.h"     // the built-in phrasebook
+#include "tril/lesson/pictures.h"       // of the lessons
 #include "tril/measure/measure.h"       // what `tril bench` measures
 #include "tril/models/config.h"         // TransformerConfig
 #include "tril/models/session.h"        // Session, Observer

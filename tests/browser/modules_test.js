@@ -112,6 +112,23 @@ test("numbers: as people read them", () => {
   expectEqual([scientific(3.14e-7), scientific(0)], ["3.1 × 10⁻⁷", "0"]);
 });
 
+test("numbers: printed lines give their printed results", () => {
+  const quotient = (a, b) => a / b;
+  expectEqual(worked([1, 1.93], quotient, 1 / 1.93, 3), ["1.00", "1.93"]);
+  // 1 ÷ 1.93 is 0.5181, not what is printed for 1 ÷ 1.9326.
+  expectEqual(worked([1, 1.9326], quotient, 1 / 1.9326, 4), ["1.0000", "1.9326"]);
+  let seed = 1;
+  const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+  for (let i = 0; i < 2000; ++i) {
+    const [score, most] = [20 * random() - 10, 10 + random()];
+    const sum = 1 + 9 * random();
+    const weight = Math.exp(score - most) / sum;
+    const [a, b, c] = worked([score, most, sum], (x, y, z) => Math.exp(x - y) / z, weight, 4)
+                          .map((text) => Number(text.replace("−", "-")));
+    expectEqual((Math.exp(a - b) / c).toFixed(4), weight.toFixed(4));
+  }
+});
+
 // Two rows, two keys, two heads over one key head of two numbers.
 function tinyPage() {
   const text = (values) => {
@@ -175,6 +192,24 @@ test("attention: distance counts where positions are by ALiBi", () => {
   expectEqual(attentions.score("masked", 0, 1, 1, 0, false), 1.5);
 });
 
+test("attention: the stepwise pass has its own numbers where it carries some", () => {
+  const page = tinyPage();
+  page.stepwise = {masked: [null], cross: [], encoder: []};
+  const training = new Attentions(page);
+  const same = new Stepwise(page, training);
+  expect(!same.differs("masked", 0), "nothing carried");
+  expect(same.weights("masked", 0, 1) === training.weights("masked", 0, 1), "the same weights");
+  // Row 1 of head 1 has no query left: all its scores are alike.
+  const other = tinyPage().attention.masked[0];
+  other.q = {floats: other.q.floats.slice(0, 30) + "!!!!!".repeat(2)};
+  other.hi = [1, 2];
+  page.stepwise.masked = [other];
+  const own = new Stepwise(page, training);
+  expect(own.differs("masked", 0), "carried");
+  expectEqual([...own.weights("masked", 0, 1)], [1, 0, 0.5, 0.5]);
+  expectEqual(own.sees("masked", 0, 1), {lo: 0, hi: 2});
+});
+
 test("text: pieces, bytes and special tokens", () => {
   const special = {start: 2, end: 3};
   expectEqual(labelOf("<s>", 2, special).text, "START");
@@ -185,9 +220,75 @@ test("text: pieces, bytes and special tokens", () => {
   expectEqual(labelOf("▁", 9, special).text, "␣");
   expectEqual(labelOf("▁<script>", 9, special).text, "<script>");
 });
+test("text: what goes on with a word is written with dots", () => {
+  const special = {start: 2, end: 3};
+  const shown = (piece, id = 9) => displayOf(labelOf(piece, id, special));
+  expectEqual(
+      ["▁the", "ory", "ा", "<0xE0>", "▁"].map((piece) => shown(piece)),
+      ["the", "…ory", "…ा", "E0", "␣"]);
+  expectEqual(
+      [shown("<s>", 2), tokenText(labelOf("ory", 9, special)).textContent], ["START", "…ory"]);
+});
 test("text: languages by script", () => {
   expectEqual(
       ["मैं", "سلام", "שלום", "hello", "नमस्ते you"].map(languageOf), ["hi", "ar", "he", "und", "hi"]);
+});
+
+// What is said about a search comes from its numbers.
+function forcingPage(values) {
+  return {
+    model: {encoderLayers: 2},
+    steps: [{}, {}, {}],
+    targetGiven: false,
+    tokens: {prompt: 0, right: [5, 6, 3]},
+    beam: {
+      width: 5,
+      results: [{tokens: [5, 6, 3], rank: -0.5, ended: true}],
+      greedy: {tokens: [7, 3], rank: -0.7, ended: true},
+      greedyText: "guten Tag"
+    },
+    ...values
+  };
+}
+const said = (page, wrong) => make("p", {}, ...forcingWords(page, wrong)).textContent;
+test("forcing: better is said where it was computed", () => {
+  const greedy = (values) => {
+    const page = forcingPage({});
+    Object.assign(page.beam.greedy, values);
+    return said(page, [1]);
+  };
+  const base = greedy({});
+  expect(base.startsWith("1 prediction of 3 is not the right word."), base);
+  expect(base.includes("writes “guten Tag”, ranked −0.700."), base);
+  expect(base.endsWith("wrote one ranked −0.500, which is better."), base);
+  expect(greedy({rank: -0.4}).endsWith("which is no better here."), "worse");
+  expect(greedy({rank: -0.5}).endsWith("which is as good."), "equal");
+  expect(greedy({ended: false, rank: -0.1}).endsWith("which comes to an end."), "cut");
+  expect(greedy({tokens: [5, 6, 3]}).endsWith("writes the same sentence."), "the same");
+  const one = forcingPage({});
+  Object.assign(one.beam, {width: 1, greedy: null});
+  expect(said(one, [1]).includes("Greedy search took the likeliest that can be written"), "beam 1");
+  for (const word of ["Beam search", "better"]) expect(!said(one, [1]).includes(word), word);
+});
+test("forcing: a given target, and none", () => {
+  const given = forcingPage({targetGiven: true});
+  expect(said(given, [0, 1]).endsWith("its own words: the last row."), said(given, [0, 1]));
+  expect(!said(given, []).includes("--target"), "one was given");
+  expect(said(forcingPage({}), []).includes("tril explain --target"), "how to give one");
+});
+test("forcing: a text that is continued has no target", () => {
+  const page = forcingPage({model: {encoderLayers: 0}, tokens: {prompt: 2, right: [5, 6, 3]}});
+  const all = [[], [0], [0, 2], [2]].map((wrong) => said(page, wrong));
+  for (const words of all) {
+    expect(!words.includes("target") && words.startsWith("The first 2 steps"), words);
+    expect(words.includes("From step 3 on the model writes by itself"), words);
+  }
+  expect(all[0].includes("Every prediction there is what comes next."), all[0]);
+  expect(all[1].includes("1 prediction of 2 is not what comes next."), all[1]);
+  expect(all[0].endsWith("the one it found likeliest."), all[0]);
+  expect(all[2].includes("1 prediction of 1 is not what it wrote."), all[2]);
+  const fromNothing = forcingPage({model: {encoderLayers: 0}});
+  expect(said(fromNothing, []).startsWith("The model writes by itself"), said(fromNothing, []));
 });
 
 test("dom: what users write stays text", () => {

@@ -3,16 +3,13 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
-#include "browser/webdriver.h"
-#include "explain/examples.h"
-#include "support/temp_folder.h"
+#include "browser/pages.h"
 #include "tril/explain/page_parts.h"
+#include "tril/explain/passes.h"
 #include "tril/kernels/reference/attention.h"
 
 namespace tril {
@@ -20,41 +17,16 @@ namespace {
 
 using testing::Browser;
 using testing::BrowserWindow;
+using testing::CellPlace;
+using testing::choose;
+using testing::expect_quiet;
 using testing::Family;
 using testing::Json;
-using testing::TempFolder;
+using testing::number_in;
+using testing::state_of;
+using testing::write_page;
 
-// Pictures go here, for people to look at.
-std::string output_folder() {
-  const char* given = std::getenv("TRIL_BROWSER_OUTPUT");
-  const std::string folder = given == nullptr ? "browser-output" : given;
-  std::filesystem::create_directories(folder);
-  return std::filesystem::absolute(folder).string();
-}
-
-std::string write_page(const TempFolder& folder, const std::string& name, const std::string& page) {
-  const std::string path = folder / name;
-  std::ofstream(path, std::ios::binary) << page;
-  return path;
-}
-
-// "−1.250" as the page writes it, "> 0.999" at its bound.
-double number_in(std::string text) {
-  const std::string minus = "\xE2\x88\x92";
-  double sign = 1.0;
-  if (text.starts_with(minus)) {
-    sign = -1.0;
-    text = text.substr(minus.size());
-  }
-  return sign * std::stod(text);
-}
-
-struct CellPlace {
-  const std::vector<AttentionRecord>* records;
-  std::string kind;
-  size_t layer;
-  int64_t head, row, key;
-};
+class Page : public testing::PageTest {};
 
 // A cell's numbers by the library, and how far the page's may be off: half of the last digit it
 // shows and, where numbers travel in sixteen bits, what that rounding does to them.
@@ -133,49 +105,6 @@ void expect_shown(Browser& browser, const ExpectedCell& cell) {
   }
 }
 
-// Clicks the middle of a cell of a matrix.
-void click_cell(Browser& browser, const std::string& matrix, int64_t rows, int64_t keys,
-                int64_t row, int64_t key) {
-  const std::string field = matrix + " .field";
-  const Json size = browser.run(
-      "const f = document.querySelector(arguments[0]); return [f.clientWidth, f.clientHeight];",
-      Json::array({field}));
-  browser.click_at(
-      field, size[0].get<double>() / static_cast<double>(keys) * (static_cast<double>(key) + 0.5),
-      size[1].get<double>() / static_cast<double>(rows) * (static_cast<double>(row) + 0.5));
-}
-
-void choose(Browser& browser, const CellPlace& at) {
-  browser.click("[data-kind=" + at.kind + "]");
-  const std::string thumb = "[aria-label='Layer " + std::to_string(at.layer + 1) + ", head " +
-                            std::to_string(at.head + 1) + "']";
-  browser.click(thumb);
-  const AttentionRecord& r = (*at.records)[at.layer];
-  click_cell(browser, "#training-matrix", r.query, r.key, at.row, at.key);
-}
-
-Json now(Browser& browser) { return browser.run("return tril.state.now"); }
-
-void expect_quiet(Browser& browser, const std::string& path) {
-  EXPECT_EQ(browser.complaints(), std::vector<std::string>{});
-  for (const std::string& address : browser.requests()) EXPECT_EQ(address, "file://" + path);
-}
-
-class Page : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    ASSERT_TRUE(Browser::is_installed()) << "install chromium and chromium-driver";
-  }
-  static ExplainOptions small_options() {
-    ExplainOptions options;
-    options.target = "I am fine, thank you";
-    options.search.max_tokens = 8;
-    return options;
-  }
-
-  TempFolder folder_;
-};
-
 TEST_F(Page, ModulesPassTheirOwnTests) {
   std::ifstream file(TRIL_MODULES_TEST);
   std::stringstream tests;
@@ -198,7 +127,7 @@ TEST_F(Page, StepsAndPlays) {
   const std::string path = write_page(folder_, "small.html", explain_page(e));
   Browser browser;
   browser.open_file(path);
-  const auto step = [&] { return now(browser)["step"].get<int64_t>(); };
+  const auto step = [&] { return state_of(browser)["step"].get<int64_t>(); };
   EXPECT_EQ(browser.text("#training-calls"), "1 call");
   browser.click("#first");
   EXPECT_EQ(step(), 0);
@@ -207,8 +136,9 @@ TEST_F(Page, StepsAndPlays) {
   browser.click("#forward");
   EXPECT_EQ(step(), 1);
   EXPECT_EQ(browser.run("return document.querySelectorAll('#cache li').length"), 2);
-  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference .same').length"), 2);
-  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference .differs').length"), 0);
+  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference-matrix .same').length"), 2);
+  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference-matrix .differs').length"),
+            0);
   browser.click("#back");
   EXPECT_EQ(step(), 0);
   browser.click("#last");
@@ -248,12 +178,12 @@ TEST_F(Page, NumbersAreTheEngines) {
   Browser browser;
   browser.open_file(path);
   int64_t hidden = 0;
-  for (const CellPlace& at : {CellPlace{&e.masked, "masked", 0, 0, 3, 1},
-                              {&e.masked, "masked", 1, 2, 4, 4},
-                              {&e.masked, "masked", 0, 1, 1, 3},
-                              {&e.cross, "cross", 1, 0, 2, 3},
-                              {&e.encoder, "encoder", 0, 2, 0, 2},
-                              {&e.encoder, "encoder", 1, 1, 3, 0}}) {
+  for (const CellPlace& at : {CellPlace{&e.training.masked, "masked", 0, 0, 3, 1},
+                              {&e.training.masked, "masked", 1, 2, 4, 4},
+                              {&e.training.masked, "masked", 0, 1, 1, 3},
+                              {&e.training.cross, "cross", 1, 0, 2, 3},
+                              {&e.training.encoder, "encoder", 0, 2, 0, 2},
+                              {&e.training.encoder, "encoder", 1, 1, 3, 0}}) {
     choose(browser, at);
     const ExpectedCell expected = expected_of(e, at, false);
     hidden += expected.visible ? 0 : 1;
@@ -271,8 +201,8 @@ TEST_F(Page, NumbersAreTheEngines) {
   const Json shown = browser.run(
       "return [...document.querySelectorAll('#candidates li')].map((li) => "
       "[li.firstChild.textContent, li.lastChild.textContent])");
-  ASSERT_EQ(shown.size(), e.steps[1].candidates.size());
-  for (size_t i = 0; i < shown.size(); ++i) {
+  ASSERT_GE(shown.size(), e.steps[1].candidates.size());
+  for (size_t i = 0; i < e.steps[1].candidates.size(); ++i) {
     const std::string share = shown[i][1];
     const double chance = std::exp(double{e.steps[1].candidates[i].log_prob});
     if (share.starts_with("<") || share.starts_with(">")) continue;
@@ -309,14 +239,14 @@ TEST_F(Page, WithoutTheMaskTheLeakIsRed) {
         "return [...pen.getImageData(0, 0, 1, 1).data]",
         Json::array({rows}));
   };
-  choose(browser, {&e.masked, "masked", 0, 1, 1, 3});
+  choose(browser, {&e.training.masked, "masked", 0, 1, 1, 3});
   const Json masked = colour();
   EXPECT_LT(std::abs(masked[0].get<int>() - masked[2].get<int>()), 20);  // grey
   browser.click("#mask");
-  EXPECT_TRUE(now(browser)["maskOff"].get<bool>());
+  EXPECT_TRUE(state_of(browser)["maskOff"].get<bool>());
   const Json leaked = colour();
   EXPECT_GT(leaked[0].get<int>(), leaked[2].get<int>() + 20);  // red
-  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference .same').length"), 0);
+  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference-matrix .same').length"), 0);
   // The cell's weight, from the scores of the pass without the mask.
   const auto n = static_cast<size_t>(rows);
   double sum = 0.0;
@@ -324,7 +254,7 @@ TEST_F(Page, WithoutTheMaskTheLeakIsRed) {
   EXPECT_NEAR(number_in(browser.text("[data-value=weight]")),
               std::exp(double{e.leaked_scores[0][(n + 1) * n + 3]}) / sum, 0.5001e-4);
   EXPECT_FALSE(browser.run("return document.getElementById('leaked-box').hidden").get<bool>());
-  browser.screenshot(output_folder() + "/small-mask-off.png", Browser::Extent::page);
+  browser.screenshot(testing::output_folder() + "/small-mask-off.png", Browser::Extent::page);
   browser.click("#mask");
   EXPECT_EQ(colour(), masked);
   expect_quiet(browser, path);
@@ -341,8 +271,132 @@ TEST_F(Page, AFaultOfTheEngineIsShown) {
   Browser browser;
   browser.open_file(path);
   browser.click("#last");
-  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference .differs').length"), 1);
+  EXPECT_EQ(browser.run("return document.querySelectorAll('#inference-matrix .differs').length"),
+            1);
   EXPECT_TRUE(browser.text("#verdict").find("Not the same") != std::string::npos);
+}
+
+// The two sides are drawn from what each pass computed: with a fault in training alone they differ.
+TEST_F(Page, EachSideIsDrawnFromItsOwnPass) {
+  const Translator translator = testing::example_translator(testing::small_config());
+  ExplainOptions options = small_options();
+  options.hooks.widen_head = -2;  // all
+  options.hooks.widen_layer = 0;
+  const Explanation e = explain(translator, "how are you", options);
+  // The cell of layer 2 where the two are furthest apart.
+  CellPlace at{&e.training.masked, "masked", 1, 0, 0, 0};
+  double apart = 0.0;
+  double stepwise = 0.0;
+  const auto keys = static_cast<size_t>(e.training.masked[1].key);
+  for (int64_t head = 0; head < e.config.heads; ++head) {
+    const auto a = weights_of(e.training.masked[1], e.config, e.scale, {}, head);
+    const auto b = weights_of(e.stepwise.masked[1], e.config, e.scale, {}, head);
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (std::fabs(a[i] - b[i]) <= apart) continue;
+      apart = std::fabs(a[i] - b[i]);
+      stepwise = b[i];
+      at.head = head;
+      at.row = static_cast<int64_t>(i / keys);
+      at.key = static_cast<int64_t>(i % keys);
+    }
+  }
+  ASSERT_GT(apart, 0.01);
+  const std::string path = write_page(folder_, "fault.html", explain_page(e));
+  Browser browser;
+  browser.open_file(path);
+  browser.click("#last");
+  choose(browser, at);
+  const auto weight_in = [&](const std::string& matrix) {
+    const std::string said = browser.text(matrix + " .readout");
+    return std::stod(said.substr(said.find("weight ") + 7));
+  };
+  const double training = number_in(browser.text("[data-value=weight]"));
+  EXPECT_NEAR(weight_in("#training-matrix"), training, 0.5001e-3 + 0.5001e-4);
+  EXPECT_NEAR(weight_in("#inference-matrix"), stepwise, 0.5001e-3);
+  EXPECT_NE(browser.text("#arithmetic-place").find("as in training"), std::string::npos);
+  // Both layers below carry numbers of their own, in both kinds of the decoder's attention.
+  EXPECT_NE(browser.text("#how-compared").find("carries 4 attentions of its own"),
+            std::string::npos)
+      << browser.text("#how-compared");
+  expect_quiet(browser, path);
+}
+
+// A given target and the model's own words, both on one page.
+TEST_F(Page, SwitchesBetweenTheTargetAndItsOwnWords) {
+  const Translator translator = testing::example_translator(testing::small_config());
+  const Explanation e = explain(translator, "how are you", small_options());
+  ASSERT_NE(e.own, nullptr);
+  ASSERT_NE(e.own->steps.size(), e.steps.size());
+  const std::string path = write_page(folder_, "small.html", explain_page(e));
+  Browser browser;
+  browser.open_file(path);
+  const auto shows = [&](const Explanation& text, const std::string& title) {
+    EXPECT_EQ(browser.text("#inference-title"), title);
+    EXPECT_EQ(browser.run("return tril.page.steps.length"), text.steps.size());
+    EXPECT_EQ(browser.run("return document.querySelector('#sentence bdi:last-child').textContent"),
+              text.target_text);
+    EXPECT_EQ(browser.run("return document.querySelectorAll('#forcing .position').length"),
+              text.steps.size());
+    EXPECT_EQ(browser.text("#follow [aria-checked=true]"),
+              &text == &e ? "The given target" : "The model’s own words");
+    const CellPlace at{&text.training.masked, "masked", 1, 2, 3, 1};
+    choose(browser, at);
+    expect_shown(browser, expected_of(text, at, false));
+  };
+  shows(e, "Step by step, on the given target");
+  const Json before = state_of(browser)["step"];
+  browser.run("globalThis.left = tril.state");
+  browser.click("#theme");
+  browser.click("#mask");
+  browser.click("#follow button:last-child");
+  EXPECT_EQ(browser.run("return document.documentElement.dataset.theme"), "dark");
+  EXPECT_FALSE(state_of(browser)["maskOff"].get<bool>());
+  shows(*e.own, "Inference");
+  // The keys reach the page that is shown, once.
+  browser.run("document.activeElement.blur()");
+  browser.key("Home");
+  browser.key("ArrowRight");
+  EXPECT_EQ(state_of(browser)["step"], 1);
+  EXPECT_EQ(browser.text("#inference-calls"), "call 2 of " + std::to_string(e.own->steps.size()));
+  EXPECT_EQ(browser.run("return left.now.step"), before);
+  browser.run("document.querySelector('#follow [aria-checked=true]').focus()");
+  browser.key("ArrowLeft");
+  shows(e, "Step by step, on the given target");
+  expect_quiet(browser, path);
+}
+
+// Every printed line of every cell, worked out again from the printed digits.
+TEST_F(Page, PrintedLinesGiveTheirPrintedResults) {
+  const std::string path = small_page();
+  Browser browser;
+  browser.open_file(path);
+  const Json wrong = browser.run(R"js(
+      const number = (text) => Number(text.replace("−", "-").replace(/[()]/g, ""));
+      const line = (title) => document.querySelector(`[data-step="${title}"] .result`).textContent;
+      const found = [];
+      let lines = 0;
+      for (const kind of ["masked", "cross", "encoder"]) {
+        const { query, key } = tril.attentions.size(kind);
+        for (let head = 0; head < 3; ++head)
+          for (let row = 0; row < query; ++row)
+            for (let column = 0; column < key; ++column) {
+              tril.state.change({ kind, layer: 1, head, row, column });
+              const [, dot, root, scaled] = /^(\S+) ÷ (\S+) = (\S+)$/.exec(line("÷ √d"));
+              if ((number(dot) / number(root)).toFixed(3) !== number(scaled).toFixed(3))
+                found.push(line("÷ √d"));
+              ++lines;
+              const soft = line("softmax");
+              if (soft.startsWith("e^(−∞)")) continue;
+              const [, score, most, sum, weight] = /^e\^\((\S+) − (\S+)\) ÷ (\S+) = (\S+)$/.exec(soft);
+              const again = Math.exp(number(score) - number(most)) / number(sum);
+              if (again.toFixed(4) !== weight) found.push(soft);
+              ++lines;
+            }
+      }
+      return { found, lines };)js");
+  EXPECT_EQ(wrong["found"], Json::array());
+  EXPECT_GT(wrong["lines"], 300);
+  expect_quiet(browser, path);
 }
 
 TEST_F(Page, WorksByKeyboardAlone) {
@@ -372,8 +426,8 @@ TEST_F(Page, WorksByKeyboardAlone) {
       ".field').focus()");
   browser.key("ArrowDown");
   browser.key("ArrowLeft");
-  EXPECT_EQ(now(browser)["row"], 3);
-  EXPECT_EQ(now(browser)["column"], 0);
+  EXPECT_EQ(state_of(browser)["row"], 3);
+  EXPECT_EQ(state_of(browser)["column"], 0);
   browser.key("Enter");
   EXPECT_EQ(browser.run("return document.activeElement.id"), "arithmetic");
   EXPECT_NE(browser.text("#status").find("looks at START"), std::string::npos);
@@ -383,14 +437,16 @@ TEST_F(Page, WorksByKeyboardAlone) {
       "document.querySelector('.thumb[tabindex=\"0\"]').focus()");
   browser.key("ArrowRight");
   browser.key("ArrowDown");
-  EXPECT_EQ(now(browser)["head"], 1);
-  EXPECT_EQ(now(browser)["layer"], 1);
+  EXPECT_EQ(state_of(browser)["head"], 1);
+  EXPECT_EQ(state_of(browser)["layer"], 1);
   browser.run("document.querySelector('[data-kind=masked]').focus()");
   browser.key("ArrowRight");
-  EXPECT_EQ(now(browser)["kind"], "cross");
+  EXPECT_EQ(state_of(browser)["kind"], "cross");
+  browser.key("ArrowLeft");
+  EXPECT_EQ(state_of(browser)["kind"], "masked");
   browser.run("document.getElementById('mask').focus()");
   browser.key(" ");
-  EXPECT_TRUE(now(browser)["maskOff"].get<bool>());
+  EXPECT_TRUE(state_of(browser)["maskOff"].get<bool>());
   expect_quiet(browser, path);
 }
 
@@ -407,7 +463,7 @@ TEST_F(Page, WhatUsersWriteIsShownAsText) {
     const std::string path =
         write_page(folder_, "hostile.html", explain_page(explain(translator, sentence, options)));
     for (const BrowserWindow& window :
-         {BrowserWindow{}, BrowserWindow{.width = 390, .height = 844, .touch = true}}) {
+         {BrowserWindow{}, BrowserWindow{.width = 320, .height = 640, .touch = true}}) {
       Browser browser(window);
       browser.open_file(path);
       EXPECT_EQ(browser.run("return document.querySelector('#sentence bdi').textContent"),
@@ -433,209 +489,40 @@ TEST_F(Page, DecoderOnlyModelsHaveOneKindOfAttention) {
   Browser browser;
   browser.open_file(path);
   EXPECT_EQ(browser.run("return document.querySelectorAll('#kinds button').length"), 1);
-  const CellPlace at{&e.masked, "masked", 1, 2, 3, 2};
+  const CellPlace at{&e.training.masked, "masked", 1, 2, 3, 2};
   choose(browser, at);
   expect_shown(browser, expected_of(e, at, false));
+  // There is no target to give, and what was given is not what the model wrote.
+  const std::string words = browser.text("#forcing-words");
+  EXPECT_EQ(words.find("--target"), std::string::npos) << words;
+  EXPECT_TRUE(words.starts_with("The first " + std::to_string(e.prompt) + " steps")) << words;
+  browser.click("#first");
+  EXPECT_TRUE(browser.text("#step-words").ends_with(" was given next"));
+  browser.click("#last");
+  EXPECT_TRUE(browser.text("#step-words").ends_with(" comes out"));
   expect_quiet(browser, path);
 }
 
-// All text that is shown, in both themes, with the mask on and off: a contrast of 4.5 with what is
-// behind it, or 3 where it is large. What is faint on purpose (candidates that fell out of the
-// beam) and what cannot be used now is left out.
-TEST_F(Page, TextCanBeRead) {
-  const Translator translator = testing::example_translator(testing::small_config());
-  const std::string path = write_page(
-      folder_, "small.html", explain_page(explain(translator, "how are you", small_options())));
-  for (const bool dark : {false, true}) {
-    Browser browser({.dark = dark});
-    browser.open_file(path);
-    browser.run(
-        "document.querySelectorAll('.block').forEach((b) => { b.style.contentVisibility = "
-        "'visible' })");
-    for (int i = 0; i < 2; ++i) {
-      const Json faint = browser.run(R"(
-          const rgb = (text) => text.match(/[\d.]+/g).map((x, i) => (text.startsWith('color') && i < 3 ? 255 : 1) * x);
-          const found = new Set();
-          for (const e of document.querySelectorAll('body *:not(script):not(svg *)')) {
-            if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim() !== '')) continue;
-            if (e.offsetParent === null || e.closest('button:disabled, .sr, .skip')) continue;
-            let behind = e;
-            while (behind && rgb(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
-            const style = getComputedStyle(e);
-            const large = parseFloat(style.fontSize) >= 24;
-            const ratio = contrast(rgb(style.color).slice(0, 3), rgb(getComputedStyle(behind ?? document.body).backgroundColor).slice(0, 3));
-            if (ratio < (large ? 3 : 4.5)) found.add(`${e.tagName} ${e.id} ${e.className}: ${ratio.toFixed(2)}`);
-          }
-          return [...found];)");
-      EXPECT_EQ(faint, Json::array()) << (dark ? "dark" : "light") << (i == 0 ? "" : ", mask off");
-      browser.click("#mask");
-    }
-  }
-}
-
-// A phone: nothing runs out of the window sideways, and fingers hit what they aim at.
-TEST_F(Page, FitsAPhone) {
-  const Translator translator = testing::example_translator(testing::small_config());
-  const std::string path = write_page(
-      folder_, "small.html", explain_page(explain(translator, "how are you", small_options())));
-  Browser browser({.width = 390, .height = 844, .pixel_ratio = 2.0, .touch = true});
-  browser.open_file(path);
-  EXPECT_LE(browser.run("return document.documentElement.scrollWidth").get<int>(), 390);
-  const Json small = browser.run(
-      "return [...document.querySelectorAll('button, select, summary, input')].filter((e) => "
-      "e.offsetParent !== null)"
-      ".map((e) => [e.id || e.className || e.textContent, e.getBoundingClientRect()])"
-      ".filter(([, b]) => b.width < 43.9 || b.height < 43.9).map(([name, b]) => `${name} "
-      "${b.width}x${b.height}`)");
-  EXPECT_EQ(small, Json::array());
-  expect_quiet(browser, path);
-}
-
-// The largest page that is promised something.
-class LongPage : public Page {
- protected:
-  static void SetUpTestSuite() {
-    Page::SetUpTestSuite();
-    explanation = std::make_unique<Explanation>(
-        explain(testing::long_translator(), testing::long_sentence(), testing::long_options()));
-    page = explain_page(*explanation);
-  }
-  static inline std::unique_ptr<Explanation> explanation;
-  static inline std::string page;
-};
-
-TEST_F(LongPage, NumbersAreTheEnginesWithinTheirRounding) {
-  const Explanation& e = *explanation;
+TEST_F(Page, NumbersOfALongOneAreTheEnginesWithinTheirRounding) {
+  const auto& [e, page] = testing::long_page();
   ASSERT_LT(page.size(), 5'000'000u);
   const std::string path = write_page(folder_, "long.html", page);
   Browser browser;
   browser.open_file(path);
-  for (const CellPlace& at : {CellPlace{&e.masked, "masked", 0, 0, 40, 11},
-                              {&e.masked, "masked", 5, 7, 59, 59},
-                              {&e.cross, "cross", 3, 4, 17, 58},
-                              {&e.encoder, "encoder", 2, 6, 31, 50}}) {
+  for (const CellPlace& at : {CellPlace{&e.training.masked, "masked", 0, 0, 40, 11},
+                              {&e.training.masked, "masked", 5, 7, 59, 59},
+                              {&e.training.cross, "cross", 3, 4, 17, 58},
+                              {&e.training.encoder, "encoder", 2, 6, 31, 50}}) {
     choose(browser, at);
-    const Json place = now(browser);
+    const Json place = state_of(browser);
     ASSERT_EQ(place["row"], at.row);
     ASSERT_EQ(place["column"], at.key);
     expect_shown(browser, expected_of(e, at, true));
   }
+  const std::string how = browser.text("#how");
+  EXPECT_NE(how.find("rounded to sixteen bits"), std::string::npos) << how;
+  EXPECT_NE(how.find("checked on the numbers before they were rounded"), std::string::npos) << how;
   expect_quiet(browser, path);
-}
-
-// From a click to the second frame after it. Each round opens the page anew, so that every click
-// does its work for the first time. Other programs on the machine only ever add to a time: the
-// shortest of the rounds is the page's own; what the clicks took in the middle and at most is
-// printed beside it.
-TEST_F(LongPage, AnswersWithinATenthOfASecond) {
-  const std::string path = write_page(folder_, "long.html", page);
-  Browser browser;
-  const auto milliseconds = [&](const std::string& css) {
-    return browser
-        .run(
-            "const element = document.querySelector(arguments[0]); const begin = "
-            "performance.now(); element.click();"
-            "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => "
-            "done(performance.now() - begin))))",
-            Json::array({css}))
-        .get<double>();
-  };
-  const std::vector<std::string> clicks = {"#forward",
-                                           "#back",
-                                           "#last",
-                                           "#first",
-                                           "[aria-label='Layer 4, head 3']",
-                                           "[aria-label='Layer 1, head 8']",
-                                           "[data-kind=cross]",
-                                           "[aria-label='Layer 6, head 1']",
-                                           "[data-kind=encoder]",
-                                           "[data-kind=masked]",
-                                           "#mask",
-                                           "#training-matrix .field",
-                                           "#theme",
-                                           "#large"};
-  std::vector<std::vector<double>> times(clicks.size());
-  for (int round = 0; round < 6; ++round) {
-    browser.open_file(path);
-    for (size_t i = 0; i < clicks.size(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      times[i].push_back(milliseconds(clicks[i]));
-    }
-  }
-  std::printf("milliseconds: shortest, middle, longest of %zu\n", times[0].size());
-  for (size_t i = 0; i < clicks.size(); ++i) {
-    std::sort(times[i].begin(), times[i].end());
-    EXPECT_LT(times[i].front(), 100.0) << clicks[i];
-    std::printf("%-32s %4.0f %4.0f %4.0f\n", clicks[i].c_str(), times[i].front(),
-                times[i][times[i].size() / 2], times[i].back());
-  }
-  expect_quiet(browser, path);
-}
-
-struct Shot {
-  std::string name;
-  BrowserWindow window;
-  std::string prepare;  // script
-  Browser::Extent extent = Browser::Extent::window;
-};
-
-void take(const std::string& path, const Shot& shot) {
-  Browser browser(shot.window);
-  browser.open_file(path);
-  if (!shot.prepare.empty()) browser.run(shot.prepare);
-  browser.run(
-      "return document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 400)))");
-  browser.screenshot(output_folder() + "/" + shot.name + ".png", shot.extent);
-  EXPECT_EQ(browser.complaints(), std::vector<std::string>{}) << shot.name;
-}
-
-const BrowserWindow kDesktop{};
-const BrowserWindow kProjector{.width = 1920, .height = 1080};
-const BrowserWindow kPhone{.width = 390, .height = 844, .pixel_ratio = 2.0, .touch = true};
-
-BrowserWindow in_the_dark(BrowserWindow window) {
-  window.dark = true;
-  return window;
-}
-
-TEST_F(LongPage, Pictures) {
-  const std::string path = write_page(folder_, "long.html", page);
-  using enum Browser::Extent;
-  take(path, {"long-desktop", kDesktop, "", window});
-  take(path, {"long-desktop-dark-mask-off", in_the_dark(kDesktop),
-              "document.getElementById('mask').click()", window});
-  take(path, {"long-phone", kPhone, "", Browser::Extent::page});
-  take(path, {"long-all", kDesktop, "", Browser::Extent::page});
-}
-
-// With a trained model: TRIL_DEMO_MODEL names the folder that `tril demo` wrote. The first of these
-// pictures stands in the README.
-TEST_F(Page, Pictures) {
-  const char* model = std::getenv("TRIL_DEMO_MODEL");
-  if (model == nullptr) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
-  const Translator translator = Translator::load(model);
-  using enum Browser::Extent;
-  const std::string path = write_page(
-      folder_, "demo.html", explain_page(explain(translator, "My brother is reading a book")));
-  take(path, {"explain",
-              {.width = 1440, .height = 1070, .pixel_ratio = 1.5},
-              "tril.state.change({ step: 3 })",
-              window});
-  take(path, {"demo-desktop", kDesktop, "", page});
-  take(path, {"demo-desktop-dark", in_the_dark(kDesktop), "", page});
-  take(path, {"demo-mask-off", kDesktop, "document.getElementById('mask').click()", page});
-  take(path,
-       {"demo-cross", kDesktop, "document.querySelector('[data-kind=cross]').click()", window});
-  take(path, {"demo-projector", kProjector, "document.getElementById('large').click()", window});
-  take(path, {"demo-projector-dark", in_the_dark(kProjector),
-              "document.getElementById('large').click()", window});
-  take(path, {"demo-phone", kPhone, "", page});
-  take(path, {"demo-phone-dark", in_the_dark(kPhone), "", window});
-  ExplainOptions options;
-  options.target = "मैं बढ़िया हूँ";
-  const std::string fine =
-      write_page(folder_, "fine.html", explain_page(explain(translator, "I am fine", options)));
-  take(fine, {"demo-target", kDesktop, "", page});
 }
 
 }  // namespace

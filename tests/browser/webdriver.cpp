@@ -236,23 +236,52 @@ Json Browser::command(const std::string& name, const Json& parameters) {
   return driver_->call("POST", "/goog/cdp/execute", {{"cmd", name}, {"params", parameters}});
 }
 
-void Browser::screenshot(const std::string& path, Extent extent) {
-  // A whole page is taken with a window as tall as the page.
-  const auto resize = [&](const Json& height) {
-    command("Emulation.setDeviceMetricsOverride", {{"width", window_.width},
-                                                   {"height", height},
-                                                   {"deviceScaleFactor", window_.pixel_ratio},
-                                                   {"mobile", window_.touch}});
-  };
-  const bool whole = extent == Extent::page;
-  for (int i = 0; whole && i < 2; ++i) {  // what comes into view may be of another height
+void Browser::resize(const Json& height) {
+  command("Emulation.setDeviceMetricsOverride", {{"width", window_.width},
+                                                 {"height", height},
+                                                 {"deviceScaleFactor", window_.pixel_ratio},
+                                                 {"mobile", window_.touch}});
+}
+
+void Browser::capture(const std::string& path, const Json& clip) {
+  Json parameters = {{"format", "png"}};
+  if (!clip.is_null()) parameters["clip"] = clip;
+  std::ofstream file(path, std::ios::binary);
+  file << from_base64(command("Page.captureScreenshot", parameters).at("data"));
+  if (!file) give_up("cannot write " + path);
+}
+
+// A whole page is taken with a window as tall as the page.
+void Browser::make_tall() {
+  for (int i = 0; i < 2; ++i) {  // what comes into view may be of another height
     resize(run("return document.documentElement.scrollHeight"));
     run("return new Promise((done) => setTimeout(done, 250))");
   }
-  std::ofstream file(path, std::ios::binary);
-  file << from_base64(command("Page.captureScreenshot", {{"format", "png"}}).at("data"));
-  if (!file) give_up("cannot write " + path);
-  if (whole) resize(window_.height);
+}
+
+void Browser::screenshot(const std::string& path, Extent extent) {
+  if (extent == Extent::window) {
+    capture(path, nullptr);
+    return;
+  }
+  make_tall();
+  capture(path, nullptr);
+  resize(window_.height);
+}
+
+void Browser::screenshot_of(const std::string& css, const std::string& path) {
+  make_tall();
+  const Json box =
+      run("const b = document.querySelector(arguments[0]).getBoundingClientRect();"
+          "return [b.left, b.top + scrollY, b.width, b.height].map(Math.round)",
+          Json::array({css}));
+  constexpr int kRoom = 12;
+  capture(path, {{"x", box[0].get<int>() - kRoom},
+                 {"y", box[1].get<int>() - kRoom},
+                 {"width", box[2].get<int>() + 2 * kRoom},
+                 {"height", box[3].get<int>() + 2 * kRoom},
+                 {"scale", 1}});
+  resize(window_.height);
 }
 
 }  // namespace tril::testing

@@ -51,10 +51,15 @@ class Browser {
   // The window, or the whole page.
   enum class Extent { window, page };
   void screenshot(const std::string& path, Extent extent = Extent::window);
+  // One element, with some room around it.
+  void screenshot_of(const std::string& css, const std::string& path);
   Json command(const std::string& name, const Json& parameters);  // of the DevTools protocol
 
  private:
   struct Driver;
+  void resize(const Json& height);
+  void make_tall();
+  void capture(const std::string& path, const Json& clip);
   Json log(const std::string& type);
   BrowserWindow window_;
   std::unique_ptr<Driver> driver_;

@@ -4,6 +4,7 @@
 set -uo pipefail
 tril=$1
 make_model=$2
+sources=$(cd "$(dirname "$0")/../../src/tril/explain" && pwd) || exit 2
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf -- "$folder"' EXIT
 cd -- "$folder" || exit 2
@@ -55,12 +56,21 @@ refused 2 'no word' "$tril" explain both '' -o page.html
 refused 2 'UTF-8' "$tril" explain both $'\xff' -o page.html
 refused 2 'tokens' "$tril" explain both "$(printf 'you %.0s' {1..100})" -o page.html
 refused 2 'no encoder' "$tril" explain alone 'how are' --target 'you' -o page.html
-refused 2 'from 1 to 16' "$tril" explain both 'how are you' --beam 17 -o page.html
+refused 2 'range 1 to 16' "$tril" explain both 'how are you' --beam 17 -o page.html
+refused 2 'range 1 to 16' "$tril" explain both 'how are you' --beam 0 -o page.html
+refused 2 "needs quotes: tril explain both 'how are you'" "$tril" explain both how are you -o page.html
+refused 2 'must be one line' "$tril" explain both $'how are\nyou' -o page.html
+refused 2 'the target has no word' "$tril" explain both 'how are you' --target '' -o page.html
+refused 2 '--nope' "$tril" explain both 'how are you' --nope -o page.html
 refused 2 'stdin holds no line' "$tril" explain both - -o page.html
 refused 2 'no/such' "$tril" explain both 'how are you' -o no/such/page.html
 refused 2 'model' "$tril" explain
 cp -r both untold && rm untold/tokenizer.model
-refused 2 'tokenizer.model' "$tril" explain untold 'how are you' -o page.html
+refused 2 'untold holds a model but no tokenizer.model' "$tril" explain untold 'how are you' -o page.html
 cmp -s page.html before.html || complain 'a failure touched the page'
 [[ -e none.html ]] && complain 'a failure left a page'
+
+# The page has the same bytes on every machine: no libm decides a digit of it.
+grep -nE 'std::(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|tanh|erf|cbrt)\(' "$sources"/*.cpp &&
+  complain 'libm in what decides the bytes of a page: base/math.h has the functions'
 ((failures == 0))

@@ -22,7 +22,7 @@ mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
 PATH=$scratch/bin:$PATH
 commands=0
 failures=0
-progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^reading the model$|^the (table|leak probe)$'
+progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^[0-9]+ of [0-9]+: |^reading the model$|^the (table|leak probe)$'
 progress+='|^parallel against stepwise$|^sequential against parallel training, [0-9x ]+( on a tiny model)?$'
 
 fail() {
@@ -32,7 +32,7 @@ fail() {
 
 # What differs from run to run, made alike.
 alike() {
-  sed -E 's/[0-9][0-9.]* ?(ms|s|min|[KM]i?B)\b/TIME/g; s/[0-9.]+( ?: 1\b|×| target tokens a second| times as long)/RATIO\1/g
+  sed -E 's/[0-9][0-9.]* ?(us|ms|s|min|[KM]i?B)\b/TIME/g; s/[0-9.]+( ?: 1\b|×| target tokens a second| times as long)/RATIO\1/g
     s/[0-9.]+% +[0-9.]+%$/SHARES/; s/ +/ /g'
 }
 
@@ -102,9 +102,9 @@ is_example() {
 
 # is_drawn PICTURE: whether a run has drawn it.
 is_drawn() {
-  local curve
-  for curve in */training/curve.svg; do
-    cmp -s "$curve" "$1" && return 0
+  local drawn
+  for drawn in *.svg */training/curve.svg; do
+    cmp -s "$drawn" "$1" && return 0
   done
   return 1
 }
@@ -133,7 +133,7 @@ run_page() {
   done <"$page"
   [ -z "$kind" ] || fail "$page: a block without an end"
   local picture
-  for picture in $(grep -o '([a-z-]*\.svg)' "$page" | tr -d '()'); do
+  for picture in $(grep -o '([a-z/-]*\.svg)' "$page" | tr -d '()'); do
     is_drawn "${page%/*}/$picture" || fail "$page: no run has drawn $picture"
   done
 }

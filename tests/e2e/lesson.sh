@@ -19,6 +19,7 @@ expect_error() {
   grep -q -- "$pattern" err || fail "$what: no '$pattern' in it"
 }
 prints() { grep -qF -- "$2" out || fail "$1: no '$2' on stdout"; }
+is_narrow() { [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 100 ] || fail "$1: a line of more than 100 columns"; }
 
 # The list: every lesson in its order, every question.
 expect 0 'list' "$tril" lesson
@@ -28,6 +29,9 @@ for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'se
   'contextual embedding' 'sequential training slow' 'data leakage' 'without any language'; do
   prints 'a question' "$question"
 done
+prints 'what else there is' 'prove MODEL'
+prints 'what else there is' 'explain MODEL'
+is_narrow list
 
 expect 0 'attention' "$tril" lesson attention
 prints attention 'contextual(आप) = 0.80·आप + 0.10·कैसे + 0.10·हैं'
@@ -35,15 +39,33 @@ prints attention 'contextual(कैसे) = 0.15·आप + 0.75·कैसे +
 prints attention 'softmax(0.8, 0.6, 0.4) = (0.40, 0.33, 0.27)'
 prints attention 'VERDICT  The mask makes forbidden weights exactly 0'
 [ -s err ] && fail 'attention: something on stderr'
+is_narrow attention
 expect 0 'masks' "$tril" lesson masks
 prints masks 'In half precision (largest number 65504) -1e9 is -∞'
 prints masks 'VERDICT  -∞ before the softmax gives forbidden keys exactly nothing'
+is_narrow masks
+
+# Pictures: well-formed, of the figures that are printed; the text is the same with and without.
+cp out plain
+expect 0 'masks, drawn' "$tril" lesson masks --svg masks.svg
+cmp -s out plain || fail 'masks: --svg prints something else'
+[ "$(grep -c -- '−∞' masks.svg)" -eq "$(grep -oE '^ +( -∞|  0){4}' plain | grep -o -- '-∞' | wc -l)" ] ||
+  fail 'masks: the picture does not forbid what the matrices forbid'
+expect 0 'attention, drawn' "$tril" lesson attention --svg attention.svg
+for figure in '>0.40<' '>0.60<' '>0.48<' '>1.00<'; do
+  grep -q -- "$figure" attention.svg || fail "attention: no $figure in the picture"
+done
+expect_error 'no picture' 'has no picture: leave --svg out' "$tril" lesson series --svg x.svg
+expect_error 'a picture without a name' 'name of a file' "$tril" lesson masks --svg ''
+expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowhere/x.svg
 
 # A model with random weights has learnt nothing, and says so: the verdict is computed.
 "$make_model" random translate || fail 'make_model'
 "$make_model" writer generate || fail 'make_model'
 expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
 prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
+# Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
+prints 'a model of unknown origin' 'whether it has seen them is not known'
 
 expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, masks" "$tril" lesson algebra
 expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random
@@ -58,11 +80,14 @@ if [ "${3-}" = all ]; then
   for name in context series teacher-forcing leakage; do
     expect 0 "$name" "$tril" lesson "$name" --threads 2
     prints "$name" 'VERDICT'
+    is_narrow "$name"
+    [ "$name" = teacher-forcing ] && prints "$name" 'none of which it has seen'
     cp out two
     expect 0 "$name on one thread" "$tril" lesson "$name" --threads 1
     cmp -s out two || fail "$name: one thread prints something else"
   done
   expect 0 'sequential' "$tril" lesson sequential
+  is_narrow sequential
   prints sequential '4816 calls'
   prints sequential 'VERDICT  The same loss from 1 call instead of 4816'
 fi

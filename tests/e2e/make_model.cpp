@@ -1,5 +1,6 @@
-// A model folder for tests of the program: random weights, a tokenizer of a few sentences.
-//   make_model FOLDER translate|generate
+// A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
+// base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens), without a tokenizer.
+//   make_model FOLDER translate|generate|base
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -10,6 +11,13 @@
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   const std::string folder = argv[1];
+  if (std::string(argv[2]) == "base") {
+    tril::TransformerConfig base;  // the defaults are the base model's
+    base.source_vocab = base.target_vocab = 32000;
+    std::filesystem::create_directories(folder);
+    tril::Transformer(base.completed(), 5).save(folder);
+    return 0;
+  }
   const bool decoder_only = std::string(argv[2]) == "generate";
   const std::string sentences[] = {"how are you", "I am fine, thank you", "where are they going?",
                                    "मैं ठीक हूँ", "the theory that they gathered"};

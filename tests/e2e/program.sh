@@ -28,7 +28,15 @@ expect 0 'bench' "$tril" bench --json --only gemm --seconds 0.01 --threads 1
 prints 'bench' '"name": "512x512x512"'
 grep -q '^measuring gemm' "$scratch/err" || fail 'bench: no progress on stderr'
 
-expect_error 'no subcommand' 'subcommand' "$tril"
+expect 0 'no subcommand' "$tril"
+for command in demo lesson train translate generate score evaluate prove explain bench info; do
+  prints 'no subcommand' "^  $command  *[A-Z]"
+done
+[ -s "$scratch/err" ] && fail 'no subcommand: something on stderr'
+[ "$(LC_ALL=C.UTF-8 wc -L <"$scratch/out")" -le 100 ] || fail 'no subcommand: a line is too wide'
+# What others wrote cannot command the terminal.
+expect_error 'an escape sequence' 'there is no command .\\x1b\[2J' "$tril" $'\e[2J'
+expect_error 'a sequence in a flag' '\\x1b\[2J' "$tril" info $'--\e[2J'
 expect_error 'unknown subcommand' "no command 'sing'" "$tril" sing
 expect_error 'unknown flag' '--loud' "$tril" bench --loud
 expect_error 'bad group' 'gemm' "$tril" bench --only everything

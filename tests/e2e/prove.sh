@@ -29,18 +29,23 @@ value() {
   [ "$got" = "$3" ] || fail "$1: $2 is '$got', expected '$3'"
 }
 
+printf 'how\n' >"$scratch/one"
+
 # It holds: all four sections, every cell of the table, and a verdict.
 printf 'how are you\n\nI am fine\nwhere\n' >"$scratch/text"
 expect 0 'a model' "$tril" prove "$scratch/model" --text "$scratch/text" --threads 2
 for section in 1 2 3 4; do prints 'a model' "^$section  .*: holds$"; done
 for cell in 'FNV-1a [0-9a-f]\{16\}' 'teacher forcing' 'input tokens *training: *START' 'inference: START' \
-  'forward() calls  1 ' 'mask, row by row' 'autoregressive' 'beam, in batches' '(100%)' '16 × 300\*  *4,800  *1 '; do
+  'forward() calls  1 ' 'tensors, unchanged' 'yes: it reads what is given' 'mask, row by row' \
+  'NaN reached' 'What the encoder leaves for the decoder: .* 0 differing' '1 × 64  *64 of 64  *0 ' 'autoregressive' 'beam, in batches' '(100%)' '16 × 300\*  *4,800  *1 '; do
   prints 'a model' "$cell"
 done
 prints 'a model' '^3 sentences'
 prints 'a model' '^Proved on this model'
 lacks 'a model' 'FAILS'
-[ "$(wc -l <"$scratch/out")" -le 60 ] || fail 'a model: more than 60 lines'
+[ "$(wc -l <"$scratch/out")" -le 68 ] || fail 'a model: more than 68 lines'
+# Columns, not bytes; the first line has the folder's name, however long it is.
+[ "$(tail -n +2 "$scratch/out" | LC_ALL=C.UTF-8 wc -L)" -le 100 ] || fail 'a model: a line of more than 100 columns'
 grep -q 'leak probe' "$scratch/err" || fail 'a model: no progress on stderr'
 
 # Without the mask it fails, names the first position that sees the future, and says so as JSON.
@@ -55,16 +60,24 @@ value 'unmasked' table.calls.training 1
 value 'unmasked' table.rows_changed_without_mask.inference_token_by_token 0
 value 'unmasked' sequential.cases.4.sequential.calls 4800
 
+# In words: the training side is not autoregressive, inference still is; one sentence is one.
+expect 1 'unmasked, in words' "$tril" prove "$scratch/model" --unmasked --text "$scratch/one"
+prints 'unmasked, in words' 'autoregressive   NO: see 3  *in function and in computation'
+prints 'unmasked, in words' '^1 sentence, '
+prints 'unmasked, in words' 'FAILS: in layer 0 position 0 of sentence 0 is given keys 0 to .*, not 0 to 0'
+
 # A folder without a tokenizer: tokens by chance.
 rm "$scratch/writer/tokenizer.model"
 expect_error 'text without a tokenizer' 'has no tokenizer.model' "$tril" prove "$scratch/writer" --text "$scratch/text"
 expect 0 'no tokenizer' "$tril" prove "$scratch/writer" --json
+grep -q 'has no tokenizer.model: tokens are drawn by chance' "$scratch/err" || fail 'no tokenizer: not told'
 value 'no tokenizer' holds true
 value 'no tokenizer' text 'tokens by chance'
 value 'no tokenizer' agreement.ways.0.differing 0
 
 # What cannot run.
 expect_error 'no such folder' 'there is no model in this folder' "$tril" prove "$scratch/nowhere"
+expect_error 'a file for a folder' 'not a folder' "$tril" prove "$scratch/model/model.safetensors"
 expect_error 'no model named' 'model' "$tril" prove
 expect_error 'unknown flag' '--widen' "$tril" prove "$scratch/model" --widen
 expect_error 'bad threads' 'threads' "$tril" prove "$scratch/model" --threads -1
@@ -73,7 +86,6 @@ expect_error 'two times stdin' 'cannot both be stdin' "$tril" prove "$scratch/mo
 expect_error 'no such text' "$scratch/none" "$tril" prove "$scratch/model" --text "$scratch/none"
 : >"$scratch/empty"
 expect_error 'an empty text' 'no line to prove with' "$tril" prove "$scratch/model" --text "$scratch/empty"
-printf 'how\n' >"$scratch/one"
 expect_error 'fewer targets' 'has 1 lines with text' "$tril" prove "$scratch/model" --text "$scratch/text" --target "$scratch/one"
 printf 'h\xff\n' >"$scratch/bad"
 expect_error 'not UTF-8' "$scratch/bad: line 1" "$tril" prove "$scratch/model" --text "$scratch/bad"

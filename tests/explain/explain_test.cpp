@@ -44,6 +44,16 @@ RC_GTEST_PROP(Explain, TrainingAndDecodingHaveTheSameBits, ()) {
   RC_ASSERT(e.numbers_differing == 0);
   RC_ASSERT(e.parallel_calls == 1);
   RC_ASSERT(e.stepwise_calls == static_cast<int64_t>(e.steps.size()));
+  RC_ASSERT(e.parallel_encoder_calls == (config.decoder_only() ? 0 : 1));
+  RC_ASSERT(e.stepwise_encoder_calls == e.parallel_encoder_calls);
+  for (const auto& [training, stepwise] : {std::pair{&e.training.encoder, &e.stepwise.encoder},
+                                           {&e.training.masked, &e.stepwise.masked},
+                                           {&e.training.cross, &e.stepwise.cross}}) {
+    RC_ASSERT(training->size() == stepwise->size());
+    for (size_t layer = 0; layer < training->size(); ++layer) {
+      RC_ASSERT(same_bits((*training)[layer], (*stepwise)[layer]));
+    }
+  }
   for (const ExplainedStep& step : e.steps) {
     RC_ASSERT(step.parallel_fingerprint == step.stepwise_fingerprint);
   }
@@ -72,6 +82,58 @@ TEST(Explain, AFaultInOnePassIsSeenInItsRowAndLayer) {
     EXPECT_EQ(e.steps[row].parallel_fingerprint != e.steps[row].stepwise_fingerprint, hit) << row;
   }
   EXPECT_GT(e.context_check.largest_share, 1.0);
+}
+
+// Decoding keeps what it computed itself: a fault of training below a layer is not in its records.
+TEST(Explain, TheStepwiseRecordsAreThoseOfDecoding) {
+  const Translator translator = example_translator(small_config());
+  ExplainOptions options = quick_options();
+  options.target = "I am fine, thank you";
+  const Explanation sound = explain(translator, "how are you", options);
+  options.hooks.widen_head = 1;
+  options.hooks.widen_layer = 0;
+  options.hooks.widen_row = 2;
+  const Explanation e = explain(translator, "how are you", options);
+  for (size_t layer = 0; layer < 2; ++layer) {
+    EXPECT_TRUE(same_bits(e.stepwise.masked[layer], sound.training.masked[layer]));
+    EXPECT_TRUE(same_bits(e.stepwise.cross[layer], sound.training.cross[layer]));
+    EXPECT_FALSE(same_bits(e.training.masked[layer], sound.training.masked[layer]));
+    EXPECT_TRUE(same_bits(e.stepwise.encoder[layer], e.training.encoder[layer]));
+  }
+}
+
+// Keys and values that the source gives, and the encoder's own numbers, count as well.
+TEST(Explain, AllNumbersOfBothPassesAreCompared) {
+  const TransformerConfig config = small_config();
+  const Explanation e = explain(example_translator(config), "how are you", quick_options());
+  const auto rows = static_cast<int64_t>(e.steps.size());
+  const auto keys = static_cast<int64_t>(e.source.size());
+  const int64_t width = config.heads * config.head_dim;
+  const int64_t encoder = config.encoder_layers * 4 * keys * width;
+  const int64_t decoder = config.decoder_layers * (7 * rows + 2 * keys) * width;
+  EXPECT_EQ(e.numbers_compared, encoder + decoder + rows * (config.model + config.target_vocab));
+}
+
+TEST(Explain, GreedySearchIsRunWhereABeamWroteSomethingElse) {
+  int64_t found = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const Translator translator = example_translator(small_config(), seed);
+    ExplainOptions options = quick_options();
+    const Explanation e = explain(translator, "how are you", options);
+    const bool unlikely = std::any_of(
+        e.steps.begin(), e.steps.end(),
+        [](const ExplainedStep& step) { return step.candidates.front().token != step.right; });
+    ASSERT_EQ(e.greedy.has_value(), unlikely) << seed;
+    options.search.beam = 1;
+    const Explanation greedy = explain(translator, "how are you", options);
+    EXPECT_FALSE(greedy.greedy.has_value());
+    if (!unlikely) continue;
+    ++found;
+    EXPECT_EQ(e.greedy->tokens, greedy.written);
+    EXPECT_EQ(e.greedy->rank, greedy.hypotheses.front().rank);
+    EXPECT_EQ(e.greedy_text, greedy.written_text);
+  }
+  EXPECT_GT(found, 0);
 }
 
 TEST(Explain, ReadsWhatTheModelWroteUnlessATargetIsGiven) {
@@ -160,7 +222,7 @@ TEST(Explain, CrossAttentionIsTheAlignment) {
   Session session(translator.model(), 1);
   const Alignment alignment =
       align(translator.model(), e.source, e.written, {.start = e.start, .layer = 1}, session);
-  const AttentionRecord& r = e.cross[1];
+  const AttentionRecord& r = e.training.cross[1];
   const std::vector<double> q(r.queries.begin(), r.queries.end());
   const std::vector<double> k(r.keys.begin(), r.keys.end());
   std::vector<double> mean(static_cast<size_t>(r.query * r.key), 0.0);
@@ -190,8 +252,8 @@ TEST(Explain, WithoutTheMaskRowsChange) {
   options.target = "I am fine, thank you";
   const Explanation e = explain(translator, "how are you", options);
   EXPECT_EQ(e.leaked_scores.size(), 2u);
-  EXPECT_TRUE(same_bits(e.leaked_scores[0], plain_scores(e.masked[0], e)));
-  EXPECT_FALSE(testing::equal_bits(e.leaked_scores[1], plain_scores(e.masked[1], e)));
+  EXPECT_TRUE(same_bits(e.leaked_scores[0], plain_scores(e.training.masked[0], e)));
+  EXPECT_FALSE(testing::equal_bits(e.leaked_scores[1], plain_scores(e.training.masked[1], e)));
   for (const ExplainedStep& step : e.steps) {
     EXPECT_GT(step.leaked_differing_logits, 0);
     EXPECT_NE(step.leaked_fingerprint, step.stepwise_fingerprint);
@@ -208,8 +270,8 @@ TEST(Explain, WithoutTheMaskRowsChange) {
 TEST(Explain, DecoderOnlyModelsContinueTheSentence) {
   const Translator translator = example_translator(small_config(Family::decoder_only));
   const Explanation e = explain(translator, "how are", quick_options());
-  EXPECT_TRUE(e.encoder.empty());
-  EXPECT_TRUE(e.cross.empty());
+  EXPECT_TRUE(e.training.encoder.empty());
+  EXPECT_TRUE(e.training.cross.empty());
   EXPECT_TRUE(e.source.empty());
   EXPECT_EQ(e.numbers_differing, 0);
   EXPECT_EQ(e.prompt, static_cast<int64_t>(example_tokenizer().encode("how are").size()));
@@ -245,6 +307,20 @@ TEST(Explain, WhatCannotBeShownIsOneClearError) {
   options.target = many;
   EXPECT_EQ(error("how are you", options),
             "explain: the target has 252 tokens, the model takes 200 at most");
+  EXPECT_EQ(error("how are\nyou", quick_options()),
+            "explain: the sentence must be one line, but there is a line break after 7 bytes");
+  for (const char* empty : {"", "  "}) {
+    options.target = empty;
+    EXPECT_EQ(error("how are you", options), "explain: the target has no word");
+  }
+  options.target = "fine\r\n";
+  EXPECT_EQ(error("how are you", options),
+            "explain: the target must be one line, but there is a line break after 4 bytes");
+  options.target = "\xFF";
+  EXPECT_NE(error("how are you", options).find("UTF-8"), std::string::npos);
+  // A word is as long as it likes; its tokens are counted.
+  EXPECT_EQ(error(std::string(150, 'q'), quick_options()),
+            "explain: the sentence has 152 tokens, a page can show 128 at most");
   options = quick_options();
   options.search.beam = 17;
   EXPECT_NE(error("how are you", options).find("got 17"), std::string::npos);

@@ -7,6 +7,7 @@
 #include "support/property.h"
 #include "tril/explain/encode.h"
 #include "tril/explain/page_parts.h"
+#include "tril/explain/passes.h"
 
 namespace tril {
 namespace {
@@ -123,8 +124,9 @@ TEST(Page, HoldsTheEnginesNumbersBitForBit) {
   EXPECT_EQ(page, explain_page(e));
   const Json data = Json::parse(data_of(page));
   EXPECT_EQ(data["precision"], "exact");
-  for (const auto& [name, records] :
-       {std::pair{"encoder", &e.encoder}, {"masked", &e.masked}, {"cross", &e.cross}}) {
+  for (const auto& [name, records] : {std::pair{"encoder", &e.training.encoder},
+                                      {"masked", &e.training.masked},
+                                      {"cross", &e.training.cross}}) {
     ASSERT_EQ(data["attention"][name].size(), records->size());
     for (size_t layer = 0; layer < records->size(); ++layer) {
       const Json& packed = data["attention"][name][layer];
@@ -138,6 +140,34 @@ TEST(Page, HoldsTheEnginesNumbersBitForBit) {
   EXPECT_EQ(data["bits"]["differing"], 0);
   EXPECT_EQ(data["steps"].size(), e.steps.size());
   EXPECT_EQ(data["beam"]["steps"].size(), e.search_steps.size());
+}
+
+// Decoding's records travel where they differ, and only there.
+TEST(Page, HoldsWhatDecodingComputedWhereItDiffers) {
+  const Translator translator = example_translator(small_config());
+  ExplainOptions options = quick_options();
+  options.target = "I am fine, thank you";
+  const auto stepwise_of = [&] {
+    return Json::parse(
+        data_of(explain_page(explain(translator, "how are you", options))))["stepwise"];
+  };
+  const Json nothing = {nullptr, nullptr};
+  for (const char* kind : {"encoder", "masked", "cross"}) EXPECT_EQ(stepwise_of()[kind], nothing);
+
+  options.hooks.widen_head = 1;
+  options.hooks.widen_layer = 0;
+  options.hooks.widen_row = 2;
+  const Explanation e = explain(translator, "how are you", options);
+  const Json stepwise = stepwise_of();
+  EXPECT_EQ(stepwise["encoder"], nothing);
+  for (size_t layer = 0; layer < 2; ++layer) {
+    const Json& packed = stepwise["masked"][layer];
+    const AttentionRecord& record = e.stepwise.masked[layer];
+    EXPECT_TRUE(testing::same_bits(floats_of(packed["q"]), record.queries));
+    EXPECT_TRUE(testing::same_bits(floats_of(packed["k"]), record.keys));
+    EXPECT_TRUE(testing::same_bits(floats_of(packed["v"]), record.values));
+    EXPECT_TRUE(testing::same_bits(floats_of(packed["context"]), record.context));
+  }
 }
 
 TEST(Page, AsksNothingOfTheNetwork) {
@@ -157,6 +187,40 @@ TEST(Page, AsksNothingOfTheNetwork) {
   EXPECT_EQ(count(page_script(), "\nexport "), 0);
 }
 
+// As numbers.js does: rows of whole numbers, a scale each.
+std::vector<float> rounded_floats_of(const Json& numbers, int64_t width) {
+  Rounded rounded;
+  const auto scales = from_base85(numbers["scales"].get<std::string>());
+  const auto whole = from_base85(numbers["whole"].get<std::string>());
+  rounded.scales.resize(scales.size() / 4);
+  rounded.values.resize(numbers["count"].get<size_t>());
+  std::memcpy(rounded.scales.data(), scales.data(), scales.size());
+  std::memcpy(rounded.values.data(), whole.data(), rounded.values.size() * 2);
+  return unrounded(rounded, width);
+}
+
+// The largest difference of the weights drawn from a page's numbers from those of the engine's.
+double largest_loss(const Json& data, const Explanation& e) {
+  double largest = 0.0;
+  for (const auto& [name, records] : {std::pair{"encoder", &e.training.encoder},
+                                      {"masked", &e.training.masked},
+                                      {"cross", &e.training.cross}}) {
+    for (size_t layer = 0; layer < records->size(); ++layer) {
+      const AttentionRecord& exact = (*records)[layer];
+      AttentionRecord drawn = exact;
+      drawn.queries = rounded_floats_of(data["attention"][name][layer]["q"], e.config.head_dim);
+      drawn.keys = rounded_floats_of(data["attention"][name][layer]["k"], e.config.head_dim);
+      for (int64_t head = 0; head < e.config.heads; ++head) {
+        const auto a = weights_of(exact, e.config, e.scale, {}, head);
+        const auto b = weights_of(drawn, e.config, e.scale, {}, head);
+        for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::fabs(a[i] - b[i]));
+      }
+    }
+  }
+  EXPECT_GT(largest, 0.0);
+  return largest;
+}
+
 TEST(Page, TheLongestPromisedStaysUnderFiveMegabytes) {
   const Explanation e =
       explain(testing::long_translator(), testing::long_sentence(), testing::long_options());
@@ -165,12 +229,14 @@ TEST(Page, TheLongestPromisedStaysUnderFiveMegabytes) {
   EXPECT_EQ(e.numbers_differing, 0);
   const std::string page = explain_page(e);
   EXPECT_LT(page.size(), 5'000'000u);
-  EXPECT_EQ(Json::parse(data_of(page))["precision"], "rounded");
+  const Json data = Json::parse(data_of(page));
+  EXPECT_EQ(data["precision"], "rounded");
+  EXPECT_EQ(data["bits"]["roundingLoss"].get<double>(), largest_loss(data, e));
 }
 
 TEST(Page, OneThatWouldBeTooLargeIsRefused) {
   Explanation e = explain(example_translator(small_config()), "how are you", quick_options());
-  e.masked[0].queries.resize(20'000'000);
+  e.training.masked[0].queries.resize(20'000'000);
   EXPECT_NE(raised_by([&] { explain_page(e); }).text.find("a shorter sentence"), std::string::npos);
 }
 

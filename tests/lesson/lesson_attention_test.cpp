@@ -4,6 +4,11 @@
 
 #include <cmath>
 
+#include "tril/base/rng.h"
+#include "tril/kernels/reference/attention.h"
+#include "tril/ops/attention.h"
+#include "tril/ops/attention_bound.h"
+
 namespace tril {
 namespace {
 
@@ -96,7 +101,9 @@ TEST(LessonAttention, HeadsNormAndAgreement) {
   }
   EXPECT_TRUE(l.heads_are_separate);
   for (const Attended* each : {&l.masked, &l.unmasked, &l.second_masked, &l.second_unmasked}) {
-    EXPECT_TRUE(each->within);
+    EXPECT_TRUE(each->within());
+    EXPECT_EQ(each->compared, each->weights.rows * (3 + 4));
+    EXPECT_GT(each->largest_share, 0.0);
     EXPECT_LE(each->largest_difference, 1e-6);
   }
   EXPECT_TRUE(l.holds);
@@ -108,8 +115,59 @@ TEST(LessonAttention, AWidenedMaskBreaksTheVerdict) {
     const AttentionLesson l = teach_attention({.widen_head = 0, .widen_row = row});
     EXPECT_FALSE(l.holds);
     EXPECT_FALSE(l.masked.forbidden_is_zero);
-    EXPECT_FALSE(l.masked.within);
+    EXPECT_FALSE(l.masked.within());
+    EXPECT_GT(l.masked.largest_share, 1e3);
   }
+}
+
+// The bound that lesson and page share, where it is hardest to keep: long rows, over blocks and
+// spans of keys, with scores from small to so large that weights vanish.
+TEST(AttentionBound, HoldsForLongRowsAndIsNotLoose) {
+  constexpr int64_t kDim = 16;
+  Random random(5, 1);
+  for (const int64_t keys : {1, 63, 64, 65, 700, 5000}) {
+    for (const double size : {0.1, 1.0, 6.0}) {
+      Context context(1);
+      const Tensor q(context.arena, {1, 1, kDim}), k(context.arena, {keys, 1, kDim});
+      const Tensor v(context.arena, {keys, 1, kDim});
+      for (const Tensor* each : {&q, &k, &v}) {
+        for (int64_t i = 0; i < each->size(); ++i) {
+          each->data()[i] = random.normal() * (each == &v ? 1.0f : static_cast<float>(size));
+        }
+      }
+      const Interval sees{0, 0, static_cast<int32_t>(keys)};
+      const Tensor out = ops::attention(context, q, k, v, std::span(&sees, 1), {}).out;
+      const auto doubles = [](const Tensor& t) {
+        return std::vector<double>(t.data(), t.data() + t.size());
+      };
+      const double scale = 0.25;  // 1 / sqrt(16)
+      const reference::AttentionSizes n{.query = 1, .key = keys, .head_dim = kDim};
+      const auto dq = doubles(q), dk = doubles(k), dv = doubles(v);
+      const auto weights =
+          reference::attention_weights<double>(n, scale, dq, dk, std::span(&sees, 1), 0);
+      double largest = 0.0;
+      for (size_t j = 0; j < weights.size(); ++j) {
+        double sum = 0.0;
+        for (size_t d = 0; d < kDim; ++d) sum += std::fabs(dq[d] * dk[j * kDim + d]) * scale;
+        largest = std::max(largest, sum);
+      }
+      const ops::AttentionBound bound(
+          {.head_dim = kDim, .keys = keys, .largest_score = largest, .input_roundings = 0});
+      for (size_t d = 0; d < kDim; ++d) {
+        double sum = 0.0, weighted = 0.0, values = 0.0;
+        for (size_t j = 0; j < weights.size(); ++j) {
+          sum += weights[j] * dv[j * kDim + d];
+          weighted += weights[j] * std::fabs(dv[j * kDim + d]);
+          values += std::fabs(dv[j * kDim + d]);
+        }
+        const double allowed = bound(weighted, values);
+        EXPECT_LE(std::fabs(sum - static_cast<double>(out.data()[d])), allowed)
+            << keys << " keys, size " << size;
+        EXPECT_LT(allowed, 5e-3 * weighted) << keys << " keys, size " << size;
+      }
+    }
+  }
+  EXPECT_EQ(ops::AttentionBound({.head_dim = 4, .keys = 0, .largest_score = 0.0})(0.0, 0.0), 0.0);
 }
 
 }  // namespace

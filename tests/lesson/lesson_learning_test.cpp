@@ -16,6 +16,7 @@
 #include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
+#include "tril/lesson/pictures.h"
 #include "tril/lesson/word_list.h"
 #include "tril/text/unicode.h"
 
@@ -84,7 +85,9 @@ TEST(LessonTeacherForcing, AMistakeIsCorrectedOrFollowed) {
   EXPECT_GT(l.with_mistake, 0);
   EXPECT_TRUE(l.same_until_mistake);
   ASSERT_TRUE(l.real);
-  EXPECT_GT(l.right_when_corrected, l.right_when_followed);
+  EXPECT_GT(l.right_when_corrected, l.followed_in_order);
+  // What stands at its place is in order, too; a word too many shifts some that are in order.
+  EXPECT_GT(l.followed_in_order, l.right_when_followed);
   EXPECT_LE(l.right_when_corrected, l.following);
   EXPECT_TRUE(l.holds);
   const TeacherExample& e = l.example;
@@ -96,7 +99,8 @@ TEST(LessonTeacherForcing, AMistakeIsCorrectedOrFollowed) {
   EXPECT_EQ(e.steps[at + 1].fed_in_training, e.steps[at].right);
   EXPECT_EQ(e.steps[at + 1].fed_in_inference, e.steps[at].predicted_in_inference);
   EXPECT_EQ(e.right_when_corrected, e.following);
-  EXPECT_LT(e.right_when_followed, e.following);
+  EXPECT_LT(e.followed_in_order, e.following);
+  EXPECT_LE(e.right_when_followed, e.followed_in_order);
 }
 
 // A model that knows its sentences makes no mistake: one is made up, and told to be.
@@ -115,7 +119,7 @@ TEST(LessonTeacherForcing, WhereThereIsNoMistakeOneIsPutIn) {
   EXPECT_EQ(l.example.steps[0].predicted_in_training, l.example.steps[0].right);
   EXPECT_NE(l.example.steps[0].predicted_in_inference, l.example.steps[0].right);
   EXPECT_EQ(l.example.right_when_corrected, l.example.following);
-  EXPECT_EQ(l.holds, l.example.right_when_followed < l.example.following);
+  EXPECT_EQ(l.holds, l.example.followed_in_order < l.example.following);
   std::vector<PhrasePair> longer = tiny.train;
   for (int i = 0; i < 200; ++i) longer[0].english += " very";
   EXPECT_EQ(teach_teacher_forcing(translator, longer).left_out, 1);
@@ -172,6 +176,13 @@ TEST(LessonContext, TheSameGoesInAndContextTellsItApart) {
   EXPECT_FALSE(l.told_later.empty());
   EXPECT_EQ(l.told_later.size(), l.told_later_translations.size());
   EXPECT_GT(10 * l.right_word, 9 * l.held_out);
+  // Where a later word tells: apart in the encoder, one vector under a causal mask.
+  EXPECT_GT(l.later_same.distance, 0.0);
+  EXPECT_GT(l.later_other.distance, 0.0);
+  EXPECT_EQ(l.later_differ, static_cast<int64_t>(l.told_later.size()) - 1);
+  EXPECT_TRUE(l.twin_is_encoder);
+  EXPECT_EQ(l.differ_under_mask, 0);
+  EXPECT_EQ(l.learnt, 0);
 }
 
 TEST(LessonContext, WithNextToNoLearningTheVerdictDoesNotHoldAndThreadsChangeNothing) {
@@ -221,7 +232,8 @@ TEST(LessonSeries, BeatsNaiveForecastsOnUnseenDays) {
 }
 
 TEST(LessonSequential, CallsMemoryAndTheSameGradients) {
-  const SequentialLesson l = teach_sequential({.rows = {{1, 3}, {2, 5}, {1, 100}, {1, 200}}});
+  const SequentialLesson l =
+      teach_sequential({.rows = {{1, 3}, {2, 5}, {1, 100}, {1, 200}}, .long_words = {500, 2000}});
   ASSERT_EQ(l.rows.size(), 4u);
   EXPECT_EQ(l.rows[0].figures.sequential.calls, 4);
   EXPECT_EQ(l.rows[0].figures.parallel.calls, 1);
@@ -229,16 +241,39 @@ TEST(LessonSequential, CallsMemoryAndTheSameGradients) {
   EXPECT_EQ(l.rows[1].figures.sequential.rows, 2 * (6 * 7 / 2));
   EXPECT_EQ(l.rows[3].figures.sequential.calls, 201);
   EXPECT_GT(l.rows[3].figures.weakest_position, 1.0);
-  EXPECT_DOUBLE_EQ(l.length_growth, 201.0 / 101.0);
-  EXPECT_DOUBLE_EQ(l.matrix_growth, 201.0 * 201.0 / (101.0 * 101.0));
+  ASSERT_EQ(l.long_targets.size(), 2u);
+  EXPECT_EQ(l.long_targets[1].score_matrix_bytes, 2 * 2 * 2001 * 2001 * 4);
+  EXPECT_GT(l.long_targets[0].peak_bytes, l.long_targets[0].score_matrix_bytes);
+  EXPECT_LT(l.long_targets[1].peak_bytes, l.long_targets[1].score_matrix_bytes);
+  EXPECT_DOUBLE_EQ(l.length_growth, 2001.0 / 501.0);
   EXPECT_LE(l.memory_growth, 1.05 * l.length_growth);
+  EXPECT_GE(l.memory_growth, 0.5 * l.length_growth);
   EXPECT_EQ(l.base_matrix_bytes, 6 * 8 * 201 * 201 * 4);
   EXPECT_TRUE(l.holds);
+  // Its picture: 4 + 3 + 2 + 1 cells that are read and 6 that are not, beside 4 of one call.
+  const std::string svg = draw_sequential(l);
+  const auto count = [&](std::string_view what) {
+    int64_t found = 0;
+    for (size_t at = svg.find(what); at != std::string::npos; at = svg.find(what, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("class=\"cell\""), 10 + 4);
+  EXPECT_EQ(count("class=\"no\""), 6);
+  EXPECT_EQ(count(">loss<"), 4 + 4);
+  SequentialLesson miscounted = l;
+  miscounted.rows[0].figures.sequential.rows += 1;
+  EXPECT_THROW(draw_sequential(miscounted), Error);
 }
 
 TEST(LessonSequential, AWidenedMaskBreaksTheVerdict) {
   const std::vector<SequentialRow> rows = {{1, 3}, {1, 100}, {1, 120}};
-  EXPECT_FALSE(teach_sequential({.rows = rows, .hooks = {.widen_head = 0}}).holds);
+  EXPECT_FALSE(
+      teach_sequential({.rows = rows, .long_words = {500, 2000}, .hooks = {.widen_head = 0}})
+          .holds);
+  // Targets so short that the matrices of scores would be small: nothing is shown.
+  EXPECT_FALSE(teach_sequential({.rows = {{1, 3}}, .long_words = {50, 100}}).holds);
+  EXPECT_THROW(teach_sequential({.rows = {{1, 3}}, .long_words = {50}}), Error);
+  EXPECT_THROW(teach_sequential({.rows = {{1, 3}}, .long_words = {50, 50}}), Error);
   EXPECT_THROW(teach_sequential({.rows = {{1, 5000}}}), Error);
   EXPECT_THROW(teach_sequential({.rows = {}}), Error);
 }

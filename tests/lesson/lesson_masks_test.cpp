@@ -22,6 +22,25 @@ TEST(LessonMasks, TheFiveKinds) {
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(l.kinds[i].mask.to_string(4), expected[i]);
 }
 
+// Each kind with one end of one row moved by a key: none is taken for what it should be.
+TEST(LessonMasks, AMaskThatIsOffByOneKeyIsNoticed) {
+  const std::vector<NamedMask> kinds = teach_masks().kinds;
+  EXPECT_TRUE(masks_are_as_defined(kinds));
+  EXPECT_FALSE(masks_are_as_defined({}));
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (size_t row = 0; row < 4; ++row) {
+      for (const int32_t step : {-1, 1}) {
+        std::vector<Interval> rows(kinds[kind].mask.rows().begin(), kinds[kind].mask.rows().end());
+        rows[row].hi += step;
+        if (rows[row].hi > 4) continue;
+        std::vector<NamedMask> broken = kinds;
+        broken[kind].mask = Mask(rows);
+        EXPECT_FALSE(masks_are_as_defined(broken)) << kinds[kind].name << ", row " << row;
+      }
+    }
+  }
+}
+
 TEST(LessonMasks, BroadcastingIsAdding) {
   const Broadcast b = teach_masks().broadcast;
   EXPECT_TRUE(b.equal);
@@ -52,6 +71,8 @@ TEST(LessonMasks, WaysToForbid) {
   EXPECT_EQ(l.no_key[2].output, 0.0);
   EXPECT_EQ(l.no_key[2].weights, (std::vector<double>{0.0, 0.0, 0.0}));
   EXPECT_EQ(l.half_of_minus_1e9, -kInfinity);
+  EXPECT_EQ(l.one_key_in_half[0].weights, first);
+  EXPECT_EQ(l.one_key_in_half[1].weights, first);
   EXPECT_TRUE(std::isnan(l.no_key_in_half[0].output));
   EXPECT_EQ(l.large_forbidden[1].weights, (std::vector<double>{0.0, 0.0, 1.0}));
   EXPECT_EQ(l.large_forbidden[2].output, 1.0);

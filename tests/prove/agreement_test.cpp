@@ -1,5 +1,7 @@
 #include "tril/prove/agreement.h"
 
+#include <algorithm>
+
 #include "support/models.h"
 #include "support/property.h"
 #include "tril/prove/stepwise.h"
@@ -33,6 +35,14 @@ RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
   RC_ASSERT(result.logits == positions * model.config().target_vocab);
   RC_ASSERT(result.differing == 0);
   RC_ASSERT(!result.first);
+  RC_ASSERT(result.same());
+  // The encoder's outputs, and keys and values for each decoder layer.
+  int64_t sources = 0;
+  for (const TokenPair& pair : pairs) sources += static_cast<int64_t>(pair.source.size());
+  const TransformerConfig& c = model.config();
+  RC_ASSERT(result.source_values ==
+            sources * (c.model + 2 * c.decoder_layers * c.kv_heads * c.head_dim));
+  RC_ASSERT(result.source_differing == 0);
   RC_ASSERT(session.cache.page_count() == 0);
 }
 
@@ -68,33 +78,34 @@ RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
   const auto pairs = pairs_for(model.config(), 3);
   for (const Writing writing : {Writing::greedy, Writing::beam}) {
     for (const Company company : {Company::alone, Company::in_batches}) {
-      const Agreement result = compare_parallel_with_stepwise(
-          model, pairs, session,
-          {.writing = writing, .company = company, .max_tokens = 6, .end = 1, .beam = 3});
+      const Agreement result = compare_parallel_with_stepwise(model, pairs, session,
+                                                              {.writing = writing,
+                                                               .company = company,
+                                                               .max_tokens = 6,
+                                                               .start = 0,
+                                                               .end = 1,
+                                                               .beam = 3});
       RC_ASSERT(result.sentences == 3);
       RC_ASSERT(result.sequences >= 3);
       RC_ASSERT(result.positions >= result.sequences);
-      RC_ASSERT(result.positions <= 7 * result.sequences);
+      RC_ASSERT(result.positions <= 6 * result.sequences);
       RC_ASSERT(result.differing == 0);
+      RC_ASSERT(result.source_differing == 0);
+      RC_ASSERT(result.misread == 0);
+      RC_ASSERT(result.moved <= result.forked);
       RC_ASSERT(session.cache.page_count() == 0);
     }
   }
 }
 
-// What is compared is what greedy search writes.
-TEST(Agreement, GreedyIsWhatSearchWrites) {
-  const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
-  const Transformer model = testing::random_model(config, 12);
-  Session session(model, 1);
-  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {2}}, {{5, 4}, {2}}, {{7, 8, 9, 1}, {2}}};
+// Results of a search over the pairs, tokens with START and without what was not read any more.
+std::vector<std::vector<int32_t>> searched(const Transformer& model,
+                                           std::span<const TokenPair> pairs,
+                                           const SearchOptions& options, Session& session) {
+  std::vector<std::vector<int32_t>> all;
   size_t next = 0;
-  std::vector<std::vector<int32_t>> expected(pairs.size());
-  SearchOptions options;
-  options.start = 2;
-  options.end = 3;
-  options.max_tokens = 8;
   search(
-      model, options, 4,
+      model, options, 4 * options.beam,
       [&]() -> std::optional<SearchRequest> {
         if (next == pairs.size()) return std::nullopt;
         const SearchRequest request{static_cast<int64_t>(next), pairs[next].source, {}};
@@ -102,34 +113,124 @@ TEST(Agreement, GreedyIsWhatSearchWrites) {
         return request;
       },
       [&](SearchResult&& result) {
-        const Hypothesis& best = result.hypotheses[0];
-        auto& tokens = expected[static_cast<size_t>(result.number)];
-        tokens = {2};
-        // The last token is chosen, but no longer read.
-        tokens.insert(tokens.end(), best.tokens.begin(), best.tokens.end() - (best.ended ? 1 : 0));
+        for (const Hypothesis& found : result.hypotheses) {
+          auto& tokens = all.emplace_back(std::vector<int32_t>{options.start});
+          tokens.insert(tokens.end(), found.tokens.begin(), found.tokens.end() - 1);
+        }
         return true;
       },
       session);
-  const auto written = write_step_by_step(
-      model, pairs, 0, 3, {.writing = Writing::greedy, .max_tokens = 8, .end = 3}, session);
-  ASSERT_EQ(written.transcripts.size(), 3u);
-  for (const Transcript& transcript : written.transcripts) {
-    EXPECT_EQ(transcript.tokens, expected[transcript.sentence]);
-    EXPECT_EQ(transcript.logits.size(), transcript.tokens.size());
+  return all;
+}
+
+// What is compared is what search() writes: each of its results is among the transcripts, or the
+// beginning of one; greedily there is nothing else.
+TEST(Agreement, ComparesWhatSearchWrites) {
+  const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  const Transformer model = testing::random_model(config, 12);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {2}}, {{5, 4}, {2}}, {{7, 8, 9, 1}, {2}}};
+  for (const int64_t beam : {1, 3}) {
+    SearchOptions options;
+    options.beam = options.n_best = beam;
+    options.max_tokens = 8;
+    options.forbidden = {5};
+    const auto expected = searched(model, pairs, options, session);
+    const auto written = write_step_by_step(model, pairs,
+                                            {.writing = beam == 1 ? Writing::greedy : Writing::beam,
+                                             .max_tokens = 8,
+                                             .forbidden = {5},
+                                             .beam = beam},
+                                            session);
+    if (beam == 1) {
+      EXPECT_EQ(written.transcripts.size(), expected.size());
+    }
+    for (const auto& tokens : expected) {
+      EXPECT_TRUE(std::ranges::any_of(written.transcripts, [&](const Transcript& t) {
+        return t.tokens.size() >= tokens.size() &&
+               std::equal(tokens.begin(), tokens.end(), t.tokens.begin());
+      }));
+    }
+    for (const Transcript& transcript : written.transcripts) {
+      EXPECT_EQ(transcript.logits.size(), transcript.tokens.size());
+    }
+    EXPECT_EQ(written.misread, 0);
+    ASSERT_EQ(written.sources.size(), 3u);
   }
 }
 
-// The beam is a real one: hypotheses take over each other's cache.
+// The beam is a real one: hypotheses take over each other's cache. Copies of what all hold anyway
+// do not count: after one token all four have read START alone.
 TEST(Agreement, HypothesesChangePlaces) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = testing::random_model(config, 12);
   Session session(model, 1);
-  const std::vector<TokenPair> pairs = {{{}, {2}}, {{}, {5}}};
+  const std::vector<TokenPair> pairs = {{{}, {2}}, {{}, {2}}};
   const Agreement result = compare_parallel_with_stepwise(
-      model, pairs, session, {.writing = Writing::beam, .max_tokens = 20});
+      model, pairs, session, {.writing = Writing::beam, .max_tokens = 20, .forbidden = {3}});
   EXPECT_GT(result.moved, 10);
+  EXPECT_GT(result.forked, result.moved);
   EXPECT_GE(result.sequences, 8);
   EXPECT_EQ(result.differing, 0);
+  const Agreement brief = compare_parallel_with_stepwise(
+      model, std::span(pairs).first(1), session, {.writing = Writing::beam, .max_tokens = 2});
+  EXPECT_EQ(brief.forked, 3);
+  EXPECT_EQ(brief.moved, 0);
+  const AgreementLine line{.writing = Writing::beam, .figures = brief};
+  EXPECT_TRUE(brief.same());
+  EXPECT_FALSE(line.holds());
+  EXPECT_TRUE((AgreementLine{.writing = Writing::greedy, .figures = brief}.holds()));
+}
+
+// Each figure that must be zero, or not be, counts.
+TEST(Agreement, EachFigureCounts) {
+  const Transformer model =
+      testing::random_model(testing::tiny_config(Family::encoder_decoder), 12);
+  Session session(model, 1);
+  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {2, 4, 5}}};
+  const Agreement good = compare_parallel_with_stepwise(model, pairs, session);
+  EXPECT_TRUE(good.same());
+  const auto with = [&](int64_t Agreement::*field, int64_t value) {
+    Agreement changed = good;
+    changed.*field = value;
+    return changed.same();
+  };
+  EXPECT_FALSE(with(&Agreement::logits, 0));
+  EXPECT_FALSE(with(&Agreement::differing, 1));
+  EXPECT_FALSE(with(&Agreement::source_differing, 1));
+  EXPECT_FALSE(with(&Agreement::misread, 1));
+}
+
+// What the encoder leaves depends on every token of the source.
+TEST(Agreement, TheSourceIsRecorded) {
+  const Transformer model =
+      testing::random_model(testing::tiny_config(Family::encoder_decoder), 12);
+  Session session(model, 1);
+  const auto sources = [&](int32_t token) {
+    const std::vector<TokenPair> pairs = {{{1, 2, token}, {2, 4}}, {{5}, {2}}};
+    return write_step_by_step(model, pairs, {.company = Company::in_batches}, session).sources;
+  };
+  const auto before = sources(3), after = sources(4);
+  ASSERT_EQ(before.size(), 2u);
+  ASSERT_EQ(before[0].size(), 3u * (8 + 2 * 8));
+  for (size_t part : {0u, 24u, 48u}) {  // outputs, keys, values: rows of the first token too
+    EXPECT_FALSE(testing::same_bits(testing::rows_of(before[0], 8, static_cast<int64_t>(part / 8)),
+                                    testing::rows_of(after[0], 8, static_cast<int64_t>(part / 8))));
+  }
+  EXPECT_TRUE(testing::same_bits(before[1], after[1]));
+}
+
+// Whoever watched the session still does.
+TEST(Agreement, AnObserverBesideSeesEverything) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 12);
+  Session session(model, 1);
+  ForwardCounter counter;
+  session.observer = &counter;
+  const std::vector<TokenPair> pairs = {{{}, {2, 4, 5}}};
+  EXPECT_EQ(write_step_by_step(model, pairs, {}, session).calls, 3);
+  EXPECT_EQ(counter.calls(), 3);
+  EXPECT_EQ(session.observer, &counter);
 }
 
 // A mask that is one key too wide is seen: in the parallel pass a row then sees the next token,
@@ -160,6 +261,7 @@ TEST(Agreement, AShiftedCacheIsFoundInEveryWay) {
           model, pairs, session,
           {.writing = writing, .company = company, .max_tokens = 4, .end = 10});
       EXPECT_GT(result.differing, 0);
+      EXPECT_FALSE(result.same());
       ASSERT_TRUE(result.first);
       EXPECT_EQ(result.first->position, 1);  // START has no cache to read
     }
@@ -200,7 +302,9 @@ TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
   const auto raised = testing::raised_by(
       [&] { compare_parallel_with_stepwise(model, pairs, session, {.writing = Writing::greedy}); });
   EXPECT_EQ(raised.code, ErrorCode::bad_format);
-  EXPECT_EQ(raised.text, "agreement: the model gives no token a probability: its logits are NaN");
+  EXPECT_EQ(raised.text,
+            "search: request 0: the model gives no allowed token a probability at position 0 (NaN, "
+            "or all forbidden)");
   EXPECT_EQ(session.cache.page_count(), 0);
   EXPECT_FALSE(session.cache.is_open(0));
   EXPECT_EQ(session.observer, nullptr);

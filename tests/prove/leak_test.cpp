@@ -33,6 +33,24 @@ RC_GTEST_PROP(LeakProbe, FindsNothingInAnyModelAndCoversAll, ()) {
   RC_ASSERT(result.positions == positions);
   RC_ASSERT(result.poisoned == positions);
   RC_ASSERT(result.coverage() == 1.0);
+  RC_ASSERT(result.layers == config.decoder_layers);
+  RC_ASSERT(result.heads == config.heads);
+  RC_ASSERT(result.probes == positions * config.decoder_layers * config.heads);
+  // The controls are all pairs that are not forbidden, of each sentence with itself.
+  int64_t pairs_in_pass = 0, across = 0;
+  for (const TokenPair& a : pairs) {
+    for (const TokenPair& b : pairs) {
+      const auto product = static_cast<int64_t>(a.target.size() * b.target.size());
+      (&a == &b ? pairs_in_pass : across) += product;
+    }
+  }
+  const int64_t allowed = pairs_in_pass + across - result.forbidden_pairs;
+  RC_ASSERT(result.controls == allowed * config.decoder_layers * config.heads);
+  RC_ASSERT(result.heads_blind.empty());
+  RC_ASSERT(result.mask_rows > 0);
+  RC_ASSERT(result.mask_wrong == 0);
+  RC_ASSERT(result.hidden_controls > 0);
+  RC_ASSERT(result.hidden_unreached == 0);
   // Four poisons, output and gradient, every head.
   RC_ASSERT(result.values == result.forbidden_pairs * 4 * 2 * config.decoder_layers * config.heads *
                                  config.head_dim);
@@ -77,8 +95,8 @@ TEST(LeakProbe, NamesTheLayerAndTheHead) {
       EXPECT_EQ(leak.row, (TokenPlace{0, 2}));
       EXPECT_EQ(leak.key, (TokenPlace{0, 3}));
       EXPECT_EQ(result.unfaithful, 0);
-      ASSERT_TRUE(result.first_future());
-      EXPECT_EQ(result.first_future()->head, head);
+      ASSERT_TRUE(result.first_future);
+      EXPECT_EQ(result.first_future->head, head);
     }
   }
 }
@@ -112,12 +130,94 @@ TEST(LeakProbe, WithoutTheMaskTheFirstPositionSeesTheFuture) {
     const auto pairs = random_pairs(model.config(), 2, 5, 3);
     const LeakProbe result = probe_leaks(model, pairs, session);
     EXPECT_EQ(result.heads_leaking.size(), 4u);
-    ASSERT_TRUE(result.first_future());
-    EXPECT_EQ(result.first_future()->row, (TokenPlace{0, 0}));
-    EXPECT_EQ(result.first_future()->key, (TokenPlace{0, 1}));
+    ASSERT_TRUE(result.first_future);
+    EXPECT_EQ(result.first_future->row, (TokenPlace{0, 0}));
+    EXPECT_EQ(result.first_future->key, (TokenPlace{0, 1}));
     ASSERT_TRUE(result.end_to_end);
     EXPECT_EQ(result.end_to_end->row, (TokenPlace{0, 0}));
   }
+}
+
+// A mask that is too narrow leaks nothing, and both ways agree on it; it is found all the same,
+// with its layer and head.
+TEST(LeakProbe, AMaskThatIsTooNarrowIsFound) {
+  TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  config.decoder_layers = 2;
+  const Transformer model = testing::random_model(config, 4);
+  const std::vector<TokenPair> pairs = {{{1, 2, 3}, {4, 5, 6, 7, 8}}};
+  Session session(model, 1);
+  session.hooks.narrow_layer = 1;
+  session.hooks.narrow_position = 2;
+  EXPECT_EQ(compare_parallel_with_stepwise(model, pairs, session).differing, 0);
+  const LeakProbe narrow = probe_leaks(model, pairs, session);
+  EXPECT_FALSE(narrow.holds());
+  EXPECT_TRUE(narrow.heads_leaking.empty());
+  EXPECT_FALSE(narrow.end_to_end);
+  EXPECT_EQ(narrow.mask_wrong, 2);  // in the pass of training, and in the cached call
+  ASSERT_TRUE(narrow.first_wrong_mask);
+  const WrongMask& wrong = *narrow.first_wrong_mask;
+  EXPECT_EQ(wrong.layer, 1);
+  EXPECT_EQ(wrong.row, (TokenPlace{0, 2}));
+  EXPECT_EQ(wrong.begin, 0);
+  EXPECT_EQ(wrong.end, 2);
+  EXPECT_EQ(wrong.rule_begin, 0);
+  EXPECT_EQ(wrong.rule_end, 3);
+  EXPECT_EQ(narrow.heads_blind.size(), 2u);
+  EXPECT_EQ(narrow.controls_missed, 2);
+  // With the key given back to head 0, head 1 alone is blind.
+  session.hooks.widen_layer = 1;
+  session.hooks.widen_row = 2;
+  session.hooks.widen_head = 0;
+  const LeakProbe one = probe_leaks(model, pairs, session);
+  EXPECT_FALSE(one.holds());
+  EXPECT_TRUE(one.heads_leaking.empty());
+  EXPECT_EQ(one.controls_missed, 1);
+  ASSERT_EQ(one.heads_blind.size(), 1u);
+  EXPECT_EQ(one.heads_blind[0].layer, 1);
+  EXPECT_EQ(one.heads_blind[0].head, 1);
+  EXPECT_EQ(one.heads_blind[0].row, (TokenPlace{0, 2}));
+  EXPECT_EQ(one.heads_blind[0].key, (TokenPlace{0, 2}));
+}
+
+// Each thing that makes a probe worth nothing makes it fail.
+TEST(LeakProbe, HoldsOnlyIfItLooked) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 4);
+  Session session(model, 1);
+  const LeakProbe good = probe_leaks(model, random_pairs(model.config(), 2, 5, 3), session);
+  EXPECT_TRUE(good.holds());
+  const auto without = [&](auto LeakProbe::*field, auto value) {
+    LeakProbe probe = good;
+    probe.*field = value;
+    return probe.holds();
+  };
+  EXPECT_FALSE(without(&LeakProbe::probes, good.probes - 1));
+  EXPECT_FALSE(without(&LeakProbe::probes, int64_t{0}));
+  EXPECT_FALSE(without(&LeakProbe::model_layers, int64_t{2}));
+  EXPECT_FALSE(without(&LeakProbe::values, int64_t{0}));
+  EXPECT_FALSE(without(&LeakProbe::controls, int64_t{0}));
+  EXPECT_FALSE(without(&LeakProbe::controls_missed, int64_t{1}));
+  EXPECT_FALSE(without(&LeakProbe::hidden_controls, int64_t{0}));
+  EXPECT_FALSE(without(&LeakProbe::hidden_unreached, int64_t{1}));
+  EXPECT_FALSE(without(&LeakProbe::mask_rows, int64_t{0}));
+  EXPECT_FALSE(without(&LeakProbe::mask_wrong, int64_t{1}));
+  EXPECT_FALSE(without(&LeakProbe::unfaithful, int64_t{1}));
+}
+
+// The first row that sees the future is told even where an earlier one sees a neighbour.
+TEST(LeakProbe, TheFutureIsKeptApart) {
+  TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  config.window = 2;
+  const Transformer model = testing::random_model(config, 4);
+  Session session(model, 1);
+  session.masking = Masking::none;  // sees all of its sentence from its window on
+  const auto pairs = random_pairs(model.config(), 1, 5, 3);
+  const LeakProbe result = probe_leaks(model, pairs, session);
+  ASSERT_TRUE(result.first_future);
+  EXPECT_TRUE(result.first_future->is_future());
+  EXPECT_EQ(result.first_future->row, (TokenPlace{0, 0}));
+  EXPECT_FALSE((HeadLeak{.row = {0, 2}, .key = {0, 1}}.is_future()));
+  EXPECT_FALSE((HeadLeak{.row = {0, 2}, .key = {1, 3}}.is_future()));
 }
 
 // Positions beyond the limit are left out, and the share says so.

@@ -45,7 +45,10 @@ RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   RC_ASSERT(report.table.same_mask());
   RC_ASSERT(report.table.calls_as_stated());
   RC_ASSERT(report.table.weights_before == report.table.weights_after);
-  RC_ASSERT(report.holds(Section::agreement));
+  RC_ASSERT(report.table.teacher_forced());
+  RC_ASSERT(report.table.reads_what_it_wrote());
+  // Of the beam all but that hypotheses change places: with few tokens none may.
+  for (const AgreementLine& line : report.agreement) RC_ASSERT(line.figures.same());
   RC_ASSERT(report.holds(Section::leaks));
   RC_ASSERT(report.holds(Section::sequential));
 }
@@ -59,8 +62,21 @@ TEST(Proof, TheTableIsCounted) {
     const TableEvidence& t = report.table;
     EXPECT_EQ(t.training_calls, 1);
     EXPECT_EQ(t.training_rows, 6);
-    EXPECT_EQ(t.fed_in_training, pairs[0].target);
-    EXPECT_EQ(t.fed_in_inference[0], pairs[0].target[0]);
+    const TokenPair& shown = pairs[report.shown];
+    EXPECT_EQ(t.given, shown.target);
+    EXPECT_EQ(t.fed_in_training, shown.target);
+    EXPECT_EQ(t.fed_in_inference[0], shown.target[0]);
+    int64_t mistaken = 0;
+    for (size_t i = 0; i < 6; ++i) {
+      mistaken += t.predicted_in_training[i] != (i < 5 ? shown.target[i + 1] : shown.next) ? 1 : 0;
+    }
+    EXPECT_EQ(t.mistaken, mistaken);
+    EXPECT_GT(t.mistaken, 0);  // random weights
+    ASSERT_EQ(t.predicted_in_inference.size(), t.fed_in_inference.size());
+    for (size_t i = 1; i < t.fed_in_inference.size(); ++i) {
+      EXPECT_EQ(t.fed_in_inference[i], t.predicted_in_inference[i - 1]);
+    }
+    EXPECT_EQ(t.own_words, static_cast<int64_t>(t.fed_in_inference.size()) - 1);
     EXPECT_EQ(t.inference_calls, static_cast<int64_t>(t.fed_in_inference.size()));
     EXPECT_EQ(t.inference_rows, t.inference_calls);
     EXPECT_EQ(t.weights_before, t.weights_after);
@@ -83,6 +99,67 @@ TEST(Proof, TheTableIsCounted) {
     EXPECT_EQ(report.sequential[1].figures.parallel.calls, 1);
     EXPECT_FALSE(report.sequential[1].on_tiny_model);
   }
+}
+
+// Every cell of the table is decided by figures.
+TEST(Proof, EachCellOfTheTableCanFail) {
+  const Transformer model = testing::random_model(config_of(Family::decoder_only), 5);
+  Session session(model, 1);
+  const auto pairs = random_pairs(model.config(), 1, 6, 2);
+  const TableEvidence good = gather_table(model, pairs[0], {}, session);
+  EXPECT_TRUE(good.holds());
+  const auto with = [&](const auto& change) {
+    TableEvidence t = good;
+    change(t);
+    return t;
+  };
+  EXPECT_FALSE(with([](TableEvidence& t) { ++t.weights_after; }).holds());
+  EXPECT_FALSE(with([](TableEvidence& t) { t.moved_in_inference = 0; }).holds());
+  EXPECT_FALSE(with([](TableEvidence& t) { --t.mask_in_inference[3].end; }).holds());
+  EXPECT_FALSE(with([](TableEvidence& t) { t.unmasked_training_rows = 0; }).holds());
+  EXPECT_FALSE(with([](TableEvidence& t) { t.unmasked_call_rows = 0; }).holds());
+  EXPECT_FALSE(with([](TableEvidence& t) { t.fed_in_training[2] = 99; }).teacher_forced());
+  EXPECT_FALSE(with([](TableEvidence& t) { t.followed = 1; }).holds());
+  EXPECT_FALSE(with([](TableEvidence& t) { --t.own_words; }).reads_what_it_wrote());
+  EXPECT_FALSE(with([](TableEvidence& t) { ++t.training_calls; }).one_call());
+  EXPECT_FALSE(with([](TableEvidence& t) { ++t.inference_rows; }).call_a_token());
+}
+
+// A model that likes END best writes little; its beam is shown all the same.
+TEST(Proof, ABeamThatEndsAtOnceGoesOnWithoutEnd) {
+  TransformerConfig config = config_of(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 5);
+  Session session(model, 1);
+  // The token this model writes first is declared to be END.
+  const std::vector<TokenPair> pairs = {{{}, {2, 4, 5}, 1}};
+  const TableEvidence written = gather_table(model, pairs[0], {.end = 10}, session);
+  ProofOptions options = quick();
+  options.end = written.predicted_in_inference[0];
+  const ProofReport report = prove(model, pairs, options);
+  EXPECT_TRUE(report.holds(Section::agreement));
+  for (const AgreementLine& line : report.agreement) {
+    if (line.writing != Writing::beam) continue;
+    EXPECT_GT(line.figures.moved, 0);
+  }
+}
+
+// Of several sentences the table shows one where the model is wrong.
+TEST(Proof, ShowsASentenceWithAMistake) {
+  const Transformer model = testing::random_model(config_of(Family::decoder_only), 5);
+  Session session(model, 1);
+  // What the model writes itself has no mistake but perhaps at its end.
+  std::vector<TokenPair> pairs = {{{}, {2}, 0}};
+  const TableEvidence written = gather_table(model, {{}, {2, 4}, 0}, {.end = 10}, session);
+  pairs[0].target = written.fed_in_inference;
+  pairs[0].next = written.predicted_in_inference.back();
+  EXPECT_EQ(count_mistakes(model, pairs[0], {}, session), 0);
+  pairs.push_back(pairs[0]);
+  pairs[1].target.back() = (pairs[1].target.back() + 1) % 11;
+  EXPECT_GT(count_mistakes(model, pairs[1], {}, session), 0);
+  if (pairs[0].target[0] == pairs[0].target[1]) GTEST_SKIP() << "START again";
+  EXPECT_EQ(prove(model, pairs, quick()).shown, 1u);
+  pairs.pop_back();
+  EXPECT_EQ(prove(model, pairs, quick()).shown, 0u);
 }
 
 ProofReport proof_with(const TestHooks& hooks, Masking masking = Masking::causal,
@@ -112,9 +189,22 @@ TEST(Proof, AMaskOffByOneFails) {
   const ProofReport report = proof_with(hooks);
   EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential}));
   EXPECT_EQ(report.leaks.heads_leaking.size(), 4u);
-  ASSERT_TRUE(report.leaks.first_future());
-  EXPECT_EQ(report.leaks.first_future()->row, (TokenPlace{0, 0}));
-  EXPECT_EQ(report.leaks.first_future()->key, (TokenPlace{0, 1}));
+  ASSERT_TRUE(report.leaks.first_future);
+  EXPECT_EQ(report.leaks.first_future->row, (TokenPlace{0, 0}));
+  EXPECT_EQ(report.leaks.first_future->key, (TokenPlace{0, 1}));
+}
+
+TEST(Proof, AMaskThatIsTooNarrowFailsInTheLeaksAlone) {
+  TestHooks hooks;
+  hooks.narrow_layer = 1;
+  hooks.narrow_position = 3;
+  const ProofReport report = proof_with(hooks);
+  EXPECT_EQ(report.failed(), Sections{Section::leaks});
+  EXPECT_TRUE(report.leaks.heads_leaking.empty());
+  ASSERT_EQ(report.leaks.heads_blind.size(), 2u);
+  EXPECT_EQ(report.leaks.heads_blind[0].layer, 1);
+  EXPECT_EQ(report.leaks.heads_blind[0].head, 0);
+  EXPECT_EQ(report.leaks.heads_blind[0].row.position, 3);
 }
 
 TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
@@ -151,8 +241,8 @@ TEST(Proof, WithoutTheMaskEverythingFails) {
             (Sections{Section::table, Section::agreement, Section::leaks, Section::sequential}));
   EXPECT_FALSE(report.table.same_mask());
   EXPECT_TRUE(report.table.same_weights());
-  ASSERT_TRUE(report.leaks.first_future());
-  EXPECT_EQ(report.leaks.first_future()->row, (TokenPlace{0, 0}));
+  ASSERT_TRUE(report.leaks.first_future);
+  EXPECT_EQ(report.leaks.first_future->row, (TokenPlace{0, 0}));
 }
 
 // The weights have the bits they had.

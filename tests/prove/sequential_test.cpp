@@ -40,6 +40,10 @@ RC_GTEST_PROP(Sequential, AgreesWithParallelInAnyModel, ()) {
   RC_ASSERT(result.score_matrix_bytes == matrix);
   RC_ASSERT(result.gradients == model.parameter_count());
   RC_ASSERT(result.losses_agree());
+  RC_ASSERT(result.positions_compared == positions);
+  RC_ASSERT(result.gradients_compared == positions * model.parameter_count());
+  RC_ASSERT(result.positions_differing == 0);
+  RC_ASSERT(result.sums_agree());
   RC_ASSERT(result.gradients_agree());
 }
 
@@ -52,8 +56,92 @@ TEST(Sequential, LossesAreTheSameNumber) {
         compare_sequential_with_parallel(model, random_pairs(model.config(), 2, 7, 3), {});
     EXPECT_EQ(static_cast<float>(result.sequential_loss), static_cast<float>(result.parallel_loss));
     EXPECT_TRUE(result.holds());
-    EXPECT_GT(result.weakest_position, 1.0);  // the bound is no formality
+    EXPECT_GT(result.weakest_position, 1000.0);  // the bound is no formality
+    EXPECT_EQ(result.silent_positions, 0);
   }
+}
+
+// A position that the parallel pass does not learn from is noticed, whichever it is: by its own
+// gradient, and by the sum.
+TEST(Sequential, ALostPositionIsFound) {
+  for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
+    TransformerConfig config = testing::tiny_config(family);
+    config.decoder_layers = 2;
+    const Transformer model = testing::random_model(config, 8);
+    const auto pairs = random_pairs(model.config(), 2, 6, 3);
+    for (int64_t position = 0; position < 12; ++position) {
+      SequentialOptions options;
+      options.lose_position = position;
+      const auto lost = compare_sequential_with_parallel(model, pairs, options);
+      EXPECT_FALSE(lost.losses_agree());
+      EXPECT_EQ(lost.positions_differing, 1);
+      EXPECT_EQ(lost.first_differing, position);
+      EXPECT_GT(lost.sum_share, 1000.0);
+      EXPECT_FALSE(lost.sums_agree());
+      EXPECT_FALSE(lost.holds());
+    }
+  }
+}
+
+// Where there are many positions a sample is compared one by one, the last among them.
+TEST(Sequential, ComparesASampleOfManyPositions) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 8);
+  const auto pairs = random_pairs(model.config(), 2, 5, 3);
+  SequentialOptions options;
+  options.compared_positions = 4;
+  options.lose_position = 9;
+  const auto last = compare_sequential_with_parallel(model, pairs, options);
+  EXPECT_EQ(last.positions_compared, 4);
+  EXPECT_EQ(last.first_differing, 9);
+  options.lose_position = 0;  // is not in the sample: the sum tells
+  const auto first = compare_sequential_with_parallel(model, pairs, options);
+  EXPECT_EQ(first.positions_differing, 0);
+  EXPECT_FALSE(first.sums_agree());
+  options.compared_positions = 0;
+  EXPECT_EQ(
+      testing::raised_by([&] { compare_sequential_with_parallel(model, pairs, options); }).text,
+      "sequential: compared_positions must be at least 1, got 0");
+}
+
+// More rows than are summed in one slice: of every target, wherever it lies in the batch.
+TEST(Sequential, ALargeBatch) {
+  const Transformer model(tiny_config_like(testing::tiny_config(Family::decoder_only)), 8);
+  const auto pairs = random_pairs(model.config(), 3, 250, 3);
+  const auto result = compare_sequential_with_parallel(model, pairs, {.compared_positions = 9});
+  EXPECT_EQ(result.positions_compared, 9);
+  EXPECT_EQ(result.positions_differing, 0);
+  EXPECT_GT(result.weakest_position, 1.0);
+  EXPECT_TRUE(result.holds());
+}
+
+// A bound that could not notice the loss of a position is no evidence.
+TEST(Sequential, HoldsOnlyIfNoPositionCouldBeLost) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 8);
+  SequentialComparison result =
+      compare_sequential_with_parallel(model, random_pairs(model.config(), 1, 5, 3));
+  EXPECT_TRUE(result.holds());
+  SequentialComparison weak = result;
+  weak.weakest_position = 1.0;
+  EXPECT_FALSE(weak.holds());
+  weak = result;
+  weak.positions_compared = 0;
+  EXPECT_FALSE(weak.holds());
+  weak = result;
+  weak.summed = 0;
+  EXPECT_FALSE(weak.holds());
+}
+
+// The memory of the prefixes is their own: of the last one, however many targets there are.
+TEST(Sequential, MemoryOfThePrefixesIsMeasuredOnThem) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  const Transformer model = testing::random_model(config, 8);
+  const auto one = compare_sequential_with_parallel(model, random_pairs(model.config(), 1, 40, 3));
+  const auto four = compare_sequential_with_parallel(model, random_pairs(model.config(), 4, 40, 3));
+  EXPECT_EQ(one.sequential.peak_bytes, four.sequential.peak_bytes);
+  EXPECT_GT(four.parallel.peak_bytes, 2 * one.parallel.peak_bytes);
+  EXPECT_GT(one.sequential.peak_bytes, 0);
 }
 
 // A position that is trained on another token is noticed: in the loss and in the gradients.

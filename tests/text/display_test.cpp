@@ -40,5 +40,20 @@ TEST(DisplayWidth, PadsToColumns) {
   EXPECT_EQ(pad_left("river bank", 4), "river bank");  // longer text stays whole
 }
 
+TEST(Escaped, NoTextCommandsTheTerminal) {
+  EXPECT_EQ(escaped("मैं ठीक हूँ, \"fine\" \\ café 漢"), "मैं ठीक हूँ, \"fine\" \\ café 漢");
+  EXPECT_EQ(escaped("क्\u200Dष क्\u200Cष"), "क्\u200Dष क्\u200Cष");  // joiners belong to the words
+  EXPECT_EQ(escaped("a\nb\tc\rd"), "a\\nb\\tc\\x0dd");
+  EXPECT_EQ(escaped("\x1B[2Jgone"), "\\x1b[2Jgone");
+  EXPECT_EQ(escaped("\x7F\u009B"), "\\x7f\\x9b");
+  EXPECT_EQ(escaped("abc\u202Edef\u2066\u061C"), "abc\\u202edef\\u2066\\u061c");
+  EXPECT_EQ(escaped("\u2028"), "\\u2028");
+  EXPECT_EQ(escaped("a\xFF"
+                    "b\xE0\xA4"),
+            "a\\xffb\\xe0\\xa4");
+  EXPECT_EQ(escaped(std::string_view("\0x", 2)), "\\x00x");
+  EXPECT_EQ(escaped(""), "");
+}
+
 }  // namespace
 }  // namespace tril

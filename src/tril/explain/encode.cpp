@@ -51,6 +51,16 @@ Rounded round_rows(std::span<const float> values, int64_t width) {
   return result;
 }
 
+std::vector<float> unrounded(const Rounded& rounded, int64_t width) {
+  std::vector<float> values;
+  values.reserve(rounded.values.size());
+  for (size_t i = 0; i < rounded.values.size(); ++i) {
+    values.push_back(static_cast<float>(rounded.values[i]) *
+                     rounded.scales[i / static_cast<size_t>(width)]);
+  }
+  return values;
+}
+
 std::string script_safe(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());

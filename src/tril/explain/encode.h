@@ -25,6 +25,7 @@ struct Rounded {
   std::vector<int16_t> values;
 };
 Rounded round_rows(std::span<const float> values, int64_t width);
+std::vector<float> unrounded(const Rounded& rounded, int64_t width);  // as a page reads them
 std::string base85(std::span<const int16_t> values);
 
 // JSON that may stand between <script> tags: '<', '>', '&' and the two line ends that are none in

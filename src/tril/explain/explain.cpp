@@ -25,6 +25,13 @@ void check_length(std::string_view what, size_t tokens, int64_t model_takes) {
           " tokens, a page can show ", kMaxExplainedTokens, " at most");
 }
 
+// A page shows one sentence: what is on another line would silently be part of it.
+void check_line(std::string_view what, std::string_view text) {
+  const size_t at = text.find_first_of("\r\n");
+  require(at == std::string_view::npos, kBad, "explain: ", what,
+          " must be one line, but there is a line break after ", at, " bytes");
+}
+
 bool has_word(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
   std::vector<std::string> pieces;
   for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token));
@@ -32,36 +39,62 @@ bool has_word(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
   return std::any_of(words.begin(), words.end(), [](int32_t word) { return word >= 0; });
 }
 
-// The search, and with it what the model writes by itself.
-void run_search(const Translator& translator, const ExplainOptions& options,
-                std::span<const int32_t> tokens, Explanation& e, Session& session) {
+struct Found {
+  std::vector<Hypothesis> hypotheses;
+  std::vector<SearchStep> steps;
+};
+
+Found run_search(const Translator& translator, const SearchRule& rule,
+                 std::span<const int32_t> tokens, Session& session) {
   const Tokenizer& tokenizer = translator.tokenizer();
-  SearchOptions search_options{options.search, tokenizer.start(), tokenizer.end(),
-                               tokenizer.unwritable()};
-  search_options.n_best = search_options.beam;
+  const bool decoder_only = translator.model().config().decoder_only();
+  SearchOptions options{rule, tokenizer.start(), tokenizer.end(), tokenizer.unwritable()};
+  options.n_best = options.beam;
   SearchRequest request;
-  const std::vector<int32_t> given(tokens.begin(), tokens.end());
-  (e.config.decoder_only() ? request.prefix : request.source) = given;
+  (decoder_only ? request.prefix : request.source).assign(tokens.begin(), tokens.end());
   const auto room = kMaxExplainedTokens - static_cast<int64_t>(request.prefix.size());
-  int64_t& most = search_options.max_tokens;
-  if (most == 0) most = e.config.decoder_only() ? kDefaultContinuation : room;
-  most = std::min(most, room);
+  if (options.max_tokens == 0) options.max_tokens = decoder_only ? kDefaultContinuation : room;
+  options.max_tokens = std::min(options.max_tokens, room);
   bool handed_out = false;
+  Found found;
   search(
-      translator.model(), search_options, search_options.beam,
+      translator.model(), options, options.beam,
       [&]() -> std::optional<SearchRequest> {
         if (handed_out) return std::nullopt;
         handed_out = true;
         return request;
       },
       [&](SearchResult&& result) {
-        e.hypotheses = std::move(result.hypotheses);
+        found.hypotheses = std::move(result.hypotheses);
         return true;
       },
-      session, [&](const SearchStep& step) { e.search_steps.push_back(step); });
-  e.beam = search_options.beam;
+      session, [&](const SearchStep& step) { found.steps.push_back(step); });
+  return found;
+}
+
+// The search, and with it what the model writes by itself.
+void add_search(const Translator& translator, const SearchRule& rule,
+                std::span<const int32_t> tokens, Explanation& e, Session& session) {
+  Found found = run_search(translator, rule, tokens, session);
+  e.hypotheses = std::move(found.hypotheses);
+  e.search_steps = std::move(found.steps);
+  e.beam = rule.beam;
+  e.length_penalty = rule.length_penalty;
   e.written = e.hypotheses.front().tokens;
-  e.written_text = tokenizer.decode(e.written);
+  e.written_text = translator.tokenizer().decode(e.written);
+}
+
+// A beam may write what is not the likeliest at some step: what would greedy search have written?
+void add_greedy(const Translator& translator, SearchRule rule, std::span<const int32_t> tokens,
+                Explanation& e, Session& session) {
+  const auto unlikely = [](const ExplainedStep& step) {
+    return step.candidates.front().token != step.right;
+  };
+  const auto own = e.steps.begin() + static_cast<ptrdiff_t>(e.prompt);
+  if (e.target_given || rule.beam == 1 || std::none_of(own, e.steps.end(), unlikely)) return;
+  rule.beam = 1;
+  e.greedy = std::move(run_search(translator, rule, tokens, session).hypotheses.front());
+  e.greedy_text = translator.tokenizer().decode(e.greedy->tokens);
 }
 
 // START and all but the last go in; each is to come out one place earlier.
@@ -91,8 +124,7 @@ class RowComparison {
   template <class CountOf>
   void add(const std::vector<float>& a, const std::vector<float>& b, const CountOf& count_of) {
     const size_t rows = e_.steps.size();
-    require(a.size() == b.size() && a.size() % rows == 0, ErrorCode::internal,
-            "explain: the two passes left ", a.size(), " and ", b.size(), " numbers");
+    check_sizes(a, b);
     const size_t columns = a.size() / rows;
     for (size_t row = 0; row < rows; ++row) {
       const int64_t count = differing(std::span(a).subspan(row * columns, columns),
@@ -103,7 +135,19 @@ class RowComparison {
     e_.numbers_compared += static_cast<int64_t>(a.size());
   }
 
+  // What belongs to the source: one row of it serves all steps.
+  void add_source(const std::vector<float>& a, const std::vector<float>& b) {
+    check_sizes(a, b);
+    e_.numbers_differing += differing(a, b);
+    e_.numbers_compared += static_cast<int64_t>(a.size());
+  }
+
  private:
+  static void check_sizes(const std::vector<float>& a, const std::vector<float>& b) {
+    require(a.size() == b.size(), ErrorCode::internal, "explain: the two passes left ", a.size(),
+            " and ", b.size(), " numbers");
+  }
+
   Explanation& e_;
 };
 
@@ -124,23 +168,41 @@ void compare_leaked(const PassRecord& leaked, const PassRecord& stepwise, Explan
   }
 }
 
+// One layer of the decoder in both passes.
+void compare_layer(const PassRecord& parallel, const PassRecord& stepwise, size_t layer,
+                   RowComparison& compare) {
+  const auto of_layer = [layer](ExplainedStep& step) -> int64_t& {
+    return step.differing_in_layer[layer];
+  };
+  const AttentionRecord& a = parallel.attention.masked[layer];
+  const AttentionRecord& b = stepwise.attention.masked[layer];
+  compare.add(a.queries, b.queries, of_layer);
+  compare.add(a.keys, b.keys, of_layer);
+  compare.add(a.values, b.values, of_layer);
+  compare.add(a.context, b.context, of_layer);
+  if (!parallel.attention.cross.empty()) {
+    const AttentionRecord& c = parallel.attention.cross[layer];
+    const AttentionRecord& d = stepwise.attention.cross[layer];
+    compare.add(c.queries, d.queries, of_layer);
+    compare.add_source(c.keys, d.keys);
+    compare.add_source(c.values, d.values);
+    compare.add(c.context, d.context, of_layer);
+  }
+  compare.add(parallel.layer_outputs[layer], stepwise.layer_outputs[layer], of_layer);
+}
+
 void compare_passes(const PassRecord& parallel, const PassRecord& stepwise, Explanation& e) {
   RowComparison compare(e);
-  for (size_t layer = 0; layer < parallel.masked.size(); ++layer) {
-    const auto of_layer = [layer](ExplainedStep& step) -> int64_t& {
-      return step.differing_in_layer[layer];
-    };
-    const AttentionRecord& a = parallel.masked[layer];
-    const AttentionRecord& b = stepwise.masked[layer];
-    compare.add(a.queries, b.queries, of_layer);
-    compare.add(a.keys, b.keys, of_layer);
-    compare.add(a.values, b.values, of_layer);
-    compare.add(a.context, b.context, of_layer);
-    if (!parallel.cross.empty()) {
-      compare.add(parallel.cross[layer].queries, stepwise.cross[layer].queries, of_layer);
-      compare.add(parallel.cross[layer].context, stepwise.cross[layer].context, of_layer);
-    }
-    compare.add(parallel.layer_outputs[layer], stepwise.layer_outputs[layer], of_layer);
+  for (size_t layer = 0; layer < parallel.attention.encoder.size(); ++layer) {
+    const AttentionRecord& a = parallel.attention.encoder[layer];
+    const AttentionRecord& b = stepwise.attention.encoder[layer];
+    compare.add_source(a.queries, b.queries);
+    compare.add_source(a.keys, b.keys);
+    compare.add_source(a.values, b.values);
+    compare.add_source(a.context, b.context);
+  }
+  for (size_t layer = 0; layer < parallel.layer_outputs.size(); ++layer) {
+    compare_layer(parallel, stepwise, layer, compare);
   }
   const auto of_hidden = [](ExplainedStep& s) -> int64_t& { return s.differing_hidden; };
   const auto of_logits = [](ExplainedStep& s) -> int64_t& { return s.differing_logits; };
@@ -152,6 +214,8 @@ void compare_passes(const PassRecord& parallel, const PassRecord& stepwise, Expl
   }
   e.parallel_calls = parallel.calls;
   e.stepwise_calls = stepwise.calls;
+  e.parallel_encoder_calls = parallel.encoder_calls;
+  e.stepwise_encoder_calls = stepwise.encoder_calls;
 }
 
 // The softmax of one row of logits in double: enough for numbers that people read.
@@ -159,7 +223,7 @@ std::vector<float> log_probs_of(std::span<const float> logits) {
   const double largest = double{*std::max_element(logits.begin(), logits.end())};
   double total = 0.0;
   for (const float logit : logits) total += math::exp(double{logit} - largest);
-  const double log_total = std::log(total) + largest;
+  const double log_total = math::log(total) + largest;
   std::vector<float> result;
   result.reserve(logits.size());
   for (const float logit : logits) result.push_back(static_cast<float>(double{logit} - log_total));
@@ -211,6 +275,7 @@ void add_vocabulary(const Tokenizer& tokenizer, Explanation& e) {
     for (const auto& candidate : step.candidates) all.insert(candidate.token);
   }
   for (const Hypothesis& h : e.hypotheses) all.insert(h.tokens.begin(), h.tokens.end());
+  if (e.greedy) all.insert(e.greedy->tokens.begin(), e.greedy->tokens.end());
   for (const int32_t token : all) {
     e.tokens.push_back(token);
     e.vocabulary.push_back(tokenizer.piece(token));
@@ -222,7 +287,8 @@ void check_finite(const PassRecord& pass) {
     return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
   };
   bool all = finite(pass.hidden) && finite(pass.logits);
-  for (const auto* records : {&pass.encoder, &pass.masked, &pass.cross}) {
+  const PassAttention& attention = pass.attention;
+  for (const auto* records : {&attention.encoder, &attention.masked, &attention.cross}) {
     for (const AttentionRecord& r : *records) {
       all = all && finite(r.queries) && finite(r.keys) && finite(r.values) && finite(r.context);
     }
@@ -244,6 +310,7 @@ std::vector<double> slopes_of(const TransformerConfig& c) {
 // The tokens of the sentence as the model reads them.
 std::vector<int32_t> read_sentence(const Tokenizer& tokenizer, std::string_view sentence,
                                    const TransformerConfig& config) {
+  check_line("the sentence", sentence);
   std::vector<int32_t> tokens = tokenizer.encode(sentence);
   if (config.decoder_only()) {
     check_length("the sentence", tokens.size() + 1, config.max_length);
@@ -255,14 +322,59 @@ std::vector<int32_t> read_sentence(const Tokenizer& tokenizer, std::string_view 
   return tokens;
 }
 
+std::vector<int32_t> read_target(const Tokenizer& tokenizer, std::string_view target,
+                                 const TransformerConfig& config) {
+  check_line("the target", target);
+  std::vector<int32_t> tokens = tokenizer.encode(target);
+  require(has_word(tokenizer, tokens), kBad, "explain: the target has no word");
+  tokens.push_back(tokenizer.end());
+  check_length("the target", tokens.size(), config.max_length);
+  return tokens;
+}
+
 void check_options(const ExplainOptions& o, const TransformerConfig& config) {
   require(o.candidates >= 1 && o.candidates <= 100, kBad,
           "explain: candidates must be from 1 to 100, got ", o.candidates);
   require(!o.search.sample, kBad, "explain: a search is shown, not samples");
   require(o.search.beam >= 1 && o.search.beam <= 16, kBad,
-          "explain: a tree of beams from 1 to 16 can be shown, got ", o.search.beam);
+          "explain: a beam from 1 to 16 can be shown, got ", o.search.beam);
   require(!o.target || !config.decoder_only(), kBad,
           "explain: a target, but the model has no encoder: the sentence itself is what it reads");
+}
+
+// The three passes, and all that is computed from them.
+void run_passes(const Transformer& model, const ExplainOptions& options, Explanation& e,
+                Session& session) {
+  std::vector<int32_t> fed;
+  for (const ExplainedStep& step : e.steps) fed.push_back(step.fed);
+  const PassTokens tokens{e.source, fed};
+  PassRecord stepwise = stepwise_pass(model, tokens, session);
+  session.hooks = options.hooks;
+  PassRecord parallel = training_pass(model, tokens, Masking::causal, session);
+  session.hooks = {};
+  const PassRecord leaked = training_pass(model, tokens, Masking::none, session);
+  check_finite(stepwise);
+  check_finite(parallel);
+  check_finite(leaked);
+
+  e.scale = 1.0f / std::sqrt(static_cast<float>(e.config.head_dim));
+  e.bias_slopes = slopes_of(e.config);
+  compare_passes(parallel, stepwise, e);
+  compare_leaked(leaked, stepwise, e);
+  add_candidates(parallel, leaked, options.candidates, e);
+  for (const AttentionRecord& record : leaked.attention.masked) {
+    e.leaked_scores.push_back(scores_of(record, e.config, e.scale, e.bias_slopes));
+  }
+  e.training = std::move(parallel.attention);
+  e.stepwise = std::move(stepwise.attention);
+  for (const auto* records : {&e.training.encoder, &e.training.masked}) {
+    for (const AttentionRecord& record : *records) {
+      check_contexts(record, e.config, e.scale, e.bias_slopes, e.context_check);
+    }
+  }
+  for (const AttentionRecord& record : e.training.cross) {
+    check_contexts(record, e.config, e.scale, {}, e.context_check);
+  }
 }
 
 }  // namespace
@@ -281,11 +393,7 @@ Explanation explain(const Translator& translator, std::string_view sentence,
   e.end = tokenizer.end();
   const std::vector<int32_t> read = read_sentence(tokenizer, sentence, e.config);
   std::vector<int32_t> target;
-  if (options.target) {
-    target = tokenizer.encode(*options.target);
-    target.push_back(e.end);
-    check_length("the target", target.size(), e.config.max_length);
-  }
+  if (options.target) target = read_target(tokenizer, *options.target, e.config);
 
   Session session(model, options.threads);
   if (e.config.decoder_only()) {
@@ -293,44 +401,19 @@ Explanation explain(const Translator& translator, std::string_view sentence,
   } else {
     e.source = read;
   }
-  run_search(translator, options, read, e, session);
+  add_search(translator, options.search, read, e, session);
   if (!options.target) target = e.written;
   e.target_given = options.target.has_value();
   e.target_text = tokenizer.decode(target);
   lay_out_steps(target, e.config.decoder_layers, e);
-
-  std::vector<int32_t> fed;
-  for (const ExplainedStep& step : e.steps) fed.push_back(step.fed);
-  const PassTokens tokens{e.source, fed};
-  const PassRecord stepwise = stepwise_pass(model, tokens, session);
-  session.hooks = options.hooks;
-  PassRecord parallel = training_pass(model, tokens, Masking::causal, session);
-  session.hooks = {};
-  const PassRecord leaked = training_pass(model, tokens, Masking::none, session);
-  check_finite(parallel);
-  check_finite(leaked);
-
-  e.scale = 1.0f / std::sqrt(static_cast<float>(e.config.head_dim));
-  e.bias_slopes = slopes_of(e.config);
-  compare_passes(parallel, stepwise, e);
-  compare_leaked(leaked, stepwise, e);
-  add_candidates(parallel, leaked, options.candidates, e);
-  for (const AttentionRecord& record : leaked.masked) {
-    e.leaked_scores.push_back(scores_of(record, e.config, e.scale, e.bias_slopes));
-  }
-  for (const AttentionRecord& record : parallel.encoder) {
-    check_contexts(record, e.config, e.scale, e.bias_slopes, e.context_check);
-  }
-  for (const AttentionRecord& record : parallel.masked) {
-    check_contexts(record, e.config, e.scale, e.bias_slopes, e.context_check);
-  }
-  for (const AttentionRecord& record : parallel.cross) {
-    check_contexts(record, e.config, e.scale, {}, e.context_check);
-  }
-  e.encoder = std::move(parallel.encoder);
-  e.masked = std::move(parallel.masked);
-  e.cross = std::move(parallel.cross);
+  run_passes(model, options, e, session);
+  add_greedy(translator, options.search, read, e, session);
   add_vocabulary(tokenizer, e);
+  if (options.target) {
+    ExplainOptions by_itself = options;
+    by_itself.target.reset();
+    e.own = std::make_shared<const Explanation>(explain(translator, sentence, by_itself));
+  }
   return e;
 }
 

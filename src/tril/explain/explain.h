@@ -4,7 +4,8 @@
 // call of forward(), under a tape and the mask. Once as in inference: the same tokens one call at a
 // time, with a growing cache. And once more as in training with the mask taken off, which is the
 // fault that the mask prevents. An Observer keeps what each attention read and wrote; the first two
-// passes are compared number by number, as bit patterns.
+// passes are compared number by number, as bit patterns: queries, keys, values and contexts of
+// every attention, the outputs of the decoder's layers, its last states and all logits.
 //
 // The engine never holds a matrix of attention weights (kernels/attention.h). Whoever shows one
 // computes it from the queries and keys kept here by the textbook's formula; `ContextCheck` says
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +47,11 @@ struct AttentionRecord {
   std::vector<float> keys, values;  // [key, kv_heads, head_dim]
   std::vector<float> context;       // [query, heads, head_dim]
   std::vector<Interval> sees;       // [query]
+};
+
+// All attentions of one pass, by layer. Decoder-only models have no encoder and no cross-attention.
+struct PassAttention {
+  std::vector<AttentionRecord> encoder, masked, cross;
 };
 
 struct TokenChance {
@@ -96,16 +103,17 @@ struct Explanation {
   std::vector<std::string> vocabulary;  // pieces of all tokens mentioned, by `tokens`
   std::vector<int32_t> tokens;          // ascending
 
-  // By layer, from the training pass.
-  std::vector<AttentionRecord> encoder, masked, cross;
+  PassAttention training;
+  PassAttention stepwise;
   // By layer, [heads, query, key]: scaled scores of the decoder's self-attention, mask off.
   std::vector<std::vector<float>> leaked_scores;
   // What positions by ALiBi add to a score in each head, for each step of distance; else empty.
   std::vector<double> bias_slopes;
   float scale = 1.0f;  // 1 / √head_dim, as the engine rounds it
 
-  int64_t parallel_calls = 0;  // of the decoder, counted as they were seen
-  int64_t stepwise_calls = 0;
+  // Counted as they were seen: of the decoder, and of the encoder.
+  int64_t parallel_calls = 0, stepwise_calls = 0;
+  int64_t parallel_encoder_calls = 0, stepwise_encoder_calls = 0;
   int64_t numbers_compared = 0;
   int64_t numbers_differing = 0;
   ContextCheck context_check;
@@ -113,10 +121,18 @@ struct Explanation {
   std::vector<SearchStep> search_steps;
   std::vector<Hypothesis> hypotheses;
   int64_t beam = 1;
+  double length_penalty = 0.0;
+  // What greedy search would have written, where a beam wrote something that is not the likeliest
+  // token at every step.
+  std::optional<Hypothesis> greedy{};
+  std::string greedy_text;
+  // With a given target: the same sentence on what the model wrote by itself.
+  std::shared_ptr<const Explanation> own{};
 };
 
-// Raises `invalid_argument` for a sentence without a word, one that is not UTF-8 or has more tokens
-// than the model takes or a page can show, and for a target where there is no encoder; `bad_format`
+// Raises `invalid_argument` for a sentence or a target without a word, of several lines, that is
+// not UTF-8 or has more tokens than the model takes or a page can show (a word of 300 letters is
+// fine while its tokens are few enough), and for a target where there is no encoder; `bad_format`
 // when the model computes numbers that are not finite.
 Explanation explain(const Translator& translator, std::string_view sentence,
                     const ExplainOptions& options = {});

@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tril/base/error.h"
+#include "tril/base/rounding.h"
 #include "tril/explain/encode.h"
 #include "tril/explain/explain.h"
 #include "tril/explain/page_parts.h"
+#include "tril/explain/passes.h"
 
 namespace tril {
 namespace {
@@ -15,20 +18,54 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxExactBytes = 2'000'000;
 constexpr int64_t kMaxPageBytes = 40'000'000;
 
+// Calls `visit(name, training's records, decoding's)` for each kind of attention.
+template <class Visit>
+void for_each_kind(const Explanation& e, const Visit& visit) {
+  visit("encoder", e.training.encoder, e.stepwise.encoder);
+  visit("masked", e.training.masked, e.stepwise.masked);
+  visit("cross", e.training.cross, e.stepwise.cross);
+}
+
 int64_t numbers_of(const AttentionRecord& r) {
   return static_cast<int64_t>(r.queries.size() + r.keys.size() + r.values.size());
 }
 
+// What has the same bits in both passes travels once.
 int64_t numbers_of(const Explanation& e) {
   int64_t count = 0;
-  for (const auto* records : {&e.encoder, &e.masked, &e.cross}) {
-    for (const AttentionRecord& record : *records) count += numbers_of(record);
-  }
+  for_each_kind(e, [&](const char*, const auto& training, const auto& stepwise) {
+    for (size_t layer = 0; layer < training.size(); ++layer) {
+      count += numbers_of(training[layer]);
+      if (!same_bits(training[layer], stepwise[layer])) count += numbers_of(stepwise[layer]);
+    }
+  });
   for (const auto& scores : e.leaked_scores) count += static_cast<int64_t>(scores.size());
   return count;
 }
 
 enum class Precision { exact, rounded };
+
+// How far the weights that a page draws from numbers in sixteen bits are from those of the numbers
+// themselves: the largest difference of all cells.
+double rounding_loss(const Explanation& e) {
+  const int64_t width = e.config.head_dim;
+  double largest = 0.0;
+  for_each_kind(e, [&](std::string_view name, const auto& training, const auto&) {
+    const std::span<const double> slopes =
+        name == "cross" ? std::span<const double>() : std::span(e.bias_slopes);
+    for (const AttentionRecord& record : training) {
+      AttentionRecord drawn = record;
+      drawn.queries = unrounded(round_rows(record.queries, width), width);
+      drawn.keys = unrounded(round_rows(record.keys, width), width);
+      for (int64_t head = 0; head < e.config.heads; ++head) {
+        const auto a = weights_of(record, e.config, e.scale, slopes, head);
+        const auto b = weights_of(drawn, e.config, e.scale, slopes, head);
+        for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::fabs(a[i] - b[i]));
+      }
+    }
+  });
+  return largest;
+}
 
 class PageWriter {
  public:
@@ -48,10 +85,8 @@ class PageWriter {
             {"bits", bits()},
             {"beam", beam()},
             {"precision", precision_ == Precision::exact ? "exact" : "rounded"},
-            {"attention",
-             {{"encoder", attention(e_.encoder)},
-              {"masked", attention(e_.masked)},
-              {"cross", attention(e_.cross)}}},
+            {"attention", training()},
+            {"stepwise", stepwise()},
             {"leakedScores", leaked_scores()}};
   }
 
@@ -124,11 +159,14 @@ class PageWriter {
   Json bits() const {
     return {{"parallelCalls", e_.parallel_calls},
             {"stepwiseCalls", e_.stepwise_calls},
+            {"parallelEncoderCalls", e_.parallel_encoder_calls},
+            {"stepwiseEncoderCalls", e_.stepwise_encoder_calls},
             {"compared", e_.numbers_compared},
             {"differing", e_.numbers_differing},
             {"contexts", e_.context_check.compared},
             {"contextDifference", e_.context_check.largest_difference},
-            {"contextShare", e_.context_check.largest_share}};
+            {"contextShare", e_.context_check.largest_share},
+            {"roundingLoss", precision_ == Precision::rounded ? rounding_loss(e_) : 0.0}};
   }
 
   Json beam() const {
@@ -142,13 +180,20 @@ class PageWriter {
       steps.push_back(std::move(candidates));
     }
     Json results = Json::array();
-    for (const Hypothesis& h : e_.hypotheses) {
-      results.push_back({{"tokens", h.tokens},
-                         {"score", short_number(h.score)},
-                         {"rank", short_number(h.rank)},
-                         {"ended", h.ended}});
-    }
-    return {{"width", e_.beam}, {"steps", steps}, {"results", results}};
+    for (const Hypothesis& h : e_.hypotheses) results.push_back(result(h));
+    return {{"width", e_.beam},
+            {"lengthPenalty", e_.length_penalty},
+            {"steps", steps},
+            {"results", results},
+            {"greedy", e_.greedy ? result(*e_.greedy) : Json(nullptr)},
+            {"greedyText", e_.greedy_text}};
+  }
+
+  static Json result(const Hypothesis& h) {
+    return {{"tokens", h.tokens},
+            {"score", short_number(h.score)},
+            {"rank", short_number(h.rank)},
+            {"ended", h.ended}};
   }
 
   Json numbers(const std::vector<float>& values, int64_t width) const {
@@ -159,27 +204,44 @@ class PageWriter {
             {"whole", base85(rounded.values)}};
   }
 
-  Json attention(const std::vector<AttentionRecord>& layers) const {
-    Json result = Json::array();
+  Json attention(const AttentionRecord& r) const {
     const int64_t width = e_.config.head_dim;
-    for (const AttentionRecord& r : layers) {
-      Json lo = Json::array();
-      Json hi = Json::array();
-      for (const Interval& sees : r.sees) {
-        lo.push_back(sees.lo);
-        hi.push_back(sees.hi);
-      }
-      result.push_back({{"query", r.query},
-                        {"key", r.key},
-                        {"lo", lo},
-                        {"hi", hi},
-                        {"q", numbers(r.queries, width)},
-                        {"k", numbers(r.keys, width)},
-                        {"v", numbers(r.values, width)}});
-      if (precision_ == Precision::exact) {
-        result.back()["context"] = numbers(r.context, width);
-      }
+    Json lo = Json::array();
+    Json hi = Json::array();
+    for (const Interval& sees : r.sees) {
+      lo.push_back(sees.lo);
+      hi.push_back(sees.hi);
     }
+    Json result = {{"query", r.query},
+                   {"key", r.key},
+                   {"lo", lo},
+                   {"hi", hi},
+                   {"q", numbers(r.queries, width)},
+                   {"k", numbers(r.keys, width)},
+                   {"v", numbers(r.values, width)}};
+    if (precision_ == Precision::exact) result["context"] = numbers(r.context, width);
+    return result;
+  }
+
+  Json training() const {
+    Json result = Json::object();
+    for_each_kind(e_, [&](const char* name, const auto& training, const auto&) {
+      result[name] = Json::array();
+      for (const AttentionRecord& record : training) result[name].push_back(attention(record));
+    });
+    return result;
+  }
+
+  // null for a layer whose bits are those of training.
+  Json stepwise() const {
+    Json result = Json::object();
+    for_each_kind(e_, [&](const char* name, const auto& training, const auto& stepwise) {
+      result[name] = Json::array();
+      for (size_t layer = 0; layer < training.size(); ++layer) {
+        const bool same = same_bits(training[layer], stepwise[layer]);
+        result[name].push_back(same ? Json(nullptr) : attention(stepwise[layer]));
+      }
+    });
     return result;
   }
 
@@ -207,11 +269,17 @@ void fill(std::string& page, std::string_view name, std::string_view part) {
 }  // namespace
 
 std::string explain_page(const Explanation& explanation) {
+  const StandardRounding rounding;
   const int64_t bytes = numbers_of(explanation) * 5 / 2;
   require(bytes <= kMaxPageBytes, ErrorCode::invalid_argument,
           "explain: the numbers of this sentence and model take ", bytes,
           " bytes, a page may hold ", kMaxPageBytes, ": a shorter sentence is needed");
-  const Json data = PageWriter(explanation).page();
+  Json data = PageWriter(explanation).page();
+  // Both texts while there is room for every bit of them.
+  const Explanation* own = explanation.own.get();
+  if (own != nullptr && (numbers_of(explanation) + numbers_of(*own)) * 5 <= kMaxExactBytes) {
+    data["own"] = PageWriter(*own).page();
+  }
   std::string page(page_template());
   // The data last: what stands in it is never looked at again.
   fill(page, "style", page_style());

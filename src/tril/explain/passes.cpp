@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
-#include "tril/base/gamma.h"
 #include "tril/kernels/reference/attention.h"
+#include "tril/ops/attention_bound.h"
 
 namespace tril {
 namespace {
@@ -17,9 +19,10 @@ void append(std::vector<float>& to, const Tensor& tensor) {
 class Recorder : public Observer {
  public:
   Recorder(Session& session, const TransformerConfig& config) : session_(session) {
-    record.encoder.resize(static_cast<size_t>(config.encoder_layers));
-    record.masked.resize(static_cast<size_t>(config.decoder_layers));
-    record.cross.resize(static_cast<size_t>(config.decoder_only() ? 0 : config.decoder_layers));
+    record.attention.encoder.resize(static_cast<size_t>(config.encoder_layers));
+    record.attention.masked.resize(static_cast<size_t>(config.decoder_layers));
+    record.attention.cross.resize(
+        static_cast<size_t>(config.decoder_only() ? 0 : config.decoder_layers));
     record.layer_outputs.resize(static_cast<size_t>(config.decoder_layers));
     session.observer = this;
   }
@@ -30,21 +33,22 @@ class Recorder : public Observer {
   void see(const Observation& o) override {
     const bool decoder = o.stack == Stack::decoder;
     if (o.layer < 0) {
-      if (decoder && o.site == Site::embedded) ++record.calls;
+      if (o.site == Site::embedded) ++(decoder ? record.calls : record.encoder_calls);
       if (decoder && o.site == Site::final_output) append(record.hidden, o.tensor);
       return;
     }
     const auto layer = static_cast<size_t>(o.layer);
-    AttentionRecord& self = decoder ? record.masked[layer] : record.encoder[layer];
+    PassAttention& all = record.attention;
+    AttentionRecord& self = decoder ? all.masked[layer] : all.encoder[layer];
     switch (o.site) {
       case Site::query: add_queries(self, o); break;
       case Site::key: add_keys(self, o.tensor); break;
       case Site::value: append(self.values, o.tensor); break;
       case Site::context: append(self.context, o.tensor); break;
-      case Site::cross_query: add_queries(record.cross[layer], o); break;
-      case Site::cross_key: add_keys(record.cross[layer], o.tensor); break;
-      case Site::cross_value: append(record.cross[layer].values, o.tensor); break;
-      case Site::cross_context: append(record.cross[layer].context, o.tensor); break;
+      case Site::cross_query: add_queries(all.cross[layer], o); break;
+      case Site::cross_key: add_keys(all.cross[layer], o.tensor); break;
+      case Site::cross_value: append(all.cross[layer].values, o.tensor); break;
+      case Site::cross_context: append(all.cross[layer].context, o.tensor); break;
       case Site::block_output:
         if (decoder) append(record.layer_outputs[layer], o.tensor);
         break;
@@ -108,14 +112,11 @@ struct BiasTable {
   reference::AttentionBias<double> bias;
 };
 
-// How far a weight of one row may be off, relatively, to first order. A score is a chain of
-// head_dim products, a factor and a bias: off by at most gamma(head_dim + 2) of the sum of their
-// magnitudes. A weight is e^(s - max) over a sum: off by twice that, the sum's gamma(keys), and a
-// few roundings for the subtraction, the exponential, the rescaling at each block of 64 keys, the
-// division and the product.
-double weight_error(std::span<const double> q, std::span<const double> k, int64_t key_stride,
-                    const Interval& sees, double scale, double largest_bias) {
-  double score_error = 0.0;
+// The engine's bound for one row of one head; `q` and `k` begin at the head's numbers.
+ops::AttentionBound bound_of(std::span<const double> q, std::span<const double> k,
+                             int64_t key_stride, const Interval& sees, double scale,
+                             double largest_bias) {
+  double largest = 0.0;
   const auto head_dim = static_cast<int64_t>(q.size());
   for (int64_t j = sees.lo; j < sees.hi; ++j) {
     double magnitude = largest_bias;
@@ -123,10 +124,13 @@ double weight_error(std::span<const double> q, std::span<const double> k, int64_
       magnitude +=
           std::fabs(q[static_cast<size_t>(d)] * k[static_cast<size_t>(j * key_stride + d)]) * scale;
     }
-    score_error = std::max(score_error, gamma(head_dim + 2) * magnitude);
+    largest = std::max(largest, magnitude);
   }
-  const int64_t keys = sees.hi - sees.lo;
-  return std::expm1(2.0 * score_error) + gamma(keys + 8 + 4 * (keys / 64 + 2));
+  // The slopes of ALiBi are rounded to fp32 for the engine.
+  return ops::AttentionBound({.head_dim = head_dim,
+                              .keys = std::max(0, sees.hi - sees.lo),
+                              .largest_score = largest,
+                              .input_roundings = largest_bias > 0.0 ? 2 : 0});
 }
 
 }  // namespace
@@ -163,46 +167,67 @@ PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Ses
   return std::move(recorder.record);
 }
 
+std::vector<double> weights_of(const AttentionRecord& record, const TransformerConfig& config,
+                               float scale, std::span<const double> slopes, int64_t head) {
+  const BiasTable bias(slopes, record);
+  return reference::attention_weights<double>(sizes_of(record, config), double{scale},
+                                              doubles_of(record.queries), doubles_of(record.keys),
+                                              record.sees, head, bias.bias);
+}
+
 void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
                     std::span<const double> slopes, ContextCheck& check) {
   const reference::AttentionSizes n = sizes_of(record, config);
   const auto q = doubles_of(record.queries);
   const auto k = doubles_of(record.keys);
   const auto v = doubles_of(record.values);
-  const BiasTable bias(slopes, record);
-  const double largest_bias = bias.table.empty() ? 0.0
-                                                 : *std::max_element(slopes.begin(), slopes.end()) *
-                                                       static_cast<double>(bias.bias.zero);
+  const double largest_bias = slopes.empty()
+                                  ? 0.0
+                                  : *std::max_element(slopes.begin(), slopes.end()) *
+                                        static_cast<double>(std::max(n.query, n.key) - 1);
   for (int64_t head = 0; head < n.heads; ++head) {
     const int64_t kv_head = head / (n.heads / n.kv_heads);
-    const auto weights =
-        reference::attention_weights<double>(n, double{scale}, q, k, record.sees, head, bias.bias);
+    const auto weights = weights_of(record, config, scale, slopes, head);
     for (int64_t i = 0; i < n.query; ++i) {
       const Interval& sees = record.sees[static_cast<size_t>(i)];
       const auto at = static_cast<size_t>((i * n.heads + head) * n.head_dim);
-      const double relative =
-          weight_error(std::span(q).subspan(at, static_cast<size_t>(n.head_dim)),
-                       std::span(k).subspan(static_cast<size_t>(kv_head * n.head_dim)),
-                       n.kv_heads * n.head_dim, sees, double{scale}, largest_bias);
+      const ops::AttentionBound bound =
+          bound_of(std::span(q).subspan(at, static_cast<size_t>(n.head_dim)),
+                   std::span(k).subspan(static_cast<size_t>(kv_head * n.head_dim)),
+                   n.kv_heads * n.head_dim, sees, double{scale}, largest_bias);
       for (int64_t d = 0; d < n.head_dim; ++d) {
         double sum = 0.0;
-        double magnitude = 0.0;
+        double weighted = 0.0;
+        double values = 0.0;
         for (int64_t j = sees.lo; j < sees.hi; ++j) {
-          const double term = weights[static_cast<size_t>(i * n.key + j)] *
-                              v[static_cast<size_t>((j * n.kv_heads + kv_head) * n.head_dim + d)];
+          const double value = v[static_cast<size_t>((j * n.kv_heads + kv_head) * n.head_dim + d)];
+          const double term = weights[static_cast<size_t>(i * n.key + j)] * value;
           sum += term;
-          magnitude += std::fabs(term);
+          weighted += std::fabs(term);
+          values += std::fabs(value);
         }
         const double difference =
             std::fabs(sum - double{record.context[at + static_cast<size_t>(d)]});
-        // Plus what underflows: a weight below fp32's smallest is zero in the engine.
-        const double bound = (relative + gamma(sees.hi - sees.lo + 2)) * magnitude + 0x1p-120;
-        check.largest_difference = std::max(check.largest_difference, difference);
-        check.largest_share = std::max(check.largest_share, difference / bound);
+        const double allowed = bound(weighted, values);
+        // NaN is no number that max() would keep, and nothing that may pass.
+        const bool told = difference <= std::numeric_limits<double>::max();
+        const double infinite = std::numeric_limits<double>::infinity();
+        const double share = difference == 0.0 ? 0.0 : (told ? difference / allowed : infinite);
+        check.largest_difference = std::max(check.largest_difference, told ? difference : infinite);
+        check.largest_share = std::max(check.largest_share, share);
         ++check.compared;
       }
     }
   }
+}
+
+bool same_bits(const AttentionRecord& a, const AttentionRecord& b) {
+  const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
+    return x.size() == y.size() &&
+           (x.empty() || std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0);
+  };
+  return a.query == b.query && a.key == b.key && a.sees == b.sees && same(a.queries, b.queries) &&
+         same(a.keys, b.keys) && same(a.values, b.values) && same(a.context, b.context);
 }
 
 std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,

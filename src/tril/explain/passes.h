@@ -13,11 +13,12 @@ namespace tril {
 // What one way through the model left behind. Rows of calls that follow each other are put end to
 // end, so that one call for all tokens and one call for each fill the same places.
 struct PassRecord {
-  std::vector<AttentionRecord> encoder, masked, cross;  // by layer
-  std::vector<std::vector<float>> layer_outputs;        // by decoder layer, [row, model]
-  std::vector<float> hidden;                            // [row, model]
-  std::vector<float> logits;                            // [row, vocab]
-  int64_t calls = 0;                                    // of the decoder
+  PassAttention attention;
+  std::vector<std::vector<float>> layer_outputs;  // by decoder layer, [row, model]
+  std::vector<float> hidden;                      // [row, model]
+  std::vector<float> logits;                      // [row, vocab]
+  int64_t calls = 0;                              // of the decoder
+  int64_t encoder_calls = 0;
 };
 
 // A sentence as the model reads it; the source is empty for a decoder-only model.
@@ -31,10 +32,17 @@ PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Mas
 // One token a call, with a growing cache, as in inference.
 PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Session& session);
 
-// The textbook's attention in double against the contexts of a record, all heads. The slopes are
-// those of ALiBi, or none.
+// [query, key]: the textbook's weights of one head in double, zero where a row may not see. The
+// slopes are those of ALiBi, or none.
+std::vector<double> weights_of(const AttentionRecord& record, const TransformerConfig& config,
+                               float scale, std::span<const double> slopes, int64_t head);
+
+// The textbook's attention in double against the contexts of a record, all heads.
 void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
                     std::span<const double> slopes, ContextCheck& check);
+
+// Whether all numbers and intervals of the two are the same, bit for bit.
+bool same_bits(const AttentionRecord& a, const AttentionRecord& b);
 
 // [heads, query, key]: scaled scores of every row with every key, whatever the row may see.
 std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
-#include "tril/base/gamma.h"
 #include "tril/base/math.h"
 #include "tril/kernels/reference/attention.h"
 #include "tril/ops/attention.h"
+#include "tril/ops/attention_bound.h"
 #include "tril/ops/linear.h"
 #include "tril/ops/rows.h"
 
@@ -60,36 +60,45 @@ Matrix engine(Context& context, const Inputs& in, const Matrix& values, const Ma
   return to_matrix(out, in.q.rows, in.q.columns);
 }
 
-// The bound of the header for every output of a row: the share of the sum of |weight · value|.
-double relative_bound(const Inputs& in, int64_t row) {
-  double score_error = 0.0;
-  for (int64_t key = 0; key < in.k.rows; ++key) {
+// The engine's bound for a row (ops/attention_bound.h). The textbook is given numbers in double,
+// which are rounded to fp32 for the engine: a query, a key and the scale.
+ops::AttentionBound bound_of(const Inputs& in, const Interval& sees, int64_t row) {
+  double largest = 0.0;
+  for (int64_t key = sees.lo; key < sees.hi; ++key) {
     double magnitude = 0.0;
     for (int64_t d = 0; d < in.q.columns; ++d) {
       magnitude += std::fabs(in.q.at(row, d) * in.k.at(key, d));
     }
-    score_error = std::max(score_error, gamma(in.q.columns + 4) * magnitude * in.scale);
+    largest = std::max(largest, magnitude * in.scale);
   }
-  return std::expm1(2.0 * score_error) + gamma(in.k.rows + 16) + gamma(in.k.rows + 3);
+  return ops::AttentionBound({.head_dim = in.q.columns,
+                              .keys = std::max(0, sees.hi - sees.lo),
+                              .largest_score = largest,
+                              .input_roundings = 3});
 }
+
+// NaN counts as larger than anything.
+double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
 
 // Compares the engine's outputs with the textbook's, entry by entry.
 void compare(Attended& result, const Inputs& in, const Matrix& values, const Matrix& textbook,
              const Matrix& engines) {
   for (int64_t row = 0; row < textbook.rows; ++row) {
-    const double relative = relative_bound(in, row);
+    const Interval& sees = result.mask.rows()[static_cast<size_t>(row)];
+    const ops::AttentionBound bound = bound_of(in, sees, row);
     for (int64_t d = 0; d < textbook.columns; ++d) {
-      double magnitude = 0.0;
-      for (int64_t key = 0; key < values.rows; ++key) {
-        magnitude += result.weights.at(row, key) * std::fabs(values.at(key, d));
+      double weighted = 0.0;
+      double all = 0.0;
+      for (int64_t key = sees.lo; key < sees.hi; ++key) {
+        weighted += result.weights.at(row, key) * std::fabs(values.at(key, d));
+        all += std::fabs(values.at(key, d));
       }
-      const double bound = relative * magnitude;
+      const double allowed = bound(weighted, all);
       const double difference = std::fabs(engines.at(row, d) - textbook.at(row, d));
-      result.within = result.within && difference <= bound;
-      if (difference > result.largest_difference) {
-        result.largest_difference = difference;
-        result.bound = bound;
-      }
+      ++result.compared;
+      result.largest_difference = larger(result.largest_difference, difference);
+      result.largest_share =
+          larger(result.largest_share, difference == 0.0 ? 0.0 : difference / allowed);
     }
   }
 }
@@ -110,7 +119,6 @@ Attended attend(Context& context, const Inputs& in, const Mask& mask, const Test
   result.engine_weights = left_part(weights, in.k.rows);
   result.engine_contextual = engine(context, in, in.v, mask, hooks);
 
-  result.within = true;
   compare(result, in, left_part(units, in.k.rows), result.weights, result.engine_weights);
   compare(result, in, in.v, result.contextual, result.engine_contextual);
   result.forbidden_is_zero = true;
@@ -295,7 +303,7 @@ AttentionLesson teach_attention(const TestHooks& hooks) {
   for (const Attended* each :
        {&lesson.masked, &lesson.unmasked, &lesson.second_masked, &lesson.second_unmasked}) {
     lesson.holds =
-        lesson.holds && each->within && each->forbidden_is_zero && rows_sum_to_one(each->weights);
+        lesson.holds && each->within() && each->forbidden_is_zero && rows_sum_to_one(each->weights);
   }
   return lesson;
 }

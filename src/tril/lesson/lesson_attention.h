@@ -5,11 +5,7 @@
 // fp32 (ops/attention.h), which never holds that matrix. Its weights are seen all the same: where
 // the values are unit vectors, the outputs are the weights.
 //
-// The two agree within a bound that is derived. With u = 2^-24, d = head_dim, n = keys and
-// γ(k) = ku / (1 - ku): a score is d fused products, a scale and the rounding of its inputs, so it
-// is off by at most e = γ(d + 4) |q|·|k| scale; a weight, being the exponential of a difference of
-// scores over a sum, by the share e^(2e) - 1 + γ(n + 16); and the output by that share + γ(n + 3)
-// of the sum of |weight · value|.
+// The two agree within the bound that ops/attention_bound.h derives from what the engine rounds.
 #pragma once
 
 #include <string>
@@ -28,10 +24,13 @@ struct Attended {
   Matrix contextual;  // textbook: weights × values
   Matrix engine_weights;
   Matrix engine_contextual;
-  double largest_difference = 0.0;  // of the engine's from the textbook's, weights and contextual
-  double bound = 0.0;               // the bound of the entry that comes closest to its own
-  bool within = false;              // every entry is within its own bound
-  bool forbidden_is_zero = false;   // every weight outside the mask is exactly 0, in both
+  // The engine's from the textbook's, weights and contextual: entries compared, the largest
+  // difference, and the largest share that an entry's difference has of its own bound.
+  int64_t compared = 0;
+  double largest_difference = 0.0;
+  double largest_share = 0.0;
+  bool within() const { return compared > 0 && largest_share <= 1.0; }
+  bool forbidden_is_zero = false;  // every weight outside the mask is exactly 0, in both
 };
 
 struct AttentionLesson {

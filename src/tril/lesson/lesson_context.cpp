@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
 
 #include "tril/decode/search.h"
@@ -42,9 +43,10 @@ TransformerConfig config_for(const WordList& words) {
 // Keeps the row of "bank" of each sentence, layer after layer.
 class BankObserver : public Observer {
  public:
+  explicit BankObserver(Stack stack) : stack_(stack) {}
   void see(const Observation& seen) override {
     const bool embedded = seen.site == Site::embedded;
-    if (seen.stack != Stack::encoder || (!embedded && seen.site != Site::block_output)) return;
+    if (seen.stack != stack_ || (!embedded && seen.site != Site::block_output)) return;
     std::vector<std::vector<float>> rows;
     for (const int64_t row : bank_rows) {
       const float* begin = seen.tensor.data() + row * seen.tensor.columns();
@@ -54,7 +56,14 @@ class BankObserver : public Observer {
   }
   std::vector<int64_t> bank_rows;
   std::vector<std::vector<std::vector<float>>> layers;  // [layer][sentence]
+
+ private:
+  Stack stack_;
 };
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
 
 Apart apart(const std::vector<float>& a, const std::vector<float>& b) {
   double product = 0.0, length_a = 0.0, length_b = 0.0, squares = 0.0;
@@ -69,6 +78,28 @@ Apart apart(const std::vector<float>& a, const std::vector<float>& b) {
   return {product / (std::sqrt(length_a) * std::sqrt(length_b)), std::sqrt(squares)};
 }
 
+// Means over the pairs of one meaning and of two.
+struct Means {
+  Apart same, other;
+};
+Means mean_apart(const std::vector<std::vector<float>>& banks,
+                 const std::vector<BankSentence>& sentences) {
+  Means sum;
+  double same = 0.0, other = 0.0;
+  for (size_t i = 0; i < banks.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const Apart one = apart(banks[i], banks[j]);
+      const bool is_same = sentences[i].sense == sentences[j].sense;
+      Apart& to = is_same ? sum.same : sum.other;
+      to.cosine += one.cosine;
+      to.distance += one.distance;
+      (is_same ? same : other) += 1.0;
+    }
+  }
+  return {{sum.same.cosine / same, sum.same.distance / same},
+          {sum.other.cosine / other, sum.other.distance / other}};
+}
+
 ContextLayer compare_layer(int64_t number, const std::vector<std::vector<float>>& banks,
                            const std::vector<BankSentence>& sentences) {
   ContextLayer layer;
@@ -77,25 +108,18 @@ ContextLayer compare_layer(int64_t number, const std::vector<std::vector<float>>
   layer.river_money = apart(banks[0], banks[4]);
   layer.river_lake = apart(banks[0], banks[1]);
   layer.money_savings = apart(banks[4], banks[5]);
-  const auto add = [](Apart& sum, const Apart& one) {
-    sum.cosine += one.cosine;
-    sum.distance += one.distance;
-  };
-  double same = 0.0, other = 0.0;
+  const Means means = mean_apart(banks, sentences);
+  layer.same_sense = means.same;
+  layer.other_sense = means.other;
   for (size_t i = 0; i < banks.size(); ++i) {
     double nearest[2] = {INFINITY, INFINITY};  // of another sense, of the same
     for (size_t j = 0; j < banks.size(); ++j) {
       if (i == j) continue;
-      const Apart one = apart(banks[i], banks[j]);
-      const bool is_same = sentences[i].sense == sentences[j].sense;
-      nearest[is_same ? 1 : 0] = std::min(nearest[is_same ? 1 : 0], one.distance);
-      add(is_same ? layer.same_sense : layer.other_sense, one);
-      (is_same ? same : other) += 1.0;
+      double& least = nearest[sentences[i].sense == sentences[j].sense ? 1 : 0];
+      least = std::min(least, apart(banks[i], banks[j]).distance);
     }
     if (nearest[1] < nearest[0]) ++layer.nearest_is_same;
   }
-  layer.same_sense = {layer.same_sense.cosine / same, layer.same_sense.distance / same};
-  layer.other_sense = {layer.other_sense.cosine / other, layer.other_sense.distance / other};
   return layer;
 }
 
@@ -132,27 +156,81 @@ bool has_right_word(const std::string& translation, BankSense sense) {
   return sense == BankSense::water ? water && !money : money && !water;
 }
 
-void look_at_layers(ContextLesson& lesson, const Transformer& model, const WordList& words,
-                    Session& session) {
+// The sentences as rows, "bank" being noted.
+Rows rows_of(const WordList& words, const std::vector<BankSentence>& sentences,
+             BankObserver& observer) {
   Rows source;
-  BankObserver observer;
-  for (size_t i = 0; i < lesson.sentences.size(); ++i) {
+  for (size_t i = 0; i < sentences.size(); ++i) {
     observer.bank_rows.push_back(source.size() + kBankPosition);
-    source.add_sequence(source_of(words, lesson.sentences[i].english),
-                        {.slot = static_cast<int32_t>(i)});
+    source.add_sequence(source_of(words, sentences[i].english), {.slot = static_cast<int32_t>(i)});
   }
+  return source;
+}
+
+// [layer][sentence], layer 0 being what goes in.
+std::vector<std::vector<std::vector<float>>> look_at_encoder(
+    const Transformer& model, const WordList& words, const std::vector<BankSentence>& sentences,
+    Session& session) {
+  BankObserver observer(Stack::encoder);
+  const Rows source = rows_of(words, sentences, observer);
   session.reset();
   session.observer = &observer;
   model.encode(source, session);
   session.observer = nullptr;
-  for (size_t layer = 0; layer < observer.layers.size(); ++layer) {
-    lesson.layers.push_back(
-        compare_layer(static_cast<int64_t>(layer), observer.layers[layer], lesson.sentences));
+  return std::move(observer.layers);
+}
+
+// The encoder's weights as the layers of a decoder: the same function but for the mask.
+Transformer as_decoder(const Transformer& model, Session& session) {
+  TransformerConfig config = model.config();
+  config.decoder_layers = config.encoder_layers;
+  config.encoder_layers = 0;
+  config.source_vocab = 0;
+  Transformer twin(config, 1);
+  std::map<std::string, Tensor> from;
+  for (const auto& [name, tensor] : model.parameters()) from.emplace(name, tensor);
+  for (const auto& [name, tensor] : twin.parameters()) {
+    std::string other = name;
+    if (other.starts_with("decoder.")) other.replace(0, 7, "encoder");
+    if (other == "target_embedding.weight") other = "source_embedding.weight";
+    const auto found = from.find(other);
+    if (found == from.end() || found->second.shape() != tensor.shape()) continue;
+    std::copy_n(found->second.data(), tensor.size(), tensor.data());
   }
-  lesson.equal_at_first = std::ranges::all_of(observer.layers.front(), [&](const auto& bank) {
-    const auto& first = observer.layers.front().front();
-    return std::memcmp(bank.data(), first.data(), first.size() * sizeof(float)) == 0;
-  });
+  twin.weights_changed(session);
+  return twin;
+}
+
+void look_at_later_words(ContextLesson& lesson, const Transformer& model, const WordList& words,
+                         Session& session) {
+  const auto open = look_at_encoder(model, words, lesson.told_later, session).back();
+  const Means means = mean_apart(open, lesson.told_later);
+  lesson.later_same = means.same;
+  lesson.later_other = means.other;
+
+  session.reset();
+  const Transformer twin = as_decoder(model, session);
+  Session own(twin, session.parallel.threads());
+  const auto run = [&](Masking masking) {
+    BankObserver observer(Stack::decoder);
+    const Rows rows = rows_of(words, lesson.told_later, observer);
+    own.reset();
+    own.masking = masking;
+    own.observer = &observer;
+    {
+      Tape tape(own);
+      twin.forward(rows, {}, own);
+    }
+    own.observer = nullptr;
+    return std::move(observer.layers.back());
+  };
+  lesson.twin_is_encoder = std::ranges::equal(run(Masking::none), open, same_bits);
+  const auto differing = [](const std::vector<std::vector<float>>& banks) {
+    return std::ranges::count_if(banks,
+                                 [&](const auto& bank) { return !same_bits(bank, banks.front()); });
+  };
+  lesson.later_differ = differing(open);
+  lesson.differ_under_mask = differing(run(Masking::causal));
 }
 
 }  // namespace
@@ -188,7 +266,13 @@ ContextLesson teach_context(const ContextOptions& options) {
        .seed = options.seed,
        .progress = options.progress},
       session);
-  look_at_layers(lesson, model, words, session);
+  const auto layers = look_at_encoder(model, words, lesson.sentences, session);
+  for (size_t layer = 0; layer < layers.size(); ++layer) {
+    lesson.layers.push_back(
+        compare_layer(static_cast<int64_t>(layer), layers[layer], lesson.sentences));
+  }
+  lesson.equal_at_first = std::ranges::all_of(
+      layers.front(), [&](const auto& bank) { return same_bits(bank, layers.front().front()); });
   lesson.translations = translate(model, words, text.near, session);
 
   const auto held_out = translate(model, words, text.held_out, session);
@@ -202,8 +286,16 @@ ContextLesson teach_context(const ContextOptions& options) {
       lesson.told_later_translations.push_back(held_out[i]);
     }
   }
+  look_at_later_words(lesson, model, words, session);
+  for (const auto* shown : {&lesson.sentences, &lesson.told_later}) {
+    for (const BankSentence& sentence : *shown) {
+      lesson.learnt += std::ranges::count(text.train, sentence.english, &BankSentence::english);
+    }
+  }
   const ContextLayer& last = lesson.layers.back();
-  lesson.holds = lesson.equal_at_first && last.other_sense.distance > last.same_sense.distance &&
+  lesson.holds = lesson.learnt == 0 && lesson.twin_is_encoder && lesson.differ_under_mask == 0 &&
+                 lesson.later_differ + 1 == static_cast<int64_t>(lesson.told_later.size()) &&
+                 lesson.equal_at_first && last.other_sense.distance > last.same_sense.distance &&
                  last.river_money.distance > last.same_sense.distance;
   for (size_t i = 0; i < lesson.sentences.size(); ++i) {
     lesson.holds =

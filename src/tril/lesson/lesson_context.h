@@ -46,11 +46,22 @@ struct ContextLesson {
   // Those of them that begin "at the bank there is": only a later word tells. With translations.
   std::vector<BankSentence> told_later;
   std::vector<std::string> told_later_translations;
+  // How far their vectors of "bank" are apart behind the last layer, means over pairs: of one
+  // meaning, of two. And how many of them have other bits than the first.
+  Apart later_same, later_other;
+  int64_t later_differ = 0;
+  // The same weights run as the layers of a decoder. Without its mask: the encoder's own vectors,
+  // bit for bit. Under the causal mask "bank" sees "at the bank" and no more: how many of the
+  // vectors have other bits than the first then.
+  bool twin_is_encoder = false;
+  int64_t differ_under_mask = 0;
+  int64_t learnt = 0;  // of the sentences shown, how many stand in the text learnt from
 
   // The same goes in; behind the last layer pairs of two meanings, and river and money among them,
   // are further apart than pairs of one meaning on average, and each of the eight is translated
-  // with its own word for bank. That each bank's nearest means the same is shown, and not asked
-  // for: it depends on the seed.
+  // with its own word for bank. Where only a later word tells, every vector is another one, and
+  // under a causal mask all are the same. None of the sentences shown was learnt. That each bank's
+  // nearest means the same is shown, and not asked for: it depends on the seed.
   bool holds = false;
 };
 

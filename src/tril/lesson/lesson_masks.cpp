@@ -25,12 +25,17 @@ Mask padding(int32_t rows, int32_t keys) { return Mask::cross(rows, {0, keys}); 
 std::vector<NamedMask> kinds() {
   const Segment words{0, 4};
   const std::span<const Segment> four(&words, 1);
+  const auto causal_mask = [](int64_t row, int64_t key) { return key <= row; };
+  const auto filler = [](int64_t, int64_t key) { return key < 3; };
+  const auto both = [](int64_t row, int64_t key) { return key <= row && key < 3; };
+  const auto last_two = [](int64_t row, int64_t key) { return key == row || key + 1 == row; };
+  const auto first_two = [](int64_t row, int64_t key) { return key <= row || key < 2; };
   return {
-      {"causal", "no row sees the future", Mask::causal(four), 4},
-      {"padding", "key 4 is filler: nobody sees it", padding(4, 3), 4},
-      {"both", "causal and padding, combined", Mask::causal(four) & padding(4, 3), 4},
-      {"window of 2", "the last two keys of causal", Mask::window(four, 2), 4},
-      {"prefix of 2", "the first two see each other", Mask::prefix(four, 2), 4},
+      {"causal", "no row sees the future", Mask::causal(four), 4, causal_mask},
+      {"padding", "key 4 is filler: nobody sees it", padding(4, 3), 4, filler},
+      {"both", "causal and padding, combined", Mask::causal(four) & padding(4, 3), 4, both},
+      {"window of 2", "the last two keys of causal", Mask::window(four, 2), 4, last_two},
+      {"prefix of 2", "the first two see each other", Mask::prefix(four, 2), 4, first_two},
   };
 }
 
@@ -221,25 +226,9 @@ bool masks_in_use_are_as_told(const std::vector<MaskInUse>& in_use) {
          is(1, "decoder self-attention", causal(4)) && is(2, "cross-attention", padding(4, 3));
 }
 
-// Text and matrix are read back as the intervals they were made from.
-bool matrices_are_intervals(const std::vector<NamedMask>& masks) {
-  for (const NamedMask& named : masks) {
-    std::vector<uint8_t> allowed;
-    const auto rows = static_cast<int64_t>(named.mask.rows().size());
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t key = 0; key < named.keys; ++key) {
-        allowed.push_back(named.mask.sees(row, key) ? 1 : 0);
-      }
-    }
-    const Mask again = Mask::parse(allowed, rows, named.keys);
-    if (!std::ranges::equal(again.rows(), named.mask.rows())) return false;
-  }
-  return true;
-}
-
 bool lesson_holds(const MaskLesson& l) {
   constexpr double kSingle = 0x1p-23, kHalf = 0x1p-10;  // steps of the two precisions at 1
-  return matrices_are_intervals(l.kinds) && l.broadcast.equal &&
+  return masks_are_as_defined(l.kinds) && l.broadcast.equal &&
          // -inf, -1e9, tril; then the two ways that are wrong.
          is_first_alone(l.one_key[0]) && is_first_alone(l.one_key[1]) &&
          is_first_alone(l.one_key[2]) && l.one_key[3].forbidden > 0.0 && l.one_key[4].sum < 0.5 &&
@@ -247,6 +236,7 @@ bool lesson_holds(const MaskLesson& l) {
          is_nan(l.no_key[0]) && is_average(l.no_key[1], kSingle) && is_zero(l.no_key[2]) &&
          // Half precision.
          l.half_of_minus_1e9 == -kInfinity && l.largest_half == 65504.0 &&
+         is_first_alone(l.one_key_in_half[0]) && is_first_alone(l.one_key_in_half[1]) &&
          is_nan(l.no_key_in_half[0]) && is_average(l.no_key_in_half[1], kHalf) &&
          // A large score, and NaN.
          is_first_alone(l.large_forbidden[0]) && l.large_forbidden[1].forbidden == 1.0 &&
@@ -255,6 +245,19 @@ bool lesson_holds(const MaskLesson& l) {
 }
 
 }  // namespace
+
+bool masks_are_as_defined(const std::vector<NamedMask>& masks) {
+  for (const NamedMask& named : masks) {
+    const auto rows = static_cast<int64_t>(named.mask.rows().size());
+    if (rows != named.keys) return false;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t key = 0; key < named.keys; ++key) {
+        if (named.mask.sees(row, key) != named.allows(row, key)) return false;
+      }
+    }
+  }
+  return !masks.empty();
+}
 
 double rounded_to_half(double x) {
   if (std::isnan(x) || std::isinf(x) || x == 0.0) return x;
@@ -279,6 +282,8 @@ MaskLesson teach_masks(const TestHooks& hooks) {
                    added("add -1e9", none, -1e9, rounded_to_single), by_tril(none, hooks)};
   lesson.half_of_minus_1e9 = rounded_to_half(-1e9);
   lesson.largest_half = rounded_to_half(65504.0);
+  lesson.one_key_in_half = {added("add -1e9", one, -1e9, rounded_to_half),
+                            added("add -65504", one, -65504.0, rounded_to_half)};
   lesson.no_key_in_half = {added("add -1e9", none, -1e9, rounded_to_half),
                            added("add -65504", none, -65504.0, rounded_to_half)};
   lesson.large_scores = {0.8, 0.6, 2e9};

@@ -18,6 +18,8 @@ struct NamedMask {
   std::string says;  // in a few words
   Mask mask;
   int64_t keys = 0;
+  // The definition, for a row and a key counted from 0.
+  bool (*allows)(int64_t row, int64_t key) = nullptr;
 };
 
 // Masks of a batch as other codes hold them: [1, 1, q, k] + [batch, 1, 1, k] gives [batch, heads,
@@ -59,21 +61,26 @@ struct MaskLesson {
   std::vector<Forbidding> no_key;           // it may see nothing: the fully masked row
   double half_of_minus_1e9 = 0.0;           // −1e9 in half precision
   double largest_half = 0.0;                // 65504
-  std::vector<Forbidding> no_key_in_half;   // the fully masked row there
+  std::vector<Forbidding> one_key_in_half;  // both rows there
+  std::vector<Forbidding> no_key_in_half;
   std::vector<double> large_scores;         // a forbidden key with a score of 2e9
   std::vector<Forbidding> large_forbidden;  // and what becomes of it
   std::vector<Forbidding> nan_forbidden;    // a forbidden key whose value is NaN
   std::vector<MaskInUse> in_use;
 
-  // What the lesson says, each computed above: matrices and intervals are the same masks; −∞ gives
-  // forbidden keys exactly nothing and the others everything; −1e9 turns a fully masked row into
-  // an average of what is forbidden and overflows in half precision; tril gives such a row exact
+  // What the lesson says, each computed above: intervals are what the masks' definitions say, entry
+  // by entry; −∞ gives forbidden keys exactly nothing and the others everything; −1e9 turns a fully
+  // masked row into an average of what is forbidden, and in half precision, where it is −∞ itself,
+  // into NaN; tril gives such a row exact
   // zeros, and not even NaN leaks; only the decoder's self-attention is causal.
   bool holds = false;
 };
 
 // The hooks are for tests that must be able to fail.
 MaskLesson teach_masks(const TestHooks& hooks = {});
+
+// Whether every entry of every mask is what its definition says.
+bool masks_are_as_defined(const std::vector<NamedMask>& masks);
 
 // The value nearest to x in half precision (IEEE binary16, ties to even): from 65520 on,
 // infinity.

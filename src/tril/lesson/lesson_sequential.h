@@ -21,26 +21,37 @@ struct SequentialRow {
   }
 };
 
+// A parallel step alone, for targets too long to be trained prefix by prefix here.
+struct LongTarget {
+  int64_t words = 0;
+  int64_t peak_bytes = 0;  // measured, as SequentialComparison::Cost has it
+  // Heads × layers × n² × 4, n being words + 1: what the matrices of scores of the decoder's
+  // self-attention would take. A formula: nobody holds them.
+  int64_t score_matrix_bytes = 0;
+};
+
 struct SequentialLesson {
   TransformerConfig config{};
   std::vector<SequentialRow> rows{};
-  // From the shortest to the longest single target of at least 100 words: how often as long, how
-  // often as much memory for a parallel step, how often as much for the matrices of scores.
+  std::vector<LongTarget> long_targets{};
+  // From the first of these to the last: how often as long, and how often as much memory, both
+  // measured; and how often as much the formula of the matrices gives.
   double length_growth = 0.0, memory_growth = 0.0, matrix_growth = 0.0;
 
   // What the matrices of scores of the last row would take in a base model: 6 layers of 8 heads.
   int64_t base_matrix_bytes = 0;
 
   // Loss and gradients agree within their bounds, and for single targets the gradients' bound is
-  // strict enough that a lost position would break it (for large batches it is too wide for that:
-  // SequentialComparison::weakest_position; the losses' bound is not); one call against one for
+  // strict enough that a lost position would break it; one call against one for
   // each word and END; from 100 words on the sequential way takes more time; memory grows no faster
-  // than the length, and matrices of scores would have grown with its square.
+  // than the length, and for the longest target the matrices alone would be larger than all that
+  // the step takes.
   bool holds = false;
 };
 
 struct SequentialLessonOptions {
   std::vector<SequentialRow> rows = {{1, 3, 9}, {1, 30, 9}, {1, 100, 5}, {1, 300, 2}, {16, 300, 1}};
+  std::vector<int64_t> long_words = {1000, 3000};  // two at least, ascending
   int threads = 0;
   TestHooks hooks{};  // for tests that must be able to fail
   // Before each sequential step of a row; may be empty.

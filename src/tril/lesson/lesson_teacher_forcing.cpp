@@ -117,8 +117,23 @@ size_t first_mistake(const Told& told) {
 
 // What follows step `mistake`: how much of it comes out right.
 struct Following {
-  int64_t all = 0, corrected = 0, followed = 0;
+  int64_t all = 0, corrected = 0, followed = 0, in_order = 0;
 };
+
+// The length of the longest common subsequence.
+int64_t common_in_order(std::span<const int32_t> a, std::span<const int32_t> b) {
+  std::vector<int64_t> best(b.size() + 1, 0);  // of the part of `a` so far and the first j of `b`
+  for (const int32_t token : a) {
+    int64_t diagonal = 0;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const int64_t above = best[j + 1];
+      best[j + 1] = token == b[j] ? diagonal + 1 : std::max(above, best[j]);
+      diagonal = above;
+    }
+  }
+  return best.back();
+}
+
 Following following(const Told& told, size_t mistake) {
   Following count;
   for (size_t step = mistake + 1; step < told.right.size(); ++step) {
@@ -126,6 +141,10 @@ Following following(const Told& told, size_t mistake) {
     if (told.predicted[step] == told.right[step]) ++count.corrected;
     if (step < told.written.size() && told.written[step] == told.right[step]) ++count.followed;
   }
+  const auto behind = [&](const Tokens& tokens) {
+    return std::span(tokens).subspan(std::min(mistake + 1, tokens.size()));
+  };
+  count.in_order = common_in_order(behind(told.right), behind(told.written));
   return count;
 }
 
@@ -172,6 +191,7 @@ TeacherExample make_example(const Tokenizer& tokenizer, const Told& told, size_t
   example.following = count.all;
   example.right_when_corrected = count.corrected;
   example.right_when_followed = count.followed;
+  example.followed_in_order = count.in_order;
   return example;
 }
 
@@ -200,9 +220,10 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
     lesson.following += count.all;
     lesson.right_when_corrected += count.corrected;
     lesson.right_when_followed += count.followed;
+    lesson.followed_in_order += count.in_order;
     // The clearest example: all that follows is right when corrected, as little as possible when
     // followed; of equals the first.
-    const int64_t difference = count.corrected == count.all ? count.all - count.followed : 0;
+    const int64_t difference = count.corrected == count.all ? count.all - count.in_order : 0;
     if (difference > chosen_difference) {
       chosen = i;
       chosen_difference = difference;
@@ -221,8 +242,8 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
   }
   const TeacherExample& example = lesson.example;
   lesson.holds = lesson.same_until_mistake &&
-                 (lesson.real ? lesson.right_when_corrected > lesson.right_when_followed
-                              : example.right_when_corrected > example.right_when_followed);
+                 (lesson.real ? lesson.right_when_corrected > lesson.followed_in_order
+                              : example.right_when_corrected > example.followed_in_order);
   return lesson;
 }
 

@@ -31,8 +31,11 @@ struct TeacherExample {
   std::string written;  // by the model in inference
   std::vector<TeacherStep> steps{};
   int64_t mistake = 0;  // the step of the first one
-  // Steps behind it that have a right word, and how many of them come out right in each way.
+  // Steps behind it that have a right word, and how many of them come out right in each way: at
+  // their own place; and, where the mistake is followed, at whatever place, in the right order (a
+  // word too many shifts all that follow).
   int64_t following = 0, right_when_corrected = 0, right_when_followed = 0;
+  int64_t followed_in_order = 0;
 };
 
 struct TeacherLesson {
@@ -41,6 +44,7 @@ struct TeacherLesson {
   int64_t with_mistake = 0;  // sentences
   // Over all of these, as in TeacherExample.
   int64_t following = 0, right_when_corrected = 0, right_when_followed = 0;
+  int64_t followed_in_order = 0;
   // Up to the first mistake, and with it, both ways predict the same words.
   bool same_until_mistake = false;
   TeacherExample example{};
@@ -48,7 +52,8 @@ struct TeacherLesson {
   // second choice for the first word was put in as if it had.
   bool real = false;
 
-  // Corrected, more of the following words come out right than followed.
+  // Corrected, more of the following words come out right than followed, wherever they stand; over
+  // all sentences where the mistake is real, in the example where it was put in.
   bool holds = false;
 };
 

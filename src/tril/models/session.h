@@ -37,6 +37,9 @@ struct Observation {
   std::span<const Interval> intervals{};
   // With query: what attention is about to be called with, valid during the call of see().
   const ops::AttentionOptions* options = nullptr;
+  // The rows of the call, one of each a row of `tensor`: with cross_key and cross_value, which are
+  // projected in encode(), those of the source. Valid during the call of see().
+  std::span<const int32_t> tokens{}, slots{}, positions{};
 };
 
 // Sees tensors as a model computes them; absent, it costs nothing. It must not change them, but for
@@ -45,6 +48,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void see(const Observation& observation) = 0;
+  // [row, vocab]: of the hidden states that Transformer::logits() was given, in their order. What
+  // makes log-probabilities or a loss calls it too.
+  virtual void see_logits(const Tensor& /*logits*/) {}
 };
 
 // Makes the masks of one training step; see kernels/dropout.h.
@@ -71,6 +77,37 @@ class Session : public Context {
   // Absent, and always without a tape: no dropout.
   std::optional<DropoutStep> dropout;
   Masking masking = Masking::causal;
+};
+
+// A session's observer (none: null) for as long as this lives; then it has the one before.
+class ObserverScope {
+ public:
+  ObserverScope(Session& session, Observer* observer)
+      : session_(session), before_(session.observer) {
+    session_.observer = observer;
+  }
+  ~ObserverScope() { session_.observer = before_; }
+  ObserverScope(const ObserverScope&) = delete;
+  ObserverScope& operator=(const ObserverScope&) = delete;
+
+ private:
+  Session& session_;
+  Observer* before_;
+};
+
+// A session's masking for as long as this lives; then it has the one before.
+class MaskingScope {
+ public:
+  MaskingScope(Session& session, Masking masking) : session_(session), before_(session.masking) {
+    session_.masking = masking;
+  }
+  ~MaskingScope() { session_.masking = before_; }
+  MaskingScope(const MaskingScope&) = delete;
+  MaskingScope& operator=(const MaskingScope&) = delete;
+
+ private:
+  Session& session_;
+  Masking before_;
 };
 
 }  // namespace tril

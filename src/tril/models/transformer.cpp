@@ -55,7 +55,8 @@ struct Call {
                std::span<const Interval> intervals = {},
                const ops::AttentionOptions* options = nullptr) const {
     if (session.observer == nullptr) return;
-    session.observer->see({stack, layer, site, tensor, intervals, options});
+    session.observer->see(
+        {stack, layer, site, tensor, intervals, options, tokens, slots, positions});
   }
 
   // Each use is a site of its own, counted from the start of the call.
@@ -235,6 +236,23 @@ std::span<const int32_t> stored_positions(const Call& call) {
     shifted[row] = call.positions[row] - (first > 0 ? 1 : 0);
   }
   return shifted;
+}
+
+// What the rows of a layer may see: what they should, but for the test hook.
+std::span<const Interval> narrowed(const Call& call, int64_t layer,
+                                   std::span<const Interval> intervals) {
+  const TestHooks& hooks = call.session.hooks;
+  if (hooks.narrow_position < 0 || (hooks.narrow_layer >= 0 && hooks.narrow_layer != layer)) {
+    return intervals;
+  }
+  const auto rows = static_cast<int64_t>(intervals.size());
+  const std::span<Interval> result = arena_array<Interval>(call.session.host, rows);
+  for (size_t row = 0; row < result.size(); ++row) {
+    result[row] = intervals[row];
+    const bool hit = call.slots[row] >= 0 && call.positions[row] == hooks.narrow_position;
+    if (hit && result[row].hi > result[row].lo) --result[row].hi;
+  }
+  return result;
 }
 
 // The options of self-attention in both stacks.
@@ -450,10 +468,12 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
       options.widen_row = session.hooks.widen_row;
     }
 
+    const std::span<const Interval> visible = narrowed(call, number, self);
+
     // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
     x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
       return call.self_attention(
-          block.attention, s.rotary_table, number, h, self, options,
+          block.attention, s.rotary_table, number, h, visible, options,
           [&](const Tensor& k, const Tensor& v) {
             if (taped) return nn::KeyValues{.keys = k, .values = v};
             session.cache.store(session.parallel, number, call.slots, stored, k, v);
@@ -487,7 +507,9 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
 Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   const StandardRounding rounding;
   watch_parameters(state_->parameters, session);
-  return state_->output(session, hidden);
+  const Tensor result = state_->output(session, hidden);
+  if (session.observer != nullptr) session.observer->see_logits(result);
+  return result;
 }
 
 Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {

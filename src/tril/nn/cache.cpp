@@ -90,28 +90,6 @@ void Cache::truncate(int32_t slot, int32_t length) {
   shorter.length = length;
 }
 
-void Cache::reorder(std::span<const int32_t> slots, std::span<const int32_t> parents) {
-  require(slots.size() == parents.size(), kBad, "cache: ", slots.size(), " slots but ",
-          parents.size(), " parents");
-  for (size_t i = 0; i < slots.size(); ++i) {
-    at(slots[i]);
-    at(parents[i]);
-    for (size_t j = 0; j < i; ++j) {
-      require(slots[i] != slots[j], kBad, "cache: slot ", slots[i], " is named twice in a reorder");
-    }
-  }
-  // Every new state first, then all at once: a slot may be overwritten and be a parent too.
-  if (reordered_.size() < slots.size()) reordered_.resize(slots.size());
-  for (size_t i = 0; i < slots.size(); ++i) share(at(parents[i]), reordered_[i]);
-  for (size_t i = 0; i < slots.size(); ++i) {
-    Slot& slot = at(slots[i]);
-    drop_pages_from(slot, 0);
-    std::swap(slot.ids, reordered_[i].ids);
-    std::swap(slot.memory, reordered_[i].memory);
-    slot.length = reordered_[i].length;
-  }
-}
-
 int32_t Cache::take_page() {
   if (free_.empty()) {
     // As many as there are: small caches stay small, large ones ask rarely.

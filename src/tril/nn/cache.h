@@ -1,8 +1,8 @@
 // Cache: the keys and values of sequences being decoded, in pages of 16 positions.
 //
-// A slot is a sequence. A page holds 16 positions of it for all layers; `fork` and `reorder` share
-// pages and copy one only when a slot writes into a page that another slot also has, so they cost
-// little and never change a bit. Attention sees logical positions; where they are stored cannot
+// A slot is a sequence. A page holds 16 positions of it for all layers; `fork` shares pages and one
+// is copied only when a slot writes into a page that another slot also has, so it costs little and
+// never changes a bit. Attention sees logical positions; where they are stored cannot
 // matter. The cross-attention keys of encoded sentences are kept in one too: a slot a sentence.
 // One thread at a time.
 #pragma once
@@ -27,9 +27,6 @@ class Cache {
   void release(int32_t slot);  // its number may be given out again
   void release_all();
   void truncate(int32_t slot, int32_t length);  // forgets the positions from `length` on
-  // Afterwards slots[i] holds what parents[i] held: one step of a beam search. Both lists are of
-  // one length; a slot may be parent of several, and slots must differ.
-  void reorder(std::span<const int32_t> slots, std::span<const int32_t> parents);
 
   int64_t layers() const { return layers_; }
   int64_t kv_heads() const { return kv_heads_; }
@@ -74,8 +71,7 @@ class Cache {
   std::vector<Slot> slots_;
   std::vector<Page> pages_;
   std::vector<int32_t> free_;
-  std::vector<float*> blocks_;   // what the pages were cut from
-  std::vector<Slot> reordered_;  // kept between calls, so that a warm reorder allocates nothing
+  std::vector<float*> blocks_;  // what the pages were cut from
 };
 
 }  // namespace tril

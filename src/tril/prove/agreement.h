@@ -5,20 +5,22 @@
 // token a call and sequence with a growing cache, as decoding does it. The logits of every position
 // are compared as bit patterns. Where the tokens come from:
 //   teacher-forced  they are given;
-//   greedy          step by step, the model writes the likeliest token after each; what it wrote
-//                   then goes through the parallel pass;
-//   beam            step by step, several hypotheses that change places in the cache
-//                   (Cache::fork, Cache::reorder); every one that survives goes through the
-//                   parallel pass, and the logits met along its own history are compared.
+//   greedy          search() writes them, the likeliest token after each;
+//   beam            search() writes them, several hypotheses at a time that go on in copies of each
+//                   other's cache; every one goes through the parallel pass, those that fell out of
+//                   the beam too, and the logits met along its own history are compared.
 // Alone: a sentence a call. In batches: the parallel pass has all sentences packed end to end with
-// filler between them; step by step they join one after another, so that a call has rows at many
-// positions, and leave when they are done.
+// filler between them; step by step, given ones join one after another and leave when they are
+// done, and a search has room for half of them, so that slots are refilled: calls have rows at many
+// positions. What the encoder left of each source, its outputs and the keys and values that
+// cross-attention reads, is compared too.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tril/base/words.h"
 #include "tril/prove/pairs.h"
@@ -40,22 +42,28 @@ struct Words<Company> {
 struct AgreementOptions {
   Writing writing = Writing::teacher_forced;
   Company company = Company::alone;
-  // Greedy and beam: START is the first token of each target; at most so many tokens follow, and
-  // never more than the model's max_length has room for.
+  // Greedy and beam: see SearchOptions.
   int64_t max_tokens = 12;
-  int32_t end = 3;  // what ends a sentence
+  int32_t start = 2;
+  int32_t end = 3;
+  std::vector<int32_t> forbidden{};
   int64_t beam = 4;
 };
 
 struct Agreement {
   int64_t sentences = 0;
-  int64_t sequences = 0;  // sentences, or hypotheses that survived
+  int64_t sequences = 0;  // sentences, or hypotheses
   int64_t positions = 0;
   int64_t logits = 0;
-  int64_t differing = 0;       // logits whose bits are not the same
-  int64_t parallel_calls = 0;  // of forward(), counted in the model
+  int64_t differing = 0;                            // logits whose bits are not the same
+  int64_t source_values = 0, source_differing = 0;  // the same of what the encoder left
+  int64_t parallel_calls = 0;                       // of forward(), counted in the model
   int64_t stepwise_calls = 0;
-  int64_t moved = 0;  // beam: how often a hypothesis took over the cache of another
+  // A search: how often a hypothesis went on in a copy of its cache, because another had taken it
+  // over; how often of these other hypotheses held other histories, so that a wrong copy would be
+  // another one (after START alone all are alike); and how often the model read anything but what
+  // the search had chosen.
+  int64_t forked = 0, moved = 0, misread = 0;
 
   // The first position of the first sequence whose logits differ.
   struct Place {
@@ -64,11 +72,15 @@ struct Agreement {
     bool operator==(const Place&) const = default;
   };
   std::optional<Place> first{};
+
+  // Everything compared is the same, and something was compared.
+  bool same() const {
+    return logits > 0 && differing == 0 && source_differing == 0 && misread == 0;
+  }
 };
 
 // Uses the session's masking, hooks and cache, and gives back all it took of the cache. Raises what
-// encode() and forward() raise, and `bad_format` when log-probabilities are NaN where a token is to
-// be chosen.
+// encode(), forward() and search() raise.
 Agreement compare_parallel_with_stepwise(const Transformer& model, std::span<const TokenPair> pairs,
                                          Session& session, const AgreementOptions& options = {});
 

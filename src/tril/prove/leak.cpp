@@ -1,11 +1,11 @@
 #include "tril/prove/leak.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "tril/base/rng.h"
 #include "tril/ops/attention.h"
+#include "tril/prove/bits.h"
 
 namespace tril {
 namespace {
@@ -27,12 +27,12 @@ void fill_with(Poison poison, uint64_t stream, std::span<float> values) {
   }
 }
 
-bool same_bits(const float* a, const float* b, int64_t count) {
-  return std::memcmp(a, b, static_cast<size_t>(count) * sizeof(float)) == 0;
-}
-
 std::vector<float> copy_of(const Tensor& tensor) {
   return {tensor.data(), tensor.data() + tensor.size()};
+}
+// `count` numbers from `at` on.
+std::span<const float> part(const float* values, int64_t at, int64_t count) {
+  return {values + at, static_cast<size_t>(count)};
 }
 
 // Some sentences end to end, filler between them.
@@ -40,6 +40,7 @@ struct Packed {
   std::vector<TokenPair> pairs;
   Rows target;
   std::vector<TokenPlace> places;  // by row; sentence -1: filler
+  std::vector<int64_t> lengths;    // of the row's sentence
 };
 
 // What a decoder's row may see, by positions alone.
@@ -52,6 +53,17 @@ struct Rule {
     if (row.sentence != key.sentence) return true;
     if (key.position >= std::max(prefix, row.position + 1)) return true;
     return window > 0 && key.position + window <= row.position;
+  }
+  bool allows(const TokenPlace& row, const TokenPlace& key) const {
+    return row.sentence >= 0 && !forbids(row, key);
+  }
+  // All it allows a row of a sentence of so many tokens; filler sees nothing.
+  WrongMask visible(const TokenPlace& row, int64_t length) const {
+    WrongMask result{.row = row};
+    if (row.sentence < 0) return result;
+    if (window > 0) result.rule_begin = std::max<int64_t>(0, row.position + 1 - window);
+    result.rule_end = std::min(length, std::max(prefix, row.position + 1));
+    return result;
   }
   // Through any number of layers: what lies behind a window is reached in several steps.
   bool never_reaches(const TokenPlace& row, const TokenPlace& key) const {
@@ -128,17 +140,19 @@ class Probe {
       : model_(model),
         session_(session),
         options_(options),
-        rule_{model.config().window, options.prefix},
-        observer_before_(session.observer) {}
-  ~Probe() { session_.observer = observer_before_; }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
+        rule_{model.config().window, options.prefix} {
+    result_.model_layers = model.config().decoder_layers;
+    result_.model_heads = model.config().heads;
+  }
 
   // Poisons every position of the sentences, in every layer.
   void probe_attention(const Packed& packed) {
     AttentionCalls watched;
     hidden_of(packed, EndToEndLeak::Way::training, &watched);
+    compare_masks(packed, EndToEndLeak::Way::training, watched);
+    result_.layers = std::max(result_.layers, static_cast<int64_t>(watched.calls.size()));
     for (size_t layer = 0; layer < watched.calls.size(); ++layer) {
+      if (watched.calls[layer].q.empty()) continue;  // was not watched: the coverage tells
       probe_layer(packed, static_cast<int64_t>(layer), watched.calls[layer]);
     }
     for (const TokenPlace& key : packed.places) {
@@ -153,7 +167,9 @@ class Probe {
   // Poisons the embeddings of some rows of a pass.
   void probe_end_to_end(const Packed& packed, std::span<const int64_t> rows) {
     for (const auto way : {EndToEndLeak::Way::training, EndToEndLeak::Way::cached}) {
-      const std::vector<float> clean = hidden_of(packed, way, nullptr);
+      AttentionCalls watched;
+      const std::vector<float> clean = hidden_of(packed, way, &watched);
+      if (way == EndToEndLeak::Way::cached) compare_masks(packed, way, watched);
       for (const int64_t row : rows) {
         for (const Poison poison : kPoisons) compare_hidden(packed, way, row, poison, clean);
       }
@@ -166,7 +182,7 @@ class Probe {
  private:
   std::vector<float> hidden_of(const Packed& packed, EndToEndLeak::Way way, Observer* observer) {
     session_.reset();
-    session_.observer = observer;
+    const ObserverScope scope(session_, observer);
     ++result_.passes;
     if (way == EndToEndLeak::Way::training) {
       const Tape tape(session_);
@@ -193,6 +209,29 @@ class Probe {
     }
   }
 
+  // What the rows were given to see against the rule. Under a tape keys are counted from the first
+  // row of the call, in a cache from the sentence's start.
+  void compare_masks(const Packed& packed, EndToEndLeak::Way way, const AttentionCalls& watched) {
+    for (size_t layer = 0; layer < watched.calls.size(); ++layer) {
+      const std::vector<Interval>& intervals = watched.calls[layer].intervals;
+      for (size_t r = 0; r < packed.places.size(); ++r) {
+        const TokenPlace& row = packed.places[r];
+        WrongMask found = rule_.visible(row, packed.lengths[r]);
+        found.layer = static_cast<int64_t>(layer);
+        ++result_.mask_rows;
+        if (r < intervals.size() && intervals[r].hi > intervals[r].lo) {
+          const bool taped = way == EndToEndLeak::Way::training && row.sentence >= 0;
+          const int64_t origin = taped ? static_cast<int64_t>(r) - row.position : 0;
+          found.begin = intervals[r].lo - origin;
+          found.end = intervals[r].hi - origin;
+        }
+        if (found.begin == found.rule_begin && found.end == found.rule_end) continue;
+        ++result_.mask_wrong;
+        if (!result_.first_wrong_mask) result_.first_wrong_mask = found;
+      }
+    }
+  }
+
   void compare_hidden(const Packed& packed, EndToEndLeak::Way way, int64_t poisoned, Poison poison,
                       const std::vector<float>& clean) {
     PoisonedToken observer(poisoned, poison);
@@ -201,10 +240,15 @@ class Probe {
     const int64_t width = model_.config().model;
     for (size_t r = 0; r < packed.places.size(); ++r) {
       const TokenPlace& row = packed.places[r];
+      const int64_t at = static_cast<int64_t>(r) * width;
+      const bool same = same_bits(part(hidden.data(), at, width), part(clean.data(), at, width));
+      if (poison == Poison::nan && rule_.allows(row, key)) {
+        ++result_.hidden_controls;
+        result_.hidden_unreached += same ? 1 : 0;
+      }
       if (!rule_.never_reaches(row, key)) continue;
       result_.hidden_values += width;
-      const int64_t at = static_cast<int64_t>(r) * width;
-      if (same_bits(hidden.data() + at, clean.data() + at, width)) continue;
+      if (same) continue;
       auto& first = result_.end_to_end;
       if (!first || earlier(row, key, first->row, first->key)) first = {row, key, poison, way};
     }
@@ -218,7 +262,7 @@ class Probe {
 
   void probe_layer(const Packed& packed, int64_t layer, const AttentionCall& call) {
     session_.reset();
-    session_.observer = nullptr;
+    const ObserverScope scope(session_, nullptr);
     const Tensor q = tensor_of(call.q_shape, call.q);
     const Tensor k = tensor_of(call.k_shape, call.k);
     const Tensor v = tensor_of(call.k_shape, call.v);
@@ -233,9 +277,9 @@ class Probe {
     };
     Tensor clean_out, clean_dq;
     run(clean_out, clean_dq);
-    for (size_t i = 0; i < call.out.size(); ++i) {
-      result_.unfaithful += same_bits(clean_out.data() + i, call.out.data() + i, 1) ? 0 : 1;
-    }
+    result_.unfaithful += differing_bits(part(clean_out.data(), 0, clean_out.size()), call.out);
+    const int64_t heads = clean_out.shape()[1];
+    result_.heads = std::max(result_.heads, heads);
     const int64_t width = k.shape()[1] * k.shape()[2];
     for (size_t row = 0; row < packed.places.size(); ++row) {
       if (packed.places[row].sentence < 0) continue;
@@ -254,9 +298,11 @@ class Probe {
         };
         leaks(out, clean_out, HeadLeak::Where::output);
         leaks(dq, clean_dq, HeadLeak::Where::query_gradient);
+        if (poison == Poison::nan) control_heads(packed, packed.places[row], out, clean_out, layer);
         std::copy_n(call.k.data() + at, width, key.data());
         std::copy_n(call.v.data() + at, width, value.data());
       }
+      result_.probes += heads;
     }
   }
 
@@ -272,20 +318,44 @@ class Probe {
       result_.values += heads * head_dim;
       for (found.head = 0; found.head < heads; ++found.head) {
         const int64_t at = (static_cast<int64_t>(r) * heads + found.head) * head_dim;
-        if (!same_bits(now.data() + at, clean.data() + at, head_dim)) remember(found);
+        if (same_bits(part(now.data(), at, head_dim), part(clean.data(), at, head_dim))) continue;
+        remember(result_.heads_leaking, found);
+        auto& first = result_.first_future;
+        const bool is_first = !first || earlier(found.row, found.key, first->row, first->key);
+        if (found.is_future() && is_first) first = found;
+      }
+    }
+  }
+
+  // Rows that may see `key`, head by head: NaN in it must have reached them.
+  void control_heads(const Packed& packed, const TokenPlace& key, const Tensor& now,
+                     const Tensor& clean, int64_t layer) {
+    const int64_t heads = now.shape()[1];
+    const int64_t head_dim = now.shape()[2];
+    BlindHead found{.layer = layer, .key = key};
+    for (size_t r = 0; r < packed.places.size(); ++r) {
+      found.row = packed.places[r];
+      if (!rule_.allows(found.row, key)) continue;
+      result_.controls += heads;
+      for (found.head = 0; found.head < heads; ++found.head) {
+        const int64_t at = (static_cast<int64_t>(r) * heads + found.head) * head_dim;
+        if (same_bits(part(now.data(), at, head_dim), part(clean.data(), at, head_dim))) {
+          ++result_.controls_missed;
+          remember(result_.heads_blind, found);
+        }
       }
     }
   }
 
   // The earliest of each head.
-  void remember(const HeadLeak& found) {
-    auto& leaks = result_.heads_leaking;
-    const auto before = [](const HeadLeak& a, const HeadLeak& b) {
+  template <class Found>
+  static void remember(std::vector<Found>& list, const Found& found) {
+    const auto before = [](const Found& a, const Found& b) {
       return a.layer != b.layer ? a.layer < b.layer : a.head < b.head;
     };
-    const auto at = std::lower_bound(leaks.begin(), leaks.end(), found, before);
-    if (at == leaks.end() || before(found, *at)) {
-      leaks.insert(at, found);
+    const auto at = std::lower_bound(list.begin(), list.end(), found, before);
+    if (at == list.end() || before(found, *at)) {
+      list.insert(at, found);
     } else if (earlier(found.row, found.key, at->row, at->key)) {
       *at = found;
     }
@@ -295,7 +365,6 @@ class Probe {
   Session& session_;
   const LeakOptions& options_;
   const Rule rule_;
-  Observer* observer_before_;
   LeakProbe result_;
 };
 
@@ -321,21 +390,14 @@ std::vector<Packed> pack(const TransformerConfig& config, std::span<const TokenP
     for (int64_t position = 0; position < length; ++position) {
       packed.places.push_back({static_cast<int64_t>(i), position});
     }
+    packed.lengths.resize(packed.places.size(), length);
     packed.places.resize(static_cast<size_t>(packed.target.size()), {-1, -1});
+    packed.lengths.resize(packed.places.size(), 0);
   }
   return passes;
 }
 
 }  // namespace
-
-std::optional<HeadLeak> LeakProbe::first_future() const {
-  std::optional<HeadLeak> first;
-  for (const HeadLeak& leak : heads_leaking) {
-    if (leak.key.sentence != leak.row.sentence || leak.key.position < leak.row.position) continue;
-    if (!first || earlier(leak.row, leak.key, first->row, first->key)) first = leak;
-  }
-  return first;
-}
 
 LeakProbe probe_leaks(const Transformer& model, std::span<const TokenPair> pairs, Session& session,
                       const LeakOptions& options) {
@@ -343,8 +405,6 @@ LeakProbe probe_leaks(const Transformer& model, std::span<const TokenPair> pairs
   Probe probe(model, session, options);
   LeakProbe& result = probe.result();
   result.sentences = static_cast<int64_t>(pairs.size());
-  result.layers = config.decoder_layers;
-  result.heads = config.heads;
   for (const TokenPair& pair : pairs) {
     result.positions += static_cast<int64_t>(pair.target.size());
   }

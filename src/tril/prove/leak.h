@@ -2,7 +2,9 @@
 //
 // Which keys a row may see is worked out here from positions alone, by the rule a decoder must
 // obey: its own position and those before it, in its own sentence (within the window, behind a
-// prefix). The model's own intervals are not asked: they are what is on trial.
+// prefix). The model's own intervals are not asked: they are what is on trial. They are compared
+// with the rule, and neither may be wider than the other: a mask that hides what a row may see
+// leaks nothing, but is no causal mask either.
 //
 // Two probes, because neither finds everything.
 // At the attention: one pass of the model is watched, and what each layer's masked attention was
@@ -10,11 +12,13 @@
 // is poisoned in turn, by other numbers, NaN, +inf and -inf, and the same operation is called
 // again, forward and backward. Outputs and query gradients of the rows that may not see the key
 // must keep their bits. Layers do not disturb each other, so a leak has an address: layer and head.
-// That the operation called this way gives the bits the model got is checked first.
+// That the operation called this way gives the bits the model got is checked first. And a probe
+// that never finds anything may be blind, so there is a control: rows that may see a key poisoned
+// with NaN must change, every head of them.
 // End to end: the model itself runs, with one token's embedding poisoned on the way in. The hidden
 // states of the rows before it, and of other sentences, must keep their bits, in the pass of
 // training and in a cached call that brings the whole sentence. That finds what leaks anywhere
-// else, but cannot say where.
+// else, but cannot say where. The control: NaN reaches the token's own row, and those that see it.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +53,26 @@ struct HeadLeak {
   TokenPlace key{};
   Poison poison = Poison::finite;
   enum class Where { output, query_gradient } where = Where::output;
+
+  // The row's own sentence, at a later position.
+  bool is_future() const { return key.sentence == row.sentence && key.position > row.position; }
+};
+
+// A head of a row that does not see what it may see.
+struct BlindHead {
+  int64_t layer = 0;
+  int64_t head = 0;
+  TokenPlace row{};
+  TokenPlace key{};
+};
+
+// Keys a row was given to see, first and one behind the last, counted from its sentence's start;
+// and those the rule gives it.
+struct WrongMask {
+  int64_t layer = 0;
+  TokenPlace row{};
+  int64_t begin = 0, end = 0;
+  int64_t rule_begin = 0, rule_end = 0;
 };
 
 struct EndToEndLeak {
@@ -60,21 +84,34 @@ struct EndToEndLeak {
 
 struct LeakProbe {
   int64_t sentences = 0;
-  int64_t positions = 0;  // of all sentences given
-  int64_t layers = 0;
-  int64_t heads = 0;
+  int64_t positions = 0;                      // of all sentences given
+  int64_t model_layers = 0, model_heads = 0;  // as configured
+  int64_t layers = 0, heads = 0;              // as watched: what was probed
+
+  // The mask in use, row by row, in every layer, in a pass of training and in a cached call.
+  int64_t mask_rows = 0;
+  int64_t mask_wrong = 0;  // rows that were given other keys than the rule gives them
+  std::optional<WrongMask> first_wrong_mask;
 
   // At the attention.
-  int64_t poisoned = 0;         // positions, each in every layer
+  int64_t poisoned = 0;         // positions
+  int64_t probes = 0;           // positions x layers x heads, counted as they were done
   int64_t forbidden_pairs = 0;  // (row, position it may not see), each in every layer and head
   int64_t values = 0;           // outputs and query gradients compared
   int64_t unfaithful = 0;  // outputs that differ from what the model's own pass gave: must be 0
   // Where something changed: the earliest row of each head that leaks, by layer and head.
   std::vector<HeadLeak> heads_leaking;
-  // The share of positions x layers x heads that was probed. A position is probed in all layers and
-  // heads or in none.
+  // The earliest row that sees a later position of its own sentence.
+  std::optional<HeadLeak> first_future;
+  // The control: (row, position it may see, layer, head) that NaN must reach, and the earliest of
+  // each head that it did not.
+  int64_t controls = 0;
+  int64_t controls_missed = 0;
+  std::vector<BlindHead> heads_blind;
+  // The share of positions x layers x heads of the model that was probed.
   double coverage() const {
-    return positions == 0 ? 0.0 : static_cast<double>(poisoned) / static_cast<double>(positions);
+    const int64_t all = positions * model_layers * model_heads;
+    return all == 0 ? 0.0 : static_cast<double>(probes) / static_cast<double>(all);
   }
 
   // End to end.
@@ -82,13 +119,21 @@ struct LeakProbe {
   int64_t passes = 0;
   int64_t hidden_values = 0;               // compared
   std::optional<EndToEndLeak> end_to_end;  // the earliest row that changed
+  int64_t hidden_controls = 0;             // rows that NaN must reach
+  int64_t hidden_unreached = 0;            // and that it did not
 
-  // The earliest row that sees a later position of its own sentence.
-  std::optional<HeadLeak> first_future() const;
-  // Nothing changed, and something was compared wherever there is anything forbidden.
+  bool mask_as_ruled() const { return mask_rows > 0 && mask_wrong == 0; }
+  bool every_head_probed() const {
+    return probes > 0 && probes == poisoned * model_layers * model_heads;
+  }
+  // Nothing changed that may not, everything changed that must, and something was compared wherever
+  // there is anything forbidden.
   bool holds() const {
     const bool looked = forbidden_pairs == 0 || (values > 0 && hidden_values > 0);
-    return looked && unfaithful == 0 && heads_leaking.empty() && !end_to_end;
+    const bool sees =
+        controls > 0 && controls_missed == 0 && hidden_controls > 0 && hidden_unreached == 0;
+    return looked && sees && every_head_probed() && mask_as_ruled() && unfaithful == 0 &&
+           heads_leaking.empty() && !end_to_end;
   }
 };
 

@@ -32,7 +32,12 @@ struct Words<Section> {
 struct AgreementLine {
   Writing writing = Writing::teacher_forced;
   Company company = Company::alone;
+  // A beam that came to an END before any hypothesis changed places was run again without it: all
+  // are then as long as they may be.
+  bool without_end = false;
   Agreement figures{};
+  // A beam whose hypotheses never changed places in the cache shows nothing of it.
+  bool holds() const { return figures.same() && (writing != Writing::beam || figures.moved > 0); }
 };
 
 struct SequentialCase {
@@ -49,7 +54,7 @@ struct ProofReport {
   int64_t sentences = 0;
   int64_t positions = 0;  // of their targets
   int64_t longest = 0;    // target in section 2: made of the sentences if none is as long
-  size_t shown = 0;       // the sentence of the table
+  size_t shown = 0;       // the sentence of the table: one with a wrong prediction, if there is one
 
   TableEvidence table;
   std::vector<AgreementLine> agreement;
@@ -66,7 +71,10 @@ struct ProofOptions {
   Masking masking = Masking::causal;
   // Everything on the model itself, however long it takes.
   bool full = false;
-  int32_t end = 3;  // what ends a target
+  // What ends a target, and what a model may not write: see SearchOptions. START is the first
+  // token of the first pair's target.
+  int32_t end = 3;
+  std::vector<int32_t> forbidden{};
   std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
   TestHooks hooks{};
   // What is being done, and how far it is; may be empty.

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include "tril/base/clock.h"
 #include "tril/base/gamma.h"
+#include "tril/prove/bits.h"
 
 namespace tril {
 namespace {
@@ -70,6 +72,36 @@ class Learner {
   double seconds_ = 0.0;
 };
 
+// NaN counts as larger than anything.
+double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
+double larger(double a, float b) { return larger(a, std::abs(static_cast<double>(b))); }
+
+// Where the loss does not depend on a parameter its gradient is undefined: zero.
+int64_t differing_gradients(const Tensor& a, const Tensor& b, int64_t size) {
+  const auto values = [&](const Tensor& t) {
+    return std::span<const float>(t.data(), static_cast<size_t>(size));
+  };
+  if (a.defined() && b.defined()) return differing_bits(values(a), values(b));
+  if (!a.defined() && !b.defined()) return 0;
+  const auto only = values(a.defined() ? a : b);
+  return std::count_if(only.begin(), only.end(), [](float x) { return !(x == 0.0f); });
+}
+
+// Whether rows do not meet on the way from the loss to a parameter: those of the decoder's last
+// layer from the outputs and queries of its masked attention up.
+bool rows_stay_apart(std::string_view parameter, const TransformerConfig& config) {
+  const std::string layer = concat("decoder.", config.decoder_layers - 1, ".");
+  if (!parameter.starts_with(layer)) return false;
+  parameter.remove_prefix(layer.size());
+  for (const std::string_view part :
+       {"attention.query.", "attention.output.", "cross_attention.query.",
+        "cross_attention.output.", "cross_attention_norm.", "feed_forward.",
+        "feed_forward_norm."}) {
+    if (parameter.starts_with(part)) return true;
+  }
+  return false;
+}
+
 // A parameter's gradient, summed over the prefixes.
 struct Sum {
   std::string name;
@@ -78,14 +110,71 @@ struct Sum {
   double last = 0.0;  // the largest element of the last prefix's own gradient
 };
 
-// NaN counts as larger than anything.
-double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
-double larger(double a, float b) { return larger(a, std::abs(static_cast<double>(b))); }
+// What comparison 2 needs of an element.
+struct StrictSum {
+  double sum = 0.0, absolute = 0.0;
+  int32_t terms = 0;
 
-// Adds a prefix's gradients; returns their largest element.
-double add(const Parallel& parallel, const Gradients& gradients, std::vector<Sum>& sums) {
-  parallel(static_cast<int64_t>(sums.size()), [&](int64_t task) {
-    Sum& sum = sums[static_cast<size_t>(task)];
+  double bound() const {
+    return gamma(terms + 1) * absolute + static_cast<double>(terms) * 0x1p-149;
+  }
+};
+
+// The gradients of all prefixes, as they come.
+class PrefixSums {
+ public:
+  PrefixSums(const Transformer& model, int64_t positions) {
+    constexpr int64_t kKept = int64_t{1} << 24;
+    for (const auto& parameter : model.parameters()) {
+      const auto size = static_cast<size_t>(parameter.tensor.size());
+      sums_.push_back({.name = parameter.name,
+                       .parameter = parameter.tensor,
+                       .values = std::vector<float>(size)});
+      if (!rows_stay_apart(parameter.name, model.config())) continue;
+      strict_.push_back({.place = sums_.size() - 1, .sums = std::vector<StrictSum>(size)});
+      strict_elements_ += parameter.tensor.size();
+    }
+    stride_ = static_cast<size_t>((strict_elements_ * positions + kKept - 1) / kKept);
+    stride_ = std::max<size_t>(stride_, 1);
+  }
+
+  void add(const Parallel& parallel, const Gradients& gradients) {
+    parallel(static_cast<int64_t>(sums_.size()),
+             [&](int64_t task) { add_one(gradients, sums_[static_cast<size_t>(task)]); });
+    double largest = 0.0;
+    for (const Sum& sum : sums_) largest = larger(largest, sum.last);
+    largest_.push_back(largest);
+    parallel(static_cast<int64_t>(strict_.size()), [&](int64_t task) {
+      Strict& strict = strict_[static_cast<size_t>(task)];
+      const Tensor gradient = gradients.of(sums_[strict.place].parameter);
+      for (size_t i = 0; i < strict.sums.size(); ++i) {
+        const float g = gradient.defined() ? gradient.data()[i] : 0.0f;
+        strict.sums[i].sum += static_cast<double>(g);
+        strict.sums[i].absolute += std::abs(static_cast<double>(g));
+        strict.sums[i].terms += g != 0.0f ? 1 : 0;  // NaN too
+      }
+    });
+    std::vector<float>& kept = kept_.emplace_back();
+    each_kept([&](const Strict& strict, size_t i) {
+      const Tensor gradient = gradients.of(sums_[strict.place].parameter);
+      kept.push_back(gradient.defined() ? gradient.data()[i] : 0.0f);
+    });
+  }
+
+  // Fills in comparisons 2 and 3.
+  void compare(const Gradients& parallel, SequentialComparison& result) const {
+    compare_all(parallel, result);
+    compare_strictly(parallel, result);
+    find_weakest(result);
+  }
+
+ private:
+  struct Strict {
+    size_t place = 0;  // among the sums
+    std::vector<StrictSum> sums;
+  };
+
+  static void add_one(const Gradients& gradients, Sum& sum) {
     const Tensor gradient = gradients.of(sum.parameter);
     sum.last = 0.0;
     if (!gradient.defined()) return;
@@ -94,38 +183,185 @@ double add(const Parallel& parallel, const Gradients& gradients, std::vector<Sum
       sum.values[i] += from[i];
       sum.last = larger(sum.last, from[i]);
     }
-  });
-  double largest = 0.0;
-  for (const Sum& sum : sums) largest = larger(largest, sum.last);
-  return largest;
+  }
+
+  template <class F>
+  void each_kept(const F& f) const {
+    for (const Strict& strict : strict_) {
+      for (size_t i = 0; i < strict.sums.size(); i += stride_) f(strict, i);
+    }
+  }
+
+  void compare_all(const Gradients& parallel, SequentialComparison& result) const {
+    const auto prefixes = static_cast<int64_t>(largest_.size());
+    double total = 0.0;
+    for (const double one : largest_) total += one;
+    result.gradient_bound =
+        (gamma(result.path_terms) + gamma(result.path_terms + prefixes)) * total;
+    for (const Sum& sum : sums_) {
+      const Tensor gradient = parallel.of(sum.parameter);
+      double difference = 0.0;
+      for (size_t i = 0; i < sum.values.size(); ++i) {
+        const float expected = gradient.defined() ? gradient.data()[i] : 0.0f;
+        difference = larger(difference, expected - sum.values[i]);
+      }
+      result.gradients += static_cast<int64_t>(sum.values.size());
+      if (result.worst_parameter.empty() || !(difference <= result.gradient_difference)) {
+        result.gradient_difference = difference;
+        result.worst_parameter = sum.name;
+      }
+      if (std::isnan(difference)) break;
+    }
+  }
+
+  void compare_strictly(const Gradients& parallel, SequentialComparison& result) const {
+    result.summed = strict_elements_;
+    for (const Strict& strict : strict_) {
+      const Tensor gradient = parallel.of(sums_[strict.place].parameter);
+      for (size_t i = 0; i < strict.sums.size(); ++i) {
+        const StrictSum& sum = strict.sums[i];
+        const float got = gradient.defined() ? gradient.data()[i] : 0.0f;
+        const double difference = std::abs(static_cast<double>(got) - sum.sum);
+        if (difference == 0.0) continue;
+        const double share = difference / sum.bound();
+        if (share <= result.sum_share || std::isnan(result.sum_share)) continue;
+        result.sum_share = share;
+        result.sum_parameter = sums_[strict.place].name;
+      }
+    }
+  }
+
+  void find_weakest(SequentialComparison& result) const {
+    std::vector<double> bounds;
+    each_kept([&](const Strict& strict, size_t i) { bounds.push_back(strict.sums[i].bound()); });
+    double weakest = std::numeric_limits<double>::infinity();
+    for (const std::vector<float>& position : kept_) {
+      double strongest = 0.0;
+      for (size_t i = 0; i < bounds.size(); ++i) {
+        if (position[i] == 0.0f) continue;
+        strongest = larger(strongest, std::abs(static_cast<double>(position[i])) / bounds[i]);
+      }
+      if (strongest == 0.0) {
+        ++result.silent_positions;
+      } else {
+        weakest = std::min(weakest, strongest);
+      }
+    }
+    if (weakest < std::numeric_limits<double>::infinity()) result.weakest_position = weakest;
+  }
+
+  std::vector<Sum> sums_;
+  std::vector<double> largest_;  // of each prefix's gradient
+  std::vector<Strict> strict_;
+  int64_t strict_elements_ = 0;
+  size_t stride_ = 1;                     // of the elements kept of each position
+  std::vector<std::vector<float>> kept_;  // by position
+};
+
+// The positions of all targets, one after another.
+struct Positions {
+  explicit Positions(std::span<const TokenPair> given) : pairs(given) {
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      const auto own = labels_of(pairs[i]);
+      labels.insert(labels.end(), own.begin(), own.end());
+      for (size_t length = 1; length <= own.size(); ++length) places.push_back({i, length});
+    }
+  }
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+
+  // A position's prefix, and labels of which only its own counts: for its prefix, and for the
+  // parallel pass over all targets, its own target before the others. (Sums over rows are made in
+  // slices of kTokenSlice rows; these then fall the same way.)
+  TokenPair prefix(int64_t position) const {
+    const Place& place = places[static_cast<size_t>(position)];
+    TokenPair result = pairs[place.pair];
+    result.target.resize(place.length);
+    return result;
+  }
+  std::vector<int32_t> last_label(int64_t position) const {
+    std::vector<int32_t> result(places[static_cast<size_t>(position)].length, -1);
+    result.back() = labels[static_cast<size_t>(position)];
+    return result;
+  }
+  std::vector<TokenPair> own_first(int64_t position) const {
+    const size_t own = places[static_cast<size_t>(position)].pair;
+    std::vector<TokenPair> result = {pairs[own]};
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (i != own) result.push_back(pairs[i]);
+    }
+    return result;
+  }
+  std::vector<int32_t> only_label(int64_t position) const {
+    std::vector<int32_t> result(labels.size(), -1);
+    result[places[static_cast<size_t>(position)].length - 1] =
+        labels[static_cast<size_t>(position)];
+    return result;
+  }
+  int64_t longest() const {  // its prefix, of all
+    const auto at =
+        std::max_element(places.begin(), places.end(),
+                         [](const Place& a, const Place& b) { return a.length < b.length; });
+    return at - places.begin();
+  }
+
+  struct Place {
+    size_t pair = 0;
+    size_t length = 0;  // of the prefix
+  };
+  std::span<const TokenPair> pairs;
+  std::vector<int32_t> labels;
+  std::vector<Place> places;
+};
+
+Learner::Step learn_prefix(Learner& learner, const Positions& positions, int64_t position) {
+  const TokenPair prefix = positions.prefix(position);
+  return learner.step({&prefix, 1}, positions.last_label(position));
 }
 
-// Fills in what the gradients say. `largest` are the largest elements of the prefixes' gradients.
-void compare(const Gradients& parallel, const std::vector<Sum>& sums,
-             const std::vector<double>& largest, SequentialComparison& result) {
-  const auto prefixes = static_cast<int64_t>(largest.size());
-  double total = 0.0;
-  for (const double one : largest) total += one;
-  result.gradient_bound = (gamma(result.path_terms) + gamma(result.path_terms + prefixes)) * total;
-  result.weakest_position =
-      *std::min_element(largest.begin(), largest.end()) / result.gradient_bound;
-  for (const Sum& sum : sums) {
-    const Tensor gradient = parallel.of(sum.parameter);
-    double difference = 0.0;
-    double size = 0.0;
-    for (size_t i = 0; i < sum.values.size(); ++i) {
-      const float expected = gradient.defined() ? gradient.data()[i] : 0.0f;
-      difference = larger(difference, expected - sum.values[i]);
-      size = larger(size, expected);
-    }
-    result.gradients += static_cast<int64_t>(sum.values.size());
-    ++result.parameters;
-    if (size > result.gradient_bound) ++result.parameters_noticed;
-    if (result.worst_parameter.empty() || !(difference <= result.gradient_difference)) {
-      result.gradient_difference = difference;
-      result.worst_parameter = sum.name;
-    }
-    if (std::isnan(difference)) break;
+double median_of_three(double a, double b, double c) {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
+}
+// The cost of work that was just done, and its time the median of three if that is cheap. The
+// gradients of the last step are those of `work`.
+template <class F>
+SequentialComparison::Cost cost_of(Learner& learner, const F& work) {
+  constexpr double kCheap = 1.0;  // seconds
+  SequentialComparison::Cost cost = learner.cost();
+  if (cost.seconds >= kCheap) return cost;
+  double seconds[2];
+  for (double& again : seconds) {
+    learner.warm();
+    work();
+    again = learner.cost().seconds;
+  }
+  cost.seconds = median_of_three(cost.seconds, seconds[0], seconds[1]);
+  return cost;
+}
+
+// Comparison 1.
+void compare_positions(const Transformer& model, const Positions& positions,
+                       const SequentialOptions& options, Learner& sequential,
+                       SequentialComparison& result) {
+  Learner single(model, options);
+  const int64_t wanted = std::min(options.compared_positions, positions.count());
+  const auto parameters = model.parameters();
+  std::vector<int64_t> differing(parameters.size());
+  for (int64_t i = 1; i <= wanted; ++i) {
+    const int64_t position = i * positions.count() / wanted - 1;
+    std::vector<int32_t> labels = positions.only_label(position);
+    if (position == options.lose_position) std::fill(labels.begin(), labels.end(), -1);
+    const Learner::Step prefix = learn_prefix(sequential, positions, position);
+    const Learner::Step alone = single.step(positions.own_first(position), labels);
+    sequential.parallel()(static_cast<int64_t>(parameters.size()), [&](int64_t task) {
+      const Tensor& parameter = parameters[static_cast<size_t>(task)].tensor;
+      differing[static_cast<size_t>(task)] = differing_gradients(
+          prefix.gradients.of(parameter), alone.gradients.of(parameter), parameter.size());
+    });
+    ++result.positions_compared;
+    result.gradients_compared += model.parameter_count();
+    if (std::all_of(differing.begin(), differing.end(), [](int64_t n) { return n == 0; })) continue;
+    ++result.positions_differing;
+    if (!result.first_differing) result.first_differing = position;
   }
 }
 
@@ -175,21 +411,17 @@ TransformerConfig tiny_config_like(const TransformerConfig& config) {
   return c;
 }
 
-SequentialComparison compare_sequential_with_parallel(const Transformer& model,
-                                                      std::span<const TokenPair> pairs,
-                                                      const SequentialOptions& options) {
-  require(!pairs.empty(), ErrorCode::invalid_argument, "sequential: there are no targets");
-  const TransformerConfig& c = model.config();
+namespace {
+
+// What is known before anything is trained.
+SequentialComparison measures_of(const TransformerConfig& c, std::span<const TokenPair> pairs) {
   SequentialComparison result;
   result.sequences = static_cast<int64_t>(pairs.size());
-  std::vector<int32_t> labels;
   int64_t source_tokens = 0;
   int64_t longest_source = 0;
   for (const TokenPair& pair : pairs) {
     require(!pair.target.empty(), ErrorCode::invalid_argument, "sequential: a target is empty");
     const auto length = static_cast<int64_t>(pair.target.size());
-    const auto own = labels_of(pair);
-    labels.insert(labels.end(), own.begin(), own.end());
     result.longest = std::max(result.longest, length);
     result.positions += length;
     source_tokens += static_cast<int64_t>(pair.source.size());
@@ -200,50 +432,53 @@ SequentialComparison compare_sequential_with_parallel(const Transformer& model,
   result.path_terms = path_terms(c, {.target = result.longest,
                                      .source = longest_source,
                                      .tokens = std::max(result.positions, source_tokens)});
+  return result;
+}
 
-  Learner parallel(model, options);
+}  // namespace
+
+SequentialComparison compare_sequential_with_parallel(const Transformer& model,
+                                                      std::span<const TokenPair> pairs,
+                                                      const SequentialOptions& options) {
+  require(!pairs.empty(), ErrorCode::invalid_argument, "sequential: there are no targets");
+  require(options.compared_positions >= 1, ErrorCode::invalid_argument,
+          "sequential: compared_positions must be at least 1, got ", options.compared_positions);
+  SequentialComparison result = measures_of(model.config(), pairs);
+  const Positions positions(pairs);
   {
     Transformer prepared = model;
     Context packing(options.threads);
     prepared.prepare_training(packing);
   }
+
+  Learner parallel(model, options);
+  std::vector<int32_t> labels = positions.labels;
+  if (options.lose_position >= 0) labels.at(static_cast<size_t>(options.lose_position)) = -1;
   parallel.step(pairs, labels);  // once without counting: the second time all memory is there
   parallel.warm();
-  const Learner::Step all = parallel.step(pairs, labels);
-  result.parallel = parallel.cost();
+  Learner::Step all = parallel.step(pairs, labels);
+  result.parallel = cost_of(parallel, [&] { all = parallel.step(pairs, labels); });
   result.parallel_loss = all.loss;
 
   Learner sequential(model, options);
-  const auto full = std::max_element(
-      pairs.begin(), pairs.end(),
-      [](const TokenPair& a, const TokenPair& b) { return a.target.size() < b.target.size(); });
-  sequential.step({full, full + 1}, labels_of(*full));
+  learn_prefix(sequential, positions, positions.longest());
   sequential.warm();
-  std::vector<Sum> sums;
-  for (const auto& parameter : model.parameters()) {
-    sums.push_back({.name = parameter.name,
-                    .parameter = parameter.tensor,
-                    .values = std::vector<float>(static_cast<size_t>(parameter.tensor.size()))});
+  PrefixSums sums(model, positions.count());
+  for (int64_t position = 0; position < positions.count(); ++position) {
+    if (options.progress) options.progress(position, positions.count());
+    const Learner::Step step = learn_prefix(sequential, positions, position);
+    result.sequential_loss += step.loss;
+    sums.add(sequential.parallel(), step.gradients);
   }
-  std::vector<double> largest;  // of each prefix's gradient
-  for (const TokenPair& pair : pairs) {
-    const std::vector<int32_t> next = labels_of(pair);
-    for (size_t length = 1; length <= pair.target.size(); ++length) {
-      if (options.progress)
-        options.progress(static_cast<int64_t>(largest.size()), result.positions);
-      TokenPair prefix = pair;
-      prefix.target.resize(length);
-      std::vector<int32_t> last(length, -1);
-      last.back() = next[length - 1];
-      const Learner::Step step = sequential.step({&prefix, 1}, last);
-      result.sequential_loss += step.loss;
-      largest.push_back(add(sequential.parallel(), step.gradients, sums));
+  result.sequential = cost_of(sequential, [&] {
+    for (int64_t position = 0; position < positions.count(); ++position) {
+      learn_prefix(sequential, positions, position);
     }
-  }
-  result.sequential = sequential.cost();
-  result.loss_bound = (kFp32Unit + static_cast<double>(largest.size()) * 0x1p-53) *
+  });
+  result.loss_bound = (kFp32Unit + static_cast<double>(positions.count()) * 0x1p-53) *
                       std::max(std::abs(result.parallel_loss), std::abs(result.sequential_loss));
-  compare(all.gradients, sums, largest, result);
+  sums.compare(all.gradients, result);
+  compare_positions(model, positions, options, sequential, result);
   return result;
 }
 

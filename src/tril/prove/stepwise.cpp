@@ -1,12 +1,46 @@
 #include "tril/prove/stepwise.h"
 
 #include <algorithm>
-#include <limits>
+#include <map>
 
-#include "tril/ops/loss.h"
+#include "tril/decode/search.h"
 
 namespace tril {
 namespace {
+
+// What one call of forward() was given, and the logits that were then made of it.
+class CallRecorder : public Observer {
+ public:
+  // Whoever watched before still does.
+  explicit CallRecorder(Observer* beside) : beside_(beside) {}
+
+  void see(const Observation& o) override {
+    if (beside_ != nullptr) beside_->see(o);
+    sources.see(o);
+    if (o.stack != Stack::decoder || o.site != Site::embedded) return;
+    ++calls;
+    tokens.assign(o.tokens.begin(), o.tokens.end());
+    slots.assign(o.slots.begin(), o.slots.end());
+    positions.assign(o.positions.begin(), o.positions.end());
+    logits.clear();
+  }
+  void see_logits(const Tensor& values) override {
+    if (beside_ != nullptr) beside_->see_logits(values);
+    for (int64_t row = 0; row < values.rows(); ++row) {
+      const float* from = values.data() + row * values.columns();
+      logits.push_back(std::make_shared<const std::vector<float>>(from, from + values.columns()));
+    }
+  }
+
+  SourceRecorder sources;
+  int64_t calls = 0;
+  // Of the last call, by row.
+  std::vector<int32_t> tokens, slots, positions;
+  std::vector<LogitsRow> logits;
+
+ private:
+  Observer* beside_;
+};
 
 // Slots of a cache that are given back, however this ends.
 class OpenSlots {
@@ -22,10 +56,6 @@ class OpenSlots {
     open_.reserve(open_.size() + 1);
     return open_.emplace_back(cache_.open());
   }
-  int32_t fork(int32_t slot) {
-    open_.reserve(open_.size() + 1);
-    return open_.emplace_back(cache_.fork(slot));
-  }
   void release(int32_t slot) {
     cache_.release(slot);
     std::erase(open_, slot);
@@ -36,195 +66,198 @@ class OpenSlots {
   std::vector<int32_t> open_;
 };
 
-struct Line : Transcript {
-  double score = 0.0;  // beam: the sum of log-probabilities
-};
-
-// A sentence being written: one line, or a beam of them.
-struct Sentence {
-  std::vector<Line> lines;
-  std::vector<int32_t> slots;  // of the lines
-  int32_t segment = -1;
-  size_t ended = 0;  // hypotheses that came to END
-  bool done = false;
-};
-
-struct Candidate {
-  double score = 0.0;
-  size_t line = 0;
-  int32_t token = 0;
-};
-
-class Writer {
- public:
-  Writer(const Transformer& model, std::span<const TokenPair> pairs, size_t first, size_t count,
-         const AgreementOptions& options, Session& session)
-      : model_(model), options_(options), session_(session), slots_(session.cache) {
-    session_.reset();
-    memory_ = encode_pairs(model, pairs.subspan(first, count), session_);
-    for (size_t i = 0; i < count; ++i) {
-      const TokenPair& pair = pairs[first + i];
-      require(!pair.target.empty(), ErrorCode::invalid_argument, "agreement: a target is empty");
-      Sentence sentence;
-      sentence.segment = model.config().decoder_only() ? -1 : static_cast<int32_t>(i);
-      sentence.lines.emplace_back().sentence = first + i;
-      const bool given = options.writing == Writing::teacher_forced;
-      sentence.lines[0].tokens.assign(pair.target.begin(),
-                                      given ? pair.target.end() : pair.target.begin() + 1);
-      sentences_.push_back(std::move(sentence));
+// Feeds given targets token by token, all of `pairs` at a time: sentence i joins at step i.
+void feed_given(const Transformer& model, std::span<const TokenPair> pairs, size_t first,
+                Session& session, const CallRecorder& recorder, StepwiseResult& result) {
+  session.reset();
+  const Memory memory = encode_pairs(model, pairs, session);
+  OpenSlots slots(session.cache);
+  std::vector<int32_t> slot_of(pairs.size(), -1);
+  const size_t base = result.transcripts.size();
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    require(!pairs[i].target.empty(), ErrorCode::invalid_argument, "agreement: a target is empty");
+    result.transcripts.emplace_back().sentence = first + i;
+  }
+  for (size_t joined = 1;; ++joined) {
+    Rows rows;
+    std::vector<size_t> active;
+    for (size_t i = 0; i < std::min(joined, pairs.size()); ++i) {
+      const size_t position = result.transcripts[base + i].tokens.size();
+      if (position == pairs[i].target.size()) continue;
+      if (position == 0) slot_of[i] = slots.open();
+      rows.add(pairs[i].target[position],
+               {.slot = slot_of[i],
+                .segment = model.config().decoder_only() ? -1 : static_cast<int32_t>(i),
+                .first = static_cast<int32_t>(position)});
+      active.push_back(i);
+    }
+    if (active.empty() && joined >= pairs.size()) return;
+    if (active.empty()) continue;
+    session.reset();
+    model.logits(model.forward(rows, memory, session), session);
+    for (size_t row = 0; row < active.size(); ++row) {
+      Transcript& transcript = result.transcripts[base + active[row]];
+      transcript.tokens.push_back(recorder.tokens[row]);
+      transcript.logits.push_back(recorder.logits[row]);
+      if (transcript.tokens.size() == pairs[active[row]].target.size()) {
+        slots.release(slot_of[active[row]]);
+      }
     }
   }
+}
 
-  StepwiseResult run() {
-    for (size_t joined = 1;; ++joined) {
-      std::vector<Sentence*> active;
-      for (size_t i = 0; i < std::min(joined, sentences_.size()); ++i) {
-        if (!sentences_[i].done) active.push_back(&sentences_[i]);
-      }
-      if (active.empty() && joined >= sentences_.size()) break;
-      if (!active.empty()) step(active);
+// Follows a search: which hypothesis each row of a call belongs to, what it read, what it became.
+class SearchFollower {
+ public:
+  SearchFollower(int32_t start, const CallRecorder& recorder, StepwiseResult& result)
+      : start_(start), recorder_(recorder), result_(result) {}
+
+  // After each step of a sentence; sentences come in the order of their rows in the call.
+  void step(const SearchStep& step) {
+    if (recorder_.calls != call_) {
+      call_ = recorder_.calls;
+      next_row_ = 0;
     }
-    return std::move(result_);
+    Sentence& sentence = sentences_[step.number];
+    if (sentence.next.empty()) {  // the first step: START alone
+      sentence.next.push_back(
+          {.history = {.sentence = static_cast<size_t>(step.number)}, .chosen = start_});
+    }
+    sentence.read = std::move(sentence.next);
+    sentence.next.clear();
+    for (Line& line : sentence.read) read(line);
+    std::vector<bool> goes_on(sentence.read.size(), false);
+    for (const SearchStep::Candidate& candidate : step.candidates) {
+      if (candidate.fate != SearchStep::Fate::kept) continue;
+      goes_on[candidate.parent] = true;
+      Line child = sentence.read[candidate.parent];
+      child.parent = candidate.parent;
+      child.chosen = candidate.token;
+      child.among_others = sentence.read.size() > 1;
+      sentence.next.push_back(std::move(child));
+    }
+    for (size_t i = 0; i < goes_on.size(); ++i) {
+      if (!goes_on[i]) keep(sentence.read[i]);
+    }
+  }
+  // What was kept in the last step is read no more.
+  void done(int64_t number) {
+    Sentence& sentence = sentences_[number];
+    std::vector<bool> kept(sentence.read.size(), false);
+    for (const Line& line : sentence.next) {
+      if (!kept[line.parent]) keep(sentence.read[line.parent]);
+      kept[line.parent] = true;
+    }
+    sentences_.erase(number);
   }
 
  private:
-  // One call for all lines of the sentences at work, whatever their positions.
-  void step(const std::vector<Sentence*>& active) {
-    Rows rows;
-    for (Sentence* sentence : active) {
-      if (sentence->slots.empty()) sentence->slots.push_back(slots_.open());
-      for (size_t i = 0; i < sentence->lines.size(); ++i) {
-        const Line& line = sentence->lines[i];
-        const size_t position = line.logits.size();
-        rows.add(line.tokens[position], {.slot = sentence->slots[i],
-                                         .segment = sentence->segment,
-                                         .first = static_cast<int32_t>(position)});
-      }
+  struct Line {
+    Transcript history{};       // what was read
+    int32_t slot = -1;          // where it was last
+    int32_t chosen = 0;         // what is to be read next
+    size_t parent = 0;          // among the lines of the step before
+    bool among_others = false;  // whether there were others then, which held other histories
+  };
+  struct Sentence {
+    std::vector<Line> read, next;
+  };
+
+  // Takes what the call's next row was given.
+  void read(Line& line) {
+    require(next_row_ < recorder_.tokens.size() && next_row_ < recorder_.logits.size(),
+            ErrorCode::internal, "agreement: the search read fewer rows than it has hypotheses");
+    const size_t row = next_row_++;
+    std::vector<int32_t>& tokens = line.history.tokens;
+    const bool as_chosen = recorder_.tokens[row] == line.chosen &&
+                           recorder_.positions[row] == static_cast<int64_t>(tokens.size());
+    result_.misread += as_chosen ? 0 : 1;
+    const int32_t slot = recorder_.slots[row];
+    if (!tokens.empty() && line.slot != slot) {
+      ++result_.forked;
+      result_.moved += line.among_others ? 1 : 0;
     }
-    session_.reset();
-    const Tensor logits = model_.logits(model_.forward(rows, memory_, session_), session_);
-    const Tensor log_probs =
-        options_.writing == Writing::beam ? ops::log_probs(session_, logits) : logits;
-    const auto vocab = static_cast<size_t>(logits.columns());
-    size_t row = 0;
-    for (Sentence* sentence : active) {
-      const size_t first_row = row;
-      for (Line& line : sentence->lines) {
-        const float* from = logits.data() + row++ * vocab;
-        line.logits.push_back(std::make_shared<const std::vector<float>>(from, from + vocab));
-      }
-      advance(*sentence, {log_probs.data() + first_row * vocab, sentence->lines.size() * vocab},
-              vocab);
-    }
+    line.slot = slot;
+    tokens.push_back(recorder_.tokens[row]);
+    line.history.logits.push_back(recorder_.logits[row]);
   }
+  void keep(const Line& line) { result_.transcripts.push_back(line.history); }
 
-  // What follows each line of a sentence. `rows` are its lines' log-probabilities (or logits).
-  void advance(Sentence& sentence, std::span<const float> rows, size_t vocab) {
-    const Line& line = sentence.lines[0];
-    if (options_.writing == Writing::teacher_forced) {
-      if (line.logits.size() == line.tokens.size()) finish(sentence);
-      return;
-    }
-    if (static_cast<int64_t>(line.tokens.size()) >= limit()) return finish(sentence);
-    if (options_.writing == Writing::beam) return advance_beam(sentence, rows, vocab);
-    const Candidate best = best_of(rows, 0, 0.0, 1)[0];
-    if (best.token == options_.end) return finish(sentence);
-    sentence.lines[0].tokens.push_back(best.token);
-  }
-
-  int64_t limit() const { return std::min(model_.config().max_length, options_.max_tokens + 1); }
-
-  // The best continuations of all lines. Those that end are set aside, as many as the beam is wide
-  // take the places of the lines before.
-  void advance_beam(Sentence& sentence, std::span<const float> rows, size_t vocab) {
-    const auto beam = static_cast<size_t>(options_.beam);
-    std::vector<Candidate> candidates;
-    for (size_t i = 0; i < sentence.lines.size(); ++i) {
-      const auto best =
-          best_of(rows.subspan(i * vocab, vocab), i, sentence.lines[i].score, 2 * beam);
-      candidates.insert(candidates.end(), best.begin(), best.end());
-    }
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
-    std::vector<Line> next;
-    std::vector<int32_t> parents;
-    for (const Candidate& candidate : candidates) {
-      if (next.size() == beam) break;
-      const Line& parent = sentence.lines[candidate.line];
-      if (candidate.token == options_.end) {
-        keep(parent);
-        ++sentence.ended;
-        continue;
-      }
-      next.push_back(parent);
-      next.back().tokens.push_back(candidate.token);
-      next.back().score = candidate.score;
-      parents.push_back(sentence.slots[candidate.line]);
-    }
-    if (next.empty() || sentence.ended >= beam) return finish(sentence);
-    while (sentence.slots.size() < next.size()) {
-      sentence.slots.push_back(slots_.fork(sentence.slots[0]));
-    }
-    const std::span<const int32_t> kept(sentence.slots.data(), next.size());
-    for (size_t i = 0; i < next.size(); ++i) result_.moved += kept[i] != parents[i] ? 1 : 0;
-    session_.cache.reorder(kept, parents);
-    while (sentence.slots.size() > next.size()) {
-      slots_.release(sentence.slots.back());
-      sentence.slots.pop_back();
-    }
-    sentence.lines = std::move(next);
-  }
-
-  // The `count` likeliest tokens of a row, at equal numbers the lower one first.
-  std::vector<Candidate> best_of(std::span<const float> row, size_t line, double score,
-                                 size_t count) const {
-    std::vector<int32_t> order;
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (row[i] > -std::numeric_limits<float>::infinity()) {  // not so for NaN
-        order.push_back(static_cast<int32_t>(i));
-      }
-    }
-    require(!order.empty(), ErrorCode::bad_format,
-            "agreement: the model gives no token a probability: its logits are NaN");
-    count = std::min(count, order.size());
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count),
-                      order.end(), [&](int32_t a, int32_t b) {
-                        const float at_a = row[static_cast<size_t>(a)];
-                        const float at_b = row[static_cast<size_t>(b)];
-                        return at_a != at_b ? at_a > at_b : a < b;
-                      });
-    std::vector<Candidate> best;
-    for (size_t i = 0; i < count; ++i) {
-      best.push_back(
-          {score + static_cast<double>(row[static_cast<size_t>(order[i])]), line, order[i]});
-    }
-    return best;
-  }
-
-  void keep(const Line& line) { result_.transcripts.push_back(line); }
-  void finish(Sentence& sentence) {
-    for (const Line& line : sentence.lines) keep(line);
-    for (const int32_t slot : sentence.slots) slots_.release(slot);
-    sentence.lines.clear();
-    sentence.slots.clear();
-    sentence.done = true;
-  }
-
-  const Transformer& model_;
-  const AgreementOptions& options_;
-  Session& session_;
-  OpenSlots slots_;
-  Memory memory_;
-  std::vector<Sentence> sentences_;
-  StepwiseResult result_;
+  const int32_t start_;
+  const CallRecorder& recorder_;
+  StepwiseResult& result_;
+  std::map<int64_t, Sentence> sentences_;  // by request
+  int64_t call_ = 0;
+  size_t next_row_ = 0;
 };
+
+void write_by_search(const Transformer& model, std::span<const TokenPair> pairs,
+                     const AgreementOptions& options, Session& session,
+                     const CallRecorder& recorder, StepwiseResult& result) {
+  SearchOptions how;
+  how.beam = options.writing == Writing::beam ? options.beam : 1;
+  how.max_tokens = options.max_tokens;
+  how.start = options.start;
+  how.end = options.end;
+  how.forbidden = options.forbidden;
+  // In company half of the sentences find room: the others wait until one is done.
+  const auto count = static_cast<int64_t>(pairs.size());
+  const int64_t together = options.company == Company::alone ? 1 : (count + 1) / 2;
+  SearchFollower follower(options.start, recorder, result);
+  size_t next = 0;
+  search(
+      model, how, how.beam * together,
+      [&]() -> std::optional<SearchRequest> {
+        if (next == pairs.size()) return std::nullopt;
+        const size_t number = next++;
+        return SearchRequest{static_cast<int64_t>(number), pairs[number].source, {}};
+      },
+      [&](SearchResult&& done) {
+        follower.done(done.number);
+        return true;
+      },
+      session, [&](const SearchStep& step) { follower.step(step); });
+}
 
 }  // namespace
 
+void SourceRecorder::see(const Observation& o) {
+  if (o.stack == Stack::encoder && o.site == Site::embedded) {
+    first_ = sentences.size();
+    const int32_t last = *std::max_element(o.slots.begin(), o.slots.end());
+    sentences.resize(first_ + static_cast<size_t>(last + 1));
+  }
+  const bool wanted = o.stack == Stack::encoder
+                          ? o.site == Site::final_output
+                          : o.site == Site::cross_key || o.site == Site::cross_value;
+  if (!wanted) return;
+  const auto width = o.tensor.size() / static_cast<int64_t>(o.slots.size());
+  for (size_t row = 0; row < o.slots.size(); ++row) {
+    if (o.slots[row] < 0) continue;
+    const float* from = o.tensor.data() + static_cast<int64_t>(row) * width;
+    std::vector<float>& to = sentences[first_ + static_cast<size_t>(o.slots[row])];
+    to.insert(to.end(), from, from + width);
+  }
+}
+
 StepwiseResult write_step_by_step(const Transformer& model, std::span<const TokenPair> pairs,
-                                  size_t first, size_t count, const AgreementOptions& options,
-                                  Session& session) {
-  return Writer(model, pairs, first, count, options, session).run();
+                                  const AgreementOptions& options, Session& session) {
+  StepwiseResult result;
+  if (pairs.empty()) return result;
+  CallRecorder recorder(session.observer);
+  const ObserverScope scope(session, &recorder);
+  if (options.writing != Writing::teacher_forced) {
+    write_by_search(model, pairs, options, session, recorder, result);
+  } else if (options.company == Company::in_batches) {
+    feed_given(model, pairs, 0, session, recorder, result);
+  } else {
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      feed_given(model, pairs.subspan(i, 1), i, session, recorder, result);
+    }
+  }
+  result.calls = recorder.calls;
+  result.sources = std::move(recorder.sources.sentences);
+  return result;
 }
 
 }  // namespace tril

@@ -1,9 +1,9 @@
 #include "tril/prove/table.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "tril/base/fingerprint.h"
+#include "tril/prove/bits.h"
 #include "tril/prove/stepwise.h"
 
 namespace tril {
@@ -12,31 +12,32 @@ namespace {
 // The logits of a sentence, a row a position.
 using Logits = std::vector<std::vector<float>>;
 
-// Counts calls, and notes what the rows of the first layer were given to see.
+// Counts calls, and notes what the rows were given to read, and those of the first layer to see.
 class Watcher : public ForwardCounter {
  public:
   void see(const Observation& o) override {
     ForwardCounter::see(o);
-    if (o.stack != Stack::decoder || o.site != Site::query || o.layer != 0) return;
+    if (o.stack != Stack::decoder) return;
+    if (o.site == Site::embedded) fed.insert(fed.end(), o.tokens.begin(), o.tokens.end());
+    if (o.site != Site::query || o.layer != 0) return;
     for (const Interval& interval : o.intervals) {
       seen.push_back({interval.lo - interval.origin, interval.hi - interval.origin});
     }
   }
+  std::vector<int32_t> fed;
   std::vector<TableEvidence::Seen> seen;
 };
 
+// One sentence, run in every way.
 class Table {
  public:
   Table(const Transformer& model, const TokenPair& pair, Session& session)
-      : model_(model), pair_(pair), session_(session), observer_before_(session.observer) {}
-  ~Table() { session_.observer = observer_before_; }
-  Table(const Table&) = delete;
-  Table& operator=(const Table&) = delete;
+      : model_(model), pair_(pair), session_(session) {}
 
   // All at once, under a tape.
   Logits train(Observer* observer = nullptr) {
     session_.reset();
-    session_.observer = observer;
+    const ObserverScope scope(session_, observer);
     const Tape tape(session_);
     const Memory memory = encode_pairs(model_, {&pair_, 1}, session_);
     return forward_all(memory, 0);
@@ -44,7 +45,7 @@ class Table {
   // All at once, into a slot of the cache.
   Logits read() {
     session_.reset();
-    session_.observer = nullptr;
+    const ObserverScope scope(session_, nullptr);
     const Memory memory = encode_pairs(model_, {&pair_, 1}, session_);
     const int32_t slot = session_.cache.open();
     try {
@@ -58,13 +59,34 @@ class Table {
   }
   // Token by token: the given ones, or those it writes.
   Transcript step(const AgreementOptions& options, Observer* observer = nullptr) {
-    session_.observer = observer;
-    return write_step_by_step(model_, {&pair_, 1}, 0, 1, options, session_).transcripts.at(0);
+    const ObserverScope scope(session_, observer);
+    return write_step_by_step(model_, {&pair_, 1}, options, session_).transcripts.at(0);
   }
-  Logits step_given() {
+  Logits step_given() { return values_of(step({})); }
+
+  static Logits values_of(const Transcript& transcript) {
     Logits logits;
-    for (const LogitsRow& row : step({}).logits) logits.push_back(*row);
+    for (const LogitsRow& row : transcript.logits) logits.push_back(*row);
     return logits;
+  }
+
+  // The token a greedy search takes after each row: by log-probability, as search() compares them.
+  std::vector<int32_t> predictions(const Logits& logits, std::span<const int32_t> forbidden) {
+    session_.reset();
+    std::vector<int32_t> result;
+    for (const std::vector<float>& row : logits) {
+      const Tensor values(session_.arena, {1, static_cast<int64_t>(row.size())});
+      std::copy(row.begin(), row.end(), values.data());
+      const float* log_probs = ops::log_probs(session_, values).data();
+      int32_t best = -1;
+      for (int32_t token = 0; token < static_cast<int32_t>(row.size()); ++token) {
+        const bool allowed =
+            std::find(forbidden.begin(), forbidden.end(), token) == forbidden.end();
+        if (allowed && (best < 0 || log_probs[token] > log_probs[best])) best = token;
+      }
+      result.push_back(best);
+    }
+    return result;
   }
 
   uint64_t weights() const {
@@ -93,24 +115,16 @@ class Table {
   const Transformer& model_;
   const TokenPair& pair_;
   Session& session_;
-  Observer* observer_before_;
 };
 
-int64_t differing(const std::vector<float>& a, const std::vector<float>& b) {
-  int64_t count = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) ++count;
-  }
-  return count;
-}
 int64_t differing(const Logits& a, const Logits& b) {
   int64_t count = 0;
-  for (size_t row = 0; row < a.size(); ++row) count += differing(a[row], b[row]);
+  for (size_t row = 0; row < a.size(); ++row) count += differing_bits(a[row], b[row]);
   return count;
 }
 int64_t differing_rows(const Logits& a, const Logits& b) {
   int64_t count = 0;
-  for (size_t row = 0; row < a.size(); ++row) count += differing(a[row], b[row]) > 0 ? 1 : 0;
+  for (size_t row = 0; row < a.size(); ++row) count += same_bits(a[row], b[row]) ? 0 : 1;
   return count;
 }
 
@@ -142,24 +156,9 @@ class Nudge {
   float before_ = 0.0f;
 };
 
-// The masking of a session for as long as this lives.
-class With {
- public:
-  With(Session& session, Masking masking) : session_(session), before_(session.masking) {
-    session_.masking = masking;
-  }
-  ~With() { session_.masking = before_; }
-  With(const With&) = delete;
-  With& operator=(const With&) = delete;
-
- private:
-  Session& session_;
-  Masking before_;
-};
-
 void count_what_the_mask_does(Table& table, Session& session, TableEvidence& result) {
   const auto all = [&](Masking masking) {
-    const With with(session, masking);
+    const MaskingScope scope(session, masking);
     return std::vector<Logits>{table.train(), table.read(), table.step_given()};
   };
   const auto masked = all(Masking::causal);
@@ -169,19 +168,71 @@ void count_what_the_mask_does(Table& table, Session& session, TableEvidence& res
   result.unmasked_step_rows = differing_rows(masked[2], unmasked[2]);
 }
 
+int32_t right_after(const TokenPair& pair, size_t position) {
+  return position + 1 < pair.target.size() ? pair.target[position + 1] : pair.next;
+}
+
+// What went in, and what came of it.
+void note_training(Table& table, const TokenPair& pair, const TableOptions& options,
+                   const Watcher& watcher, const Logits& logits, TableEvidence& result) {
+  result.training_calls = watcher.calls();
+  result.training_rows = watcher.rows();
+  result.mask_in_training = watcher.seen;
+  result.given = pair.target;
+  result.fed_in_training = watcher.fed;
+  result.predicted_in_training = table.predictions(logits, options.forbidden);
+  for (size_t row = 0; row < logits.size(); ++row) {
+    const int32_t predicted = result.predicted_in_training[row];
+    if (predicted == right_after(pair, row)) continue;
+    ++result.mistaken;
+    const bool fed = row + 1 < watcher.fed.size() && watcher.fed[row + 1] == predicted;
+    result.followed += fed ? 1 : 0;
+  }
+}
+
+void note_inference(Table& table, const TokenPair& pair, const TableOptions& options,
+                    TableEvidence& result) {
+  Watcher watcher;
+  const Transcript written = table.step({.writing = Writing::greedy,
+                                         .max_tokens = options.max_tokens,
+                                         .start = pair.target[0],
+                                         .end = options.end,
+                                         .forbidden = options.forbidden},
+                                        &watcher);
+  result.inference_calls = watcher.calls();
+  result.inference_rows = watcher.rows();
+  result.fed_in_inference = watcher.fed;
+  result.predicted_in_inference = table.predictions(Table::values_of(written), options.forbidden);
+  for (size_t i = 1; i < watcher.fed.size(); ++i) {
+    const bool own = i <= result.predicted_in_inference.size() &&
+                     watcher.fed[i] == result.predicted_in_inference[i - 1];
+    result.own_words += own ? 1 : 0;
+  }
+}
+
 }  // namespace
 
-bool TableEvidence::same_weights() const {
-  return weights_before == weights_after && moved_in_training > 0 && moved_in_inference > 0;
+bool TableEvidence::one_call() const {
+  return training_calls == 1 && training_rows == static_cast<int64_t>(given.size());
 }
-bool TableEvidence::calls_as_stated() const {
+bool TableEvidence::call_a_token() const {
   const auto fed = static_cast<int64_t>(fed_in_inference.size());
-  return training_calls == 1 && training_rows == static_cast<int64_t>(fed_in_training.size()) &&
-         inference_calls == fed && inference_rows == fed;
+  return inference_calls == fed && inference_rows == fed;
 }
 
-TableEvidence gather_table(const Transformer& model, const TokenPair& pair, int64_t max_tokens,
-                           int32_t end, Session& session) {
+int64_t count_mistakes(const Transformer& model, const TokenPair& pair,
+                       std::span<const int32_t> forbidden, Session& session) {
+  Table table(model, pair, session);
+  const auto predicted = table.predictions(table.train(), forbidden);
+  int64_t count = 0;
+  for (size_t row = 0; row < predicted.size(); ++row) {
+    count += predicted[row] != right_after(pair, row) ? 1 : 0;
+  }
+  return count;
+}
+
+TableEvidence gather_table(const Transformer& model, const TokenPair& pair,
+                           const TableOptions& options, Session& session) {
   require(pair.target.size() >= 2, ErrorCode::invalid_argument,
           "prove: a target of two tokens or more is needed, got ", pair.target.size());
   TableEvidence result;
@@ -191,30 +242,14 @@ TableEvidence gather_table(const Transformer& model, const TokenPair& pair, int6
 
   Watcher training;
   const Logits trained = table.train(&training);
-  result.training_calls = training.calls();
-  result.training_rows = training.rows();
-  result.mask_in_training = training.seen;
-  result.fed_in_training = pair.target;
-  for (size_t row = 0; row < trained.size(); ++row) {
-    const auto best = std::max_element(trained[row].begin(), trained[row].end());
-    result.predicted_in_training.push_back(static_cast<int32_t>(best - trained[row].begin()));
-    const int32_t right = row + 1 < pair.target.size() ? pair.target[row + 1] : pair.next;
-    result.corrected += result.predicted_in_training.back() != right ? 1 : 0;
-  }
-
-  Watcher inference;
-  const Transcript written =
-      table.step({.writing = Writing::greedy, .max_tokens = max_tokens, .end = end}, &inference);
-  result.fed_in_inference = written.tokens;
-  result.inference_calls = inference.calls();
-  result.inference_rows = inference.rows();
+  note_training(table, pair, options, training, trained, result);
+  note_inference(table, pair, options, result);
   Watcher stepping;  // the same sentence, for the mask
-  table.step({}, &stepping);
+  const Logits stepped = Table::values_of(table.step({}, &stepping));
   result.mask_in_inference = stepping.seen;
 
   count_what_the_mask_does(table, session, result);
 
-  const Logits stepped = table.step_given();
   result.nudged = "decoder.0.attention.value.weight";
   {
     const Nudge nudge(model, result.nudged, session);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,25 +32,59 @@ struct TableEvidence {
   // inference when what was written so far comes in one call; and when a token comes alone.
   int64_t unmasked_training_rows = 0, unmasked_call_rows = 0, unmasked_step_rows = 0;
 
-  // What goes in. In training the sentence as it is; what the model predicted after each token. In
+  // What goes in, as the model was given it, and what it predicts after each: the likeliest of the
+  // tokens it may write, at equal probability the lower one. In training the sentence goes in; in
   // inference, greedily, START and what it wrote.
-  std::vector<int32_t> fed_in_training, predicted_in_training, fed_in_inference;
-  int64_t corrected = 0;  // positions whose prediction was not what was then fed
+  std::vector<int32_t> given;  // the sentence
+  std::vector<int32_t> fed_in_training, predicted_in_training;
+  std::vector<int32_t> fed_in_inference, predicted_in_inference;
+  int64_t mistaken = 0;   // positions of training whose prediction is not the token that follows
+  int64_t followed = 0;   // of these, where the prediction was then fed all the same
+  int64_t own_words = 0;  // tokens fed in inference, after START, that were predicted just before
 
   // Calls of forward() for the sentence, counted in the model, and rows in them.
   int64_t training_calls = 0, training_rows = 0;
   int64_t inference_calls = 0, inference_rows = 0;  // for fed_in_inference
 
-  bool same_weights() const;
-  bool same_mask() const { return mask_in_training == mask_in_inference; }
-  bool mask_needed() const { return unmasked_training_rows > 0 && unmasked_call_rows > 0; }
-  bool calls_as_stated() const;
-  bool holds() const { return same_weights() && same_mask() && mask_needed() && calls_as_stated(); }
+  bool weights_untouched() const { return weights_before == weights_after; }
+  bool same_weights() const {
+    return weights_untouched() && moved_in_training > 0 && moved_in_inference > 0;
+  }
+  bool same_mask() const {
+    return !mask_in_training.empty() && mask_in_training == mask_in_inference;
+  }
+  bool mask_needed_in_training() const { return unmasked_training_rows > 0; }
+  bool mask_needed_in_inference() const { return unmasked_call_rows > 0; }
+  bool mask_needed() const { return mask_needed_in_training() && mask_needed_in_inference(); }
+  // In training what is given goes in, whatever was predicted; in inference what was predicted.
+  bool teacher_forced() const { return fed_in_training == given && followed == 0; }
+  bool reads_what_it_wrote() const {
+    return !fed_in_inference.empty() &&
+           own_words == static_cast<int64_t>(fed_in_inference.size()) - 1;
+  }
+  bool one_call() const;      // in training, for all positions
+  bool call_a_token() const;  // in inference, of one row
+  bool calls_as_stated() const { return one_call() && call_a_token(); }
+  bool holds() const {
+    return same_weights() && same_mask() && mask_needed() && teacher_forced() &&
+           reads_what_it_wrote() && calls_as_stated();
+  }
+};
+
+// How the model writes: see SearchOptions. START is the target's first token.
+struct TableOptions {
+  int64_t max_tokens = 12;
+  int32_t end = 3;
+  std::vector<int32_t> forbidden{};
 };
 
 // Uses the session's masking and hooks. Changes one weight and puts it back, so no other thread may
 // use the model meanwhile. The target must have two tokens or more: one alone has no future.
-TableEvidence gather_table(const Transformer& model, const TokenPair& pair, int64_t max_tokens,
-                           int32_t end, Session& session);
+TableEvidence gather_table(const Transformer& model, const TokenPair& pair,
+                           const TableOptions& options, Session& session);
+
+// How many predictions of a parallel pass over the target are wrong.
+int64_t count_mistakes(const Transformer& model, const TokenPair& pair,
+                       std::span<const int32_t> forbidden, Session& session);
 
 }  // namespace tril

@@ -19,6 +19,11 @@ struct TestHooks {
   int widen_head = -1;
   int widen_layer = -1;
   int64_t widen_row = -1;
+  // Takes the last key, its own, from the interval of the token at `narrow_position` (-1: of none)
+  // in all heads of the decoder's layer `narrow_layer` (-1: of every layer), in any call: both ways
+  // are then the same function, of a mask that is too narrow.
+  int64_t narrow_position = -1;
+  int narrow_layer = -1;
   // The decoder's keys and values go into the cache one position early, over those of the token
   // before; but those of a call that begins with a sequence's first token, where they belong.
   bool shift_cache = false;

@@ -26,6 +26,35 @@ int64_t columns_of(char32_t character) {
   return range == std::end(kRanges) || character < range->first ? 1 : range->columns;
 }
 
+std::string escape_of(char32_t character, int digits, char letter) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text = {'\\', letter};
+  for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4) {
+    text += kHex[(character >> shift) & 0xF];
+  }
+  return text;
+}
+
+// Not seen, and yet a terminal does something with it.
+bool is_command(char32_t c) {
+  return c < 0x20 || (c >= 0x7F && c <= 0x9F) ||  // control characters, C0 and C1
+         c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
+         (c >= 0x2066 && c <= 0x2069) ||  // direction
+         c == 0x2028 || c == 0x2029;      // line and paragraph
+}
+
+void append_escaped(std::string& to, std::string_view valid) {
+  for (const char32_t c : decode_utf8(valid)) {
+    if (c == U'\n' || c == U'\t') {
+      to += c == U'\n' ? "\\n" : "\\t";
+    } else if (is_command(c)) {
+      to += c < 0x100 ? escape_of(c, 2, 'x') : escape_of(c, 4, 'u');
+    } else {
+      to += encode_utf8(std::u32string_view(&c, 1));
+    }
+  }
+}
+
 std::string blanks(std::string_view text, int64_t width) {
   return std::string(static_cast<size_t>(std::max<int64_t>(0, width - display_width(text))), ' ');
 }
@@ -45,6 +74,17 @@ std::string pad_right(std::string_view text, int64_t width) {
 
 std::string pad_left(std::string_view text, int64_t width) {
   return blanks(text, width) + std::string(text);
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  while (const auto bad = first_invalid_utf8(text)) {
+    append_escaped(result, text.substr(0, *bad));
+    result += escape_of(static_cast<unsigned char>(text[*bad]), 2, 'x');
+    text.remove_prefix(*bad + 1);
+  }
+  append_escaped(result, text);
+  return result;
 }
 
 }  // namespace tril

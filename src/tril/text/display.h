@@ -17,4 +17,10 @@ int64_t display_width(std::string_view text);
 std::string pad_right(std::string_view text, int64_t width);
 std::string pad_left(std::string_view text, int64_t width);
 
+// For text that others wrote, on its way to a terminal: control characters, marks that turn the
+// direction of writing, line separators and bytes that are no UTF-8 stand as escapes (\n, \x1b,
+// \u202e), so that no text can clear a screen or show itself as another. All else is as it was,
+// the joiners of Indic scripts included.
+std::string escaped(std::string_view text);
+
 }  // namespace tril

@@ -1,6 +1,7 @@
 // One cell, worked out: q·k, ÷ √d, + mask, softmax, × v.
 import {byId, make, makeSvg, tokenText} from "./dom.js";
-import {fixed, plural, scientific, share} from "./numbers.js";
+import {fixed, plural, scientific, share, worked} from "./numbers.js";
+import {displayOf} from "./text.js";
 
 const kNamed = 6;  // bars of so many keys have their tokens below
 const kBar = {
@@ -35,7 +36,8 @@ function largest(...lists) {
 const kOtherQueries =
     "With the mask off, layers above the first have queries and keys of their own. " +
     "The page keeps their scores only.";
-const bracketed = (value) => (value < 0 ? `(${fixed(value, 2)})` : fixed(value, 2));
+const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
+const bracketed = (value) => inBrackets(fixed(value, 2));
 
 function step(number, title, words, result, ...more) {
   return make(
@@ -45,9 +47,16 @@ function step(number, title, words, result, ...more) {
 }
 const value = (name, text) => make("output", {"data-value": name}, text);
 
+// The largest score is taken off every score first: no e^x is too large then.
+function softmaxLine({score, largest, sum, weight}) {
+  const [own, most, all] =
+      worked([score, largest, sum], (a, b, c) => Math.exp(a - b) / c, weight, 4);
+  return `e^(${own} − ${inBrackets(most)}) ÷ ${all} = `;
+}
+
 export class Arithmetic {
-  constructor(state, attentions, palettes, labels) {
-    Object.assign(this, {state, attentions, palettes, labels});
+  constructor(state, attentions, stepwise, palettes, labels) {
+    Object.assign(this, {state, attentions, stepwise, palettes, labels});
     state.listen((now, changed) => {
       if (["kind", "layer", "head", "maskOff", "row", "column", "theme"].some(
               (name) => changed.has(name)))
@@ -62,7 +71,8 @@ export class Arithmetic {
     const key = (kind === "masked" ? this.labels.fed : this.labels.source)[column];
     byId("arithmetic-title").replaceChildren(tokenText(query), " looks at ", tokenText(key));
     byId("arithmetic-place").textContent =
-        `Row ${row + 1}, key ${column + 1}, layer ${layer + 1}, head ${head + 1}`;
+        `Row ${row + 1}, key ${column + 1}, layer ${layer + 1}, head ${head + 1}${
+            this.stepwise.differs(kind, layer) ? ", as in training" : ""}`;
     byId("arithmetic-steps")
         .replaceChildren(
             this.dot_(cell), this.scale_(cell), this.mask_(cell), this.softmax_(cell, now),
@@ -70,7 +80,7 @@ export class Arithmetic {
     byId("arithmetic").classList.toggle("leaking", cell.leaks);
     this.terms_(cell);
     const weight = cell.visible ? share(cell.weight) : "exactly 0";
-    byId("status").textContent = `${query.text} looks at ${key.text}: weight ${weight}${
+    byId("status").textContent = `${displayOf(query)} looks at ${displayOf(key)}: weight ${weight}${
         cell.leaks ? ", from the future" : ""}`;
   }
 
@@ -92,15 +102,14 @@ export class Arithmetic {
 
   scale_({dot, scaled, bias}) {
     const {headDim, biasSlopes} = this.attentions.model;
-    const parts = [
-      make("span", {class: "working"}, `${fixed(dot)} ÷ ${fixed(Math.sqrt(headDim), 3)} = `),
-      value("scaled", fixed(scaled))
-    ];
+    const [score, root] = worked([dot, Math.sqrt(headDim)], (a, b) => a / b, scaled, 3, 3);
+    const parts =
+        [make("span", {class: "working"}, `${score} ÷ ${root} = `), value("scaled", fixed(scaled))];
     if (biasSlopes.length > 0) {
+      const [before, distance] =
+          worked([scaled, Math.abs(bias)], (a, b) => a - b, scaled + bias, 3, 3);
       parts.push(
-          make(
-              "span", {class: "working"},
-              ` ${bias < 0 ? "−" : "+"} ${fixed(Math.abs(bias))} for the distance = `),
+          make("span", {class: "working"}, ` ${before} − ${distance} for the distance = `),
           value("biased", fixed(scaled + bias)));
     }
     return step(
@@ -135,13 +144,10 @@ export class Arithmetic {
               "span", {}, make("span", {class: "stand"}, bar), named ? tokenText(keys[j]) : null);
         }));
     const count = cell.hi - cell.lo;
-    const working = cell.visible ?
-        `e^(${fixed(cell.score, 2)} − ${bracketed(cell.largest)}) ÷ ${fixed(cell.sum, 2)} = ` :
-        "e^(−∞) = ";
     return step(
         "4", "softmax", `Over the ${plural(count, "key")} this row sees. The weights add up to 1.`,
         [
-          make("span", {class: "working"}, working),
+          make("span", {class: "working"}, cell.visible ? softmaxLine(cell) : "e^(−∞) = "),
           value("weight", cell.visible ? fixed(cell.weight, 4) : "0")
         ],
         bars);
@@ -189,8 +195,9 @@ export class Arithmetic {
           .replaceChildren(...[...q].map(
               (x, d) => make(
                   "tr", {},
-                  ...[d + 1, fixed(x, 4), fixed(k[d], 4), fixed(x * k[d], 4), fixed(v[d], 4),
-                      fixed(weight * v[d], 4), fixed(context[d], 4)]
+                  ...[d + 1,
+                      ...[x, k[d], x * k[d], v[d], weight * v[d], context[d]].map(
+                          (number) => fixed(number, 6))]
                       .map((text) => make("td", {}, String(text))))));
     };
     box.ontoggle = fill;

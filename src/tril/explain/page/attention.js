@@ -166,3 +166,28 @@ export class Attentions {
     return result;
   }
 }
+
+// The pass that goes step by step. The page carries a layer of it where a bit differs from
+// training; everywhere else the two have the same numbers, and the same weights.
+export class Stepwise {
+  constructor(page, training) {
+    this.page = page;
+    this.training = training;
+    const attention = {};
+    for (const [kind, layers] of Object.entries(page.attention))
+      attention[kind] = layers.map((record, layer) => page.stepwise[kind][layer] ?? record);
+    this.own = new Attentions({...page, attention});
+  }
+  differs(kind, layer) {
+    return this.page.stepwise[kind][layer] !== null;
+  }
+  pass_(kind, layer) {
+    return this.differs(kind, layer) ? this.own : this.training;
+  }
+  weights(kind, layer, head) {
+    return this.pass_(kind, layer).weights(kind, layer, head);
+  }
+  sees(kind, layer, i) {
+    return this.pass_(kind, layer).sees(kind, layer, i, false);
+  }
+}

@@ -23,12 +23,14 @@ export class Controls {
     byId("theme").addEventListener(
         "click", () => state.change({theme: state.now.theme === "dark" ? "light" : "dark"}));
     byId("large").addEventListener("click", () => state.change({large: !state.now.large}));
-    document.addEventListener("keydown", (event) => this.key_(event));
+    const {signal} = state;
+    signal.addEventListener("abort", () => this.pause_());
+    document.addEventListener("keydown", (event) => this.key_(event), {signal});
     globalThis.addEventListener("beforeprint", () => {
       this.before = state.now.theme;
       state.change({theme: "light"});
-    });
-    globalThis.addEventListener("afterprint", () => state.change({theme: this.before}));
+    }, {signal});
+    globalThis.addEventListener("afterprint", () => state.change({theme: this.before}), {signal});
     state.listen((now, changed) => this.show(now, changed));
   }
 
@@ -54,24 +56,27 @@ export class Controls {
     });
   }
 
-  // The place chosen before may not exist in a matrix of another size.
+  // The place chosen before may not exist in a matrix of another size, or tell nothing there: its
+  // row is kept as far as there is one, and in it the key with the largest weight is chosen.
   chooseKind_(kind) {
+    if (kind === this.state.now.kind) return;
     const {query, key} = this.attentions.size(kind);
-    const {layer, row, column} = this.state.now;
+    const {head} = this.state.now;
+    const layer = Math.min(this.state.now.layer, this.attentions.layerCount(kind) - 1);
+    const row = Math.min(this.state.now.row, query - 1);
+    const weights = this.attentions.weights(kind, layer, head).subarray(row * key, (row + 1) * key);
     this.state.change({
       kind,
-      // Only masked self-attention was computed without its mask.
-      maskOff: this.state.now.maskOff && kind === "masked",
-      layer: Math.min(layer, this.attentions.layerCount(kind) - 1),
-      row: Math.min(row, query - 1),
-      column: Math.min(column, key - 1)
+      // Only masked self-attention has a mask that can be taken off.
+      maskOff: false,
+      layer,
+      row,
+      column: weights.indexOf(Math.max(...weights))
     });
   }
 
   toggleMask_() {
-    const maskOff = !this.state.now.maskOff;
-    if (maskOff && this.state.now.kind !== "masked") this.chooseKind_("masked");
-    this.state.change({maskOff});
+    this.state.change({maskOff: !this.state.now.maskOff});
   }
 
   buildTransport_() {
@@ -147,8 +152,11 @@ export class Controls {
     }
     byId("layer").value = String(now.layer);
     byId("head").value = String(now.head);
-    byId("mask").setAttribute("aria-checked", String(!now.maskOff));
-    byId("mask-word").textContent = now.maskOff ? "Mask off" : "Mask on";
+    const masked = now.kind === "masked";
+    byId("mask").disabled = !masked;
+    byId("mask").title = masked ? "" : "Only masked self-attention has a causal mask";
+    byId("mask").setAttribute("aria-checked", String(masked && !now.maskOff));
+    byId("mask-word").textContent = !masked ? "No mask here" : now.maskOff ? "Mask off" : "Mask on";
     document.body.classList.toggle("mask-off", now.maskOff);
     if (changed.has("step")) this.showStep_(now.step);
   }
@@ -163,6 +171,12 @@ export class Controls {
     byId("step-words")
         .replaceChildren(
             `Step ${step + 1} of ${this.last + 1}: `, tokenText(this.labels.fed[step]),
-            " goes in, ", tokenText(this.labels.right[step]), " comes out");
+            " goes in, ", tokenText(this.labels.right[step]), this.arrival_(step));
+  }
+
+  // Where the next token is from: the model wrote it, or it was given.
+  arrival_(step) {
+    if (step < this.page.tokens.prompt) return " was given next";
+    return this.page.targetGiven ? " should come out" : " comes out";
   }
 }

@@ -1,6 +1,6 @@
 // The few calls the page is built with. Text goes in as text nodes only: nothing a user wrote is
 // ever read as HTML.
-import {languageOf} from "./text.js";
+import {displayOf, languageOf} from "./text.js";
 
 // make("p", { class: "note" }, "text", node, ...). Properties that start with "on" are listeners.
 export function make(name, properties = {}, ...children) {
@@ -34,7 +34,28 @@ export function userText(text, properties = {}) {
 
 // A token: a bdi whose class says what it is.
 export function tokenText(label, properties = {}) {
-  const joined = label.joined && label.kind === "piece" ? " joined" : "";
-  return userText(
-      label.text, {class: `token ${label.kind}${joined}`, title: label.text, ...properties});
+  const text = displayOf(label);
+  return userText(text, {class: `token ${label.kind}`, title: text, ...properties});
+}
+
+// Scrolls a box sideways, if need be, so that [left, right) of what it holds can be seen: right of
+// the first `covered` pixels, where something stays in place.
+export function scrollInside(box, left, right, covered = 0) {
+  // Asking where it is scrolled to would lay out what nobody sees.
+  if (!box.checkVisibility({contentVisibilityAuto: true})) return;
+  if (left < box.scrollLeft + covered || right > box.scrollLeft + box.clientWidth)
+    box.scrollLeft = Math.max(0, left - covered - 40);
+}
+
+// Tells the style whether there is more to scroll to, and calls `appear` when it comes into view.
+export function watchScrolling(box, appear) {
+  const tell = () =>
+      box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  box.addEventListener("scroll", tell, {passive: true});
+  new ResizeObserver(tell).observe(box);
+  box.closest(".block").addEventListener("contentvisibilityautostatechange", (event) => {
+    if (event.skipped) return;
+    tell();
+    appear();
+  });
 }

@@ -4,6 +4,7 @@
 import {make, tokenText} from "./dom.js";
 import {fixed} from "./numbers.js";
 import {kBoxed, paintCells} from "./painting.js";
+import {displayOf} from "./text.js";
 
 const kLabelled = 12;  // cells of so many pixels have their tokens beside them
 
@@ -98,7 +99,7 @@ export class Matrix {
       const pen = document.createElement("canvas").getContext("2d");
       pen.font = typeface;
       this.widths_.set(
-          labels, Math.max(...labels.map((label) => pen.measureText(label.text).width)));
+          labels, Math.max(...labels.map((label) => pen.measureText(displayOf(label)).width)));
     }
     return this.widths_.get(labels);
   }

@@ -34,6 +34,18 @@ export function fixed(value, decimals = 3) {
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
+// So many digits that who works a printed line out again gets the printed result: the fewest
+// decimals, from `least` on, with which compute(...operands) rounds to `result` of `decimals`.
+export function worked(operands, compute, result, decimals, least = 2) {
+  const rounded = (x, digits) => Number(x.toFixed(digits));
+  let digits = least;
+  while (digits < 15 &&
+         fixed(compute(...operands.map((x) => rounded(x, digits))), decimals) !==
+             fixed(result, decimals))
+    ++digits;
+  return operands.map((x) => fixed(x, digits));
+}
+
 // A share of one: "0.43"; what is nearly nothing or nearly all says so.
 export function share(value) {
   if (value > 0 && value < 0.0005) return "< 0.001";

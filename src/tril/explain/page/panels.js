@@ -24,6 +24,15 @@ const kWords = {
   },
 };
 
+// A target that was given goes in on both sides, so that they can be compared.
+const kOnTarget = {
+  title: "Step by step, on the given target",
+  masked: "One token goes in, one row comes out, as in inference. But what goes in is the given " +
+      "target, not what the model wrote: both sides read the same.",
+  cross: "Each token of the given target looks at the same source. Its keys and values were " +
+      "computed once.",
+};
+
 const kLeak = {
   training: "The mask is off. Every row sees words that do not exist yet when the model writes: " +
       "the leak, hatched in red.",
@@ -32,8 +41,9 @@ const kLeak = {
 };
 
 export class Panels {
-  constructor(page, state, attentions, palettes, labels) {
-    Object.assign(this, {page, state, attentions, palettes, labels});
+  constructor(page, state, attentions, stepwise, palettes, labels) {
+    Object.assign(this, {page, state, attentions, stepwise, palettes, labels});
+    if (page.targetGiven) byId("inference-title").textContent = kOnTarget.title;
     const select = (phase) => (row, column, opens) => this.select_(phase, row, column, opens);
     this.training = new Matrix(
         byId("training-matrix"), {label: "Attention in training", select: select("training")});
@@ -72,13 +82,14 @@ export class Panels {
   view_({kind, layer, head, maskOff, step, theme, large}, phase, selected, band) {
     const off = maskOff && phase === "training";
     const {key} = this.attentions.size(kind);
-    const weights = this.attentions.weights(kind, layer, head, off);
+    const pass = phase === "training" ? this.attentions : this.stepwise;
+    const weights = pass.weights(kind, layer, head, off);
     const {fed, source} = this.labels;
     const decoding = phase === "inference" && kind !== "encoder";
     const cell = (i, j) => {
       if (decoding && (i > step || (kind === "masked" && j > step)))
         return {kind: "absent", weight: 0};
-      const {lo, hi} = this.attentions.sees(kind, layer, i, off);
+      const {lo, hi} = pass.sees(kind, layer, i, off);
       if (j < lo || j >= hi) {
         // In a cached step there is nothing after the row: the cache does not hold it.
         return {kind: decoding && j > i ? "absent" : "hidden", weight: 0};
@@ -115,13 +126,22 @@ export class Panels {
   describe_({kind, maskOff}) {
     const leak = kind === "masked" && maskOff;
     byId("training-words").textContent = leak ? kLeak.training : kWords[kind].training;
-    byId("inference-words").textContent = leak ? kLeak.inference :
-                                                 kWords[kind].inference +
-            (this.page.targetGiven && kind !== "encoder" ?
-                 " Here the given target is what it reads." :
-                 "");
-    byId("training-calls").textContent = plural(this.page.bits.parallelCalls, "call");
+    const stepping = (this.page.targetGiven && kOnTarget[kind]) || kWords[kind].inference;
+    byId("inference-words").textContent = leak ? kLeak.inference : stepping;
+    const {parallelCalls, parallelEncoderCalls} = this.page.bits;
+    byId("training-calls").textContent =
+        plural(kind === "encoder" ? parallelEncoderCalls : parallelCalls, "call");
+    byId("key-hidden").hidden = !this.hides_(kind, maskOff);
+    byId("key-leak").hidden = !leak;
+    byId("inference-below").hidden = kind === "encoder";
     byId("training").classList.toggle("leaking", leak);
+  }
+
+  // Is there a cell that a row may not see?
+  hides_(kind, maskOff) {
+    const {query, key} = this.attentions.size(kind);
+    return Array.from({length: query}, (_, i) => this.attentions.sees(kind, 0, i, maskOff))
+        .some(({lo, hi}) => lo > 0 || hi < key);
   }
 
   // Only what came or went is touched.
@@ -136,16 +156,19 @@ export class Panels {
   }
 
   tell_({kind, step, maskOff}) {
+    byId("key-differs").hidden =
+        !this.page.steps.some((_, i) => i <= step && this.differing_(i, maskOff) > 0);
     const {steps} = this.page;
     const {model} = this.page;
-    byId("inference-calls").textContent =
-        `call ${grouped(step + 1)} of ${grouped(this.page.bits.stepwiseCalls)}`;
+    const {stepwiseCalls, stepwiseEncoderCalls} = this.page.bits;
+    byId("inference-calls").textContent = kind === "encoder" ?
+        plural(stepwiseEncoderCalls, "call") :
+        `call ${grouped(step + 1)} of ${grouped(stepwiseCalls)}`;
     this.growCache_(step + 1);
     const numbers = 2 * model.decoderLayers * model.kvHeads * model.headDim;
     byId("cache-size").textContent = `${plural(step + 1, "token")} × ${
                                          grouped(numbers)} numbers: a key and a value in each of ` +
         `${plural(model.decoderLayers, "layer")}.`;
-    byId("cache-box").hidden = kind === "encoder";
     const now = steps[step];
     const differing = this.differing_(step, maskOff);
     const equal = differing === 0;

@@ -4,6 +4,12 @@ export class State {
   constructor(initial) {
     this.now = {...initial};
     this.listeners_ = [];
+    this.life_ = new AbortController();
+    this.signal = this.life_.signal;  // of listeners to what outlives the page's parts
+  }
+  // Nobody looks any more.
+  end() {
+    this.life_.abort();
   }
   // Calls `show(now, changed)` now and after each change; `changed` is a Set of names.
   listen(show) {

@@ -14,6 +14,11 @@ export function labelOf(piece, id, {start, end}) {
   return {text, kind: "piece", joined: !piece.startsWith(kBlank)};
 }
 
+// As it is written wherever a token stands alone: what goes on with a word begins with dots.
+export function displayOf({text, kind, joined}) {
+  return joined && kind === "piece" ? `…${text}` : text;
+}
+
 const kScripts = [
   [/\p{Script=Devanagari}/u, "hi"],
   [/\p{Script=Bengali}/u, "bn"],

@@ -1,7 +1,7 @@
 // Beam search as a tree: a column a step, the best on top; what fell out of the beam stays faint.
-import {byId, make, makeSvg} from "./dom.js";
+import {byId, make, makeSvg, scrollInside, watchScrolling} from "./dom.js";
 import {fixed, percent, plural} from "./numbers.js";
-import {languageOf} from "./text.js";
+import {displayOf, languageOf} from "./text.js";
 
 const kFates = ["kept", "finished", "dropped"];
 const kSpace = {
@@ -57,9 +57,10 @@ export class Tree {
     this.columns = layOutTree(page.beam);
     markBest(this.columns, page.beam.results[0].tokens, page.tokens.prompt);
     this.draw_();
+    this.describe_();
     this.results_();
     const point = () => this.point_(state.now.step - page.tokens.prompt);
-    byId("tree").closest(".block").addEventListener("contentvisibilityautostatechange", point);
+    watchScrolling(byId("tree"), point);
     state.listen((now, changed) => {
       if (changed.has("step")) point();
     });
@@ -112,7 +113,7 @@ export class Tree {
 
   // Cut where it would run into the next column.
   word_(node) {
-    const {text} = this.labelFor(node.token);
+    const text = displayOf(this.labelFor(node.token));
     return text.length > kFont.longest ? `${text.slice(0, kFont.longest - 1)}…` : text;
   }
 
@@ -138,8 +139,8 @@ export class Tree {
         "g", {class: `node ${this.classes_(node)}`},
         makeSvg(
             "title", {},
-            `${label.text}: probability ${percent(node.chance)}, score ${fixed(node.score, 2)}, ${
-                node.fate}`),
+            `${displayOf(label)}: probability ${percent(node.chance)}, score ${
+                fixed(node.score, 2)}, ${node.fate}`),
         makeSvg("circle", {cx: x - 5, cy: y, r: 3}),
         this.text_(
             languageOf(label.text), this.word_(node), x + 4, y - 5, `word ${label.kind}`, "start"),
@@ -151,6 +152,22 @@ export class Tree {
     return makeSvg(
         "text",
         {x, y, class: className, "text-anchor": anchor, "dominant-baseline": "middle", lang}, text);
+  }
+
+  describe_() {
+    const {width, lengthPenalty} = this.page.beam;
+    if (width === 1) {
+      byId("tree-eyebrow").textContent = "Greedy search";
+      byId("tree-title").textContent = "The likeliest each time";
+      byId("tree-words").textContent = "A beam of 1 keeps one sentence and continues it with the " +
+          "likeliest piece. What is faint was looked at and fell out.";
+    }
+    const rank = lengthPenalty === 0 ?
+        "Sentences are ranked by it" :
+        `Sentences are ranked by the score over their length to the power of ${
+            lengthPenalty}, or short ones would win by being short`;
+    byId("results-words").textContent = "The score of a sentence is the sum of the " +
+        `log-probabilities of its tokens, END included. ${rank}. Nearer to 0 is better.`;
   }
 
   results_() {
@@ -178,10 +195,6 @@ export class Tree {
     if (!inside) return;
     const x = kSpace.left + 14 + column * kSpace.column;
     this.pointer.setAttribute("x", x);
-    const box = byId("tree");
-    // Asking where it is scrolled to would lay out what nobody sees; done when it comes into view.
-    if (!box.checkVisibility({contentVisibilityAuto: true})) return;
-    if (x < box.scrollLeft || x + kSpace.column > box.scrollLeft + box.clientWidth)
-      box.scrollLeft = Math.max(0, x - 40);
+    scrollInside(byId("tree"), x, x + kSpace.column);
   }
 }

@@ -1,0 +1,216 @@
+#include "tril/lesson/pictures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "tril/base/error.h"
+#include "tril/train/plot.h"
+
+namespace tril {
+namespace {
+
+using plot::axes;
+using plot::line;
+using plot::number;
+using plot::Panel;
+using plot::panel_for;
+using plot::picture;
+using plot::Point;
+using plot::text;
+
+constexpr double kWidth = 720;
+constexpr std::string_view kCells =
+    ".box{fill:none;stroke:#bbb}.cell{fill:#0072b2}.no{fill:#888;fill-opacity:.14}\n"
+    "text.value{text-anchor:middle;fill:#111}text.name{text-anchor:middle}\n"
+    "text.value.strong{fill:#fff}\n"
+    "@media(prefers-color-scheme:dark){.box{stroke:#555}.cell{fill:#56b4e9}"
+    "text.value{fill:#eee}text.value.strong{fill:#111}}\n";
+
+struct Cell {
+  double strength = 0.0;  // 0 to 1: how deep the colour is
+  std::string words{};
+  bool forbidden = false;
+};
+
+struct Grid {
+  double left = 0.0, top = 0.0, size = 0.0;  // of a cell
+  int64_t rows = 0, columns = 0;
+};
+
+std::string rectangle(double x, double y, double size, std::string_view attributes) {
+  return concat("<rect x=\"", number(x), "\" y=\"", number(y), "\" width=\"", number(size),
+                "\" height=\"", number(size), "\" ", attributes, "/>\n");
+}
+
+std::string draw_grid(const Grid& grid, const std::function<Cell(int64_t, int64_t)>& cell_at) {
+  std::string svg;
+  for (int64_t row = 0; row < grid.rows; ++row) {
+    for (int64_t column = 0; column < grid.columns; ++column) {
+      const Cell cell = cell_at(row, column);
+      const double x = grid.left + static_cast<double>(column) * grid.size;
+      const double y = grid.top + static_cast<double>(row) * grid.size;
+      if (cell.forbidden) {
+        svg += rectangle(x, y, grid.size, "class=\"no\"");
+      } else if (cell.strength > 0.0) {
+        svg += rectangle(x, y, grid.size,
+                         concat("class=\"cell\" fill-opacity=\"", number(cell.strength), "\""));
+      }
+      svg += rectangle(x, y, grid.size, "class=\"box\"");
+      if (!cell.words.empty()) {
+        svg += text(x + grid.size / 2, y + grid.size / 2 + 4,
+                    cell.strength > 0.6 ? "class=\"value strong\"" : "class=\"value\"", cell.words);
+      }
+    }
+  }
+  return svg;
+}
+
+// 0.4 as "0.40".
+std::string decimals(double value, int count) {
+  const auto scale = static_cast<int64_t>(count == 1 ? 10 : 100);
+  const auto units = static_cast<int64_t>(std::llround(value * static_cast<double>(scale)));
+  const std::string part = concat(units % scale);
+  return concat(units / scale, ".", std::string(static_cast<size_t>(count) - part.size(), '0'),
+                part);
+}
+
+// A matrix with the words at its rows and columns.
+std::string draw_matrix(const Grid& grid, std::string_view title,
+                        const std::vector<std::string>& words,
+                        const std::function<Cell(int64_t, int64_t)>& cell_at) {
+  std::string svg = text(grid.left, grid.top - 28, "class=\"title\"", title);
+  for (int64_t i = 0; i < grid.rows; ++i) {
+    const double middle = (static_cast<double>(i) + 0.5) * grid.size;
+    const std::string& word = words[static_cast<size_t>(i)];
+    svg += text(grid.left + middle, grid.top - 8, "class=\"name\"", word);
+    svg += text(grid.left - 6, grid.top + middle + 4, "text-anchor=\"end\"", word);
+  }
+  return svg + draw_grid(grid, cell_at);
+}
+
+}  // namespace
+
+std::string draw_attention(const AttentionLesson& l) {
+  constexpr double kSize = 44, kStep = 174;
+  constexpr std::string_view kForbidden = "−∞";
+  const auto score = [&](int64_t row, int64_t key) {
+    return Cell{0.0, decimals(l.scores.at(row, key), 1)};
+  };
+  const auto masked = [&](int64_t row, int64_t key) {
+    return l.masked.mask.sees(row, key) ? score(row, key)
+                                        : Cell{0.0, std::string(kForbidden), true};
+  };
+  const auto weights = [](const Attended& of) {
+    return [&of](int64_t row, int64_t key) {
+      const double weight = of.weights.at(row, key);
+      const bool sees = of.mask.sees(row, key);
+      return Cell{sees ? weight : 0.0, sees ? decimals(weight, 2) : concat(weight), !sees};
+    };
+  };
+  const auto grid = [&](int64_t place) {
+    return Grid{44 + kStep * static_cast<double>(place), 56, kSize, l.scores.rows,
+                l.scores.columns};
+  };
+  std::string body = draw_matrix(grid(0), "scores, divided by √d", l.words, score);
+  body += draw_matrix(grid(1), "with the mask added", l.words, masked);
+  body += draw_matrix(grid(2), "softmax: weights", l.words, weights(l.masked));
+  body += draw_matrix(grid(3), "without the mask", l.words, weights(l.unmasked));
+  body +=
+      text(44, 56 + 3 * kSize + 24, "",
+           "A row is a word that looks, a column a word it looks at. Rows of weights sum to 1.");
+  return picture(kWidth, 56 + 3 * kSize + 40, body, kCells);
+}
+
+std::string draw_masks(const MaskLesson& l) {
+  constexpr double kSize = 24, kStep = 140;
+  std::string body;
+  for (size_t i = 0; i < l.kinds.size(); ++i) {
+    const NamedMask& named = l.kinds[i];
+    const Grid grid{20 + kStep * static_cast<double>(i), 34, kSize,
+                    static_cast<int64_t>(named.mask.rows().size()), named.keys};
+    body += text(grid.left, grid.top - 12, "class=\"title\"", named.name);
+    body += draw_grid(grid, [&](int64_t row, int64_t key) {
+      const bool sees = named.mask.sees(row, key);
+      return Cell{sees ? 0.75 : 0.0, sees ? "0" : "−∞", !sees};
+    });
+  }
+  body +=
+      text(20, 34 + 4 * kSize + 26, "",
+           "A row sees the keys in colour: always one interval. Combining masks is intersecting "
+           "intervals.");
+  return picture(kWidth, 34 + 4 * kSize + 42, body, kCells);
+}
+
+std::string draw_leakage(const LeakageLesson& l) {
+  const auto points = [&](const LeakageRun& run) {
+    std::vector<Point> result;
+    const auto count = static_cast<double>(run.curve.size());
+    for (size_t i = 0; i < run.curve.size(); ++i) {
+      // The middle of the updates that the mean is over.
+      result.push_back(
+          {(static_cast<double>(i) + 0.5) * static_cast<double>(l.updates) / count, run.curve[i]});
+    }
+    return result;
+  };
+  const auto with = points(l.masked), without = points(l.unmasked);
+  const Panel panel = panel_for(40, static_cast<double>(l.updates), {with, without});
+  std::string body = axes(panel, "training loss a token", "updates");
+  body += line(panel, with, "train") + line(panel, without, "valid");
+  const auto writes = [&](double y, std::string_view kind, const LeakageRun& run,
+                          std::string_view how) {
+    return text(panel.left + 250, panel.top + y, concat("class=\"", kind, "\""),
+                concat(how, ": writes ", run.exact, " of ", l.held_out, " unseen sentences right"));
+  };
+  body += writes(40, "train", l.masked, "with the mask");
+  body += writes(60, "valid", l.unmasked, "without it");
+  return picture(kWidth, 300, body);
+}
+
+std::string draw_sequential(const SequentialLesson& l) {
+  constexpr double kSize = 34, kTop = 56, kLeft = 66, kOther = 420;
+  const SequentialRow& row = l.rows.front();
+  const SequentialComparison::Cost& one_by_one = row.figures.sequential;
+  const SequentialComparison::Cost& at_once = row.figures.parallel;
+  const int64_t n = row.words + 1;
+  require(row.rows == 1 && n <= 8 && one_by_one.calls == n && one_by_one.rows == n * (n + 1) / 2 &&
+              at_once.calls == 1 && at_once.rows == n,
+          ErrorCode::invalid_argument,
+          "draw sequential: the first row must be a short target, counted as the two ways have it");
+  const auto calls = [&](double left, int64_t count) {
+    std::string svg;
+    for (int64_t i = 0; i < count; ++i) {
+      svg += text(left - 8, kTop + (static_cast<double>(i) + 0.5) * kSize + 4,
+                  "text-anchor=\"end\"", concat("call ", i + 1));
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      svg += text(left + (static_cast<double>(i) + 0.5) * kSize, kTop - 8, "class=\"name\"",
+                  i == 0 ? "START" : concat("w", i));
+    }
+    return svg;
+  };
+  std::string body = text(
+      kLeft, 22, "class=\"title\"",
+      concat("prefix by prefix: ", one_by_one.calls, " calls read ", one_by_one.rows, " rows"));
+  body += calls(kLeft, n);
+  body += draw_grid({kLeft, kTop, kSize, n, n}, [](int64_t call, int64_t position) {
+    if (position > call) return Cell{0.0, "", true};
+    return position == call ? Cell{0.85, "loss"} : Cell{0.25, ""};
+  });
+  body += text(kOther, 22, "class=\"title\"",
+               concat("all at once: ", at_once.calls, " call reads ", at_once.rows, " rows"));
+  body += calls(kOther, 1);
+  body += draw_grid({kOther, kTop, kSize, 1, n}, [](int64_t, int64_t) {
+    return Cell{0.85, "loss"};
+  });
+  const SequentialRow& last = l.rows.back();
+  const double below = kTop + static_cast<double>(n) * kSize + 26;
+  body += text(kLeft, below, "",
+               concat("Pale: read again, for nothing new. With ", last.rows, " rows of ",
+                      last.words, " words: ", last.figures.sequential.calls, " calls and ",
+                      last.figures.sequential.rows, " rows, against ", last.figures.parallel.calls,
+                      " call and ", last.figures.parallel.rows, "."));
+  return picture(kWidth, below + 16, body, kCells);
+}
+
+}  // namespace tril

@@ -1,0 +1,19 @@
+// Pictures of lessons, as SVG: what a lesson has computed, drawn. Every figure in them is the same
+// on every machine, and so is every byte.
+#pragma once
+
+#include <string>
+
+#include "tril/lesson/lesson_attention.h"
+#include "tril/lesson/lesson_leakage.h"
+#include "tril/lesson/lesson_masks.h"
+#include "tril/lesson/lesson_sequential.h"
+
+namespace tril {
+
+std::string draw_attention(const AttentionLesson& lesson);    // scores, mask, weights as matrices
+std::string draw_masks(const MaskLesson& lesson);             // the kinds of mask
+std::string draw_leakage(const LeakageLesson& lesson);        // the two losses
+std::string draw_sequential(const SequentialLesson& lesson);  // the calls for the shortest target
+
+}  // namespace tril

@@ -1,0 +1,45 @@
+// Pieces of pictures: SVG with the same bytes on every machine, readable in light and in dark.
+// Pure functions from numbers to text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tril::plot {
+
+struct Point {
+  double x = 0.0, y = 0.0;
+};
+
+// One panel of a picture: a box with an axis on the left and one below, both from 0.
+struct Panel {
+  double left = 0.0, top = 0.0, width = 0.0, height = 0.0;
+  double x_max = 1.0, y_max = 1.0;
+
+  double x(double value) const { return left + value / x_max * width; }
+  double y(double value) const { return top + height - value / y_max * height; }
+};
+// A panel up to the highest point of these lines.
+Panel panel_for(double top, double x_max, const std::vector<std::vector<Point>>& lines);
+
+std::string number(double value);  // two decimals: finer than any screen
+// `style` is a list of attributes, `words` plain text without markup.
+std::string text(double x, double y, std::string_view style, std::string_view words);
+std::string axes(const Panel& panel, std::string_view title, std::string_view x_name);
+// `kind` is "train" or "valid": a colour each.
+std::string line(const Panel& panel, const std::vector<Point>& points, std::string_view kind);
+
+// The name of a line, where it ends.
+struct Name {
+  const std::vector<Point>* points;
+  std::string_view kind, words;
+};
+std::string names(const Panel& panel, std::vector<Name> lines);
+
+// The whole picture; `style` are rules of its own beside those of text and lines.
+std::string picture(double width, double height, std::string_view body,
+                    std::string_view style = {});
+
+}  // namespace tril::plot
