@@ -48,8 +48,14 @@ std::vector<Measurement> measure_gemm(const MeasureOptions& options) {
     int64_t rows, out, in;
   };
   Context context(options.threads);
-  for (const Size& size : {Size{1, 512, 512}, Size{6, 512, 512}, Size{32, 512, 512},
-                           Size{512, 512, 512}, Size{2048, 2048, 512}, Size{2048, 512, 2048}}) {
+  // The products of the models that are measured: one row, a few, a batch; of tiny, small and base.
+  constexpr Size kSizes[] = {
+      {1, 512, 512},    {6, 512, 512},     {32, 512, 512},    {128, 512, 512},
+      {512, 512, 512},  {1, 58101, 512},   {32, 58101, 512},  {128, 58101, 512},
+      {2048, 128, 128}, {2048, 256, 128},  {2048, 128, 256},  {2048, 8000, 128},
+      {2048, 256, 256}, {2048, 1024, 256}, {2048, 256, 1024}, {2048, 8000, 256},
+      {1024, 512, 512}, {1024, 2048, 512}, {1024, 512, 2048}, {1024, 32000, 512}};
+  for (const Size& size : kSizes) {
     const std::string name = concat(size.rows, "x", size.out, "x", size.in);
     if (!results.wants(name)) continue;
     Arena arena;
@@ -76,7 +82,7 @@ std::vector<Measurement> measure_attention(const MeasureOptions& options) {
   constexpr int64_t kHeads = 8;
   constexpr int64_t kDim = 64;
   Context context(options.threads);
-  for (const Size& size : {Size{16, 32}, Size{16, 300}, Size{1, 2048}}) {
+  for (const Size& size : {Size{16, 32}, Size{16, 300}, Size{1, 2048}, Size{1, 8192}}) {
     const std::string name = concat(size.batch, "x", kHeads, "x", size.length, "x", kDim);
     if (!results.wants(name)) continue;
     const AttentionInputs in(size.batch, size.length, kHeads, kDim);
