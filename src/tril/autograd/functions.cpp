@@ -141,13 +141,20 @@ Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tenso
   return result.out;
 }
 
-Tensor cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
-                     const ops::LossOptions& options) {
-  const ops::LossResult result = ops::cross_entropy(context, logits, labels, options);
-  if (Tape* tape = tape_of(context, logits)) {
-    tape->record(result.loss, [=, norms = result.norms](Tape& t, const Tensor& dloss) {
-      t.accumulate(logits,
-                   ops::cross_entropy_gradient(t.context(), logits, labels, options, norms, dloss));
+Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
+                      std::span<const int32_t> labels, const ops::LossOptions& options) {
+  Tape* tape = tape_of(context, x, output.weight, output.bias);
+  const ops::LossResult result =
+      ops::projected_loss(context, x, output, labels, options,
+                          tape != nullptr ? ops::LossGradients::wanted : ops::LossGradients::none);
+  if (tape != nullptr) {
+    tape->record(result.loss, [=, weight = &output](Tape& t, const Tensor& dloss) {
+      for (const Tensor& gradient : {result.dx, result.dweight, result.dbias}) {
+        if (gradient.defined()) ops::scale_by(t.context(), dloss, gradient);
+      }
+      t.accumulate(x, result.dx);
+      t.accumulate(weight->weight, result.dweight);
+      if (weight->bias.defined()) t.accumulate(weight->bias, result.dbias);
     });
   }
   return result.loss;

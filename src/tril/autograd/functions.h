@@ -40,8 +40,8 @@ Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positi
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                  std::span<const Interval> intervals, const ops::AttentionOptions& options);
 
-// [1]: the factor times the sum of the rows' losses.
-Tensor cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
-                     const ops::LossOptions& options);
+// [1]: the factor times the sum of the rows' losses; `output` must live as long as the tape.
+Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
+                      std::span<const int32_t> labels, const ops::LossOptions& options);
 
 }  // namespace tril::autograd

@@ -61,6 +61,9 @@ struct GemmOf {
   const float* bias = nullptr;  // [n] or none
   float* c;                     // [m, n]
   Summation summation = Summation::one_chain;
+  // Adds to what c holds instead of replacing it: one more slice of a sum over tokens. The sum is
+  // rounded once; k is at most kTokenSlice, and there is no bias.
+  bool adds = false;
 };
 using Gemm = GemmOf<float>;
 // Several products in one go, by the threads together; one is the usual case.

@@ -520,8 +520,9 @@ Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
                          const ops::LossOptions& options, Session& session) const {
   const StandardRounding rounding;
-  return autograd::cross_entropy(session, logits(hidden, session), keep(session.host, labels),
-                                 options);
+  watch_parameters(state_->parameters, session);
+  return autograd::projected_loss(session, hidden, *state_->output.weight,
+                                  keep(session.host, labels), options);
 }
 
 }  // namespace tril

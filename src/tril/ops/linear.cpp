@@ -1,5 +1,6 @@
 #include "tril/ops/linear.h"
 
+#include "tril/kernels/elementwise.h"
 #include "tril/kernels/gemm.h"
 #include "tril/kernels/gemm_int8.h"
 
@@ -176,23 +177,30 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear) {
   return y[0];
 }
 
-Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear) {
-  const int64_t out = linear.out;
-  const int64_t in = linear.in;
+void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
+                                const Tensor& dx) {
   require(linear.weight.defined(), ErrorCode::unsupported,
           "linear gradient: this weight was packed for inference");
-  require(dy.shape().rank() == 2 && dy.shape()[1] == out, ErrorCode::shape_mismatch,
+  require(dy.shape().rank() == 2 && dy.shape()[1] == linear.out, ErrorCode::shape_mismatch,
           "linear gradient: ", dy.shape(), " does not fit the weight ", linear.weight.shape());
-  Tensor dx(context.arena, {dy.shape()[0], in});
   const Arena::Scope scratch(context.arena);
   const float* panels = panels_or_pack(context, linear.backward_panels, linear.weight, false);
-  kernels::gemm(
-      context.parallel,
-      {.m = dy.shape()[0], .n = in, .k = out, .a = dy.data(), .panels = panels, .c = dx.data()});
+  kernels::gemm(context.parallel, kernels::Gemm{.m = dy.shape()[0],
+                                                .n = linear.in,
+                                                .k = linear.out,
+                                                .a = dy.data(),
+                                                .panels = panels,
+                                                .c = dx.data()});
+}
+
+Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear) {
+  Tensor dx(context.arena, {dy.rows(), linear.in});
+  linear_input_gradient_into(context, dy, linear, dx);
   return dx;
 }
 
-Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& x) {
+void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tensor& x,
+                                 SliceOfSum slice, const Tensor& dw) {
   check_matrix("linear gradient", "the output's gradient", dy);
   check_matrix("linear gradient", "the input", x);
   const int64_t tokens = x.shape()[0];
@@ -200,26 +208,43 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
   const int64_t in = x.shape()[1];
   require(dy.shape()[0] == tokens, ErrorCode::shape_mismatch, "linear gradient: ", tokens,
           " input rows, ", dy.shape()[0], " output rows");
-  Tensor dw(context.arena, {out, in});
   const Arena::Scope scratch(context.arena);
   auto* dy_transposed = context.arena.allocate_array<float>(tokens * out);
   auto* panels = context.arena.allocate_array<float>(kernels::panel_size(tokens, in));
   kernels::transpose(context.parallel, dy.data(), tokens, out, dy_transposed);
   kernels::pack_panels(context.parallel, x.data(), tokens, in, panels);
-  kernels::gemm(context.parallel, {.m = out,
-                                   .n = in,
-                                   .k = tokens,
-                                   .a = dy_transposed,
-                                   .panels = panels,
-                                   .c = dw.data(),
-                                   .summation = kernels::Summation::token_slices});
+  kernels::gemm(context.parallel, kernels::Gemm{.m = out,
+                                                .n = in,
+                                                .k = tokens,
+                                                .a = dy_transposed,
+                                                .panels = panels,
+                                                .c = dw.data(),
+                                                .summation = kernels::Summation::token_slices,
+                                                .adds = slice == SliceOfSum::further});
+}
+
+Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& x) {
+  Tensor dw(context.arena, {dy.columns(), x.columns()});
+  linear_weight_gradient_into(context, dy, x, SliceOfSum::first, dw);
   return dw;
 }
 
-Tensor linear_bias_gradient(Context& context, const Tensor& dy) {
+void linear_bias_gradient_into(Context& context, const Tensor& dy, SliceOfSum slice,
+                               const Tensor& db) {
   check_matrix("bias gradient", "the output's gradient", dy);
-  Tensor db(context.arena, {dy.shape()[1]});
-  kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], db.data());
+  if (slice == SliceOfSum::first) {
+    kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], db.data());
+    return;
+  }
+  const Arena::Scope scratch(context.arena);
+  auto* sums = context.arena.allocate_array<float>(db.size());
+  kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], sums);
+  kernels::add(context.parallel, db.size(), db.data(), sums, db.data());
+}
+
+Tensor linear_bias_gradient(Context& context, const Tensor& dy) {
+  Tensor db(context.arena, {dy.columns()});
+  linear_bias_gradient_into(context, dy, SliceOfSum::first, db);
   return db;
 }
 

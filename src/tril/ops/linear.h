@@ -56,6 +56,16 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
 // The gradient of b: the column sums of dy.
 Tensor linear_bias_gradient(Context& context, const Tensor& dy);
 
+// The same into memory that is there, for who has the rows slice by slice: a slice is at most
+// kernels::kTokenSlice rows, and further ones are added to what the first left.
+enum class SliceOfSum { first, further };
+void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
+                                const Tensor& dx);
+void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tensor& x,
+                                 SliceOfSum slice, const Tensor& dw);
+void linear_bias_gradient_into(Context& context, const Tensor& dy, SliceOfSum slice,
+                               const Tensor& db);
+
 }  // namespace tril::ops
 
 namespace tril {

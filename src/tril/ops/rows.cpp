@@ -50,6 +50,11 @@ void add_into(Context& context, const Tensor& from, const Tensor& to) {
   kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data());
 }
 
+void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
+  require(factor.size() == 1, kShape, "scale: the factor is ", factor.shape(), ", expected [1]");
+  kernels::scale(context.parallel, x.size(), factor.data(), x.data());
+}
+
 Tensor filled(Context& context, const Shape& shape, float value) {
   Tensor out(context.arena, shape);
   kernels::fill(context.parallel, out.size(), value, out.data());

@@ -17,7 +17,8 @@ using kernels::NormKind;
 using kernels::Turn;
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b);
-void add_into(Context& context, const Tensor& from, const Tensor& to);  // to += from
+void add_into(Context& context, const Tensor& from, const Tensor& to);   // to += from
+void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *= factor [1]
 Tensor filled(Context& context, const Shape& shape, float value);
 
 struct NormResult {

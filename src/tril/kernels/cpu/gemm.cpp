@@ -61,7 +61,7 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
   const float* a = g.a + row * g.k + begin;
   const Element* b = g.panels + (panel * g.k + begin) * kPanelColumns;
   const bool continues = begin > 0 && g.summation == Summation::one_chain;
-  const bool merges = begin > 0 && g.summation == Summation::token_slices;
+  const bool merges = g.adds || (begin > 0 && g.summation == Summation::token_slices);
   const int64_t width = std::min(kPanelColumns, g.n - panel * kPanelColumns);
   const int64_t groups = (width + kLanes - 1) / kLanes;
   for (int64_t group = 0; group < groups;) {
