@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "io_support.h"
+#include "support/testing.h"
 #include "tril/io/atomic_file.h"
 
 namespace tril {
