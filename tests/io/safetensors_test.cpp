@@ -19,7 +19,6 @@ namespace {
 using testing::error_of;
 using testing::raised_by;
 using testing::random_tensor;
-using testing::same_bits;
 using testing::TempFolder;
 using Names = std::set<std::string>;
 
