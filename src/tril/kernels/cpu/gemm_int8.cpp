@@ -57,26 +57,36 @@ inline int32_t four(const uint8_t* from) {
   return bits;
 }
 
+// Loops over a tile are unrolled before anything else: otherwise sums lie in memory.
+#define TRIL_UNROLL _Pragma("GCC unroll 8")
+
 // vpdpbusd: four products of an unsigned and a signed byte, summed into 32 bits without saturation.
 template <int kRows>
 TRIL_VNNI void tile_vnni(const uint8_t* const* a, const int8_t* panel, int64_t steps,
                          int32_t (*sums)[kPanelColumns]) {
   __m512i acc[kRows][4];
   const uint8_t* from[kRows];
+  TRIL_UNROLL
   for (int r = 0; r < kRows; ++r) {
     from[r] = a[r];
+    TRIL_UNROLL
     for (int g = 0; g < 4; ++g) acc[r][g] = _mm512_setzero_si512();
   }
   for (int64_t step = 0; step < steps; ++step) {
     __m512i w[4];
+    TRIL_UNROLL
     for (int g = 0; g < 4; ++g) w[g] = _mm512_loadu_si512(panel + g * 64);
     panel += kStepBytes;
+    TRIL_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const __m512i x = _mm512_set1_epi32(four(from[r] + step * kInt8Terms));
+      TRIL_UNROLL
       for (int g = 0; g < 4; ++g) acc[r][g] = _mm512_dpbusd_epi32(acc[r][g], x, w[g]);
     }
   }
+  TRIL_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    TRIL_UNROLL
     for (int g = 0; g < 4; ++g) _mm512_storeu_si512(sums[r] + g * 16, acc[r][g]);
   }
 }
@@ -88,24 +98,31 @@ TRIL_AVX512 void tile_avx512(const uint8_t* const* a, const int8_t* panel, int64
                              int32_t (*sums)[kPanelColumns]) {
   for (int half = 0; half < 2; ++half) {
     __m512i acc[kRows][4];  // eight columns each
-    for (auto& row : acc) {
-      for (auto& sum : row) sum = _mm512_setzero_si512();
+    TRIL_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      TRIL_UNROLL
+      for (int g = 0; g < 4; ++g) acc[r][g] = _mm512_setzero_si512();
     }
     for (int64_t step = 0; step < steps; ++step) {
       const int8_t* at = panel + step * kStepBytes + half * (kStepBytes / 2);
       __m512i w[4];
+      TRIL_UNROLL
       for (int g = 0; g < 4; ++g) {
         w[g] =
             _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + g * 32)));
       }
+      TRIL_UNROLL
       for (int r = 0; r < kRows; ++r) {
         const __m512i x = _mm512_cvtepu8_epi16(_mm256_set1_epi32(four(a[r] + step * kInt8Terms)));
+        TRIL_UNROLL
         for (int g = 0; g < 4; ++g) {
           acc[r][g] = _mm512_add_epi32(acc[r][g], _mm512_madd_epi16(x, w[g]));
         }
       }
     }
+    TRIL_UNROLL
     for (int r = 0; r < kRows; ++r) {
+      TRIL_UNROLL
       for (int g = 0; g < 4; ++g) {
         const __m512i other = _mm512_srli_epi64(acc[r][g], 32);
         const __m512i total = _mm512_add_epi32(acc[r][g], other);
@@ -123,21 +140,27 @@ TRIL_AVX2 void tile_avx2(const uint8_t* const* a, const int8_t* panel, int64_t s
   const __m256i evens = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
   for (int part = 0; part < 8; ++part) {
     __m256i acc[kRows][2];
-    for (auto& row : acc) row[0] = row[1] = _mm256_setzero_si256();
+    TRIL_UNROLL
+    for (int r = 0; r < kRows; ++r) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
     for (int64_t step = 0; step < steps; ++step) {
       const int8_t* at = panel + step * kStepBytes + part * (kStepBytes / 8);
       __m256i w[2];
+      TRIL_UNROLL
       for (int g = 0; g < 2; ++g) {
         w[g] = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + g * 16)));
       }
+      TRIL_UNROLL
       for (int r = 0; r < kRows; ++r) {
         const __m256i x = _mm256_cvtepu8_epi16(_mm_set1_epi32(four(a[r] + step * kInt8Terms)));
+        TRIL_UNROLL
         for (int g = 0; g < 2; ++g) {
           acc[r][g] = _mm256_add_epi32(acc[r][g], _mm256_madd_epi16(x, w[g]));
         }
       }
     }
+    TRIL_UNROLL
     for (int r = 0; r < kRows; ++r) {
+      TRIL_UNROLL
       for (int g = 0; g < 2; ++g) {
         const __m256i total = _mm256_add_epi32(acc[r][g], _mm256_srli_epi64(acc[r][g], 32));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(sums[r] + part * 8 + g * 4),
