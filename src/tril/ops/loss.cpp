@@ -39,6 +39,17 @@ Tensor log_probs(Context& context, const Tensor& logits) {
   return out;
 }
 
+void log_probs_in_place(const Tensor& logits) {
+  const Parallel alone(1);
+  const int64_t vocab = logits.columns();
+  float* data = logits.data();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    float norm = 0.0f;
+    kernels::softmax_normalisers(alone, data + row * vocab, 1, vocab, &norm);
+    kernels::subtract_rows(alone, data + row * vocab, &norm, 1, vocab, data + row * vocab);
+  }
+}
+
 LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
                           std::span<const int32_t> labels, const LossOptions& options,
                           LossGradients gradients) {

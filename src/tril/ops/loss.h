@@ -12,6 +12,9 @@ namespace tril::ops {
 // [row, vocab] of log-probabilities.
 Tensor log_probs(Context& context, const Tensor& logits);
 
+// The same bits in the memory of the logits, by the calling thread: for tasks.
+void log_probs_in_place(const Tensor& logits);
+
 struct LossOptions {
   float smoothing = 0.0f;  // label smoothing, in [0, 1)
   float factor = 1.0f;     // the loss is this times the sum over rows: 1 / tokens gives a mean

@@ -305,19 +305,31 @@ HWY_INLINE void finish_row(const GemmInt8& g, const int32_t* sums, int64_t row, 
                            int64_t width) {
   const IntTag tag;
   const Vec16 row_scale = set16(g.a_scales[row]);
-  float* c = g.c + row * g.n + first;
-  HWY_ALIGN int32_t surplus[kLanes];
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const int64_t count = std::min<int64_t>(kLanes, width - i);
-    std::memcpy(surplus, g.sums + first + i, static_cast<size_t>(count) * sizeof(int32_t));
+  const auto finished = [&](const int32_t* sum, const int32_t* surplus,
+                            const Vec16& scales) HWY_ATTR {
     Vec16 value;
     for (int p = 0; p < kParts; ++p) {
-      const auto zero = hn::ShiftLeft<7>(hn::Load(tag, surplus + p * kPartLanes));
-      const auto sum = hn::Sub(hn::LoadU(tag, sums + i + p * kPartLanes), zero);
-      value.part[p] = hn::ConvertTo(FloatTag(), sum);
+      const auto zero = hn::ShiftLeft<7>(hn::LoadU(tag, surplus + p * kPartLanes));
+      value.part[p] =
+          hn::ConvertTo(FloatTag(), hn::Sub(hn::LoadU(tag, sum + p * kPartLanes), zero));
     }
-    value = (value * row_scale) * load16(g.scales + first + i, count);
-    if (g.bias != nullptr) value = value + load16(g.bias + first + i, count);
+    return (value * row_scale) * scales;
+  };
+  float* c = g.c + row * g.n + first;
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) {
+    const int64_t at = first + i;
+    Vec16 value = finished(sums + i, g.sums + at, load16(g.scales + at));
+    if (g.bias != nullptr) value = value + load16(g.bias + at);
+    store16(value, c + i);
+  }
+  if (i < width) {
+    const int64_t at = first + i;
+    const int64_t count = width - i;
+    int32_t surplus[kLanes] = {};
+    std::copy_n(g.sums + at, count, surplus);
+    Vec16 value = finished(sums + i, surplus, load16(g.scales + at, count));
+    if (g.bias != nullptr) value = value + load16(g.bias + at, count);
     store16(value, c + i, count);
   }
 }
