@@ -17,20 +17,23 @@ struct Group {
   std::vector<Measurement> (*measure)(const MeasureOptions&);
 };
 constexpr Group kGroups[] = {
-    {"gemm", measure_gemm},      {"attention", measure_attention}, {"memory", measure_memory},
-    {"learn", measure_learning}, {"demo", measure_demo},
+    {"gemm", measure_gemm},      {"attention", measure_attention},   {"memory", measure_memory},
+    {"train", measure_training}, {"translate", measure_translation}, {"learn", measure_learning},
+    {"demo", measure_demo},
 };
 
 struct Options {
   std::vector<std::string> only;
+  std::string match;
   int threads = 0;
   double seconds = 0.5;
   bool json = false;
 };
 
 void print_row(const Measurement& m) {
-  fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}  {}\n", m.group, m.name, time_text(m.seconds),
-             m.gflop > 0.0 ? fmt::format("{:.1f}", m.gflop / m.seconds) : "",
+  fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10} {:>10}  {}\n", m.group, m.name,
+             time_text(m.seconds), m.gflop > 0.0 ? fmt::format("{:.1f}", m.gflop / m.seconds) : "",
+             m.tokens > 0.0 ? fmt::format("{:.0f}", m.tokens / m.seconds) : "",
              m.mebibytes > 0.0 ? fmt::format("{:.1f}", m.mebibytes) : "", m.note);
   std::fflush(stdout);
 }
@@ -43,6 +46,7 @@ void print_json(const std::vector<Measurement>& results, int threads) {
   for (const Measurement& m : results) {
     nlohmann::ordered_json entry = {{"group", m.group}, {"name", m.name}, {"seconds", m.seconds}};
     if (m.gflop > 0.0) entry["gflops"] = m.gflop / m.seconds;
+    if (m.tokens > 0.0) entry["tokens_per_s"] = m.tokens / m.seconds;
     if (m.mebibytes > 0.0) entry["mebibytes"] = m.mebibytes;
     if (!m.note.empty()) entry["note"] = m.note;
     document["results"].push_back(entry);
@@ -51,7 +55,8 @@ void print_json(const std::vector<Measurement>& results, int threads) {
 }
 
 void run(const Options& options) {
-  MeasureOptions measure{.threads = options.threads, .seconds_each = options.seconds};
+  MeasureOptions measure{
+      .threads = options.threads, .seconds_each = options.seconds, .match = options.match};
   ProgressLine progress;
   measure.progress = [&](const std::string& what) { progress.tell("measuring " + what); };
   const int threads = Parallel(options.threads).threads();
@@ -63,7 +68,8 @@ void run(const Options& options) {
       print_row(m);
     };
     fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(target), threads);
-    fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10}\n", "", "", "time", "GFLOP/s", "MiB");
+    fmt::print("{:<10} {:<34} {:>10} {:>10} {:>10} {:>10}\n", "", "", "time", "GFLOP/s", "tokens/s",
+               "MiB");
   }
   std::vector<Measurement> results;
   for (const Group& group : kGroups) {
@@ -83,8 +89,9 @@ void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine: kernels, memory, learning");
   bench->add_option("--only", options->only, "Groups to measure (default: all)")
-      ->check(CLI::IsMember({"gemm", "attention", "memory", "learn", "demo"}))
+      ->check(CLI::IsMember({"gemm", "attention", "memory", "train", "translate", "learn", "demo"}))
       ->delimiter(',');
+  bench->add_option("--match", options->match, "Only what has this in its name");
   bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   bench->add_option("--seconds", options->seconds, "About how long each kernel is repeated")

@@ -28,6 +28,7 @@ void add_generate(CLI::App& app);
 void add_info(CLI::App& app);
 void add_lesson(CLI::App& app);
 void add_prove(CLI::App& app);
+void add_quantize(CLI::App& app);
 void add_score(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);

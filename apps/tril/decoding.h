@@ -1,6 +1,7 @@
 // What `tril translate` and `tril generate` share: their flags, and the way from lines to lines.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tril/tril.h"
@@ -17,6 +18,7 @@ struct DecodingFlags {
   std::string input = "-";
   std::string prefix;  // a file; empty: none
   int threads = 0;
+  std::optional<Compute> compute;
   int64_t batch = 64;
   TranslateOptions options;
   bool scores = false, json = false, ids = false, skip = false;

@@ -22,6 +22,7 @@ struct Flags {
   BleuTokenizer tokenizer = BleuTokenizer::v13a;
   TranslateOptions options;
   int threads = 0;
+  std::optional<Compute> compute;
   bool json = false;
 };
 
@@ -126,7 +127,8 @@ void evaluate_file(const Flags& flags) {
 
 // What a model says. The translations are kept where --output asks for it, whole or not at all.
 void evaluate_model(const Flags& flags) {
-  const Translator translator = Translator::load(flags.model, flags.threads);
+  const Translator translator =
+      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it translates nothing");
   Scores scores = empty_scores(flags);
@@ -214,6 +216,7 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--batch", flags->options.slots, "Hypotheses decoded at a time")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  add_compute_flag(*evaluate, flags->compute);
   evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   evaluate->add_flag("--json", flags->json, "Print JSON");

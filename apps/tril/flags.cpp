@@ -20,4 +20,18 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       "", "");
 }
 
+void add_compute_flag(CLI::App& command, std::optional<Compute>& compute) {
+  const std::vector<std::string> words(std::begin(Words<Compute>::kList),
+                                       std::end(Words<Compute>::kList));
+  command
+      .add_option_function<std::string>(
+          "--compute",
+          [&compute](const std::string& number) {
+            compute = static_cast<Compute>(std::stoi(number));
+          },
+          "How weights are kept: fp32, bf16 (half the memory) or int8 (a quarter, fastest)")
+      ->transform(one_of(words))
+      ->type_name("fp32|bf16|int8");
+}
+
 }  // namespace tril::app

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "flags.h"
 #include "lines.h"
 #include "tril/tril.h"
 
@@ -15,6 +16,7 @@ namespace {
 struct Flags {
   std::string model, source, target;
   int threads = 0;
+  std::optional<Compute> compute;
   bool ids = false, json = false, skip = false;
 };
 
@@ -93,7 +95,8 @@ class Pairs {
 };
 
 void run(const Flags& flags) {
-  const Translator translator = Translator::load(flags.model, flags.threads);
+  const Translator translator =
+      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
   const bool decoder_only = translator.model().config().decoder_only();
   require(decoder_only || !flags.source.empty(), ErrorCode::invalid_argument, flags.model,
           " has an encoder: --source is needed");
@@ -134,6 +137,7 @@ void add_score(CLI::App& app) {
   score->add_flag("--skip-bad-lines", flags->skip,
                   "Answer a line that is too long or not UTF-8 with an empty one, and say so, "
                   "instead of ending there");
+  add_compute_flag(*score, flags->compute);
   score->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   score->footer(

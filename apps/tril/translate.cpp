@@ -8,7 +8,8 @@ namespace tril::app {
 namespace {
 
 void run(const DecodingFlags& flags) {
-  const Translator translator = Translator::load(flags.model, flags.threads);
+  const Translator translator =
+      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it continues text with 'tril generate'");
   decode_lines(translator, flags);

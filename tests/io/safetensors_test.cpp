@@ -10,12 +10,15 @@
 #include <cstring>
 
 #include "io_support.h"
+#include "support/testing.h"
 #include "tril/io/atomic_file.h"
 
 namespace tril {
 namespace {
 
 using testing::error_of;
+using testing::raised_by;
+using testing::random_tensor;
 using testing::TempFolder;
 using Names = std::set<std::string>;
 
@@ -128,8 +131,51 @@ TEST(Safetensors, NoTensorsIsAFileToo) {
   const TempFolder folder;
   Arena arena;
   save_safetensors(folder / "m.st", {});
-  EXPECT_EQ(read_file(folder / "m.st", 100), file_of("{}      "));
+  EXPECT_EQ(read_file(folder / "m.st", 100), file_of("{}" + std::string(54, ' ')));
   EXPECT_TRUE(load_safetensors(folder / "m.st", arena).empty());
+}
+
+// Mapped, a file has the tensors that reading it has, each where it can be used at once.
+TEST(Safetensors, IsMappedAsItIsRead) {
+  const TempFolder folder;
+  Arena arena;
+  Random random(1);
+  const Tensor odd = random_tensor(arena, {3}, random);
+  const Tensor line = random_tensor(arena, {2, 16}, random);
+  Tensor bytes(arena, {5}, DType::i8);
+  std::fill_n(bytes.data<int8_t>(), 5, int8_t{7});
+  const std::vector<NamedTensor> tensors = {{"odd", odd}, {"line", line}, {"bytes", bytes}};
+  save_safetensors(folder / "m.st", tensors, {{"k", "v"}});
+  SafetensorsMetadata metadata;
+  auto mapping = std::make_unique<Arena>();
+  const auto mapped = map_safetensors(folder / "m.st", *mapping, &metadata);
+  EXPECT_EQ(metadata.at("k"), "v");
+  ASSERT_EQ(mapped.size(), 3u);
+  EXPECT_TRUE(same_bits(mapped[1].tensor, line));
+  EXPECT_TRUE(same_bits(mapped[2].tensor, odd));
+  EXPECT_EQ(mapped[0].tensor.data<int8_t>()[4], 7);
+  // What fills whole lines begins at one.
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(mapped[1].tensor.raw()) % 64, 0u);
+  // Replacing the file leaves the mapping alone; ending the arena outdates its tensors.
+  save_safetensors(folder / "m.st", {});
+  EXPECT_TRUE(same_bits(mapped[1].tensor, line));
+  mapping.reset();
+  EXPECT_NE(raised_by([&] { mapped[1].tensor.data(); }).text.find("stale"), std::string::npos);
+}
+
+TEST(Safetensors, WhatIsNotAlignedOrNoFileIsNotMapped) {
+  const TempFolder folder;
+  Arena arena;
+  write_file_atomically(
+      folder / "m.st",
+      file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "abcd"));
+  EXPECT_NE(raised_by([&] { map_safetensors(folder / "m.st", arena); }).text.find("not aligned"),
+            std::string::npos);
+  EXPECT_EQ(raised_by([&] { map_safetensors(folder / "none", arena); }).code, ErrorCode::io);
+  EXPECT_EQ(raised_by([&] { map_safetensors(folder.path(), arena); }).code, ErrorCode::io);
+  write_file_atomically(folder / "m.st", "");
+  EXPECT_EQ(raised_by([&] { map_safetensors(folder / "m.st", arena); }).code,
+            ErrorCode::bad_format);
 }
 
 TEST(Safetensors, ReadsWhatOthersWrite) {

@@ -72,8 +72,7 @@ Result run(const Parallel& parallel, const Case& c) {
   kernels::softmax_normalisers(parallel, c.logits.data(), c.rows, c.vocab, normalisers.data());
   kernels::subtract_rows(parallel, c.logits.data(), normalisers.data(), c.rows, c.vocab,
                          log_probs.data());
-  float total = 0.0f;
-  kernels::cross_entropy_forward(parallel, c.args(), norms.data(), losses.data(), &total);
+  kernels::cross_entropy_forward(parallel, c.args(), norms.data(), losses.data());
   kernels::cross_entropy_backward(parallel, c.args(), norms.data(), &c.factor, dlogits.data());
   return {normalisers.take(), log_probs.take(), norms.take(), losses.take(), dlogits.take()};
 }
@@ -277,9 +276,8 @@ TEST(CrossEntropy, MinusInfinityIsProbabilityZero) {
   float norm = NAN, loss = NAN;
   const float factor = 1.0f;
   std::vector<float> dlogits(3);
-  float total = 0.0f;
-  kernels::cross_entropy_forward(Parallel(1), args, &norm, &loss, &total);
-  EXPECT_EQ(total, loss);
+  kernels::cross_entropy_forward(Parallel(1), args, &norm, &loss);
+  EXPECT_EQ(kernels::total_loss(&loss, 1, factor), loss);
   kernels::cross_entropy_backward(Parallel(1), args, &norm, &factor, dlogits.data());
   EXPECT_EQ(norm, 1.0f + static_cast<float>(math::log(2.0)));
   EXPECT_EQ(dlogits[1], 0.0f);
@@ -307,8 +305,8 @@ TEST(CrossEntropy, TheTotalIsAnOrderedSum) {
   kernels::CrossEntropy args = c.args();
   args.factor = 0.37f;
   std::vector<float> norms(29), losses(29);
-  float total = 0.0f;
-  kernels::cross_entropy_forward(Parallel(2), args, norms.data(), losses.data(), &total);
+  kernels::cross_entropy_forward(Parallel(2), args, norms.data(), losses.data());
+  const float total = kernels::total_loss(losses.data(), 29, args.factor);
   double sum = 0.0;
   for (const float loss : losses) sum += static_cast<double>(loss);
   EXPECT_EQ(total, static_cast<float>(sum * static_cast<double>(0.37f)));

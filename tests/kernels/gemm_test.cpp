@@ -31,7 +31,7 @@ struct Product {
 };
 
 std::vector<float> run(const Parallel& parallel, const Product& p) {
-  Guarded panels(kernels::panel_floats(p.k, p.n));
+  Guarded panels(kernels::panel_size(p.k, p.n));
   kernels::pack_panels(parallel, p.b.data(), p.k, p.n, panels.data());
   const std::vector<float> packed = panels.take();
   Guarded c(p.m * p.n);
@@ -187,6 +187,42 @@ TEST(Gemm, ThreadsAndTargetsChangeNothing) {
   }
 }
 
+// bf16 is storage: the product is that of the rounded weights, in every bit.
+TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
+  Random random(8);
+  for (Product p : {Product(random, 5, 70, 40), Product(random, 131, 149, 67),
+                    Product(random, 1, 700, 600), Product(random, 7, 64, 1030)}) {
+    std::vector<float> panels(kernels::panel_size(p.k, p.n));
+    kernels::pack_panels(Parallel(1), p.b.data(), p.k, p.n, panels.data());
+    std::vector<BFloat16> rounded(panels.size());
+    kernels::round_panels(Parallel(2), panels.data(), std::ssize(panels), rounded.data());
+    EXPECT_TRUE(testing::same_everywhere([&](const Parallel& parallel) {
+      Guarded c(p.m * p.n);
+      kernels::gemm(parallel, kernels::GemmOf<BFloat16>{.m = p.m,
+                                                        .n = p.n,
+                                                        .k = p.k,
+                                                        .a = p.a.data(),
+                                                        .panels = rounded.data(),
+                                                        .bias = p.bias.data(),
+                                                        .c = c.data()});
+      return c.take();
+    }));
+    for (float& weight : p.b) weight = to_f32(to_bf16(weight));
+    Guarded c(p.m * p.n);
+    kernels::gemm(Parallel(1), kernels::GemmOf<BFloat16>{.m = p.m,
+                                                         .n = p.n,
+                                                         .k = p.k,
+                                                         .a = p.a.data(),
+                                                         .panels = rounded.data(),
+                                                         .bias = p.bias.data(),
+                                                         .c = c.data()});
+    EXPECT_TRUE(same_bits(c.take(), scalar_chains(p)));
+    std::vector<float> column(p.k);
+    kernels::unpack_column(rounded.data(), p.k, p.n - 1, column.data());
+    for (int64_t i = 0; i < p.k; ++i) EXPECT_EQ(column[i], p.b[i * p.n + p.n - 1]);
+  }
+}
+
 TEST(Gemm, WithoutTermsIsTheBiasOrZero) {
   Random random(4);
   Product p(random, 8, 70, 0);
@@ -235,7 +271,7 @@ RC_GTEST_PROP(Panels, HoldTheColumnsBothWays, ()) {
   const auto k = *rc::gen::inRange<int64_t>(0, 80);
   const auto n = *rc::gen::inRange<int64_t>(0, 150);
   const std::vector<float> b = random_floats(random, k * n);
-  std::vector<float> expected(kernels::panel_floats(k, n));
+  std::vector<float> expected(kernels::panel_size(k, n));
   std::vector<float> transposed(k * n);
   for (int64_t i = 0; i < k; ++i) {
     for (int64_t column = 0; column < n; ++column) {
@@ -244,7 +280,7 @@ RC_GTEST_PROP(Panels, HoldTheColumnsBothWays, ()) {
       transposed[column * k + i] = value;
     }
   }
-  const int64_t size = kernels::panel_floats(k, n);
+  const int64_t size = kernels::panel_size(k, n);
   TRIL_HOLDS(testing::same_everywhere([&](const Parallel& parallel) {
     Guarded panels(size);
     kernels::pack_panels(parallel, b.data(), k, n, panels.data());

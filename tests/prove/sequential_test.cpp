@@ -140,7 +140,8 @@ TEST(Sequential, MemoryOfThePrefixesIsMeasuredOnThem) {
   const auto one = compare_sequential_with_parallel(model, random_pairs(model.config(), 1, 40, 3));
   const auto four = compare_sequential_with_parallel(model, random_pairs(model.config(), 4, 40, 3));
   EXPECT_EQ(one.sequential.peak_bytes, four.sequential.peak_bytes);
-  EXPECT_GT(four.parallel.peak_bytes, 2 * one.parallel.peak_bytes);
+  // The gradients of the weights are as large for one; all else is four times as much.
+  EXPECT_GT(four.parallel.peak_bytes, one.parallel.peak_bytes + one.parallel.peak_bytes / 2);
   EXPECT_GT(one.sequential.peak_bytes, 0);
 }
 

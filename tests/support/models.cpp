@@ -64,6 +64,11 @@ Transformer random_model(const TransformerConfig& config, uint64_t seed) {
   return model;
 }
 
+Transformer any_form(const Transformer& model) {
+  const int form = *rc::gen::inRange(-1, 3);
+  return form < 0 ? model : model.packed(static_cast<Compute>(form));
+}
+
 std::vector<Sentence> random_sentences(const TransformerConfig& config, int count, int longest) {
   const auto tokens = [&](int64_t vocab) {
     const auto length = static_cast<size_t>(*rc::gen::inRange(1, longest));

@@ -20,6 +20,9 @@ TransformerConfig random_config(Family family = Family::any);
 // Its weights, with biases and norms drawn too, so that nothing is hidden behind zero or one.
 Transformer random_model(const TransformerConfig& config, uint64_t seed);
 
+// The model as it is, or packed for inference in fp32, bf16 or int8.
+Transformer any_form(const Transformer& model);
+
 struct Sentence {
   Tokens source;  // empty in a decoder-only model
   Tokens target;

@@ -22,10 +22,14 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   return out;
 }
 
-Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
-  const Tensor y = ops::linear(context, x, linear);
-  if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
-    tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
+void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+             std::span<Tensor> y) {
+  ops::linears(context, x, weights, y);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const ops::LinearWeight* weight = weights[i];
+    Tape* tape = tape_of(context, x, weight->weight, weight->bias);
+    if (tape == nullptr) continue;
+    tape->record(y[i], [=](Tape& t, const Tensor& dy) {
       if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
       if (t.tracks(weight->weight)) {
         t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
@@ -35,7 +39,13 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
       }
     });
   }
-  return y;
+}
+
+Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
+  const ops::LinearWeight* const weights[] = {&linear};
+  Tensor y[1];
+  autograd::linears(context, x, weights, y);
+  return y[0];
 }
 
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
@@ -131,13 +141,20 @@ Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tenso
   return result.out;
 }
 
-Tensor cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
-                     const ops::LossOptions& options) {
-  const ops::LossResult result = ops::cross_entropy(context, logits, labels, options);
-  if (Tape* tape = tape_of(context, logits)) {
-    tape->record(result.loss, [=, norms = result.norms](Tape& t, const Tensor& dloss) {
-      t.accumulate(logits,
-                   ops::cross_entropy_gradient(t.context(), logits, labels, options, norms, dloss));
+Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
+                      std::span<const int32_t> labels, const ops::LossOptions& options) {
+  Tape* tape = tape_of(context, x, output.weight, output.bias);
+  const ops::LossResult result =
+      ops::projected_loss(context, x, output, labels, options,
+                          tape != nullptr ? ops::LossGradients::wanted : ops::LossGradients::none);
+  if (tape != nullptr) {
+    tape->record(result.loss, [=, weight = &output](Tape& t, const Tensor& dloss) {
+      for (const Tensor& gradient : {result.dx, result.dweight, result.dbias}) {
+        if (gradient.defined()) ops::scale_by(t.context(), dloss, gradient);
+      }
+      t.accumulate(x, result.dx);
+      t.accumulate(weight->weight, result.dweight);
+      if (weight->bias.defined()) t.accumulate(weight->bias, result.dbias);
     });
   }
   return result.loss;

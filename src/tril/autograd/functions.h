@@ -19,6 +19,9 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b);
 
 // `linear` must live as long as the tape (models own theirs).
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear);
+// Several on the same input, in one go: the same results and gradients as one after the other.
+void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+             std::span<Tensor> y);
 
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
             const Tensor& weight, const Tensor& bias);
@@ -37,8 +40,8 @@ Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positi
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                  std::span<const Interval> intervals, const ops::AttentionOptions& options);
 
-// [1]: the factor times the sum of the rows' losses.
-Tensor cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
-                     const ops::LossOptions& options);
+// [1]: the factor times the sum of the rows' losses; `output` must live as long as the tape.
+Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
+                      std::span<const int32_t> labels, const ops::LossOptions& options);
 
 }  // namespace tril::autograd

@@ -1,5 +1,6 @@
 #include "tril/base/cpu.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -16,6 +17,7 @@ struct Known {
   int64_t highway;
 };
 constexpr Known kKnown[] = {
+    {Target::avx512_vnni, "avx512_vnni", HWY_AVX3},
     {Target::avx512, "avx512", HWY_AVX3},
     {Target::avx2, "avx2", HWY_AVX2},
     {Target::neon, "neon", HWY_NEON},
@@ -27,6 +29,14 @@ int64_t machine_targets() {
   return targets;
 }
 
+bool has(const Known& known) {
+  if ((machine_targets() & known.highway) == 0) return false;
+#if defined(__x86_64__)
+  if (known.target == Target::avx512_vnni) return __builtin_cpu_supports("avx512vnni") != 0;
+#endif
+  return true;
+}
+
 std::string names(const std::vector<Target>& targets) {
   std::string list;
   for (const Target target : targets) list += concat(list.empty() ? "" : ", ", to_string(target));
@@ -34,16 +44,16 @@ std::string names(const std::vector<Target>& targets) {
 }
 
 std::mutex mutex;
-bool chosen = false;
-Target current{};
+std::atomic<bool> chosen{false};
+std::atomic<Target> current{};
 
 void choose(Target target) {
   for (const Known& known : kKnown) {
     if (known.target == target) hwy::SetSupportedTargetsForTest(known.highway);
   }
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  current = target;
-  chosen = true;
+  current.store(target, std::memory_order_relaxed);
+  chosen.store(true, std::memory_order_release);
 }
 
 }  // namespace
@@ -58,7 +68,7 @@ std::string_view to_string(Target target) {
 std::vector<Target> available_targets() {
   std::vector<Target> targets;
   for (const Known& known : kKnown) {
-    if ((machine_targets() & known.highway) != 0) targets.push_back(known.target);
+    if (has(known)) targets.push_back(known.target);
   }
   require(!targets.empty(), ErrorCode::unsupported,
           "this processor has neither AVX2 with FMA nor NEON: tril needs fused multiply-add");
@@ -66,8 +76,9 @@ std::vector<Target> available_targets() {
 }
 
 Target current_target() {
+  if (chosen.load(std::memory_order_acquire)) return current.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex);
-  if (chosen) return current;
+  if (chosen.load()) return current.load();
   const std::vector<Target> targets = available_targets();
   Target target = targets.front();
   if (const char* wish = std::getenv("TRIL_TARGET"); wish != nullptr && *wish != '\0') {
@@ -82,7 +93,7 @@ Target current_target() {
             "' is not a target of this machine, which has: ", names(targets));
   }
   choose(target);
-  return current;
+  return target;
 }
 
 void use_target(Target target) {

@@ -1,7 +1,8 @@
 // Which instruction set the kernels run on.
 //
 // The best one of this machine is chosen at the first use; the environment variable TRIL_TARGET
-// (avx2, avx512, neon) asks for another. All give the same bits, which is what the tests check.
+// (avx2, avx512, avx512_vnni, neon) asks for another. All give the same bits, which is what the
+// tests check. avx512_vnni differs from avx512 in products of bytes alone (kernels/gemm_int8.h).
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace tril {
 
-enum class Target { avx2, avx512, neon };
+enum class Target { avx2, avx512, avx512_vnni, neon };
 
 std::string_view to_string(Target target);
 

@@ -2,7 +2,9 @@
 // against mistakes, not against malice.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace tril {
@@ -22,6 +24,32 @@ class Fingerprint {
 inline uint64_t fingerprint(std::string_view bytes) {
   Fingerprint result;
   result.add(bytes);
+  return result.value();
+}
+
+// Another one for whole files, many times faster: eight chains over words of eight bytes.
+inline uint64_t file_fingerprint(std::string_view bytes) {
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
+  constexpr size_t kChains = 8;
+  constexpr size_t kStep = kChains * sizeof(uint64_t);
+  uint64_t chains[kChains];
+  for (size_t i = 0; i < kChains; ++i) chains[i] = kPrime * (i + 1);
+  size_t at = 0;
+  for (; at + kStep <= bytes.size(); at += kStep) {
+    uint64_t words[kChains];
+    std::memcpy(words, bytes.data() + at, kStep);
+    for (size_t i = 0; i < kChains; ++i) {
+      const uint64_t mixed = (chains[i] ^ words[i]) * kPrime;
+      chains[i] = mixed ^ (mixed >> 29);
+    }
+  }
+  Fingerprint result;
+  for (const uint64_t chain : chains) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      result.add(static_cast<unsigned char>(chain >> shift));
+    }
+  }
+  result.add(bytes.substr(at));
   return result.value();
 }
 

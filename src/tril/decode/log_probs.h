@@ -19,12 +19,13 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, Session& ses
     const int64_t end = std::min(begin + kRowsAtOnce, hidden.rows());
     const Arena::Scope scratch(session.arena);
     const Arena::Scope host_scratch(session.host);
-    const Tensor log_probs = model.log_probs(hidden.slice(begin, end), session);
-    const float* data = log_probs.data();
-    const int64_t vocab = log_probs.columns();
+    const Tensor logits = model.logits(hidden.slice(begin, end), session);
+    const int64_t vocab = logits.columns();
+    // A row stays in the cache from its normaliser to the choice.
     session.parallel(end - begin, [&](int64_t row, int worker) {
-      f(begin + row, std::span<const float>(data + row * vocab, static_cast<size_t>(vocab)),
-        worker);
+      const Tensor log_probs = logits.slice(row, row + 1);
+      ops::log_probs_in_place(log_probs);
+      f(begin + row, std::span<const float>(log_probs.data(), static_cast<size_t>(vocab)), worker);
     });
   }
 }

@@ -20,6 +20,7 @@ using Kind = JsonValue::Kind;
 constexpr auto kBad = ErrorCode::bad_format;
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr int64_t kLengthBytes = 8;
+constexpr int64_t kLine = 64;  // bytes of a cache line: what data is aligned to
 // A tensor is at most 10 values: itself, dtype, shape and 4 extents, data_offsets and 2 ends.
 constexpr JsonLimits kHeaderLimits = {.max_bytes = kSafetensorsMaxHeader,
                                       .max_depth = 3,
@@ -223,6 +224,15 @@ int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std:
   return static_cast<int64_t>(length);
 }
 
+std::vector<NamedTensor> sorted_by_name(std::vector<NamedTensor> tensors,
+                                        SafetensorsMetadata&& found,
+                                        SafetensorsMetadata* metadata) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  if (metadata != nullptr) *metadata = std::move(found);
+  return tensors;
+}
+
 // Makes the tensors; `fill(memory, bytes)` is called for each in the order of the data.
 template <class Fill>
 std::vector<NamedTensor> make_tensors(Header header, Arena& arena, SafetensorsMetadata* metadata,
@@ -234,10 +244,7 @@ std::vector<NamedTensor> make_tensors(Header header, Arena& arena, SafetensorsMe
     if (entry.end > entry.begin) fill(tensor.raw(), entry.end - entry.begin);
     tensors.push_back({std::move(entry.name), tensor});
   }
-  std::sort(tensors.begin(), tensors.end(),
-            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
-  if (metadata != nullptr) *metadata = std::move(header.metadata);
-  return tensors;
+  return sorted_by_name(std::move(tensors), std::move(header.metadata), metadata);
 }
 
 int64_t bytes_of(const Tensor& tensor) { return tensor.size() * size_of(tensor.dtype()); }
@@ -264,7 +271,8 @@ std::string header_text(std::span<const NamedTensor* const> sorted, std::span<co
     text += concat("],\"data_offsets\":[", begins[i], ",", begins[i] + bytes_of(tensor), "]}");
   }
   text += '}';
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const size_t before_data = (kLengthBytes + text.size() + kLine - 1) / kLine * kLine;
+  text.resize(before_data - kLengthBytes, ' ');
   return text;
 }
 
@@ -285,6 +293,25 @@ std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
   read_all(text.data(), std::ssize(text));
   return make_tensors(read_header(text, file_bytes - kLengthBytes - std::ssize(text), path), arena,
                       metadata, read_all);
+}
+
+std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
+                                         SafetensorsMetadata* metadata) {
+  const auto file = std::make_shared<const MappedFile>(path);
+  const std::string_view bytes = file->bytes();
+  const int64_t length = read_length(bytes.substr(0, kLengthBytes), std::ssize(bytes), path);
+  const std::string_view text = bytes.substr(kLengthBytes, static_cast<size_t>(length));
+  const std::string_view data = bytes.substr(static_cast<size_t>(kLengthBytes + length));
+  Header header = read_header(text, std::ssize(data), path);
+  std::vector<NamedTensor> tensors;
+  for (Entry& entry : header.entries) {
+    const char* at = data.data() + entry.begin;
+    require(reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(size_of(entry.type)) == 0,
+            kBad, where(path, entry.name), ": not aligned, so that it cannot be mapped");
+    tensors.push_back({std::move(entry.name), Tensor::view(arena, at, entry.shape, entry.type)});
+  }
+  arena.keep(file);
+  return sorted_by_name(std::move(tensors), std::move(header.metadata), metadata);
 }
 
 std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& file,
@@ -340,7 +367,10 @@ void save_safetensors(const std::string& path, std::span<const NamedTensor> tens
   std::vector<size_t> layout(sorted.size());  // indices into `sorted` in the order of the data
   for (size_t i = 0; i < layout.size(); ++i) layout[i] = i;
   std::stable_sort(layout.begin(), layout.end(), [&sorted](size_t a, size_t b) {
-    return size_of(sorted[a]->tensor.dtype()) > size_of(sorted[b]->tensor.dtype());
+    const auto key = [](const Tensor& tensor) {
+      return std::pair(bytes_of(tensor) % kLine == 0, size_of(tensor.dtype()));
+    };
+    return key(sorted[a]->tensor) > key(sorted[b]->tensor);
   });
   std::vector<int64_t> begins(sorted.size());
   int64_t end = 0;

@@ -40,13 +40,18 @@ std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
 std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& file,
                                            Arena& arena, SafetensorsMetadata* metadata = nullptr);
 
+// The same without copying: the file is mapped, and `arena` keeps the mapping. The tensors may not
+// be written. The file may be replaced meanwhile, but must not be cut shorter.
+std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
+                                         SafetensorsMetadata* metadata = nullptr);
+
 // Copies the elements of the tensor with the name of `to` into it. Raises `bad_format` when there
 // is none among `from`, which is sorted by name, or it has another shape or type.
 void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const std::string& file);
 
 // Replaces `path` whole or not at all. The same tensors and metadata give the same bytes in
-// whatever order they come: names sorted, data by element size (largest first, so that all of it
-// is aligned) and then by name.
+// whatever order they come: names sorted, data that fills whole lines of 64 bytes first, then by
+// element size (largest first) and by name, so that all of it is aligned when the file is mapped.
 void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                       const SafetensorsMetadata& metadata = {});
 

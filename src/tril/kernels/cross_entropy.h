@@ -33,10 +33,11 @@ struct CrossEntropy {
   const int32_t* labels = nullptr;  // [rows], -1 for filler
   const float* logits = nullptr;    // [rows, vocab]
 };
-// Per row: norms and losses [rows]. *total = factor times the sum of the losses, which are added in
-// double, ascending.
+// Per row: norms and losses [rows].
 void cross_entropy_forward(const Parallel& parallel, const CrossEntropy& args, float* norms,
-                           float* losses, float* total);
+                           float* losses);
+// factor times the sum of the losses, which are added in double, ascending.
+float total_loss(const float* losses, int64_t rows, float factor);
 // g is factor times *dtotal, for all rows. dlogits may be logits.
 void cross_entropy_backward(const Parallel& parallel, const CrossEntropy& args, const float* norms,
                             const float* dtotal, float* dlogits);

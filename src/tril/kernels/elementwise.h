@@ -11,6 +11,9 @@ namespace tril::kernels {
 // out = a + b; out may be a or b.
 void add(const Parallel& parallel, int64_t size, const float* a, const float* b, float* out);
 
+// x *= *factor, which is nothing for 1.
+void scale(const Parallel& parallel, int64_t size, const float* factor, float* x);
+
 void fill(const Parallel& parallel, int64_t size, float value, float* out);
 
 // The sum of x[i]^2 in double: chunks of kSquareChunk elements over 16 virtual lanes in fp32, each

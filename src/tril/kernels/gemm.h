@@ -6,13 +6,17 @@
 // number of rows or threads; the bias is added last, rounded on its own. Summation::token_slices
 // starts the chain anew every kTokenSlice terms and adds the partial sums in ascending order: the
 // form for sums over tokens.
-// The right operand is packed into panels of 64 columns, once for weights. Rows of a and c are
-// contiguous; nothing may alias. Any m, n, k >= 0; k = 0 gives the bias or zero.
+// The right operand is packed into panels of 64 columns, once for weights. Panels of bf16 are
+// storage: each element is widened to fp32, which is exact, and the chain is the same. Rows of a
+// and c are contiguous; nothing may alias. Any m, n, k >= 0; k = 0 gives the bias or zero.
 // Kernels neither allocate, throw nor log.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
+#include "tril/base/dtype.h"
 #include "tril/base/parallel.h"
 
 namespace tril::kernels {
@@ -21,8 +25,8 @@ constexpr int64_t kPanelColumns = 64;
 // Tokens in one slice of a sum over tokens (weight and bias gradients).
 constexpr int64_t kTokenSlice = 512;
 
-// Floats that panels of a [k, n] right operand take: n rounded up to whole panels.
-constexpr int64_t panel_floats(int64_t k, int64_t n) {
+// Elements that panels of a [k, n] right operand take: n rounded up to whole panels.
+constexpr int64_t panel_size(int64_t k, int64_t n) {
   return k * ((n + kPanelColumns - 1) / kPanelColumns * kPanelColumns);
 }
 
@@ -31,18 +35,47 @@ void pack_panels(const Parallel& parallel, const float* b, int64_t k, int64_t n,
 // The same for b given as its transpose [n, k]: a weight [out, in] for the forward product.
 void pack_panels_transposed(const Parallel& parallel, const float* b, int64_t k, int64_t n,
                             float* panels);
+// Rounds panels to bf16.
+void round_panels(const Parallel& parallel, const float* panels, int64_t size, BFloat16* rounded);
+// out [k] = column `column` of b: a row of the weight whose transpose was packed.
+template <class Element>
+void unpack_column(const Element* panels, int64_t k, int64_t column, float* out) {
+  const Element* from =
+      panels + column / kPanelColumns * k * kPanelColumns + column % kPanelColumns;
+  for (int64_t i = 0; i < k; ++i) {
+    if constexpr (std::is_same_v<Element, float>) {
+      out[i] = from[i * kPanelColumns];
+    } else {
+      out[i] = to_f32(from[i * kPanelColumns]);
+    }
+  }
+}
 
 enum class Summation { one_chain, token_slices };
 
-struct Gemm {
+template <class Element>
+struct GemmOf {
   int64_t m, n, k;
   const float* a;               // [m, k]
-  const float* panels;          // of b [k, n]
+  const Element* panels;        // of b [k, n]
   const float* bias = nullptr;  // [n] or none
   float* c;                     // [m, n]
   Summation summation = Summation::one_chain;
+  // Adds to what c holds instead of replacing it: one more slice of a sum over tokens. The sum is
+  // rounded once; k is at most kTokenSlice, and there is no bias.
+  bool adds = false;
 };
-void gemm(const Parallel& parallel, const Gemm& args);
+using Gemm = GemmOf<float>;
+// Several products in one go, by the threads together; one is the usual case.
+void gemm(const Parallel& parallel, std::span<const Gemm> products);
+void gemm(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products);
+template <class Element>
+void gemm(const Parallel& parallel, const GemmOf<Element>& product) {
+  gemm(parallel, std::span<const GemmOf<Element>>(&product, 1));
+}
+inline void gemm(const Parallel& parallel, const Gemm& product) {
+  gemm(parallel, std::span<const Gemm>(&product, 1));
+}
 
 // out [columns, rows] = the transpose of in [rows, columns].
 void transpose(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,

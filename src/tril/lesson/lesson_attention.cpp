@@ -162,10 +162,8 @@ void project(Context& context, AttentionLesson& lesson) {
         weight.values[static_cast<size_t>(d * kHeadDim + row)] = wanted_rows.at(row, d);
       }
     }
-    const ops::LinearWeight linear{.weight = to_tensor(context, weight, {kHeadDim, kHeadDim}),
-                                   .bias = {},
-                                   .forward_panels = {},
-                                   .backward_panels = {}};
+    const ops::LinearWeight linear =
+        ops::linear_weight(to_tensor(context, weight, {kHeadDim, kHeadDim}));
     return to_matrix(
         ops::linear(context, to_tensor(context, lesson.embeddings, {3, kHeadDim}), linear), 3,
         kHeadDim);
@@ -254,11 +252,8 @@ void several_heads(Context& context, AttentionLesson& lesson) {
       output.values.push_back(column % kHeadDim == d ? 0.5 : 0.0);
     }
   }
-  const ops::LinearWeight linear{
-      .weight = to_tensor(context, output, {kHeadDim, kHeads * kHeadDim}),
-      .bias = {},
-      .forward_panels = {},
-      .backward_panels = {}};
+  const ops::LinearWeight linear =
+      ops::linear_weight(to_tensor(context, output, {kHeadDim, kHeads * kHeadDim}));
   const Tensor projected = ops::linear(context, out.reshaped({3, kHeads * kHeadDim}), linear);
   lesson.projected = to_matrix(projected, 3, kHeadDim);
   const Tensor x = to_tensor(context, lesson.embeddings, {3, kHeadDim});

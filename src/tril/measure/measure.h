@@ -10,17 +10,19 @@
 namespace tril {
 
 struct Measurement {
-  std::string group;       // "gemm", "attention", "memory", "learn"
-  std::string name;        // what and how large: "512x512x512"
+  std::string group{};     // "gemm", "attention", "train", "translate", ...
+  std::string name{};      // what and how large: "512x512x512"
   double seconds = 0.0;    // median of the repetitions; 0 where it is not a time
   double gflop = 0.0;      // work done in that time, in 10^9 operations; 0 where it does not apply
   double mebibytes = 0.0;  // memory taken; 0 where it was not asked
-  std::string note;
+  double tokens = 0.0;     // target tokens made or learnt in that time; 0 where there are none
+  std::string note{};
 };
 
 struct MeasureOptions {
   int threads = 0;
   double seconds_each = 0.5;  // about how long each kernel is repeated
+  std::string match{};        // only measurements whose name holds this text
   // Called before each measurement with its name, and with each result; may be empty.
   std::function<void(const std::string& what)> progress{};
   std::function<void(const Measurement& result)> done{};
@@ -30,6 +32,11 @@ struct MeasureOptions {
 std::vector<Measurement> measure_gemm(const MeasureOptions& options);
 // Causal attention, batch × heads × length × 64: forward, and forward with backward.
 std::vector<Measurement> measure_attention(const MeasureOptions& options);
+// Updates of tiny, small and base models: target tokens learnt a second (measure/work.h).
+std::vector<Measurement> measure_training(const MeasureOptions& options);
+// Translation with a base model of random weights: greedy and beam 4, one sentence at a time and in
+// batches of 32.
+std::vector<Measurement> measure_translation(const MeasureOptions& options);
 // Scratch and results of a forward and backward pass against the length, up to 32,768.
 std::vector<Measurement> measure_memory(const MeasureOptions& options);
 // Time to learn copy and reverse of 20 symbols; see train/symbols.h.

@@ -92,9 +92,10 @@ struct Call {
   Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
                         int64_t layer, const Tensor& h, std::span<const Interval> intervals,
                         const ops::AttentionOptions& options, const Where& where) const {
-    const Tensor q = rotate(rotary_table, attention.queries(session, h));
-    const Tensor k = rotate(rotary_table, attention.keys(session, h));
-    const Tensor v = attention.values(session, h);
+    const auto projected = attention.queries_keys_values(session, h);
+    const Tensor q = rotate(rotary_table, projected.queries);
+    const Tensor k = rotate(rotary_table, projected.keys);
+    const Tensor& v = projected.values;
     observe(layer, Site::query, q, intervals, &options);
     observe(layer, Site::key, k);
     observe(layer, Site::value, v);
@@ -103,10 +104,11 @@ struct Call {
     return attention.project(session, out);
   }
 
-  Tensor embed(const Tensor& table, const Tensor& position_table, const nn::Norm& norm) {
+  Tensor embed(const ops::LinearWeight* table, const Tensor& position_table, const nn::Norm& norm) {
     const float scale = config.embedding_scale ? std::sqrt(static_cast<float>(config.model)) : 1.0f;
     Tensor x = autograd::embedding(session, {.ids = tokens,
-                                             .table = table,
+                                             .table = table->weight,
+                                             .packed = table,
                                              .scale = scale,
                                              .position_ids = positions,
                                              .positions = position_table});
@@ -178,6 +180,8 @@ std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
 
 void watch_parameters(const nn::ParameterSet& parameters, Context& context) {
   if (context.tape == nullptr) return;
+  require(!parameters.only_packed(), ErrorCode::unsupported,
+          "this model was loaded for inference: it has no gradients");
   for (const nn::Parameter& parameter : parameters.list()) context.tape->watch(parameter.tensor);
 }
 
@@ -353,8 +357,9 @@ Memory Transformer::encode(const Rows& source, Session& session) const {
   const std::span<Tensor> values = arena_array<Tensor>(session.host, s.config.decoder_layers);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
-    new (&keys[layer]) Tensor(attention.keys(session, encoded.hidden));
-    new (&values[layer]) Tensor(attention.values(session, encoded.hidden));
+    const auto projected = attention.keys_values(session, encoded.hidden);
+    new (&keys[layer]) Tensor(projected.keys);
+    new (&values[layer]) Tensor(projected.values);
     encoded.call.observe(static_cast<int64_t>(layer), Site::cross_key, keys[layer]);
     encoded.call.observe(static_cast<int64_t>(layer), Site::cross_value, values[layer]);
   }
@@ -387,8 +392,7 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
     const auto number = static_cast<int64_t>(layer);
-    const Tensor keys = attention.keys(session, encoded.hidden);
-    const Tensor values = attention.values(session, encoded.hidden);
+    const auto [none, keys, values] = attention.keys_values(session, encoded.hidden);
     encoded.call.observe(number, Site::cross_key, keys);
     encoded.call.observe(number, Site::cross_value, values);
     cache.store(session.parallel, number, slots, encoded.call.positions, keys, values);
@@ -516,8 +520,9 @@ Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
                          const ops::LossOptions& options, Session& session) const {
   const StandardRounding rounding;
-  return autograd::cross_entropy(session, logits(hidden, session), keep(session.host, labels),
-                                 options);
+  watch_parameters(state_->parameters, session);
+  return autograd::projected_loss(session, hidden, *state_->output.weight,
+                                  keep(session.host, labels), options);
 }
 
 }  // namespace tril

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,10 +20,13 @@
 #include "tril/autograd/tape.h"
 #include "tril/models/config.h"
 #include "tril/models/session.h"
+#include "tril/ops/linear.h"
 #include "tril/ops/loss.h"
 #include "tril/tensor/rows.h"
 
 namespace tril {
+
+struct NamedTensor;  // io/safetensors.h
 
 // What the encoder leaves for the decoder: each decoder layer's cross-attention keys and values,
 // already projected. A segment is one encoded sentence. Under a tape a memory is part of the step,
@@ -56,6 +60,20 @@ class Transformer {
   static Transformer load(const std::string& folder);
   // Writes the folder; each file is replaced whole or not at all.
   void save(const std::string& folder) const;
+
+  // A model that only infers: weights in the form the kernels read and in no other. Where the
+  // folder has packed weights of this kind that were made from its model.safetensors they are
+  // mapped, which takes no time and shares memory between processes; otherwise they are packed now,
+  // and the bits are the same. Without `compute`: fp32 where there is a model.safetensors, else
+  // what is there.
+  static Transformer load_for_inference(const std::string& folder,
+                                        std::optional<Compute> compute = {});
+  // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
+  // be the same; a config.json is written where there is none.
+  static void save_packed(const std::string& from, const std::string& folder, Compute compute);
+  // The same without files: a copy that only infers.
+  Transformer packed(Compute compute) const;
+  Compute compute() const;
 
   const TransformerConfig& config() const;
 
@@ -97,6 +115,10 @@ class Transformer {
   struct State;
   struct Encoded;
   explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  static Transformer from_packed(const TransformerConfig& config, Compute compute,
+                                 std::span<const NamedTensor> tensors, std::shared_ptr<Arena> arena,
+                                 const std::string& file);
+  std::vector<NamedTensor> packed_tensors(Compute compute, Arena& arena) const;
   Encoded run_encoder(const Rows& source, Session& session) const;
 
   std::shared_ptr<State> state_;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tril/base/fingerprint.h"
 #include "tril/base/math.h"
 #include "tril/base/rounding.h"
 #include "tril/io/atomic_file.h"
@@ -73,24 +74,68 @@ std::string join(const std::string& folder, std::string_view file) {
   return concat(folder, folder.ends_with('/') ? "" : "/", file);
 }
 
+void make_folder(const std::string& folder) {
+  struct stat info {};
+  const bool is_folder = stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  require(is_folder || mkdir(folder.c_str(), 0777) == 0, ErrorCode::io, "'", folder,
+          "': cannot make the folder: ", std::strerror(errno));
+}
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+constexpr std::string_view kTensorFile = "model.safetensors";
+
+TransformerConfig read_config(const std::string& folder) {
+  const std::string file = join(folder, "config.json");
+  const bool missing = !exists(file) && errno == ENOENT;
+  const bool in_training = missing && exists(join(folder, "training"));
+  require(!missing, ErrorCode::io, file, ": there is no model in this folder",
+          in_training ? " yet: its training has not come to the first evaluation" : "");
+  return config_from_json(read_file(file, int64_t{1} << 20), file);
+}
+
+// The tensor of this name; raises when it is not there.
+Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
+                  const std::string& file) {
+  const auto found =
+      std::lower_bound(sorted.begin(), sorted.end(), name,
+                       [](const NamedTensor& a, const std::string& b) { return a.name < b; });
+  require(found != sorted.end() && found->name == name, ErrorCode::bad_format, file, ": tensor '",
+          name, "' is missing");
+  return found->tensor;
+}
+
 }  // namespace
 
 Transformer::State::State(const TransformerConfig& given, nn::ParameterSet::Gate gate)
     : config(given.completed()), parameters(std::move(gate)) {
+  build();
+}
+
+Transformer::State::State(const TransformerConfig& given, Compute compute,
+                          nn::ParameterSet::Find find)
+    : config(given.completed()), parameters(compute, std::move(find)) {
+  build();
+}
+
+void Transformer::State::build() {
   const TransformerConfig& c = config;
   c.check();
   const Builder build{c, parameters};
   const bool with_encoder = !c.decoder_only();
+  const auto table = [&](const std::string& name, int64_t vocab) -> ops::LinearWeight& {
+    return parameters.add_matrix(name, vocab, c.model, Init::normal, nn::ParameterSet::Use::table);
+  };
+  ops::LinearWeight* tied = nullptr;
   if (c.tied) {
-    target_embedding = parameters.add("embedding.weight", {c.target_vocab, c.model}, Init::normal);
-    source_embedding = target_embedding;
+    tied = &table("embedding.weight", c.target_vocab);
+    source_embedding = target_embedding = tied;
   } else {
-    if (with_encoder) {
-      source_embedding =
-          parameters.add("source_embedding.weight", {c.source_vocab, c.model}, Init::normal);
-    }
-    target_embedding =
-        parameters.add("target_embedding.weight", {c.target_vocab, c.model}, Init::normal);
+    if (with_encoder) source_embedding = &table("source_embedding.weight", c.source_vocab);
+    target_embedding = &table("target_embedding.weight", c.target_vocab);
   }
   if (c.position == PositionType::learned) {
     if (with_encoder) {
@@ -129,10 +174,12 @@ Transformer::State::State(const TransformerConfig& given, nn::ParameterSet::Gate
   }
   const Tensor output_bias =
       c.output_bias ? parameters.add("output.bias", {c.target_vocab}, Init::zero) : Tensor();
-  const Tensor output_weight =
-      c.tied ? target_embedding
-             : parameters.add("output.weight", {c.target_vocab, c.model}, Init::xavier);
-  output = nn::Linear(parameters.add_linear(output_weight, output_bias));
+  ops::LinearWeight& output_weight =
+      tied != nullptr ? *tied
+                      : parameters.add_matrix("output.weight", c.target_vocab, c.model,
+                                              Init::xavier, nn::ParameterSet::Use::linear);
+  parameters.use_as_linear(output_weight, output_bias);
+  output = nn::Linear(output_weight);
 
   // Tables come last: by now the parameters are known to fit.
   if (c.position == PositionType::sinusoidal) {
@@ -164,11 +211,7 @@ std::vector<Transformer::NamedParameter> Transformer::parameters() const {
   return list;
 }
 
-int64_t Transformer::parameter_count() const {
-  int64_t count = 0;
-  for (const nn::Parameter& parameter : state_->parameters.list()) count += parameter.tensor.size();
-  return count;
-}
+int64_t Transformer::parameter_count() const { return state_->parameters.count(); }
 
 void Transformer::weights_changed(Context& context) { state_->parameters.pack(context); }
 
@@ -177,40 +220,28 @@ void Transformer::prepare_training(Context& context) {
   state_->parameters.pack(context);
 }
 
+Compute Transformer::compute() const { return state_->parameters.compute(); }
+
 void Transformer::save(const std::string& folder) const {
-  struct stat info {};
-  const bool is_folder = stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  require(is_folder || mkdir(folder.c_str(), 0777) == 0, ErrorCode::io, "'", folder,
-          "': cannot make the folder: ", std::strerror(errno));
+  require(!state_->parameters.only_packed(), ErrorCode::unsupported, "'", folder,
+          "': a model loaded for inference cannot be saved");
+  make_folder(folder);
   std::vector<NamedTensor> tensors;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
     tensors.push_back({parameter.name, parameter.tensor});
   }
-  save_safetensors(join(folder, "model.safetensors"), tensors);
+  save_safetensors(join(folder, kTensorFile), tensors);
   write_file_atomically(join(folder, "config.json"), to_json(state_->config));
 }
 
 Transformer Transformer::load(const std::string& folder) {
   const StandardRounding rounding;
+  const TransformerConfig config = read_config(folder);
   const std::string config_file = join(folder, "config.json");
-  const std::string tensor_file = join(folder, "model.safetensors");
-  struct stat status {};
-  const bool missing = ::stat(config_file.c_str(), &status) != 0 && errno == ENOENT;
-  const bool in_training = missing && ::stat(join(folder, "training").c_str(), &status) == 0;
-  require(!missing, ErrorCode::io, config_file, ": there is no model in this folder",
-          in_training ? " yet: its training has not come to the first evaluation" : "");
-  const TransformerConfig config =
-      config_from_json(read_file(config_file, int64_t{1} << 20), config_file);
+  const std::string tensor_file = join(folder, kTensorFile);
   Arena arena;
   const std::vector<NamedTensor> tensors = load_safetensors(tensor_file, arena);
-  const auto find = [&](const std::string& name) {
-    const auto found =
-        std::lower_bound(tensors.begin(), tensors.end(), name,
-                         [](const NamedTensor& a, const std::string& b) { return a.name < b; });
-    require(found != tensors.end() && found->name == name, ErrorCode::bad_format, tensor_file,
-            ": tensor '", name, "' is missing");
-    return found->tensor;
-  };
+  const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
   // Names and shapes are compared before memory is taken, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
   auto state = std::make_shared<State>(config, [&](const std::string& name, const Shape& shape) {
@@ -243,6 +274,109 @@ Transformer Transformer::load(const std::string& folder) {
   Context context(1);
   state->parameters.pack(context);
   return Transformer(std::move(state));
+}
+
+// Packed weights: a safetensors file beside the model, in the layout of the kernels.
+namespace {
+
+constexpr const char* kMadeFrom = "made_from";  // fingerprint of the model.safetensors
+constexpr const char* kPackedFormat = "tril_packed";
+constexpr const char* kFormatNow = "1";
+
+std::string packed_file(const std::string& folder, Compute compute) {
+  return join(folder, concat("packed.", word_for(compute), ".safetensors"));
+}
+
+std::string hexadecimal(uint64_t value) {
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) {
+    text += "0123456789abcdef"[(value >> static_cast<unsigned>(shift)) & 15u];
+  }
+  return text;
+}
+
+std::string fingerprint_of_file(const std::string& path) {
+  return hexadecimal(file_fingerprint(MappedFile(path).bytes()));
+}
+
+}  // namespace
+
+void Transformer::save_packed(const std::string& from, const std::string& folder, Compute compute) {
+  const StandardRounding rounding;
+  const std::string made_from = fingerprint_of_file(join(from, kTensorFile));
+  const Transformer model = load(from);
+  Arena arena;
+  const std::vector<NamedTensor> tensors = model.packed_tensors(compute, arena);
+  make_folder(folder);
+  save_safetensors(packed_file(folder, compute), tensors,
+                   {{kPackedFormat, kFormatNow}, {kMadeFrom, made_from}});
+  if (!exists(join(folder, "config.json"))) {
+    write_file_atomically(join(folder, "config.json"), to_json(model.config()));
+  }
+}
+
+Transformer Transformer::load_for_inference(const std::string& folder,
+                                            std::optional<Compute> wanted) {
+  const StandardRounding rounding;
+  const TransformerConfig config = read_config(folder);
+  const std::string tensor_file = join(folder, kTensorFile);
+  const bool has_weights = exists(tensor_file);
+  if (!wanted && !has_weights) {  // what is there
+    for (const Compute compute : {Compute::int8, Compute::bf16, Compute::fp32}) {
+      if (!exists(packed_file(folder, compute))) continue;
+      require(!wanted, ErrorCode::invalid_argument, folder,
+              ": holds packed weights of several kinds and no model.safetensors: --compute says "
+              "which to use");
+      wanted = compute;
+    }
+  }
+  const Compute compute = wanted.value_or(Compute::fp32);
+  const std::string file = packed_file(folder, compute);
+  if (exists(file)) {
+    auto arena = std::make_shared<Arena>();
+    SafetensorsMetadata metadata;
+    const std::vector<NamedTensor> tensors = map_safetensors(file, *arena, &metadata);
+    require(metadata[kPackedFormat] == kFormatNow, ErrorCode::bad_format, file,
+            ": packed by another version of tril: `tril quantize` packs it anew");
+    // Weights that were trained on since are packed again, in memory.
+    if (!has_weights || metadata[kMadeFrom] == fingerprint_of_file(tensor_file)) {
+      return from_packed(config, compute, tensors, std::move(arena), file);
+    }
+  }
+  require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
+  return load(folder).packed(compute);
+}
+
+Transformer Transformer::from_packed(const TransformerConfig& config, Compute compute,
+                                     std::span<const NamedTensor> tensors,
+                                     std::shared_ptr<Arena> arena, const std::string& file) {
+  auto state = std::make_shared<State>(
+      config, compute, [&](const std::string& name, const Shape& shape, DType type) {
+        const Tensor found = find_named(tensors, name, file);
+        require(found.shape() == shape && found.dtype() == type, ErrorCode::bad_format, file,
+                ": tensor '", name, "' is ", found.dtype(), " ", found.shape(),
+                ", the configuration asks for ", type, " ", shape);
+        return found;
+      });
+  state->packed_arena = std::move(arena);
+  return Transformer(std::move(state));
+}
+
+Transformer Transformer::packed(Compute compute) const {
+  const StandardRounding rounding;
+  auto arena = std::make_shared<Arena>();
+  return from_packed(config(), compute, packed_tensors(compute, *arena), arena, "this model");
+}
+
+std::vector<NamedTensor> Transformer::packed_tensors(Compute compute, Arena& arena) const {
+  Context context(0);
+  std::vector<NamedTensor> tensors;
+  for (const nn::Parameter& p : state_->parameters.packed(context, compute, arena)) {
+    tensors.push_back({p.name, p.tensor});
+  }
+  std::sort(tensors.begin(), tensors.end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return tensors;
 }
 
 }  // namespace tril

@@ -28,12 +28,16 @@ struct DecoderBlock {
 
 struct Transformer::State {
   explicit State(const TransformerConfig& given, nn::ParameterSet::Gate gate = {});
+  // For inference, from packed parameters.
+  State(const TransformerConfig& given, Compute compute, nn::ParameterSet::Find find);
 
   TransformerConfig config;
   nn::ParameterSet parameters;
   Arena tables_arena;
 
-  Tensor source_embedding, target_embedding;  // the same tensor when tied
+  std::shared_ptr<Arena> packed_arena;  // of the parameters, where they were packed before
+  const ops::LinearWeight* source_embedding = nullptr;  // the same matrix when tied
+  const ops::LinearWeight* target_embedding = nullptr;
   Tensor source_positions, target_positions;  // learned or sinusoidal; undefined otherwise
   Tensor rotary_table;                        // rotary only
   Tensor alibi_bias;                          // alibi only: [heads, 2 max_length - 1]
@@ -42,6 +46,9 @@ struct Transformer::State {
   std::vector<DecoderBlock> decoder;
   nn::Norm encoder_norm, decoder_norm;  // pre-norm only
   nn::Linear output;
+
+ private:
+  void build();
 };
 
 }  // namespace tril

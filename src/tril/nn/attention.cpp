@@ -16,11 +16,21 @@ MultiHeadAttention::MultiHeadAttention(ParameterSet& set, const std::string& nam
 Tensor MultiHeadAttention::queries(Context& context, const Tensor& x) const {
   return query(context, x).reshaped({x.rows(), heads, head_dim});
 }
-Tensor MultiHeadAttention::keys(Context& context, const Tensor& x) const {
-  return key(context, x).reshaped({x.rows(), kv_heads, head_dim});
+MultiHeadAttention::Projected MultiHeadAttention::keys_values(Context& context,
+                                                              const Tensor& x) const {
+  const ops::LinearWeight* const weights[] = {key.weight, value.weight};
+  Tensor y[2];
+  autograd::linears(context, x, weights, y);
+  const Shape shape{x.rows(), kv_heads, head_dim};
+  return {Tensor(), y[0].reshaped(shape), y[1].reshaped(shape)};
 }
-Tensor MultiHeadAttention::values(Context& context, const Tensor& x) const {
-  return value(context, x).reshaped({x.rows(), kv_heads, head_dim});
+MultiHeadAttention::Projected MultiHeadAttention::queries_keys_values(Context& context,
+                                                                      const Tensor& x) const {
+  const ops::LinearWeight* const weights[] = {query.weight, key.weight, value.weight};
+  Tensor y[3];
+  autograd::linears(context, x, weights, y);
+  const Shape shape{x.rows(), kv_heads, head_dim};
+  return {y[0].reshaped({x.rows(), heads, head_dim}), y[1].reshaped(shape), y[2].reshaped(shape)};
 }
 
 Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyValues& from,

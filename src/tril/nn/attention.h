@@ -28,8 +28,12 @@ struct MultiHeadAttention {
 
   // x [row, model] -> [row, heads or kv_heads, head_dim].
   Tensor queries(Context& context, const Tensor& x) const;
-  Tensor keys(Context& context, const Tensor& x) const;
-  Tensor values(Context& context, const Tensor& x) const;
+  struct Projected {
+    Tensor queries, keys, values;
+  };
+  // Keys and values of the same rows, and with their queries: in one product each.
+  Projected keys_values(Context& context, const Tensor& x) const;
+  Projected queries_keys_values(Context& context, const Tensor& x) const;
 
   // softmax(QKᵀ/√d + M)V by intervals: [query, heads, head_dim].
   Tensor attend(Context& context, const Tensor& q, const KeyValues& from,

@@ -4,11 +4,21 @@
 #include <cmath>
 
 namespace tril::nn {
+namespace {
+
+// What is kept of a packed matrix NAME.
+constexpr const char* kPanels = ".panels";
+constexpr const char* kScales = ".scales";
+constexpr const char* kSums = ".sums";
+
+}  // namespace
 
 Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init) {
   for (const Parameter& parameter : list_) {
     require(parameter.name != name, ErrorCode::internal, "parameter '", name, "' exists already");
   }
+  count_ += shape.size();
+  if (only_packed()) return find_(name, shape, DType::f32);
   if (gate_) gate_(name, shape);
   const Tensor tensor(weights_, shape);
   std::fill_n(tensor.data(), tensor.size(), 0.0f);
@@ -16,10 +26,53 @@ Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init)
   return tensor;
 }
 
-const ops::LinearWeight& ParameterSet::add_linear(const Tensor& weight, const Tensor& bias) {
-  ops::LinearWeight linear{weight, bias, {}, {}};
-  linear.forward_panels = Tensor(panels_, ops::forward_panels_shape(weight));
-  return linears_.emplace_back(linear);
+ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out, int64_t in,
+                                            Init init, Use use) {
+  ops::LinearWeight linear{.out = out, .in = in};
+  if (only_packed()) {
+    count_ += out * in;
+    linear.forward_panels = find_(name + kPanels, {ops::forward_panels_size(out, in, compute_)},
+                                  ops::panels_type(compute_));
+    if (compute_ == Compute::int8) {
+      linear.scales = find_(name + kScales, {out}, DType::f32);
+      linear.sums = find_(name + kSums, {out}, DType::i32);
+    }
+  } else {
+    linear.weight = add(name, {out, in}, init);
+  }
+  ops::LinearWeight& added = matrices_.emplace_back(Matrix{name, linear}).linear;
+  if (use == Use::linear) use_as_linear(added, {});
+  return added;
+}
+
+void ParameterSet::use_as_linear(ops::LinearWeight& matrix, const Tensor& bias) {
+  matrix.bias = bias;
+  if (matrix.forward_panels.defined()) return;
+  matrix.forward_panels =
+      Tensor(panels_, {ops::forward_panels_size(matrix.out, matrix.in, Compute::fp32)});
+}
+
+std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, Arena& arena) const {
+  require(!only_packed(), ErrorCode::unsupported,
+          "packing: this model was loaded for inference, its weights are packed already");
+  std::vector<Parameter> result;
+  for (const Parameter& parameter : list_) {
+    const auto at = std::find_if(matrices_.begin(), matrices_.end(), [&](const Matrix& matrix) {
+      return matrix.name == parameter.name;
+    });
+    if (at == matrices_.end()) {
+      const Tensor copy(arena, parameter.tensor.shape());
+      std::copy_n(parameter.tensor.data(), copy.size(), copy.data());
+      result.push_back({parameter.name, copy, parameter.init});
+      continue;
+    }
+    const ops::LinearWeight weight = ops::packed_for(context, at->linear, compute, arena);
+    result.push_back({at->name + kPanels, weight.forward_panels, Init::zero});
+    if (compute != Compute::int8) continue;
+    result.push_back({at->name + kScales, weight.scales, Init::zero});
+    result.push_back({at->name + kSums, weight.sums, Init::zero});
+  }
+  return result;
 }
 
 void ParameterSet::initialise(uint64_t seed) {
@@ -48,25 +101,27 @@ void ParameterSet::initialise(uint64_t seed) {
 }
 
 void ParameterSet::pack(Context& context) {
-  for (const ops::LinearWeight& linear : linears_) {
-    ops::pack_forward(context, linear);
+  if (only_packed()) return;
+  for (const auto& [name, linear] : matrices_) {
+    if (linear.forward_panels.defined()) ops::pack_forward(context, linear);
     if (linear.backward_panels.defined()) ops::pack_backward(context, linear);
   }
 }
 
 void ParameterSet::prepare_training() {
-  for (ops::LinearWeight& linear : linears_) {
-    if (!linear.backward_panels.defined()) {
+  require(!only_packed(), ErrorCode::unsupported, "training: this model was loaded for inference");
+  for (auto& [name, linear] : matrices_) {
+    if (linear.forward_panels.defined() && !linear.backward_panels.defined()) {
       linear.backward_panels = Tensor(panels_, ops::backward_panels_shape(linear.weight));
     }
   }
 }
 
 Linear::Linear(ParameterSet& set, const std::string& name, int64_t out, int64_t in, Bias bias) {
-  const Tensor matrix = set.add(name + ".weight", {out, in}, Init::xavier);
-  const Tensor offset =
-      bias == Bias::present ? set.add(name + ".bias", {out}, Init::zero) : Tensor();
-  weight = &set.add_linear(matrix, offset);
+  ops::LinearWeight& matrix =
+      set.add_matrix(name + ".weight", out, in, Init::xavier, ParameterSet::Use::linear);
+  if (bias == Bias::present) matrix.bias = set.add(name + ".bias", {out}, Init::zero);
+  weight = &matrix;
 }
 
 Norm::Norm(ParameterSet& set, const std::string& name, ops::NormKind norm_kind, int64_t columns,

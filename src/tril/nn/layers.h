@@ -29,13 +29,27 @@ class ParameterSet {
   // configuration that does not fit its file.
   using Gate = std::function<void(const std::string& name, const Shape& shape)>;
   explicit ParameterSet(Gate gate = {}) : gate_(std::move(gate)) {}
+  // For inference: `find` gives what was packed before, by name, shape and type; matrices are there
+  // in their packed form alone.
+  using Find = std::function<Tensor(const std::string& name, const Shape& shape, DType type)>;
+  ParameterSet(Compute compute, Find find) : compute_(compute), find_(std::move(find)) {}
+
+  bool only_packed() const { return find_ != nullptr; }
+  Compute compute() const { return compute_; }
 
   // Zero-filled. Names are unique.
   Tensor add(const std::string& name, const Shape& shape, Init init);
-  // A Linear's packed weights; the reference stays valid.
-  const ops::LinearWeight& add_linear(const Tensor& weight, const Tensor& bias);
+  // A matrix [out, in] to multiply by, to look rows up in, or both; the reference stays valid.
+  enum class Use { table, linear };
+  ops::LinearWeight& add_matrix(const std::string& name, int64_t out, int64_t in, Init init,
+                                Use use);
+  // A table is multiplied by as well.
+  void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
   const std::vector<Parameter>& list() const { return list_; }
+  int64_t count() const { return count_; }  // of numbers, before they were packed
+  // Everything packed for inference, by the names that `find` will be asked for.
+  std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
   // Draws every parameter by its kind, a stream of the generator each.
   void initialise(uint64_t seed);
   // Packs what the kernels read; to be called whenever weights changed.
@@ -44,11 +58,19 @@ class ParameterSet {
   void prepare_training();
 
  private:
+  struct Matrix {
+    std::string name;
+    ops::LinearWeight linear;
+  };
+
   Gate gate_;
+  Compute compute_ = Compute::fp32;
+  Find find_;
   Arena weights_;
   Arena panels_;
   std::vector<Parameter> list_;
-  std::deque<ops::LinearWeight> linears_;
+  int64_t count_ = 0;
+  std::deque<Matrix> matrices_;
 };
 
 enum class Bias { none, present };

@@ -1,6 +1,8 @@
 #include "tril/ops/linear.h"
 
+#include "tril/kernels/elementwise.h"
 #include "tril/kernels/gemm.h"
+#include "tril/kernels/gemm_int8.h"
 
 namespace tril::ops {
 namespace {
@@ -18,7 +20,7 @@ const float* panels_or_pack(Context& context, const Tensor& panels, const Tensor
   const int64_t in = weight.shape()[1];
   const int64_t k = transposed ? in : out;
   const int64_t n = transposed ? out : in;
-  float* packed = context.arena.allocate_array<float>(kernels::panel_floats(k, n));
+  float* packed = context.arena.allocate_array<float>(kernels::panel_size(k, n));
   if (transposed) {
     kernels::pack_panels_transposed(context.parallel, weight.data(), k, n, packed);
   } else {
@@ -29,59 +31,176 @@ const float* panels_or_pack(Context& context, const Tensor& panels, const Tensor
 
 }  // namespace
 
-Shape forward_panels_shape(const Tensor& weight) {
-  return {kernels::panel_floats(weight.shape()[1], weight.shape()[0])};
+LinearWeight linear_weight(const Tensor& weight, const Tensor& bias) {
+  check_matrix("linear", "the weight", weight);
+  return {.weight = weight, .bias = bias, .out = weight.shape()[0], .in = weight.shape()[1]};
+}
+
+int64_t forward_panels_size(int64_t out, int64_t in, Compute compute) {
+  return compute == Compute::int8 ? kernels::int8_panel_size(in, out)
+                                  : kernels::panel_size(in, out);
+}
+DType panels_type(Compute compute) {
+  switch (compute) {
+    case Compute::bf16: return DType::bf16;
+    case Compute::int8: return DType::i8;
+    default: return DType::f32;
+  }
 }
 Shape backward_panels_shape(const Tensor& weight) {
-  return {kernels::panel_floats(weight.shape()[0], weight.shape()[1])};
+  return {kernels::panel_size(weight.shape()[0], weight.shape()[1])};
 }
 
 void pack_forward(Context& context, const LinearWeight& linear) {
-  kernels::pack_panels_transposed(context.parallel, linear.weight.data(), linear.weight.shape()[1],
-                                  linear.weight.shape()[0], linear.forward_panels.data());
+  kernels::pack_panels_transposed(context.parallel, linear.weight.data(), linear.in, linear.out,
+                                  linear.forward_panels.data());
 }
 void pack_backward(Context& context, const LinearWeight& linear) {
-  kernels::pack_panels(context.parallel, linear.weight.data(), linear.weight.shape()[0],
-                       linear.weight.shape()[1], linear.backward_panels.data());
+  kernels::pack_panels(context.parallel, linear.weight.data(), linear.out, linear.in,
+                       linear.backward_panels.data());
+}
+
+LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
+                        Arena& arena) {
+  LinearWeight packed{.out = linear.out, .in = linear.in};
+  packed.forward_panels =
+      Tensor(arena, {forward_panels_size(linear.out, linear.in, compute)}, panels_type(compute));
+  if (compute == Compute::int8) {
+    require(linear.in <= kernels::kInt8MaxTerms, ErrorCode::unsupported, "int8: a weight ",
+            linear.weight.shape(), " has more than ", kernels::kInt8MaxTerms, " columns");
+    packed.scales = Tensor(arena, {linear.out});
+    packed.sums = Tensor(arena, {linear.out}, DType::i32);
+    kernels::pack_int8(
+        context.parallel, linear.weight.data(), linear.out, linear.in,
+        {packed.forward_panels.data<int8_t>(), packed.scales.data(), packed.sums.data<int32_t>()});
+    return packed;
+  }
+  if (compute == Compute::fp32) {
+    kernels::pack_panels_transposed(context.parallel, linear.weight.data(), linear.in, linear.out,
+                                    packed.forward_panels.data());
+    return packed;
+  }
+  const Arena::Scope scratch(context.arena);
+  const float* panels = panels_or_pack(context, {}, linear.weight, true);
+  kernels::round_panels(context.parallel, panels, packed.forward_panels.size(),
+                        packed.forward_panels.data<BFloat16>());
+  return packed;
+}
+
+void unpack_row(const LinearWeight& linear, int64_t row, float* to) {
+  const Tensor& panels = linear.forward_panels;
+  switch (panels.dtype()) {
+    case DType::bf16: return kernels::unpack_column(panels.data<BFloat16>(), linear.in, row, to);
+    case DType::i8:
+      return kernels::unpack_int8_row(panels.data<int8_t>(), linear.scales.data(), linear.in, row,
+                                      to);
+    default: return kernels::unpack_column(panels.data(), linear.in, row, to);
+  }
+}
+
+void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
+             std::span<Tensor> y) {
+  constexpr size_t kMost = 3;
+  require(!weights.empty() && weights.size() <= kMost && y.size() == weights.size(),
+          ErrorCode::internal, "linears: ", weights.size(), " weights for ", y.size(), " results");
+  check_matrix("linear", "the input", x);
+  const int64_t rows = x.shape()[0];
+  const DType type =
+      weights[0]->forward_panels.defined() ? weights[0]->forward_panels.dtype() : DType::f32;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const LinearWeight& linear = *weights[i];
+    require(x.shape()[1] == linear.in, ErrorCode::shape_mismatch, "linear: the input has ",
+            x.shape()[1], " columns, the weight [", linear.out, ", ", linear.in, "] expects ",
+            linear.in);
+    require(!linear.bias.defined() || linear.bias.size() == linear.out, ErrorCode::shape_mismatch,
+            "linear: the bias has ", linear.bias.size(), " entries, expected ", linear.out);
+    require(!linear.forward_panels.defined() || linear.forward_panels.dtype() == type,
+            ErrorCode::invalid_argument, "linear: weights of different types");
+    y[i] = Tensor(context.arena, {rows, linear.out});
+  }
+  const auto bias_of = [](const LinearWeight& linear) {
+    return linear.bias.defined() ? linear.bias.data() : nullptr;
+  };
+  const Arena::Scope scratch(context.arena);
+  if (type == DType::i8) {
+    auto* bytes =
+        context.arena.allocate_array<uint8_t>(rows * kernels::int8_padded(weights[0]->in));
+    auto* scales = context.arena.allocate_array<float>(rows);
+    kernels::quantize_rows(context.parallel, x.data(), rows, weights[0]->in, bytes, scales);
+    kernels::GemmInt8 products[kMost];
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const LinearWeight& linear = *weights[i];
+      products[i] = {.m = rows,
+                     .n = linear.out,
+                     .k = linear.in,
+                     .a = bytes,
+                     .a_scales = scales,
+                     .panels = linear.forward_panels.data<int8_t>(),
+                     .scales = linear.scales.data(),
+                     .sums = linear.sums.data<int32_t>(),
+                     .bias = bias_of(linear),
+                     .c = y[i].data()};
+    }
+    return kernels::gemm_int8(context.parallel, {products, weights.size()});
+  }
+  const auto multiply = [&]<class Element>(Element) {
+    kernels::GemmOf<Element> products[kMost];
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const LinearWeight& linear = *weights[i];
+      products[i] = {.m = rows,
+                     .n = linear.out,
+                     .k = linear.in,
+                     .a = x.data(),
+                     .panels = nullptr,
+                     .bias = bias_of(linear),
+                     .c = y[i].data()};
+      if constexpr (std::is_same_v<Element, float>) {
+        products[i].panels = panels_or_pack(context, linear.forward_panels, linear.weight, true);
+      } else {
+        products[i].panels = linear.forward_panels.data<Element>();
+      }
+    }
+    kernels::gemm(context.parallel,
+                  std::span<const kernels::GemmOf<Element>>(products, weights.size()));
+  };
+  if (type == DType::bf16) {
+    multiply(BFloat16());
+  } else {
+    multiply(float());
+  }
 }
 
 Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear) {
-  check_matrix("linear", "the input", x);
-  check_matrix("linear", "the weight", linear.weight);
-  const int64_t out = linear.weight.shape()[0];
-  const int64_t in = linear.weight.shape()[1];
-  require(x.shape()[1] == in, ErrorCode::shape_mismatch, "linear: the input has ", x.shape()[1],
-          " columns, the weight ", linear.weight.shape(), " expects ", in);
-  require(!linear.bias.defined() || linear.bias.size() == out, ErrorCode::shape_mismatch,
-          "linear: the bias has ", linear.bias.size(), " entries, expected ", out);
-  Tensor y(context.arena, {x.shape()[0], out});
+  const LinearWeight* const weights[] = {&linear};
+  Tensor y[1];
+  linears(context, x, weights, y);
+  return y[0];
+}
+
+void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
+                                const Tensor& dx) {
+  require(linear.weight.defined(), ErrorCode::unsupported,
+          "linear gradient: this weight was packed for inference");
+  require(dy.shape().rank() == 2 && dy.shape()[1] == linear.out, ErrorCode::shape_mismatch,
+          "linear gradient: ", dy.shape(), " does not fit the weight ", linear.weight.shape());
   const Arena::Scope scratch(context.arena);
-  const float* panels = panels_or_pack(context, linear.forward_panels, linear.weight, true);
-  kernels::gemm(context.parallel, {.m = x.shape()[0],
-                                   .n = out,
-                                   .k = in,
-                                   .a = x.data(),
-                                   .panels = panels,
-                                   .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
-                                   .c = y.data()});
-  return y;
+  const float* panels = panels_or_pack(context, linear.backward_panels, linear.weight, false);
+  kernels::gemm(context.parallel, kernels::Gemm{.m = dy.shape()[0],
+                                                .n = linear.in,
+                                                .k = linear.out,
+                                                .a = dy.data(),
+                                                .panels = panels,
+                                                .c = dx.data()});
 }
 
 Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear) {
-  const int64_t out = linear.weight.shape()[0];
-  const int64_t in = linear.weight.shape()[1];
-  require(dy.shape().rank() == 2 && dy.shape()[1] == out, ErrorCode::shape_mismatch,
-          "linear gradient: ", dy.shape(), " does not fit the weight ", linear.weight.shape());
-  Tensor dx(context.arena, {dy.shape()[0], in});
-  const Arena::Scope scratch(context.arena);
-  const float* panels = panels_or_pack(context, linear.backward_panels, linear.weight, false);
-  kernels::gemm(
-      context.parallel,
-      {.m = dy.shape()[0], .n = in, .k = out, .a = dy.data(), .panels = panels, .c = dx.data()});
+  Tensor dx(context.arena, {dy.rows(), linear.in});
+  linear_input_gradient_into(context, dy, linear, dx);
   return dx;
 }
 
-Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& x) {
+void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tensor& x,
+                                 SliceOfSum slice, const Tensor& dw) {
   check_matrix("linear gradient", "the output's gradient", dy);
   check_matrix("linear gradient", "the input", x);
   const int64_t tokens = x.shape()[0];
@@ -89,26 +208,43 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
   const int64_t in = x.shape()[1];
   require(dy.shape()[0] == tokens, ErrorCode::shape_mismatch, "linear gradient: ", tokens,
           " input rows, ", dy.shape()[0], " output rows");
-  Tensor dw(context.arena, {out, in});
   const Arena::Scope scratch(context.arena);
   auto* dy_transposed = context.arena.allocate_array<float>(tokens * out);
-  auto* panels = context.arena.allocate_array<float>(kernels::panel_floats(tokens, in));
+  auto* panels = context.arena.allocate_array<float>(kernels::panel_size(tokens, in));
   kernels::transpose(context.parallel, dy.data(), tokens, out, dy_transposed);
   kernels::pack_panels(context.parallel, x.data(), tokens, in, panels);
-  kernels::gemm(context.parallel, {.m = out,
-                                   .n = in,
-                                   .k = tokens,
-                                   .a = dy_transposed,
-                                   .panels = panels,
-                                   .c = dw.data(),
-                                   .summation = kernels::Summation::token_slices});
+  kernels::gemm(context.parallel, kernels::Gemm{.m = out,
+                                                .n = in,
+                                                .k = tokens,
+                                                .a = dy_transposed,
+                                                .panels = panels,
+                                                .c = dw.data(),
+                                                .summation = kernels::Summation::token_slices,
+                                                .adds = slice == SliceOfSum::further});
+}
+
+Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& x) {
+  Tensor dw(context.arena, {dy.columns(), x.columns()});
+  linear_weight_gradient_into(context, dy, x, SliceOfSum::first, dw);
   return dw;
 }
 
-Tensor linear_bias_gradient(Context& context, const Tensor& dy) {
+void linear_bias_gradient_into(Context& context, const Tensor& dy, SliceOfSum slice,
+                               const Tensor& db) {
   check_matrix("bias gradient", "the output's gradient", dy);
-  Tensor db(context.arena, {dy.shape()[1]});
-  kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], db.data());
+  if (slice == SliceOfSum::first) {
+    kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], db.data());
+    return;
+  }
+  const Arena::Scope scratch(context.arena);
+  auto* sums = context.arena.allocate_array<float>(db.size());
+  kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], sums);
+  kernels::add(context.parallel, db.size(), db.data(), sums, db.data());
+}
+
+Tensor linear_bias_gradient(Context& context, const Tensor& dy) {
+  Tensor db(context.arena, {dy.columns()});
+  linear_bias_gradient_into(context, dy, SliceOfSum::first, db);
   return db;
 }
 

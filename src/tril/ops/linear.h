@@ -4,28 +4,51 @@
 // None returns a value to the host, so on a device they only enqueue.
 #pragma once
 
+#include <span>
+
+#include "tril/base/words.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
 namespace tril::ops {
 
+// How weights are kept and multiplied. fp32 is what training computes in. bf16 is storage: weights
+// rounded once, then as fp32. int8: weights and activations in bytes (kernels/gemm_int8.h).
+enum class Compute { fp32, bf16, int8 };
+
 // A weight [out, in], its bias, and their packed forms. Whoever changes the weight packs it again.
+// Where gradients are never asked for the packed form is enough, and the weight is undefined.
 struct LinearWeight {
-  Tensor weight;           // [out, in]
-  Tensor bias;             // [out] or undefined
-  Tensor forward_panels;   // pack_forward(); undefined: packed for each use
-  Tensor backward_panels;  // pack_backward(); undefined: packed for each use
+  Tensor weight{};           // [out, in]
+  Tensor bias{};             // [out] or undefined
+  Tensor forward_panels{};   // f32, bf16 or i8; undefined: packed for each use
+  Tensor backward_panels{};  // pack_backward(); undefined: packed for each use
+  Tensor scales{};           // of i8 panels: [out]
+  Tensor sums{};             // of i8 panels: [out], i32
+  int64_t out = 0;           // as the weight's, for when there is none
+  int64_t in = 0;
 };
+// A weight that is there.
+LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
 
 // Sizes of the packed forms, to allocate them once.
-Shape forward_panels_shape(const Tensor& weight);
+int64_t forward_panels_size(int64_t out, int64_t in, Compute compute);
+DType panels_type(Compute compute);
 Shape backward_panels_shape(const Tensor& weight);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);
 void pack_backward(Context& context, const LinearWeight& linear);
+// The same weight packed for inference, in memory of `arena`; its own tensors are not shared.
+LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
+                        Arena& arena);
+// Row `row` of the weight as the products see it.
+void unpack_row(const LinearWeight& linear, int64_t row, float* to);
 
 // [rows, in] -> [rows, out].
 Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear);
+// Several weights on the same input, in one go: y[i] = linear(x, weights[i]), with the same bits.
+void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
+             std::span<Tensor> y);
 // The gradient of x: dy W.
 Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear);
 // The gradient of W: dyᵀ x, summed over tokens in slices.
@@ -33,4 +56,24 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
 // The gradient of b: the column sums of dy.
 Tensor linear_bias_gradient(Context& context, const Tensor& dy);
 
+// The same into memory that is there, for who has the rows slice by slice: a slice is at most
+// kernels::kTokenSlice rows, and further ones are added to what the first left.
+enum class SliceOfSum { first, further };
+void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
+                                const Tensor& dx);
+void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tensor& x,
+                                 SliceOfSum slice, const Tensor& dw);
+void linear_bias_gradient_into(Context& context, const Tensor& dy, SliceOfSum slice,
+                               const Tensor& db);
+
 }  // namespace tril::ops
+
+namespace tril {
+
+using Compute = ops::Compute;
+template <>
+struct Words<Compute> {
+  static constexpr std::string_view kList[] = {"fp32", "bf16", "int8"};
+};
+
+}  // namespace tril

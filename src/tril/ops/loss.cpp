@@ -1,28 +1,27 @@
 #include "tril/ops/loss.h"
 
+#include <algorithm>
+
 #include "tril/kernels/cross_entropy.h"
+#include "tril/kernels/elementwise.h"
+#include "tril/kernels/gemm.h"
+#include "tril/ops/rows.h"
 
 namespace tril::ops {
 namespace {
 
-kernels::CrossEntropy args_of(const Tensor& logits, std::span<const int32_t> labels,
-                              const LossOptions& options) {
-  require(logits.shape().rank() == 2 && logits.shape()[1] >= 1, ErrorCode::shape_mismatch,
-          "loss: logits must be [row, vocab], got ", logits.shape());
-  require(static_cast<int64_t>(labels.size()) == logits.shape()[0], ErrorCode::shape_mismatch,
-          "loss: ", logits.shape()[0], " rows of logits but ", labels.size(), " labels");
+void check_labels(const Tensor& x, const LinearWeight& output, std::span<const int32_t> labels,
+                  const LossOptions& options) {
+  require(x.shape().rank() == 2 && x.shape()[1] == output.in, ErrorCode::shape_mismatch,
+          "loss: rows are ", x.shape(), ", the output projection expects ", output.in, " columns");
+  require(static_cast<int64_t>(labels.size()) == x.shape()[0], ErrorCode::shape_mismatch,
+          "loss: ", x.shape()[0], " rows of logits but ", labels.size(), " labels");
   require(options.smoothing >= 0.0f && options.smoothing < 1.0f, ErrorCode::invalid_argument,
           "loss: label smoothing ", options.smoothing, " is not in [0, 1)");
   for (size_t row = 0; row < labels.size(); ++row) {
-    require(labels[row] >= -1 && labels[row] < logits.shape()[1], ErrorCode::invalid_argument,
-            "loss: label ", labels[row], " in row ", row, " is not below ", logits.shape()[1]);
+    require(labels[row] >= -1 && labels[row] < output.out, ErrorCode::invalid_argument,
+            "loss: label ", labels[row], " in row ", row, " is not below ", output.out);
   }
-  return {.rows = logits.shape()[0],
-          .vocab = logits.shape()[1],
-          .smoothing = options.smoothing,
-          .factor = options.factor,
-          .labels = labels.data(),
-          .logits = logits.data()};
 }
 
 }  // namespace
@@ -40,24 +39,61 @@ Tensor log_probs(Context& context, const Tensor& logits) {
   return out;
 }
 
-LossResult cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
-                         const LossOptions& options) {
-  const kernels::CrossEntropy args = args_of(logits, labels, options);
-  LossResult result{Tensor(context.arena, {1}), Tensor(context.arena, {args.rows}),
-                    Tensor(context.arena, {args.rows})};
-  kernels::cross_entropy_forward(context.parallel, args, result.norms.data(), result.rows.data(),
-                                 result.loss.data());
-  return result;
+void log_probs_in_place(const Tensor& logits) {
+  const Parallel alone(1);
+  const int64_t vocab = logits.columns();
+  float* data = logits.data();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    float norm = 0.0f;
+    kernels::softmax_normalisers(alone, data + row * vocab, 1, vocab, &norm);
+    kernels::subtract_rows(alone, data + row * vocab, &norm, 1, vocab, data + row * vocab);
+  }
 }
 
-Tensor cross_entropy_gradient(Context& context, const Tensor& logits,
-                              std::span<const int32_t> labels, const LossOptions& options,
-                              const Tensor& norms, const Tensor& dloss) {
-  const kernels::CrossEntropy args = args_of(logits, labels, options);
-  Tensor dlogits(context.arena, logits.shape());
-  kernels::cross_entropy_backward(context.parallel, args, norms.data(), dloss.data(),
-                                  dlogits.data());
-  return dlogits;
+LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
+                          std::span<const int32_t> labels, const LossOptions& options,
+                          LossGradients gradients) {
+  check_labels(x, output, labels, options);
+  const int64_t rows = x.shape()[0];
+  const bool wanted = gradients == LossGradients::wanted;
+  LossResult result{Tensor(context.arena, {1}), {}, {}, {}};
+  if (wanted) {
+    result.dx = Tensor(context.arena, x.shape());
+    result.dweight = Tensor(context.arena, {output.out, output.in});
+    if (output.bias.defined()) result.dbias = Tensor(context.arena, {output.out});
+  }
+  const Arena::Scope scratch(context.arena);
+  auto* losses = context.arena.allocate_array<float>(rows);
+  const Tensor one = filled(context, {1}, 1.0f);
+  // A slice is a slice of the sums over tokens too, so that nothing changes in them.
+  for (int64_t begin = 0; begin < rows; begin += kernels::kTokenSlice) {
+    const Arena::Scope slice_scratch(context.arena);
+    const Tensor slice = x.slice(begin, std::min(rows, begin + kernels::kTokenSlice));
+    const Tensor logits = linear(context, slice, output);
+    auto* norms = context.arena.allocate_array<float>(slice.rows());
+    const kernels::CrossEntropy args{.rows = slice.rows(),
+                                     .vocab = output.out,
+                                     .smoothing = options.smoothing,
+                                     .factor = options.factor,
+                                     .labels = labels.data() + begin,
+                                     .logits = logits.data()};
+    kernels::cross_entropy_forward(context.parallel, args, norms, losses + begin);
+    if (!wanted) continue;
+    kernels::cross_entropy_backward(context.parallel, args, norms, one.data(), logits.data());
+    const auto step = begin == 0 ? SliceOfSum::first : SliceOfSum::further;
+    linear_input_gradient_into(context, logits, output,
+                               result.dx.slice(begin, begin + slice.rows()));
+    linear_weight_gradient_into(context, logits, slice, step, result.dweight);
+    if (output.bias.defined()) linear_bias_gradient_into(context, logits, step, result.dbias);
+  }
+  result.loss.data()[0] = kernels::total_loss(losses, rows, options.factor);
+  if (wanted && rows == 0) {
+    kernels::fill(context.parallel, result.dweight.size(), 0.0f, result.dweight.data());
+    if (output.bias.defined()) {
+      kernels::fill(context.parallel, result.dbias.size(), 0.0f, result.dbias.data());
+    }
+  }
+  return result;
 }
 
 }  // namespace tril::ops

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "tril/ops/linear.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
@@ -11,20 +12,26 @@ namespace tril::ops {
 // [row, vocab] of log-probabilities.
 Tensor log_probs(Context& context, const Tensor& logits);
 
+// The same bits in the memory of the logits, by the calling thread: for tasks.
+void log_probs_in_place(const Tensor& logits);
+
 struct LossOptions {
   float smoothing = 0.0f;  // label smoothing, in [0, 1)
   float factor = 1.0f;     // the loss is this times the sum over rows: 1 / tokens gives a mean
 };
+// The output projection and the loss of its logits, in slices of rows: all logits at once would be
+// the largest tensor of a step by far, and nobody needs them twice. Where gradients are wanted they
+// are made on the way, while a slice is in the cache; they are those of a loss whose own gradient
+// is 1.
+enum class LossGradients { none, wanted };
 struct LossResult {
-  Tensor loss;   // [1]
-  Tensor rows;   // [row]: each row's own loss, before the factor
-  Tensor norms;  // [row]
+  Tensor loss;                // [1]
+  Tensor dx, dweight, dbias;  // where wanted; dbias undefined without a bias
 };
-// A label of -1 marks a row that does not count. The rows are summed in double, ascending.
-LossResult cross_entropy(Context& context, const Tensor& logits, std::span<const int32_t> labels,
-                         const LossOptions& options);
-Tensor cross_entropy_gradient(Context& context, const Tensor& logits,
-                              std::span<const int32_t> labels, const LossOptions& options,
-                              const Tensor& norms, const Tensor& dloss);
+// x [row, in]. A label of -1 marks a row that does not count. The rows' losses are summed in
+// double, ascending; the weight's gradient is the sum over tokens of linear_weight_gradient().
+LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
+                          std::span<const int32_t> labels, const LossOptions& options,
+                          LossGradients gradients);
 
 }  // namespace tril::ops

@@ -50,6 +50,11 @@ void add_into(Context& context, const Tensor& from, const Tensor& to) {
   kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data());
 }
 
+void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
+  require(factor.size() == 1, kShape, "scale: the factor is ", factor.shape(), ", expected [1]");
+  kernels::scale(context.parallel, x.size(), factor.data(), x.data());
+}
+
 Tensor filled(Context& context, const Shape& shape, float value) {
   Tensor out(context.arena, shape);
   kernels::fill(context.parallel, out.size(), value, out.data());
@@ -80,14 +85,15 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
 
 Tensor embedding(Context& context, const Lookup& lookup) {
   const Tensor& table = lookup.table;
-  require(table.shape().rank() == 2, kShape, "embedding: the table must be a matrix, got ",
-          table.shape());
-  check_ids("embedding: token", lookup.ids, table.shape()[0]);
+  const bool packed = !table.defined() && lookup.packed != nullptr;
+  require(packed || table.shape().rank() == 2, kShape,
+          "embedding: the table must be a matrix, got ", table.shape());
+  check_ids("embedding: token", lookup.ids, packed ? lookup.packed->out : table.shape()[0]);
   kernels::Embedding args{.rows = static_cast<int64_t>(lookup.ids.size()),
-                          .columns = table.shape()[1],
+                          .columns = packed ? lookup.packed->in : table.shape()[1],
                           .scale = lookup.scale,
                           .ids = lookup.ids.data(),
-                          .table = table.data()};
+                          .table = packed ? nullptr : table.data()};
   if (lookup.positions.defined()) {
     require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == args.columns,
             kShape, "embedding: positions are ", lookup.positions.shape(), ", the table has ",
@@ -100,6 +106,17 @@ Tensor embedding(Context& context, const Lookup& lookup) {
     args.position_table = lookup.positions.data();
   }
   Tensor out(context.arena, {args.rows, args.columns});
+  const Arena::Scope scratch(context.arena);
+  if (packed) {  // the rows that are asked for, in the order they are asked for
+    auto* rows = context.arena.allocate_array<float>(args.rows * args.columns);
+    auto* order = context.arena.allocate_array<int32_t>(args.rows);
+    context.parallel(args.rows, [&](int64_t row) {
+      unpack_row(*lookup.packed, lookup.ids[static_cast<size_t>(row)], rows + row * args.columns);
+      order[row] = static_cast<int32_t>(row);
+    });
+    args.ids = order;
+    args.table = rows;
+  }
   kernels::embedding_forward(context.parallel, args, out.data());
   return out;
 }

@@ -6,6 +6,7 @@
 #include "tril/kernels/activation.h"
 #include "tril/kernels/norm.h"
 #include "tril/kernels/rotary.h"
+#include "tril/ops/linear.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
@@ -16,7 +17,8 @@ using kernels::NormKind;
 using kernels::Turn;
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b);
-void add_into(Context& context, const Tensor& from, const Tensor& to);  // to += from
+void add_into(Context& context, const Tensor& from, const Tensor& to);   // to += from
+void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *= factor [1]
 Tensor filled(Context& context, const Shape& shape, float value);
 
 struct NormResult {
@@ -33,9 +35,11 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy);
 
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
+// Where the table is undefined its rows are taken from the packed weight.
 struct Lookup {
   std::span<const int32_t> ids;
   Tensor table;  // [entries, columns]
+  const LinearWeight* packed = nullptr;
   float scale = 1.0f;
   std::span<const int32_t> position_ids;
   Tensor positions;  // [positions, columns] or undefined

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "tril/device/device.h"
@@ -39,6 +40,10 @@ class Arena {
   T* allocate_array(int64_t count) {
     return static_cast<T*>(allocate_items(count, static_cast<int64_t>(sizeof(T))));
   }
+
+  // Tensors may lie in memory that somebody else owns (a mapped file): the arena keeps the owner as
+  // long as it lives.
+  void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
 
   void reset();
 
@@ -81,6 +86,7 @@ class Arena {
   int64_t mark_ = 0;         // bytes used in it
   int64_t used_before_ = 0;  // bytes used in the blocks before it
   int64_t peak_ = 0;
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace tril

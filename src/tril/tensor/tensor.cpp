@@ -10,6 +10,16 @@ Tensor::Tensor(Arena& arena, const Shape& shape, DType type)
   data_ = arena.allocate(bytes);
 }
 
+Tensor Tensor::view(const Arena& arena, const void* memory, const Shape& shape, DType type) {
+  Tensor tensor;
+  tensor.data_ = const_cast<void*>(memory);
+  tensor.shape_ = shape;
+  tensor.ticket_ = arena.ticket();
+  tensor.type_ = type;
+  tensor.device_ = arena.device();
+  return tensor;
+}
+
 void* Tensor::raw() const {
   require(defined(), ErrorCode::invalid_argument, "an undefined tensor was read");
   require(is_current(ticket_), ErrorCode::invalid_argument, "tensor ", shape_,

@@ -18,6 +18,9 @@ class Tensor {
   // Not initialised.
   Tensor(Arena& arena, const Shape& shape, DType type = DType::f32);
 
+  // Elements that lie in memory the arena keeps but did not allocate; never to be written.
+  static Tensor view(const Arena& arena, const void* memory, const Shape& shape, DType type);
+
   bool defined() const { return data_ != nullptr || ticket_.arena != 0; }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return shape_.size(); }

@@ -153,6 +153,14 @@ class TranslationCall {
   std::map<int64_t, std::vector<int32_t>> sources_;  // of lines under way, for alignments
 };
 
+// The model of a folder with the tokenizer of the same folder.
+Translator with_tokenizer(Transformer model, const std::string& folder, int threads) {
+  const std::string file = folder + "/tokenizer.model";
+  Tokenizer tokenizer = Tokenizer::from_bytes(read_file(file, kMaxTokenizerBytes), file);
+  check_fit(tokenizer, model.config(), file, folder + "/config.json");
+  return {std::move(model), std::move(tokenizer), threads};
+}
+
 }  // namespace
 
 TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int thread_count)
@@ -194,11 +202,12 @@ Translator::Translator(Transformer model, Tokenizer tokenizer, int threads) {
 }
 
 Translator Translator::load(const std::string& folder, int threads) {
-  Transformer model = Transformer::load(folder);
-  const std::string file = folder + "/tokenizer.model";
-  Tokenizer tokenizer = Tokenizer::from_bytes(read_file(file, kMaxTokenizerBytes), file);
-  check_fit(tokenizer, model.config(), file, folder + "/config.json");
-  return {std::move(model), std::move(tokenizer), threads};
+  return with_tokenizer(Transformer::load(folder), folder, threads);
+}
+
+Translator Translator::load_for_inference(const std::string& folder, int threads,
+                                          std::optional<Compute> compute) {
+  return with_tokenizer(Transformer::load_for_inference(folder, compute), folder, threads);
 }
 
 const Transformer& Translator::model() const { return state_->model; }

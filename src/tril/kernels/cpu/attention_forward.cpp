@@ -224,10 +224,9 @@ void pack_key_tiles(const Parallel& parallel, const AttentionRun* runs, int64_t 
 void store_key_value(const float* k, const float* v, int64_t kv_heads, int64_t head_dim,
                      int64_t lane, float* page_keys, float* page_values) {
   for (int64_t head = 0; head < kv_heads; ++head) {
-    for (int64_t d = 0; d < head_dim; ++d) {
-      page_keys[(head * head_dim + d) * kKeyTile + lane] = k[head * head_dim + d];
-      page_values[(head * kKeyTile + lane) * head_dim + d] = v[head * head_dim + d];
-    }
+    const int64_t first = head * head_dim;
+    for (int64_t d = 0; d < head_dim; ++d) page_keys[(first + d) * kKeyTile + lane] = k[first + d];
+    std::copy_n(v + first, head_dim, page_values + (head * kKeyTile + lane) * head_dim);
   }
 }
 

@@ -89,14 +89,14 @@ struct Accumulators {
 };
 
 // Continues the chains by `count` steps. a[r * a_row + k * a_step]; group g of row k of b starts at
-// b[g] + k * b_step.
-template <int kRows, int kGroups>
+// b[g] + k * b_step. Elements of b are fp32, or bf16 that are widened.
+template <int kRows, int kGroups, class Element>
 HWY_INLINE void chain(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step,
-                      const float* const (&b)[kGroups], int64_t b_step, int64_t count,
+                      const Element* const (&b)[kGroups], int64_t b_step, int64_t count,
                       Accumulators<kRows, kGroups>& sums) {
   // Local copies, so that the compiler keeps everything in registers.
   Accumulators<kRows, kGroups> local = sums;
-  const float* from[kGroups];
+  const Element* from[kGroups];
   for (int g = 0; g < kGroups; ++g) from[g] = b[g];
   for (int64_t k = 0; k < count; ++k) {
     Vec16 row_of_b[kGroups];

@@ -112,11 +112,13 @@ void subtract_rows(const Parallel& parallel, const float* logits, const float* n
   HWY_DYNAMIC_DISPATCH(SubtractRows)(parallel, logits, norms, rows, vocab, out);
 }
 void cross_entropy_forward(const Parallel& parallel, const CrossEntropy& args, float* norms,
-                           float* losses, float* total) {
+                           float* losses) {
   HWY_DYNAMIC_DISPATCH(LossForward)(parallel, args, norms, losses);
+}
+float total_loss(const float* losses, int64_t rows, float factor) {
   double sum = 0.0;
-  for (int64_t row = 0; row < args.rows; ++row) sum += static_cast<double>(losses[row]);
-  *total = static_cast<float>(sum * static_cast<double>(args.factor));
+  for (int64_t row = 0; row < rows; ++row) sum += static_cast<double>(losses[row]);
+  return static_cast<float>(sum * static_cast<double>(factor));
 }
 void cross_entropy_backward(const Parallel& parallel, const CrossEntropy& args, const float* norms,
                             const float* dtotal, float* dlogits) {

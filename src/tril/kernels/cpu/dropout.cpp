@@ -26,33 +26,42 @@ HWY_INLINE void multiply_wide(D d, V a, V b, V& low, V& high) {
   high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
 }
 
-// Sixteen Philox blocks whose counters differ in the last word only: base/rng.h in vectors.
-HWY_INLINE void philox_blocks(uint64_t key, const Words4& counter, uint32_t (&out)[4][kCounters]) {
+// Stretches whose random numbers are made side by side: a round waits for the one before it, so one
+// stretch alone would leave the multipliers idle.
+constexpr int kTogether = 4;
+
+// For each of several stretches sixteen Philox blocks whose counters differ in the last word only:
+// base/rng.h in vectors.
+HWY_INLINE void philox_blocks(uint64_t key, const Words4 (&counter)[kTogether],
+                              uint32_t (&out)[kTogether][4][kCounters]) {
   const hn::CappedTag<uint32_t, kCounters> d;
+  using V = hn::Vec<decltype(d)>;
   const auto multiplier0 = hn::Set(d, kPhiloxMultiplier0);
   const auto multiplier1 = hn::Set(d, kPhiloxMultiplier1);
   for (size_t i = 0; i < kCounters; i += hn::Lanes(d)) {
-    auto c0 = hn::Set(d, counter[0]);
-    auto c1 = hn::Set(d, counter[1]);
-    auto c2 = hn::Set(d, counter[2]);
-    auto c3 = hn::Iota(d, counter[3] + static_cast<uint32_t>(i));
+    V c[kTogether][4];
+    for (int s = 0; s < kTogether; ++s) {
+      for (int word = 0; word < 3; ++word) c[s][word] = hn::Set(d, counter[s][word]);
+      c[s][3] = hn::Iota(d, counter[s][3] + static_cast<uint32_t>(i));
+    }
     auto key0 = static_cast<uint32_t>(key);
     auto key1 = static_cast<uint32_t>(key >> 32);
     for (int round = 0; round < kPhiloxRounds; ++round) {
-      auto low0 = c0, high0 = c0, low1 = c0, high1 = c0;
-      multiply_wide(d, c0, multiplier0, low0, high0);
-      multiply_wide(d, c2, multiplier1, low1, high1);
-      c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, key0));
-      c1 = low1;
-      c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, key1));
-      c3 = low0;
+      for (int s = 0; s < kTogether; ++s) {
+        V low0, high0, low1, high1;
+        multiply_wide(d, c[s][0], multiplier0, low0, high0);
+        multiply_wide(d, c[s][2], multiplier1, low1, high1);
+        c[s][0] = hn::Xor(hn::Xor(high1, c[s][1]), hn::Set(d, key0));
+        c[s][1] = low1;
+        c[s][2] = hn::Xor(hn::Xor(high0, c[s][3]), hn::Set(d, key1));
+        c[s][3] = low0;
+      }
       key0 += kPhiloxWeyl0;
       key1 += kPhiloxWeyl1;
     }
-    hn::StoreU(c0, d, out[0] + i);
-    hn::StoreU(c1, d, out[1] + i);
-    hn::StoreU(c2, d, out[2] + i);
-    hn::StoreU(c3, d, out[3] + i);
+    for (int s = 0; s < kTogether; ++s) {
+      for (int word = 0; word < 4; ++word) hn::StoreU(c[s][word], d, out[s][word] + i);
+    }
   }
 }
 
@@ -68,31 +77,43 @@ HWY_INLINE void drop_sixteen(const uint32_t (&words)[4][kCounters], int word, ui
   }
 }
 
+HWY_INLINE void drop_stretch(const uint32_t (&words)[4][kCounters], uint32_t threshold, float kept,
+                             const float* from, float* to, int64_t count) {
+  if (count == kStretch) {
+    for (int word = 0; word < 8; ++word) {
+      drop_sixteen(words, word, threshold, kept, from, to, kCounters);
+    }
+    return;
+  }
+  for (int word = 0; word * kCounters < count; ++word) {
+    drop_sixteen(words, word, threshold, kept, from, to,
+                 std::min<int64_t>(kCounters, count - word * kCounters));
+  }
+}
+
 void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, float* y) {
   const float kept = 1.0f / (1.0f - d.probability);
   // u is a whole number of 2^-16: u >= p is that number >= p 2^16, rounded up.
   const auto threshold = static_cast<uint32_t>(std::ceil(d.probability * 0x1p16f));
+  const int64_t stretches = (d.columns + kStretch - 1) / kStretch;
   for_row_blocks(parallel, d.rows, d.columns, [&](int64_t begin, int64_t end) {
-    uint32_t words[4][kCounters];
-    for (int64_t row = begin; row < end; ++row) {
-      for (int64_t first = 0; first < d.columns; first += kStretch) {
-        philox_blocks(d.seed,
-                      {d.step, static_cast<uint32_t>(d.sentences[row]),
-                       static_cast<uint32_t>(d.positions[row]),
-                       (d.site << 16) + static_cast<uint32_t>(first / 8)},
-                      words);
-        const int64_t count = std::min(kStretch, d.columns - first);
-        const float* from = x + row * d.columns + first;
-        float* to = y + row * d.columns + first;
-        if (count == kStretch) {
-          for (int word = 0; word < 8; ++word)
-            drop_sixteen(words, word, threshold, kept, from, to, 16);
-          continue;
-        }
-        for (int word = 0; word * kCounters < count; ++word) {
-          drop_sixteen(words, word, threshold, kept, from, to,
-                       std::min<int64_t>(kCounters, count - word * kCounters));
-        }
+    uint32_t words[kTogether][4][kCounters];
+    const int64_t last = end * stretches;
+    for (int64_t at = begin * stretches; at < last; at += kTogether) {
+      Words4 counter[kTogether];
+      for (int64_t s = 0; s < kTogether; ++s) {
+        const int64_t row = std::min(at + s, last - 1) / stretches;
+        const int64_t stretch = std::min(at + s, last - 1) % stretches;
+        counter[s] = {d.step, static_cast<uint32_t>(d.sentences[row]),
+                      static_cast<uint32_t>(d.positions[row]),
+                      (d.site << 16) + static_cast<uint32_t>(stretch * kCounters)};
+      }
+      philox_blocks(d.seed, counter, words);
+      for (int64_t s = 0; s < kTogether && at + s < last; ++s) {
+        const int64_t first = (at + s) % stretches * kStretch;
+        const int64_t offset = (at + s) / stretches * d.columns + first;
+        drop_stretch(words[s], threshold, kept, x + offset, y + offset,
+                     std::min(kStretch, d.columns - first));
       }
     }
   });

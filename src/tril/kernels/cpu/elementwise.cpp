@@ -17,6 +17,14 @@ void Add(const Parallel& parallel, int64_t size, const float* a, const float* b,
   });
 }
 
+void Scale(const Parallel& parallel, int64_t size, const float* factor, float* x) {
+  if (*factor == 1.0f) return;
+  for_row_blocks(parallel, size, 1, [&](int64_t begin, int64_t end) {
+    for_each_16(end - begin, [&](const auto& load, const auto& store)
+                                 HWY_ATTR { store(load(x + begin) * set16(*factor), x + begin); });
+  });
+}
+
 void Fill(const Parallel& parallel, int64_t size, float value, float* out) {
   for_row_blocks(parallel, size, 1,
                  [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, value); });
@@ -42,11 +50,15 @@ HWY_AFTER_NAMESPACE();
 namespace tril::kernels {
 
 HWY_EXPORT(Add);
+HWY_EXPORT(Scale);
 HWY_EXPORT(Fill);
 HWY_EXPORT(SquareChunks);
 
 void add(const Parallel& parallel, int64_t size, const float* a, const float* b, float* out) {
   HWY_DYNAMIC_DISPATCH(Add)(parallel, size, a, b, out);
+}
+void scale(const Parallel& parallel, int64_t size, const float* factor, float* x) {
+  HWY_DYNAMIC_DISPATCH(Scale)(parallel, size, factor, x);
 }
 void fill(const Parallel& parallel, int64_t size, float value, float* out) {
   HWY_DYNAMIC_DISPATCH(Fill)(parallel, size, value, out);

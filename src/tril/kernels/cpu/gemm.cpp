@@ -1,5 +1,7 @@
 #include "tril/kernels/gemm.h"
 
+#include "tril/kernels/cpu/blocks.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/cpu/gemm.cpp"
 #include "hwy/foreach_target.h"
@@ -53,12 +55,13 @@ HWY_INLINE void load_columns(const float* from, int64_t count, Vec16& to) {
 }
 
 // One tile of rows against one panel over terms [begin, end).
-template <int kRows>
-HWY_INLINE void gemm_tile(const Gemm& g, int64_t row, int64_t panel, int64_t begin, int64_t end) {
+template <int kRows, class Element>
+HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, int64_t begin,
+                          int64_t end) {
   const float* a = g.a + row * g.k + begin;
-  const float* b = g.panels + (panel * g.k + begin) * kPanelColumns;
+  const Element* b = g.panels + (panel * g.k + begin) * kPanelColumns;
   const bool continues = begin > 0 && g.summation == Summation::one_chain;
-  const bool merges = begin > 0 && g.summation == Summation::token_slices;
+  const bool merges = g.adds || (begin > 0 && g.summation == Summation::token_slices);
   const int64_t width = std::min(kPanelColumns, g.n - panel * kPanelColumns);
   const int64_t groups = (width + kLanes - 1) / kLanes;
   for (int64_t group = 0; group < groups;) {
@@ -77,7 +80,7 @@ HWY_INLINE void gemm_tile(const Gemm& g, int64_t row, int64_t panel, int64_t beg
           }
         }
       }
-      const float* from[kGroups];
+      const Element* from[kGroups];
       for (int i = 0; i < kGroups; ++i) from[i] = b + column + i * kLanes;
       chain<kRows, kGroups>(a, g.k, 1, from, kPanelColumns, end - begin, sums);
       for (int i = 0; i < kGroups; ++i) {
@@ -106,35 +109,30 @@ HWY_INLINE void gemm_tile(const Gemm& g, int64_t row, int64_t panel, int64_t beg
   }
 }
 
-void GemmKernel(const Parallel& parallel, const Gemm& g) {
-  const int64_t panels = (g.n + kPanelColumns - 1) / kPanelColumns;
-  const int64_t row_blocks = (g.m + kTaskRows - 1) / kTaskRows;
-  if (g.m == 0 || g.n == 0) return;
-  // Enough tasks to even out the threads; which task computes an element changes nothing in it.
-  const bool serial = g.m * g.n * g.k < kSerialWork;
-  const int64_t wanted = serial ? 1 : 8 * parallel.threads();
-  const int64_t column_blocks =
-      std::clamp<int64_t>((wanted + row_blocks - 1) / row_blocks, 1, panels);
-  const auto task = [&](int64_t index) {
-    const int64_t row_begin = index / column_blocks * kTaskRows;
-    const int64_t row_end = std::min(g.m, row_begin + kTaskRows);
-    const int64_t block = index % column_blocks;
-    const int64_t panel_begin = block * panels / column_blocks;
-    const int64_t panel_end = (block + 1) * panels / column_blocks;
-    int64_t begin = 0;
-    do {  // once even for k = 0, which must still write
-      const int64_t end = std::min(g.k, begin + kStretch);
-      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-        for (int64_t row = row_begin; row < row_end; row += kMaxRows) {
-          with_rows(row_end - row, [&](auto rows) HWY_ATTR {
-            gemm_tile<decltype(rows)::value>(g, row, panel, begin, end);
-          });
-        }
-      }
-      begin = end;
-    } while (begin < g.k);
-  };
-  (serial ? Parallel(1) : parallel)(row_blocks * column_blocks, task);
+template <class Element>
+void gemm_in_tiles(const Parallel& parallel, std::span<const GemmOf<Element>> products) {
+  for_gemm_blocks(parallel, products, kTaskRows, kSerialWork,
+                  [](const GemmOf<Element>& g, const GemmBlock& block) {
+                    int64_t begin = 0;
+                    do {  // once even for k = 0, which must still write
+                      const int64_t end = std::min(g.k, begin + kStretch);
+                      for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
+                        for (int64_t row = block.row_begin; row < block.row_end; row += kMaxRows) {
+                          with_rows(block.row_end - row, [&](auto rows) HWY_ATTR {
+                            gemm_tile<decltype(rows)::value>(g, row, panel, begin, end);
+                          });
+                        }
+                      }
+                      begin = end;
+                    } while (begin < g.k);
+                  });
+}
+
+void GemmKernel(const Parallel& parallel, std::span<const Gemm> products) {
+  gemm_in_tiles(parallel, products);
+}
+void GemmBFloat16(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products) {
+  gemm_in_tiles(parallel, products);
 }
 
 void TransposeKernel(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,
@@ -184,6 +182,7 @@ namespace tril::kernels {
 HWY_EXPORT(PackPanels);
 HWY_EXPORT(PackPanelsTransposed);
 HWY_EXPORT(GemmKernel);
+HWY_EXPORT(GemmBFloat16);
 HWY_EXPORT(TransposeKernel);
 HWY_EXPORT(ColumnSums);
 
@@ -194,8 +193,18 @@ void pack_panels_transposed(const Parallel& parallel, const float* b, int64_t k,
                             float* panels) {
   HWY_DYNAMIC_DISPATCH(PackPanelsTransposed)(parallel, b, k, n, panels);
 }
-void gemm(const Parallel& parallel, const Gemm& args) {
-  HWY_DYNAMIC_DISPATCH(GemmKernel)(parallel, args);
+void gemm(const Parallel& parallel, std::span<const Gemm> products) {
+  HWY_DYNAMIC_DISPATCH(GemmKernel)(parallel, products);
+}
+void gemm(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products) {
+  HWY_DYNAMIC_DISPATCH(GemmBFloat16)(parallel, products);
+}
+void round_panels(const Parallel& parallel, const float* panels, int64_t size, BFloat16* rounded) {
+  constexpr int64_t kBlock = 1 << 14;
+  parallel((size + kBlock - 1) / kBlock, [=](int64_t task) {
+    const int64_t end = std::min(size, (task + 1) * kBlock);
+    for (int64_t i = task * kBlock; i < end; ++i) rounded[i] = to_bf16(panels[i]);
+  });
 }
 void transpose(const Parallel& parallel, const float* in, int64_t rows, int64_t columns,
                float* out) {

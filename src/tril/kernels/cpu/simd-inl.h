@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#include "tril/base/dtype.h"
 #include "tril/base/parallel.h"
 
 #ifdef __FAST_MATH__
@@ -62,6 +63,16 @@ HWY_INLINE Vec16 zero16() { return set16(0.0f); }
 HWY_INLINE Vec16 load16(const float* HWY_RESTRICT from) {
   Vec16 result;
   for (int p = 0; p < kParts; ++p) result.part[p] = hn::LoadU(FloatTag(), from + p * kPartLanes);
+  return result;
+}
+HWY_INLINE Vec16 load16(const BFloat16* HWY_RESTRICT from) {
+  const hn::RebindToUnsigned<FloatTag> wide;
+  const hn::Rebind<uint16_t, FloatTag> narrow;
+  Vec16 result;
+  for (int p = 0; p < kParts; ++p) {
+    const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from) + p * kPartLanes);
+    result.part[p] = hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+  }
   return result;
 }
 HWY_INLINE void store16(const Vec16& v, float* HWY_RESTRICT to) {

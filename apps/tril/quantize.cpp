@@ -1,0 +1,71 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "flags.h"
+#include "tril/tril.h"
+
+namespace tril::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct QuantizeFlags {
+  std::string model;
+  std::string output;  // empty: beside the model
+  Compute to = Compute::int8;
+};
+
+std::string mebibytes(const fs::path& file) {
+  std::error_code ignored;
+  return fmt::format("{:.1f} MiB", static_cast<double>(fs::file_size(file, ignored)) / (1 << 20));
+}
+
+void run(const QuantizeFlags& flags) {
+  const std::string folder = flags.output.empty() ? flags.model : flags.output;
+  Transformer::save_packed(flags.model, folder, flags.to);
+  const fs::path tokenizer = fs::path(flags.model) / "tokenizer.model";
+  if (!flags.output.empty() && fs::exists(tokenizer)) {
+    std::error_code error;
+    fs::copy_file(tokenizer, fs::path(folder) / "tokenizer.model",
+                  fs::copy_options::overwrite_existing, error);
+    require(!error, ErrorCode::io, folder, "/tokenizer.model: cannot copy: ", error.message());
+  }
+  const fs::path packed =
+      fs::path(folder) / fmt::format("packed.{}.safetensors", word_for(flags.to));
+  fmt::print("{}  {} (was {})\n", packed.string(), mebibytes(packed),
+             mebibytes(fs::path(flags.model) / "model.safetensors"));
+  fmt::print("try: {} translate {}{}\n", program_name(), folder,
+             flags.output.empty() ? fmt::format(" --compute {}", word_for(flags.to)) : "");
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app) {
+  auto flags = std::make_shared<QuantizeFlags>();
+  CLI::App* quantize =
+      app.add_subcommand("quantize", "Make a smaller, faster copy of a model's weights");
+  quantize->add_option("model", flags->model, "A model folder")->required();
+  quantize
+      ->add_option("--to", flags->to,
+                   "int8: a quarter of the memory; bf16: half; fp32: as they are, only packed")
+      ->transform(one_of({"fp32", "bf16", "int8"}))
+      ->type_name("fp32|bf16|int8")
+      ->required();
+  quantize->add_option("-o,--output", flags->output,
+                       "A folder that needs nothing of the first; without it, beside the model");
+  quantize->footer(
+      "Examples:\n"
+      "  tril quantize my-model --to int8\n"
+      "  tril translate my-model --compute int8 < text.en\n"
+      "  tril quantize my-model --to int8 -o my-small-model\n\n"
+      "The weights are written in the order the processor reads them and mapped from disk, so "
+      "that\n"
+      "loading takes no time. Results are the same bits as with --compute alone.");
+  quantize->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app

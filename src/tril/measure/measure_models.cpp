@@ -1,0 +1,179 @@
+#include "tril/decode/search.h"
+#include "tril/measure/repeat.h"
+#include "tril/measure/work.h"
+#include "tril/train/learn.h"
+#include "tril/train/options.h"
+
+namespace tril {
+namespace {
+
+constexpr int32_t kStart = 2;
+constexpr int32_t kEnd = 3;
+
+TransformerConfig preset_config(Preset preset, int64_t vocab) {
+  TransformerConfig config;
+  apply_preset(preset, config);
+  config.source_vocab = config.target_vocab = vocab;
+  return config;
+}
+
+// Multiplications and additions of an update, 6 for each weight a row passes: those of the layers,
+// and of the output projection for target rows. Attention's own products are left out.
+double update_gflop(const TransformerConfig& c, double source_rows, double target_rows) {
+  const auto model = static_cast<double>(c.model);
+  const auto inner = static_cast<double>(c.feed_forward);
+  const double attention = 4.0 * model * model;
+  const double feed_forward = 2.0 * model * inner;
+  const double encoder = static_cast<double>(c.encoder_layers) * (attention + feed_forward);
+  const double decoder = static_cast<double>(c.decoder_layers) * (2.0 * attention + feed_forward);
+  return 6e-9 * (source_rows * encoder +
+                 target_rows * (decoder + model * static_cast<double>(c.target_vocab)));
+}
+
+Measurement time_training(const std::string& name, const TransformerConfig& config,
+                          int64_t batch_tokens, const MeasureOptions& options) {
+  Random random(1);
+  std::vector<LearnPair> pairs;
+  for (int round = 0; round < 4; ++round) {
+    for (const int64_t length : kWorkLengths) {
+      pairs.push_back({work_sentence(length, config.source_vocab, random),
+                       work_sentence(length, config.target_vocab, random)});
+    }
+  }
+  Transformer model(config, 1);
+  Session session(model, options.threads);
+  PairBatches batches(pairs, kStart, batch_tokens, 1);
+  // Updates of which the first two are not counted.
+  constexpr int64_t kWarmUp = 2;
+  const auto least = static_cast<int64_t>(config.model >= 512 ? 3 : 8);
+  LearnOptions learning;
+  learning.smoothing = 0.1;
+  learning.schedule.peak = 1e-4;
+  std::vector<double> seconds_per_token;
+  double tokens = 0.0;
+  double source_tokens = 0.0;
+  double now = 0.0;
+  double spent = 0.0;
+  Stopwatch watch;
+  // learn() ends after a number of updates: as many as fit into the time are asked for by measuring
+  // the first ones.
+  const auto run = [&](int64_t updates) {
+    learning.updates = updates;
+    learning.progress = [&](int64_t update, double) {
+      const double seconds = watch.seconds() - now;
+      now += seconds;
+      if (update <= kWarmUp) return;
+      spent += seconds;
+      seconds_per_token.push_back(seconds / tokens);
+    };
+    watch = Stopwatch();
+    now = 0.0;
+    learn(
+        model,
+        [&](Batch& batch) {
+          batches.next(batch);
+          tokens = static_cast<double>(batch.target_tokens);
+          source_tokens = static_cast<double>(batch.source_tokens);
+        },
+        learning, session);
+  };
+  run(kWarmUp + least);
+  const double each = spent / static_cast<double>(least);
+  const auto more = static_cast<int64_t>((options.seconds_each - spent) / each);
+  if (more > 0) run(kWarmUp + more);
+  std::sort(seconds_per_token.begin(), seconds_per_token.end());
+  const double median = seconds_per_token[seconds_per_token.size() / 2];
+  return {
+      .name = name,
+      .seconds = median * tokens,
+      .gflop = update_gflop(config, source_tokens, tokens),
+      .tokens = tokens,
+      .note = concat("an update of ", batch_tokens, " tokens, vocabulary ", config.target_vocab)};
+}
+
+}  // namespace
+
+std::vector<Measurement> measure_training(const MeasureOptions& options) {
+  Results results("train", options);
+  struct Case {
+    const char* name;
+    Preset preset;
+    int64_t vocab, tokens;
+  };
+  for (const Case& c :
+       {Case{"tiny", Preset::tiny, 8000, 2048}, Case{"small", Preset::small, 8000, 2048},
+        Case{"base", Preset::base, 32000, 1024}}) {
+    if (!results.wants(c.name)) continue;
+    results.add(time_training(c.name, preset_config(c.preset, c.vocab), c.tokens, options));
+  }
+  return results.take();
+}
+
+std::vector<Measurement> measure_translation(const MeasureOptions& options) {
+  constexpr int64_t kVocab = 58101;
+  constexpr int64_t kTokensOut = 30;
+  Results results("translate", options);
+  TransformerConfig config = preset_config(Preset::base, kVocab);
+  config.activation = ActivationType::silu;
+  struct Case {
+    Compute compute;
+    int64_t batch, beam;
+  };
+  std::vector<Case> cases;
+  for (const Compute compute : {Compute::fp32, Compute::bf16, Compute::int8}) {
+    for (const int64_t batch : {1, 32}) {
+      for (const int64_t beam : {1, 4}) cases.push_back({compute, batch, beam});
+    }
+  }
+  std::optional<Transformer> weights;
+  std::optional<Transformer> model;
+  for (const Case& c : cases) {
+    const std::string name =
+        concat("base ", word_for(c.compute), c.beam == 1 ? " greedy" : concat(" beam ", c.beam),
+               ", batch ", c.batch);
+    if (!results.wants(name)) continue;
+    if (!weights) weights.emplace(config, 1);
+    if (!model || model->compute() != c.compute) model.emplace(weights->packed(c.compute));
+    Session session(*model, options.threads);
+    Random random(1);
+    std::vector<SearchRequest> requests;
+    for (const int64_t length : kWorkLengths) {
+      requests.push_back({.number = static_cast<int64_t>(requests.size()),
+                          .source = work_sentence(length, kVocab, random),
+                          .prefix = {}});
+    }
+    SearchOptions search_options;
+    search_options.beam = c.beam;
+    search_options.start = kStart;
+    search_options.end = kEnd;
+    search_options.forbidden = {kEnd};
+    search_options.max_tokens = kTokensOut;
+    search_options.max_ratio = 0.0;
+    double tokens = 0.0;
+    const double seconds = median_seconds(
+        options.seconds_each,
+        [&] {
+          size_t next = 0;
+          tokens = 0.0;
+          search(
+              *model, search_options, c.batch * c.beam,
+              [&]() -> std::optional<SearchRequest> {
+                if (next == requests.size()) return std::nullopt;
+                return requests[next++];
+              },
+              [&](SearchResult&& result) {
+                tokens += static_cast<double>(result.hypotheses[0].tokens.size());
+                return true;
+              },
+              session);
+        },
+        1);
+    results.add({.name = name,
+                 .seconds = seconds,
+                 .tokens = tokens,
+                 .note = concat(requests.size(), " sentences, ", kTokensOut, " tokens each")});
+  }
+  return results.take();
+}
+
+}  // namespace tril
