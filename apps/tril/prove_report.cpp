@@ -150,9 +150,8 @@ void print_table(const ProvedModel& proved, const ProofReport& report) {
 }
 
 std::string name_of(const AgreementLine& line) {
-  return fmt::format("{}{}, {}", Words<Writing>::kList[static_cast<size_t>(line.writing)],
-                     line.without_end ? ", no END" : "",
-                     Words<Company>::kList[static_cast<size_t>(line.company)]);
+  return fmt::format("{}{}, {}", word_for(line.writing), line.without_end ? ", no END" : "",
+                     word_for(line.company));
 }
 
 void print_agreement(const ProofReport& report) {
@@ -353,7 +352,7 @@ std::string verdict(const ProofReport& report) {
   const auto failed = report.failed();
   for (size_t i = 0; i < failed.size(); ++i) {
     text += fmt::format("{} {} {}", i == 0 ? "" : ",", static_cast<int>(failed[i]) + 1,
-                        Words<Section>::kList[static_cast<size_t>(failed[i])]);
+                        word_for(failed[i]));
   }
   return text;
 }
@@ -417,7 +416,7 @@ Json json_of(const LeakProbe& p) {
                      {"head", leak.head},
                      {"row", json_of(leak.row)},
                      {"sees", json_of(leak.key)},
-                     {"by", Words<Poison>::kList[static_cast<size_t>(leak.poison)]},
+                     {"by", word_for(leak.poison)},
                      {"in", leak.where == HeadLeak::Where::output ? "output" : "query gradient"}});
   }
   Json object = {{"holds", p.holds()},
@@ -505,8 +504,8 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   Json agreement = Json::array();
   for (const AgreementLine& line : report.agreement) {
     const Agreement& a = line.figures;
-    agreement.push_back({{"writing", Words<Writing>::kList[static_cast<size_t>(line.writing)]},
-                         {"company", Words<Company>::kList[static_cast<size_t>(line.company)]},
+    agreement.push_back({{"writing", word_for(line.writing)},
+                         {"company", word_for(line.company)},
                          {"without_end", line.without_end},
                          {"sequences", a.sequences},
                          {"positions", a.positions},
@@ -527,8 +526,7 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   Json sequential = Json::array();
   for (const SequentialLine& line : report.sequential) sequential.push_back(json_of(line));
   Json failed = Json::array();
-  for (const Section section : report.failed())
-    failed.push_back(Words<Section>::kList[static_cast<size_t>(section)]);
+  for (const Section section : report.failed()) failed.push_back(word_for(section));
   const Json document = {
       {"model", proved.flags.model},
       {"masked", !proved.flags.unmasked},

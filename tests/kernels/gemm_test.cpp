@@ -196,7 +196,7 @@ TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
     kernels::pack_panels(Parallel(1), p.b.data(), p.k, p.n, panels.data());
     std::vector<BFloat16> rounded(panels.size());
     kernels::round_panels(Parallel(2), panels.data(), std::ssize(panels), rounded.data());
-    EXPECT_TRUE(testing::same_everywhere([&](const Parallel& parallel) {
+    const auto product = [&](const Parallel& parallel) {
       Guarded c(p.m * p.n);
       kernels::gemm(parallel, kernels::GemmOf<BFloat16>{.m = p.m,
                                                         .n = p.n,
@@ -206,17 +206,10 @@ TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
                                                         .bias = p.bias.data(),
                                                         .c = c.data()});
       return c.take();
-    }));
+    };
+    EXPECT_TRUE(testing::same_everywhere(product));
     for (float& weight : p.b) weight = to_f32(to_bf16(weight));
-    Guarded c(p.m * p.n);
-    kernels::gemm(Parallel(1), kernels::GemmOf<BFloat16>{.m = p.m,
-                                                         .n = p.n,
-                                                         .k = p.k,
-                                                         .a = p.a.data(),
-                                                         .panels = rounded.data(),
-                                                         .bias = p.bias.data(),
-                                                         .c = c.data()});
-    EXPECT_TRUE(same_bits(c.take(), scalar_chains(p)));
+    EXPECT_TRUE(same_bits(product(Parallel(1)), scalar_chains(p)));
     std::vector<float> column(p.k);
     kernels::unpack_column(rounded.data(), p.k, p.n - 1, column.data());
     for (int64_t i = 0; i < p.k; ++i) EXPECT_EQ(column[i], p.b[i * p.n + p.n - 1]);

@@ -182,6 +182,16 @@ TEST_F(PackedFolder, HasNoGradientsAndIsNotSaved) {
   EXPECT_EQ(raised_by([&] { packed.packed(Compute::int8); }).code, ErrorCode::unsupported);
 }
 
+TEST_F(PackedFolder, IsNotWrittenBesideAnotherModel) {
+  TransformerConfig other = config_;
+  other.norm_position = NormPosition::pre;
+  Transformer(other, 1).save(folder_ / "other");
+  const auto raised =
+      raised_by([&] { Transformer::save_packed(folder_ / "m", folder_ / "other", Compute::int8); });
+  EXPECT_NE(raised.text.find("another model"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "other/packed.int8.safetensors"));
+}
+
 TEST_F(PackedFolder, SaysWhatIsWrong) {
   const auto error = [&](const std::string& folder, std::optional<Compute> compute = {}) {
     return raised_by([&] { Transformer::load_for_inference(folder_ / folder, compute); }).text;

@@ -101,7 +101,7 @@ class PageWriter {
             {"width", c.model},
             {"vocab", c.target_vocab},
             {"parameters", e_.parameters},
-            {"position", Words<PositionType>::kList[static_cast<size_t>(c.position)]},
+            {"position", word_for(c.position)},
             {"window", c.window},
             {"scale", e_.scale},
             {"biasSlopes", e_.bias_slopes}};

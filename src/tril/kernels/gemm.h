@@ -66,7 +66,9 @@ struct GemmOf {
   bool adds = false;
 };
 using Gemm = GemmOf<float>;
-// Several products in one go, by the threads together; one is the usual case.
+// Several products in one go, by the threads together, at most kMostProducts; one is the usual
+// case.
+constexpr size_t kMostProducts = 3;
 void gemm(const Parallel& parallel, std::span<const Gemm> products);
 void gemm(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products);
 template <class Element>

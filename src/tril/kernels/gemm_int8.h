@@ -56,7 +56,7 @@ struct GemmInt8 {
   const float* bias;      // [n] or null
   float* c;               // [m, n]
 };
-// Several products in one go, by the threads together.
+// Several products in one go, by the threads together, at most kMostProducts (kernels/gemm.h).
 void gemm_int8(const Parallel& parallel, std::span<const GemmInt8> products);
 
 }  // namespace tril::kernels

@@ -47,7 +47,7 @@ struct Writer {
   void flag(std::string_view name, bool value) { json.set(name, value); }
   template <class Enum>
   void choice(std::string_view name, Enum value) {
-    json.set(name, Words<Enum>::kList[static_cast<size_t>(value)]);
+    json.set(name, word_for(value));
   }
 };
 

@@ -69,7 +69,8 @@ class Transformer {
   static Transformer load_for_inference(const std::string& folder,
                                         std::optional<Compute> compute = {});
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
-  // be the same; a config.json is written where there is none.
+  // be the same; a config.json is written where there is none, and one of another model is an
+  // error.
   static void save_packed(const std::string& from, const std::string& folder, Compute compute);
   // The same without files: a copy that only infers.
   Transformer packed(Compute compute) const;

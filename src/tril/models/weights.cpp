@@ -308,11 +308,14 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   Arena arena;
   const std::vector<NamedTensor> tensors = model.packed_tensors(compute, arena);
   make_folder(folder);
+  const std::string config_file = join(folder, "config.json");
+  const bool has_config = exists(config_file);
+  // Weights beside a configuration they do not belong to would be another function.
+  require(!has_config || read_config(folder) == model.config(), ErrorCode::invalid_argument,
+          config_file, ": the configuration of another model; give an empty folder");
   save_safetensors(packed_file(folder, compute), tensors,
                    {{kPackedFormat, kFormatNow}, {kMadeFrom, made_from}});
-  if (!exists(join(folder, "config.json"))) {
-    write_file_atomically(join(folder, "config.json"), to_json(model.config()));
-  }
+  if (!has_config) write_file_atomically(config_file, to_json(model.config()));
 }
 
 Transformer Transformer::load_for_inference(const std::string& folder,

@@ -100,9 +100,9 @@ void unpack_row(const LinearWeight& linear, int64_t row, float* to) {
 
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
              std::span<Tensor> y) {
-  constexpr size_t kMost = 3;
-  require(!weights.empty() && weights.size() <= kMost && y.size() == weights.size(),
-          ErrorCode::internal, "linears: ", weights.size(), " weights for ", y.size(), " results");
+  require(
+      !weights.empty() && weights.size() <= kernels::kMostProducts && y.size() == weights.size(),
+      ErrorCode::internal, "linears: ", weights.size(), " weights for ", y.size(), " results");
   check_matrix("linear", "the input", x);
   const int64_t rows = x.shape()[0];
   const DType type =
@@ -127,7 +127,7 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
         context.arena.allocate_array<uint8_t>(rows * kernels::int8_padded(weights[0]->in));
     auto* scales = context.arena.allocate_array<float>(rows);
     kernels::quantize_rows(context.parallel, x.data(), rows, weights[0]->in, bytes, scales);
-    kernels::GemmInt8 products[kMost];
+    kernels::GemmInt8 products[kernels::kMostProducts];
     for (size_t i = 0; i < weights.size(); ++i) {
       const LinearWeight& linear = *weights[i];
       products[i] = {.m = rows,
@@ -144,7 +144,7 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
     return kernels::gemm_int8(context.parallel, {products, weights.size()});
   }
   const auto multiply = [&]<class Element>(Element) {
-    kernels::GemmOf<Element> products[kMost];
+    kernels::GemmOf<Element> products[kernels::kMostProducts];
     for (size_t i = 0; i < weights.size(); ++i) {
       const LinearWeight& linear = *weights[i];
       products[i] = {.m = rows,

@@ -17,7 +17,7 @@ constexpr auto kBad = ErrorCode::invalid_argument;
 template <class Value>
 std::string toml_value(const Value& value) {
   if constexpr (std::is_enum_v<Value>) {
-    return json_quoted(Words<Value>::kList[static_cast<size_t>(value)]);
+    return json_quoted(word_for(value));
   } else if constexpr (std::is_same_v<Value, std::string>) {
     return json_quoted(value);
   } else if constexpr (std::is_same_v<Value, bool>) {

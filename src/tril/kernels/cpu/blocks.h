@@ -20,23 +20,22 @@ struct GemmBlock {
 
 constexpr int64_t panels_of(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 
-// Calls f(product, block) for blocks of at most `task_rows` rows that cover all products; enough of
-// them to even out the threads. Below `serial_work` products waking another thread costs more than
-// it saves.
+// At most kMostProducts. Calls f(product, block) for blocks of at most `task_rows` rows that cover
+// all products; enough of them to even out the threads. Below `serial_work` products waking another
+// thread costs more than it saves.
 template <class Product, class F>
 void for_gemm_blocks(const Parallel& parallel, std::span<const Product> products, int64_t task_rows,
                      int64_t serial_work, const F& f) {
-  constexpr size_t kMost = 8;
   int64_t work = 0;
   int64_t panels = 0;
   for (const Product& g : products) {
     work += g.m * g.n * std::max<int64_t>(g.k, 1);
     panels += panels_of(g.n);
   }
-  if (work == 0 || products.size() > kMost) return;
+  if (work == 0) return;
   const bool serial = work < serial_work;
-  int64_t column_blocks[kMost];
-  int64_t ends[kMost];  // of the tasks of each product
+  int64_t column_blocks[kMostProducts];
+  int64_t ends[kMostProducts];  // of the tasks of each product
   int64_t tasks = 0;
   for (size_t i = 0; i < products.size(); ++i) {
     const Product& g = products[i];
