@@ -16,7 +16,7 @@
 //    ascending: with new = max(m, m'), sum = fma(sum', e^(m'-new), sum e^(m-new)), out likewise.
 //  - Backward: dq[i] is one chain over keys, dk[j] and dv[j] one over (head of the group, row).
 // A key outside a row's interval is never multiplied into that row, so it may hold NaN.
-// Rows with an empty interval are zero in out and dq. Keys no row sees are zero in dk and dv.
+// Keys of a group that no row sees are zero in dk and dv.
 // Kernels neither allocate, throw nor log; ops/attention.h plans the runs and checks everything.
 #pragma once
 
@@ -30,24 +30,23 @@ namespace tril::kernels {
 constexpr int64_t kKeyTile = 16;    // keys stored together: key tiles are [head_dim, 16]
 constexpr int64_t kKeyBlock = 64;   // keys of one step of the running softmax
 constexpr int64_t kKeySpan = 2048;  // keys of one independent softmax
+constexpr int64_t kRunRows = 192;   // rows of a forward run at most: whole tiles of six
 
 // Consecutive query rows of one sequence, none with an empty interval.
 struct AttentionRun {
   int64_t row_begin = 0;
   int64_t row_end = 0;
-  int64_t origin = 0;      // of all its rows
-  int64_t keys = 0;        // keys of the sequence, counted from the origin
-  int64_t tile_begin = 0;  // contiguous keys: where the sequence's tiles start among all tiles
+  int64_t origin = 0;                   // of all its rows
+  int64_t keys = 0;                     // keys of the sequence, counted from the origin
   const float* const* pages = nullptr;  // cached keys: the page of each 16 keys of the sequence
 };
 
-// Where the keys and values of the runs lie: contiguous arrays whose keys were packed into tiles,
-// or the pages of a cache.
+// Where the keys and values of the runs lie: contiguous arrays, or the pages of a cache.
 struct KeyValueStore {
-  const float* key_tiles = nullptr;  // [tile, kv_heads, head_dim, 16]
-  const float* values = nullptr;     // [key, kv_heads, head_dim]
-  int64_t page_keys = 0;             // offset in a page of [kv_heads, head_dim, 16]
-  int64_t page_values = 0;           // offset in a page of [kv_heads, 16, head_dim]
+  const float* keys = nullptr;    // [key, kv_heads, head_dim]
+  const float* values = nullptr;  // [key, kv_heads, head_dim]
+  int64_t page_keys = 0;          // offset in a page of [kv_heads, head_dim, 16]
+  int64_t page_values = 0;        // offset in a page of [kv_heads, 16, head_dim]
 };
 
 struct AttentionShape {
@@ -68,19 +67,13 @@ struct AttentionShape {
   bool descending_blocks = false;
 };
 
-// Tiles that `keys` keys take, and the tiles of one sequence:
-// tiles[t][kv_head][d][lane] = k[origin + 16 t + lane][kv_head][d], zero past the end.
-constexpr int64_t key_tiles(int64_t keys) { return (keys + kKeyTile - 1) / kKeyTile; }
-void pack_key_tiles(const Parallel& parallel, const AttentionRun* runs, int64_t run_count,
-                    const float* k, int64_t kv_heads, int64_t head_dim, float* tiles);
-
 // Writes one key and value, [kv_heads, head_dim] each, into place `lane` of a cache page.
 void store_key_value(const float* k, const float* v, int64_t kv_heads, int64_t head_dim,
                      int64_t lane, float* page_keys, float* page_values);
 
 struct AttentionForward {
   AttentionShape shape;
-  const AttentionRun* runs = nullptr;
+  const AttentionRun* runs = nullptr;  // of at most kRunRows rows each
   int64_t run_count = 0;
   const Interval* intervals = nullptr;  // [query]
   KeyValueStore store;
@@ -100,13 +93,14 @@ struct AttentionBackward {
   const int64_t* groups = nullptr;
   int64_t group_count = 0;
   const Interval* intervals = nullptr;
-  const float* key_tiles = nullptr;    // of k
-  const float* value_tiles = nullptr;  // of v, packed the same way
-  const float *q = nullptr, *k = nullptr, *out = nullptr, *stats = nullptr, *dout = nullptr;
-  float *dq = nullptr, *dk = nullptr, *dv = nullptr;  // zero on entry
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  const float *out = nullptr, *stats = nullptr, *dout = nullptr;
+  // Written are the rows of the runs in dq, and all keys of the groups in dk and dv.
+  float *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  float* delta = nullptr;  // [query, heads]: room for dout · out
   float* workspace = nullptr;
 };
-int64_t attention_backward_workspace(const Parallel& parallel);  // in floats
+int64_t attention_backward_workspace(const Parallel& parallel, int64_t head_dim);  // in floats
 void attention_backward(const Parallel& parallel, const AttentionBackward& args);
 
 }  // namespace tril::kernels

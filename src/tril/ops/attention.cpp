@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tril/kernels/attention.h"
-#include "tril/kernels/elementwise.h"
 #include "tril/tensor/mask.h"
 
 namespace tril::ops {
@@ -15,9 +15,6 @@ using kernels::AttentionShape;
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr auto kShape = ErrorCode::shape_mismatch;
-
-// Rows one task takes of a long sequence: whole tiles of six.
-constexpr int64_t kTaskRows = 48;
 
 AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_heads,
                         std::span<const Interval> intervals, const AttentionOptions& options) {
@@ -57,49 +54,39 @@ AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_head
   return shape;
 }
 
-struct Plan {
-  std::span<AttentionRun> sequences;  // whole stretches of rows with one origin
-  std::span<AttentionRun> runs;       // the same, cut to at most kTaskRows rows
-  int64_t tiles = 0;
-};
-
-// Cuts the rows into runs; a row with an empty interval is in none. Everything lies in scratch.
-// `same(a, b)` says whether two rows have their keys in the same place.
+// Cuts the rows into runs of at most `most_rows`, each of one sequence; a row with an empty
+// interval is in none. They lie in `host`. `same(a, b)` says whether two rows have their keys in
+// the same place.
 template <class Same>
-Plan plan_runs(Arena& host, std::span<const Interval> intervals, const Same& same) {
+std::span<AttentionRun> plan_runs(Arena& host, std::span<const Interval> intervals,
+                                  int64_t most_rows, const Same& same) {
   const auto rows = static_cast<int64_t>(intervals.size());
-  auto* sequences = host.allocate_array<AttentionRun>(rows);
   auto* runs = host.allocate_array<AttentionRun>(rows);
   const auto at = [&](int64_t row) -> const Interval& {
     return intervals[static_cast<size_t>(row)];
   };
-  Plan plan;
-  int64_t sequence_count = 0;
   int64_t run_count = 0;
   for (int64_t row = 0; row < rows;) {
     if (at(row).empty()) {
       ++row;
       continue;
     }
-    AttentionRun sequence{.row_begin = row, .origin = at(row).origin, .tile_begin = plan.tiles};
+    AttentionRun sequence{.row_begin = row, .origin = at(row).origin};
     for (; row < rows && !at(row).empty() && at(row).origin == sequence.origin &&
            same(sequence.row_begin, row);
          ++row) {
       sequence.keys = std::max<int64_t>(sequence.keys, at(row).hi - sequence.origin);
     }
     sequence.row_end = row;
-    plan.tiles += kernels::key_tiles(sequence.keys);
-    sequences[sequence_count++] = sequence;
-    for (int64_t begin = sequence.row_begin; begin < sequence.row_end; begin += kTaskRows) {
+    while (sequence.row_end - sequence.row_begin > most_rows) {
       AttentionRun run = sequence;
-      run.row_begin = begin;
-      run.row_end = std::min(sequence.row_end, begin + kTaskRows);
+      sequence.row_begin += most_rows;
+      run.row_end = sequence.row_begin;
       runs[run_count++] = run;
     }
+    runs[run_count++] = sequence;
   }
-  plan.sequences = {sequences, static_cast<size_t>(sequence_count)};
-  plan.runs = {runs, static_cast<size_t>(run_count)};
-  return plan;
+  return {runs, static_cast<size_t>(run_count)};
 }
 
 constexpr auto kSamePlace = [](int64_t, int64_t) { return true; };
@@ -113,27 +100,22 @@ int64_t check_keys(const Tensor& q, const Tensor& k, const Tensor& v) {
   return k.shape()[0];
 }
 
-float* pack_tiles(Context& context, const Plan& plan, const Tensor& from) {
-  auto* tiles = context.arena.allocate_array<float>(plan.tiles * from.shape()[1] * from.shape()[2] *
-                                                    kernels::kKeyTile);
-  kernels::pack_key_tiles(context.parallel, plan.sequences.data(),
-                          static_cast<int64_t>(plan.sequences.size()), from.data(), from.shape()[1],
-                          from.shape()[2], tiles);
-  return tiles;
+void zero_rows(const Tensor& tensor, int64_t begin, int64_t end) {
+  const int64_t width = tensor.shape()[1] * tensor.shape()[2];
+  std::fill(tensor.data() + begin * width, tensor.data() + end * width, 0.0f);
 }
 
 void zero_empty_rows(const Tensor& out, std::span<const Interval> intervals) {
-  const int64_t width = out.shape()[1] * out.shape()[2];
   for (size_t row = 0; row < intervals.size(); ++row) {
-    if (intervals[row].empty()) {
-      std::fill_n(out.data() + static_cast<int64_t>(row) * width, width, 0.0f);
-    }
+    if (intervals[row].empty())
+      zero_rows(out, static_cast<int64_t>(row), static_cast<int64_t>(row) + 1);
   }
 }
 
-void run_forward(Context& context, kernels::AttentionForward forward, const Plan& plan) {
-  forward.runs = plan.runs.data();
-  forward.run_count = static_cast<int64_t>(plan.runs.size());
+void run_forward(Context& context, kernels::AttentionForward forward,
+                 std::span<const AttentionRun> runs) {
+  forward.runs = runs.data();
+  forward.run_count = static_cast<int64_t>(runs.size());
   forward.workspace = context.arena.allocate_array<float>(
       kernels::attention_forward_workspace(context.parallel, forward.shape.head_dim));
   kernels::attention_forward(context.parallel, forward);
@@ -151,16 +133,15 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
   zero_empty_rows(result.out, intervals);
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
-  const Plan plan = plan_runs(context.host, intervals, kSamePlace);
   kernels::AttentionForward forward;
   forward.shape = shape;
   forward.intervals = intervals.data();
-  forward.store.key_tiles = pack_tiles(context, plan, k);
+  forward.store.keys = k.data();
   forward.store.values = v.data();
   forward.q = q.data();
   forward.out = result.out.data();
   forward.stats = result.stats.data();
-  run_forward(context, forward, plan);
+  run_forward(context, forward, plan_runs(context.host, intervals, kernels::kRunRows, kSamePlace));
   return result;
 }
 
@@ -177,8 +158,8 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
                                Tensor(context.arena, v.shape())};
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
-  const Plan plan = plan_runs(context.host, intervals, kSamePlace);
-  const std::span<AttentionRun> runs = plan.sequences;
+  const std::span<AttentionRun> runs =
+      plan_runs(context.host, intervals, std::numeric_limits<int64_t>::max(), kSamePlace);
   std::sort(runs.begin(), runs.end(), [](const AttentionRun& a, const AttentionRun& b) {
     return a.origin != b.origin ? a.origin < b.origin : a.row_begin < b.row_begin;
   });
@@ -190,6 +171,8 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
     if (r == 0 || runs[r].origin != runs[r - 1].origin) {
       require(runs[r].origin >= keys_end, kBad, "attention gradient: the sequence from key ",
               runs[r].origin, " shares keys with the one before it, which ends at ", keys_end);
+      zero_rows(gradients.dk, keys_end, runs[r].origin);
+      zero_rows(gradients.dv, keys_end, runs[r].origin);
       groups[group_count++] = static_cast<int64_t>(r);
       before = Interval{};
     }
@@ -203,28 +186,28 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
     }
   }
   groups[group_count] = static_cast<int64_t>(runs.size());
+  zero_rows(gradients.dk, keys_end, keys);
+  zero_rows(gradients.dv, keys_end, keys);
+  zero_empty_rows(gradients.dq, intervals);
 
-  kernels::fill(context.parallel, gradients.dq.size(), 0.0f, gradients.dq.data());
-  kernels::fill(context.parallel, gradients.dk.size(), 0.0f, gradients.dk.data());
-  kernels::fill(context.parallel, gradients.dv.size(), 0.0f, gradients.dv.data());
   kernels::AttentionBackward backward;
   backward.shape = shape;
   backward.runs = runs.data();
   backward.groups = groups;
   backward.group_count = group_count;
   backward.intervals = intervals.data();
-  backward.key_tiles = pack_tiles(context, plan, k);
-  backward.value_tiles = pack_tiles(context, plan, v);
   backward.q = q.data();
   backward.k = k.data();
+  backward.v = v.data();
   backward.out = result.out.data();
   backward.stats = result.stats.data();
   backward.dout = dout.data();
   backward.dq = gradients.dq.data();
   backward.dk = gradients.dk.data();
   backward.dv = gradients.dv.data();
-  backward.workspace =
-      context.arena.allocate_array<float>(kernels::attention_backward_workspace(context.parallel));
+  backward.delta = context.arena.allocate_array<float>(q.shape()[0] * shape.heads);
+  backward.workspace = context.arena.allocate_array<float>(
+      kernels::attention_backward_workspace(context.parallel, shape.head_dim));
   kernels::attention_backward(context.parallel, backward);
   return gradients;
 }
@@ -247,9 +230,10 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
   const auto pages = [&](int64_t row) { return keys.pages[static_cast<size_t>(row)]; };
-  const Plan plan = plan_runs(context.host, intervals,
-                              [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
-  for (AttentionRun& run : plan.runs) run.pages = pages(run.row_begin);
+  const std::span<AttentionRun> runs =
+      plan_runs(context.host, intervals, kernels::kRunRows,
+                [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
+  for (AttentionRun& run : runs) run.pages = pages(run.row_begin);
   kernels::AttentionForward forward;
   forward.shape = shape;
   forward.intervals = intervals.data();
@@ -257,7 +241,7 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
   forward.store.page_values = keys.values_offset;
   forward.q = q.data();
   forward.out = out.data();
-  run_forward(context, forward, plan);
+  run_forward(context, forward, runs);
   return out;
 }
 

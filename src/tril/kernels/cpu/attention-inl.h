@@ -1,5 +1,5 @@
-// What attention forward and backward share: intervals within a block, scores against a block of
-// key tiles, and sums over a band.
+// What attention forward and backward share: intervals within a block, blocks of keys and rows laid
+// out side by side, scores against a block, and sums over a band.
 
 #if defined(TRIL_KERNELS_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TRIL_KERNELS_CPU_ATTENTION_INL_H_
@@ -16,15 +16,26 @@ namespace tril::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kTilesPerBlock = kKeyBlock / kKeyTile;
 
-// Keys [lo, hi), counted from the origin.
-struct Bounds {
-  int64_t lo = 0;
-  int64_t hi = 0;
+// A head's width in whole vectors: what rows take in scratch.
+inline int64_t padded(int64_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
 
+// Keys [lo, hi), counted from the origin. (No defaults: arrays of them are filled as far as
+// needed.)
+struct Bounds {
+  int64_t lo;
+  int64_t hi;
+
+  HWY_INLINE bool empty() const { return lo >= hi; }
   // The part inside the block that starts at key `begin`, counted from there.
   HWY_INLINE Bounds within(int64_t begin) const {
     return {std::clamp<int64_t>(lo - begin, 0, kKeyBlock),
             std::clamp<int64_t>(hi - begin, 0, kKeyBlock)};
+  }
+  // The smallest that holds both; one of them may be empty.
+  HWY_INLINE Bounds joined(const Bounds& other) const {
+    if (empty()) return other;
+    if (other.empty()) return *this;
+    return {std::min(lo, other.lo), std::max(hi, other.hi)};
   }
 };
 
@@ -39,28 +50,79 @@ HWY_INLINE Bounds bounds_of(const AttentionShape& shape, const AttentionRun& run
   return bounds;
 }
 
-// Where the up to four tiles of 16 rows of a block begin; rows within a tile are `stride` apart.
+// Where the up to four tiles of 16 rows of a block begin; rows within a tile are `stride` apart and
+// readable in whole vectors. `together`: rows at a stretch from the first on, tiles or not.
 struct BlockRows {
   const float* tile[kTilesPerBlock];
   int64_t stride;
+  int64_t together;
 };
-HWY_INLINE BlockRows contiguous_rows(const float* first, int64_t stride) {
-  BlockRows rows{{}, stride};
-  for (int64_t t = 0; t < kTilesPerBlock; ++t) rows.tile[t] = first + t * kKeyTile * stride;
-  return rows;
+
+// The same row of the next head: what this thread wants soon, when it takes heads in turn.
+HWY_INLINE void prefetch_next_head(const float* row, int64_t head_dim) {
+  for (int64_t i = 0; i < head_dim; i += kLanes) __builtin_prefetch(row + head_dim + i);
 }
 
-// scores[r * kKeyBlock + j] = a[r] · tile column j, for j < 16 groups: chains over head_dim.
+// Calls f(part, head, worker) for every part and head. Where there are parts for everybody, a
+// thread takes all heads of a part: they lie side by side in memory.
+template <class F>
+void for_parts_and_heads(const Parallel& parallel, int64_t parts, int64_t heads, const F& f) {
+  constexpr int64_t kPartsEach = 4;  // so many a thread even out
+  if (parts >= kPartsEach * parallel.threads()) {
+    parallel(parts, [&](int64_t part, int worker) {
+      for (int64_t head = 0; head < heads; ++head) f(part, head, worker);
+    });
+  } else {
+    parallel(parts * heads,
+             [&](int64_t task, int worker) { f(task / heads, task % heads, worker); });
+  }
+}
+
+// Lays `rows` rows of a head side by side. In the tensors they are all heads apart, a distance at
+// which a block of them would fight for a few lines of the first-level cache.
+HWY_INLINE BlockRows copy_rows(const float* HWY_RESTRICT from, int64_t stride, int64_t rows,
+                               int64_t head_dim, float* HWY_RESTRICT to) {
+  BlockRows block{{}, padded(head_dim), kKeyBlock};
+  for (int64_t r = 0; r < rows; ++r) {
+    for_each_16(head_dim, [&](const auto& load, const auto& store)
+                              HWY_ATTR { store(load(from + r * stride), to + r * block.stride); });
+  }
+  for (int64_t t = 0; t < kTilesPerBlock; ++t) block.tile[t] = to + t * kKeyTile * block.stride;
+  return block;
+}
+
+// Writes `rows` keys of a head into tiles [head_dim, 16], one after the other, zero past the end.
+struct KeyTiles {
+  const float* tile[kTilesPerBlock];
+};
+HWY_INLINE KeyTiles transpose_rows(const float* from, int64_t stride, int64_t rows,
+                                   int64_t head_dim, float* to) {
+  KeyTiles block{};
+  for (int64_t t = 0; t * kKeyTile < rows; ++t) {
+    float* tile = to + t * head_dim * kKeyTile;
+    transpose_16(from + t * kKeyTile * stride, stride, std::min(kKeyTile, rows - t * kKeyTile),
+                 head_dim, tile, kKeyTile);
+    block.tile[t] = tile;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    prefetch_next_head(from + r * stride, head_dim);
+  }
+  return block;
+}
+
+// scores[r * kKeyBlock + j] = a[r] · tile column j, for the 16 columns of each group that `keys`
+// touches: chains over head_dim.
 HWY_INLINE void scores(const float* HWY_RESTRICT a, int64_t a_stride, int64_t rows,
-                       const float* const* tiles, int64_t groups, int64_t head_dim,
+                       const KeyTiles& tiles, const Bounds& keys, int64_t head_dim,
                        float* HWY_RESTRICT to) {
+  const int64_t last = (keys.hi + kLanes - 1) / kLanes;
   with_rows(rows, [&](auto count) HWY_ATTR {
     constexpr int kRows = decltype(count)::value;
-    for (int64_t group = 0; group < groups;) {
-      group += with_groups<kRows>(groups - group, [&](auto width) HWY_ATTR {
+    for (int64_t group = keys.lo / kLanes; group < last;) {
+      group += with_groups<kRows>(last - group, [&](auto width) HWY_ATTR {
         constexpr int kGroups = decltype(width)::value;
         const float* b[kGroups];
-        for (int g = 0; g < kGroups; ++g) b[g] = tiles[group + g];
+        for (int g = 0; g < kGroups; ++g) b[g] = tiles.tile[group + g];
         Accumulators<kRows, kGroups> sums;
         sums.clear();
         chain<kRows, kGroups>(a, a_stride, 1, b, kKeyTile, head_dim, sums);
@@ -77,70 +139,88 @@ struct Weights {
   int64_t step;
 };
 
-// c[r][0..width) continues its chains with weight(r, j) x[j] for j in [begin, end), r < kRows.
+// Where sums begin: at nothing, or at what is there.
+enum class Start { zero, there };
+
+// c[r][0..width) continues its chains with weight(r, j) x[j] for j within bounds[r], r < kRows.
+// The stretch that all rows share runs freely; at its ragged ends a row takes part or does not.
+// Nothing outside a row's bounds is ever multiplied into it, not even by zero: NaN there cannot
+// leak. Every row's chain ascends.
 template <int kRows>
-HWY_INLINE void weighted_sum(const Weights& w, const BlockRows& x, int64_t begin, int64_t end,
-                             float* HWY_RESTRICT c, int64_t c_stride, int64_t width) {
-  const auto over_tiles = [&](const auto& step) HWY_ATTR {
-    for (int64_t j = begin; j < end;) {
-      const int64_t tile = j / kKeyTile;
-      const int64_t stop = std::min(end, (tile + 1) * kKeyTile);
-      step(w.at + j * w.step, x.tile[tile] + (j - tile * kKeyTile) * x.stride, stop - j);
-      j = stop;
+HWY_INLINE void weighted_rows(const Weights& w, const BlockRows& x, const Bounds* bounds,
+                              Start start, float* HWY_RESTRICT c, int64_t c_stride, int64_t width) {
+  int64_t from[kRows];
+  int64_t to[kRows];
+  int64_t begin = kKeyBlock;
+  int64_t end = 0;
+  int64_t shared_begin = 0;
+  int64_t shared_end = kKeyBlock;
+  for (int r = 0; r < kRows; ++r) {
+    from[r] = bounds[r].lo;
+    to[r] = bounds[r].hi;
+    begin = std::min(begin, from[r]);
+    end = std::max(end, to[r]);
+    shared_begin = std::max(shared_begin, from[r]);
+    shared_end = std::min(shared_end, to[r]);
+  }
+  if (shared_begin >= shared_end) shared_begin = shared_end = end;
+
+  const auto sum_groups = [&](auto count, int64_t group) HWY_ATTR {
+    constexpr int kGroups = decltype(count)::value;
+    Accumulators<kRows, kGroups> sums;
+    const int64_t there = width - group * kLanes;  // columns of c from here on
+    if (start == Start::zero) {
+      sums.clear();
+    } else if (there >= kGroups * kLanes) {
+      sums.load(c + group * kLanes, c_stride);
+    } else {
+      for (int r = 0; r < kRows; ++r) {
+        sums.at[r][0] = load16(c + r * c_stride + group * kLanes, there);
+      }
+    }
+    // Calls f with each stretch of [j, stop) whose rows lie together.
+    const auto over_tiles = [&](int64_t j, int64_t stop, const auto& f) HWY_ATTR {
+      while (j < stop) {
+        const int64_t tile = j / kKeyTile;
+        const int64_t next = std::min(stop, std::max(x.together, (tile + 1) * kKeyTile));
+        f(j, w.at + j * w.step, x.tile[tile] + (j - tile * kKeyTile) * x.stride + group * kLanes,
+          next - j);
+        j = next;
+      }
+    };
+    const auto ragged = [&](int64_t j, const float* a, const float* b, int64_t terms) HWY_ATTR {
+      chain_within<kRows, kGroups>(a, w.row, w.step, b, x.stride, j, terms, from, to, sums);
+    };
+    over_tiles(begin, shared_begin, ragged);
+    over_tiles(shared_begin, shared_end,
+               [&](int64_t, const float* a, const float* b, int64_t terms) HWY_ATTR {
+                 const float* columns[kGroups];
+                 for (int g = 0; g < kGroups; ++g) columns[g] = b + g * kLanes;
+                 chain<kRows, kGroups>(a, w.row, w.step, columns, x.stride, terms, sums);
+               });
+    over_tiles(shared_end, end, ragged);
+    if (there >= kGroups * kLanes) {
+      sums.store(c + group * kLanes, c_stride);
+    } else {
+      for (int r = 0; r < kRows; ++r) {
+        store16(sums.at[r][0], c + r * c_stride + group * kLanes, there);
+      }
     }
   };
-  const int64_t groups = width / kLanes;
-  for (int64_t group = 0; group < groups;) {
-    group += with_groups<kRows>(groups - group, [&](auto count) HWY_ATTR {
-      constexpr int kGroups = decltype(count)::value;
-      float* to = c + group * kLanes;
-      Accumulators<kRows, kGroups> sums;
-      sums.load(to, c_stride);
-      over_tiles([&](const float* a, const float* b, int64_t terms) HWY_ATTR {
-        const float* from[kGroups];
-        for (int g = 0; g < kGroups; ++g) from[g] = b + (group + g) * kLanes;
-        chain<kRows, kGroups>(a, w.row, w.step, from, x.stride, terms, sums);
-      });
-      sums.store(to, c_stride);
-    });
+  const int64_t whole = width / kLanes;
+  for (int64_t group = 0; group < whole;) {
+    group +=
+        with_groups<kRows>(whole - group, [&](auto count) HWY_ATTR { sum_groups(count, group); });
   }
-  if (const int64_t rest = width - groups * kLanes; rest > 0) {
-    float* to = c + groups * kLanes;
-    Accumulators<kRows, 1> sums;
-    for (int r = 0; r < kRows; ++r) sums.at[r][0] = load16(to + r * c_stride, rest);
-    over_tiles([&](const float* a, const float* b, int64_t terms) HWY_ATTR {
-      chain_partial<kRows>(a, w.row, w.step, b + groups * kLanes, x.stride, terms, rest, sums);
-    });
-    for (int r = 0; r < kRows; ++r) store16(sums.at[r][0], to + r * c_stride, rest);
-  }
+  if (whole * kLanes < width) sum_groups(std::integral_constant<int, 1>(), whole);
 }
 
-// The same for rows that each have bounds of their own: the stretch that all share goes through
-// the full tile, the ragged ends row by row. Every row's chain stays ascending, and nothing outside
-// a row's bounds is ever multiplied into it, not even by zero: NaN there cannot leak.
 HWY_INLINE void weighted_band(const Weights& w, const BlockRows& x, const Bounds* bounds,
-                              int64_t rows, float* HWY_RESTRICT c, int64_t c_stride,
+                              int64_t rows, Start start, float* HWY_RESTRICT c, int64_t c_stride,
                               int64_t width) {
-  int64_t lo = bounds[0].lo;
-  int64_t hi = bounds[0].hi;
-  for (int64_t r = 1; r < rows; ++r) {
-    lo = std::max(lo, bounds[r].lo);
-    hi = std::min(hi, bounds[r].hi);
-  }
-  const auto one = [&](int64_t r, int64_t begin, int64_t end) HWY_ATTR {
-    if (begin >= end) return;
-    weighted_sum<1>({w.at + r * w.row, w.row, w.step}, x, begin, end, c + r * c_stride, c_stride,
-                    width);
-  };
-  if (lo >= hi) {
-    for (int64_t r = 0; r < rows; ++r) one(r, bounds[r].lo, bounds[r].hi);
-    return;
-  }
-  for (int64_t r = 0; r < rows; ++r) one(r, bounds[r].lo, lo);
   with_rows(rows, [&](auto count) HWY_ATTR {
-    weighted_sum<decltype(count)::value>(w, x, lo, hi, c, c_stride, width);
+    weighted_rows<decltype(count)::value>(w, x, bounds, start, c, c_stride, width);
   });
-  for (int64_t r = 0; r < rows; ++r) one(r, hi, bounds[r].hi);
 }
 
 // scale * score + bias for 16 keys from `key` (counted from the origin) of a row.

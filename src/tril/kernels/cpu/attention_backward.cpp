@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "tril/kernels/attention.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -10,120 +12,201 @@ namespace tril::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kQueryBlock = 64;
-constexpr int64_t kScratchFloats = 2 * kQueryBlock * kKeyBlock;
-int64_t scratch_floats() { return kScratchFloats; }
 
-// Up to 64 query rows of a run against all their keys, for one head:
-//   p = e^(s - m) / sum,  dp = dout · v,  ds = scale p (dp - dout · out)
+// One worker's scratch. Rows are `width` floats apart, head_dim in whole vectors.
+struct Scratch {
+  float* p;            // [query, key]: scores, then probabilities
+  float* ds;           // [query, key]: dp, then the scores' gradient
+  float* key_tiles;    // of a block: [head_dim, 16] each
+  float* value_tiles;  // the same
+  float* keys;         // [key, width]
+  float* queries;      // [query, width]
+  float* douts;        // [query, width]
+  float* dk;           // [key, width]: sums of the block
+  float* dv;           // [key, width]
+  int64_t width;
+};
+int64_t scratch_floats(int64_t head_dim) {
+  return 2 * kQueryBlock * kKeyBlock + 2 * kKeyBlock * head_dim +
+         (3 * kKeyBlock + 2 * kQueryBlock) * padded(head_dim);
+}
+Scratch scratch_of(float* workspace, int worker, int64_t head_dim) {
+  float* next = workspace + worker * scratch_floats(head_dim);
+  const auto take = [&](int64_t floats) { return std::exchange(next, next + floats); };
+  const int64_t width = padded(head_dim);
+  return {.p = take(kQueryBlock * kKeyBlock),
+          .ds = take(kQueryBlock * kKeyBlock),
+          .key_tiles = take(kKeyBlock * head_dim),
+          .value_tiles = take(kKeyBlock * head_dim),
+          .keys = take(kKeyBlock * width),
+          .queries = take(kQueryBlock * width),
+          .douts = take(kQueryBlock * width),
+          .dk = take(kKeyBlock * width),
+          .dv = take(kKeyBlock * width),
+          .width = width};
+}
+
+// A block of keys of one head, brought side by side.
+struct KeyBlock {
+  int64_t begin;  // from the origin
+  int64_t count;
+  KeyTiles keys;
+  KeyTiles values;
+  BlockRows key_rows;
+};
+
+// delta[row][head] = dout · out, and dq begins at zero.
+HWY_INLINE void begin_rows(const AttentionBackward& b, const AttentionRun& run, int64_t head) {
+  const int64_t head_dim = b.shape.head_dim;
+  for (int64_t row = run.row_begin; row < run.row_end; ++row) {
+    const int64_t at = (row * b.shape.heads + head) * head_dim;
+    Vec16 sums = zero16();
+    for_each_16(head_dim, [&](const auto& load, const auto& store) HWY_ATTR {
+      sums = fma(load(b.dout + at), load(b.out + at), sums);
+      store(zero16(), b.dq + at);
+    });
+    prefetch_next_head(b.out + at, head_dim);
+    b.delta[row * b.shape.heads + head] = sum(sums);
+  }
+}
+
+// Turns scores and dp of a row into probabilities and the gradient of its scores, for the keys it
+// may see:  p = e^(s - m) / sum,  ds = scale p (dp - delta).
+// What lies beside them in their groups of 16 is written too, and never read.
+HWY_INLINE void row_gradient(const AttentionBackward& b, int64_t head, int64_t row, int64_t begin,
+                             const Bounds& seen, float* HWY_RESTRICT p, float* HWY_RESTRICT ds) {
+  const float* stats = b.stats + (row * b.shape.heads + head) * 2;
+  const Vec16 largest = set16(stats[0]);
+  const Vec16 inverse = set16(stats[1]);
+  const Vec16 delta = set16(b.delta[row * b.shape.heads + head]);
+  const Vec16 scale = set16(b.shape.scale);
+  for (int64_t g = seen.lo / kLanes * kLanes; g < seen.hi; g += kLanes) {
+    const Vec16 score = scaled_score(b.shape, load16(p + g), head, row, begin + g);
+    const Vec16 weight = exp(score - largest) * inverse;
+    store16(weight, p + g);
+    store16(weight * (load16(ds + g) - delta) * scale, ds + g);
+  }
+}
+
+// Up to 64 query rows of a run against a block of keys, for one head:
 //   dq += ds k,  dk += dsᵀ q,  dv += pᵀ dout
 void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t head, int64_t row,
-                    int64_t rows, float* scratch) {
+                    int64_t rows, const KeyBlock& block, const Scratch& scratch) {
   const AttentionShape& shape = b.shape;
   const int64_t head_dim = shape.head_dim;
-  const int64_t kv_head = head / (shape.heads / shape.kv_heads);
-  const int64_t q_stride = shape.heads * head_dim;
-  const int64_t k_stride = shape.kv_heads * head_dim;
-  const int64_t at = row * q_stride + head * head_dim;
-  float* p = scratch;                             // [query, key]: scores, then probabilities
-  float* ds = scratch + kQueryBlock * kKeyBlock;  // [query, key]: dp, then the scores' gradient
+  const int64_t stride = shape.heads * head_dim;
+  const int64_t at = row * stride + head * head_dim;
+  const BlockRows queries = copy_rows(b.q + at, stride, rows, head_dim, scratch.queries);
+  const BlockRows douts = copy_rows(b.dout + at, stride, rows, head_dim, scratch.douts);
 
-  Bounds bounds[kQueryBlock];
-  float delta[kQueryBlock];  // dout · out
-  Bounds all{run.keys, 0};
-  for (int64_t r = 0; r < rows; ++r) {
-    bounds[r] = bounds_of(shape, run, b.intervals, row + r, head);
-    all = {std::min(all.lo, bounds[r].lo), std::max(all.hi, bounds[r].hi)};
-    Vec16 sums = zero16();
-    for_each_16(head_dim, [&](const auto& load, const auto&) HWY_ATTR {
-      sums = fma(load(b.dout + at + r * q_stride), load(b.out + at + r * q_stride), sums);
-    });
-    delta[r] = sum(sums);
+  Bounds in_block[kQueryBlock];
+  for (int64_t r = 0; r < rows; r += kMaxRows) {
+    const int64_t count = std::min<int64_t>(kMaxRows, rows - r);
+    Bounds touched{};
+    for (int64_t i = r; i < r + count; ++i) {
+      in_block[i] = bounds_of(shape, run, b.intervals, row + i, head).within(block.begin);
+      touched = touched.joined(in_block[i]);
+    }
+    float* p = scratch.p + r * kKeyBlock;
+    float* ds = scratch.ds + r * kKeyBlock;
+    scores(queries.tile[0] + r * scratch.width, scratch.width, count, block.keys, touched, head_dim,
+           p);
+    scores(douts.tile[0] + r * scratch.width, scratch.width, count, block.values, touched, head_dim,
+           ds);
+    for (int64_t i = 0; i < count; ++i) {
+      row_gradient(b, head, row + r + i, block.begin, in_block[r + i], p + i * kKeyBlock,
+                   ds + i * kKeyBlock);
+    }
+    weighted_band({ds, kKeyBlock, 1}, block.key_rows, in_block + r, count, Start::there,
+                  b.dq + at + r * stride, stride, head_dim);
   }
 
-  for (int64_t block = all.lo / kKeyBlock * kKeyBlock; block < all.hi; block += kKeyBlock) {
-    const int64_t block_keys = std::min(kKeyBlock, all.hi - block);
-    const int64_t groups = (block_keys + kLanes - 1) / kLanes;
-    const float* key_tile[kTilesPerBlock];
-    const float* value_tile[kTilesPerBlock];
-    for (int64_t t = 0; t < groups; ++t) {
-      const int64_t tile = run.tile_begin + block / kKeyTile + t;
-      const int64_t offset = (tile * shape.kv_heads + kv_head) * head_dim * kKeyTile;
-      key_tile[t] = b.key_tiles + offset;
-      value_tile[t] = b.value_tiles + offset;
-    }
+  // The rows that see a key are a stretch, because neither end of the intervals decreases.
+  Bounds seen_by[kKeyBlock];
+  int64_t first = 0;
+  int64_t last = 0;
+  for (int64_t j = 0; j < block.count; ++j) {
+    while (first < rows && in_block[first].hi <= j) ++first;
+    while (last < rows && in_block[last].lo <= j) ++last;
+    seen_by[j] = {first, std::max(first, last)};
+  }
+  for (int64_t j = 0; j < block.count; j += kMaxRows) {
+    const int64_t count = std::min<int64_t>(kMaxRows, block.count - j);
+    weighted_band({scratch.ds + j, 1, kKeyBlock}, queries, seen_by + j, count, Start::there,
+                  scratch.dk + j * scratch.width, scratch.width, scratch.width);
+    weighted_band({scratch.p + j, 1, kKeyBlock}, douts, seen_by + j, count, Start::there,
+                  scratch.dv + j * scratch.width, scratch.width, scratch.width);
+  }
+}
 
-    Bounds in_block[kQueryBlock];
-    for (int64_t r = 0; r < rows; ++r) in_block[r] = bounds[r].within(block);
-    for (int64_t r0 = 0; r0 < rows; r0 += kMaxRows) {
-      const int64_t count = std::min<int64_t>(kMaxRows, rows - r0);
-      int64_t last_key = 0;
-      for (int64_t r = r0; r < r0 + count; ++r) last_key = std::max(last_key, in_block[r].hi);
-      const int64_t needed = (last_key + kLanes - 1) / kLanes;
-      scores(b.q + at + r0 * q_stride, q_stride, count, key_tile, needed, head_dim,
-             p + r0 * kKeyBlock);
-      scores(b.dout + at + r0 * q_stride, q_stride, count, value_tile, needed, head_dim,
-             ds + r0 * kKeyBlock);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      const Bounds& seen = in_block[r];
-      if (seen.lo >= seen.hi) continue;
-      const float* stats = b.stats + ((row + r) * shape.heads + head) * 2;
-      for (int64_t g = seen.lo / kLanes; g * kLanes < seen.hi; ++g) {
-        float* p_at = p + r * kKeyBlock + g * kLanes;
-        float* ds_at = ds + r * kKeyBlock + g * kLanes;
-        const Vec16 score = scaled_score(shape, load16(p_at), head, row + r, block + g * kLanes);
-        const Vec16 weight = exp(score - set16(stats[0])) * set16(stats[1]);
-        const Vec16 gradient = weight * (load16(ds_at) - set16(delta[r])) * set16(shape.scale);
-        store16(weight, p_at);  // what lies outside the bounds is never read
-        store16(gradient, ds_at);
+// The rows of a run that see keys of [begin, end), counted from its origin: a stretch.
+HWY_INLINE Bounds rows_that_see(const AttentionBackward& b, const AttentionRun& run, int64_t head,
+                                int64_t begin, int64_t end) {
+  const auto first_row = [&](const auto& holds) {
+    int64_t low = run.row_begin;
+    for (int64_t high = run.row_end; low < high;) {
+      const int64_t middle = low + (high - low) / 2;
+      if (holds(bounds_of(b.shape, run, b.intervals, middle, head))) {
+        high = middle;
+      } else {
+        low = middle + 1;
       }
     }
+    return low;
+  };
+  return {first_row([&](const Bounds& row) { return row.hi > begin; }),
+          first_row([&](const Bounds& row) { return row.lo >= end; })};
+}
 
-    const BlockRows keys = contiguous_rows(
-        b.k + ((run.origin + block) * shape.kv_heads + kv_head) * head_dim, k_stride);
-    for (int64_t r = 0; r < rows; r += kMaxRows) {
-      weighted_band({ds + r * kKeyBlock, kKeyBlock, 1}, keys, in_block + r,
-                    std::min<int64_t>(kMaxRows, rows - r), b.dq + at + r * q_stride, q_stride,
-                    head_dim);
+// All of a group for one head of keys. Each block of keys is brought near once, and its gradients
+// are summed there.
+void backward_group(const AttentionBackward& b, int64_t group, int64_t kv_head,
+                    const Scratch& scratch) {
+  const AttentionShape& shape = b.shape;
+  const int64_t head_dim = shape.head_dim;
+  const int64_t stride = shape.kv_heads * head_dim;
+  const int64_t group_heads = shape.heads / shape.kv_heads;
+  const AttentionRun* runs = b.runs + b.groups[group];
+  const int64_t run_count = b.groups[group + 1] - b.groups[group];
+  int64_t keys = 0;
+  for (int64_t r = 0; r < run_count; ++r) {
+    keys = std::max(keys, runs[r].keys);
+    for (int64_t i = 0; i < group_heads; ++i) begin_rows(b, runs[r], kv_head * group_heads + i);
+  }
+  for (int64_t begin = 0; begin < keys; begin += kKeyBlock) {
+    const int64_t count = std::min(kKeyBlock, keys - begin);
+    const int64_t at = (runs->origin + begin) * stride + kv_head * head_dim;
+    const KeyBlock block{
+        .begin = begin,
+        .count = count,
+        .keys = transpose_rows(b.k + at, stride, count, head_dim, scratch.key_tiles),
+        .values = transpose_rows(b.v + at, stride, count, head_dim, scratch.value_tiles),
+        .key_rows = copy_rows(b.k + at, stride, count, head_dim, scratch.keys)};
+    std::fill_n(scratch.dk, count * scratch.width, 0.0f);
+    std::fill_n(scratch.dv, count * scratch.width, 0.0f);
+    for (int64_t head = kv_head * group_heads; head < (kv_head + 1) * group_heads; ++head) {
+      for (int64_t r = 0; r < run_count; ++r) {
+        const Bounds rows = rows_that_see(b, runs[r], head, begin, begin + count);
+        for (int64_t row = rows.lo; row < rows.hi; row += kQueryBlock) {
+          backward_block(b, runs[r], head, row, std::min(kQueryBlock, rows.hi - row), block,
+                         scratch);
+        }
+      }
     }
-
-    // The rows that see a key are a stretch, because neither end of the intervals decreases.
-    Bounds seen_by[kKeyBlock];
-    int64_t first = 0;
-    int64_t last = 0;
-    for (int64_t j = 0; j < block_keys; ++j) {
-      while (first < rows && bounds[first].hi <= block + j) ++first;
-      while (last < rows && bounds[last].lo <= block + j) ++last;
-      seen_by[j] = {first, std::max(first, last)};
-    }
-    const BlockRows queries = contiguous_rows(b.q + at, q_stride);
-    const BlockRows gradients = contiguous_rows(b.dout + at, q_stride);
-    const int64_t key_at = ((run.origin + block) * shape.kv_heads + kv_head) * head_dim;
-    for (int64_t j = 0; j < block_keys; j += kMaxRows) {
-      const int64_t count = std::min<int64_t>(kMaxRows, block_keys - j);
-      weighted_band({ds + j, 1, kKeyBlock}, queries, seen_by + j, count,
-                    b.dk + key_at + j * k_stride, k_stride, head_dim);
-      weighted_band({p + j, 1, kKeyBlock}, gradients, seen_by + j, count,
-                    b.dv + key_at + j * k_stride, k_stride, head_dim);
+    for (int64_t j = 0; j < count; ++j) {
+      for_each_16(head_dim, [&](const auto& load, const auto& store) HWY_ATTR {
+        store(load(scratch.dk + j * scratch.width), b.dk + at + j * stride);
+        store(load(scratch.dv + j * scratch.width), b.dv + at + j * stride);
+      });
     }
   }
 }
 
 void Backward(const Parallel& parallel, const AttentionBackward& b) {
-  const int64_t group_heads = b.shape.heads / b.shape.kv_heads;
-  parallel(b.group_count * b.shape.kv_heads, [&](int64_t task, int worker) {
-    const int64_t group = task / b.shape.kv_heads;
-    const int64_t kv_head = task % b.shape.kv_heads;
-    float* scratch = b.workspace + worker * kScratchFloats;
-    for (int64_t head = kv_head * group_heads; head < (kv_head + 1) * group_heads; ++head) {
-      for (int64_t r = b.groups[group]; r < b.groups[group + 1]; ++r) {
-        const AttentionRun& run = b.runs[r];
-        for (int64_t row = run.row_begin; row < run.row_end; row += kQueryBlock) {
-          backward_block(b, run, head, row, std::min(kQueryBlock, run.row_end - row), scratch);
-        }
-      }
-    }
-  });
+  for_parts_and_heads(
+      parallel, b.group_count, b.shape.kv_heads, [&](int64_t group, int64_t kv_head, int worker) {
+        backward_group(b, group, kv_head, scratch_of(b.workspace, worker, b.shape.head_dim));
+      });
 }
 
 }  // namespace
@@ -136,8 +219,8 @@ namespace tril::kernels {
 HWY_EXPORT(Backward);
 HWY_EXPORT(scratch_floats);
 
-int64_t attention_backward_workspace(const Parallel& parallel) {
-  return parallel.threads() * HWY_DYNAMIC_DISPATCH(scratch_floats)();
+int64_t attention_backward_workspace(const Parallel& parallel, int64_t head_dim) {
+  return parallel.threads() * HWY_DYNAMIC_DISPATCH(scratch_floats)(head_dim);
 }
 void attention_backward(const Parallel& parallel, const AttentionBackward& args) {
   HWY_DYNAMIC_DISPATCH(Backward)(parallel, args);

@@ -113,17 +113,24 @@ HWY_INLINE void chain(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step
   sums = local;
 }
 
-// The same for one last group of which only `width` columns exist in b.
-template <int kRows>
-HWY_INLINE void chain_partial(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step,
-                              const float* HWY_RESTRICT b, int64_t b_step, int64_t count,
-                              int64_t width, Accumulators<kRows, 1>& sums) {
-  Accumulators<kRows, 1> local = sums;
-  for (int64_t k = 0; k < count; ++k) {
-    const Vec16 row_of_b = load16(b + k * b_step, width);
+// The same where row r takes only the steps [from[r], to[r]): the others leave its chains alone,
+// whatever they would have added. `k` counts the first of the `count` steps.
+template <int kRows, int kGroups>
+HWY_INLINE void chain_within(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step,
+                             const float* HWY_RESTRICT b, int64_t b_step, int64_t k, int64_t count,
+                             const int64_t (&from)[kRows], const int64_t (&to)[kRows],
+                             Accumulators<kRows, kGroups>& sums) {
+  Accumulators<kRows, kGroups> local = sums;
+  for (const int64_t end = k + count; k < end; ++k) {
+    Vec16 row_of_b[kGroups];
+    for (int g = 0; g < kGroups; ++g) row_of_b[g] = load16(b + g * kLanes);
     for (int r = 0; r < kRows; ++r) {
-      local.at[r][0] = fma(set16(a[r * a_row + k * a_step]), row_of_b, local.at[r][0]);
+      if (k < from[r] || k >= to[r]) continue;
+      const Vec16 factor = set16(a[r * a_row]);
+      for (int g = 0; g < kGroups; ++g) local.at[r][g] = fma(factor, row_of_b[g], local.at[r][g]);
     }
+    a += a_step;
+    b += b_step;
   }
   sums = local;
 }

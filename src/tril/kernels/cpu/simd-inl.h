@@ -210,6 +210,10 @@ HWY_INLINE Part exp_part(Part x) {
   q = hn::MulAdd(q, r, hn::Set(d, 0x1.555490p-3f));
   q = hn::MulAdd(q, r, hn::Set(d, 0.5f));
   const Part e = hn::Add(hn::MulAdd(hn::Mul(r, r), q, r), hn::Set(d, 1.0f));
+#if HWY_TARGET <= HWY_AVX3
+  // One instruction does what follows, rounding once as it does: the same bits.
+  if constexpr (kParts == 1) return Part{_mm512_scalef_ps(e.raw, n.raw)};
+#endif
   const auto whole = hn::ConvertTo(di, n);
   const auto half = hn::ShiftRight<1>(whole);
   const auto bias = hn::Set(di, 127);
@@ -320,13 +324,31 @@ HWY_INLINE void transpose_16x4(const float* HWY_RESTRICT from, int64_t stride,
 // become zero.
 HWY_INLINE void transpose_16(const float* HWY_RESTRICT from, int64_t stride, int64_t rows,
                              int64_t columns, float* HWY_RESTRICT to, int64_t to_step) {
-  int64_t column = 0;
-  if (rows == kLanes) {
-    for (; column + 4 <= columns; column += 4) {
-      transpose_16x4(from + column, stride, to + column * to_step, to_step);
+  // Fewer than 16 rows are first laid out as 16, a stretch of columns at a time.
+  constexpr int64_t kStretch = 64;
+  const int64_t in_fours = columns / 4 * 4;
+  for (int64_t begin = 0; begin < in_fours; begin += kStretch) {
+    const int64_t end = std::min(in_fours, begin + kStretch);
+    HWY_ALIGN float whole[kLanes * kStretch];
+    const float* rows_from = from + begin;
+    int64_t rows_stride = stride;
+    if (rows < kLanes) {
+      for (int64_t row = 0; row < kLanes; ++row) {
+        float* at = whole + row * kStretch;
+        if (row < rows) {
+          std::copy_n(from + row * stride + begin, end - begin, at);
+        } else {
+          std::fill_n(at, end - begin, 0.0f);
+        }
+      }
+      rows_from = whole;
+      rows_stride = kStretch;
+    }
+    for (int64_t column = begin; column < end; column += 4) {
+      transpose_16x4(rows_from + (column - begin), rows_stride, to + column * to_step, to_step);
     }
   }
-  for (; column < columns; ++column) {
+  for (int64_t column = in_fours; column < columns; ++column) {
     float* out = to + column * to_step;
     for (int64_t row = 0; row < rows; ++row) out[row] = from[row * stride + column];
     for (int64_t row = rows; row < kLanes; ++row) out[row] = 0.0f;
