@@ -100,8 +100,8 @@ void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t
   const BlockRows douts = copy_rows(b.dout + at, stride, rows, head_dim, scratch.douts);
 
   Bounds in_block[kQueryBlock];
-  for (int64_t r = 0; r < rows; r += kMaxRows) {
-    const int64_t count = std::min<int64_t>(kMaxRows, rows - r);
+  for (int64_t r = 0, count = 0; r < rows; r += count) {
+    count = next_rows(rows - r);
     Bounds touched{};
     for (int64_t i = r; i < r + count; ++i) {
       in_block[i] = bounds_of(shape, run, b.intervals, row + i, head).within(block.begin);
@@ -130,8 +130,8 @@ void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t
     while (last < rows && in_block[last].lo <= j) ++last;
     seen_by[j] = {first, std::max(first, last)};
   }
-  for (int64_t j = 0; j < block.count; j += kMaxRows) {
-    const int64_t count = std::min<int64_t>(kMaxRows, block.count - j);
+  for (int64_t j = 0, count = 0; j < block.count; j += count) {
+    count = next_rows(block.count - j);
     weighted_band({scratch.ds + j, 1, kKeyBlock}, queries, seen_by + j, count, Start::there,
                   scratch.dk + j * scratch.width, scratch.width, scratch.width);
     weighted_band({scratch.p + j, 1, kKeyBlock}, douts, seen_by + j, count, Start::there,

@@ -201,9 +201,10 @@ void forward_run(const AttentionForward& f, const AttentionRun& run, int64_t hea
     for (int64_t next = begin; next < end; next += kKeyBlock) {
       const int64_t at = shape.descending_blocks ? begin + last - next : next;
       const Block block = block_of(f, run, kv_head, at, std::min(kKeyBlock, all.hi - at), scratch);
-      for (int64_t r = 0; r < rows; r += kMaxRows) {
-        add_block(f, run, head, block, at, r, std::min<int64_t>(kMaxRows, rows - r), scratch,
-                  states + r);
+      for (int64_t r = 0; r < rows;) {
+        const int64_t height = next_rows(rows - r);
+        add_block(f, run, head, block, at, r, height, scratch, states + r);
+        r += height;
       }
     }
     for (int64_t r = 0; r < rows; ++r) merge_span(scratch, r, states[r]);

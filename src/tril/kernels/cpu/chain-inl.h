@@ -29,6 +29,13 @@ constexpr int max_groups() {
   return kFit >= 4 ? 4 : (kFit >= 2 ? 2 : 1);
 }
 
+// Rows of the next tile when `left` remain: as few tiles as possible, about equally high. A low one
+// waits for its columns of b, which it shares with few rows.
+HWY_INLINE int64_t next_rows(int64_t left) {
+  const int64_t tiles = (left + kMaxRows - 1) / kMaxRows;
+  return (left + tiles - 1) / tiles;
+}
+
 // Calls f with the number of rows as a constant, 1 to kMaxRows.
 template <class F>
 HWY_INLINE void with_rows(int64_t rows, const F& f) {

@@ -82,6 +82,12 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
       }
       const Element* from[kGroups];
       for (int i = 0; i < kGroups; ++i) from[i] = b + column + i * kLanes;
+      // What is written last is asked for first: it comes while the products are made.
+      if (!continues) {
+        for (int r = 0; r < kRows; ++r) {
+          for (int i = 0; i < kGroups; ++i) __builtin_prefetch(c + r * g.n + i * kLanes, 1);
+        }
+      }
       chain<kRows, kGroups>(a, g.k, 1, from, kPanelColumns, end - begin, sums);
       for (int i = 0; i < kGroups; ++i) {
         const int64_t in_group = i + 1 == kGroups ? in_last : kLanes;
@@ -117,10 +123,12 @@ void gemm_in_tiles(const Parallel& parallel, std::span<const GemmOf<Element>> pr
                     do {  // once even for k = 0, which must still write
                       const int64_t end = std::min(g.k, begin + kStretch);
                       for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
-                        for (int64_t row = block.row_begin; row < block.row_end; row += kMaxRows) {
-                          with_rows(block.row_end - row, [&](auto rows) HWY_ATTR {
+                        for (int64_t row = block.row_begin; row < block.row_end;) {
+                          const int64_t height = next_rows(block.row_end - row);
+                          with_rows(height, [&](auto rows) HWY_ATTR {
                             gemm_tile<decltype(rows)::value>(g, row, panel, begin, end);
                           });
+                          row += height;
                         }
                       }
                       begin = end;

@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tril/kernels/cpu/gemm_int8.cpp"
 #include "hwy/foreach_target.h"
-#include "tril/kernels/cpu/simd-inl.h"
+#include "tril/kernels/cpu/chain-inl.h"
 
 #ifndef TRIL_KERNELS_CPU_GEMM_INT8_TILES_
 #define TRIL_KERNELS_CPU_GEMM_INT8_TILES_
@@ -27,7 +27,7 @@ namespace tril::kernels {
 namespace {
 
 constexpr int64_t kStepBytes = kPanelColumns * kInt8Terms;  // of a panel, for four terms
-constexpr int kTileRows = 6;
+constexpr int kTileRows = 6;                                // as kMaxRows of chain-inl.h
 
 // Sums of up to kTileRows rows against one panel: sums[r][column], `steps` times four terms.
 // a[r] is row r of the activations.
@@ -204,6 +204,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tril::kernels::HWY_NAMESPACE {
 namespace {
 
+static_assert(kTileRows == kMaxRows);
 constexpr int64_t kTaskRows = 8 * kTileRows;
 // Products below which waking another thread costs more than it saves.
 constexpr int64_t kSerialWork = 1 << 17;
@@ -343,14 +344,16 @@ void GemmInt8Kernel(const Parallel& parallel, std::span<const GemmInt8> products
                     for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
                       const int64_t first = panel * kPanelColumns;
                       const int64_t width = std::min(kPanelColumns, g.n - first);
-                      for (int64_t row = block.row_begin; row < block.row_end; row += kTileRows) {
-                        const int64_t rows = std::min<int64_t>(kTileRows, block.row_end - row);
+                      for (int64_t row = block.row_begin; row < block.row_end;) {
+                        const int64_t rows = next_rows(block.row_end - row);
                         const uint8_t* a[kTileRows] = {};
                         for (int64_t r = 0; r < rows; ++r) a[r] = g.a + (row + r) * padded;
                         tiles.of_rows[rows - 1](a, g.panels + panel * padded * kPanelColumns,
                                                 padded / kInt8Terms, sums);
-                        for (int64_t r = 0; r < rows; ++r)
+                        for (int64_t r = 0; r < rows; ++r) {
                           finish_row(g, sums[r], row + r, first, width);
+                        }
+                        row += rows;
                       }
                     }
                   });
