@@ -40,11 +40,19 @@ struct Case {
   }
 };
 
-std::vector<float> run(const Parallel& parallel, const Case& c) {
+struct Result {
+  std::vector<float> y;
+  std::vector<uint8_t> kept;
+};
+Result run_all(const Parallel& parallel, const Case& c) {
   Guarded y(c.args.rows * c.args.columns);
-  kernels::dropout(parallel, c.bound(), c.x.data(), y.data());
-  return y.take();
+  // One more byte shows whether something wrote past the end.
+  std::vector<uint8_t> kept(c.args.rows * kernels::dropout_row_bytes(c.args.columns) + 1, 0xA5);
+  kernels::dropout(parallel, c.bound(), c.x.data(), y.data(), kept.data());
+  EXPECT_EQ(kept.back(), 0xA5);
+  return {y.take(), kept};
 }
+std::vector<float> run(const Parallel& parallel, const Case& c) { return run_all(parallel, c).y; }
 
 std::vector<bool> kept(const Case& c) {
   std::vector<bool> mask;
@@ -104,6 +112,23 @@ TEST(Dropout, DropsTheLastFractionBelowP) {
     EXPECT_EQ(reference::dropout_keeps(c.bound(), 0, 0), u == 6554u);
     EXPECT_EQ(run(Parallel(1), c)[0] != 0.0f, u == 6554u);
   }
+}
+
+// The backward pass: what the bits give for any dy is what the random numbers give.
+RC_GTEST_PROP(Dropout, ByItsBitsIsTheSameFunction, ()) {
+  Random random = testing::seeded();
+  const Case c = any_case(random);
+  const std::vector<uint8_t> kept = run_all(Parallel(2), c).kept;
+  Case other = c;
+  other.x = random_floats(random, static_cast<int64_t>(c.x.size()));
+  const std::vector<float> expected = reference::dropout<float>(c.bound(), other.x);
+  TRIL_HOLDS(testing::same_everywhere([&](const Parallel& parallel) {
+    Guarded y(c.args.rows * c.args.columns);
+    kernels::dropout_by_bits(parallel, c.args.rows, c.args.columns, c.args.probability, kept.data(),
+                             other.x.data(), y.data());
+    EXPECT_TRUE(same_bits(y.take(), expected));
+    return y.take();
+  }));
 }
 
 TEST(Dropout, ThreadsAndTargetsChangeNothing) {
@@ -180,7 +205,8 @@ TEST(Dropout, WorksInPlaceAndDropsNanToo) {
   const std::vector<float> clean = run(Parallel(1), c);
   const std::vector<bool> mask = kept(c);
   std::vector<float> y = c.x;
-  kernels::dropout(Parallel(2), c.bound(), y.data(), y.data());
+  std::vector<uint8_t> bits(9 * kernels::dropout_row_bytes(77));
+  kernels::dropout(Parallel(2), c.bound(), y.data(), y.data(), bits.data());
   EXPECT_TRUE(same_bits(y, clean));
   for (size_t i = 100; i < 110; ++i) c.x[i] = NAN;
   y = run(Parallel(1), c);

@@ -106,12 +106,14 @@ Tensor gated(Context& context, ops::Activation kind, const Tensor& gate, const T
 
 Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x) {
   if (key.probability == 0.0f) return x;
-  const Tensor y = ops::dropout(context, key, x);
+  const ops::Dropped dropped = ops::dropout(context, key, x);
   if (Tape* tape = tape_of(context, x)) {
-    tape->record(
-        y, [=](Tape& t, const Tensor& dy) { t.accumulate(x, ops::dropout(t.context(), key, dy)); });
+    tape->record(dropped.y, [=, probability = key.probability, kept = dropped.kept](
+                                Tape& t, const Tensor& dy) {
+      t.accumulate(x, ops::dropout_gradient(t.context(), probability, kept, dy));
+    });
   }
-  return y;
+  return dropped.y;
 }
 
 Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positions,

@@ -166,7 +166,7 @@ GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& 
   return gradients;
 }
 
-Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x) {
+Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
   const auto rows = static_cast<size_t>(x.rows());
   require(key.sentences.size() == rows && key.positions.size() == rows, kShape, "dropout: ", rows,
           " rows, but keys for ", key.sentences.size());
@@ -174,7 +174,9 @@ Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x) {
           "dropout: probability ", key.probability, " is not in [0, 1)");
   require(x.columns() <= kernels::kDropoutMaxColumns, ErrorCode::unsupported,
           "dropout: ", x.columns(), " columns, at most ", kernels::kDropoutMaxColumns);
-  Tensor y(context.arena, x.shape());
+  Dropped dropped{
+      Tensor(context.arena, x.shape()),
+      Tensor(context.arena, {x.rows(), kernels::dropout_row_bytes(x.columns())}, DType::i8)};
   kernels::dropout(context.parallel,
                    {.rows = x.rows(),
                     .columns = x.columns(),
@@ -184,8 +186,19 @@ Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x) {
                     .site = key.site,
                     .sentences = key.sentences.data(),
                     .positions = key.positions.data()},
-                   x.data(), y.data());
-  return y;
+                   x.data(), dropped.y.data(),
+                   reinterpret_cast<uint8_t*>(dropped.kept.data<int8_t>()));
+  return dropped;
+}
+
+Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy) {
+  require(kept.rows() == dy.rows() && kept.columns() == kernels::dropout_row_bytes(dy.columns()),
+          kShape, "dropout gradient: ", dy.shape(), " does not fit the bits ", kept.shape());
+  Tensor dx(context.arena, dy.shape());
+  kernels::dropout_by_bits(context.parallel, dy.rows(), dy.columns(), probability,
+                           reinterpret_cast<const uint8_t*>(kept.data<int8_t>()), dy.data(),
+                           dx.data());
+  return dx;
 }
 
 Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int32_t> positions,

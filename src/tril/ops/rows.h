@@ -67,7 +67,13 @@ struct DropoutKey {
   std::span<const int32_t> sentences;  // [row]
   std::span<const int32_t> positions;  // [row]
 };
-Tensor dropout(Context& context, const DropoutKey& key, const Tensor& x);
+struct Dropped {
+  Tensor y;
+  Tensor kept;  // i8: the bits of what was kept
+};
+Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x);
+// The gradient of x: the same function on dy, by the bits.
+Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy);
 
 // x [row, heads, head_dim]; table as kernels::fill_rotary_table makes it.
 Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int32_t> positions,

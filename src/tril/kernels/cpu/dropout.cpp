@@ -13,6 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tril::kernels::HWY_NAMESPACE {
 namespace {
 
+float scale_of(float probability) { return 1.0f / (1.0f - probability); }
+
 constexpr int kCounters = 16;                // Philox blocks done side by side
 constexpr int64_t kStretch = 8 * kCounters;  // features they cover
 
@@ -65,34 +67,63 @@ HWY_INLINE void philox_blocks(uint64_t key, const Words4 (&counter)[kTogether],
   }
 }
 
-// Features 16 `word` and on of a stretch, `count` of them.
-HWY_INLINE void drop_sixteen(const uint32_t (&words)[4][kCounters], int word, uint32_t threshold,
-                             float kept, const float* from, float* to, int64_t count) {
-  const uint32_t* u = words[word % 4];
-  const int shift = word < 4 ? 0 : 16;
-  from += word * kCounters;
-  to += word * kCounters;
+// y = x times `scale` where the bits say so, else zero; 16 features.
+HWY_INLINE void keep_sixteen(const uint8_t* bits, float scale, const float* from, float* to) {
+  const FloatTag d;
+  for (int p = 0; p < kParts; ++p) {
+    // LoadMaskBits reads the lowest bits: with four lanes to a part, those of every other part must
+    // be moved there.
+    const auto byte = static_cast<uint8_t>(bits[p * kPartLanes / 8] >> p * kPartLanes % 8);
+    const uint8_t own[2] = {byte, kPartLanes > 8 ? bits[1] : uint8_t{0}};
+    const auto kept = hn::LoadMaskBits(d, own);
+    const Part x = hn::LoadU(d, from + p * kPartLanes);
+    hn::StoreU(hn::IfThenElseZero(kept, hn::Mul(x, hn::Set(d, scale))), d, to + p * kPartLanes);
+  }
+}
+void keep_some(const uint8_t* bits, float scale, const float* from, float* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
-    to[i] = (u[i] >> shift & 0xFFFFu) >= threshold ? from[i] * kept : 0.0f;
+    to[i] = (bits[i / 8] >> i % 8 & 1) != 0 ? from[i] * scale : 0.0f;
   }
 }
 
-HWY_INLINE void drop_stretch(const uint32_t (&words)[4][kCounters], uint32_t threshold, float kept,
-                             const float* from, float* to, int64_t count) {
-  if (count == kStretch) {
-    for (int word = 0; word < 8; ++word) {
-      drop_sixteen(words, word, threshold, kept, from, to, kCounters);
-    }
-    return;
+// The bits of the 16 features that `word` of a stretch serves.
+HWY_INLINE void decide_sixteen(const uint32_t (&words)[4][kCounters], int word, uint32_t threshold,
+                               uint8_t (&bits)[2]) {
+  const hn::RebindToUnsigned<FloatTag> d;
+  const hn::RebindToSigned<FloatTag> signed_tag;
+  uint32_t all = 0;
+  for (int p = 0; p < kParts; ++p) {
+    const auto both = hn::LoadU(d, words[word % 4] + p * kPartLanes);
+    const auto u = word < 4 ? hn::And(both, hn::Set(d, 0xFFFF)) : hn::ShiftRight<16>(both);
+    const auto kept = hn::Gt(hn::BitCast(signed_tag, u),
+                             hn::Set(signed_tag, static_cast<int32_t>(threshold) - 1));
+    uint8_t part[8] = {};
+    hn::StoreMaskBits(signed_tag, kept, part);
+    all |= (part[0] | static_cast<uint32_t>(part[1]) << 8) << p * kPartLanes;
   }
+  bits[0] = static_cast<uint8_t>(all);
+  bits[1] = static_cast<uint8_t>(all >> 8);
+}
+
+HWY_INLINE void drop_stretch(const uint32_t (&words)[4][kCounters], uint32_t threshold, float scale,
+                             const float* from, float* to, uint8_t* kept, int64_t count) {
   for (int word = 0; word * kCounters < count; ++word) {
-    drop_sixteen(words, word, threshold, kept, from, to,
-                 std::min<int64_t>(kCounters, count - word * kCounters));
+    const int64_t first = word * kCounters;
+    uint8_t bits[2];
+    decide_sixteen(words, word, threshold, bits);
+    if (count - first >= kCounters) {
+      keep_sixteen(bits, scale, from + first, to + first);
+    } else {
+      keep_some(bits, scale, from + first, to + first, count - first);
+    }
+    std::copy_n(bits, std::min<int64_t>(2, dropout_row_bytes(count - first)), kept + first / 8);
   }
 }
 
-void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, float* y) {
-  const float kept = 1.0f / (1.0f - d.probability);
+void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, float* y,
+                   uint8_t* kept) {
+  const float scale = scale_of(d.probability);
+  const int64_t row_bytes = dropout_row_bytes(d.columns);
   // u is a whole number of 2^-16: u >= p is that number >= p 2^16, rounded up.
   const auto threshold = static_cast<uint32_t>(std::ceil(d.probability * 0x1p16f));
   const int64_t stretches = (d.columns + kStretch - 1) / kStretch;
@@ -111,10 +142,27 @@ void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, f
       philox_blocks(d.seed, counter, words);
       for (int64_t s = 0; s < kTogether && at + s < last; ++s) {
         const int64_t first = (at + s) % stretches * kStretch;
-        const int64_t offset = (at + s) / stretches * d.columns + first;
-        drop_stretch(words[s], threshold, kept, x + offset, y + offset,
-                     std::min(kStretch, d.columns - first));
+        const int64_t row = (at + s) / stretches;
+        const int64_t offset = row * d.columns + first;
+        drop_stretch(words[s], threshold, scale, x + offset, y + offset,
+                     kept + row * row_bytes + first / 8, std::min(kStretch, d.columns - first));
       }
+    }
+  });
+}
+
+void ByBits(const Parallel& parallel, int64_t rows, int64_t columns, float probability,
+            const uint8_t* kept, const float* x, float* y) {
+  const float scale = scale_of(probability);
+  for_row_blocks(parallel, rows, columns, [=](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const uint8_t* bits = kept + row * dropout_row_bytes(columns);
+      const float* from = x + row * columns;
+      float* to = y + row * columns;
+      int64_t i = 0;
+      for (; i + kLanes <= columns; i += kLanes)
+        keep_sixteen(bits + i / 8, scale, from + i, to + i);
+      keep_some(bits + i / 8, scale, from + i, to + i, columns - i);
     }
   });
 }
@@ -127,9 +175,15 @@ HWY_AFTER_NAMESPACE();
 namespace tril::kernels {
 
 HWY_EXPORT(DropoutKernel);
+HWY_EXPORT(ByBits);
 
-void dropout(const Parallel& parallel, const Dropout& args, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(DropoutKernel)(parallel, args, x, y);
+void dropout(const Parallel& parallel, const Dropout& args, const float* x, float* y,
+             uint8_t* kept) {
+  HWY_DYNAMIC_DISPATCH(DropoutKernel)(parallel, args, x, y, kept);
+}
+void dropout_by_bits(const Parallel& parallel, int64_t rows, int64_t columns, float probability,
+                     const uint8_t* kept, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(ByBits)(parallel, rows, columns, probability, kept, x, y);
 }
 
 }  // namespace tril::kernels
