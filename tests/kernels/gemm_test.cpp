@@ -21,6 +21,7 @@ struct Product {
   int64_t m = 0, n = 0, k = 0;
   std::vector<float> a, b, bias;  // [m, k], [k, n], [n] or empty
   kernels::Summation summation = kernels::Summation::one_chain;
+  bool a_transposed = false;  // a is [k, m]
 
   Product(Random& random, int64_t rows, int64_t columns, int64_t terms)
       : m(rows), n(columns), k(terms) {
@@ -42,7 +43,8 @@ std::vector<float> run(const Parallel& parallel, const Product& p) {
                            .panels = packed.data(),
                            .bias = p.bias.empty() ? nullptr : p.bias.data(),
                            .c = c.data(),
-                           .summation = p.summation});
+                           .summation = p.summation,
+                           .a_transposed = p.a_transposed});
   return c.take();
 }
 
@@ -213,6 +215,23 @@ TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
     std::vector<float> column(p.k);
     kernels::unpack_column(rounded.data(), p.k, p.n - 1, column.data());
     for (int64_t i = 0; i < p.k; ++i) EXPECT_EQ(column[i], p.b[i * p.n + p.n - 1]);
+  }
+}
+
+TEST(Gemm, ReadsALeftOperandDownItsColumns) {
+  Random random(9);
+  for (Product p :
+       {Product(random, 5, 70, 40), Product(random, 131, 149, 67), Product(random, 17, 64, 1030)}) {
+    for (const auto summation : {kernels::Summation::one_chain, kernels::Summation::token_slices}) {
+      p.summation = summation;
+      const std::vector<float> expected = run(Parallel(1), p);
+      Product q = p;
+      q.a_transposed = true;
+      kernels::transpose(Parallel(1), p.a.data(), p.m, p.k, q.a.data());
+      EXPECT_TRUE(same_bits(run(Parallel(1), q), expected));
+      EXPECT_TRUE(
+          testing::same_everywhere([&](const Parallel& parallel) { return run(parallel, q); }));
+    }
   }
 }
 

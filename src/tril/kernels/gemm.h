@@ -56,11 +56,12 @@ enum class Summation { one_chain, token_slices };
 template <class Element>
 struct GemmOf {
   int64_t m, n, k;
-  const float* a;               // [m, k]
+  const float* a;               // [m, k], or its transpose
   const Element* panels;        // of b [k, n]
   const float* bias = nullptr;  // [n] or none
   float* c;                     // [m, n]
   Summation summation = Summation::one_chain;
+  bool a_transposed = false;  // a is [k, m]
   // Adds to what c holds instead of replacing it: one more slice of a sum over tokens. The sum is
   // rounded once; k is at most kTokenSlice, and there is no bias.
   bool adds = false;

@@ -209,17 +209,25 @@ void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tenso
   require(dy.shape()[0] == tokens, ErrorCode::shape_mismatch, "linear gradient: ", tokens,
           " input rows, ", dy.shape()[0], " output rows");
   const Arena::Scope scratch(context.arena);
-  auto* dy_transposed = context.arena.allocate_array<float>(tokens * out);
   auto* panels = context.arena.allocate_array<float>(kernels::panel_size(tokens, in));
-  kernels::transpose(context.parallel, dy.data(), tokens, out, dy_transposed);
   kernels::pack_panels(context.parallel, x.data(), tokens, in, panels);
+  // Reading dy down its columns is slower than along rows; for so few columns of x, transposing it
+  // costs more than that (measured).
+  constexpr int64_t kFewColumns = 128;
+  const float* a = dy.data();
+  if (in > kFewColumns) {
+    auto* transposed = context.arena.allocate_array<float>(tokens * out);
+    kernels::transpose(context.parallel, dy.data(), tokens, out, transposed);
+    a = transposed;
+  }
   kernels::gemm(context.parallel, kernels::Gemm{.m = out,
                                                 .n = in,
                                                 .k = tokens,
-                                                .a = dy_transposed,
+                                                .a = a,
                                                 .panels = panels,
                                                 .c = dw.data(),
                                                 .summation = kernels::Summation::token_slices,
+                                                .a_transposed = in <= kFewColumns,
                                                 .adds = slice == SliceOfSum::further});
 }
 

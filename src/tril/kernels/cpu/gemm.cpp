@@ -58,7 +58,9 @@ HWY_INLINE void load_columns(const float* from, int64_t count, Vec16& to) {
 template <int kRows, class Element>
 HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, int64_t begin,
                           int64_t end) {
-  const float* a = g.a + row * g.k + begin;
+  const int64_t a_row = g.a_transposed ? 1 : g.k;
+  const int64_t a_step = g.a_transposed ? g.m : 1;
+  const float* a = g.a + row * a_row + begin * a_step;
   const Element* b = g.panels + (panel * g.k + begin) * kPanelColumns;
   const bool continues = begin > 0 && g.summation == Summation::one_chain;
   const bool merges = g.adds || (begin > 0 && g.summation == Summation::token_slices);
@@ -88,7 +90,7 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
           for (int i = 0; i < kGroups; ++i) __builtin_prefetch(c + r * g.n + i * kLanes, 1);
         }
       }
-      chain<kRows, kGroups>(a, g.k, 1, from, kPanelColumns, end - begin, sums);
+      chain<kRows, kGroups>(a, a_row, a_step, from, kPanelColumns, end - begin, sums);
       for (int i = 0; i < kGroups; ++i) {
         const int64_t in_group = i + 1 == kGroups ? in_last : kLanes;
         const float* bias = g.bias == nullptr || end < g.k
