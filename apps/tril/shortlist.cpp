@@ -41,9 +41,13 @@ void run(const Flags& flags) {
   std::error_code ignored;
   const auto bytes = static_cast<int64_t>(fs::file_size(file, ignored));
   fmt::print("{}  {}, from {}\n", file.string(), bytes_text(bytes), counted(report.pairs, "pair"));
-  fmt::print(
-      "a sentence chooses among {:.0f} of {} pieces, which hold {:.2f}% of its translation\n",
-      report.mean_size, grouped(shortlist.target_vocab()), 100.0 * report.covered);
+  if (report.measured > 0) {
+    fmt::print(
+        "measured on {} left out: a sentence has {:.0f} of {} pieces to choose from,\n"
+        "and they hold {:.1f}% of its translation\n",
+        counted(report.measured, "pair"), report.mean_size, grouped(shortlist.target_vocab()),
+        100.0 * report.covered);
+  }
   fmt::print("try: {} translate {} --shortlist\n", program_name(), flags.model);
 }
 

@@ -54,34 +54,11 @@ std::vector<int32_t> most_frequent(const TokenPairs& pairs, int64_t vocab, int64
   return tokens;
 }
 
-ShortlistReport report_on(const Shortlist& shortlist, const TokenPairs& pairs) {
-  int64_t sizes = 0, covered = 0;
-  std::vector<int32_t> set;
-  for (int64_t pair = 0; pair < pairs.size(); ++pair) {
-    shortlist.choose(pairs.source(pair), {}, set);
-    sizes += static_cast<int64_t>(set.size());
-    for (const int32_t token : pairs.target(pair)) {
-      covered += std::binary_search(set.begin(), set.end(), token) ? 1 : 0;
-    }
-  }
-  return {.pairs = pairs.size(),
-          .mean_size = static_cast<double>(sizes) / static_cast<double>(pairs.size()),
-          .covered = static_cast<double>(covered) /
-                     static_cast<double>(std::max<int64_t>(pairs.target_tokens(), 1))};
-}
+using Tell = std::function<void(const std::string& what)>;
 
-}  // namespace
-
-Shortlist learn_shortlist(const Corpus& corpus, const Tokenizer& tokenizer,
-                          const ShortlistOptions& options, ShortlistReport* report) {
-  check(corpus, options);
-  const auto tell = [&](const std::string& what) {
-    if (options.progress) options.progress(what);
-  };
-  tell("cutting the text into pieces");
-  const TokenPairs pairs = tokens_of(corpus, tokenizer, options.most_pairs);
+Shortlist shortlist_from(const TokenPairs& pairs, const Tokenizer& tokenizer,
+                         const ShortlistOptions& options, const Tell& tell) {
   const int64_t vocab = tokenizer.vocab();
-  tell("counting which pieces occur together");
   const Lexicon lexicon = learn_lexicon(
       pairs, vocab, vocab,
       {.best = options.best,
@@ -97,9 +74,51 @@ Shortlist learn_shortlist(const Corpus& corpus, const Tokenizer& tokenizer,
     table.listed[piece].push_back(static_cast<int32_t>(piece));
     for (const LexiconEntry& entry : lexicon[piece]) table.listed[piece].push_back(entry.target);
   }
-  const Shortlist shortlist(table);
-  if (report != nullptr) *report = report_on(shortlist, pairs);
-  return shortlist;
+  return Shortlist(table);
+}
+
+// What a shortlist that was learnt from the others holds of some pairs.
+ShortlistReport measure(const TokenPairs& pairs, const Tokenizer& tokenizer,
+                        const ShortlistOptions& options, const Tell& tell) {
+  constexpr int64_t kMostMeasured = 1000;
+  const int64_t every = std::max<int64_t>(10, pairs.size() / kMostMeasured);
+  TokenPairs learnt, left_out;
+  for (int64_t pair = 0; pair < pairs.size(); ++pair) {
+    const bool out = pair % every == every - 1 && left_out.size() < kMostMeasured;
+    (out ? left_out : learnt).add(pairs.source(pair), pairs.target(pair));
+  }
+  ShortlistReport report{.pairs = pairs.size(), .measured = left_out.size()};
+  if (report.measured == 0) return report;
+  tell(concat("learning without ", report.measured, " pairs, to measure with"));
+  const Shortlist shortlist = shortlist_from(learnt, tokenizer, options, tell);
+  int64_t sizes = 0, covered = 0;
+  std::vector<int32_t> set;
+  for (int64_t pair = 0; pair < left_out.size(); ++pair) {
+    shortlist.choose(left_out.source(pair), {}, set);
+    sizes += static_cast<int64_t>(set.size());
+    for (const int32_t token : left_out.target(pair)) {
+      covered += std::binary_search(set.begin(), set.end(), token) ? 1 : 0;
+    }
+  }
+  const auto tokens = static_cast<double>(std::max<int64_t>(left_out.target_tokens(), 1));
+  report.mean_size = static_cast<double>(sizes) / static_cast<double>(report.measured);
+  report.covered = static_cast<double>(covered) / tokens;
+  return report;
+}
+
+}  // namespace
+
+Shortlist learn_shortlist(const Corpus& corpus, const Tokenizer& tokenizer,
+                          const ShortlistOptions& options, ShortlistReport* report) {
+  check(corpus, options);
+  const Tell tell = [&](const std::string& what) {
+    if (options.progress) options.progress(what);
+  };
+  tell("cutting the text into pieces");
+  const TokenPairs pairs = tokens_of(corpus, tokenizer, options.most_pairs);
+  if (report != nullptr) *report = measure(pairs, tokenizer, options, tell);
+  tell(concat("learning from ", pairs.size(), " pairs"));
+  return shortlist_from(pairs, tokenizer, options, tell);
 }
 
 }  // namespace tril
