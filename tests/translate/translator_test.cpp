@@ -488,7 +488,7 @@ TEST(Translator, TokenizerAndModelMustFit) {
 
 std::vector<TextScore> score_all(const Translator& translator,
                                  const std::vector<ScoreTextRequest>& requests,
-                                 BadLine bad_lines = BadLine::error) {
+                                 const ScoreTextOptions& options = {}) {
   size_t taken = 0;
   std::vector<TextScore> scores;
   translator.score(
@@ -500,7 +500,7 @@ std::vector<TextScore> score_all(const Translator& translator,
         scores.push_back(std::move(text));
         return true;
       },
-      bad_lines);
+      options);
   return scores;
 }
 
@@ -552,7 +552,7 @@ TEST(Translator, ScoresNameTheLineOrSkipIt) {
   EXPECT_EQ(raised_by([&] { score_all(translator, requests); }).text,
             "score: line 2: token 9999 is not below the vocabulary of " +
                 std::to_string(tokenizer().vocab()));
-  const auto scores = score_all(translator, requests, BadLine::skip);
+  const auto scores = score_all(translator, requests, {.bad_lines = BadLine::skip});
   ASSERT_EQ(scores.size(), 6u);
   EXPECT_EQ(scores[5].skipped, "the target has no end");
   EXPECT_EQ(scores[3].skipped, "the target has 41 tokens, the model takes 40 at most");
