@@ -270,6 +270,35 @@ RC_GTEST_PROP(Shortlist, ScoresEqualWhatSearchReported, ()) {
   RC_ASSERT(back == expected.size());
 }
 
+// More rows than are looked at in one go: in one sentence, and in many whose rows straddle the cut.
+TEST(Shortlist, ManyRowsAreThoseOfFew) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 20, 4, 700);
+  Session session(model, 2);
+  Tokens target(600);
+  for (size_t i = 0; i < target.size(); ++i) target[i] = static_cast<int32_t>(i * i % 20);
+  const ScoreRequest request{.source = {4, 5}, .target = target};
+  const auto whole = whole_vocabulary(model.config());
+  EXPECT_TRUE(equal_bits(score(model, {.shortlist = whole}, request, session).log_probs,
+                         score(model, {}, request, session).log_probs));
+
+  SearchOptions options;
+  options.start = kStart;
+  options.end = kEnd;
+  options.max_tokens = 3;
+  ShortlistTable table{.target_vocab = 20, .always = {kEnd}, .listed = {}};
+  for (int32_t token = 0; token < 20; ++token) table.listed.push_back({token, (token * 3) % 20});
+  options.shortlist = Shortlist(table);
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 60; ++i) {
+    requests.push_back({.number = i, .source = {i % 20, i % 7}, .prefix = Tokens(18, 2 + i % 11)});
+  }
+  const auto together = run_search(model, options, 60, requests, session);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto alone = run_search(model, options, 1, {requests[i]}, session);
+    EXPECT_TRUE(same(together[i].hypotheses, alone[0].hypotheses)) << i;
+  }
+}
+
 TEST(Shortlist, ATokenOutsideHasProbabilityZero) {
   const Transformer model = sharp_model(Family::encoder_decoder, 9, 2);
   Session session(model, 1);
