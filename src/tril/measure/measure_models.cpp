@@ -91,23 +91,6 @@ Measurement time_training(const std::string& name, const TransformerConfig& conf
       .note = concat("an update of ", batch_tokens, " tokens, vocabulary ", config.target_vocab)};
 }
 
-// Fifty random tokens for each source token and a hundred for all: spread wider than those of a
-// text, so it is the slowest shortlist of its size.
-Shortlist random_shortlist(int64_t vocab) {
-  Random random(2);
-  const auto draw = [&](size_t count) {
-    std::vector<int32_t> tokens(count);
-    for (int32_t& token : tokens) {
-      token = static_cast<int32_t>(random.below(static_cast<uint32_t>(vocab)));
-    }
-    return tokens;
-  };
-  ShortlistTable table{.target_vocab = vocab, .always = draw(100), .listed = {}};
-  table.always.push_back(kEnd);
-  for (int64_t source = 0; source < vocab; ++source) table.listed.push_back(draw(50));
-  return Shortlist(table);
-}
-
 }  // namespace
 
 std::vector<Measurement> measure_training(const MeasureOptions& options) {
@@ -135,21 +118,19 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
   struct Case {
     Compute compute;
     int64_t batch, beam;
-    bool listed = false;
   };
   std::vector<Case> cases;
   for (const Compute compute : {Compute::fp32, Compute::bf16, Compute::int8}) {
     for (const int64_t batch : {1, 32}) {
       for (const int64_t beam : {1, 4}) cases.push_back({compute, batch, beam});
     }
-    for (const int64_t beam : {1, 4}) cases.push_back({compute, 32, beam, true});
   }
   std::optional<Transformer> weights;
   std::optional<Transformer> model;
   for (const Case& c : cases) {
     const std::string name =
         concat("base ", word_for(c.compute), c.beam == 1 ? " greedy" : concat(" beam ", c.beam),
-               ", batch ", c.batch, c.listed ? ", shortlist" : "");
+               ", batch ", c.batch);
     if (!results.wants(name)) continue;
     if (!weights) weights.emplace(config, 1);
     if (!model || model->compute() != c.compute) model.emplace(weights->packed(c.compute));
@@ -168,7 +149,6 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
     search_options.forbidden = {kEnd};
     search_options.max_tokens = kTokensOut;
     search_options.max_ratio = 0.0;
-    if (c.listed) search_options.shortlist = random_shortlist(kVocab);
     double tokens = 0.0;
     const double seconds = median_seconds(
         options.seconds_each,
