@@ -19,7 +19,7 @@ struct Group {
 constexpr Group kGroups[] = {
     {"gemm", measure_gemm},      {"attention", measure_attention},   {"memory", measure_memory},
     {"train", measure_training}, {"translate", measure_translation}, {"learn", measure_learning},
-    {"demo", measure_demo},
+    {"demo", measure_demo},      {"shortlist", measure_shortlist},
 };
 
 struct Options {
@@ -89,7 +89,8 @@ void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine: kernels, memory, learning");
   bench->add_option("--only", options->only, "Groups to measure (default: all)")
-      ->check(CLI::IsMember({"gemm", "attention", "memory", "train", "translate", "learn", "demo"}))
+      ->check(CLI::IsMember(
+          {"gemm", "attention", "memory", "train", "translate", "learn", "demo", "shortlist"}))
       ->delimiter(',');
   bench->add_option("--match", options->match, "Only what has this in its name");
   bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")

@@ -30,6 +30,7 @@ void add_lesson(CLI::App& app);
 void add_prove(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_score(CLI::App& app);
+void add_shortlist(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 

@@ -179,6 +179,7 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
 void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   TranslateOptions options = flags.options;
   if (options.search.sample) options.search.beam = 1;
+  if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
   options.slots =
       std::max(flags.batch, options.search.sample ? options.search.n_best : options.search.beam);
   Input input(flags);

@@ -21,7 +21,7 @@ struct DecodingFlags {
   std::optional<Compute> compute;
   int64_t batch = 64;
   TranslateOptions options;
-  bool scores = false, json = false, ids = false, skip = false;
+  bool scores = false, json = false, ids = false, skip = false, shortlist = false;
 };
 
 // How to search, for every command that does; returns --beam.

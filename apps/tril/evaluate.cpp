@@ -23,7 +23,7 @@ struct Flags {
   TranslateOptions options;
   int threads = 0;
   std::optional<Compute> compute;
-  bool json = false;
+  bool json = false, shortlist = false;
 };
 
 // A line that must be there whole.
@@ -137,6 +137,7 @@ void evaluate_model(const Flags& flags) {
   std::unique_ptr<AtomicFile> kept;
   if (!flags.output.empty()) kept = std::make_unique<AtomicFile>(flags.output);
   TranslateOptions options = flags.options;
+  if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
   options.slots = std::max<int64_t>(options.slots, options.search.beam);
   ProgressLine progress;
   const StopOnSignal stop;
@@ -188,6 +189,8 @@ void run(const Flags& flags) {
   const auto stdins = std::count(flags.references.begin(), flags.references.end(), "-");
   require(stdins + (flags.source == "-" ? 1 : 0) + (flags.hypothesis == "-" ? 1 : 0) <= 1,
           ErrorCode::invalid_argument, "evaluate: only one file can be stdin");
+  require(!given || !flags.shortlist, ErrorCode::invalid_argument,
+          "evaluate: --shortlist is for a model, not for --hypothesis");
   given ? evaluate_file(flags) : evaluate_model(flags);
 }
 
@@ -216,6 +219,7 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--batch", flags->options.slots, "Hypotheses decoded at a time")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
+  add_shortlist_flag(*evaluate, flags->shortlist);
   add_compute_flag(*evaluate, flags->compute);
   evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));

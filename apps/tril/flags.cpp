@@ -20,6 +20,11 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
       "", "");
 }
 
+void add_shortlist_flag(CLI::App& command, bool& shortlist) {
+  command.add_flag("--shortlist", shortlist,
+                   "Choose among the pieces that 'tril shortlist' listed for each line: faster");
+}
+
 void add_compute_flag(CLI::App& command, std::optional<Compute>& compute) {
   const std::vector<std::string> words(std::begin(Words<Compute>::kList),
                                        std::end(Words<Compute>::kList));

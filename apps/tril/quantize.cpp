@@ -27,12 +27,12 @@ std::string mebibytes(const fs::path& file) {
 void run(const QuantizeFlags& flags) {
   const std::string folder = flags.output.empty() ? flags.model : flags.output;
   Transformer::save_packed(flags.model, folder, flags.to);
-  const fs::path tokenizer = fs::path(flags.model) / "tokenizer.model";
-  if (!flags.output.empty() && fs::exists(tokenizer)) {
+  for (const char* name : {"tokenizer.model", Shortlist::kFile}) {
+    const fs::path file = fs::path(flags.model) / name;
+    if (flags.output.empty() || !fs::exists(file)) continue;
     std::error_code error;
-    fs::copy_file(tokenizer, fs::path(folder) / "tokenizer.model",
-                  fs::copy_options::overwrite_existing, error);
-    require(!error, ErrorCode::io, folder, "/tokenizer.model: cannot copy: ", error.message());
+    fs::copy_file(file, fs::path(folder) / name, fs::copy_options::overwrite_existing, error);
+    require(!error, ErrorCode::io, folder, "/", name, ": cannot copy: ", error.message());
   }
   const fs::path packed =
       fs::path(folder) / fmt::format("packed.{}.safetensors", word_for(flags.to));

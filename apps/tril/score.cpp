@@ -14,10 +14,10 @@ namespace tril::app {
 namespace {
 
 struct Flags {
-  std::string model, source, target;
+  std::string model, source, target, prefix;
   int threads = 0;
   std::optional<Compute> compute;
-  bool ids = false, json = false, skip = false;
+  bool ids = false, json = false, skip = false, shortlist = false;
 };
 
 // "12 7 3": what `tril translate --ids` prints.
@@ -57,6 +57,7 @@ class Pairs {
  public:
   explicit Pairs(const Flags& flags) : flags_(flags), target_(open_lines(flags.target)) {
     if (!flags.source.empty()) source_.emplace(open_lines(flags.source));
+    if (!flags.prefix.empty()) prefix_.emplace(open_lines(flags.prefix));
   }
 
   std::optional<ScoreTextRequest> next() {
@@ -79,6 +80,11 @@ class Pairs {
       request.fault = fault_of(*source_, "the source");
     }
     if (!has_target) return std::nullopt;
+    if (prefix_) {
+      require(prefix_->next(request.prefix), ErrorCode::invalid_argument, prefix_->path(),
+              " ends after ", prefix_->number(), " lines, ", target_.path(), " has more");
+      if (request.fault.empty()) request.fault = fault_of(*prefix_, "the prefix");
+    }
     if (request.fault.empty()) request.fault = fault_of(target_, "the target");
     if (!flags_.ids) {
       request.target = std::move(target);
@@ -89,7 +95,7 @@ class Pairs {
   }
 
   const Flags& flags_;
-  std::optional<LineReader> source_;
+  std::optional<LineReader> source_, prefix_;
   LineReader target_;
   LateError error_;
 };
@@ -102,8 +108,12 @@ void run(const Flags& flags) {
           " has an encoder: --source is needed");
   require(!decoder_only || flags.source.empty(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it has no --source");
-  require(flags.source != "-" || flags.target != "-", ErrorCode::invalid_argument,
-          "--source and --target cannot both be stdin");
+  const int stdins =
+      (flags.source == "-" ? 1 : 0) + (flags.target == "-" ? 1 : 0) + (flags.prefix == "-" ? 1 : 0);
+  require(stdins <= 1, ErrorCode::invalid_argument,
+          "only one of --source, --target and --prefix can be stdin");
+  ScoreTextOptions options{.bad_lines = flags.skip ? BadLine::skip : BadLine::error};
+  if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
   Pairs pairs(flags);
   LineWriter output;
   bool closed = false;
@@ -116,7 +126,7 @@ void run(const Flags& flags) {
                      closed = !output.write(line_of(score, flags));
                      return !closed;
                    },
-                   flags.skip ? BadLine::skip : BadLine::error);
+                   options);
   if (!closed) pairs.raise();
 }
 
@@ -137,6 +147,11 @@ void add_score(CLI::App& app) {
   score->add_flag("--skip-bad-lines", flags->skip,
                   "Answer a line that is too long or not UTF-8 with an empty one, and say so, "
                   "instead of ending there");
+  add_shortlist_flag(*score, flags->shortlist);
+  score
+      ->add_option("--prefix", flags->prefix,
+                   "What 'tril translate --shortlist' had each translation begin with")
+      ->needs("--shortlist");
   add_compute_flag(*score, flags->compute);
   score->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
@@ -144,7 +159,10 @@ void add_score(CLI::App& app) {
       "Example:\n"
       "  tril score my-model --source text.en --target text.hi\n\n"
       "A score is the sum of the tokens' natural log-probabilities, END included. The ids that\n"
-      "decoding printed have exactly the score it printed.");
+      "decoding printed have exactly the score it printed, with --shortlist too where both have "
+      "it.\n"
+      "A piece that is not in its line's shortlist has probability 0: the score is -inf, in JSON "
+      "null.");
   score->callback([flags] { run(*flags); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "decoding.h"
+#include "flags.h"
 
 namespace tril::app {
 namespace {
@@ -26,6 +27,7 @@ void add_translate(CLI::App& app) {
                         "A file with what each translation must begin with");
   translate->add_flag("--alignments", flags->options.alignments,
                       "Print after each result which words belong together, as in 0-0 1-2");
+  add_shortlist_flag(*translate, flags->shortlist);
   translate->footer(
       "Examples:\n"
       "  echo 'How are you?' | tril translate my-model\n"

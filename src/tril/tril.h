@@ -11,6 +11,7 @@
 #include "tril/decode/alignment.h"  // align
 #include "tril/decode/score.h"      // score
 #include "tril/decode/search.h"     // search
+#include "tril/decode/shortlist.h"  // Shortlist: the pieces a sentence is translated with
 #include "tril/explain/explain.h"   // explain, explain_page
 #include "tril/io/atomic_file.h"    // AtomicFile: written whole or not at all
 #include "tril/io/toml.h"           // options in files
@@ -23,26 +24,27 @@
 #include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
-#include "tril/lesson/phrasebook.h"     // the built-in phrasebook
-#include "tril/lesson/pictures.h"       // of the lessons
-#include "tril/measure/measure.h"       // what `tril bench` measures
-#include "tril/models/config.h"         // TransformerConfig
-#include "tril/models/session.h"        // Session, Observer
-#include "tril/models/transformer.h"    // Transformer, Memory
-#include "tril/prove/agreement.h"       // parallel against stepwise
-#include "tril/prove/proof.h"           // the proof on a model
-#include "tril/prove/sequential.h"      // sequential against parallel training
-#include "tril/tensor/mask.h"           // Mask, Segment
-#include "tril/tensor/rows.h"           // Rows
-#include "tril/tensor/tensor.h"         // Tensor
-#include "tril/text/bleu.h"             // BLEU
-#include "tril/text/chrf.h"             // chrF
-#include "tril/text/display.h"          // columns on a terminal
-#include "tril/text/tokenizer.h"        // Tokenizer
-#include "tril/train/learn.h"           // learn: a small model, in memory
-#include "tril/train/optimizer.h"       // AdamWOptimizer
-#include "tril/train/options.h"         // TrainOptions
-#include "tril/train/symbols.h"         // learn_symbols
-#include "tril/train/trainer.h"         // train
-#include "tril/translate/translator.h"  // Translator: text in, text out
-#include "tril/translate/words.h"       // word alignments
+#include "tril/lesson/phrasebook.h"      // the built-in phrasebook
+#include "tril/lesson/pictures.h"        // of the lessons
+#include "tril/measure/measure.h"        // what `tril bench` measures
+#include "tril/models/config.h"          // TransformerConfig
+#include "tril/models/session.h"         // Session, Observer
+#include "tril/models/transformer.h"     // Transformer, Memory
+#include "tril/prove/agreement.h"        // parallel against stepwise
+#include "tril/prove/proof.h"            // the proof on a model
+#include "tril/prove/sequential.h"       // sequential against parallel training
+#include "tril/tensor/mask.h"            // Mask, Segment
+#include "tril/tensor/rows.h"            // Rows
+#include "tril/tensor/tensor.h"          // Tensor
+#include "tril/text/bleu.h"              // BLEU
+#include "tril/text/chrf.h"              // chrF
+#include "tril/text/display.h"           // columns on a terminal
+#include "tril/text/tokenizer.h"         // Tokenizer
+#include "tril/train/learn.h"            // learn: a small model, in memory
+#include "tril/train/learn_shortlist.h"  // a shortlist from parallel text
+#include "tril/train/optimizer.h"        // AdamWOptimizer
+#include "tril/train/options.h"          // TrainOptions
+#include "tril/train/symbols.h"          // learn_symbols
+#include "tril/train/trainer.h"          // train
+#include "tril/translate/translator.h"   // Translator: text in, text out
+#include "tril/translate/words.h"        // word alignments

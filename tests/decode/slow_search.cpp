@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "tril/base/math.h"
@@ -13,12 +15,25 @@ bool is_forbidden(const SearchOptions& options, int32_t token) {
   return std::count(options.forbidden.begin(), options.forbidden.end(), token) > 0;
 }
 
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+// The log-probabilities of every next token, over the request's set where there is a shortlist.
+std::vector<std::vector<float>> rows_for(const Transformer& model, const SearchRequest& request,
+                                         const SearchOptions& options, const Tokens& tokens,
+                                         Session& session) {
+  if (!options.shortlist) {
+    return parallel_log_probs(model, request.source, options.start, tokens, session);
+  }
+  Tokens set;
+  options.shortlist->choose(request.source, request.prefix, set);
+  return parallel_log_probs(model, request.source, options.start, tokens, set, session);
+}
+
 // The prefix as a hypothesis, with its real log-probabilities.
 Hypothesis prefix_of(const Transformer& model, const SearchRequest& request,
                      const SearchOptions& options, Session& session) {
   Hypothesis h;
-  const auto rows =
-      parallel_log_probs(model, request.source, options.start, request.prefix, session);
+  const auto rows = rows_for(model, request, options, request.prefix, session);
   for (size_t i = 0; i < request.prefix.size(); ++i) {
     h.tokens.push_back(request.prefix[i]);
     h.log_probs.push_back(rows[i][static_cast<size_t>(request.prefix[i])]);
@@ -48,6 +63,14 @@ void sort_best_first(std::vector<Hypothesis>& all, const SearchOptions& options)
 std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
                                                    int32_t start, const Tokens& tokens,
                                                    Session& session) {
+  Tokens all(static_cast<size_t>(model.config().target_vocab));
+  std::iota(all.begin(), all.end(), 0);
+  return parallel_log_probs(model, source, start, tokens, all, session);
+}
+
+std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
+                                                   int32_t start, const Tokens& tokens,
+                                                   const Tokens& set, Session& session) {
   session.reset();
   Tape tape(session);
   Rows source_rows, target;
@@ -57,12 +80,15 @@ std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, con
   inputs.insert(inputs.end(), tokens.begin(), tokens.end());
   target.add_sequence(inputs, {.slot = 0, .segment = decoder_only ? -1 : 0});
   const Memory memory = decoder_only ? Memory() : model.encode(source_rows, session);
-  const auto all = floats_of(model.log_probs(model.forward(target, memory, session), session));
+  const Tensor logits = model.logits(model.forward(target, memory, session), session);
   std::vector<std::vector<float>> rows;
-  const auto vocab = static_cast<size_t>(model.config().target_vocab);
-  for (size_t at = 0; at < all.size(); at += vocab) {
-    rows.emplace_back(all.begin() + static_cast<ptrdiff_t>(at),
-                      all.begin() + static_cast<ptrdiff_t>(at + vocab));
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    const float* all = logits.data() + row * logits.columns();
+    const Tensor chosen(session.arena, {1, static_cast<int64_t>(set.size())});
+    for (size_t i = 0; i < set.size(); ++i) chosen.data()[i] = all[set[i]];
+    const auto log_probs = floats_of(ops::log_probs(session, chosen));
+    auto& result = rows.emplace_back(static_cast<size_t>(logits.columns()), kNone);
+    for (size_t i = 0; i < set.size(); ++i) result[static_cast<size_t>(set[i])] = log_probs[i];
   }
   return rows;
 }
@@ -94,11 +120,11 @@ std::vector<Hypothesis> slow_beam(const Transformer& model, const SearchRequest&
     // Every continuation there is, in the order the header states.
     std::vector<std::tuple<double, size_t, float, int32_t>> all;
     for (size_t i = 0; i < alive.size(); ++i) {
-      const auto next =
-          parallel_log_probs(model, request.source, options.start, alive[i].tokens, session).back();
+      const auto next = rows_for(model, request, options, alive[i].tokens, session).back();
       for (int32_t token = 0; token < static_cast<int32_t>(next.size()); ++token) {
         if (is_forbidden(options, token)) continue;
         const float log_prob = next[static_cast<size_t>(token)];
+        if (log_prob == kNone) continue;
         all.emplace_back(-(alive[i].score + double{log_prob}), i, -log_prob, token);
       }
     }
@@ -132,8 +158,7 @@ Hypothesis slow_greedy(const Transformer& model, const SearchRequest& request,
   Hypothesis h = prefix_of(model, request, options, session);
   const int64_t limit = slow_limit(request, options, model.config());
   for (int64_t step = 0; step < limit && !h.ended; ++step) {
-    const auto next =
-        parallel_log_probs(model, request.source, options.start, h.tokens, session).back();
+    const auto next = rows_for(model, request, options, h.tokens, session).back();
     int32_t best = -1;
     for (int32_t token = 0; token < static_cast<int32_t>(next.size()); ++token) {
       if (is_forbidden(options, token)) continue;
@@ -155,8 +180,7 @@ std::vector<Hypothesis> all_hypotheses(const Transformer& model, const SearchReq
   std::vector<Hypothesis> all;
   const std::function<void(const Hypothesis&, int64_t)> grow = [&](const Hypothesis& h,
                                                                    int64_t chosen) {
-    const auto next =
-        parallel_log_probs(model, request.source, options.start, h.tokens, session).back();
+    const auto next = rows_for(model, request, options, h.tokens, session).back();
     for (int32_t token = 0; token < static_cast<int32_t>(next.size()); ++token) {
       if (is_forbidden(options, token)) continue;
       Hypothesis longer = extended(h, token, next[static_cast<size_t>(token)]);

@@ -15,6 +15,10 @@ namespace tril::testing {
 std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
                                                    int32_t start, const Tokens& tokens,
                                                    Session& session);
+// The same over a set of tokens alone: others have -infinity.
+std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
+                                                   int32_t start, const Tokens& tokens,
+                                                   const Tokens& set, Session& session);
 
 // How many tokens may follow the prefix.
 int64_t slow_limit(const SearchRequest& request, const SearchOptions& options,

@@ -141,6 +141,71 @@ prints 'prefix' '^thank you'
 run 'how are\n' 0 'generate' "$tril" generate "$scratch/writer" "${quick[@]}" --sample --top-p 0.9
 prints 'generate' '^how are'
 
+# A shortlist: learnt, used, and scored with the very numbers it gave.
+run_error 'x\n' 'no shortlist' 'there is no shortlist in this folder' \
+  "$tril" translate "$model" --shortlist
+for i in 1 2 3 4 5 6; do printf 'how are you\nI am fine\n'; done >"$scratch/learn.en"
+for i in 1 2 3 4 5 6; do printf 'मैं ठीक हूँ\nwhere they\n'; done >"$scratch/learn.hi"
+run '' 0 'shortlist' "$tril" shortlist "$model" --source "$scratch/learn.en" \
+  --target "$scratch/learn.hi" --best 6 --frequent 2
+prints 'shortlist' 'shortlist.safetensors .*from 12 pairs'
+prints 'shortlist' 'measured on 1 pair left out: a sentence has [0-9]* of [0-9]* pieces'
+prints 'shortlist' '^try: .* translate .* --shortlist$'
+cp "$model/shortlist.safetensors" "$scratch/first.safetensors"
+run '' 0 'shortlist again' "$tril" shortlist "$model" --source "$scratch/learn.en" \
+  --target "$scratch/learn.hi" --best 6 --frequent 2 --threads 1
+cmp -s "$model/shortlist.safetensors" "$scratch/first.safetensors" || fail 'shortlist: other bytes'
+run "$three" 0 'listed' "$tril" translate "$model" "${quick[@]}" --shortlist
+lines 'listed' 4
+cp "$scratch/out" "$scratch/listed"
+for batch in 5 64; do
+  run "$three" 0 'listed batch' "$tril" translate "$model" "${quick[@]}" --shortlist --batch "$batch" \
+    --threads 1
+  same "listed batch $batch" "$scratch/listed"
+done
+for kind in fp32 bf16 int8; do
+  printf 'thank you\nthank you\n' >"$scratch/thanks"
+  run '' 0 "listed scores $kind" "$tril" translate "$model" "${quick[@]}" --shortlist --compute $kind \
+    --input "$scratch/source" --prefix "$scratch/thanks" --scores --ids
+  cut -f 1 "$scratch/out" >"$scratch/scores"
+  cut -f 2 "$scratch/out" >"$scratch/ids"
+  run '' 0 "listed score $kind" "$tril" score "$model" --shortlist --compute $kind \
+    --source "$scratch/source" --target "$scratch/ids" --ids --prefix "$scratch/thanks"
+  same "listed score $kind" "$scratch/scores"
+done
+run '' 0 'outside' "$tril" score "$model" --shortlist --source "$scratch/source" --target "$scratch/thanks"
+prints 'outside' '^-inf$'
+run '' 0 'outside, json' "$tril" score "$model" --shortlist --json --source "$scratch/source" \
+  --target "$scratch/thanks"
+prints 'outside, json' '"score":null'
+run '' 0 'listed evaluate' "$tril" evaluate "$model" --shortlist --source "$scratch/source" \
+  --max-tokens 4 --reference "$scratch/source"
+run '' 0 'listed small' "$tril" quantize "$model" --to int8 -o "$scratch/small"
+run "$three" 0 'listed small' "$tril" translate "$scratch/small" "${quick[@]}" --shortlist
+lines 'listed small' 4
+run_error '' 'evaluate a file listed' '--shortlist is for a model' \
+  "$tril" evaluate --shortlist --hypothesis "$scratch/source" --reference "$scratch/source"
+run_error '' 'a prefix without a shortlist' '--shortlist' "$tril" score "$model" \
+  --source "$scratch/source" --target "$scratch/source" --prefix "$scratch/thanks"
+run_error '' 'shortlist of a writer' 'is a decoder-only model' \
+  "$tril" shortlist "$scratch/writer" --source "$scratch/source" --target "$scratch/source"
+run '' 2 'shortlist of unequal files' "$tril" shortlist "$model" --source "$scratch/learn.en" \
+  --target "$scratch/source"
+says 'shortlist of unequal files' '^tril: .*source'
+cmp -s "$model/shortlist.safetensors" "$scratch/first.safetensors" || fail 'a failed shortlist replaced one'
+run '' 2 'shortlist of nothing' "$tril" shortlist "$model"
+says 'shortlist of nothing' '^tril: '
+head -c 300 "$scratch/first.safetensors" >"$model/shortlist.safetensors"
+run_error 'x\n' 'a shortlist cut short' 'shortlist.safetensors: ' "$tril" translate "$model" --shortlist
+cp "$scratch/small/packed.int8.safetensors" "$model/shortlist.safetensors"
+run_error 'x\n' 'no shortlist at all' 'not a shortlist this version of tril made' \
+  "$tril" translate "$model" --shortlist
+"$make_model" "$scratch/foreigner" other || exit 1
+cp "$scratch/first.safetensors" "$scratch/foreigner/shortlist.safetensors"
+run_error 'x\n' 'another tokenizer' 'made with another tokenizer' \
+  "$tril" translate "$scratch/foreigner" --shortlist
+rm "$model/shortlist.safetensors"
+
 # A reader that goes away is no error.
 yes 'how are you' | "$tril" translate "$model" "${quick[@]}" 2>"$scratch/err" | head -n 2 >"$scratch/out"
 [ "${PIPESTATUS[1]}" -eq 0 ] || fail 'a closed pipe is an error'

@@ -1,6 +1,7 @@
 // A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
 // base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens), without a tokenizer.
-//   make_model FOLDER translate|generate|base
+// `other` has another tokenizer.
+//   make_model FOLDER translate|generate|other|base
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
         line = sentences[next++];
         return true;
       },
-      {.vocab = 320});
+      {.vocab = std::string(argv[2]) == "other" ? 310 : 320});
   tril::TransformerConfig config;
   config.target_vocab = tokenizer.vocab();
   config.source_vocab = decoder_only ? 0 : config.target_vocab;

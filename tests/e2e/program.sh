@@ -29,7 +29,7 @@ prints 'bench' '"name": "512x512x512"'
 grep -q '^measuring gemm' "$scratch/err" || fail 'bench: no progress on stderr'
 
 expect 0 'no subcommand' "$tril"
-for command in demo lesson train translate generate score evaluate prove explain bench info; do
+for command in demo lesson train translate generate score evaluate quantize shortlist prove explain bench info; do
   prints 'no subcommand' "^  $command  *[A-Z]"
 done
 [ -s "$scratch/err" ] && fail 'no subcommand: something on stderr'

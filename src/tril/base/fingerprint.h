@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace tril {
@@ -51,6 +52,15 @@ inline uint64_t file_fingerprint(std::string_view bytes) {
   }
   result.add(bytes.substr(at));
   return result.value();
+}
+
+// Sixteen digits, for files.
+inline std::string hexadecimal(uint64_t value) {
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) {
+    text += "0123456789abcdef"[(value >> static_cast<unsigned>(shift)) & 15u];
+  }
+  return text;
 }
 
 }  // namespace tril

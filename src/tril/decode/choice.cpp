@@ -42,6 +42,11 @@ AllowedTokens::AllowedTokens(int64_t vocab, std::span<const int32_t> forbidden)
   for (const int32_t token : forbidden) allowed_[static_cast<size_t>(token)] = 0;
 }
 
+AllowedTokens::AllowedTokens(const AllowedTokens& all, std::span<const int32_t> tokens) {
+  allowed_.reserve(tokens.size());
+  for (const int32_t token : tokens) allowed_.push_back(all.allowed_[static_cast<size_t>(token)]);
+}
+
 void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed, int64_t count,
                   std::vector<Choice>& best) {
   best.clear();

@@ -14,10 +14,13 @@ struct Choice {
   float log_prob = 0.0f;
 };
 
-// Which tokens may be chosen: one entry a token of the vocabulary.
+// Which tokens may be chosen: one entry a token of the vocabulary, or of a part of it, whose tokens
+// then go by their place in it.
 class AllowedTokens {
  public:
   AllowedTokens(int64_t vocab, std::span<const int32_t> forbidden);
+  // The same for a part of the vocabulary: one entry for each of `tokens`.
+  AllowedTokens(const AllowedTokens& all, std::span<const int32_t> tokens);
   bool operator[](size_t token) const { return allowed_[token] != 0; }
 
  private:

@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "tril/models/transformer.h"
 
 namespace tril {
 
+constexpr int64_t kRowsAtOnce = 256;
+
 // Calls f(row, log_probs, worker) for every row of `hidden` [row, model], on the session's threads
 // in any order; the log-probabilities are gone when f returns. f must not throw.
 template <class F>
 void each_log_probs(const Transformer& model, const Tensor& hidden, Session& session, const F& f) {
-  constexpr int64_t kRowsAtOnce = 256;
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
     const int64_t end = std::min(begin + kRowsAtOnce, hidden.rows());
     const Arena::Scope scratch(session.arena);
@@ -26,6 +28,40 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, Session& ses
       const Tensor log_probs = logits.slice(row, row + 1);
       ops::log_probs_in_place(log_probs);
       f(begin + row, std::span<const float>(log_probs.data(), static_cast<size_t>(vocab)), worker);
+    });
+  }
+}
+
+// The same over parts of the vocabulary: f(row, log_probs, worker) gets a row's log-probabilities
+// over the tokens of its part. The parts cover all rows, in ascending order.
+template <class F>
+void each_log_probs(const Transformer& model, const Tensor& hidden, std::span<const PartRows> parts,
+                    Session& session, const F& f) {
+  std::vector<PartRows> slices;     // of the parts, within the rows at hand
+  std::vector<Tensor> rows_logits;  // by row
+  size_t part = 0;
+  for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
+    const int64_t end = std::min(begin + kRowsAtOnce, hidden.rows());
+    slices.clear();
+    rows_logits.clear();
+    for (; part < parts.size() && parts[part].begin < end; ++part) {
+      const PartRows& use = parts[part];
+      slices.push_back(
+          {std::max(begin, use.begin) - begin, std::min(end, use.end) - begin, use.part});
+      if (use.end > end) break;  // goes on in the rows that follow
+    }
+    const Arena::Scope scratch(session.arena);
+    const Arena::Scope host_scratch(session.host);
+    for (const Tensor& logits : model.logits(hidden.slice(begin, end), slices, session)) {
+      for (int64_t row = 0; row < logits.rows(); ++row) {
+        rows_logits.push_back(logits.slice(row, row + 1));
+      }
+    }
+    session.parallel(end - begin, [&](int64_t row, int worker) {
+      const Tensor& log_probs = rows_logits[static_cast<size_t>(row)];
+      ops::log_probs_in_place(log_probs);
+      f(begin + row,
+        std::span<const float>(log_probs.data(), static_cast<size_t>(log_probs.columns())), worker);
     });
   }
 }

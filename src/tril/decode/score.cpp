@@ -1,6 +1,8 @@
 #include "tril/decode/score.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tril/base/rounding.h"
 #include "tril/decode/encoded.h"
@@ -18,12 +20,14 @@ void check_options(const ScoreOptions& options, const TransformerConfig& config,
   TokenCheck{"score", config}.special("start", options.start);
   require(options.batch_tokens >= 1, kBad, "score: batch_tokens must be at least 1, got ",
           options.batch_tokens);
+  if (options.shortlist) options.shortlist->check_fits("score", config);
 }
 
 void check_request(const ScoreRequest& request, const TransformerConfig& config) {
   const TokenCheck check{"score", config, request.number};
   check.source(request.source);
   check.target(request.target);
+  check.in_vocabulary("prefix", request.prefix, config.target_vocab);
 }
 
 // Slots of the cache, given back when it ends.
@@ -46,8 +50,50 @@ class Slots {
   std::vector<int32_t> slots_;
 };
 
+// The log-probability that each row gives its token. Of the whole vocabulary:
+void look_up(const Transformer& model, const Tensor& hidden, std::span<const int32_t> wanted,
+             Session& session, std::span<float> log_probs) {
+  each_log_probs(model, hidden, session,
+                 [&](int64_t row, std::span<const float> all, int /*worker*/) {
+                   const auto r = static_cast<size_t>(row);
+                   log_probs[r] = all[static_cast<size_t>(wanted[r])];
+                 });
+}
+// Of a part:
+void look_up(const Transformer& model, const Tensor& hidden, const OutputPart& part,
+             std::span<const int32_t> wanted, Session& session, std::span<float> log_probs) {
+  const PartRows rows[] = {{0, hidden.rows(), &part}};
+  const std::span<const int32_t> tokens = part.tokens();
+  each_log_probs(model, hidden, rows, session,
+                 [&](int64_t row, std::span<const float> all, int /*worker*/) {
+                   const auto r = static_cast<size_t>(row);
+                   const auto found = std::lower_bound(tokens.begin(), tokens.end(), wanted[r]);
+                   log_probs[r] = found != tokens.end() && *found == wanted[r]
+                                      ? all[static_cast<size_t>(found - tokens.begin())]
+                                      : -std::numeric_limits<float>::infinity();
+                 });
+}
+
+// Sentence after sentence, each over its own set: one part in memory at a time.
+void look_up_by_sentence(const Transformer& model, const Tensor& hidden, const Shortlist& shortlist,
+                         const std::vector<ScoreRequest>& batch, Session& session,
+                         std::span<float> log_probs) {
+  OutputPart part;
+  std::vector<int32_t> set;
+  int64_t begin = 0;
+  for (const ScoreRequest& request : batch) {
+    const auto rows = static_cast<int64_t>(request.target.size());
+    if (rows == 0) continue;
+    shortlist.choose(request.source, request.prefix, set);
+    model.choose_output(set, part, session);
+    look_up(model, hidden.slice(begin, begin + rows), part, request.target, session,
+            log_probs.subspan(static_cast<size_t>(begin), request.target.size()));
+    begin += rows;
+  }
+}
+
 // One pass over whole targets. Requests were checked.
-std::vector<ScoreResult> score_batch(const Transformer& model, int32_t start,
+std::vector<ScoreResult> score_batch(const Transformer& model, const ScoreOptions& options,
                                      const std::vector<ScoreRequest>& batch,
                                      EncodedSentences& encoded, Session& session) {
   session.reset();
@@ -64,18 +110,19 @@ std::vector<ScoreResult> score_batch(const Transformer& model, int32_t start,
     const std::vector<int32_t>& tokens = batch[i].target;
     if (tokens.empty()) continue;
     const Place place{.slot = slots.open(), .segment = segments[i]};
-    target.add(start, place);
+    target.add(options.start, place);
     target.add_sequence(std::span(tokens).first(tokens.size() - 1),
                         {.slot = place.slot, .segment = place.segment, .first = 1});
     wanted.insert(wanted.end(), tokens.begin(), tokens.end());
   }
   std::vector<float> log_probs(wanted.size());
   if (!wanted.empty()) {
-    each_log_probs(model, model.forward(target, encoded.memory(), session), session,
-                   [&](int64_t row, std::span<const float> all, int /*worker*/) {
-                     const auto r = static_cast<size_t>(row);
-                     log_probs[r] = all[static_cast<size_t>(wanted[r])];
-                   });
+    const Tensor hidden = model.forward(target, encoded.memory(), session);
+    if (options.shortlist) {
+      look_up_by_sentence(model, hidden, *options.shortlist, batch, session, log_probs);
+    } else {
+      look_up(model, hidden, wanted, session, log_probs);
+    }
   }
   for (const int32_t segment : segments) {
     if (segment >= 0) encoded.release(segment);
@@ -111,7 +158,7 @@ void score(const Transformer& model, const ScoreOptions& options, const NextScor
       batch.push_back(std::move(*request));
     }
     if (batch.empty()) return;
-    for (ScoreResult& result : score_batch(model, options.start, batch, encoded, session)) {
+    for (ScoreResult& result : score_batch(model, options, batch, encoded, session)) {
       if (!done(std::move(result))) return;
     }
   }
@@ -123,7 +170,7 @@ ScoreResult score(const Transformer& model, const ScoreOptions& options,
   check_options(options, model.config(), session);
   check_request(request, model.config());
   EncodedSentences encoded;
-  return score_batch(model, options.start, {request}, encoded, session)[0];
+  return score_batch(model, options, {request}, encoded, session)[0];
 }
 
 }  // namespace tril

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "tril/decode/shortlist.h"
 #include "tril/models/transformer.h"
 
 namespace tril {
@@ -17,6 +18,9 @@ namespace tril {
 struct ScoreOptions {
   int32_t start = 2;            // what a target begins with: read, not scored
   int64_t batch_tokens = 4096;  // source and target tokens in one pass, about: bounds the memory
+  // As search's: log-probabilities over each source's own set. A token outside it has one of
+  // -infinity, and so does the score then.
+  std::optional<Shortlist> shortlist{};
 };
 
 struct ScoreRequest {
@@ -24,6 +28,9 @@ struct ScoreRequest {
   std::vector<int32_t> source;  // empty for a decoder-only model, and for no other
   // What is scored, as it stands: END only where it is written. At most max_length tokens.
   std::vector<int32_t> target;
+  // What the search for this target was made to begin with: with a shortlist these tokens are in
+  // the set, as they were in the search's. Without one it changes nothing.
+  std::vector<int32_t> prefix{};
 };
 
 struct ScoreResult {

@@ -26,6 +26,11 @@ void check_options(const SearchOptions& o, int64_t slots, const TransformerConfi
   check.special("start", o.start);
   check.special("end", o.end);
   for (const int32_t token : o.forbidden) check.special("forbidden", token);
+  if (o.shortlist) {
+    o.shortlist->check_fits("search", config);
+    require(o.shortlist->always(o.end), kBad, "search: END, token ", o.end,
+            ", is not in every set of the shortlist");
+  }
   require(o.beam >= 1 && o.beam <= kMost, kBad, "search: beam must be from 1 to ", kMost, ", got ",
           o.beam);
   require(o.n_best >= 1 && o.n_best <= kMost, kBad, "search: n_best must be from 1 to ", kMost,
@@ -69,6 +74,12 @@ int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const Transform
   return limit;
 }
 
+// The tokens a sentence is translated with, where there is a shortlist.
+struct SentenceTokens {
+  OutputPart part;
+  AllowedTokens allowed;
+};
+
 // A request on its way: encoded and waiting for slots, or being decoded.
 struct Sentence {
   Sentence(SearchRequest&& given, const SearchOptions& options, const TransformerConfig& config)
@@ -80,6 +91,7 @@ struct Sentence {
   std::vector<int32_t>
       slots;             // of the alive hypotheses; one, for the prefix, before the first step
   bool started = false;  // the prefix was read
+  std::unique_ptr<SentenceTokens> tokens;  // while it is in slots; none: the whole vocabulary
 };
 using SentenceList = std::deque<std::unique_ptr<Sentence>>;
 
@@ -114,6 +126,7 @@ class Search {
         }
         SearchResult result{sentence.request.number, sentence.hypotheses.take()};
         if (sentence.segment >= 0) encoded_.release(sentence.segment);
+        if (sentence.tokens) spare_tokens_.push_back(std::move(sentence.tokens));
         active_.erase(active_.begin() + static_cast<ptrdiff_t>(i));
         if (!done(std::move(result))) return;
       }
@@ -145,10 +158,25 @@ class Search {
     for (int64_t free = free_slots(); free >= width_; free -= width_) {
       if (waiting_.empty()) fetch(next);
       if (waiting_.empty()) return;
+      if (options_.shortlist) choose_tokens(*waiting_.front());
       active_.push_back(std::move(waiting_.front()));
       waiting_.pop_front();
       active_.back()->slots.assign(1, session_.cache.open());
     }
+  }
+
+  // The sentence's set and its weights, into memory that another sentence has done with.
+  void choose_tokens(Sentence& sentence) {
+    const SearchRequest& request = sentence.request;
+    options_.shortlist->choose(request.source, request.prefix, set_);
+    if (spare_tokens_.empty()) {
+      sentence.tokens.reset(new SentenceTokens{{}, allowed_});
+    } else {
+      sentence.tokens = std::move(spare_tokens_.back());
+      spare_tokens_.pop_back();
+    }
+    model_.choose_output(set_, sentence.tokens->part, session_);
+    sentence.tokens->allowed = AllowedTokens(allowed_, set_);
   }
 
   void fetch(const NextRequest& next) {
@@ -195,15 +223,24 @@ class Search {
     rows_.clear();
     uses_.clear();
     choices_used_ = 0;
-    for (const auto& sentence : active_) add_rows(*sentence);
+    part_rows_.clear();
+    for (const auto& sentence : active_) {
+      const int64_t begin = rows_.size();
+      add_rows(*sentence);
+      if (sentence->tokens) part_rows_.push_back({begin, rows_.size(), &sentence->tokens->part});
+    }
     forced_log_probs_.resize(uses_.size());
     make_room();
     session_.reset();
     const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
-    each_log_probs(model_, hidden, session_,
-                   [&](int64_t row, std::span<const float> log_probs, int worker) {
-                     choose(static_cast<size_t>(row), log_probs, worker);
-                   });
+    const auto use = [&](int64_t row, std::span<const float> log_probs, int worker) {
+      choose(static_cast<size_t>(row), log_probs, worker);
+    };
+    if (options_.shortlist) {
+      each_log_probs(model_, hidden, part_rows_, session_, use);
+    } else {
+      each_log_probs(model_, hidden, session_, use);
+    }
     for (size_t row = 0; row < uses_.size();) row = advance(row);
   }
 
@@ -226,23 +263,37 @@ class Search {
   // What a row is for. Rows are independent: threads take them as they come.
   void choose(size_t row, std::span<const float> log_probs, int worker) {
     const RowUse& use = uses_[row];
+    const SentenceTokens* tokens = use.sentence->tokens.get();
     if (use.forced >= 0) {
-      forced_log_probs_[row] = log_probs[static_cast<size_t>(use.forced)];
+      const int64_t at = tokens == nullptr ? use.forced : place_of(use.forced, tokens->part);
+      forced_log_probs_[row] = log_probs[static_cast<size_t>(at)];
       return;
     }
+    const AllowedTokens& allowed = tokens == nullptr ? allowed_ : tokens->allowed;
     std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
     if (options_.sample) {
-      draw_choices(log_probs, use, draw_sets_[static_cast<size_t>(worker)], choices);
+      draw_choices(log_probs, allowed, use, draw_sets_[static_cast<size_t>(worker)], choices);
     } else {
-      best_choices(log_probs, allowed_, best_count(), choices);
+      best_choices(log_probs, allowed, best_count(), choices);
+    }
+    if (tokens == nullptr) return;
+    // Sets are ascending, so places are ordered as tokens are.
+    for (Choice& choice : choices) {
+      choice.token = tokens->part.tokens()[static_cast<size_t>(choice.token)];
     }
   }
 
-  void draw_choices(std::span<const float> row, const RowUse& use, DrawSet& set,
-                    std::vector<Choice>& choices) const {
+  // A prefix is part of its sentence's set.
+  static int64_t place_of(int32_t token, const OutputPart& part) {
+    const auto tokens = part.tokens();
+    return std::lower_bound(tokens.begin(), tokens.end(), token) - tokens.begin();
+  }
+
+  void draw_choices(std::span<const float> row, const AllowedTokens& allowed, const RowUse& use,
+                    DrawSet& set, std::vector<Choice>& choices) const {
     const Sentence& sentence = *use.sentence;
     choices.clear();
-    draw_set(row, allowed_, options_, set);
+    draw_set(row, allowed, options_, set);
     if (set.tokens.empty()) return;  // the caller raises
     DrawPlace place{.request = sentence.request.number};
     if (sentence.started) {
@@ -335,10 +386,13 @@ class Search {
   EncodedSentences encoded_;
   SentenceList waiting_;  // encoded
   SentenceList active_;   // in slots
+  std::vector<std::unique_ptr<SentenceTokens>> spare_tokens_;
 
   // Of the current step; kept between steps so that a warm one allocates little.
   Rows rows_;
   std::vector<RowUse> uses_;
+  std::vector<int32_t> set_;
+  std::vector<PartRows> part_rows_;           // by sentence, where there is a shortlist
   std::vector<float> forced_log_probs_;       // by row
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
   size_t choices_used_ = 0;

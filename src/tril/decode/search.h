@@ -6,7 +6,8 @@
 // alone: not of what else is being decoded, how many slots there are, or the number of threads.
 //
 // The model reads START and the forced prefix in one call; then every step appends one token.
-// log p is the fp32 number of Transformer::log_probs; a score adds them in double, ascending.
+// log p is the fp32 number of Transformer::log_probs, with a shortlist over the sentence's set; a
+// score adds them in double, ascending.
 //
 // Beam search. Each alive hypothesis offers its continuations; they are ordered by score, then by
 // the place of their hypothesis, then by log p, then by lower token, and the first 2 * beam are
@@ -30,6 +31,7 @@
 #include <optional>
 #include <vector>
 
+#include "tril/decode/shortlist.h"
 #include "tril/models/transformer.h"
 
 namespace tril {
@@ -61,6 +63,9 @@ struct SearchOptions : SearchRule {
   // Never chosen, though a prefix may hold them; probabilities stay as they are. With END among
   // them every hypothesis is cut.
   std::vector<int32_t> forbidden{};
+  // Each sentence is translated with the tokens of its own set, END among them: log p and the
+  // choice go over these alone (decode/shortlist.h). Encoder–decoders only.
+  std::optional<Shortlist> shortlist{};
 };
 
 struct SearchRequest {

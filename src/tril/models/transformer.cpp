@@ -517,6 +517,25 @@ Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {
   return ops::log_probs(session, logits(hidden, session));
 }
 
+void Transformer::choose_output(std::span<const int32_t> tokens, OutputPart& part,
+                                Session& session) const {
+  part.arena_.reset();
+  part.weight_ = ops::part_of(session, *state_->output.weight, tokens, part.arena_);
+  part.tokens_.assign(tokens.begin(), tokens.end());
+}
+
+std::vector<Tensor> Transformer::logits(const Tensor& hidden, std::span<const PartRows> rows,
+                                        Session& session) const {
+  const StandardRounding rounding;
+  require(session.tape == nullptr, kBad, "logits: a part of the vocabulary has no gradient");
+  std::vector<ops::RowsByWeight> products;
+  products.reserve(rows.size());
+  for (const PartRows& use : rows) products.push_back({use.begin, use.end, &use.part->weight_});
+  std::vector<Tensor> result(rows.size());
+  ops::linear_by_rows(session, hidden, products, result);
+  return result;
+}
+
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
                          const ops::LossOptions& options, Session& session) const {
   const StandardRounding rounding;

@@ -19,6 +19,7 @@
 
 #include "tril/autograd/tape.h"
 #include "tril/models/config.h"
+#include "tril/models/output_part.h"
 #include "tril/models/session.h"
 #include "tril/ops/linear.h"
 #include "tril/ops/loss.h"
@@ -95,6 +96,12 @@ class Transformer {
   // [row, model] -> [row, vocab].
   Tensor logits(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
+  // Makes `part` the part of these tokens, in this order: copies their weights.
+  void choose_output(std::span<const int32_t> tokens, OutputPart& part, Session& session) const;
+  // [end - begin, tokens of the part] for each: the columns of logits() that are the part's, with
+  // the same bits. Without a tape; an observer does not see them.
+  std::vector<Tensor> logits(const Tensor& hidden, std::span<const PartRows> rows,
+                             Session& session) const;
   // [1]: options.factor times the SUM of the rows' losses; a factor of 1 / tokens gives the mean. A
   // label of -1 marks a row that does not count.
   Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,

@@ -287,14 +287,6 @@ std::string packed_file(const std::string& folder, Compute compute) {
   return join(folder, concat("packed.", word_for(compute), ".safetensors"));
 }
 
-std::string hexadecimal(uint64_t value) {
-  std::string text;
-  for (int shift = 60; shift >= 0; shift -= 4) {
-    text += "0123456789abcdef"[(value >> static_cast<unsigned>(shift)) & 15u];
-  }
-  return text;
-}
-
 std::string fingerprint_of_file(const std::string& path) {
   return hexadecimal(file_fingerprint(MappedFile(path).bytes()));
 }

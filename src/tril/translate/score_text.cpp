@@ -12,17 +12,21 @@ constexpr int64_t kWindow = 1024;  // lines under way at most
 class ScoreCall {
  public:
   ScoreCall(TranslatorState& state, const NextScoreText& next, const TextScoreDone& done,
-            BadLine bad_lines)
+            const ScoreTextOptions& options)
       : state_(state),
         next_(next),
+        options_(options),
         config_(state.model.config()),
         ready_(done),
-        bad_("score", bad_lines),
-        session_(state) {}
+        bad_("score", options.bad_lines),
+        session_(state) {
+    state.check_shortlist("score", options.shortlist);
+  }
 
   void run() {
     score(
-        state_.model, {.start = state_.tokenizer.start()}, [this] { return next_request(); },
+        state_.model, {.start = state_.tokenizer.start(), .shortlist = options_.shortlist},
+        [this] { return next_request(); },
         [this](ScoreResult&& result) { return put(std::move(result)); }, *session_);
     if (!ready_.stopped()) bad_.raise();
   }
@@ -67,6 +71,7 @@ class ScoreCall {
       request.target.push_back(tokenizer.end());
     }
     check_length("target", request.target);
+    if (!text.prefix.empty()) request.prefix = tokenizer.encode(text.prefix);
   }
 
   void check_length(std::string_view what, const std::vector<int32_t>& tokens) const {
@@ -87,6 +92,7 @@ class ScoreCall {
 
   TranslatorState& state_;
   const NextScoreText& next_;
+  const ScoreTextOptions& options_;
   const TransformerConfig& config_;
   InOrder<TextScore> ready_;
   BadLines bad_;
@@ -98,8 +104,8 @@ class ScoreCall {
 }  // namespace
 
 void Translator::score(const NextScoreText& next, const TextScoreDone& done,
-                       BadLine bad_lines) const {
-  ScoreCall(*state_, next, done, bad_lines).run();
+                       const ScoreTextOptions& options) const {
+  ScoreCall(*state_, next, done, options).run();
 }
 
 }  // namespace tril

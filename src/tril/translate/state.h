@@ -23,6 +23,7 @@ struct TranslatorState {
   const Tokenizer tokenizer;
   const int threads;
   const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), found once
+  const std::string fingerprint;         // of the tokenizer, as a shortlist names it
 
   // Sessions nobody uses now, as many as there are cores at most. More are made when more calls
   // come at one time, and go with their calls.
@@ -31,6 +32,8 @@ struct TranslatorState {
   std::vector<std::unique_ptr<Session>> idle;
 
   std::vector<std::string> pieces_of(std::span<const int32_t> tokens) const;
+  // Raises `invalid_argument` for a shortlist that was made with another tokenizer.
+  void check_shortlist(std::string_view operation, const std::optional<Shortlist>& shortlist) const;
 };
 
 // A session borrowed for one call.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/base/fingerprint.h"
 #include "tril/base/parallel.h"
 #include "tril/io/atomic_file.h"
 #include "tril/translate/state.h"
@@ -41,12 +42,14 @@ class TranslationCall {
         next_(next),
         options_(options),
         config_(state.model.config()),
-        search_{options.search, state.tokenizer.start(), state.tokenizer.end(), state.forbidden},
+        search_{options.search, state.tokenizer.start(), state.tokenizer.end(), state.forbidden,
+                options.shortlist},
         ready_(done),
         bad_("translate", options.bad_lines),
         session_(state) {
     require(!options.alignments || !config_.decoder_only(), ErrorCode::unsupported,
             "translate: a decoder-only model has no alignments");
+    state.check_shortlist("translate", options.shortlist);
     require(options.window >= 1, kBad, "translate: window must be at least 1, got ",
             options.window);
   }
@@ -168,6 +171,7 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
       tokenizer(std::move(pieces)),
       threads(thread_count),
       forbidden(tokenizer.unwritable()),
+      fingerprint(hexadecimal(file_fingerprint(tokenizer.bytes()))),
       max_idle(static_cast<size_t>(Parallel().threads())) {}
 
 std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens) const {
@@ -175,6 +179,14 @@ std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tok
   pieces.reserve(tokens.size());
   for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token));
   return pieces;
+}
+
+void TranslatorState::check_shortlist(std::string_view operation,
+                                      const std::optional<Shortlist>& shortlist) const {
+  if (!shortlist) return;
+  require(shortlist->tokenizer() == fingerprint, kBad, operation,
+          ": the shortlist was made with another tokenizer: 'tril shortlist' makes one for this "
+          "model");
 }
 
 BorrowedSession::BorrowedSession(TranslatorState& state) : state_(state) {

@@ -45,6 +45,9 @@ struct TranslateOptions {
   // Lines handed out at most before the first of them is done: when one long sentence holds up the
   // order, no more are taken beyond it.
   int64_t window = 1024;
+  // Shortlist::load(folder) of the same folder: each line is translated with the pieces of its own
+  // set, which is faster; encoder–decoders only.
+  std::optional<Shortlist> shortlist{};
 };
 
 // One line, with what its translation must begin with ("": nothing). For a decoder-only model the
@@ -86,14 +89,20 @@ struct ScoreTextRequest {
   std::string source;
   std::string target{};
   std::optional<std::vector<int32_t>> target_tokens{};
-  std::string fault{};  // as TextRequest's
+  std::string fault{};   // as TextRequest's
+  std::string prefix{};  // what the translation was made to begin with; see ScoreRequest
+};
+
+struct ScoreTextOptions {
+  BadLine bad_lines = BadLine::error;
+  std::optional<Shortlist> shortlist{};  // as TranslateOptions'
 };
 
 struct TextScore {
   int64_t number = 0;
   std::vector<int32_t> tokens;
   std::vector<std::string> pieces;
-  std::vector<float> log_probs;  // of each token
+  std::vector<float> log_probs;  // of each token; -infinity outside of a shortlist's set
   double score = 0.0;            // their sum, ascending, in double
   std::string skipped{};         // why nothing was scored; empty: it was
 };
@@ -133,7 +142,7 @@ class Translator {
 
   // Log-probabilities of given targets, in the order of the lines.
   void score(const NextScoreText& next, const TextScoreDone& done,
-             BadLine bad_lines = BadLine::error) const;
+             const ScoreTextOptions& options = {}) const;
 
  private:
   std::shared_ptr<TranslatorState> state_;

@@ -1,0 +1,90 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "commands.h"
+#include "progress.h"
+#include "tril/tril.h"
+#include "units.h"
+
+namespace tril::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Flags {
+  std::string model;
+  CorpusFiles files;
+  ShortlistOptions options;
+};
+
+void run(const Flags& flags) {
+  // The model is read too: a shortlist is of no use to one that has no source.
+  const Translator translator = Translator::load_for_inference(flags.model, 1);
+  require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
+          " is a decoder-only model: it has no source to choose a shortlist by");
+  ProgressLine progress;
+  progress.tell("reading the text");
+  const Corpus corpus(flags.files, {});
+  for (const std::string& line : corpus.report().lines()) progress.say(line);
+  ShortlistOptions options = flags.options;
+  options.progress = [&](const std::string& what) { progress.tell(what); };
+  ShortlistReport report;
+  const Shortlist shortlist = learn_shortlist(corpus, translator.tokenizer(), options, &report);
+  progress.clear();
+  // Nothing is lost when this is stopped: the file is replaced whole or not at all.
+  remove_abandoned(flags.model);
+  shortlist.save(flags.model);
+  const fs::path file = fs::path(flags.model) / Shortlist::kFile;
+  std::error_code ignored;
+  const auto bytes = static_cast<int64_t>(fs::file_size(file, ignored));
+  fmt::print("{}  {}, from {}\n", file.string(), bytes_text(bytes), counted(report.pairs, "pair"));
+  if (report.measured > 0) {
+    fmt::print(
+        "measured on {} left out: a sentence has {:.0f} of {} pieces to choose from,\n"
+        "and they hold {:.1f}% of its translation\n",
+        counted(report.measured, "pair"), report.mean_size, grouped(shortlist.target_vocab()),
+        100.0 * report.covered);
+  }
+  fmt::print("try: {} translate {} --shortlist\n", program_name(), flags.model);
+}
+
+}  // namespace
+
+void add_shortlist(CLI::App& app) {
+  auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "shortlist", "Learn which pieces translate which, to translate faster with these alone");
+  command->add_option("model", flags->model, "A model folder")->required();
+  command->add_option("--source", flags->files.source,
+                      "Source sentences, one a line (plain or gzip): what the model learnt from");
+  command->add_option("--target", flags->files.target, "Their translations, line for line");
+  command->add_option("--tsv", flags->files.tsv, "Source, tab, target in one file");
+  ShortlistOptions& options = flags->options;
+  command->add_option("--best", options.best, "Target pieces listed for each source piece")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--frequent", options.frequent,
+                   "Most frequent target pieces, which every sentence may use")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  command->add_option("--rounds", options.rounds, "Rounds of learning")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_option("--threads", options.threads, "Threads to use; 0 takes every core")
+      ->check(CLI::Range(0, 1024));
+  command->footer(
+      "Example:\n"
+      "  tril shortlist my-model --source train.en --target train.hi\n"
+      "  tril translate my-model --shortlist < text.en\n\n"
+      "Writes shortlist.safetensors into the folder. `translate`, `score` and `evaluate` use it "
+      "with\n"
+      "--shortlist: a sentence is then translated with the pieces listed for its own pieces, the\n"
+      "frequent ones and its end. Of a million pairs or more a million are learnt from.");
+  command->callback([flags] { run(*flags); });
+}
+
+}  // namespace tril::app

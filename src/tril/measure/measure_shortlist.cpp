@@ -1,0 +1,180 @@
+// What a shortlist saves. The two ways are run in turn, so that whatever else the machine does
+// meets both, and each pair gives a ratio.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "tril/decode/search.h"
+#include "tril/measure/repeat.h"
+#include "tril/measure/work.h"
+#include "tril/train/options.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kVocab = 58101;
+constexpr int32_t kStart = 2;
+constexpr int32_t kEnd = 3;
+constexpr int64_t kTokensOut = 30;
+constexpr int64_t kBatch = 32;
+constexpr size_t kPairs = 9;  // at least
+
+// Fifty random tokens for each source token and a hundred for all: spread wider than those of a
+// text, which makes it the slowest shortlist of its size.
+Shortlist random_shortlist() {
+  Random random(2);
+  const auto draw = [&](size_t count) {
+    std::vector<int32_t> tokens(count);
+    for (int32_t& token : tokens) token = static_cast<int32_t>(random.below(uint32_t{kVocab}));
+    return tokens;
+  };
+  ShortlistTable table{.target_vocab = kVocab, .always = draw(100), .listed = {}};
+  table.always.push_back(kEnd);
+  for (int64_t source = 0; source < kVocab; ++source) table.listed.push_back(draw(50));
+  return Shortlist(table);
+}
+
+// Sentences that were measured both ways, in turn.
+struct InTurn {
+  std::array<std::vector<double>, 2> seconds;  // without a shortlist, with it
+  std::vector<double> ratios;                  // ascending
+
+  template <class F>
+  InTurn(double budget, const F& call) {
+    const Stopwatch all;
+    for (size_t pair = 0; pair <= kPairs || all.seconds() < budget; ++pair) {
+      std::array<double, 2> now{};
+      for (const size_t way : {size_t{0}, size_t{1}}) {
+        const Stopwatch one;
+        call(way);
+        now[way] = one.seconds();
+      }
+      if (pair == 0) continue;  // warms caches, threads and arenas
+      for (const size_t way : {size_t{0}, size_t{1}}) seconds[way].push_back(now[way]);
+      ratios.push_back(now[0] / now[1]);
+    }
+    for (auto& list : seconds) std::sort(list.begin(), list.end());
+    std::sort(ratios.begin(), ratios.end());
+  }
+  static double median(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
+  std::string note() const {
+    const auto two_digits = [](double x) { return std::round(x * 100.0) / 100.0; };
+    // A machine with other things to do makes single pairs worthless: half of them are shown.
+    const size_t quarter = ratios.size() / 4;
+    return concat(two_digits(median(ratios)), " times as fast; half of ", ratios.size(), " pairs ",
+                  two_digits(ratios[quarter]), " to ",
+                  two_digits(ratios[ratios.size() - 1 - quarter]));
+  }
+};
+
+void add(Results& results, const std::string& name, const InTurn& times, double tokens) {
+  results.add({.name = name, .seconds = InTurn::median(times.seconds[0]), .tokens = tokens});
+  results.add({.name = name + ", listed",
+               .seconds = InTurn::median(times.seconds[1]),
+               .tokens = tokens,
+               .note = times.note()});
+}
+
+std::vector<SearchRequest> work_requests(size_t count) {
+  Random random(1);
+  std::vector<SearchRequest> requests;
+  for (size_t i = 0; i < count; ++i) {
+    requests.push_back({.number = static_cast<int64_t>(i),
+                        .source = work_sentence(kWorkLengths[i], kVocab, random),
+                        .prefix = {}});
+  }
+  return requests;
+}
+
+void measure_search(Results& results, const std::string& name, const Transformer& model,
+                    const Shortlist& shortlist, int64_t batch, int64_t beam,
+                    const MeasureOptions& options) {
+  Session session(model, options.threads);
+  const auto requests = work_requests(batch == 1 ? 4 : kBatch);
+  const InTurn times(options.seconds_each, [&](size_t way) {
+    SearchOptions rule;
+    rule.beam = beam;
+    rule.start = kStart;
+    rule.end = kEnd;
+    rule.forbidden = {kEnd};
+    rule.max_tokens = kTokensOut;
+    rule.max_ratio = 0.0;
+    if (way == 1) rule.shortlist = shortlist;
+    size_t next = 0;
+    search(
+        model, rule, batch * beam,
+        [&]() -> std::optional<SearchRequest> {
+          if (next == requests.size()) return std::nullopt;
+          return requests[next++];
+        },
+        [](SearchResult&&) { return true; }, session);
+  });
+  add(results, name, times, static_cast<double>(requests.size()) * double{kTokensOut});
+}
+
+// The output product alone, of a step with one row a sentence, and what it costs to choose a
+// sentence's part of it.
+void measure_product(Results& results, const std::string& name, const Transformer& model,
+                     const Shortlist& shortlist, const MeasureOptions& options) {
+  Session session(model, options.threads);
+  const auto requests = work_requests(kBatch);
+  std::vector<std::unique_ptr<OutputPart>> parts;
+  std::vector<PartRows> rows;
+  std::vector<int32_t> set;
+  for (int64_t i = 0; i < kBatch; ++i) {
+    shortlist.choose(requests[static_cast<size_t>(i)].source, {}, set);
+    parts.push_back(std::make_unique<OutputPart>());
+    model.choose_output(set, *parts.back(), session);
+    rows.push_back({i, i + 1, parts.back().get()});
+  }
+  const Tensor hidden(session.arena, {kBatch, model.config().model});
+  Random random(3);
+  for (int64_t i = 0; i < hidden.size(); ++i) hidden.data()[i] = random.uniform(-1.0f, 1.0f);
+  const InTurn times(options.seconds_each, [&](size_t way) {
+    const Arena::Scope scratch(session.arena);
+    way == 0 ? (void)model.logits(hidden, session) : (void)model.logits(hidden, rows, session);
+  });
+  add(results, name + ", output product", times, 0.0);
+  size_t next = 0;
+  const double seconds = median_seconds(options.seconds_each, [&] {
+    const size_t i = next++ % requests.size();
+    shortlist.choose(requests[i].source, {}, set);
+    model.choose_output(set, *parts[i], session);
+  });
+  results.add({.name = name + ", choosing a part", .seconds = seconds, .note = "once a sentence"});
+}
+
+}  // namespace
+
+std::vector<Measurement> measure_shortlist(const MeasureOptions& options) {
+  Results results("shortlist", options);
+  TransformerConfig config;
+  apply_preset(Preset::base, config);
+  config.source_vocab = config.target_vocab = kVocab;
+  config.activation = ActivationType::silu;
+  std::optional<Transformer> weights;
+  std::optional<Shortlist> shortlist;
+  for (const Compute compute : {Compute::int8, Compute::bf16, Compute::fp32}) {
+    const std::string kind(word_for(compute));
+    std::optional<Transformer> model;
+    const auto wants = [&](const std::string& name) {
+      if (!results.wants(name)) return false;
+      if (!weights) weights.emplace(config, 1);
+      if (!shortlist) shortlist.emplace(random_shortlist());
+      if (!model) model.emplace(weights->packed(compute));
+      return true;
+    };
+    if (wants(kind + " product")) measure_product(results, kind, *model, *shortlist, options);
+    for (const int64_t batch : {kBatch, int64_t{1}}) {
+      for (const int64_t beam : {1, 4}) {
+        const std::string name = concat(kind, beam == 1 ? " greedy" : " beam 4", ", batch ", batch);
+        if (!wants(name)) continue;
+        measure_search(results, name, *model, *shortlist, batch, beam, options);
+      }
+    }
+  }
+  return results.take();
+}
+
+}  // namespace tril

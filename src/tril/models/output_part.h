@@ -1,0 +1,37 @@
+// OutputPart: some tokens of a model's target vocabulary, with their share of its output
+// projection.
+//
+// Logits over a part cost as much as the part is large, and are the very bits of the same tokens'
+// logits over the whole vocabulary. Transformer::choose_output() fills a part, which may be filled
+// again and keeps its memory; it is stale once the model's weights change. A part belongs to one
+// thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tril/ops/linear_parts.h"
+
+namespace tril {
+
+class OutputPart {
+ public:
+  // In the order of the columns of its logits.
+  std::span<const int32_t> tokens() const { return tokens_; }
+
+ private:
+  friend class Transformer;
+  Arena arena_;
+  ops::LinearWeight weight_;
+  std::vector<int32_t> tokens_;
+};
+
+// Rows [begin, end) of hidden states whose logits are asked for over a part.
+struct PartRows {
+  int64_t begin = 0;
+  int64_t end = 0;
+  const OutputPart* part = nullptr;
+};
+
+}  // namespace tril

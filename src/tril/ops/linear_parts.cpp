@@ -1,0 +1,138 @@
+#include "tril/ops/linear_parts.h"
+
+#include <vector>
+
+#include "tril/kernels/columns.h"
+#include "tril/kernels/gemm.h"
+#include "tril/kernels/gemm_int8.h"
+
+namespace tril::ops {
+namespace {
+
+template <class T>
+Tensor chosen(const Tensor& all, std::span<const int32_t> rows, Arena& arena) {
+  const Tensor part(arena, {static_cast<int64_t>(rows.size())}, all.dtype());
+  const T* from = all.data<T>();
+  T* to = part.data<T>();
+  for (size_t i = 0; i < rows.size(); ++i) to[i] = from[rows[i]];
+  return part;
+}
+
+Compute compute_of(const LinearWeight& linear) {
+  switch (linear.forward_panels.dtype()) {
+    case DType::bf16: return Compute::bf16;
+    case DType::i8: return Compute::int8;
+    default: return Compute::fp32;
+  }
+}
+
+// Many products are shared out whole; of a few, each is shared.
+template <class Product, class Multiply>
+void run(const Parallel& parallel, std::span<const Product> products, const Multiply& multiply) {
+  const auto count = static_cast<int64_t>(products.size());
+  if (2 * count >= parallel.threads()) {
+    parallel(count, [&](int64_t i) { multiply(products[static_cast<size_t>(i)]); });
+  } else {
+    for (const Product& product : products) multiply(product);
+  }
+}
+
+template <class Element>
+void multiply_parts(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
+                    std::span<const Tensor> y) {
+  std::vector<kernels::GemmOf<Element>> products;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearWeight& linear = *parts[i].weight;
+    products.push_back({.m = parts[i].end - parts[i].begin,
+                        .n = linear.out,
+                        .k = linear.in,
+                        .a = x.data() + parts[i].begin * linear.in,
+                        .panels = linear.forward_panels.data<Element>(),
+                        .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
+                        .c = y[i].data()});
+  }
+  run(context.parallel, std::span<const kernels::GemmOf<Element>>(products),
+      [&](const kernels::GemmOf<Element>& product) { kernels::gemm(context.parallel, product); });
+}
+
+void multiply_int8_parts(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
+                         std::span<const Tensor> y) {
+  const int64_t in = x.columns();
+  const Arena::Scope scratch(context.arena);
+  auto* bytes = context.arena.allocate_array<uint8_t>(x.rows() * kernels::int8_padded(in));
+  auto* scales = context.arena.allocate_array<float>(x.rows());
+  kernels::quantize_rows(context.parallel, x.data(), x.rows(), in, bytes, scales);
+  std::vector<kernels::GemmInt8> products;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearWeight& linear = *parts[i].weight;
+    products.push_back({.m = parts[i].end - parts[i].begin,
+                        .n = linear.out,
+                        .k = in,
+                        .a = bytes + parts[i].begin * kernels::int8_padded(in),
+                        .a_scales = scales + parts[i].begin,
+                        .panels = linear.forward_panels.data<int8_t>(),
+                        .scales = linear.scales.data(),
+                        .sums = linear.sums.data<int32_t>(),
+                        .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
+                        .c = y[i].data()});
+  }
+  run(context.parallel, std::span<const kernels::GemmInt8>(products),
+      [&](const kernels::GemmInt8& product) {
+        kernels::gemm_int8(context.parallel, {&product, 1});
+      });
+}
+
+}  // namespace
+
+LinearWeight part_of(Context& context, const LinearWeight& linear, std::span<const int32_t> rows,
+                     Arena& arena) {
+  require(linear.forward_panels.defined(), ErrorCode::internal,
+          "part of a linear layer: its weight is not packed");
+  for (const int32_t row : rows) {
+    require(row >= 0 && row < linear.out, ErrorCode::invalid_argument,
+            "part of a linear layer: output ", row, " of ", linear.out);
+  }
+  const Compute compute = compute_of(linear);
+  LinearWeight part{.out = static_cast<int64_t>(rows.size()), .in = linear.in};
+  part.forward_panels = Tensor(arena, {forward_panels_size(part.out, part.in, compute)},
+                               linear.forward_panels.dtype());
+  if (linear.bias.defined()) part.bias = chosen<float>(linear.bias, rows, arena);
+  int64_t unit_bytes = size_of(linear.forward_panels.dtype());
+  int64_t panel_rows = linear.in;
+  if (compute == Compute::int8) {
+    part.scales = chosen<float>(linear.scales, rows, arena);
+    part.sums = chosen<int32_t>(linear.sums, rows, arena);
+    unit_bytes = kernels::kInt8Terms;
+    panel_rows = kernels::int8_padded(linear.in) / kernels::kInt8Terms;
+  }
+  kernels::gather_columns(context.parallel, linear.forward_panels.raw(), unit_bytes, panel_rows,
+                          rows, part.forward_panels.raw());
+  return part;
+}
+
+void linear_by_rows(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
+                    std::span<Tensor> y) {
+  require(x.defined() && x.shape().rank() == 2, ErrorCode::shape_mismatch,
+          "linear by rows: the input must be a matrix, got ", x.shape());
+  require(y.size() == parts.size(), ErrorCode::internal, "linear by rows: ", parts.size(),
+          " parts for ", y.size(), " results");
+  if (parts.empty()) return;
+  const DType type = parts[0].weight->forward_panels.dtype();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& [begin, end, weight] = parts[i];
+    require(begin >= 0 && begin <= end && end <= x.rows(), ErrorCode::shape_mismatch,
+            "linear by rows: rows ", begin, " to ", end, " of ", x.rows());
+    require(weight->in == x.columns(), ErrorCode::shape_mismatch, "linear by rows: the input has ",
+            x.columns(), " columns, the weight expects ", weight->in);
+    require(weight->forward_panels.dtype() == type, ErrorCode::invalid_argument,
+            "linear by rows: weights of different types");
+    y[i] = Tensor(context.arena, {end - begin, weight->out});
+  }
+  switch (type) {
+    case DType::bf16: return multiply_parts<BFloat16>(context, x, parts, y);
+    case DType::i8: return multiply_int8_parts(context, x, parts, y);
+    default: return multiply_parts<float>(context, x, parts, y);
+  }
+}
+
+}  // namespace tril::ops
