@@ -44,6 +44,11 @@ class Results {
   }
   void add(Measurement result) {
     result.group = group_;
+    if (options_.peaks && result.seconds > 0.0) {
+      const Roof roof = roof_of(*options_.peaks, result.arithmetic, result.gflop, result.gigabytes);
+      result.roof = roof.name;
+      result.share = roof.seconds / result.seconds;
+    }
     if (options_.done) options_.done(result);
     list_.push_back(std::move(result));
   }
