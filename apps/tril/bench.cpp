@@ -48,6 +48,8 @@ std::string figure(double value, int decimals) {
   return value > 0.0 ? fmt::format("{:.{}f}", value, decimals) : "";
 }
 
+double gigabytes(const Measurement& m) { return m.traffic.read + m.traffic.written; }
+
 constexpr const char* kColumns = "{:<10} {:<34} {:>9} {:>8} {:>7} {:>11} {:>9} {:>8}  {}";
 
 void print_row(const Measurement& m) {
@@ -56,7 +58,7 @@ void print_row(const Measurement& m) {
                                 : fmt::format("{:.0f}% {}", 100.0 * m.share, m.roof);
   std::string row = fmt::format(
       fmt::runtime(kColumns), m.group, m.name, m.group == "peaks" ? "" : time_text(m.seconds),
-      figure(m.gflop / m.seconds, 1), figure(m.gigabytes / m.seconds, 1), share,
+      figure(m.gflop / m.seconds, 1), figure(gigabytes(m) / m.seconds, 1), share,
       figure(m.tokens / m.seconds, 0), figure(std::max(m.mebibytes, m.resident), 1), m.note);
   row.erase(row.find_last_not_of(' ') + 1);
   fmt::print("{}\n", row);
@@ -66,7 +68,7 @@ void print_row(const Measurement& m) {
 nlohmann::ordered_json json_of(const Measurement& m) {
   nlohmann::ordered_json entry = {{"group", m.group}, {"name", m.name}, {"seconds", m.seconds}};
   if (m.gflop > 0.0) entry["gflops"] = m.gflop / m.seconds;
-  if (m.gigabytes > 0.0) entry["gigabytes_per_s"] = m.gigabytes / m.seconds;
+  if (gigabytes(m) > 0.0) entry["gigabytes_per_s"] = gigabytes(m) / m.seconds;
   if (!m.roof.empty() && m.group != "peaks") {
     entry["roof"] = m.roof;
     entry["share_of_roof"] = m.share;

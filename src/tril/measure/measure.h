@@ -19,9 +19,7 @@ struct Measurement {
   double seconds = 0.0;  // median of the repetitions; 0 where it is not a time
   double gflop = 0.0;    // work done in that time, in 10^9 operations; 0 where it does not apply
   Arithmetic arithmetic = Arithmetic::fp32;  // what the operations are
-  // What must move at least, in 10^9 bytes: inputs read once, results written once; 0 where it was
-  // not counted.
-  double gigabytes = 0.0;
+  Traffic traffic{};       // what must move at least in that time; zeros where it was not counted
   double mebibytes = 0.0;  // memory taken; 0 where it was not asked
   double tokens = 0.0;     // target tokens made or learnt in that time; 0 where there are none
   double resident = 0.0;   // the most memory the whole process had meanwhile, in MiB; 0: not asked

@@ -36,12 +36,13 @@ double product_seconds(const ProductSize& size, Compute compute, Context& contex
 // Rows in and out are fp32 in any case; a weight is so many bytes.
 Measurement product(const ProductSize& size, double seconds, Arithmetic arithmetic) {
   const int64_t weight_bytes = arithmetic == Arithmetic::fp32 ? 4 : 1;
-  const int64_t bytes = 4 * size.rows * (size.in + size.out) + weight_bytes * size.out * size.in;
+  const int64_t read = 4 * size.rows * size.in + weight_bytes * size.out * size.in;
   return {.name = name_of(size),
           .seconds = seconds,
           .gflop = 2e-9 * static_cast<double>(size.rows * size.out * size.in),
           .arithmetic = arithmetic,
-          .gigabytes = 1e-9 * static_cast<double>(bytes),
+          .traffic = {1e-9 * static_cast<double>(read),
+                      4e-9 * static_cast<double>(size.rows * size.out)},
           .note = "rows x out x in"};
 }
 
@@ -65,7 +66,10 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options) {
     for (const MemoryPeak& memory : peaks.memory) {
       results.add({.name = concat("reading ", memory.name, with),
                    .seconds = 1.0,
-                   .gigabytes = memory.gigabytes_per_s});
+                   .traffic = {memory.read, 0.0}});
+      results.add({.name = concat("adding in place, ", memory.name, with),
+                   .seconds = 1.0,
+                   .traffic = {0.5 * memory.update, 0.5 * memory.update}});
     }
   }
   return results.take();
@@ -108,12 +112,15 @@ std::vector<Measurement> measure_bandwidth(const MeasureOptions& options) {
   Results results("bandwidth", options);
   Context context(options.threads);
   // A call that reads or writes so many arrays of one size once.
-  const auto add = [&](const std::string& name, int64_t size, int64_t arrays, const auto& call) {
+  const auto add = [&](const std::string& name, int64_t size, int64_t read, int64_t written,
+                       const auto& call) {
+    const double array = 4e-9 * static_cast<double>(size);
     const double seconds = median_seconds(options.seconds_each, call);
-    results.add({.name = name,
-                 .seconds = seconds,
-                 .gigabytes = 4e-9 * static_cast<double>(size * arrays),
-                 .note = concat(arrays, " arrays of ", size, " read or written")});
+    results.add(
+        {.name = name,
+         .seconds = seconds,
+         .traffic = {array * static_cast<double>(read), array * static_cast<double>(written)},
+         .note = concat(read, " arrays read, ", written, " written")});
   };
   for (const int64_t rows : {int64_t{32}, int64_t{2048}}) {
     constexpr int64_t kColumns = 512;
@@ -125,19 +132,19 @@ std::vector<Measurement> measure_bandwidth(const MeasureOptions& options) {
     const Tensor weight = random_tensor(arena, {kColumns}, random);
     const int64_t size = a.size();
     if (results.wants("layer norm" + shape)) {
-      add("layer norm" + shape, size, 2, [&] {
+      add("layer norm" + shape, size, 1, 1, [&] {
         context.arena.reset();
         ops::norm(context, ops::NormKind::layer, 1e-5f, a, weight, weight);
       });
     }
     if (results.wants("sum" + shape)) {
-      add("sum" + shape, size, 3, [&] {
+      add("sum" + shape, size, 2, 1, [&] {
         context.arena.reset();
         ops::add(context, a, b);
       });
     }
     if (results.wants("silu" + shape)) {
-      add("silu" + shape, size, 2, [&] {
+      add("silu" + shape, size, 1, 1, [&] {
         context.arena.reset();
         ops::activation(context, ops::Activation::silu, a);
       });
@@ -153,7 +160,7 @@ std::vector<Measurement> measure_bandwidth(const MeasureOptions& options) {
     std::fill_n(part.data(), kWeights, 0.5f);
   }
   // The gradient, two moments and the weight are read; all but the gradient written.
-  add(name, kWeights, 7, [&] {
+  add(name, kWeights, 4, 3, [&] {
     kernels::adamw(context.parallel, {.rate = 1e-4f}, kWeights, parts[0].data(), parts[1].data(),
                    parts[2].data(), parts[3].data());
   });
@@ -190,12 +197,12 @@ std::vector<Measurement> measure_attention(const MeasureOptions& options) {
     results.add({.name = name + " forward",
                  .seconds = forward_seconds,
                  .gflop = 2 * product,
-                 .gigabytes = 4 * tensor,
+                 .traffic = {3 * tensor, tensor},
                  .note = "causal"});
     results.add({.name = name + " forward+backward",
                  .seconds = both_seconds,
                  .gflop = 7 * product,
-                 .gigabytes = 12 * tensor,
+                 .traffic = {8 * tensor, 4 * tensor},
                  .note = "causal"});
   }
   return results.take();

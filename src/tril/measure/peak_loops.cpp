@@ -56,6 +56,15 @@ float ReadLoop(const float* from, int64_t size) {
   return hn::GetLane(hn::SumOfLanes(tag, sums[0]));
 }
 
+void UpdateLoop(float* array, int64_t size) {
+  const hn::ScalableTag<float> tag;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(tag));
+  const hn::Vec<decltype(tag)> one = hn::Set(tag, 1.0f);
+  for (int64_t at = 0; at + lanes <= size; at += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(tag, array + at), one), tag, array + at);
+  }
+}
+
 }  // namespace
 }  // namespace tril::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -94,6 +103,7 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t vnni_loop(int64_t rounds) 
 
 HWY_EXPORT(FmaLoop);
 HWY_EXPORT(ReadLoop);
+HWY_EXPORT(UpdateLoop);
 
 }  // namespace
 
@@ -102,6 +112,8 @@ int64_t fma_loop(int64_t rounds) { return HWY_DYNAMIC_DISPATCH(FmaLoop)(rounds);
 float read_loop(const float* from, int64_t size) {
   return HWY_DYNAMIC_DISPATCH(ReadLoop)(from, size);
 }
+
+void update_loop(float* array, int64_t size) { HWY_DYNAMIC_DISPATCH(UpdateLoop)(array, size); }
 
 int64_t int8_loop(int64_t rounds) {
 #if defined(__x86_64__)

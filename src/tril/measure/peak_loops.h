@@ -13,5 +13,7 @@ int64_t fma_loop(int64_t rounds);
 int64_t int8_loop(int64_t rounds);
 // Reads an array and nothing else. Returns a sum, so that it is really read.
 float read_loop(const float* from, int64_t size);
+// Adds 1 to each element: reads and writes an array.
+void update_loop(float* array, int64_t size);
 
 }  // namespace tril

@@ -45,7 +45,7 @@ class Results {
   void add(Measurement result) {
     result.group = group_;
     if (options_.peaks && result.seconds > 0.0) {
-      const Roof roof = roof_of(*options_.peaks, result.arithmetic, result.gflop, result.gigabytes);
+      const Roof roof = roof_of(*options_.peaks, result.arithmetic, result.gflop, result.traffic);
       result.roof = roof.name;
       result.share = roof.seconds / result.seconds;
     }
