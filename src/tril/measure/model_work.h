@@ -32,7 +32,7 @@ struct TimedTranslation {
   double seconds = 0.0;  // all sentences, median
   double tokens = 0.0;   // chosen for them
 };
-// All sentences at least once, after once that is not counted.
+// All sentences at least once, after once, cut short, that is not counted.
 TimedTranslation time_translation(const Transformer& model, const TranslationWork& work,
                                   double budget, int threads);
 
