@@ -1,4 +1,4 @@
-"""tril beside PyTorch and CTranslate2 on the same work, alternating in one run.
+"""tril beside PyTorch, CTranslate2 and Hugging Face on the same work, alternating in one run.
 
 Each round gives a piece of work to tril and then to its rivals, so that all meet the same state of
 the machine. Figures are medians over the rounds; a ratio is tril's speed over the rival's best:
@@ -6,6 +6,7 @@ above 1, tril is faster. Run it through `compare`, which sets everything up.
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -15,8 +16,11 @@ import subprocess
 import sys
 
 import work
+from processes import Processes, tables
 
-GROUPS = ["gemm", "attention", "train", "translate"]
+GROUPS = ["gemm", "attention", "train", "translate", "process"]
+# Shown beside the others; the ratios that are asked for are against those.
+BESIDE = "Hugging Face"
 # What is asked of each comparison: at least, and the aim.
 WANTED = {"train tiny": (2.0, None), "train small": (2.0, None), "train base": (1.2, 1.5)}
 for beam in ("greedy", "beam 4"):
@@ -34,6 +38,11 @@ class Tril:
     def __init__(self, program, threads, seconds):
         self.command = [program, "bench", "--json", "--threads", str(threads), "--seconds", str(seconds)]
         self.machine = ""
+
+    def describe(self):
+        if not self.machine:
+            self.measure("gemm", "6x512x512")
+        return self.machine
 
     def measure(self, group, match=""):
         command = self.command + ["--only", group, "--match", match]
@@ -57,27 +66,28 @@ class Figures:
         for name, systems in self.speeds.items():
             medians = {system: statistics.median(speeds) for system, speeds in systems.items()}
             rivals = {system: speed for system, speed in medians.items() if system != "tril"}
-            best = max(rivals, key=rivals.get)
+            best = max(rivals, key=lambda system: (system != BESIDE, rivals[system]))
             least, aim = WANTED.get(name, (None, None))
             yield {"name": name, "tril": medians["tril"], "rival": best, "rival_speed": rivals[best],
-                   "ratio": medians["tril"] / rivals[best], "least": least, "aim": aim, "all": systems}
+                   "ratio": medians["tril"] / rivals[best], "least": least, "aim": aim,
+                   "beside": rivals.get(BESIDE), "all": systems}
 
 
 def compare_kernels(group, tril, figures, args):
     import pytorch
 
-    if group == "gemm":
-        ours = tril.measure("gemm")
-        for size in work.GEMM:
-            name = "x".join(map(str, size))
-            figures.add("gemm " + name, "tril", 1 / ours[name]["seconds"])
-            figures.add("gemm " + name, "PyTorch", 1 / pytorch.gemm(*size, args.seconds))
-        return
-    ours = tril.measure("attention")
-    for size in work.ATTENTION:
+    for size in work.GEMM if group == "gemm" else work.ATTENTION:
         name = "x".join(map(str, size))
-        figures.add("attention " + name, "tril", 1 / ours[name + " forward+backward"]["seconds"])
-        figures.add("attention " + name, "PyTorch SDPA", 1 / pytorch.attention(*size, args.seconds)[1])
+        what = f"{group} {name}"
+        if not args.wants(what):
+            continue
+        if group == "gemm":
+            figures.add(what, "tril", 1 / tril.measure("gemm", name)[name]["seconds"])
+            figures.add(what, "PyTorch", 1 / pytorch.gemm(*size, args.seconds))
+        else:
+            ours = tril.measure("attention", name)[name + " forward+backward"]
+            figures.add(what, "tril", 1 / ours["seconds"])
+            figures.add(what, "PyTorch SDPA", 1 / pytorch.attention(*size, args.seconds)[1])
 
 
 trainings = {}
@@ -100,31 +110,43 @@ def compare_training(tril, figures, args):
             figures.add(f"train {name}", system, trainings[name, compiled].tokens_per_second(budget))
 
 
+marian = None
+
+
+def add_huggingface(name, batch, beam, figures):
+    global marian
+    import huggingface
+
+    marian = marian or huggingface.Marian()
+    figures.add(name, BESIDE, marian.tokens_per_second(batch, beam))
+
+
 def compare_translation(tril, figures, args):
     import translators
 
-    for compute, quantization in (("float32", None), ("int8", "int8")):
-        short = "fp32" if compute == "float32" else compute
-        folder = os.path.join(args.cache, f"ctranslate2-{short}")
-        if not os.path.exists(os.path.join(folder, "model.bin")):
-            translators.make_ctranslate2_model(folder, quantization)
-        for batch in (1, 32):
-            for beam, words in ((1, "greedy"), (4, "beam 4")):
-                name = f"{short} {words}, batch {batch}"
-                if not args.wants(f"translate {name}"):
-                    continue
-                total = len(work.LENGTHS) * work.TOKENS_OUT
-                ours = tril.measure("translate", "base " + name)
-                figures.add(f"translate {name}", "tril", ours["base " + name]["tokens_per_s"])
-                for inter, intra in ((1, 1), (1, 2), (2, 1)):
-                    if batch == 1 and inter == 2:
-                        continue  # one stream
-                    seconds = translators.ctranslate2_seconds(folder, compute, batch, beam, inter, intra)
-                    figures.add(f"translate {name}", f"CTranslate2 ({inter}, {intra})", total / seconds)
+    total = len(work.LENGTHS) * work.TOKENS_OUT
+    for compute, batch, beam in itertools.product(("fp32", "int8"), (1, 32), (1, 4)):
+        short = f"{compute} {'greedy' if beam == 1 else f'beam {beam}'}, batch {batch}"
+        name = f"translate {short}"
+        if not args.wants(name):
+            continue
+        folder = translators.ctranslate2_model(args.cache, compute)
+        ours = tril.measure("translate", f"base {short}")
+        figures.add(name, "tril", ours[f"base {short}"]["tokens_per_s"])
+        for inter, intra in ((1, 1), (1, 2), (2, 1)):
+            if batch == 1 and inter == 2:
+                continue  # one stream
+            seconds = translators.ctranslate2_seconds(folder, compute.replace("fp32", "float32"), batch, beam, inter,
+                                                      intra)
+            figures.add(name, f"CTranslate2 ({inter}, {intra})", total / seconds)
+        if compute == "fp32" and not args.no_huggingface:
+            add_huggingface(name, batch, beam, figures)
 
 
 def table(rows):
-    lines = ["| work | tril | rival | its best | ratio | at least | |", "|---|---|---|---|---|---|---|"]
+    beside = any(row["beside"] for row in rows)
+    lines = ["| work | tril | rival | its best | ratio | at least | |" + (f" {BESIDE} |" if beside else ""),
+             "|---|---|---|---|---|---|---|" + ("---|" if beside else "")]
     for row in rows:
         wanted = "" if row["least"] is None else f"{row['least']}"
         if row["aim"]:
@@ -132,10 +154,13 @@ def table(rows):
         verdict = "" if row["least"] is None else ("yes" if row["ratio"] >= row["least"] else "NO")
         lines.append(f"| {row['name']} | {row['tril']:.4g}/s | {row['rival']} | {row['rival_speed']:.4g}/s "
                      f"| {row['ratio']:.2f} | {wanted} | {verdict} |")
+        if beside:
+            lines[-1] += f" {row['beside']:.4g}/s |" if row["beside"] else " |"
     gemms = [row["ratio"] for row in rows if row["name"].startswith("gemm")]
     if gemms:
         mean = math.exp(sum(map(math.log, gemms)) / len(gemms))
-        lines.append(f"| gemm, geometric mean | | PyTorch | | {mean:.2f} | 1.1 | {'yes' if mean >= 1.1 else 'NO'} |")
+        lines.append(f"| gemm, geometric mean | | PyTorch | | {mean:.2f} | 1.1 | {'yes' if mean >= 1.1 else 'NO'} |"
+                     + (" |" if beside else ""))
     return "\n".join(lines)
 
 
@@ -144,30 +169,21 @@ def main():
     parser.add_argument("--tril", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--cache", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--only", default=",".join(GROUPS), help="groups, of " + ", ".join(GROUPS))
-    parser.add_argument("--match", default="", help="only work with this in its name (train, translate)")
+    parser.add_argument("--match", default="", help="only work with this in its name")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=0.3, help="about how long each kernel is repeated")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--no-huggingface", action="store_true", help="leave Hugging Face out: it is slow")
+    parser.add_argument("--processes", type=int, default=30, help="processes of which a round takes the median")
     parser.add_argument("--json", help="also write the figures to this file")
     args = parser.parse_args()
     args.wants = lambda name: args.match in name
     groups = args.only.split(",")
     if unknown := set(groups) - set(GROUPS):
         sys.exit(f"compare: there is no group {', '.join(sorted(unknown))} (there are: {', '.join(GROUPS)})")
-    versions = {"Python": platform.python_version()}
-    if set(groups) - {"translate"}:
-        import torch
-
-        torch.set_num_threads(args.threads)
-        torch.manual_seed(1)
-        versions["PyTorch"] = torch.__version__.split("+")[0]
-    if "translate" in groups:
-        import ctranslate2
-
-        versions["CTranslate2"] = ctranslate2.__version__
-
-    tril, figures = Tril(args.tril, args.threads, args.seconds), Figures()
+    versions = set_up(groups, args)
+    tril, figures, processes = Tril(args.tril, args.threads, args.seconds), Figures(), None
     for number in range(args.rounds):
         print(f"round {number + 1} of {args.rounds}", flush=True)
         for group in groups:
@@ -175,16 +191,49 @@ def main():
                 compare_training(tril, figures, args)
             elif group == "translate":
                 compare_translation(tril, figures, args)
+            elif group == "process":
+                processes = processes or Processes(args)
+                processes.time(args.processes)
+                processes.peaks()
             else:
                 compare_kernels(group, tril, figures, args)
+    report(tril, figures, processes, versions, args)
 
+
+def set_up(groups, args):
+    """The versions of the rivals of these groups, which get as many threads as tril."""
+    versions = {"Python": platform.python_version()}
+    if set(groups) & {"gemm", "attention", "train", "translate"}:
+        import torch
+
+        torch.set_num_threads(args.threads)
+        torch.manual_seed(1)
+        versions["PyTorch"] = torch.__version__.split("+")[0]
+    if set(groups) & {"translate", "process"}:
+        import ctranslate2
+
+        versions["CTranslate2"] = ctranslate2.__version__
+    if "translate" in groups and not args.no_huggingface:
+        import transformers
+
+        versions["transformers"] = transformers.__version__
+    return versions
+
+
+def report(tril, figures, processes, versions, args):
     rows = list(figures.rows())
-    print(f"\n{tril.machine}; " + ", ".join(f"{name} {version}" for name, version in versions.items()))
-    print(f"medians of {args.rounds} rounds; ratio = tril's speed / the rival's best\n\n{table(rows)}")
+    load = os.getloadavg()[0]
+    print(f"\n{tril.describe()}; " + ", ".join(f"{name} {version}" for name, version in versions.items()))
+    print(f"medians of {args.rounds} rounds; load average {load:.1f} at the end")
+    if rows:
+        print(f"ratio = tril's speed / the rival's best\n\n{table(rows)}")
+    whole = processes.rows() if processes else {"times": [], "memory": []}
+    if processes:
+        print("\n" + tables(whole))
     if args.json:
         with open(args.json, "w") as file:
-            json.dump({"machine": tril.machine, "versions": versions, "rounds": args.rounds, "results": rows}, file,
-                      indent=1)
+            json.dump({"machine": tril.describe(), "versions": versions, "rounds": args.rounds, "load_average": load,
+                       "results": rows, "processes": whole}, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,22 @@ import work
 MODEL, INNER, HEADS, LAYERS = 512, 2048, 8, 6
 
 
-def sentences():
+def token_ids():
     random = numpy.random.default_rng(2)
-    return [["t%d" % t for t in random.integers(4, work.TRANSLATION_VOCAB, length)] for length in work.LENGTHS]
+    return [random.integers(4, work.TRANSLATION_VOCAB, length).tolist() for length in work.LENGTHS]
+
+
+def sentences():
+    return [["t%d" % token for token in line] for line in token_ids()]
+
+
+def ctranslate2_model(cache, compute):
+    """The folder of the model in the cache: "fp32" or "int8"; made the first time."""
+    folder = os.path.join(cache, f"ctranslate2-{compute}")
+    if not os.path.exists(os.path.join(folder, "model.bin")):
+        print(f"  making {folder} (once)", flush=True)
+        make_ctranslate2_model(folder, "int8" if compute == "int8" else None)
+    return folder
 
 
 def make_ctranslate2_model(folder, quantization):
@@ -89,4 +102,3 @@ def ctranslate2_seconds(folder, compute, batch, beam, inter, intra):
     del translator
     gc.collect()
     return seconds
-

@@ -26,7 +26,17 @@ expect 0 'info' "$tril" info
 prints 'info' '^target'
 expect 0 'bench' "$tril" bench --json --only gemm --seconds 0.01 --threads 1
 prints 'bench' '"name": "512x512x512"'
+prints 'bench' '"roof": "fp32"'
+prints 'bench' '"share_of_roof": '
 grep -q '^measuring gemm' "$scratch/err" || fail 'bench: no progress on stderr'
+expect 0 'bench, roofs' "$tril" bench --only peaks,int8,bandwidth --match 32x512 --seconds 0.01 --threads 1
+prints 'bench, roofs' '^peaks  *fp32 multiply-add, 1 thread  *[0-9]'
+prints 'bench, roofs' '^peaks  *reading memory, 1 thread  *[0-9]'
+prints 'bench, roofs' '^int8  *32x512x512 .*%'
+prints 'bench, roofs' '^bandwidth  *layer norm 32x512 .*%'
+expect 0 'bench, growth' "$tril" bench --json --only growth --match 'attention by length 64' --seconds 0.01
+prints 'bench, growth' '"series": "attention by length"'
+prints 'bench, growth' '"at": 64'
 
 expect 0 'no subcommand' "$tril"
 for command in demo lesson train translate generate score evaluate quantize shortlist prove explain bench info; do

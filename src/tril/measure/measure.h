@@ -1,35 +1,56 @@
-// Measurements: what `tril bench` prints. Times of kernels on fixed shapes, memory against length,
-// and the time to learn a task. The same shapes are run by other systems in bench/peers.
+// Measurements: what `tril bench` prints. Times of kernels on fixed shapes beside the machine's own
+// peaks, growth with length and batch, memory, and the time to learn a task. The same shapes are
+// run by other systems in bench/peers.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "tril/measure/peaks.h"
 
 namespace tril {
 
 struct Measurement {
-  std::string group{};     // "gemm", "attention", "train", "translate", ...
-  std::string name{};      // what and how large: "512x512x512"
-  double seconds = 0.0;    // median of the repetitions; 0 where it is not a time
-  double gflop = 0.0;      // work done in that time, in 10^9 operations; 0 where it does not apply
+  std::string group{};   // "gemm", "attention", "train", "translate", ...
+  std::string name{};    // what and how large: "512x512x512"
+  double seconds = 0.0;  // median of the repetitions; 0 where it is not a time
+  double gflop = 0.0;    // work done in that time, in 10^9 operations; 0 where it does not apply
+  Arithmetic arithmetic = Arithmetic::fp32;  // what the operations are
+  Traffic traffic{};       // what must move at least in that time; zeros where it was not counted
   double mebibytes = 0.0;  // memory taken; 0 where it was not asked
   double tokens = 0.0;     // target tokens made or learnt in that time; 0 where there are none
+  double resident = 0.0;   // the most memory the whole process had meanwhile, in MiB; 0: not asked
+  // A point of a curve: which one ("translate int8 by length"), and where on it.
+  std::string series{};
+  int64_t at = 0;
+  // Where MeasureOptions has peaks and something was counted: the nearest roof, and its time over
+  // the time taken. Above 1 only where caches held more than roof_of assumes.
+  std::string roof{};
+  double share = 0.0;
   std::string note{};
 };
 
 struct MeasureOptions {
   int threads = 0;
-  double seconds_each = 0.5;  // about how long each kernel is repeated
-  std::string match{};        // only measurements whose name holds this text
+  double seconds_each = 0.5;     // about how long each kernel is repeated
+  std::string match{};           // only measurements whose name holds this text
+  std::optional<Peaks> peaks{};  // of the machine with so many threads, for `roof` and `share`
   // Called before each measurement with its name, and with each result; may be empty.
   std::function<void(const std::string& what)> progress{};
   std::function<void(const Measurement& result)> done{};
 };
 
-// y = x Wᵀ with the weight packed, rows × out × in: 512³, and 1, 6 and 32 rows of it.
+// The machine's own peaks, with one thread and with all.
+std::vector<Measurement> measure_machine(const MeasureOptions& options);
+// y = x Wᵀ with the weight packed, rows × out × in: the products of the models measured below.
 std::vector<Measurement> measure_gemm(const MeasureOptions& options);
+// The same in bytes, the rows' scales included: the shapes of translation.
+std::vector<Measurement> measure_gemm_int8(const MeasureOptions& options);
+// What moves more than it computes: norms, sums, activations, AdamW.
+std::vector<Measurement> measure_bandwidth(const MeasureOptions& options);
 // Causal attention, batch × heads × length × 64: forward, and forward with backward.
 std::vector<Measurement> measure_attention(const MeasureOptions& options);
 // Updates of tiny, small and base models: target tokens learnt a second (measure/work.h).
@@ -40,6 +61,10 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options);
 // The same model with and without a shortlist of fifty random tokens for each source token, in turn:
 // the output product alone, and whole translations.
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options);
+// Time a token of translation and of training against the length of sentences (16 ... 4,096) and
+// their number (1 ... 256), the process' peak memory, and attention's memory against length. A
+// small model; each point takes some seconds at most.
+std::vector<Measurement> measure_growth(const MeasureOptions& options);
 // Scratch and results of a forward and backward pass against the length, up to 32,768.
 std::vector<Measurement> measure_memory(const MeasureOptions& options);
 // Time to learn copy and reverse of 20 symbols; see train/symbols.h.

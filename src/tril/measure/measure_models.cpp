@@ -1,21 +1,12 @@
-#include "tril/decode/search.h"
+#include "tril/measure/model_work.h"
 #include "tril/measure/repeat.h"
 #include "tril/measure/work.h"
-#include "tril/train/learn.h"
-#include "tril/train/options.h"
 
 namespace tril {
 namespace {
 
 constexpr int32_t kStart = 2;
 constexpr int32_t kEnd = 3;
-
-TransformerConfig preset_config(Preset preset, int64_t vocab) {
-  TransformerConfig config;
-  apply_preset(preset, config);
-  config.source_vocab = config.target_vocab = vocab;
-  return config;
-}
 
 // Multiplications and additions of an update, 6 for each weight a row passes: those of the layers,
 // and of the output projection for target rows. Attention's own products are left out.
@@ -30,28 +21,26 @@ double update_gflop(const TransformerConfig& c, double source_rows, double targe
                  target_rows * (decoder + model * static_cast<double>(c.target_vocab)));
 }
 
-Measurement time_training(const std::string& name, const TransformerConfig& config,
-                          int64_t batch_tokens, const MeasureOptions& options) {
-  Random random(1);
-  std::vector<LearnPair> pairs;
-  for (int round = 0; round < 4; ++round) {
-    for (const int64_t length : kWorkLengths) {
-      pairs.push_back({work_sentence(length, config.source_vocab, random),
-                       work_sentence(length, config.target_vocab, random)});
-    }
-  }
+}  // namespace
+
+TransformerConfig preset_config(Preset preset, int64_t vocab) {
+  TransformerConfig config;
+  apply_preset(preset, config);
+  config.source_vocab = config.target_vocab = vocab;
+  return config;
+}
+
+TimedUpdates time_training(const TransformerConfig& config, std::span<const LearnPair> pairs,
+                           int64_t batch_tokens, int64_t least, double budget, int threads) {
   Transformer model(config, 1);
-  Session session(model, options.threads);
+  Session session(model, threads);
   PairBatches batches(pairs, kStart, batch_tokens, 1);
-  // Updates of which the first two are not counted.
   constexpr int64_t kWarmUp = 2;
-  const auto least = static_cast<int64_t>(config.model >= 512 ? 3 : 8);
   LearnOptions learning;
   learning.smoothing = 0.1;
   learning.schedule.peak = 1e-4;
+  TimedUpdates result;
   std::vector<double> seconds_per_token;
-  double tokens = 0.0;
-  double source_tokens = 0.0;
   double now = 0.0;
   double spent = 0.0;
   Stopwatch watch;
@@ -64,7 +53,7 @@ Measurement time_training(const std::string& name, const TransformerConfig& conf
       now += seconds;
       if (update <= kWarmUp) return;
       spent += seconds;
-      seconds_per_token.push_back(seconds / tokens);
+      seconds_per_token.push_back(seconds / result.target_tokens);
     };
     watch = Stopwatch();
     now = 0.0;
@@ -72,26 +61,55 @@ Measurement time_training(const std::string& name, const TransformerConfig& conf
         model,
         [&](Batch& batch) {
           batches.next(batch);
-          tokens = static_cast<double>(batch.target_tokens);
-          source_tokens = static_cast<double>(batch.source_tokens);
+          result.target_tokens = static_cast<double>(batch.target_tokens);
+          result.source_tokens = static_cast<double>(batch.source_tokens);
         },
         learning, session);
   };
   run(kWarmUp + least);
   const double each = spent / static_cast<double>(least);
-  const auto more = static_cast<int64_t>((options.seconds_each - spent) / each);
+  const auto more = static_cast<int64_t>((budget - spent) / each);
   if (more > 0) run(kWarmUp + more);
   std::sort(seconds_per_token.begin(), seconds_per_token.end());
-  const double median = seconds_per_token[seconds_per_token.size() / 2];
-  return {
-      .name = name,
-      .seconds = median * tokens,
-      .gflop = update_gflop(config, source_tokens, tokens),
-      .tokens = tokens,
-      .note = concat("an update of ", batch_tokens, " tokens, vocabulary ", config.target_vocab)};
+  result.seconds = seconds_per_token[seconds_per_token.size() / 2] * result.target_tokens;
+  return result;
 }
 
-}  // namespace
+TimedTranslation time_translation(const Transformer& model, const TranslationWork& work,
+                                  double budget, int threads) {
+  Session session(model, threads);
+  SearchOptions options;
+  options.beam = work.beam;
+  options.start = kStart;
+  options.end = kEnd;
+  options.forbidden = {kEnd};
+  options.max_ratio = 0.0;
+  TimedTranslation result;
+  const auto translate_all = [&] {
+    size_t next = 0;
+    result.tokens = 0.0;
+    search(
+        model, options, work.batch * work.beam,
+        [&]() -> std::optional<SearchRequest> {
+          if (next == work.sources.size()) return std::nullopt;
+          SearchRequest request{
+              .number = static_cast<int64_t>(next), .source = work.sources[next], .prefix = {}};
+          ++next;
+          return request;
+        },
+        [&](SearchResult&& found) {
+          result.tokens += static_cast<double>(found.hypotheses[0].tokens.size());
+          return true;
+        },
+        session);
+  };
+  constexpr int64_t kWarmTokens = 32;  // more would only take longer
+  options.max_tokens = std::min(work.tokens_out, kWarmTokens);
+  translate_all();
+  options.max_tokens = work.tokens_out;
+  result.seconds = median_of_warm(budget, translate_all, 1);
+  return result;
+}
 
 std::vector<Measurement> measure_training(const MeasureOptions& options) {
   Results results("train", options);
@@ -104,7 +122,24 @@ std::vector<Measurement> measure_training(const MeasureOptions& options) {
        {Case{"tiny", Preset::tiny, 8000, 2048}, Case{"small", Preset::small, 8000, 2048},
         Case{"base", Preset::base, 32000, 1024}}) {
     if (!results.wants(c.name)) continue;
-    results.add(time_training(c.name, preset_config(c.preset, c.vocab), c.tokens, options));
+    const TransformerConfig config = preset_config(c.preset, c.vocab);
+    Random random(1);
+    std::vector<LearnPair> pairs;
+    for (int round = 0; round < 4; ++round) {
+      for (const int64_t length : kWorkLengths) {
+        pairs.push_back({work_sentence(length, config.source_vocab, random),
+                         work_sentence(length, config.target_vocab, random)});
+      }
+    }
+    const int64_t least = config.model >= 512 ? 3 : 8;
+    const TimedUpdates timed =
+        time_training(config, pairs, c.tokens, least, options.seconds_each, options.threads);
+    results.add(
+        {.name = c.name,
+         .seconds = timed.seconds,
+         .gflop = update_gflop(config, timed.source_tokens, timed.target_tokens),
+         .tokens = timed.target_tokens,
+         .note = concat("an update of ", c.tokens, " tokens, vocabulary ", config.target_vocab)});
   }
   return results.take();
 }
@@ -134,44 +169,18 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
     if (!results.wants(name)) continue;
     if (!weights) weights.emplace(config, 1);
     if (!model || model->compute() != c.compute) model.emplace(weights->packed(c.compute));
-    Session session(*model, options.threads);
     Random random(1);
-    std::vector<SearchRequest> requests;
+    std::vector<std::vector<int32_t>> sources;
     for (const int64_t length : kWorkLengths) {
-      requests.push_back({.number = static_cast<int64_t>(requests.size()),
-                          .source = work_sentence(length, kVocab, random),
-                          .prefix = {}});
+      sources.push_back(work_sentence(length, kVocab, random));
     }
-    SearchOptions search_options;
-    search_options.beam = c.beam;
-    search_options.start = kStart;
-    search_options.end = kEnd;
-    search_options.forbidden = {kEnd};
-    search_options.max_tokens = kTokensOut;
-    search_options.max_ratio = 0.0;
-    double tokens = 0.0;
-    const double seconds = median_seconds(
-        options.seconds_each,
-        [&] {
-          size_t next = 0;
-          tokens = 0.0;
-          search(
-              *model, search_options, c.batch * c.beam,
-              [&]() -> std::optional<SearchRequest> {
-                if (next == requests.size()) return std::nullopt;
-                return requests[next++];
-              },
-              [&](SearchResult&& result) {
-                tokens += static_cast<double>(result.hypotheses[0].tokens.size());
-                return true;
-              },
-              session);
-        },
-        1);
+    const TimedTranslation timed = time_translation(
+        *model, {.sources = sources, .tokens_out = kTokensOut, .batch = c.batch, .beam = c.beam},
+        options.seconds_each, options.threads);
     results.add({.name = name,
-                 .seconds = seconds,
-                 .tokens = tokens,
-                 .note = concat(requests.size(), " sentences, ", kTokensOut, " tokens each")});
+                 .seconds = timed.seconds,
+                 .tokens = timed.tokens,
+                 .note = concat(sources.size(), " sentences, ", kTokensOut, " tokens each")});
   }
   return results.take();
 }

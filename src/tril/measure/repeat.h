@@ -11,10 +11,9 @@
 namespace tril {
 
 // The median time of one call, over as many calls as fit into the time given, at least `least`.
+// Whoever calls has warmed caches, threads and the arena.
 template <class F>
-double median_seconds(double budget, const F& call, size_t least = 5) {
-  call();  // warms caches, threads and the arena
-  if (least > 3) call();
+double median_of_warm(double budget, const F& call, size_t least) {
   std::vector<double> times;
   const Stopwatch all;
   do {
@@ -25,6 +24,14 @@ double median_seconds(double budget, const F& call, size_t least = 5) {
   std::nth_element(times.begin(), times.begin() + static_cast<int64_t>(times.size() / 2),
                    times.end());
   return times[times.size() / 2];
+}
+
+// The same, warmed by calls that are not counted.
+template <class F>
+double median_seconds(double budget, const F& call, size_t least = 5) {
+  call();
+  if (least > 3) call();
+  return median_of_warm(budget, call, least);
 }
 
 // The results of a group as they come.
@@ -44,6 +51,11 @@ class Results {
   }
   void add(Measurement result) {
     result.group = group_;
+    if (options_.peaks && result.seconds > 0.0) {
+      const Roof roof = roof_of(*options_.peaks, result.arithmetic, result.gflop, result.traffic);
+      result.roof = roof.name;
+      result.share = roof.seconds / result.seconds;
+    }
     if (options_.done) options_.done(result);
     list_.push_back(std::move(result));
   }

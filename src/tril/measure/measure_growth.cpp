@@ -1,0 +1,131 @@
+// Time a token and memory, against the length of sentences and their number.
+#include "tril/measure/inputs.h"
+#include "tril/measure/measure.h"
+#include "tril/measure/model_work.h"
+#include "tril/measure/repeat.h"
+#include "tril/measure/resident.h"
+#include "tril/measure/work.h"
+#include "tril/ops/attention.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kShortest = 16;
+constexpr int64_t kLongest = 4096;
+constexpr int64_t kMostSentences = 256;
+constexpr int64_t kSentence = 32;  // tokens, where the number of sentences grows
+constexpr int64_t kVocab = 8000;
+
+TransformerConfig growth_config() {
+  TransformerConfig config = preset_config(Preset::small, kVocab);
+  config.max_length = kLongest + 1;
+  return config;
+}
+
+std::vector<std::vector<int32_t>> equal_sentences(int64_t number, int64_t length, Random& random) {
+  std::vector<std::vector<int32_t>> sentences;
+  for (int64_t i = 0; i < number; ++i) sentences.push_back(work_sentence(length, kVocab, random));
+  return sentences;
+}
+
+void add_translation(const Transformer& model, const std::string& series, int64_t at,
+                     int64_t number, int64_t length, Results& results,
+                     const MeasureOptions& options) {
+  const std::string name = concat(series, " ", at);
+  if (!results.wants(name)) return;
+  Random random(1);
+  const auto sources = equal_sentences(number, length, random);
+  reset_peak_resident();
+  const TimedTranslation timed =
+      time_translation(model, {.sources = sources, .tokens_out = length, .batch = number},
+                       options.seconds_each, options.threads);
+  results.add({.name = name,
+               .seconds = timed.seconds,
+               .tokens = timed.tokens,
+               .resident = peak_resident(),
+               .series = series,
+               .at = at,
+               .note = concat(number, " x ", length, " tokens, greedy")});
+}
+
+void add_training(const std::string& series, int64_t at, int64_t number, int64_t length,
+                  Results& results, const MeasureOptions& options) {
+  const std::string name = concat(series, " ", at);
+  if (!results.wants(name)) return;
+  Random random(1);
+  const auto sources = equal_sentences(number, length, random);
+  std::vector<LearnPair> pairs;
+  for (const std::vector<int32_t>& source : sources) {
+    pairs.push_back({source, work_sentence(length, kVocab, random)});
+  }
+  reset_peak_resident();
+  const TimedUpdates timed = time_training(growth_config(), pairs, number * length, 2,
+                                           options.seconds_each, options.threads);
+  results.add({.name = name,
+               .seconds = timed.seconds,
+               .tokens = timed.target_tokens,
+               .resident = peak_resident(),
+               .series = series,
+               .at = at,
+               .note = concat("updates of ", number, " x ", length, " tokens")});
+}
+
+// Scratch and results of attention alone, forward and backward, eight heads of 64.
+void add_attention_memory(int64_t length, Results& results, const MeasureOptions& options) {
+  const std::string series = "attention by length";
+  const std::string name = concat(series, " ", length);
+  if (!results.wants(name)) return;
+  constexpr int64_t kHeads = 8;
+  const AttentionInputs in(1, length, kHeads, 64);
+  Context context(options.threads);
+  const double seconds = median_seconds(
+      options.seconds_each,
+      [&] {
+        context.reset();
+        const ops::AttentionResult result =
+            ops::attention(context, in.q, in.k, in.v, in.mask.rows(), {});
+        ops::attention_gradients(context, in.q, in.k, in.v, result, in.dout, in.mask.rows(), {});
+      },
+      1);
+  const int64_t bytes = context.arena.peak_bytes() + context.host.peak_bytes();
+  const int64_t scores = kHeads * length * length * static_cast<int64_t>(sizeof(float));
+  results.add({.name = name,
+               .seconds = seconds,
+               .mebibytes = static_cast<double>(bytes) / (1 << 20),
+               .series = series,
+               .at = length,
+               .note = concat("matrices of scores would be ", scores, " bytes")});
+}
+
+}  // namespace
+
+std::vector<Measurement> measure_growth(const MeasureOptions& options) {
+  Results results("growth", options);
+  // Ascending: should the system not let peaks be counted anew, they are still the right ones.
+  {
+    const Transformer weights(growth_config(), 1);
+    for (const Compute compute : {Compute::fp32, Compute::int8}) {
+      const std::string what = concat("translate ", word_for(compute));
+      const Transformer model = weights.packed(compute);
+      for (int64_t length = kShortest; length <= kLongest; length *= 2) {
+        add_translation(model, what + " by length", length, 1, length, results, options);
+      }
+      for (int64_t number = 1; number <= kMostSentences; number *= 2) {
+        add_translation(model, what + " by batch", number, number, kSentence, results, options);
+      }
+    }
+  }
+  // By length the tokens of an update stay the same, so that only the lengths differ.
+  for (int64_t length = kShortest; length <= kLongest; length *= 2) {
+    add_training("train by length", length, kLongest / length, length, results, options);
+  }
+  for (int64_t number = 1; number <= kMostSentences; number *= 2) {
+    add_training("train by batch", number, number, kSentence, results, options);
+  }
+  for (int64_t length = kShortest; length <= kLongest; length *= 2) {
+    add_attention_memory(length, results, options);
+  }
+  return results.take();
+}
+
+}  // namespace tril

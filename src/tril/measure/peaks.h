@@ -1,0 +1,51 @@
+// The machine's own peaks, and how near to them a measurement comes: the roofline.
+//
+// Arithmetic is timed by loops that do nothing else, on registers; memory by reading an array that
+// fits into a cache, or into none, and by adding to it in place. A peak is the best of several
+// tries, because whatever disturbs can only make it smaller. The roof of a piece of work is the
+// time it needs at least: its operations at the peak of the arithmetic, or its bytes at the speed
+// of the nearest memory that holds them all, whichever is longer (Williams, Waterman and Patterson,
+// CACM 52(4), 2009).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tril {
+
+// What an operation is made of: fused multiply-adds of fp32, or products of bytes.
+enum class Arithmetic { fp32, int8 };
+
+// Bytes that move: inputs read once, results written once. In 10^9.
+struct Traffic {
+  double read = 0.0;
+  double written = 0.0;
+};
+
+struct MemoryPeak {
+  std::string name{};   // "L2", "L3", "memory"
+  int64_t holds = 0;    // bytes, over all threads; memory holds everything
+  double read = 0.0;    // 10^9 bytes a second, reading
+  double update = 0.0;  // the same, read and written together, adding in place
+  // Reading costs its bytes at the first; writing what adding in place costs above reading.
+  double seconds(const Traffic& traffic) const;
+};
+
+struct Peaks {
+  int threads = 0;
+  double gflops = 0.0;               // a multiply-add counts as two
+  double int8_gops = 0.0;            // 0 where there is no instruction for products of bytes
+  std::vector<MemoryPeak> memory{};  // from near to far; caches of unknown size are left out
+};
+// Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
+Peaks measure_peaks(int threads, double seconds_each);
+
+// The least time for so many 10^9 operations and this traffic, and what sets it.
+struct Roof {
+  std::string name{};  // "fp32", "int8" or the name of a memory; empty where no peak applies
+  double seconds = 0.0;
+};
+Roof roof_of(const Peaks& peaks, Arithmetic arithmetic, double gflop, const Traffic& traffic);
+
+}  // namespace tril

@@ -1,0 +1,214 @@
+// What measurements count and how they are set beside the machine's peaks. Never how fast anything
+// is: a busy machine must not fail a test.
+#include "tril/measure/measure.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "tril/base/cpu.h"
+#include "tril/base/error.h"
+#include "tril/measure/model_work.h"
+#include "tril/measure/peak_loops.h"
+#include "tril/measure/repeat.h"
+#include "tril/measure/resident.h"
+#include "tril/measure/work.h"
+
+namespace tril {
+namespace {
+
+// 100 GFLOP/s; 1 MB at 200 GB/s, then 10 GB/s; writing is free in the first, as dear as reading in
+// the second.
+Peaks simple_peaks() {
+  return {.threads = 1,
+          .gflops = 100.0,
+          .int8_gops = 400.0,
+          .memory = {{"L2", 1'000'000, 200.0, 400.0}, {"memory", INT64_MAX, 10.0, 10.0}}};
+}
+
+TEST(Peaks, WritingCostsWhatUpdatingCostsAboveReading) {
+  const std::vector<MemoryPeak> memory = simple_peaks().memory;
+  EXPECT_DOUBLE_EQ(memory[0].seconds({.read = 2.0, .written = 0.0}), 0.01);
+  EXPECT_DOUBLE_EQ(memory[0].seconds({.read = 2.0, .written = 5.0}), 0.01);
+  EXPECT_DOUBLE_EQ(memory[1].seconds({.read = 2.0, .written = 3.0}), 0.5);
+  // An update that was measured as faster than free is no gain.
+  EXPECT_DOUBLE_EQ((MemoryPeak{"L2", 1, 100.0, 300.0}.seconds({1.0, 1.0})), 0.01);
+}
+
+TEST(Peaks, RoofIsTheLongerOfArithmeticAndBytes) {
+  const Peaks peaks = simple_peaks();
+  const Roof arithmetic = roof_of(peaks, Arithmetic::fp32, 1.0, {1e-4, 0.0});
+  EXPECT_EQ(arithmetic.name, "fp32");
+  EXPECT_DOUBLE_EQ(arithmetic.seconds, 0.01);
+  const Roof bytes = roof_of(peaks, Arithmetic::fp32, 1e-6, {1e-4, 0.0});
+  EXPECT_EQ(bytes.name, "L2");
+  EXPECT_DOUBLE_EQ(bytes.seconds, 5e-7);
+  const Roof products = roof_of(peaks, Arithmetic::int8, 1.0, {});
+  EXPECT_EQ(products.name, "int8");
+  EXPECT_DOUBLE_EQ(products.seconds, 0.0025);
+}
+
+TEST(Peaks, RoofTakesTheNearestMemoryThatHoldsAll) {
+  const Peaks peaks = simple_peaks();
+  EXPECT_EQ(roof_of(peaks, Arithmetic::fp32, 0.0, {0.0009, 0.0001}).name, "L2");
+  EXPECT_EQ(roof_of(peaks, Arithmetic::fp32, 0.0, {0.0009, 0.0002}).name, "memory");
+}
+
+TEST(Peaks, WhatHasNoPeakHasNoRoof) {
+  Peaks peaks = simple_peaks();
+  peaks.int8_gops = 0.0;
+  EXPECT_EQ(roof_of(peaks, Arithmetic::int8, 1.0, {}).name, "");
+  EXPECT_EQ(roof_of(peaks, Arithmetic::fp32, 0.0, {}).name, "");
+  EXPECT_EQ(roof_of(peaks, Arithmetic::int8, 1.0, {1e-4, 0.0}).name, "L2");
+}
+
+TEST(Peaks, OfThisMachineAreThere) {
+  const Peaks peaks = measure_peaks(2, 0.001);
+  EXPECT_EQ(peaks.threads, 2);
+  EXPECT_GT(peaks.gflops, 0.0);
+  EXPECT_EQ(peaks.int8_gops > 0.0, current_target() == Target::avx512_vnni);
+  ASSERT_FALSE(peaks.memory.empty());
+  EXPECT_EQ(peaks.memory.back().name, "memory");
+  for (size_t i = 0; i < peaks.memory.size(); ++i) {
+    EXPECT_GT(peaks.memory[i].read, 0.0) << peaks.memory[i].name;
+    EXPECT_GT(peaks.memory[i].update, 0.0) << peaks.memory[i].name;
+    if (i > 0) {
+      EXPECT_GT(peaks.memory[i].holds, peaks.memory[i - 1].holds);
+    }
+  }
+}
+
+TEST(Peaks, TimesAreChecked) {
+  for (const double seconds : {0.0, -1.0}) {
+    try {
+      measure_peaks(1, seconds);
+      ADD_FAILURE() << seconds << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_NE(std::strstr(error.what(), "measure_peaks"), nullptr) << error.what();
+    }
+  }
+}
+
+TEST(PeakLoops, DoWhatTheyCount) {
+  const int64_t once = fma_loop(1);
+  EXPECT_GT(once, 0);
+  EXPECT_EQ(fma_loop(1000), 1000 * once);
+  EXPECT_EQ(int8_loop(1000), 1000 * int8_loop(1));
+  // As many elements as every instruction set takes whole.
+  std::vector<float> array(1024);
+  std::iota(array.begin(), array.end(), 0.0f);
+  EXPECT_EQ(read_loop(array.data(), 1024), 1023.0f * 512.0f);
+  update_loop(array.data(), 1024);
+  for (size_t i = 0; i < array.size(); ++i) ASSERT_EQ(array[i], static_cast<float>(i) + 1.0f);
+}
+
+TEST(Repeat, MedianCountsNoWarmUp) {
+  int calls = 0;
+  median_of_warm(
+      0.0, [&] { ++calls; }, 3);
+  EXPECT_EQ(calls, 3);
+  calls = 0;
+  median_seconds(
+      0.0, [&] { ++calls; }, 5);
+  EXPECT_EQ(calls, 7);
+}
+
+TEST(Repeat, ResultsSayTheirShareOfTheRoof) {
+  MeasureOptions options;
+  options.peaks = simple_peaks();
+  Results results("gemm", options);
+  results.add({.name = "a", .seconds = 0.04, .gflop = 1.0});
+  results.add({.name = "b", .seconds = 0.04});
+  const std::vector<Measurement> list = results.take();
+  EXPECT_EQ(list[0].roof, "fp32");
+  EXPECT_DOUBLE_EQ(list[0].share, 0.25);
+  EXPECT_EQ(list[1].roof, "");
+}
+
+TEST(Resident, PeakSeesWhatIsTouchedAndForgetsWhatIsGone) {
+  constexpr size_t kBytes = size_t{96} << 20;
+  reset_peak_resident();
+  const double before = peak_resident();
+  ASSERT_GT(before, 0.0);
+  {
+    const std::vector<char> block(kBytes, 1);
+    EXPECT_EQ(block.back(), 1);
+  }
+  // The system may count some pages late, and knows nothing of what it was asked for and not given.
+  const double with = peak_resident();
+  EXPECT_GT(with, before + 90.0);
+  reset_peak_resident();
+  // Where the peak cannot be counted anew it stays; it never grows by that.
+  EXPECT_LE(peak_resident(), with);
+}
+
+TEST(ModelWork, TokensAreThoseAskedFor) {
+  TransformerConfig config = preset_config(Preset::tiny, 300);
+  config.model = 16;
+  config.heads = 2;
+  config.feed_forward = 32;
+  config.encoder_layers = config.decoder_layers = 1;
+  Random random(1);
+  std::vector<std::vector<int32_t>> sources;
+  std::vector<LearnPair> pairs;
+  for (const int64_t length : {3, 5, 9}) {
+    sources.push_back(work_sentence(length, 300, random));
+    pairs.push_back({sources.back(), work_sentence(length, 300, random)});
+  }
+  // Longer than the warm-up, which is cut at 32.
+  const Transformer model(config, 1);
+  const TimedTranslation translation =
+      time_translation(model, {.sources = sources, .tokens_out = 40, .batch = 2}, 0.0, 1);
+  EXPECT_EQ(translation.tokens, 3 * 40.0);
+  EXPECT_GT(translation.seconds, 0.0);
+  const TimedUpdates updates = time_training(config, pairs, 17, 2, 0.0, 1);
+  EXPECT_EQ(updates.target_tokens, 17.0);
+  EXPECT_EQ(updates.source_tokens, 17.0);
+  EXPECT_GT(updates.seconds, 0.0);
+}
+
+TEST(Measure, GrowthHasPointsOnCurves) {
+  MeasureOptions options;
+  options.threads = 1;
+  options.seconds_each = 0.001;
+  options.match = "attention by length";
+  const std::vector<Measurement> points = measure_growth(options);
+  ASSERT_EQ(points.size(), 9u);
+  int64_t length = 16;
+  for (const Measurement& point : points) {
+    EXPECT_EQ(point.series, "attention by length");
+    EXPECT_EQ(point.at, length);
+    EXPECT_EQ(point.name, concat("attention by length ", length));
+    length *= 2;
+  }
+  // Linear: eight times the length, about eight times the memory and never 64 times.
+  EXPECT_LT(points[8].mebibytes, 8.5 * points[5].mebibytes);
+  options.match = "translate int8 by batch 16";
+  const std::vector<Measurement> batches = measure_growth(options);
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_EQ(batches[0].tokens, 16 * 32.0);
+  EXPECT_GT(batches[0].resident, 0.0);
+}
+
+TEST(Measure, ProductsCountTheirFormula) {
+  MeasureOptions options;
+  options.threads = 1;
+  options.seconds_each = 0.001;
+  options.match = "6x512x512";
+  const std::vector<Measurement> fp32 = measure_gemm(options);
+  ASSERT_EQ(fp32.size(), 1u);
+  EXPECT_DOUBLE_EQ(fp32[0].gflop, 2e-9 * 6 * 512 * 512);
+  EXPECT_DOUBLE_EQ(fp32[0].traffic.read, 4e-9 * (6 * 512 + 512 * 512));
+  EXPECT_DOUBLE_EQ(fp32[0].traffic.written, 4e-9 * 6 * 512);
+  EXPECT_EQ(fp32[0].roof, "");  // no peaks given
+  options.match = "4x512x512";
+  const std::vector<Measurement> int8 = measure_gemm_int8(options);
+  ASSERT_EQ(int8.size(), 2u);  // 4 and 1024 rows
+  EXPECT_EQ(int8[0].arithmetic, Arithmetic::int8);
+  EXPECT_DOUBLE_EQ(int8[0].traffic.read, 1e-9 * (4 * 4 * 512 + 512 * 512));
+}
+
+}  // namespace
+}  // namespace tril
