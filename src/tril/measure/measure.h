@@ -37,8 +37,8 @@ std::vector<Measurement> measure_training(const MeasureOptions& options);
 // Translation with a base model of random weights: greedy and beam 4, one sentence at a time and in
 // batches of 32.
 std::vector<Measurement> measure_translation(const MeasureOptions& options);
-// The same model with and without a shortlist of fifty random tokens for each source token, in turn:
-// the output product alone, and whole translations.
+// The same model with and without a shortlist of fifty random tokens for each source token, in
+// turn: the output product alone, and whole translations.
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options);
 // Scratch and results of a forward and backward pass against the length, up to 32,768.
 std::vector<Measurement> measure_memory(const MeasureOptions& options);
