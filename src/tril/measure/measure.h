@@ -58,8 +58,8 @@ std::vector<Measurement> measure_training(const MeasureOptions& options);
 // Translation with a base model of random weights: greedy and beam 4, one sentence at a time and in
 // batches of 32.
 std::vector<Measurement> measure_translation(const MeasureOptions& options);
-// The same model with and without a shortlist of fifty random tokens for each source token, in turn:
-// the output product alone, and whole translations.
+// The same model with and without a shortlist of fifty random tokens for each source token, in
+// turn: the output product alone, and whole translations.
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options);
 // Time a token of translation and of training against the length of sentences (16 ... 4,096) and
 // their number (1 ... 256), the process' peak memory, and attention's memory against length. A
