@@ -34,9 +34,10 @@ void add_compute_flag(CLI::App& command, std::optional<Compute>& compute) {
           [&compute](const std::string& number) {
             compute = static_cast<Compute>(std::stoi(number));
           },
-          "How weights are kept: fp32, bf16 (half the memory) or int8 (a quarter, fastest)")
+          "How weights are kept: fp32, bf16 (half the memory), int8 (a quarter, fastest), or "
+          "bf16-dot (bf16 products by the processor, with bits of their own)")
       ->transform(one_of(words))
-      ->type_name("fp32|bf16|int8");
+      ->type_name("fp32|bf16|int8|bf16-dot");
 }
 
 }  // namespace tril::app

@@ -51,9 +51,10 @@ void add_quantize(CLI::App& app) {
   quantize->add_option("model", flags->model, "A model folder")->required();
   quantize
       ->add_option("--to", flags->to,
-                   "int8: a quarter of the memory; bf16: half; fp32: as they are, only packed")
-      ->transform(one_of({"fp32", "bf16", "int8"}))
-      ->type_name("fp32|bf16|int8")
+                   "int8: a quarter of the memory; bf16: half; bf16-dot: half, for processors that "
+                   "multiply bf16; fp32: as they are, only packed")
+      ->transform(one_of({"fp32", "bf16", "int8", "bf16-dot"}))
+      ->type_name("fp32|bf16|int8|bf16-dot")
       ->required();
   quantize->add_option("-o,--output", flags->output,
                        "A folder that needs nothing of the first; without it, beside the model");

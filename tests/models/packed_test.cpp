@@ -3,12 +3,15 @@
 
 #include "support/models.h"
 #include "support/temp_folder.h"
+#include "tril/base/cpu.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
+#include "tril/kernels/gemm_bf16_dot.h"
 
 namespace tril {
 namespace {
 
+using testing::all_forms;
 using testing::Batch;
 using testing::equal_bits;
 using testing::Family;
@@ -22,8 +25,6 @@ using testing::rows_of;
 using testing::same_bits;
 using testing::Sentence;
 using testing::TempFolder;
-
-constexpr Compute kAll[] = {Compute::fp32, Compute::bf16, Compute::int8};
 
 // Logits of whole sentences in one call, without a tape.
 std::vector<float> one_call(const Transformer& model, const Batch& batch, Session& session) {
@@ -75,7 +76,7 @@ RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
 // The promise holds in every form: all at once, or token by token in any company.
 RC_GTEST_PROP(Packed, TheParallelPassEqualsStepwiseDecoding, ()) {
   const TransformerConfig config = random_config();
-  const Compute compute = *rc::gen::elementOf(std::vector<Compute>(kAll, kAll + 3));
+  const Compute compute = *rc::gen::elementOf(all_forms());
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>()).packed(compute);
   const auto sentences = random_sentences(config, *rc::gen::inRange(1, 5), 40);
   const Batch batch = pack(sentences, config);
@@ -147,8 +148,20 @@ class PackedFolder : public ::testing::Test {
   Batch batch_;
 };
 
+// Where the processor cannot multiply so, one line says it.
+TEST_F(PackedFolder, DotProductsNeedAProcessorThatHasThem) {
+  const Target before = current_target();
+  use_target(available_targets().back());  // the one that can the least
+  if (!kernels::has_bf16_dot()) {
+    const auto error = raised_by([&] { model_.packed(Compute::bf16_dot); });
+    EXPECT_EQ(error.code, ErrorCode::unsupported);
+    EXPECT_NE(error.text.find("AVX512_BF16"), std::string::npos);
+  }
+  use_target(before);
+}
+
 TEST_F(PackedFolder, IsMappedWithTheBitsOfPackingNow) {
-  for (const Compute compute : kAll) {
+  for (const Compute compute : all_forms()) {
     const auto expected = logits(model_.packed(compute));
     EXPECT_TRUE(
         same_bits(logits(Transformer::load_for_inference(folder_ / "m", compute)), expected));

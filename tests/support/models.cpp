@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "tril/kernels/gemm_bf16_dot.h"
+
 namespace tril::testing {
 
 TransformerConfig tiny_config(Family family) {
@@ -64,9 +66,15 @@ Transformer random_model(const TransformerConfig& config, uint64_t seed) {
   return model;
 }
 
+std::vector<Compute> all_forms() {
+  std::vector<Compute> forms = {Compute::fp32, Compute::bf16, Compute::int8};
+  if (kernels::has_bf16_dot()) forms.push_back(Compute::bf16_dot);
+  return forms;
+}
+
 Transformer any_form(const Transformer& model) {
-  const int form = *rc::gen::inRange(-1, 3);
-  return form < 0 ? model : model.packed(static_cast<Compute>(form));
+  if (*rc::gen::inRange(0, 4) == 0) return model;
+  return model.packed(*rc::gen::elementOf(all_forms()));
 }
 
 std::vector<Sentence> random_sentences(const TransformerConfig& config, int count, int longest) {

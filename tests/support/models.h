@@ -20,7 +20,9 @@ TransformerConfig random_config(Family family = Family::any);
 // Its weights, with biases and norms drawn too, so that nothing is hidden behind zero or one.
 Transformer random_model(const TransformerConfig& config, uint64_t seed);
 
-// The model as it is, or packed for inference in fp32, bf16 or int8.
+// The forms a model can be packed in on this machine.
+std::vector<Compute> all_forms();
+// The model as it is, or packed in one of them.
 Transformer any_form(const Transformer& model);
 
 struct Sentence {

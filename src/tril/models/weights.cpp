@@ -317,7 +317,7 @@ Transformer Transformer::load_for_inference(const std::string& folder,
   const std::string tensor_file = join(folder, kTensorFile);
   const bool has_weights = exists(tensor_file);
   if (!wanted && !has_weights) {  // what is there
-    for (const Compute compute : {Compute::int8, Compute::bf16, Compute::fp32}) {
+    for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
       if (!exists(packed_file(folder, compute))) continue;
       require(!wanted, ErrorCode::invalid_argument, folder,
               ": holds packed weights of several kinds and no model.safetensors: --compute says "
@@ -345,6 +345,7 @@ Transformer Transformer::load_for_inference(const std::string& folder,
 Transformer Transformer::from_packed(const TransformerConfig& config, Compute compute,
                                      std::span<const NamedTensor> tensors,
                                      std::shared_ptr<Arena> arena, const std::string& file) {
+  ops::check_supported(compute);
   auto state = std::make_shared<State>(
       config, compute, [&](const std::string& name, const Shape& shape, DType type) {
         const Tensor found = find_named(tensors, name, file);

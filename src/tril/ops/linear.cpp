@@ -2,6 +2,7 @@
 
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/gemm.h"
+#include "tril/kernels/gemm_bf16_dot.h"
 #include "tril/kernels/gemm_int8.h"
 
 namespace tril::ops {
@@ -37,12 +38,16 @@ LinearWeight linear_weight(const Tensor& weight, const Tensor& bias) {
 }
 
 int64_t forward_panels_size(int64_t out, int64_t in, Compute compute) {
-  return compute == Compute::int8 ? kernels::int8_panel_size(in, out)
-                                  : kernels::panel_size(in, out);
+  switch (compute) {
+    case Compute::int8: return kernels::int8_panel_size(in, out);
+    case Compute::bf16_dot: return kernels::bf16_pair_panel_size(in, out);
+    default: return kernels::panel_size(in, out);
+  }
 }
 DType panels_type(Compute compute) {
   switch (compute) {
-    case Compute::bf16: return DType::bf16;
+    case Compute::bf16:
+    case Compute::bf16_dot: return DType::bf16;
     case Compute::int8: return DType::i8;
     default: return DType::f32;
   }
@@ -60,9 +65,15 @@ void pack_backward(Context& context, const LinearWeight& linear) {
                        linear.backward_panels.data());
 }
 
+void check_supported(Compute compute) {
+  require(compute != Compute::bf16_dot || kernels::has_bf16_dot(), ErrorCode::unsupported,
+          word_for(compute), ": this processor has no bf16 dot products (AVX512_BF16); ",
+          word_for(Compute::bf16), " works everywhere");
+}
+
 LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
                         Arena& arena) {
-  LinearWeight packed{.out = linear.out, .in = linear.in};
+  LinearWeight packed{.out = linear.out, .in = linear.in, .compute = compute};
   packed.forward_panels =
       Tensor(arena, {forward_panels_size(linear.out, linear.in, compute)}, panels_type(compute));
   if (compute == Compute::int8) {
@@ -80,6 +91,11 @@ LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute co
                                     packed.forward_panels.data());
     return packed;
   }
+  if (compute == Compute::bf16_dot) {
+    kernels::pack_bf16_pairs(context.parallel, linear.weight.data(), linear.out, linear.in,
+                             packed.forward_panels.data<BFloat16>());
+    return packed;
+  }
   const Arena::Scope scratch(context.arena);
   const float* panels = panels_or_pack(context, {}, linear.weight, true);
   kernels::round_panels(context.parallel, panels, packed.forward_panels.size(),
@@ -89,12 +105,14 @@ LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute co
 
 void unpack_row(const LinearWeight& linear, int64_t row, float* to) {
   const Tensor& panels = linear.forward_panels;
-  switch (panels.dtype()) {
-    case DType::bf16: return kernels::unpack_column(panels.data<BFloat16>(), linear.in, row, to);
-    case DType::i8:
+  switch (linear.compute) {
+    case Compute::fp32: return kernels::unpack_column(panels.data(), linear.in, row, to);
+    case Compute::bf16: return kernels::unpack_column(panels.data<BFloat16>(), linear.in, row, to);
+    case Compute::bf16_dot:
+      return kernels::unpack_bf16_row(panels.data<BFloat16>(), linear.in, row, to);
+    case Compute::int8:
       return kernels::unpack_int8_row(panels.data<int8_t>(), linear.scales.data(), linear.in, row,
                                       to);
-    default: return kernels::unpack_column(panels.data(), linear.in, row, to);
   }
 }
 
@@ -105,8 +123,7 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
       ErrorCode::internal, "linears: ", weights.size(), " weights for ", y.size(), " results");
   check_matrix("linear", "the input", x);
   const int64_t rows = x.shape()[0];
-  const DType type =
-      weights[0]->forward_panels.defined() ? weights[0]->forward_panels.dtype() : DType::f32;
+  const Compute compute = weights[0]->compute;
   for (size_t i = 0; i < weights.size(); ++i) {
     const LinearWeight& linear = *weights[i];
     require(x.shape()[1] == linear.in, ErrorCode::shape_mismatch, "linear: the input has ",
@@ -114,15 +131,15 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
             linear.in);
     require(!linear.bias.defined() || linear.bias.size() == linear.out, ErrorCode::shape_mismatch,
             "linear: the bias has ", linear.bias.size(), " entries, expected ", linear.out);
-    require(!linear.forward_panels.defined() || linear.forward_panels.dtype() == type,
-            ErrorCode::invalid_argument, "linear: weights of different types");
+    require(linear.compute == compute, ErrorCode::invalid_argument,
+            "linear: weights of different types");
     y[i] = Tensor(context.arena, {rows, linear.out});
   }
   const auto bias_of = [](const LinearWeight& linear) {
     return linear.bias.defined() ? linear.bias.data() : nullptr;
   };
   const Arena::Scope scratch(context.arena);
-  if (type == DType::i8) {
+  if (compute == Compute::int8) {
     auto* bytes =
         context.arena.allocate_array<uint8_t>(rows * kernels::int8_padded(weights[0]->in));
     auto* scales = context.arena.allocate_array<float>(rows);
@@ -142,6 +159,23 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
                      .c = y[i].data()};
     }
     return kernels::gemm_int8(context.parallel, {products, weights.size()});
+  }
+  if (compute == Compute::bf16_dot) {
+    auto* rounded =
+        context.arena.allocate_array<BFloat16>(rows * kernels::bf16_padded(weights[0]->in));
+    kernels::round_rows(context.parallel, x.data(), rows, weights[0]->in, rounded);
+    kernels::GemmBf16Dot products[kernels::kMostProducts];
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const LinearWeight& linear = *weights[i];
+      products[i] = {.m = rows,
+                     .n = linear.out,
+                     .k = linear.in,
+                     .a = rounded,
+                     .panels = linear.forward_panels.data<BFloat16>(),
+                     .bias = bias_of(linear),
+                     .c = y[i].data()};
+    }
+    return kernels::gemm_bf16_dot(context.parallel, {products, weights.size()});
   }
   const auto multiply = [&]<class Element>(Element) {
     kernels::GemmOf<Element> products[kernels::kMostProducts];
@@ -163,7 +197,7 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
     kernels::gemm(context.parallel,
                   std::span<const kernels::GemmOf<Element>>(products, weights.size()));
   };
-  if (type == DType::bf16) {
+  if (compute == Compute::bf16) {
     multiply(BFloat16());
   } else {
     multiply(float());

@@ -14,7 +14,9 @@ namespace tril::ops {
 
 // How weights are kept and multiplied. fp32 is what training computes in. bf16 is storage: weights
 // rounded once, then as fp32. int8: weights and activations in bytes (kernels/gemm_int8.h).
-enum class Compute { fp32, bf16, int8 };
+// bf16_dot: both in bf16, multiplied by the processor's own instruction, where it has one, with
+// bits of its own (kernels/gemm_bf16_dot.h).
+enum class Compute { fp32, bf16, int8, bf16_dot };
 
 // A weight [out, in], its bias, and their packed forms. Whoever changes the weight packs it again.
 // Where gradients are never asked for the packed form is enough, and the weight is undefined.
@@ -27,6 +29,7 @@ struct LinearWeight {
   Tensor sums{};             // of i8 panels: [out], i32
   int64_t out = 0;           // as the weight's, for when there is none
   int64_t in = 0;
+  Compute compute = Compute::fp32;  // what the forward panels are packed for
 };
 // A weight that is there.
 LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
@@ -38,6 +41,8 @@ Shape backward_panels_shape(const Tensor& weight);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);
 void pack_backward(Context& context, const LinearWeight& linear);
+// Raises `unsupported` where this machine cannot multiply so.
+void check_supported(Compute compute);
 // The same weight packed for inference, in memory of `arena`; its own tensors are not shared.
 LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
                         Arena& arena);
@@ -73,7 +78,7 @@ namespace tril {
 using Compute = ops::Compute;
 template <>
 struct Words<Compute> {
-  static constexpr std::string_view kList[] = {"fp32", "bf16", "int8"};
+  static constexpr std::string_view kList[] = {"fp32", "bf16", "int8", "bf16-dot"};
 };
 
 }  // namespace tril

@@ -4,6 +4,7 @@
 
 #include "tril/kernels/columns.h"
 #include "tril/kernels/gemm.h"
+#include "tril/kernels/gemm_bf16_dot.h"
 #include "tril/kernels/gemm_int8.h"
 
 namespace tril::ops {
@@ -16,14 +17,6 @@ Tensor chosen(const Tensor& all, std::span<const int32_t> rows, Arena& arena) {
   T* to = part.data<T>();
   for (size_t i = 0; i < rows.size(); ++i) to[i] = from[rows[i]];
   return part;
-}
-
-Compute compute_of(const LinearWeight& linear) {
-  switch (linear.forward_panels.dtype()) {
-    case DType::bf16: return Compute::bf16;
-    case DType::i8: return Compute::int8;
-    default: return Compute::fp32;
-  }
 }
 
 // Many products are shared out whole; of a few, each is shared.
@@ -82,6 +75,29 @@ void multiply_int8_parts(Context& context, const Tensor& x, std::span<const Rows
       });
 }
 
+void multiply_bf16_dot_parts(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
+                             std::span<const Tensor> y) {
+  const int64_t in = x.columns();
+  const Arena::Scope scratch(context.arena);
+  auto* rounded = context.arena.allocate_array<BFloat16>(x.rows() * kernels::bf16_padded(in));
+  kernels::round_rows(context.parallel, x.data(), x.rows(), in, rounded);
+  std::vector<kernels::GemmBf16Dot> products;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearWeight& linear = *parts[i].weight;
+    products.push_back({.m = parts[i].end - parts[i].begin,
+                        .n = linear.out,
+                        .k = in,
+                        .a = rounded + parts[i].begin * kernels::bf16_padded(in),
+                        .panels = linear.forward_panels.data<BFloat16>(),
+                        .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
+                        .c = y[i].data()});
+  }
+  run(context.parallel, std::span<const kernels::GemmBf16Dot>(products),
+      [&](const kernels::GemmBf16Dot& product) {
+        kernels::gemm_bf16_dot(context.parallel, {&product, 1});
+      });
+}
+
 }  // namespace
 
 LinearWeight part_of(Context& context, const LinearWeight& linear, std::span<const int32_t> rows,
@@ -92,14 +108,18 @@ LinearWeight part_of(Context& context, const LinearWeight& linear, std::span<con
     require(row >= 0 && row < linear.out, ErrorCode::invalid_argument,
             "part of a linear layer: output ", row, " of ", linear.out);
   }
-  const Compute compute = compute_of(linear);
-  LinearWeight part{.out = static_cast<int64_t>(rows.size()), .in = linear.in};
-  part.forward_panels = Tensor(arena, {forward_panels_size(part.out, part.in, compute)},
+  LinearWeight part{
+      .out = static_cast<int64_t>(rows.size()), .in = linear.in, .compute = linear.compute};
+  part.forward_panels = Tensor(arena, {forward_panels_size(part.out, part.in, part.compute)},
                                linear.forward_panels.dtype());
   if (linear.bias.defined()) part.bias = chosen<float>(linear.bias, rows, arena);
   int64_t unit_bytes = size_of(linear.forward_panels.dtype());
   int64_t panel_rows = linear.in;
-  if (compute == Compute::int8) {
+  if (part.compute == Compute::bf16_dot) {
+    unit_bytes *= 2;
+    panel_rows = kernels::bf16_padded(linear.in) / 2;
+  }
+  if (part.compute == Compute::int8) {
     part.scales = chosen<float>(linear.scales, rows, arena);
     part.sums = chosen<int32_t>(linear.sums, rows, arena);
     unit_bytes = kernels::kInt8Terms;
@@ -117,21 +137,22 @@ void linear_by_rows(Context& context, const Tensor& x, std::span<const RowsByWei
   require(y.size() == parts.size(), ErrorCode::internal, "linear by rows: ", parts.size(),
           " parts for ", y.size(), " results");
   if (parts.empty()) return;
-  const DType type = parts[0].weight->forward_panels.dtype();
+  const Compute compute = parts[0].weight->compute;
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [begin, end, weight] = parts[i];
     require(begin >= 0 && begin <= end && end <= x.rows(), ErrorCode::shape_mismatch,
             "linear by rows: rows ", begin, " to ", end, " of ", x.rows());
     require(weight->in == x.columns(), ErrorCode::shape_mismatch, "linear by rows: the input has ",
             x.columns(), " columns, the weight expects ", weight->in);
-    require(weight->forward_panels.dtype() == type, ErrorCode::invalid_argument,
+    require(weight->compute == compute, ErrorCode::invalid_argument,
             "linear by rows: weights of different types");
     y[i] = Tensor(context.arena, {end - begin, weight->out});
   }
-  switch (type) {
-    case DType::bf16: return multiply_parts<BFloat16>(context, x, parts, y);
-    case DType::i8: return multiply_int8_parts(context, x, parts, y);
-    default: return multiply_parts<float>(context, x, parts, y);
+  switch (compute) {
+    case Compute::fp32: return multiply_parts<float>(context, x, parts, y);
+    case Compute::bf16: return multiply_parts<BFloat16>(context, x, parts, y);
+    case Compute::bf16_dot: return multiply_bf16_dot_parts(context, x, parts, y);
+    case Compute::int8: return multiply_int8_parts(context, x, parts, y);
   }
 }
 
