@@ -182,6 +182,9 @@ def main():
     groups = args.only.split(",")
     if unknown := set(groups) - set(GROUPS):
         sys.exit(f"compare: there is no group {', '.join(sorted(unknown))} (there are: {', '.join(GROUPS)})")
+    # A rival whose threads wait for each other loses whole time slices to whatever else runs, and tril does
+    # not: ratios from a busy machine flatter tril.
+    args.load = os.getloadavg()[0]
     versions = set_up(groups, args)
     tril, figures, processes = Tril(args.tril, args.threads, args.seconds), Figures(), None
     for number in range(args.rounds):
@@ -222,9 +225,10 @@ def set_up(groups, args):
 
 def report(tril, figures, processes, versions, args):
     rows = list(figures.rows())
-    load = os.getloadavg()[0]
     print(f"\n{tril.describe()}; " + ", ".join(f"{name} {version}" for name, version in versions.items()))
-    print(f"medians of {args.rounds} rounds; load average {load:.1f} at the end")
+    print(f"medians of {args.rounds} rounds; load average {args.load:.1f} before the first")
+    if args.load > 0.3:
+        print("CAREFUL: the machine had other work, which slows rivals down more than tril. Do not quote these ratios.")
     if rows:
         print(f"ratio = tril's speed / the rival's best\n\n{table(rows)}")
     whole = processes.rows() if processes else {"times": [], "memory": []}
@@ -232,7 +236,7 @@ def report(tril, figures, processes, versions, args):
         print("\n" + tables(whole))
     if args.json:
         with open(args.json, "w") as file:
-            json.dump({"machine": tril.describe(), "versions": versions, "rounds": args.rounds, "load_average": load,
+            json.dump({"machine": tril.describe(), "versions": versions, "rounds": args.rounds, "load_average_before": args.load,
                        "results": rows, "processes": whole}, file, indent=1)
 
 

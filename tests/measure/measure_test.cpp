@@ -190,6 +190,11 @@ TEST(Measure, GrowthHasPointsOnCurves) {
   ASSERT_EQ(batches.size(), 1u);
   EXPECT_EQ(batches[0].tokens, 16 * 32.0);
   EXPECT_GT(batches[0].resident, 0.0);
+  options.match = "held 4";
+  const std::vector<Measurement> held = measure_growth(options);
+  ASSERT_EQ(held.size(), 2u);  // 4 and 48
+  EXPECT_EQ(held[1].at, 48);
+  EXPECT_DOUBLE_EQ(held[1].traffic.read, 1e-9 * (1 << 20));  // of one call, whatever is held
 }
 
 TEST(Measure, ProductsCountTheirFormula) {

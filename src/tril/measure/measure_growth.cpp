@@ -97,6 +97,52 @@ void add_attention_memory(int64_t length, Results& results, const MeasureOptions
                .note = concat("matrices of scores would be ", scores, " bytes")});
 }
 
+// One row's attention to 512 cached keys (4 heads of 64, a MiB with its values), so many sequences
+// of them in turn. The work of a call stays the same and only what is held grows, which tells
+// caches from everything else.
+void add_cached_attention(int64_t sequences, Results& results, const MeasureOptions& options) {
+  const std::string series = "cached attention by MiB held";
+  const std::string name = concat(series, " ", sequences);
+  if (!results.wants(name)) return;
+  constexpr int64_t kHeads = 4;
+  constexpr int64_t kDim = 64;
+  constexpr int32_t kKeys = 512;
+  constexpr int64_t kPageKeys = 16;  // nn/cache.h
+  constexpr int64_t kPageFloats = 2 * kPageKeys * kHeads * kDim;
+  Arena arena;
+  std::vector<std::vector<const float*>> pages(static_cast<size_t>(sequences));
+  for (std::vector<const float*>& list : pages) {
+    for (int64_t key = 0; key < kKeys; key += kPageKeys) {
+      float* page = arena.allocate_array<float>(kPageFloats);
+      std::fill_n(page, kPageFloats, 0.5f);
+      list.push_back(page);
+    }
+  }
+  Random random(1);
+  const Tensor q = random_tensor(arena, {1, kHeads, kDim}, random);
+  const Interval all{.lo = 0, .hi = kKeys};
+  Context context(options.threads);
+  const double seconds = median_seconds(options.seconds_each, [&] {
+    for (const std::vector<const float*>& list : pages) {
+      context.reset();
+      const float* const* first = list.data();
+      const ops::PagedKeys keys{.pages = {&first, 1},
+                                .lengths = {&kKeys, 1},
+                                .kv_heads = kHeads,
+                                .head_dim = kDim,
+                                .keys_offset = 0,
+                                .values_offset = kPageFloats / 2};
+      ops::attention_paged(context, q, keys, {&all, 1}, {});
+    }
+  });
+  results.add({.name = name,
+               .seconds = seconds / static_cast<double>(sequences),
+               .traffic = {4e-9 * static_cast<double>(2 * kKeys * kHeads * kDim), 0.0},
+               .series = series,
+               .at = sequences,
+               .note = "a call that reads 1 MiB"});
+}
+
 }  // namespace
 
 std::vector<Measurement> measure_growth(const MeasureOptions& options) {
@@ -124,6 +170,9 @@ std::vector<Measurement> measure_growth(const MeasureOptions& options) {
   }
   for (int64_t length = kShortest; length <= kLongest; length *= 2) {
     add_attention_memory(length, results, options);
+  }
+  for (const int64_t mebibytes : {1, 4, 8, 16, 24, 32, 48, 64, 128}) {
+    add_cached_attention(mebibytes, results, options);
   }
   return results.take();
 }
