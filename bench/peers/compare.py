@@ -36,7 +36,8 @@ for size in work.GEMM:
 
 class Tril:
     def __init__(self, program, threads, seconds):
-        self.command = [program, "bench", "--json", "--threads", str(threads), "--seconds", str(seconds)]
+        self.command = [program, "bench", "--json", "--threads", str(threads)]
+        self.seconds = seconds
         self.machine = ""
 
     def describe(self):
@@ -44,8 +45,9 @@ class Tril:
             self.measure("gemm", "6x512x512")
         return self.machine
 
-    def measure(self, group, match=""):
+    def measure(self, group, match="", seconds=None):
         command = self.command + ["--only", group, "--match", match]
+        command += ["--seconds", str(self.seconds if seconds is None else seconds)]
         report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE,
                                            stderr=subprocess.DEVNULL, text=True).stdout)
         self.machine = f"{report['machine']}, {report['target']}, {report['threads']} threads"
@@ -82,12 +84,13 @@ def compare_kernels(group, tril, figures, args):
         if not args.wants(what):
             continue
         if group == "gemm":
-            figures.add(what, "tril", 1 / tril.measure("gemm", name)[name]["seconds"])
-            figures.add(what, "PyTorch", 1 / pytorch.gemm(*size, args.seconds))
+            turns = [("tril", lambda: tril.measure("gemm", name)[name]["seconds"]),
+                     ("PyTorch", lambda: pytorch.gemm(*size, args.seconds))]
         else:
-            ours = tril.measure("attention", name)[name + " forward+backward"]
-            figures.add(what, "tril", 1 / ours["seconds"])
-            figures.add(what, "PyTorch SDPA", 1 / pytorch.attention(*size, args.seconds)[1])
+            turns = [("tril", lambda: tril.measure("attention", name)[name + " forward+backward"]["seconds"]),
+                     ("PyTorch SDPA", lambda: pytorch.attention(*size, args.seconds)[1])]
+        for system, seconds in args.in_turn(turns):
+            figures.add(what, system, 1 / seconds())
 
 
 trainings = {}
@@ -100,14 +103,17 @@ def compare_training(tril, figures, args):
         if not args.wants(f"train {name}"):
             continue
         budget = max(args.seconds, 4.0)
-        figures.add(f"train {name}", "tril", tril.measure("train", name)[name]["tokens_per_s"])
+        turns = [("tril", lambda: tril.measure("train", name, budget)[name]["tokens_per_s"])]
         for system, compiled in (("PyTorch", False), ("PyTorch compiled", True)):
             if compiled and args.no_compile:
                 continue
             if (name, compiled) not in trainings:
-                trainings[name, compiled] = pytorch.Training(name, compiled)
-                trainings[name, compiled].tokens_per_second(0)  # compiles
-            figures.add(f"train {name}", system, trainings[name, compiled].tokens_per_second(budget))
+                training = trainings[name, compiled] = pytorch.Training(name, compiled)
+                training.tokens_per_second(0)  # compiles
+                print(f"  {system}: {training.padded:.3f} places a token", flush=True)
+            turns.append((system, lambda compiled=compiled: trainings[name, compiled].tokens_per_second(budget)))
+        for system, tokens_per_second in args.in_turn(turns):
+            figures.add(f"train {name}", system, tokens_per_second())
 
 
 marian = None
@@ -131,14 +137,15 @@ def compare_translation(tril, figures, args):
         if not args.wants(name):
             continue
         folder = translators.ctranslate2_model(args.cache, compute)
-        ours = tril.measure("translate", f"base {short}")
-        figures.add(name, "tril", ours[f"base {short}"]["tokens_per_s"])
+        turns = [("tril", lambda: tril.measure("translate", f"base {short}")[f"base {short}"]["tokens_per_s"])]
         for inter, intra in ((1, 1), (1, 2), (2, 1)):
             if batch == 1 and inter == 2:
                 continue  # one stream
-            seconds = translators.ctranslate2_seconds(folder, compute.replace("fp32", "float32"), batch, beam, inter,
-                                                      intra)
-            figures.add(name, f"CTranslate2 ({inter}, {intra})", total / seconds)
+            turns.append((f"CTranslate2 ({inter}, {intra})", lambda inter=inter, intra=intra: total /
+                          translators.ctranslate2_seconds(folder, compute.replace("fp32", "float32"), batch, beam,
+                                                          inter, intra)))
+        for system, tokens_per_second in args.in_turn(turns):
+            figures.add(name, system, tokens_per_second())
         if compute == "fp32" and not args.no_huggingface:
             add_huggingface(name, batch, beam, figures)
 
@@ -188,6 +195,8 @@ def main():
     versions = set_up(groups, args)
     tril, figures, processes = Tril(args.tril, args.threads, args.seconds), Figures(), None
     for number in range(args.rounds):
+        # Who goes first changes from round to round.
+        args.in_turn = (lambda turns: turns) if number % 2 == 0 else (lambda turns: turns[::-1])
         print(f"round {number + 1} of {args.rounds}", flush=True)
         for group in groups:
             if group == "train":
@@ -223,6 +232,13 @@ def set_up(groups, args):
     return versions
 
 
+def commit():
+    """Of the tree this file lies in, with a mark where something in it was changed since."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    return subprocess.run(["git", "-C", here, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True).stdout.strip()
+
+
 def report(tril, figures, processes, versions, args):
     rows = list(figures.rows())
     print(f"\n{tril.describe()}; " + ", ".join(f"{name} {version}" for name, version in versions.items()))
@@ -236,7 +252,7 @@ def report(tril, figures, processes, versions, args):
         print("\n" + tables(whole))
     if args.json:
         with open(args.json, "w") as file:
-            json.dump({"machine": tril.describe(), "versions": versions, "rounds": args.rounds, "load_average_before": args.load,
+            json.dump({"machine": tril.describe(), "commit": commit(), "versions": versions, "rounds": args.rounds, "load_average_before": args.load,
                        "results": rows, "processes": whole}, file, indent=1)
 
 

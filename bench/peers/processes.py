@@ -186,6 +186,7 @@ class Processes:
     def rival(self, beam, tokens, inter, intra, lines):
         return [sys.executable, os.path.join(HERE, "ctranslate2_process.py"),
                 json.dumps({"folder": self.rival_folder, "beam": beam,
+                            "compute": "int8", "batch": 32, "timed": False,
                             "tokens": tokens, "inter": inter, "intra": intra, "lines": lines})]
 
     def time(self, repetitions):

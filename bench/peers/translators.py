@@ -1,8 +1,9 @@
 """CTranslate2 on the same translation: base shape, SiLU, post-norm, random weights."""
 
-import gc
+import json
 import os
-import time
+import subprocess
+import sys
 
 import numpy
 
@@ -14,19 +15,6 @@ MODEL, INNER, HEADS, LAYERS = 512, 2048, 8, 6
 def token_ids():
     random = numpy.random.default_rng(2)
     return [random.integers(4, work.TRANSLATION_VOCAB, length).tolist() for length in work.LENGTHS]
-
-
-def sentences():
-    return [["t%d" % token for token in line] for line in token_ids()]
-
-
-def ctranslate2_model(cache, compute):
-    """The folder of the model in the cache: "fp32" or "int8"; made the first time."""
-    folder = os.path.join(cache, f"ctranslate2-{compute}")
-    if not os.path.exists(os.path.join(folder, "model.bin")):
-        print(f"  making {folder} (once)", flush=True)
-        make_ctranslate2_model(folder, "int8" if compute == "int8" else None)
-    return folder
 
 
 def make_ctranslate2_model(folder, quantization):
@@ -79,26 +67,16 @@ def make_ctranslate2_model(folder, quantization):
     spec.save(folder)
 
 
-def ctranslate2_seconds(folder, compute, batch, beam, inter, intra):
-    """All sentences once, after a few to warm up."""
-    import ctranslate2
+def ctranslate2_process(task, environment=None):
+    """What a fresh process with this task prints; see ctranslate2_process.py."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    command = [sys.executable, os.path.join(here, "ctranslate2_process.py"), json.dumps(task)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
+                                     env={**os.environ, **(environment or {})}).stdout)
 
-    translator = ctranslate2.Translator(folder, device="cpu", compute_type=compute, inter_threads=inter,
-                                        intra_threads=intra)
-    options = dict(beam_size=beam, max_decoding_length=work.TOKENS_OUT, min_decoding_length=work.TOKENS_OUT)
-    lines = sentences()
 
-    def run(some):
-        if batch == 1:
-            results = [translator.translate_batch([line], **options)[0] for line in some]
-        else:
-            results = translator.translate_batch(some, max_batch_size=batch, **options)
-        assert all(len(result.hypotheses[0]) == work.TOKENS_OUT for result in results)
-
-    run(lines[:4])
-    started = time.perf_counter()
-    run(lines)
-    seconds = time.perf_counter() - started
-    del translator
-    gc.collect()
-    return seconds
+def ctranslate2_seconds(folder, compute, batch, beam, inter, intra, environment=None):
+    """All sentences once, in a process of its own that has translated them before."""
+    task = {"folder": folder, "compute": compute, "batch": batch, "beam": beam, "tokens": work.TOKENS_OUT,
+            "inter": inter, "intra": intra, "lines": list(range(len(work.LENGTHS))), "timed": True}
+    return ctranslate2_process(task, environment)["seconds"]

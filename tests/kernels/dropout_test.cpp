@@ -63,7 +63,7 @@ std::vector<bool> kept(const Case& c) {
 }
 
 Case any_case(Random& random) {
-  return {random, *rc::gen::inRange<int64_t>(0, 30), *rc::gen::inRange<int64_t>(1, 150),
+  return {random, *rc::gen::inRange<int64_t>(0, 30), *rc::gen::inRange<int64_t>(1, 700),
           random.uniform(0.0f, 0.9f)};
 }
 

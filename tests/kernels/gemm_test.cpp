@@ -218,6 +218,36 @@ TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
   }
 }
 
+TEST(Gemm, SeveralProductsInOneGoAreTheSameAsOneByOne) {
+  Random random(10);
+  const std::vector<Product> products = {Product(random, 100, 130, 67), Product(random, 100, 0, 67),
+                                         Product(random, 100, 64, 600)};
+  for (const int threads : {1, 2, 5}) {
+    std::vector<std::vector<float>> panels;
+    std::vector<Guarded> results;
+    std::vector<Gemm> together;
+    for (const Product& p : products) {
+      panels.emplace_back(kernels::panel_size(p.k, p.n));
+      kernels::pack_panels(Parallel(1), p.b.data(), p.k, p.n, panels.back().data());
+      results.emplace_back(p.m * p.n);
+    }
+    for (size_t i = 0; i < products.size(); ++i) {
+      const Product& p = products[i];
+      together.push_back({.m = p.m,
+                          .n = p.n,
+                          .k = p.k,
+                          .a = p.a.data(),
+                          .panels = panels[i].data(),
+                          .bias = p.bias.data(),
+                          .c = results[i].data()});
+    }
+    kernels::gemm(Parallel(threads), together);
+    for (size_t i = 0; i < products.size(); ++i) {
+      EXPECT_TRUE(same_bits(results[i].take(), run(Parallel(1), products[i])));
+    }
+  }
+}
+
 TEST(Gemm, ReadsALeftOperandDownItsColumns) {
   Random random(9);
   for (Product p :

@@ -15,7 +15,7 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kEncodeTokens = 4096;  // encoded in one call, about: bounds its memory
+constexpr int64_t kEncodeTokens = 512;  // encoded in one call, about: bounds its memory
 
 // How many hypotheses of a request may be alive at once.
 int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }

@@ -86,6 +86,18 @@ struct Call {
     return norm(session, autograd::add(session, x, dropout(f(x))));
   }
 
+  // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
+  // observer holds on to it: then only its result stays, in the memory of its input, so that the
+  // most a call needs does not grow with the number of layers.
+  template <class F>
+  Tensor through(const Tensor& x, const F& layer) {
+    if (session.tape != nullptr || session.observer != nullptr) return layer(x);
+    const Arena::Scope scratch(session.arena);
+    const Tensor result = layer(x);
+    std::copy_n(result.data(), result.size(), x.data());
+    return x;
+  }
+
   // Self-attention of one layer on its normed input. `where(k, v)` says where attention is to find
   // the keys and values: as they are, or in a cache.
   template <class Where>
@@ -327,13 +339,15 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
   for (size_t layer = 0; layer < s.encoder.size(); ++layer) {
     const EncoderBlock& block = s.encoder[layer];
     const auto number = static_cast<int64_t>(layer);
-    x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
-      return call.self_attention(
-          block.attention, s.rotary_table, number, h, intervals, options,
-          [](const Tensor& k, const Tensor& v) { return nn::KeyValues{.keys = k, .values = v}; });
+    x = call.through(x, [&](Tensor y) {
+      y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
+        return call.self_attention(
+            block.attention, s.rotary_table, number, h, intervals, options,
+            [](const Tensor& k, const Tensor& v) { return nn::KeyValues{.keys = k, .values = v}; });
+      });
+      return call.residual(block.feed_forward_norm, y,
+                           [&](const Tensor& h) { return block.feed_forward(session, h); });
     });
-    x = call.residual(block.feed_forward_norm, x,
-                      [&](const Tensor& h) { return block.feed_forward(session, h); });
     call.observe(number, Site::block_output, x);
   }
   if (c.norm_position == NormPosition::pre) x = s.encoder_norm(session, x);
@@ -392,6 +406,8 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
     const auto number = static_cast<int64_t>(layer);
+    std::optional<Arena::Scope> scratch;
+    if (session.observer == nullptr) scratch.emplace(session.arena);
     const auto [none, keys, values] = attention.keys_values(session, encoded.hidden);
     encoded.call.observe(number, Site::cross_key, keys);
     encoded.call.observe(number, Site::cross_value, values);
@@ -470,32 +486,33 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
 
     const std::span<const Interval> visible = narrowed(call, number, self);
 
-    // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
-    x = call.residual(block.attention_norm, x, [&](const Tensor& h) {
-      return call.self_attention(
-          block.attention, s.rotary_table, number, h, visible, options,
-          [&](const Tensor& k, const Tensor& v) {
-            if (taped) return nn::KeyValues{.keys = k, .values = v};
-            session.cache.store(session.parallel, number, call.slots, stored, k, v);
-            return nn::KeyValues{.cache = &session.cache, .layer = number, .slots = call.slots};
-          });
-    });
-
-    if (!c.decoder_only()) {
-      x = call.residual(block.cross_attention_norm, x, [&](const Tensor& h) {
-        const Tensor q = block.cross_attention.queries(session, h);
-        call.observe(number, Site::cross_query, q, cross);
-        const nn::KeyValues from =
-            taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
-                  : nn::KeyValues{
-                        .cache = memory.cache_.get(), .layer = number, .slots = call.segments};
-        const Tensor out = block.cross_attention.attend(session, q, from, cross, {});
-        call.observe(number, Site::cross_context, out);
-        return block.cross_attention.project(session, out);
+    x = call.through(x, [&](Tensor y) {
+      // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
+      y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
+        return call.self_attention(
+            block.attention, s.rotary_table, number, h, visible, options,
+            [&](const Tensor& k, const Tensor& v) {
+              if (taped) return nn::KeyValues{.keys = k, .values = v};
+              session.cache.store(session.parallel, number, call.slots, stored, k, v);
+              return nn::KeyValues{.cache = &session.cache, .layer = number, .slots = call.slots};
+            });
       });
-    }
-    x = call.residual(block.feed_forward_norm, x,
-                      [&](const Tensor& h) { return block.feed_forward(session, h); });
+      if (!c.decoder_only()) {
+        y = call.residual(block.cross_attention_norm, y, [&](const Tensor& h) {
+          const Tensor q = block.cross_attention.queries(session, h);
+          call.observe(number, Site::cross_query, q, cross);
+          const nn::KeyValues from =
+              taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
+                    : nn::KeyValues{
+                          .cache = memory.cache_.get(), .layer = number, .slots = call.segments};
+          const Tensor out = block.cross_attention.attend(session, q, from, cross, {});
+          call.observe(number, Site::cross_context, out);
+          return block.cross_attention.project(session, out);
+        });
+      }
+      return call.residual(block.feed_forward_norm, y,
+                           [&](const Tensor& h) { return block.feed_forward(session, h); });
+    });
     call.observe(number, Site::block_output, x);
   }
   if (c.norm_position == NormPosition::pre) x = s.decoder_norm(session, x);

@@ -64,7 +64,7 @@ class Transformer {
 
   // A model that only infers: weights in the form the kernels read and in no other. Where the
   // folder has packed weights of this kind that were made from its model.safetensors they are
-  // mapped, which takes no time and shares memory between processes; otherwise they are packed now,
+  // mapped, which shares memory between processes; otherwise they are packed now,
   // and the bits are the same. Without `compute`: fp32 where there is a model.safetensors, else
   // what is there.
   static Transformer load_for_inference(const std::string& folder,

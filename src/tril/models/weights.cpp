@@ -287,8 +287,18 @@ std::string packed_file(const std::string& folder, Compute compute) {
   return join(folder, concat("packed.", word_for(compute), ".safetensors"));
 }
 
+// In pieces: a mapped file would count as memory of the process that looks through it.
 std::string fingerprint_of_file(const std::string& path) {
-  return hexadecimal(file_fingerprint(MappedFile(path).bytes()));
+  constexpr int64_t kPiece = 1 << 20;
+  static_assert(kPiece % FileFingerprint::kStep == 0);
+  InputFile file(path);
+  std::vector<char> piece(kPiece);
+  FileFingerprint result;
+  for (int64_t count = kPiece; count == kPiece;) {
+    count = file.read(piece.data(), kPiece);
+    result.add({piece.data(), static_cast<size_t>(count)});
+  }
+  return hexadecimal(result.value());
 }
 
 }  // namespace
@@ -331,10 +341,12 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     auto arena = std::make_shared<Arena>();
     SafetensorsMetadata metadata;
     const std::vector<NamedTensor> tensors = map_safetensors(file, *arena, &metadata);
-    require(metadata[kPackedFormat] == kFormatNow, ErrorCode::bad_format, file,
+    const bool this_format = metadata[kPackedFormat] == kFormatNow;
+    require(this_format || has_weights, ErrorCode::bad_format, file,
             ": packed by another version of tril: `tril quantize` packs it anew");
-    // Weights that were trained on since are packed again, in memory.
-    if (!has_weights || metadata[kMadeFrom] == fingerprint_of_file(tensor_file)) {
+    // Weights that were trained on since, or packed by another version, are packed again, in
+    // memory.
+    if (this_format && (!has_weights || metadata[kMadeFrom] == fingerprint_of_file(tensor_file))) {
       return from_packed(config, compute, tensors, std::move(arena), file);
     }
   }

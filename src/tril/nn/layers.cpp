@@ -30,6 +30,7 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
                                             Init init, Use use) {
   ops::LinearWeight linear{.out = out, .in = in};
   if (only_packed()) {
+    ops::check_terms(compute_, in);
     linear.compute = compute_;
     count_ += out * in;
     linear.forward_panels = find_(name + kPanels, {ops::forward_panels_size(out, in, compute_)},

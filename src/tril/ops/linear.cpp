@@ -71,14 +71,19 @@ void check_supported(Compute compute) {
           word_for(Compute::bf16), " works everywhere");
 }
 
+void check_terms(Compute compute, int64_t in) {
+  require(compute != Compute::int8 || in <= kernels::kInt8MaxTerms, ErrorCode::unsupported,
+          "int8: a weight has ", in, " columns, at most ", kernels::kInt8MaxTerms,
+          " can be summed");
+}
+
 LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
                         Arena& arena) {
   LinearWeight packed{.out = linear.out, .in = linear.in, .compute = compute};
   packed.forward_panels =
       Tensor(arena, {forward_panels_size(linear.out, linear.in, compute)}, panels_type(compute));
   if (compute == Compute::int8) {
-    require(linear.in <= kernels::kInt8MaxTerms, ErrorCode::unsupported, "int8: a weight ",
-            linear.weight.shape(), " has more than ", kernels::kInt8MaxTerms, " columns");
+    check_terms(compute, linear.in);
     packed.scales = Tensor(arena, {linear.out});
     packed.sums = Tensor(arena, {linear.out}, DType::i32);
     kernels::pack_int8(

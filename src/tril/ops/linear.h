@@ -41,8 +41,9 @@ Shape backward_panels_shape(const Tensor& weight);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);
 void pack_backward(Context& context, const LinearWeight& linear);
-// Raises `unsupported` where this machine cannot multiply so.
+// Raises `unsupported` where this machine cannot multiply so, or rows are too long for it.
 void check_supported(Compute compute);
+void check_terms(Compute compute, int64_t in);
 // The same weight packed for inference, in memory of `arena`; its own tensors are not shared.
 LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
                         Arena& arena);

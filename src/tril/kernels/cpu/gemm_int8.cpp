@@ -249,6 +249,9 @@ void PackInt8(const Parallel& parallel, const float* weight, int64_t n, int64_t 
     const int64_t first = panel * kPanelColumns;
     for (int64_t row = first; row < std::min(n, first + kPanelColumns); ++row) {
       const RowScale scale = scale_of(weight + row * k, k);
+      packed.scales[row] = scale.scale;
+      packed.sums[row] = 0;
+      if (scale.inverse == 0.0f) continue;  // NaN times zero would be no integer
       int8_t* column = to + (row - first) * kInt8Terms;
       int32_t sum = 0;
       HWY_ALIGN int32_t values[kLanes];
@@ -265,7 +268,6 @@ void PackInt8(const Parallel& parallel, const float* weight, int64_t n, int64_t 
           sum += values[i];
         }
       }
-      packed.scales[row] = scale.scale;
       packed.sums[row] = sum;
     }
   });
