@@ -63,7 +63,8 @@ void add_quantize(CLI::App& app) {
       "  tril quantize my-model --to int8\n"
       "  tril translate my-model --compute int8 < text.en\n"
       "  tril quantize my-model --to int8 -o my-small-model\n\n"
-      "The weights are written in the order the processor reads them and mapped from disk. With -o\n"
+      "The weights are written in the order the processor reads them and mapped from disk. With "
+      "-o\n"
       "loading reads nothing; beside the model it reads that through, to know that the packed\n"
       "weights were made from it. Results are the same bits as with --compute alone.");
   quantize->callback([flags] { run(*flags); });
