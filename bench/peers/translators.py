@@ -17,6 +17,15 @@ def token_ids():
     return [random.integers(4, work.TRANSLATION_VOCAB, length).tolist() for length in work.LENGTHS]
 
 
+def ctranslate2_model(cache, compute):
+    """The folder of the model in the cache: "fp32" or "int8"; made the first time."""
+    folder = os.path.join(cache, f"ctranslate2-{compute}")
+    if not os.path.exists(os.path.join(folder, "model.bin")):
+        print(f"  making {folder} (once)", flush=True)
+        make_ctranslate2_model(folder, "int8" if compute == "int8" else None)
+    return folder
+
+
 def make_ctranslate2_model(folder, quantization):
     from ctranslate2.specs import TransformerSpec, common_spec
 

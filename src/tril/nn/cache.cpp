@@ -9,7 +9,7 @@
 namespace tril {
 namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kMaxPagesPerBlock = 64;
+constexpr int64_t kMaxPagesPerBlock = 16;  // what is asked for ahead is memory too
 constexpr auto kPositions = static_cast<int32_t>(kernels::kKeyTile);
 
 size_t pages_for(int32_t length) {

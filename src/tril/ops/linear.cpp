@@ -250,11 +250,13 @@ void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tenso
   const Arena::Scope scratch(context.arena);
   auto* panels = context.arena.allocate_array<float>(kernels::panel_size(tokens, in));
   kernels::pack_panels(context.parallel, x.data(), tokens, in, panels);
-  // Reading dy down its columns is slower than along rows; for so few columns of x, transposing it
-  // costs more than that (measured).
+  // Reading dy down its columns is slower than along rows; for so few columns of x, or so many of
+  // dy, transposing it costs more than that (measured).
   constexpr int64_t kFewColumns = 128;
+  constexpr int64_t kManyColumns = 4096;
+  const bool in_place = in <= kFewColumns || out > kManyColumns;
   const float* a = dy.data();
-  if (in > kFewColumns) {
+  if (!in_place) {
     auto* transposed = context.arena.allocate_array<float>(tokens * out);
     kernels::transpose(context.parallel, dy.data(), tokens, out, transposed);
     a = transposed;
@@ -266,7 +268,7 @@ void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tenso
                                                 .panels = panels,
                                                 .c = dw.data(),
                                                 .summation = kernels::Summation::token_slices,
-                                                .a_transposed = in <= kFewColumns,
+                                                .a_transposed = in_place,
                                                 .adds = slice == SliceOfSum::further});
 }
 

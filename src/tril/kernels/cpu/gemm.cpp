@@ -87,7 +87,7 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
       // What is written last is asked for first: it comes while the products are made.
       if (!continues) {
         for (int r = 0; r < kRows; ++r) {
-          for (int i = 0; i < kGroups; ++i) __builtin_prefetch(c + r * g.n + i * kLanes, 1);
+          for (int i = 0; i < kGroups; ++i) __builtin_prefetch(c + r * g.n + i * kLanes, 0, 2);
         }
       }
       chain<kRows, kGroups>(a, a_row, a_step, from, kPanelColumns, end - begin, sums);
