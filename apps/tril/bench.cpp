@@ -127,6 +127,8 @@ void run(const Options& options) {
     results.insert(results.end(), measured.begin(), measured.end());
   }
   progress.clear();
+  require(!results.empty(), ErrorCode::invalid_argument, "--match ", options.match,
+          ": nothing that is measured has this in its name");
   if (options.json) print_json(results, threads);
 }
 

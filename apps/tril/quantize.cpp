@@ -24,7 +24,23 @@ std::string mebibytes(const fs::path& file) {
   return fmt::format("{:.1f} MiB", static_cast<double>(fs::file_size(file, ignored)) / (1 << 20));
 }
 
+// What to type to use the packed weights: --compute says which, where a folder has more than one
+// kind.
+std::string use_of(const std::string& folder, Compute compute, bool decoder_only) {
+  bool others = fs::exists(fs::path(folder) / "model.safetensors");
+  for (const std::string_view word : Words<Compute>::kList) {
+    if (word == word_for(compute)) continue;
+    others = others || fs::exists(fs::path(folder) / fmt::format("packed.{}.safetensors", word));
+  }
+  return fmt::format("{} {} {}{}", program_name(), decoder_only ? "generate" : "translate", folder,
+                     others ? fmt::format(" --compute {}", word_for(compute)) : "");
+}
+
 void run(const QuantizeFlags& flags) {
+  std::error_code none;
+  require(flags.output.empty() || !fs::equivalent(flags.model, flags.output, none),
+          ErrorCode::invalid_argument, "-o ", flags.output,
+          ": is the model's own folder; without -o the packed weights go there");
   const std::string folder = flags.output.empty() ? flags.model : flags.output;
   Transformer::save_packed(flags.model, folder, flags.to);
   for (const char* name : {"tokenizer.model", Shortlist::kFile}) {
@@ -38,8 +54,9 @@ void run(const QuantizeFlags& flags) {
       fs::path(folder) / fmt::format("packed.{}.safetensors", word_for(flags.to));
   fmt::print("{}  {} (was {})\n", packed.string(), mebibytes(packed),
              mebibytes(fs::path(flags.model) / "model.safetensors"));
-  fmt::print("try: {} translate {}{}\n", program_name(), folder,
-             flags.output.empty() ? fmt::format(" --compute {}", word_for(flags.to)) : "");
+  const std::string config_file = folder + "/config.json";
+  const TransformerConfig config = config_from_json(read_file(config_file, 1 << 20), config_file);
+  fmt::print("try: {}\n", use_of(folder, flags.to, config.decoder_only()));
 }
 
 }  // namespace

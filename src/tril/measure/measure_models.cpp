@@ -1,3 +1,4 @@
+#include "tril/kernels/gemm_bf16_dot.h"
 #include "tril/measure/model_work.h"
 #include "tril/measure/repeat.h"
 #include "tril/measure/work.h"
@@ -155,7 +156,9 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
     int64_t batch, beam;
   };
   std::vector<Case> cases;
-  for (const Compute compute : {Compute::fp32, Compute::bf16, Compute::int8}) {
+  std::vector<Compute> computes = {Compute::fp32, Compute::bf16, Compute::int8};
+  if (kernels::has_bf16_dot()) computes.push_back(Compute::bf16_dot);
+  for (const Compute compute : computes) {
     for (const int64_t batch : {1, 32}) {
       for (const int64_t beam : {1, 4}) cases.push_back({compute, batch, beam});
     }
