@@ -76,16 +76,15 @@ def make_ctranslate2_model(folder, quantization):
     spec.save(folder)
 
 
-def ctranslate2_process(task, environment=None):
+def ctranslate2_process(task):
     """What a fresh process with this task prints; see ctranslate2_process.py."""
     here = os.path.dirname(os.path.abspath(__file__))
     command = [sys.executable, os.path.join(here, "ctranslate2_process.py"), json.dumps(task)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True,
-                                     env={**os.environ, **(environment or {})}).stdout)
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def ctranslate2_seconds(folder, compute, batch, beam, inter, intra, environment=None):
+def ctranslate2_seconds(folder, compute, batch, beam, inter, intra):
     """All sentences once, in a process of its own that has translated them before."""
     task = {"folder": folder, "compute": compute, "batch": batch, "beam": beam, "tokens": work.TOKENS_OUT,
             "inter": inter, "intra": intra, "lines": list(range(len(work.LENGTHS))), "timed": True}
-    return ctranslate2_process(task, environment)["seconds"]
+    return ctranslate2_process(task)["seconds"]

@@ -1,9 +1,7 @@
 #include "tril/ops/linear.h"
 
 #include "tril/kernels/elementwise.h"
-#include "tril/kernels/gemm.h"
-#include "tril/kernels/gemm_bf16_dot.h"
-#include "tril/kernels/gemm_int8.h"
+#include "tril/ops/products.h"
 
 namespace tril::ops {
 namespace {
@@ -140,45 +138,20 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
             "linear: weights of different types");
     y[i] = Tensor(context.arena, {rows, linear.out});
   }
-  const auto bias_of = [](const LinearWeight& linear) {
-    return linear.bias.defined() ? linear.bias.data() : nullptr;
-  };
   const Arena::Scope scratch(context.arena);
   if (compute == Compute::int8) {
-    auto* bytes =
-        context.arena.allocate_array<uint8_t>(rows * kernels::int8_padded(weights[0]->in));
-    auto* scales = context.arena.allocate_array<float>(rows);
-    kernels::quantize_rows(context.parallel, x.data(), rows, weights[0]->in, bytes, scales);
+    const Int8Rows input(context, x);
     kernels::GemmInt8 products[kernels::kMostProducts];
     for (size_t i = 0; i < weights.size(); ++i) {
-      const LinearWeight& linear = *weights[i];
-      products[i] = {.m = rows,
-                     .n = linear.out,
-                     .k = linear.in,
-                     .a = bytes,
-                     .a_scales = scales,
-                     .panels = linear.forward_panels.data<int8_t>(),
-                     .scales = linear.scales.data(),
-                     .sums = linear.sums.data<int32_t>(),
-                     .bias = bias_of(linear),
-                     .c = y[i].data()};
+      products[i] = input.times(*weights[i], 0, rows, y[i]);
     }
     return kernels::gemm_int8(context.parallel, {products, weights.size()});
   }
   if (compute == Compute::bf16_dot) {
-    auto* rounded =
-        context.arena.allocate_array<BFloat16>(rows * kernels::bf16_padded(weights[0]->in));
-    kernels::round_rows(context.parallel, x.data(), rows, weights[0]->in, rounded);
+    const Bf16Rows input(context, x);
     kernels::GemmBf16Dot products[kernels::kMostProducts];
     for (size_t i = 0; i < weights.size(); ++i) {
-      const LinearWeight& linear = *weights[i];
-      products[i] = {.m = rows,
-                     .n = linear.out,
-                     .k = linear.in,
-                     .a = rounded,
-                     .panels = linear.forward_panels.data<BFloat16>(),
-                     .bias = bias_of(linear),
-                     .c = y[i].data()};
+      products[i] = input.times(*weights[i], 0, rows, y[i]);
     }
     return kernels::gemm_bf16_dot(context.parallel, {products, weights.size()});
   }
@@ -186,18 +159,13 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
     kernels::GemmOf<Element> products[kernels::kMostProducts];
     for (size_t i = 0; i < weights.size(); ++i) {
       const LinearWeight& linear = *weights[i];
-      products[i] = {.m = rows,
-                     .n = linear.out,
-                     .k = linear.in,
-                     .a = x.data(),
-                     .panels = nullptr,
-                     .bias = bias_of(linear),
-                     .c = y[i].data()};
+      const Element* panels = nullptr;
       if constexpr (std::is_same_v<Element, float>) {
-        products[i].panels = panels_or_pack(context, linear.forward_panels, linear.weight, true);
+        panels = panels_or_pack(context, linear.forward_panels, linear.weight, true);
       } else {
-        products[i].panels = linear.forward_panels.data<Element>();
+        panels = linear.forward_panels.data<Element>();
       }
+      products[i] = product_of(linear, rows, x.data(), panels, y[i]);
     }
     kernels::gemm(context.parallel,
                   std::span<const kernels::GemmOf<Element>>(products, weights.size()));

@@ -1,11 +1,10 @@
 #include "tril/ops/linear_parts.h"
 
+#include <utility>
 #include <vector>
 
 #include "tril/kernels/columns.h"
-#include "tril/kernels/gemm.h"
-#include "tril/kernels/gemm_bf16_dot.h"
-#include "tril/kernels/gemm_int8.h"
+#include "tril/ops/products.h"
 
 namespace tril::ops {
 namespace {
@@ -35,67 +34,26 @@ void multiply_parts(Context& context, const Tensor& x, std::span<const RowsByWei
                     std::span<const Tensor> y) {
   std::vector<kernels::GemmOf<Element>> products;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const LinearWeight& linear = *parts[i].weight;
-    products.push_back({.m = parts[i].end - parts[i].begin,
-                        .n = linear.out,
-                        .k = linear.in,
-                        .a = x.data() + parts[i].begin * linear.in,
-                        .panels = linear.forward_panels.data<Element>(),
-                        .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
-                        .c = y[i].data()});
+    const auto& [begin, end, weight] = parts[i];
+    products.push_back(product_of(*weight, end - begin, x.data() + begin * weight->in,
+                                  weight->forward_panels.data<Element>(), y[i]));
   }
   run(context.parallel, std::span<const kernels::GemmOf<Element>>(products),
       [&](const kernels::GemmOf<Element>& product) { kernels::gemm(context.parallel, product); });
 }
 
-void multiply_int8_parts(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
-                         std::span<const Tensor> y) {
-  const int64_t in = x.columns();
+// Of an input that is rounded first: Int8Rows or Bf16Rows.
+template <class Input, class Multiply>
+void multiply_rounded_parts(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
+                            std::span<const Tensor> y, const Multiply& multiply) {
   const Arena::Scope scratch(context.arena);
-  auto* bytes = context.arena.allocate_array<uint8_t>(x.rows() * kernels::int8_padded(in));
-  auto* scales = context.arena.allocate_array<float>(x.rows());
-  kernels::quantize_rows(context.parallel, x.data(), x.rows(), in, bytes, scales);
-  std::vector<kernels::GemmInt8> products;
+  const Input input(context, x);
+  std::vector<decltype(input.times(*parts[0].weight, 0, 0, x))> products;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const LinearWeight& linear = *parts[i].weight;
-    products.push_back({.m = parts[i].end - parts[i].begin,
-                        .n = linear.out,
-                        .k = in,
-                        .a = bytes + parts[i].begin * kernels::int8_padded(in),
-                        .a_scales = scales + parts[i].begin,
-                        .panels = linear.forward_panels.data<int8_t>(),
-                        .scales = linear.scales.data(),
-                        .sums = linear.sums.data<int32_t>(),
-                        .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
-                        .c = y[i].data()});
+    const auto& [begin, end, weight] = parts[i];
+    products.push_back(input.times(*weight, begin, end - begin, y[i]));
   }
-  run(context.parallel, std::span<const kernels::GemmInt8>(products),
-      [&](const kernels::GemmInt8& product) {
-        kernels::gemm_int8(context.parallel, {&product, 1});
-      });
-}
-
-void multiply_bf16_dot_parts(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
-                             std::span<const Tensor> y) {
-  const int64_t in = x.columns();
-  const Arena::Scope scratch(context.arena);
-  auto* rounded = context.arena.allocate_array<BFloat16>(x.rows() * kernels::bf16_padded(in));
-  kernels::round_rows(context.parallel, x.data(), x.rows(), in, rounded);
-  std::vector<kernels::GemmBf16Dot> products;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const LinearWeight& linear = *parts[i].weight;
-    products.push_back({.m = parts[i].end - parts[i].begin,
-                        .n = linear.out,
-                        .k = in,
-                        .a = rounded + parts[i].begin * kernels::bf16_padded(in),
-                        .panels = linear.forward_panels.data<BFloat16>(),
-                        .bias = linear.bias.defined() ? linear.bias.data() : nullptr,
-                        .c = y[i].data()});
-  }
-  run(context.parallel, std::span<const kernels::GemmBf16Dot>(products),
-      [&](const kernels::GemmBf16Dot& product) {
-        kernels::gemm_bf16_dot(context.parallel, {&product, 1});
-      });
+  run(context.parallel, std::span(std::as_const(products)), multiply);
 }
 
 }  // namespace
@@ -151,8 +109,16 @@ void linear_by_rows(Context& context, const Tensor& x, std::span<const RowsByWei
   switch (compute) {
     case Compute::fp32: return multiply_parts<float>(context, x, parts, y);
     case Compute::bf16: return multiply_parts<BFloat16>(context, x, parts, y);
-    case Compute::bf16_dot: return multiply_bf16_dot_parts(context, x, parts, y);
-    case Compute::int8: return multiply_int8_parts(context, x, parts, y);
+    case Compute::bf16_dot:
+      return multiply_rounded_parts<Bf16Rows>(
+          context, x, parts, y, [&](const kernels::GemmBf16Dot& product) {
+            kernels::gemm_bf16_dot(context.parallel, {&product, 1});
+          });
+    case Compute::int8:
+      return multiply_rounded_parts<Int8Rows>(context, x, parts, y,
+                                              [&](const kernels::GemmInt8& product) {
+                                                kernels::gemm_int8(context.parallel, {&product, 1});
+                                              });
   }
 }
 
