@@ -1,10 +1,11 @@
-// The tests' main: runs them on the instruction set that TRIL_TEST_TARGET names, or exits with 77
-// ("skipped") where this machine does not have it.
+// The tests' main: runs them on the instruction set that TRIL_TEST_TARGET names, or on the device
+// that TRIL_TEST_DEVICE names, or exits with 77 ("skipped") where this machine does not have it.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 
+#include "support/testing.h"
 #include "tril/base/cpu.h"
 
 int main(int argc, char** argv) {
@@ -21,6 +22,10 @@ int main(int argc, char** argv) {
       std::printf("skipped: this machine has no %s\n", wish);
       return 77;
     }
+  }
+  if (tril::testing::device() == tril::Device::cuda && !tril::cuda_card().usable) {
+    std::printf("skipped: %s\n", tril::cuda_card().problem.c_str());
+    return 77;
   }
   tril::current_target();
   return RUN_ALL_TESTS();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
 
 namespace tril::testing {
 
@@ -18,12 +20,35 @@ Tensor random_tensor(Arena& arena, const Shape& shape, Random& random) {
 
 Tensor tensor_of(Arena& arena, const Shape& shape, std::span<const float> values) {
   const Tensor tensor(arena, shape);
-  std::copy(values.begin(), values.end(), tensor.data());
+  copy(arena.device(), tensor.raw(), Device::cpu, values.data(),
+       static_cast<int64_t>(values.size_bytes()));
   return tensor;
 }
 
-std::vector<float> floats_of(const Tensor& tensor) {
-  return {tensor.data(), tensor.data() + tensor.size()};
+Tensor activations_of(Context& context, const Shape& shape, std::span<const float> values) {
+  Arena host;
+  const Tensor tensor(context.arena, shape, context.activations);
+  copy_into(tensor_of(host, shape, values), tensor);
+  return tensor;
+}
+
+std::vector<float> floats_of(const Tensor& tensor) { return to_floats(tensor); }
+
+Device device() {
+  const char* wish = std::getenv("TRIL_TEST_DEVICE");
+  return wish != nullptr && std::string_view(wish) == "cuda" ? Device::cuda : Device::cpu;
+}
+DType activations() {
+  const char* wish = std::getenv("TRIL_TEST_ACTIVATIONS");
+  return wish != nullptr && std::string_view(wish) == "fp32" ? DType::f32
+                                                             : activation_type(device());
+}
+double unit(DType type) { return type == DType::bf16 ? 0x1p-8 : kUnit; }
+std::vector<float> rounded_to(DType type, std::vector<float> values) {
+  if (type == DType::bf16) {
+    for (float& value : values) value = to_f32(to_bf16(value));
+  }
+  return values;
 }
 
 std::vector<double> doubles_of(std::span<const float> values) {

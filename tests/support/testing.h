@@ -12,6 +12,7 @@
 
 #include "tril/base/error.h"
 #include "tril/base/rng.h"
+#include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
 namespace tril::testing {
@@ -32,6 +33,16 @@ std::vector<float> random_floats(Random& random, int64_t count);
 Tensor random_tensor(Arena& arena, const Shape& shape, Random& random);
 Tensor tensor_of(Arena& arena, const Shape& shape, std::span<const float> values);
 std::vector<float> floats_of(const Tensor& tensor);
+// The same on the context's device, rounded to the type of its activations.
+Tensor activations_of(Context& context, const Shape& shape, std::span<const float> values);
+
+// What the tests run on: TRIL_TEST_DEVICE (cpu, cuda) and TRIL_TEST_ACTIVATIONS (fp32, bf16).
+// Cases are the same everywhere; Context(threads, device(), activations()) is where they run.
+Device device();
+DType activations();
+// The largest relative error of one rounding to this type.
+double unit(DType type);
+std::vector<float> rounded_to(DType type, std::vector<float> values);
 std::vector<double> doubles_of(std::span<const float> values);
 
 // Equal as bit patterns: NaN equals the same NaN, +0 does not equal -0.

@@ -116,7 +116,7 @@ Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x) {
   return dropped.y;
 }
 
-Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positions,
+Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table) {
   const Tensor y = ops::rotary(context, ops::Turn::forwards, x, positions, table);
   if (Tape* tape = tape_of(context, x)) {
@@ -129,7 +129,7 @@ Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positi
 }
 
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                 std::span<const Interval> intervals, const ops::AttentionOptions& options) {
+                 const Mirrored<Interval>& intervals, const ops::AttentionOptions& options) {
   const ops::AttentionResult result = ops::attention(context, q, k, v, intervals, options);
   if (Tape* tape = tape_of(context, q, k, v)) {
     tape->record(result.out, [=](Tape& t, const Tensor& dout) {
@@ -144,7 +144,7 @@ Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tenso
 }
 
 Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
-                      std::span<const int32_t> labels, const ops::LossOptions& options) {
+                      const Mirrored<int32_t>& labels, const ops::LossOptions& options) {
   Tape* tape = tape_of(context, x, output.weight, output.bias);
   const ops::LossResult result =
       ops::projected_loss(context, x, output, labels, options,

@@ -34,14 +34,14 @@ Tensor gated(Context& context, ops::Activation kind, const Tensor& gate, const T
 // The identity when the probability is zero.
 Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x);
 
-Tensor rotary(Context& context, const Tensor& x, std::span<const int32_t> positions,
+Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table);
 
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                 std::span<const Interval> intervals, const ops::AttentionOptions& options);
+                 const Mirrored<Interval>& intervals, const ops::AttentionOptions& options);
 
 // [1]: the factor times the sum of the rows' losses; `output` must live as long as the tape.
 Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,
-                      std::span<const int32_t> labels, const ops::LossOptions& options);
+                      const Mirrored<int32_t>& labels, const ops::LossOptions& options);
 
 }  // namespace tril::autograd

@@ -34,7 +34,7 @@ MultiHeadAttention::Projected MultiHeadAttention::queries_keys_values(Context& c
 }
 
 Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyValues& from,
-                                  std::span<const Interval> intervals,
+                                  const Mirrored<Interval>& intervals,
                                   const ops::AttentionOptions& options) const {
   if (from.cache == nullptr) {
     return autograd::attention(context, q, from.keys, from.values, intervals, options);

@@ -17,7 +17,7 @@ constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr auto kShape = ErrorCode::shape_mismatch;
 
 AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_heads,
-                        std::span<const Interval> intervals, const AttentionOptions& options) {
+                        const Mirrored<Interval>& intervals, const AttentionOptions& options) {
   require(q.shape().rank() == 3, kShape,
           "attention: queries must be [query, heads, head_dim], got ", q.shape());
   const int64_t heads = q.shape()[1];
@@ -26,8 +26,8 @@ AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_head
           q.shape(), " with ", kv_heads, " key heads: none may be zero");
   require(heads % kv_heads == 0, kShape, "attention: queries have ", heads, " heads, keys ",
           kv_heads, ": queries must be a multiple");
-  require(static_cast<int64_t>(intervals.size()) == q.shape()[0], kShape,
-          "attention: ", q.shape()[0], " query rows but ", intervals.size(), " intervals");
+  require(intervals.size() == q.shape()[0], kShape, "attention: ", q.shape()[0], " query rows but ",
+          intervals.size(), " intervals");
   AttentionShape shape{.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
   shape.scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)));
   shape.widen_head = options.widen_head;
@@ -41,8 +41,8 @@ AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_head
     shape.bias = options.bias.data();
     shape.bias_offsets = options.bias.shape()[1];
     shape.bias_zero = options.bias_zero;
-    shape.positions = options.positions.data();
-    for (size_t row = 0; row < intervals.size(); ++row) {
+    shape.positions = options.positions.host.data();
+    for (int64_t row = 0; row < intervals.size(); ++row) {
       const Interval& at = intervals[row];
       if (at.empty()) continue;
       const int64_t zero = options.bias_zero - options.positions[row];
@@ -124,34 +124,35 @@ void run_forward(Context& context, kernels::AttentionForward forward,
 }  // namespace
 
 AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                          std::span<const Interval> intervals, const AttentionOptions& options) {
+                          const Mirrored<Interval>& intervals, const AttentionOptions& options) {
   const int64_t keys = check_keys(q, k, v);
   const AttentionShape shape = shape_of(context, q, k.shape()[1], intervals, options);
-  check_within(intervals, keys);
+  check_within(intervals.host, keys);
   AttentionResult result{Tensor(context.arena, q.shape()),
                          Tensor(context.arena, {q.shape()[0], shape.heads, 2})};
-  zero_empty_rows(result.out, intervals);
+  zero_empty_rows(result.out, intervals.host);
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
   kernels::AttentionForward forward;
   forward.shape = shape;
-  forward.intervals = intervals.data();
+  forward.intervals = intervals.host.data();
   forward.store.keys = k.data();
   forward.store.values = v.data();
   forward.q = q.data();
   forward.out = result.out.data();
   forward.stats = result.stats.data();
-  run_forward(context, forward, plan_runs(context.host, intervals, kernels::kRunRows, kSamePlace));
+  run_forward(context, forward,
+              plan_runs(context.host, intervals.host, kernels::kRunRows, kSamePlace));
   return result;
 }
 
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
-                                       const Tensor& dout, std::span<const Interval> intervals,
+                                       const Tensor& dout, const Mirrored<Interval>& intervals,
                                        const AttentionOptions& options) {
   const int64_t keys = check_keys(q, k, v);
   const AttentionShape shape = shape_of(context, q, k.shape()[1], intervals, options);
-  check_within(intervals, keys);
+  check_within(intervals.host, keys);
   require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
           "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
   AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
@@ -159,7 +160,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
   const std::span<AttentionRun> runs =
-      plan_runs(context.host, intervals, std::numeric_limits<int64_t>::max(), kSamePlace);
+      plan_runs(context.host, intervals.host, std::numeric_limits<int64_t>::max(), kSamePlace);
   std::sort(runs.begin(), runs.end(), [](const AttentionRun& a, const AttentionRun& b) {
     return a.origin != b.origin ? a.origin < b.origin : a.row_begin < b.row_begin;
   });
@@ -178,7 +179,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
     }
     keys_end = std::max(keys_end, runs[r].origin + runs[r].keys);
     for (int64_t row = runs[r].row_begin; row < runs[r].row_end; ++row) {
-      const Interval& at = intervals[static_cast<size_t>(row)];
+      const Interval& at = intervals[row];
       require(at.lo >= before.lo && at.hi >= before.hi, kBad, "attention gradient: row ", row,
               " sees [", at.lo, ", ", at.hi, ") after a row of its sequence that sees [", before.lo,
               ", ", before.hi, "): neither end may decrease");
@@ -188,14 +189,14 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   groups[group_count] = static_cast<int64_t>(runs.size());
   zero_rows(gradients.dk, keys_end, keys);
   zero_rows(gradients.dv, keys_end, keys);
-  zero_empty_rows(gradients.dq, intervals);
+  zero_empty_rows(gradients.dq, intervals.host);
 
   kernels::AttentionBackward backward;
   backward.shape = shape;
   backward.runs = runs.data();
   backward.groups = groups;
   backward.group_count = group_count;
-  backward.intervals = intervals.data();
+  backward.intervals = intervals.host.data();
   backward.q = q.data();
   backward.k = k.data();
   backward.v = v.data();
@@ -213,30 +214,31 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
 }
 
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
-                       std::span<const Interval> intervals, const AttentionOptions& options) {
+                       const Mirrored<Interval>& intervals, const AttentionOptions& options) {
   const AttentionShape shape = shape_of(context, q, keys.kv_heads, intervals, options);
   require(keys.head_dim == shape.head_dim, kShape, "attention: queries have head_dim ",
           shape.head_dim, ", the cache ", keys.head_dim);
-  require(keys.pages.size() == intervals.size() && keys.lengths.size() == intervals.size(), kShape,
-          "attention: ", intervals.size(), " rows, but pages for ", keys.pages.size());
-  for (size_t row = 0; row < intervals.size(); ++row) {
-    const Interval& at = intervals[row];
+  require(
+      keys.pages.size() == intervals.host.size() && keys.lengths.size() == intervals.host.size(),
+      kShape, "attention: ", intervals.size(), " rows, but pages for ", keys.pages.size());
+  for (size_t row = 0; row < intervals.host.size(); ++row) {
+    const Interval& at = intervals.host[row];
     require(at.empty() || (at.origin == 0 && at.lo >= 0 && at.hi <= keys.lengths[row]), kBad,
             "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") but its cache holds ",
             keys.lengths[row], " keys");
   }
   Tensor out(context.arena, q.shape());
-  zero_empty_rows(out, intervals);
+  zero_empty_rows(out, intervals.host);
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
   const auto pages = [&](int64_t row) { return keys.pages[static_cast<size_t>(row)]; };
   const std::span<AttentionRun> runs =
-      plan_runs(context.host, intervals, kernels::kRunRows,
+      plan_runs(context.host, intervals.host, kernels::kRunRows,
                 [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
   for (AttentionRun& run : runs) run.pages = pages(run.row_begin);
   kernels::AttentionForward forward;
   forward.shape = shape;
-  forward.intervals = intervals.data();
+  forward.intervals = intervals.host.data();
   forward.store.page_keys = keys.keys_offset;
   forward.store.page_values = keys.values_offset;
   forward.q = q.data();

@@ -19,7 +19,7 @@ struct AttentionOptions {
   // a constant: it has no gradient.
   Tensor bias;
   int64_t bias_zero = 0;
-  std::span<const int32_t> positions;  // [query], from the row's origin; needed with a bias
+  Mirrored<int32_t> positions;  // [query], from the row's origin; needed with a bias
   // Test hook, see TestHooks.
   int widen_head = -1;
   int64_t widen_row = -1;
@@ -30,7 +30,7 @@ struct AttentionResult {
   Tensor stats;  // [query, heads, 2], what the backward pass needs
 };
 AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                          std::span<const Interval> intervals, const AttentionOptions& options);
+                          const Mirrored<Interval>& intervals, const AttentionOptions& options);
 
 struct AttentionGradients {
   Tensor dq, dk, dv;
@@ -39,7 +39,7 @@ struct AttentionGradients {
 // different origins may share no key.
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
-                                       const Tensor& dout, std::span<const Interval> intervals,
+                                       const Tensor& dout, const Mirrored<Interval>& intervals,
                                        const AttentionOptions& options);
 
 // Keys and values in the pages of a cache: row r's sequence has its 16-key tiles in pages[r].
@@ -53,6 +53,6 @@ struct PagedKeys {
 };
 // Intervals count positions of the row's sequence: their origin is 0.
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
-                       std::span<const Interval> intervals, const AttentionOptions& options);
+                       const Mirrored<Interval>& intervals, const AttentionOptions& options);
 
 }  // namespace tril::ops

@@ -10,15 +10,15 @@
 namespace tril::ops {
 namespace {
 
-void check_labels(const Tensor& x, const LinearWeight& output, std::span<const int32_t> labels,
+void check_labels(const Tensor& x, const LinearWeight& output, const Mirrored<int32_t>& labels,
                   const LossOptions& options) {
   require(x.shape().rank() == 2 && x.shape()[1] == output.in, ErrorCode::shape_mismatch,
           "loss: rows are ", x.shape(), ", the output projection expects ", output.in, " columns");
-  require(static_cast<int64_t>(labels.size()) == x.shape()[0], ErrorCode::shape_mismatch,
-          "loss: ", x.shape()[0], " rows of logits but ", labels.size(), " labels");
+  require(labels.size() == x.shape()[0], ErrorCode::shape_mismatch, "loss: ", x.shape()[0],
+          " rows of logits but ", labels.size(), " labels");
   require(options.smoothing >= 0.0f && options.smoothing < 1.0f, ErrorCode::invalid_argument,
           "loss: label smoothing ", options.smoothing, " is not in [0, 1)");
-  for (size_t row = 0; row < labels.size(); ++row) {
+  for (int64_t row = 0; row < labels.size(); ++row) {
     require(labels[row] >= -1 && labels[row] < output.out, ErrorCode::invalid_argument,
             "loss: label ", labels[row], " in row ", row, " is not below ", output.out);
   }
@@ -51,7 +51,7 @@ void log_probs_in_place(const Tensor& logits) {
 }
 
 LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
-                          std::span<const int32_t> labels, const LossOptions& options,
+                          const Mirrored<int32_t>& labels, const LossOptions& options,
                           LossGradients gradients) {
   check_labels(x, output, labels, options);
   const int64_t rows = x.shape()[0];
@@ -75,7 +75,7 @@ LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight&
                                      .vocab = output.out,
                                      .smoothing = options.smoothing,
                                      .factor = options.factor,
-                                     .labels = labels.data() + begin,
+                                     .labels = labels.host.data() + begin,
                                      .logits = logits.data()};
     kernels::cross_entropy_forward(context.parallel, args, norms, losses + begin);
     if (!wanted) continue;

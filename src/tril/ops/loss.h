@@ -1,8 +1,6 @@
 // Log-probabilities and the cross-entropy loss over one normaliser (kernels/cross_entropy.h).
 #pragma once
 
-#include <span>
-
 #include "tril/ops/linear.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
@@ -31,7 +29,7 @@ struct LossResult {
 // x [row, in]. A label of -1 marks a row that does not count. The rows' losses are summed in
 // double, ascending; the weight's gradient is the sum over tokens of linear_weight_gradient().
 LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
-                          std::span<const int32_t> labels, const LossOptions& options,
+                          const Mirrored<int32_t>& labels, const LossOptions& options,
                           LossGradients gradients);
 
 }  // namespace tril::ops

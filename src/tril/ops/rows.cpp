@@ -29,8 +29,8 @@ kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tenso
           .bias = bias.defined() ? bias.data() : nullptr};
 }
 
-void check_ids(std::string_view what, std::span<const int32_t> ids, int64_t entries) {
-  for (size_t row = 0; row < ids.size(); ++row) {
+void check_ids(std::string_view what, const Mirrored<int32_t>& ids, int64_t entries) {
+  for (int64_t row = 0; row < ids.size(); ++row) {
     require(ids[row] >= 0 && ids[row] < entries, ErrorCode::invalid_argument, what, " ", ids[row],
             " in row ", row, " is not below ", entries);
   }
@@ -89,10 +89,10 @@ Tensor embedding(Context& context, const Lookup& lookup) {
   require(packed || table.shape().rank() == 2, kShape,
           "embedding: the table must be a matrix, got ", table.shape());
   check_ids("embedding: token", lookup.ids, packed ? lookup.packed->out : table.shape()[0]);
-  kernels::Embedding args{.rows = static_cast<int64_t>(lookup.ids.size()),
+  kernels::Embedding args{.rows = lookup.ids.size(),
                           .columns = packed ? lookup.packed->in : table.shape()[1],
                           .scale = lookup.scale,
-                          .ids = lookup.ids.data(),
+                          .ids = lookup.ids.host.data(),
                           .table = packed ? nullptr : table.data()};
   if (lookup.positions.defined()) {
     require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == args.columns,
@@ -102,7 +102,7 @@ Tensor embedding(Context& context, const Lookup& lookup) {
             "embedding: ", lookup.ids.size(), " tokens but ", lookup.position_ids.size(),
             " positions");
     check_ids("embedding: position", lookup.position_ids, lookup.positions.shape()[0]);
-    args.position_ids = lookup.position_ids.data();
+    args.position_ids = lookup.position_ids.host.data();
     args.position_table = lookup.positions.data();
   }
   Tensor out(context.arena, {args.rows, args.columns});
@@ -111,7 +111,7 @@ Tensor embedding(Context& context, const Lookup& lookup) {
     auto* rows = context.arena.allocate_array<float>(args.rows * args.columns);
     auto* order = context.arena.allocate_array<int32_t>(args.rows);
     context.parallel(args.rows, [&](int64_t row) {
-      unpack_row(*lookup.packed, lookup.ids[static_cast<size_t>(row)], rows + row * args.columns);
+      unpack_row(*lookup.packed, lookup.ids[row], rows + row * args.columns);
       order[row] = static_cast<int32_t>(row);
     });
     args.ids = order;
@@ -121,16 +121,16 @@ Tensor embedding(Context& context, const Lookup& lookup) {
   return out;
 }
 
-Tensor embedding_gradient(Context& context, std::span<const int32_t> ids, int64_t entries,
+Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
                           float scale, const Tensor& dout) {
   check_ids("embedding gradient: id", ids, entries);
-  require(dout.rows() == static_cast<int64_t>(ids.size()), kShape,
-          "embedding gradient: ", ids.size(), " ids but ", dout.rows(), " rows");
+  require(dout.rows() == ids.size(), kShape, "embedding gradient: ", ids.size(), " ids but ",
+          dout.rows(), " rows");
   Tensor dtable(context.arena, {entries, dout.columns()});
   const Arena::Scope scratch(context.arena);
   auto* order = context.arena.allocate_array<int32_t>(dout.rows());
   auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
-  kernels::sort_by_id(ids.data(), dout.rows(), entries, order, starts);
+  kernels::sort_by_id(ids.host.data(), dout.rows(), entries, order, starts);
   kernels::embedding_backward(context.parallel, order, starts, dout.data(), scale, entries,
                               dout.columns(), dtable.data());
   return dtable;
@@ -167,7 +167,7 @@ GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& 
 }
 
 Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
-  const auto rows = static_cast<size_t>(x.rows());
+  const int64_t rows = x.rows();
   require(key.sentences.size() == rows && key.positions.size() == rows, kShape, "dropout: ", rows,
           " rows, but keys for ", key.sentences.size());
   require(key.probability >= 0.0f && key.probability < 1.0f, ErrorCode::invalid_argument,
@@ -184,8 +184,8 @@ Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
                     .seed = key.seed,
                     .step = key.step,
                     .site = key.site,
-                    .sentences = key.sentences.data(),
-                    .positions = key.positions.data()},
+                    .sentences = key.sentences.host.data(),
+                    .positions = key.positions.host.data()},
                    x.data(), dropped.y.data(),
                    reinterpret_cast<uint8_t*>(dropped.kept.data<int8_t>()));
   return dropped;
@@ -201,12 +201,12 @@ Tensor dropout_gradient(Context& context, float probability, const Tensor& kept,
   return dx;
 }
 
-Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int32_t> positions,
+Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table) {
   require(x.shape().rank() == 3 && x.shape()[2] % 2 == 0, kShape,
           "rotary: expected [row, heads, an even head_dim], got ", x.shape());
-  require(static_cast<int64_t>(positions.size()) == x.shape()[0], kShape, "rotary: ", x.shape()[0],
-          " rows but ", positions.size(), " positions");
+  require(positions.size() == x.shape()[0], kShape, "rotary: ", x.shape()[0], " rows but ",
+          positions.size(), " positions");
   require(table.shape().rank() == 2 && table.shape()[1] == x.shape()[2], kShape,
           "rotary: the table is ", table.shape(), ", head_dim is ", x.shape()[2]);
   check_ids("rotary: position", positions, table.shape()[0]);
@@ -215,7 +215,7 @@ Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int3
                   {.rows = x.shape()[0],
                    .heads = x.shape()[1],
                    .head_dim = x.shape()[2],
-                   .positions = positions.data(),
+                   .positions = positions.host.data(),
                    .table = table.data()},
                   turn, x.data(), y.data());
   return y;

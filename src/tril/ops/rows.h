@@ -1,8 +1,6 @@
 // Operations on rows [row, columns]: norms, lookups, activations, dropout, rotary positions, sums.
 #pragma once
 
-#include <span>
-
 #include "tril/kernels/activation.h"
 #include "tril/kernels/norm.h"
 #include "tril/kernels/rotary.h"
@@ -37,16 +35,16 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
 // Where the table is undefined its rows are taken from the packed weight.
 struct Lookup {
-  std::span<const int32_t> ids;
+  Mirrored<int32_t> ids;
   Tensor table;  // [entries, columns]
   const LinearWeight* packed = nullptr;
   float scale = 1.0f;
-  std::span<const int32_t> position_ids;
+  Mirrored<int32_t> position_ids;
   Tensor positions;  // [positions, columns] or undefined
 };
 Tensor embedding(Context& context, const Lookup& lookup);
 // [entries, columns].
-Tensor embedding_gradient(Context& context, std::span<const int32_t> ids, int64_t entries,
+Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
                           float scale, const Tensor& dout);
 
 Tensor activation(Context& context, Activation kind, const Tensor& x);
@@ -64,8 +62,8 @@ struct DropoutKey {
   uint64_t seed = 0;
   uint32_t step = 0;
   uint32_t site = 0;
-  std::span<const int32_t> sentences;  // [row]
-  std::span<const int32_t> positions;  // [row]
+  Mirrored<int32_t> sentences;  // [row]
+  Mirrored<int32_t> positions;  // [row]
 };
 struct Dropped {
   Tensor y;
@@ -76,7 +74,7 @@ Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x);
 Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy);
 
 // x [row, heads, head_dim]; table as kernels::fill_rotary_table makes it.
-Tensor rotary(Context& context, Turn turn, const Tensor& x, std::span<const int32_t> positions,
+Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table);
 
 }  // namespace tril::ops

@@ -5,7 +5,12 @@
 
 namespace tril {
 
-Context::Context(int threads, Device device) : arena(device), parallel(threads) {
+Context::Context(int threads, Device device) : Context(threads, device, activation_type(device)) {}
+
+Context::Context(int threads, Device device, DType type)
+    : arena(device), queue(device), activations(type), parallel(threads) {
+  require(device == Device::cuda ? type == DType::f32 || type == DType::bf16 : type == DType::f32,
+          ErrorCode::unsupported, "activations of ", type, " on ", device);
   current_target();  // chooses the instruction set, or says clearly that there is none
 }
 
@@ -14,6 +19,7 @@ void Context::reset() {
           "reset: a tape is recording on this context; end it first");
   arena.reset();
   host.reset();
+  queue.reset();
 }
 
 }  // namespace tril

@@ -3,7 +3,14 @@
 // It belongs to one caller: two threads may use the same weights, each with a context of its own.
 #pragma once
 
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tril/base/dtype.h"
 #include "tril/base/parallel.h"
+#include "tril/device/queue.h"
 #include "tril/tensor/arena.h"
 
 namespace tril {
@@ -32,16 +39,83 @@ struct TestHooks {
   bool order_by_batch = false;
 };
 
+// An array that the host knows and kernels read: ids, positions, intervals. From a span of the
+// host's alone it is brought to the device where it is needed. Who keeps one keeps views: the
+// memory is Context::mirror()'s, or the caller's.
+template <class T>
+struct Mirrored {
+  std::span<const T> host;
+  const T* device = nullptr;  // null: not there yet
+
+  Mirrored() = default;
+  Mirrored(std::span<const T> known, const T* on_device = nullptr)  // NOLINT: a view, as a span is
+      : host(known), device(on_device) {}
+  Mirrored(std::span<T> known) : host(known) {}           // NOLINT
+  Mirrored(const std::vector<T>& known) : host(known) {}  // NOLINT
+
+  int64_t size() const { return static_cast<int64_t>(host.size()); }
+  bool empty() const { return host.empty(); }
+  const T& operator[](int64_t i) const { return host[static_cast<size_t>(i)]; }
+  auto begin() const { return host.begin(); }
+  auto end() const { return host.end(); }
+};
+
+// What activations are computed and kept in: fp32 on the CPU, bf16 on CUDA unless fp32 is asked
+// for.
+constexpr DType activation_type(Device device) {
+  return device == Device::cpu ? DType::f32 : DType::bf16;
+}
+
 struct Context {
-  // Raises `unsupported` on a processor without the instructions tril needs.
+  // Raises `unsupported` on a processor without the instructions tril needs, `device` without a
+  // usable card.
   explicit Context(int threads = 0, Device device = Device::cpu);
+  Context(int threads, Device device, DType activation_type);
 
   // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
   // records: what it holds lies in these arenas.
   void reset();
 
+  Device device() const { return queue.device(); }
+
+  // A copy that lives as long as the step, on both sides.
+  template <class T>
+  Mirrored<T> mirror(std::span<const T> values) {
+    auto* copy = host.allocate_array<T>(static_cast<int64_t>(values.size()));
+    std::copy(values.begin(), values.end(), copy);
+    const std::span<const T> kept(copy, values.size());
+    return {kept, uploaded(kept)};
+  }
+  // Where the device finds these, until the step ends; on the CPU, where they are.
+  template <class T>
+  const T* uploaded(std::span<const T> values) {
+    return static_cast<const T*>(
+        queue.upload(values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
+  }
+  template <class T>
+  const T* on_device(const Mirrored<T>& values) {
+    return values.device != nullptr || values.empty() ? values.device : uploaded(values.host);
+  }
+  template <class T>
+  const T* uploaded(const T& value) {
+    return uploaded(std::span<const T>(&value, 1));
+  }
+
+  // For operations on a device: f(stream) enqueues a kernel.
+  template <class F>
+  void launch(const F& f) {
+    static const char trace = 0;  // one a kind of launch
+    if (!queue.launches(&trace, arena.used_bytes())) return;
+    f(queue.stream());
+    queue.launched();
+  }
+
   Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
   Arena host;   // beside it: what only the host reads, such as the tape, plans and lists of ids
+  Queue queue;
+  DType activations;  // their type
+  // Products on CUDA (kernels/cuda/gemm.h), made when the first is asked for.
+  std::shared_ptr<void> products;
   Parallel parallel;
   Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)
   TestHooks hooks;

@@ -1,5 +1,8 @@
 #include "tril/tensor/tensor.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace tril {
 
 Tensor::Tensor(Arena& arena, const Shape& shape, DType type)
@@ -27,8 +30,9 @@ void* Tensor::raw() const {
   return data_;
 }
 
-void Tensor::check_readable(DType type) const {
+void Tensor::check_readable(DType type, Device device) const {
   raw();
+  require(device == device_, ErrorCode::internal, "a tensor on ", device_, " was read on ", device);
   require(type == type_, ErrorCode::invalid_argument, "a tensor of ", type_, " was read as ", type);
 }
 
@@ -54,6 +58,52 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
     default: result.shape_ = Shape{end - begin, shape_[1], shape_[2], shape_[3]}; break;
   }
   return result;
+}
+
+namespace {
+
+std::vector<char> bytes_of(const Tensor& tensor) {
+  std::vector<char> bytes(static_cast<size_t>(tensor.size() * size_of(tensor.dtype())));
+  copy(Device::cpu, bytes.data(), tensor.device(), tensor.raw(),
+       static_cast<int64_t>(bytes.size()));
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<float> to_floats(const Tensor& tensor) {
+  const std::vector<char> bytes = bytes_of(tensor);
+  std::vector<float> result(static_cast<size_t>(tensor.size()));
+  if (tensor.dtype() == DType::f32) {
+    std::memcpy(result.data(), bytes.data(), bytes.size());
+    return result;
+  }
+  require(tensor.dtype() == DType::bf16, ErrorCode::unsupported, "a tensor of ", tensor.dtype(),
+          " has no fp32 numbers");
+  for (size_t i = 0; i < result.size(); ++i) {
+    BFloat16 value;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    result[i] = to_f32(value);
+  }
+  return result;
+}
+
+void copy_into(const Tensor& from, const Tensor& to) {
+  require(from.size() == to.size(), ErrorCode::shape_mismatch, "copy: ", from.shape(), " into ",
+          to.shape());
+  if (from.dtype() == to.dtype()) {
+    copy(to.device(), to.raw(), from.device(), from.raw(), from.size() * size_of(from.dtype()));
+    return;
+  }
+  const std::vector<float> values = to_floats(from);
+  std::vector<BFloat16> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), to_bf16);
+  const bool wide = to.dtype() == DType::f32;
+  require(wide || to.dtype() == DType::bf16, ErrorCode::unsupported, "copy: into a tensor of ",
+          to.dtype());
+  copy(to.device(), to.raw(), Device::cpu,
+       wide ? static_cast<const void*>(values.data()) : rounded.data(),
+       to.size() * size_of(to.dtype()));
 }
 
 }  // namespace tril

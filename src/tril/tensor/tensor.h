@@ -5,6 +5,8 @@
 // tensor is passed.
 #pragma once
 
+#include <vector>
+
 #include "tril/base/dtype.h"
 #include "tril/base/error.h"
 #include "tril/tensor/arena.h"
@@ -29,10 +31,17 @@ class Tensor {
   DType dtype() const { return type_; }
   Device device() const { return device_; }
 
-  // Raises when the tensor is undefined, of another type, or from an arena that was since reset.
+  // Raises when the tensor is undefined, of another type, not in the host's memory, or from an
+  // arena that was since reset.
   template <class T = float>
   T* data() const {
-    check_readable(dtype_of<T>());
+    check_readable(dtype_of<T>(), Device::cpu);
+    return static_cast<T*>(data_);
+  }
+  // The same on its device: for operations to hand to kernels.
+  template <class T = float>
+  T* on_device() const {
+    check_readable(dtype_of<T>(), device_);
     return static_cast<T*>(data_);
   }
   void* raw() const;
@@ -47,7 +56,7 @@ class Tensor {
   Tensor slice(int64_t begin, int64_t end) const;
 
  private:
-  void check_readable(DType type) const;
+  void check_readable(DType type, Device device) const;
 
   void* data_ = nullptr;
   const void* part_of_ = nullptr;
@@ -56,5 +65,11 @@ class Tensor {
   DType type_ = DType::f32;
   Device device_ = Device::cpu;
 };
+
+// The elements of a tensor on any device, of any type, as fp32: for reading results, which waits
+// for them.
+std::vector<float> to_floats(const Tensor& tensor);
+// Elementwise into a tensor of the same size on any device, rounded where its type is narrower.
+void copy_into(const Tensor& from, const Tensor& to);
 
 }  // namespace tril

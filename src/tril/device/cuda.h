@@ -1,0 +1,39 @@
+// The CUDA runtime, as this folder uses it: cuda.cpp calls it, no_cuda.cpp stands in where it is
+// not built in. Internal to device/. Every fault is an Error: `out_of_memory` or `device`.
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/stream.h"
+#include "tril/device/device.h"
+
+namespace tril::cuda {
+
+CudaCard find_card();
+void* allocate(int64_t bytes);
+void release(void* memory);
+void* allocate_pinned(int64_t bytes);
+void release_pinned(void* memory);
+
+Stream make_stream();
+void drop_stream(Stream stream);
+void wait(Stream stream);  // raises what went wrong on the device
+// What went wrong with what was enqueued just now, if anything.
+void check_launch();
+void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
+void copy_and_wait(void* to, const void* from, int64_t bytes);
+
+// Marks in a stream.
+void* make_event();
+void drop_event(void* event);
+void record(void* event, Stream stream);
+void wait_for(void* event);
+
+// What a stream is given between begin and end is kept and not run.
+void begin_capture(Stream stream);
+void* end_capture(Stream stream);  // a graph that can be launched
+void abandon_capture(Stream stream);
+void launch_graph(void* graph, Stream stream);
+void drop_graph(void* graph);
+
+}  // namespace tril::cuda

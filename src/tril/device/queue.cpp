@@ -1,0 +1,208 @@
+#include "tril/device/queue.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "tril/base/error.h"
+#include "tril/device/cuda.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kSmallestBlock = int64_t{1} << 20;
+constexpr int kBuffers = 2;           // one is filled while the device reads the other
+constexpr int kWalksBeforeGraph = 2;  // equal ones: by then every address repeats
+constexpr size_t kMostGraphs = 64;
+
+int64_t padded(int64_t bytes) {
+  return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
+}
+
+}  // namespace
+
+struct Queue::State {
+  // What is uploaded: a block on the device, and two of pinned memory with the same layout.
+  struct Block {
+    char* on_device = nullptr;
+    char* pinned[kBuffers] = {};
+    int64_t bytes = 0;
+  };
+  // A step by its trace.
+  struct Step {
+    int seen = 0;
+    void* graph = nullptr;
+  };
+  enum class Mode { direct, walking, capturing };
+
+  Stream stream{};
+  void* events[kBuffers] = {};  // when the device has read the buffer
+  std::vector<Block> blocks;
+  size_t block = 0;  // being filled
+  int64_t mark = 0;
+  int buffer = 0;
+  Mode mode = Mode::direct;
+  uint64_t trace = 0;
+  uint64_t expected = 0;  // the trace of the step that ran last
+  std::map<uint64_t, Step> steps;
+
+  State() : stream(cuda::make_stream()) {
+    for (void*& event : events) event = cuda::make_event();
+  }
+  ~State() {
+    for (auto& [trace_of, step] : steps) {
+      if (step.graph != nullptr) cuda::drop_graph(step.graph);
+    }
+    free_blocks();
+    for (void* event : events) cuda::drop_event(event);
+    cuda::drop_stream(stream);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  void free_blocks() {
+    for (const Block& each : blocks) {
+      cuda::release(each.on_device);
+      for (char* pinned : each.pinned) cuda::release_pinned(pinned);
+    }
+    blocks.clear();
+  }
+  void add_block(int64_t bytes) {
+    Block added;
+    added.bytes = bytes;
+    added.on_device = static_cast<char*>(cuda::allocate(bytes));
+    for (char*& pinned : added.pinned) pinned = static_cast<char*>(cuda::allocate_pinned(bytes));
+    blocks.push_back(added);
+  }
+  void note(uint64_t value) {
+    trace = (trace ^ value) * 0x9E3779B97F4A7C15ULL;
+    trace ^= trace >> 29;
+  }
+  // Everything that was uploaded since reset(), in one copy a block, and then the graph.
+  void run(void* graph) {
+    for (size_t i = 0; i <= block && i < blocks.size(); ++i) {
+      const int64_t bytes = i == block ? mark : blocks[i].bytes;
+      if (bytes > 0) {
+        cuda::copy_async(stream, blocks[i].on_device, blocks[i].pinned[buffer], bytes);
+      }
+    }
+    cuda::record(events[buffer], stream);
+    cuda::launch_graph(graph, stream);
+  }
+};
+
+Queue::Queue(Device device) : device_(device) {
+  check_usable(device);
+  if (device == Device::cuda) state_ = std::make_unique<State>();
+}
+Queue::~Queue() = default;
+
+Stream Queue::stream() const { return state_ ? state_->stream : Stream{}; }
+
+const void* Queue::upload(const void* from, int64_t bytes) {
+  if (!state_ || bytes == 0) return from;
+  State& s = *state_;
+  while (s.block < s.blocks.size() && s.mark + padded(bytes) > s.blocks[s.block].bytes) {
+    ++s.block;
+    s.mark = 0;
+  }
+  if (s.block == s.blocks.size()) s.add_block(std::max(padded(bytes), kSmallestBlock));
+  const State::Block& block = s.blocks[s.block];
+  char* pinned = block.pinned[s.buffer] + s.mark;
+  char* on_device = block.on_device + s.mark;
+  std::memcpy(pinned, from, static_cast<size_t>(bytes));
+  s.mark += padded(bytes);
+  s.note(reinterpret_cast<uintptr_t>(on_device));
+  s.note(static_cast<uint64_t>(bytes));
+  if (s.mode == State::Mode::direct) cuda::copy_async(s.stream, on_device, pinned, bytes);
+  return on_device;
+}
+
+void Queue::reset() {
+  if (!state_) return;
+  State& s = *state_;
+  if (s.mode == State::Mode::direct) cuda::record(s.events[s.buffer], s.stream);
+  if (s.blocks.size() > 1) {
+    cuda::wait(s.stream);
+    int64_t total = 0;
+    for (const State::Block& block : s.blocks) total += block.bytes;
+    s.free_blocks();
+    s.add_block(total);
+  }
+  s.buffer = (s.buffer + 1) % kBuffers;
+  cuda::wait_for(s.events[s.buffer]);
+  s.block = 0;
+  s.mark = 0;
+}
+
+bool Queue::launches(const void* trace, int64_t place) {
+  State& s = *state_;
+  s.note(reinterpret_cast<uintptr_t>(trace));
+  s.note(static_cast<uint64_t>(place));
+  return s.mode != State::Mode::walking;
+}
+void Queue::launched() { cuda::check_launch(); }
+
+void Queue::wait() {
+  if (state_) cuda::wait(state_->stream);
+}
+
+void Queue::download(const void* from, int64_t bytes, void* to) {
+  if (!state_) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  require(state_->mode == State::Mode::direct, ErrorCode::internal, "queue: a step may not wait");
+  cuda::copy_async(state_->stream, to, from, bytes);
+  cuda::wait(state_->stream);
+}
+
+void Queue::step(const std::function<void()>& body) {
+  if (!state_) return body();
+  State& s = *state_;
+  require(s.mode == State::Mode::direct, ErrorCode::internal, "queue: a step within a step");
+  struct Direct {  // whatever happens
+    State& state;
+    ~Direct() { state.mode = State::Mode::direct; }
+  } const direct{s};
+  // The step is taken for the one that ran last; its trace tells.
+  s.trace = 0;
+  const auto guess = s.steps.find(s.expected);
+  if (guess != s.steps.end() && guess->second.seen >= kWalksBeforeGraph) {
+    s.mode = State::Mode::walking;
+    body();
+    const uint64_t walked = s.trace;
+    const auto known = s.steps.find(walked);
+    if (known != s.steps.end() && known->second.graph != nullptr) {
+      s.expected = walked;
+      return s.run(known->second.graph);
+    }
+    s.trace = 0;
+    if (walked == s.expected && s.steps.size() <= kMostGraphs) {
+      s.mode = State::Mode::capturing;
+      cuda::begin_capture(s.stream);
+      try {
+        body();
+      } catch (...) {
+        cuda::abandon_capture(s.stream);
+        throw;
+      }
+      guess->second.graph = cuda::end_capture(s.stream);
+      require(s.trace == walked, ErrorCode::internal, "queue: a step differed when it was kept");
+      return s.run(guess->second.graph);
+    }
+  }
+  s.mode = State::Mode::direct;
+  body();
+  ++s.steps[s.trace].seen;
+  s.expected = s.trace;
+}
+
+int64_t Queue::graphs() const {
+  if (!state_) return 0;
+  return std::count_if(state_->steps.begin(), state_->steps.end(),
+                       [](const auto& step) { return step.second.graph != nullptr; });
+}
+
+}  // namespace tril

@@ -1,0 +1,55 @@
+// Queue: what a device is given to do, in order, with the small things the host knows and the
+// device reads (token ids, positions, intervals, scalars), and steps that are kept as graphs.
+//
+// A step that comes again and again is walked by the host each time: its checks are made, its
+// memory is laid out, and what the host knows is written down; but from the third equal time on
+// nothing is launched one by one. What the host knows goes over in one copy, and then one graph
+// does the rest. A walk that turns out to be another step (other sizes, another order) is found out
+// by its trace, and runs as it is. So whoever writes a step need not know of graphs.
+// On the CPU a queue does nothing. It belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "tril/base/stream.h"
+#include "tril/device/device.h"
+
+namespace tril {
+
+class Queue {
+ public:
+  explicit Queue(Device device);
+  ~Queue();
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  Device device() const { return device_; }
+  Stream stream() const;
+
+  // Where the device finds a copy of these bytes, until reset(). The host's may change at once.
+  const void* upload(const void* from, int64_t bytes);
+  void reset();
+
+  // Whether what follows is to be launched; false while a kept step is walked. `trace` and `place`
+  // tell one launch from another. Call launched() behind it, which raises what went wrong.
+  bool launches(const void* trace, int64_t place);
+  void launched();
+
+  void wait();
+  // Waits for all that was enqueued, then copies. Not within a step.
+  void download(const void* from, int64_t bytes, void* to);
+
+  // Runs a step. `body` enqueues it, and may be called twice: what it does on the host must come to
+  // the same when it does. It may not wait.
+  void step(const std::function<void()>& body);
+  int64_t graphs() const;  // kept so far
+
+ private:
+  struct State;
+  Device device_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tril

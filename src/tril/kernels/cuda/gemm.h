@@ -1,0 +1,81 @@
+// Matrix products on CUDA.
+//
+//   forward:          c[m][n] = sum over k of a[m][k] b[n][k]  (+ bias[n])     y  = x Wᵀ + b
+//   input_gradient:   c[m][n] = sum over k of a[m][k] b[k][n]                  dx = dy W
+//   weight_gradient:  c[m][n] = sum over k of a[k][m] b[k][n]                  dW = dyᵀ x
+//
+// Weights are [out, in] everywhere. Types: a, b and bias are all f32 or all bf16. c is f32 (the
+// accumulators as they are: logits, weight gradients) or of the type of a: then it is
+// round(round(sum) + bias) with one rounding at the end, bf16(accumulator + bias).
+//
+// Order. f32: one chain of fused multiply-adds over k ascending. bf16: what a loop of
+// mma.sync.m16n8k16 over k ascending makes of it, from zero, with k padded by zeros to 16. Forward
+// and input gradients hold it for every m, n and address: the bits of a row of c depend on that row
+// of a and on b alone. Weight gradients are the same from run to run on one device.
+// Larger products go to cuBLASLt, with algorithms that were compared with our own kernel bit for
+// bit when they were chosen; where one differs, or the library is not there, ours is used.
+//
+// Any m, n, k >= 0; k = 0 gives the bias or zero. Nothing may alias.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "tril/base/dtype.h"
+#include "tril/base/stream.h"
+
+namespace tril::kernels::cuda {
+
+enum class Orientation { forward, input_gradient, weight_gradient };
+
+struct Gemm {
+  Orientation orientation = Orientation::forward;
+  int64_t m = 0, n = 0, k = 0;
+  DType type = DType::bf16;  // of a, b and bias
+  const void* a = nullptr;   // rows a_stride elements apart
+  int64_t a_stride = 0;
+  const void* b = nullptr;
+  int64_t b_stride = 0;
+  const void* bias = nullptr;  // [n] or none; forward only
+  void* c = nullptr;
+  int64_t c_stride = 0;
+  DType c_type = DType::bf16;
+  bool adds = false;  // c += instead of c =; f32 c only
+};
+
+// cuBLASLt, its workspace and the algorithms chosen so far. One belongs to one stream at a time.
+// Choosing one takes some milliseconds and waits for the device, so it is done before a stream is
+// captured; a product whose algorithm was not chosen yet runs on our kernel while capturing.
+class Blas {
+ public:
+  // What may be used: everything; only kernels of our own; or cuBLASLt as it likes, split k and
+  // all, without the promise: what the promise costs is measured against it.
+  enum class Policy { verified, own, free };
+  explicit Blas(Policy policy = Policy::verified);
+  ~Blas();
+  Blas(const Blas&) = delete;
+  Blas& operator=(const Blas&) = delete;
+
+  void gemm(Stream stream, const Gemm& product);
+
+  // For reports: products that cuBLASLt was found to give other bits for, and so are ours.
+  struct Counts {
+    int64_t chosen = 0, refused = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Ours alone, what Blas compares with.
+void gemm_own(Stream stream, const Gemm& product);
+
+// out[n] = sum over rows of in[row][n], the gradient of a bias: slices of 512 rows, merged
+// ascending. `partial` has room for ceil(rows / 512) * columns floats. Adds where asked.
+void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
+                 int64_t stride, float* partial, float* out, bool adds);
+constexpr int64_t kColumnSumRows = 512;
+
+}  // namespace tril::kernels::cuda

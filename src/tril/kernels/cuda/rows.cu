@@ -1,0 +1,1 @@
+#include "tril/base/stream.h"
