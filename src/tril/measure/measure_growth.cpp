@@ -132,7 +132,7 @@ void add_cached_attention(int64_t sequences, Results& results, const MeasureOpti
                                 .head_dim = kDim,
                                 .keys_offset = 0,
                                 .values_offset = kPageFloats / 2};
-      ops::attention_paged(context, q, keys, {&all, 1}, {});
+      ops::attention_paged(context, q, keys, std::span<const Interval>(&all, 1), {});
     }
   });
   results.add({.name = name,

@@ -27,6 +27,7 @@ struct LinearWeight {
   Tensor backward_panels{};  // pack_backward(); undefined: packed for each use
   Tensor scales{};           // of i8 panels: [out]
   Tensor sums{};             // of i8 panels: [out], i32
+  Tensor rounded_bias{};     // on CUDA: the bias in the type of activations
   int64_t out = 0;           // as the weight's, for when there is none
   int64_t in = 0;
   Compute compute = Compute::fp32;  // what the forward panels are packed for
