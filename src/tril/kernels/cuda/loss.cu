@@ -14,9 +14,7 @@ static_assert(kWarps == kWarp, "the warps' sums are folded by one warp");
 // The largest of some numbers, the sum of e^(x - largest), and the plain sum. NaN is not the
 // largest of anything, but it is in both sums.
 struct Sums {
-  float top = -INFINITY;
-  float exponentials = 0.0f;
-  float plain = 0.0f;
+  float top, exponentials, plain;
 };
 
 // What a sum over e^(x - from) is multiplied with to become one over e^(x - to).
@@ -64,7 +62,7 @@ __device__ void add_pack(const Pack& x, int count, Sums& sums) {
 __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   __shared__ Sums of_warps[kWarps];
   __shared__ Sums whole;
-  Sums sums;
+  Sums sums{-INFINITY, 0.0f, 0.0f};
   for (int64_t at = int64_t{threadIdx.x} * kPack; at < vocab; at += kThreads * kPack) {
     const int count = count_below(at, vocab);
     add_pack(load(x + at, count, access), count, sums);
@@ -100,7 +98,7 @@ __device__ void clear_row(int64_t stride, Access access, T* to) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while another's are done
     cross_entropy_kernel(CrossEntropy c, Access access, float* norms, float* losses, T* dlogits) {
   __shared__ float norm_of_row;
   const int64_t row = blockIdx.x;
