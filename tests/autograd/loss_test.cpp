@@ -24,15 +24,9 @@ ops::LinearWeight projection(Context& context, int64_t out, int64_t in,
   ops::LinearWeight linear =
       ops::linear_weight(testing::tensor_of(context.arena, {out, in}, weight),
                          bias.empty() ? Tensor() : testing::tensor_of(context.arena, {out}, bias));
-  if (context.activations != DType::bf16) return linear;
-  const auto padded_to_64 = [](int64_t size) { return (size + 63) / 64 * 64; };
-  const Shape padded = {padded_to_64(out), padded_to_64(in)};
-  std::vector<float> panels(static_cast<size_t>(padded.size()));
-  for (int64_t i = 0; i < out * in; ++i) {
-    panels[static_cast<size_t>(i / in * padded[1] + i % in)] = weight[static_cast<size_t>(i)];
-  }
-  linear.forward_panels = testing::activations_of(context, padded, panels);
-  if (!bias.empty()) linear.rounded_bias = testing::activations_of(context, {out}, bias);
+  if (context.device() == Device::cpu) return linear;
+  ops::allocate_packed(context, context.arena, linear);
+  ops::pack_forward(context, linear);
   return linear;
 }
 

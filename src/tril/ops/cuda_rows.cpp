@@ -1,6 +1,7 @@
 #include "tril/ops/cuda_rows.h"
 
 #include "tril/kernels/cuda/rows.h"
+#include "tril/ops/cuda_linear.h"
 
 namespace tril::ops::cuda {
 namespace {
@@ -122,7 +123,7 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
     });
   };
   if (rounded) {
-    look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_to_64(packed->in));
+    look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_size(packed->in));
     return;
   }
   with_activation_type(out.dtype(), [&]<class T>(T type) {
