@@ -144,6 +144,14 @@ bool Queue::launches(const void* trace, int64_t place) {
 }
 void Queue::launched() { cuda::check_launch(); }
 
+void Queue::copy(const void* from, void* to, int64_t bytes) {
+  if (!state_) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  } else {
+    cuda::copy_async(state_->stream, to, from, bytes);
+  }
+}
+
 void Queue::wait() {
   if (state_) cuda::wait(state_->stream);
 }

@@ -37,6 +37,9 @@ class Queue {
   bool launches(const void* trace, int64_t place);
   void launched();
 
+  // Within the device, as part of the step.
+  void copy(const void* from, void* to, int64_t bytes);
+
   void wait();
   // Waits for all that was enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);

@@ -337,8 +337,7 @@ void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const 
           ErrorCode::bad_format, file, ": tensor ", to.name, " is ", found->tensor.dtype(), " ",
           found->tensor.shape(), ", expected ", to.tensor.dtype(), " ", to.tensor.shape());
   if (to.tensor.size() == 0) return;
-  std::memcpy(to.tensor.raw(), found->tensor.raw(),
-              static_cast<size_t>(to.tensor.size() * size_of(to.tensor.dtype())));
+  copy_into(found->tensor, to.tensor);
 }
 
 void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
@@ -388,7 +387,14 @@ void save_safetensors(const std::string& path, std::span<const NamedTensor> tens
   file.write(header);
   for (const size_t i : layout) {
     const Tensor& tensor = sorted[i]->tensor;
-    file.write({static_cast<const char*>(tensor.raw()), static_cast<size_t>(bytes_of(tensor))});
+    const auto bytes = static_cast<size_t>(bytes_of(tensor));
+    if (tensor.device() == Device::cpu) {
+      file.write({static_cast<const char*>(tensor.raw()), bytes});
+    } else {
+      std::string copied(bytes, '\0');
+      copy(Device::cpu, copied.data(), tensor.device(), tensor.raw(), bytes_of(tensor));
+      file.write(copied);
+    }
   }
   file.commit();
 }

@@ -24,31 +24,35 @@ using nn::Init;
 // The paper's section 3.5: sines in the even features, cosines in the odd ones.
 Tensor sinusoidal_table(Arena& arena, int64_t positions, int64_t model) {
   const Tensor table(arena, {positions, model});
-  float* to = table.data();
+  std::vector<float> to(static_cast<size_t>(table.size()));
   for (int64_t feature = 0; feature < model; ++feature) {
     const double exponent =
         -static_cast<double>(feature - feature % 2) / static_cast<double>(model);
     const double frequency = math::pow(10000.0, exponent);
     for (int64_t position = 0; position < positions; ++position) {
       const double angle = static_cast<double>(position) * frequency;
-      to[position * model + feature] =
+      to[static_cast<size_t>(position * model + feature)] =
           static_cast<float>(feature % 2 == 0 ? math::sin(angle) : math::cos(angle));
     }
   }
+  set_values(table, to);
   return table;
 }
 
 // Head h loses 2^(-8 (h+1) / heads) for every position of distance.
 Tensor alibi_table(Arena& arena, int64_t heads, int64_t max_length) {
   const Tensor table(arena, {heads, 2 * max_length - 1});
+  std::vector<float> to;
+  to.reserve(static_cast<size_t>(table.size()));
   for (int64_t head = 0; head < heads; ++head) {
     const double slope =
         math::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
     for (int64_t i = 0; i < 2 * max_length - 1; ++i) {
       const double distance = std::fabs(static_cast<double>(i - (max_length - 1)));
-      table.data()[head * (2 * max_length - 1) + i] = static_cast<float>(-slope * distance);
+      to.push_back(static_cast<float>(-slope * distance));
     }
   }
+  set_values(table, to);
   return table;
 }
 
@@ -110,8 +114,11 @@ Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
 
 }  // namespace
 
-Transformer::State::State(const TransformerConfig& given, nn::ParameterSet::Gate gate)
-    : config(given.completed()), parameters(std::move(gate)) {
+Transformer::State::State(const TransformerConfig& given, const Placement& placement,
+                          nn::ParameterSet::Gate gate)
+    : config(given.completed()),
+      parameters(placement, std::move(gate)),
+      tables_arena(placement.device) {
   build();
 }
 
@@ -187,19 +194,39 @@ void Transformer::State::build() {
     source_positions = target_positions;
   } else if (c.position == PositionType::rotary) {
     rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});
-    kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, rotary_table.data());
+    std::vector<float> values(static_cast<size_t>(rotary_table.size()));
+    kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, values.data());
+    set_values(rotary_table, values);
   } else if (c.position == PositionType::alibi) {
     alibi_bias = alibi_table(tables_arena, c.heads, c.max_length);
   }
 }
 
-Transformer::Transformer(const TransformerConfig& config, uint64_t seed) : state_() {
+Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement)
+    : state_() {
   const StandardRounding rounding;
-  state_ = std::make_shared<State>(config);
+  state_ = std::make_shared<State>(config, placement);
   state_->parameters.initialise(seed);
-  Context context(1);
-  state_->parameters.pack(context);
+  Context context(1, placement);
+  weights_changed(context);
 }
+
+Transformer Transformer::on(const Placement& placement) const {
+  require(!state_->parameters.only_packed(), ErrorCode::unsupported,
+          "a model loaded for inference stays on its device");
+  const StandardRounding rounding;
+  auto state = std::make_shared<State>(config(), placement);
+  const auto& to = state->parameters.list();
+  for (size_t i = 0; i < to.size(); ++i) {
+    copy_into(state_->parameters.list()[i].tensor, to[i].tensor);
+  }
+  Transformer moved(std::move(state));
+  Context context(1, placement);
+  moved.weights_changed(context);
+  return moved;
+}
+
+const Placement& Transformer::placement() const { return state_->parameters.placement(); }
 
 const TransformerConfig& Transformer::config() const { return state_->config; }
 
@@ -213,7 +240,11 @@ std::vector<Transformer::NamedParameter> Transformer::parameters() const {
 
 int64_t Transformer::parameter_count() const { return state_->parameters.count(); }
 
-void Transformer::weights_changed(Context& context) { state_->parameters.pack(context); }
+void Transformer::weights_changed(Context& context) {
+  require(context.placement() == placement(), ErrorCode::invalid_argument, "the model is on ",
+          placement().device, ", the context on ", context.device());
+  state_->parameters.pack(context);
+}
 
 void Transformer::prepare_training(Context& context) {
   state_->parameters.prepare_training();
@@ -234,7 +265,7 @@ void Transformer::save(const std::string& folder) const {
   write_file_atomically(join(folder, "config.json"), to_json(state_->config));
 }
 
-Transformer Transformer::load(const std::string& folder) {
+Transformer Transformer::load(const std::string& folder, const Placement& placement) {
   const StandardRounding rounding;
   const TransformerConfig config = read_config(folder);
   const std::string config_file = join(folder, "config.json");
@@ -244,23 +275,18 @@ Transformer Transformer::load(const std::string& folder) {
   const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
   // Names and shapes are compared before memory is taken, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
-  auto state = std::make_shared<State>(config, [&](const std::string& name, const Shape& shape) {
-    const Tensor from = find(name);
-    require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name, "' is ",
-            from.shape(), ", the configuration asks for ", shape);
-  });
+  auto state =
+      std::make_shared<State>(config, placement, [&](const std::string& name, const Shape& shape) {
+        const Tensor from = find(name);
+        require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name,
+                "' is ", from.shape(), ", the configuration asks for ", shape);
+      });
   for (const nn::Parameter& parameter : state->parameters.list()) {
     const Tensor from = find(parameter.name);
-    float* to = parameter.tensor.data();
-    if (from.dtype() == DType::f32) {
-      std::copy_n(from.data<float>(), from.size(), to);
-    } else if (from.dtype() == DType::bf16) {
-      std::transform(from.data<BFloat16>(), from.data<BFloat16>() + from.size(), to,
-                     [](BFloat16 value) { return to_f32(value); });
-    } else {
-      fail(ErrorCode::bad_format, tensor_file, ": tensor '", parameter.name, "' is of type ",
-           to_string(from.dtype()), ", expected f32 or bf16");
-    }
+    require(from.dtype() == DType::f32 || from.dtype() == DType::bf16, ErrorCode::bad_format,
+            tensor_file, ": tensor '", parameter.name, "' is of type ", from.dtype(),
+            ", expected f32 or bf16");
+    copy_into(from, parameter.tensor);
   }
   if (tensors.size() != state->parameters.list().size()) {
     for (const NamedTensor& tensor : tensors) {
@@ -271,9 +297,10 @@ Transformer Transformer::load(const std::string& folder) {
               "' is not part of the model in ", config_file);
     }
   }
-  Context context(1);
-  state->parameters.pack(context);
-  return Transformer(std::move(state));
+  Transformer model(std::move(state));
+  Context context(1, placement);
+  model.weights_changed(context);
+  return model;
 }
 
 // Packed weights: a safetensors file beside the model, in the layout of the kernels.

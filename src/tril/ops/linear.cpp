@@ -42,6 +42,15 @@ int64_t forward_panels_size(int64_t out, int64_t in, Compute compute) {
     default: return kernels::panel_size(in, out);
   }
 }
+void add_panels(Arena& arena, DType activations, LinearWeight& linear) {
+  if (arena.device() == Device::cpu) {
+    linear.forward_panels =
+        Tensor(arena, {forward_panels_size(linear.out, linear.in, Compute::fp32)});
+  } else if (activations == DType::bf16) {
+    linear.forward_panels =
+        Tensor(arena, {padded_to_tile(linear.out), padded_to_tile(linear.in)}, DType::bf16);
+  }
+}
 DType panels_type(Compute compute) {
   switch (compute) {
     case Compute::bf16:

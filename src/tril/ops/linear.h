@@ -38,6 +38,14 @@ LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
 // Sizes of the packed forms, to allocate them once.
 int64_t forward_panels_size(int64_t out, int64_t in, Compute compute);
 DType panels_type(Compute compute);
+// Room for the packed form of a weight that is there, as pack_forward() fills it: panels on the
+// CPU; on CUDA the weight and its bias in bf16, each side padded to kPadding, and nothing where
+// activations are fp32.
+constexpr int64_t kPadding = 64;
+constexpr int64_t padded_to_tile(int64_t size) {
+  return (size + kPadding - 1) / kPadding * kPadding;
+}
+void add_panels(Arena& arena, DType activations, LinearWeight& linear);
 Shape backward_panels_shape(const Tensor& weight);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);

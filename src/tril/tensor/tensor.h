@@ -5,6 +5,7 @@
 // tensor is passed.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "tril/base/dtype.h"
@@ -69,6 +70,9 @@ class Tensor {
 // The elements of a tensor on any device, of any type, as fp32: for reading results, which waits
 // for them.
 std::vector<float> to_floats(const Tensor& tensor);
+// From as many fp32 numbers, rounded where the tensor's type is narrower.
+void set_values(const Tensor& tensor, std::span<const float> values);
+void set_zero(const Tensor& tensor);
 // Elementwise into a tensor of the same size on any device, rounded where its type is narrower.
 void copy_into(const Tensor& from, const Tensor& to);
 
