@@ -127,6 +127,19 @@ TEST(Repeat, ResultsSayTheirShareOfTheRoof) {
   EXPECT_EQ(list[1].roof, "");
 }
 
+// Nothing is as fast as it cannot be: where a share says so, the reader is told what is wrong.
+TEST(Measure, SharesAboveTheRoofAreExplained) {
+  std::vector<Measurement> results(3);
+  results[0].share = 1.004;  // shown as 100%
+  results[1].share = 0.5;
+  results[2] = {.group = "peaks", .share = 2.0};  // shown without a share
+  EXPECT_EQ(above_roof(results), "");
+  results[1].share = 1.01;
+  EXPECT_EQ(above_roof(results).find("1 share is above 100%: "), 0u) << above_roof(results);
+  results[0].share = 1.5;
+  EXPECT_EQ(above_roof(results).find("2 shares are above 100%: "), 0u) << above_roof(results);
+}
+
 TEST(Resident, PeakSeesWhatIsTouchedAndForgetsWhatIsGone) {
   constexpr size_t kBytes = size_t{96} << 20;
   reset_peak_resident();
