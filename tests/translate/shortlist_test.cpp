@@ -154,6 +154,25 @@ TEST(LearnShortlist, IsMeasuredOnPairsThatWereLeftOut) {
   EXPECT_EQ(report.measured, 0);
 }
 
+// Whoever waits sees each part begin and go on, the cutting of a long text included.
+TEST(LearnShortlist, TellsWhatItDoesAndHowFarItIs) {
+  std::vector<std::string> told;
+  ShortlistOptions options{.best = 5, .frequent = 0, .rounds = 2, .threads = 1};
+  options.progress = [&](std::string_view what, int64_t done, int64_t all) {
+    told.push_back(concat(what, ": ", done, " of ", all));
+  };
+  ShortlistReport report;
+  learn_shortlist(Corpus::of({10, {"how are you", "you are how"}}), tokenizer(), options, &report);
+  std::vector<std::string> expected;
+  for (int i = 0; i < 10; ++i) {
+    expected.push_back(concat("cutting the text into pieces: ", i, " of 10"));
+  }
+  for (const char* what : {"learning without 1 pair, to measure with", "learning from 10 pairs"}) {
+    for (int i = 0; i <= 2; ++i) expected.push_back(concat(what, ": ", i, " of 2"));
+  }
+  EXPECT_EQ(told, expected);
+}
+
 TEST(LearnShortlist, OptionsAreChecked) {
   const Corpus corpus = Corpus::of({{"a", "b"}});
   const auto text = [&](const Corpus& c, const ShortlistOptions& options) {
