@@ -38,7 +38,8 @@ void add_translate(CLI::App& app) {
       "between them. A result that reaches a limit before its end is printed as far as it goes, "
       "and\n"
       "stderr says so. With --shortlist scores are over the listed pieces alone: the others have\n"
-      "probability 0, so a text scores higher than without it. 'tril score --shortlist' gives the "
+      "probability 0, so the same text scores higher than without. 'tril score --shortlist' gives "
+      "the "
       "same.");
   translate->callback([flags] { run(*flags); });
 }
