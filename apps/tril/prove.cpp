@@ -57,13 +57,8 @@ void run(const ProveFlags& flags) {
   options.full = flags.full;
   options.end = text.end;
   if (tokenizer) options.forbidden = tokenizer->unwritable();
-  std::string last;
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
-    if (what != last) {
-      progress.tell(std::string(what));
-      last = what;
-    }
-    progress.count(done, fmt::format("of {}: {}", all, what));
+    progress.part(what, done, all);
   };
   const ProofReport report = prove(model, text.pairs, options);
   progress.clear();

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "flags.h"
 #include "lines.h"
+#include "loading.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -101,8 +102,7 @@ class Pairs {
 };
 
 void run(const Flags& flags) {
-  const Translator translator =
-      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
+  const Translator translator = load_translator(flags.model, flags.threads, flags.compute);
   const bool decoder_only = translator.model().config().decoder_only();
   require(decoder_only || !flags.source.empty(), ErrorCode::invalid_argument, flags.model,
           " has an encoder: --source is needed");

@@ -9,6 +9,7 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/base/math.h"
+#include "tril/base/notice.h"
 #include "tril/base/rounding.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
@@ -91,6 +92,41 @@ bool exists(const std::string& path) {
 }
 
 constexpr std::string_view kTensorFile = "model.safetensors";
+
+std::string packed_name(Compute compute) {
+  return concat("packed.", word_for(compute), ".safetensors");
+}
+
+std::string packed_file(const std::string& folder, Compute compute) {
+  return join(folder, packed_name(compute));
+}
+
+// What a folder has packed.
+std::vector<Compute> packed_kinds(const std::string& folder) {
+  std::vector<Compute> kinds;
+  for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
+    if (exists(packed_file(folder, compute))) kinds.push_back(compute);
+  }
+  return kinds;
+}
+
+// "packed.int8.safetensors and packed.bf16.safetensors".
+std::string names_of(std::span<const Compute> kinds) {
+  std::string names;
+  for (const Compute compute : kinds) {
+    names += concat(names.empty() ? "" : " and ", packed_name(compute));
+  }
+  return names;
+}
+
+// For what needs the weights as they were learnt: packed ones do not give them back.
+void require_weights(const std::string& folder) {
+  if (exists(join(folder, kTensorFile))) return;
+  const std::vector<Compute> kinds = packed_kinds(folder);
+  require(kinds.empty(), ErrorCode::io, folder, ": has only packed weights (", names_of(kinds),
+          "), which can infer and nothing else: give the folder they were made from, the one with ",
+          kTensorFile);
+}
 
 TransformerConfig read_config(const std::string& folder) {
   const std::string file = join(folder, "config.json");
@@ -268,6 +304,7 @@ void Transformer::save(const std::string& folder) const {
 Transformer Transformer::load(const std::string& folder, const Placement& placement) {
   const StandardRounding rounding;
   const TransformerConfig config = read_config(folder);
+  require_weights(folder);
   const std::string config_file = join(folder, "config.json");
   const std::string tensor_file = join(folder, kTensorFile);
   Arena arena;
@@ -310,10 +347,6 @@ constexpr const char* kMadeFrom = "made_from";  // fingerprint of the model.safe
 constexpr const char* kPackedFormat = "tril_packed";
 constexpr const char* kFormatNow = "1";
 
-std::string packed_file(const std::string& folder, Compute compute) {
-  return join(folder, concat("packed.", word_for(compute), ".safetensors"));
-}
-
 // In pieces: a mapped file would count as memory of the process that looks through it.
 std::string fingerprint_of_file(const std::string& path) {
   constexpr int64_t kPiece = 1 << 20;
@@ -332,6 +365,8 @@ std::string fingerprint_of_file(const std::string& path) {
 
 void Transformer::save_packed(const std::string& from, const std::string& folder, Compute compute) {
   const StandardRounding rounding;
+  read_config(from);  // first of all, whether there is a model
+  require_weights(from);
   const std::string made_from = fingerprint_of_file(join(from, kTensorFile));
   const Transformer model = load(from);
   Arena arena;
@@ -353,14 +388,11 @@ Transformer Transformer::load_for_inference(const std::string& folder,
   const TransformerConfig config = read_config(folder);
   const std::string tensor_file = join(folder, kTensorFile);
   const bool has_weights = exists(tensor_file);
-  if (!wanted && !has_weights) {  // what is there
-    for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
-      if (!exists(packed_file(folder, compute))) continue;
-      require(!wanted, ErrorCode::invalid_argument, folder,
-              ": holds packed weights of several kinds and no model.safetensors: --compute says "
-              "which to use");
-      wanted = compute;
-    }
+  const std::vector<Compute> kinds = has_weights ? std::vector<Compute>() : packed_kinds(folder);
+  if (!wanted && !kinds.empty()) {
+    require(kinds.size() == 1, ErrorCode::invalid_argument, folder, ": has ", names_of(kinds),
+            " and no ", kTensorFile, ": say which to use, as in --compute ", word_for(kinds[0]));
+    wanted = kinds[0];
   }
   const Compute compute = wanted.value_or(Compute::fp32);
   const std::string file = packed_file(folder, compute);
@@ -371,11 +403,19 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     const bool this_format = metadata[kPackedFormat] == kFormatNow;
     require(this_format || has_weights, ErrorCode::bad_format, file,
             ": packed by another version of tril: `tril quantize` packs it anew");
-    // Weights that were trained on since, or packed by another version, are packed again, in
-    // memory.
     if (this_format && (!has_weights || metadata[kMadeFrom] == fingerprint_of_file(tensor_file))) {
       return from_packed(config, compute, tensors, std::move(arena), file);
     }
+    // Weights that were trained on since, or packed by another version, are packed again, in
+    // memory.
+    notice(file, ": not used, it was ",
+           this_format ? "made from other weights" : "packed by another version of tril",
+           ": 'tril quantize ", folder, " --to ", word_for(compute), "' packs it anew");
+  }
+  if (!kinds.empty()) {
+    fail(ErrorCode::invalid_argument, folder, ": has only ", names_of(kinds),
+         ", nothing for --compute ", word_for(compute), ": give --compute ", word_for(kinds[0]),
+         ", or the folder they were made from, the one with ", kTensorFile);
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
   return load(folder).packed(compute);
