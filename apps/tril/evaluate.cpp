@@ -23,6 +23,7 @@ struct Flags {
   BleuTokenizer tokenizer = BleuTokenizer::v13a;
   TranslateOptions options;
   int threads = 0;
+  std::optional<Device> device;
   std::optional<Compute> compute;
   bool json = false, shortlist = false;
 };
@@ -128,7 +129,8 @@ void evaluate_file(const Flags& flags) {
 
 // What a model says. The translations are kept where --output asks for it, whole or not at all.
 void evaluate_model(const Flags& flags) {
-  const Translator translator = load_translator(flags.model, flags.threads, flags.compute);
+  const Translator translator =
+      load_translator(flags.model, flags.threads, flags.device, flags.compute);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it translates nothing");
   Scores scores = empty_scores(flags);
@@ -230,6 +232,7 @@ void add_evaluate(CLI::App& app) {
       ->capture_default_str();
   add_shortlist_flag(*evaluate, flags->shortlist);
   add_compute_flag(*evaluate, flags->compute);
+  add_device_flag(*evaluate, flags->device);
   evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   evaluate->add_flag("--json", flags->json, "Print JSON");

@@ -192,7 +192,10 @@ std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
   return result;
 }
 
-void watch_parameters(const nn::ParameterSet& parameters, Context& context) {
+void use_parameters(const nn::ParameterSet& parameters, Context& context) {
+  require(context.placement() == parameters.placement(), kBad, "the model is on ",
+          parameters.placement().device, ", the session on ", context.device());
+  context.queue.note(&parameters);
   if (context.tape == nullptr) return;
   require(!parameters.only_packed(), ErrorCode::unsupported,
           "this model was loaded for inference: it has no gradients");
@@ -323,7 +326,7 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
             source.slots[row], "; slots count up from 0, the next is ", next);
     ++next;
   }
-  watch_parameters(s.parameters, session);
+  use_parameters(s.parameters, session);
 
   Call call(c, session, Stack::encoder, source);
   const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
@@ -445,7 +448,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
               " asks for segment ", rows.segments[row], ", which the memory does not hold");
     }
   }
-  watch_parameters(s.parameters, session);
+  use_parameters(s.parameters, session);
 
   Call call(c, session, Stack::decoder, rows);
   const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
@@ -537,7 +540,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
 
 Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   const StandardRounding rounding;
-  watch_parameters(state_->parameters, session);
+  use_parameters(state_->parameters, session);
   const Tensor result = state_->output(session, hidden);
   if (session.observer != nullptr) session.observer->see_logits(result);
   return result;
@@ -570,7 +573,7 @@ std::vector<Tensor> Transformer::logits(const Tensor& hidden, std::span<const Pa
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
                          const ops::LossOptions& options, Session& session) const {
   const StandardRounding rounding;
-  watch_parameters(state_->parameters, session);
+  use_parameters(state_->parameters, session);
   return autograd::projected_loss(session, hidden, *state_->output.weight, session.mirror(labels),
                                   options);
 }

@@ -116,6 +116,7 @@ class Transformer {
   struct NamedParameter {
     std::string name;
     Tensor tensor;
+    Tensor rounded{};  // on CUDA, where products read a rounded copy: that copy
   };
   std::vector<NamedParameter> parameters() const;
   int64_t parameter_count() const;

@@ -269,7 +269,7 @@ const TransformerConfig& Transformer::config() const { return state_->config; }
 std::vector<Transformer::NamedParameter> Transformer::parameters() const {
   std::vector<NamedParameter> list;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
-    list.push_back({parameter.name, parameter.tensor});
+    list.push_back({parameter.name, parameter.tensor, state_->parameters.rounded(parameter)});
   }
   return list;
 }

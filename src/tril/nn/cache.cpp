@@ -11,7 +11,8 @@ namespace tril {
 namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kMaxPagesPerBlock = 16;  // what is asked for ahead is memory too
-constexpr int64_t kFirstEntries = 256;     // of a pool on CUDA
+constexpr int64_t kFirstEntries = 4096;    // of a pool on CUDA
+constexpr int64_t kTableStep = 128;
 
 size_t pages_for(int32_t length, int32_t page_positions) {
   return static_cast<size_t>((length + page_positions - 1) / page_positions);
@@ -218,6 +219,7 @@ void Cache::store(Context& context, int64_t layer, const CachePlaces& places, co
           " rows of ", width());
   require(layer >= 0 && layer < layers_, kBad, "cache: layer ", layer, " of ", layers_);
   if (placement_.device != Device::cpu) {
+    context.queue.note(pool_);
     auto* first = static_cast<char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
     ops::store_key_values(
         context, keys, values, places.entries,
@@ -256,6 +258,9 @@ CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
   for (const int32_t length : lengths) {
     view.table_stride = std::max<int64_t>(view.table_stride, length);
   }
+  // So that a step stays the same step while its sequences grow.
+  view.table_stride = (view.table_stride + kTableStep - 1) / kTableStep * kTableStep;
+  context.queue.note(pool_);
   const std::span<int32_t> table = array<int32_t>(context.host, rows * view.table_stride);
   for (size_t row = 0; row < slots.size(); ++row) {
     int32_t* to = table.data() + static_cast<int64_t>(row) * view.table_stride;

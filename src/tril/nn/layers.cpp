@@ -49,8 +49,18 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
 
 void ParameterSet::use_as_linear(ops::LinearWeight& matrix, const Tensor& bias) {
   matrix.bias = bias;
-  if (matrix.forward_panels.defined()) return;
   ops::add_panels(panels_, placement_.activations, matrix);
+}
+
+Tensor ParameterSet::rounded(const Parameter& parameter) const {
+  for (const auto& [name, linear] : matrices_) {
+    const bool is_weight = linear.weight.address() == parameter.tensor.address();
+    const bool is_bias =
+        linear.bias.defined() && linear.bias.address() == parameter.tensor.address();
+    if (is_weight && linear.forward_panels.dtype() == DType::bf16) return linear.forward_panels;
+    if (is_bias) return linear.rounded_bias;
+  }
+  return {};
 }
 
 std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, Arena& arena) const {
@@ -123,7 +133,9 @@ void ParameterSet::prepare_training() {
 Linear::Linear(ParameterSet& set, const std::string& name, int64_t out, int64_t in, Bias bias) {
   ops::LinearWeight& matrix =
       set.add_matrix(name + ".weight", out, in, Init::xavier, ParameterSet::Use::linear);
-  if (bias == Bias::present) matrix.bias = set.add(name + ".bias", {out}, Init::zero);
+  if (bias == Bias::present) {
+    set.use_as_linear(matrix, set.add(name + ".bias", {out}, Init::zero));
+  }
   weight = &matrix;
 }
 

@@ -52,6 +52,8 @@ class ParameterSet {
   void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
   const std::vector<Parameter>& list() const { return list_; }
+  // The copy of a parameter in bf16 that products read, on CUDA; undefined where there is none.
+  Tensor rounded(const Parameter& parameter) const;
   int64_t count() const { return count_; }  // of numbers, before they were packed
   // Everything packed for inference, by the names that `find` will be asked for.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;

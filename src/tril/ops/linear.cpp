@@ -43,10 +43,16 @@ int64_t forward_panels_size(int64_t out, int64_t in, Compute compute) {
   }
 }
 void add_panels(Arena& arena, DType activations, LinearWeight& linear) {
+  const bool rounds = activations == DType::bf16;
+  if (rounds && linear.bias.defined() && !linear.rounded_bias.defined()) {
+    linear.rounded_bias = Tensor(arena, {padded_to_tile(linear.out)}, DType::bf16);
+    set_zero(linear.rounded_bias);
+  }
+  if (linear.forward_panels.defined()) return;
   if (arena.device() == Device::cpu) {
     linear.forward_panels =
         Tensor(arena, {forward_panels_size(linear.out, linear.in, Compute::fp32)});
-  } else if (activations == DType::bf16) {
+  } else if (rounds) {
     linear.forward_panels =
         Tensor(arena, {padded_to_tile(linear.out), padded_to_tile(linear.in)}, DType::bf16);
   }

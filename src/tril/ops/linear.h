@@ -38,9 +38,9 @@ LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
 // Sizes of the packed forms, to allocate them once.
 int64_t forward_panels_size(int64_t out, int64_t in, Compute compute);
 DType panels_type(Compute compute);
-// Room for the packed form of a weight that is there, as pack_forward() fills it: panels on the
-// CPU; on CUDA the weight and its bias in bf16, each side padded to kPadding, and nothing where
-// activations are fp32.
+// Room for the packed form of a weight that is there, as pack_forward() fills it, if it has none:
+// panels on the CPU; on CUDA the weight and its bias in bf16, each side padded to kPadding, and
+// nothing where activations are fp32.
 constexpr int64_t kPadding = 64;
 constexpr int64_t padded_to_tile(int64_t size) {
   return (size + kPadding - 1) / kPadding * kPadding;

@@ -116,7 +116,7 @@ struct Context {
   template <class F>
   void launch(const F& f) {
     static const char trace = 0;  // one a kind of launch
-    if (!queue.launches(&trace, arena.used_bytes())) return;
+    if (!queue.launches(&trace, arena.top())) return;
     f(queue.stream());
     queue.launched();
   }

@@ -88,6 +88,15 @@ std::vector<float> to_floats(const Tensor& tensor) {
   return result;
 }
 
+OnHost::OnHost(const Tensor& tensor) : size_(static_cast<size_t>(tensor.size())) {
+  if (tensor.device() == Device::cpu && tensor.dtype() == DType::f32) {
+    data_ = tensor.data();
+  } else {
+    copy_ = to_floats(tensor);
+    data_ = copy_.data();
+  }
+}
+
 void set_values(const Tensor& tensor, std::span<const float> values) {
   require(static_cast<int64_t>(values.size()) == tensor.size(), ErrorCode::shape_mismatch,
           "copy: ", values.size(), " numbers into ", tensor.shape());
