@@ -63,6 +63,29 @@ Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x
   return result.y;
 }
 
+Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
+                     const Tensor& f, const ops::DropoutKey& key, const Tensor& weight,
+                     const Tensor& bias) {
+  const ops::ResidualNorm result =
+      ops::residual_norm(context, kind, epsilon, x, f, key, weight, bias);
+  if (Tape* tape = tape_of(context, x, f, weight, bias)) {
+    tape->record(result.y, [=](Tape& t, const Tensor& dy) {
+      const ops::ResidualNormGradients gradients =
+          ops::residual_norm_gradients(t.context(), kind, epsilon, result, weight, bias, dy);
+      if (gradients.df.defined()) {
+        t.accumulate(x, gradients.dx);
+        t.accumulate(f, gradients.df);
+      } else {
+        t.accumulate(x, gradients.dx, Tape::Ownership::shared);
+        t.accumulate(f, gradients.dx, Tape::Ownership::shared);
+      }
+      t.accumulate(weight, gradients.dweight);
+      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+    });
+  }
+  return result.y;
+}
+
 Tensor embedding(Context& context, const ops::Lookup& lookup) {
   const Tensor out = ops::embedding(context, lookup);
   if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {

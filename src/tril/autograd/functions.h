@@ -26,6 +26,11 @@ void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeigh
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
             const Tensor& weight, const Tensor& bias);
 
+// norm(x + dropout(f)), with the bits of the three and one rule.
+Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
+                     const Tensor& f, const ops::DropoutKey& key, const Tensor& weight,
+                     const Tensor& bias);
+
 Tensor embedding(Context& context, const ops::Lookup& lookup);
 
 Tensor activation(Context& context, ops::Activation kind, const Tensor& x);

@@ -104,7 +104,7 @@ bool Tape::tracks(const Tensor& tensor) const {
 Gradients Tape::backward(const Tensor& scalar) {
   require(scalar.size() == 1, ErrorCode::shape_mismatch, "backward: expected a scalar loss, got ",
           scalar.shape());
-  return backward(scalar, ops::filled(context_, scalar.shape(), 1.0f));
+  return backward(scalar, ops::filled(context_, scalar.shape(), 1.0f, scalar.dtype()));
 }
 
 Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {

@@ -5,6 +5,8 @@
 #include "tril/kernels/cross_entropy.h"
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/gemm.h"
+#include "tril/ops/cuda_loss.h"
+#include "tril/ops/on_cuda.h"
 #include "tril/ops/rows.h"
 
 namespace tril::ops {
@@ -31,7 +33,13 @@ Tensor log_probs(Context& context, const Tensor& logits) {
           "log_probs: logits must be [row, vocab], got ", logits.shape());
   const int64_t rows = logits.shape()[0];
   const int64_t vocab = logits.shape()[1];
-  Tensor out(context.arena, logits.shape());
+  const Tensor out(context.arena, logits.shape());
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::log_probs(context, logits, out);
+      return out;
+    }
+  }
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(rows);
   kernels::softmax_normalisers(context.parallel, logits.data(), rows, vocab, norms);
@@ -66,9 +74,15 @@ LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight&
   const bool wanted = gradients == LossGradients::wanted;
   LossResult result{Tensor(context.arena, {1}), {}, {}, {}};
   if (wanted) {
-    result.dx = Tensor(context.arena, x.shape());
+    result.dx = Tensor(context.arena, x.shape(), x.dtype());
     result.dweight = Tensor(context.arena, {output.out, output.in});
     if (output.bias.defined()) result.dbias = Tensor(context.arena, {output.out});
+  }
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::projected_loss(context, x, output, labels, options, result);
+      return result;
+    }
   }
   const Arena::Scope scratch(context.arena);
   auto* losses = context.arena.allocate_array<float>(rows);

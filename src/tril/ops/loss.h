@@ -46,7 +46,8 @@ struct LossResult {
   Tensor dx, dweight, dbias;  // where wanted; dbias undefined without a bias
 };
 // x [row, in]. A label of -1 marks a row that does not count. The rows' losses are summed in
-// double, ascending; the weight's gradient is the sum over tokens of linear_weight_gradient().
+// double, ascending; the weight's gradient is the sum over tokens of linear_weight_gradient(). On
+// CUDA both have an order of their own, which the number of rows and the vocabulary decide.
 LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
                           const Mirrored<int32_t>& labels, const LossOptions& options,
                           LossGradients gradients);

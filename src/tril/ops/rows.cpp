@@ -1,8 +1,11 @@
 #include "tril/ops/rows.h"
 
+#include <algorithm>
+
 #include "tril/kernels/dropout.h"
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
+#include "tril/ops/cuda_rows.h"
 
 namespace tril::ops {
 namespace {
@@ -12,6 +15,13 @@ constexpr auto kShape = ErrorCode::shape_mismatch;
 void check_same(std::string_view operation, const Tensor& a, const Tensor& b) {
   require(a.shape() == b.shape(), kShape, operation, ": ", a.shape(), " and ", b.shape(),
           " differ");
+  require(a.dtype() == b.dtype(), kShape, operation, ": ", a.dtype(), " and ", b.dtype(),
+          " differ");
+}
+
+// A result like its input.
+Tensor like(Context& context, const Tensor& x) {
+  return Tensor(context.arena, x.shape(), x.dtype());
 }
 
 kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
@@ -21,12 +31,15 @@ kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tenso
   require(!bias.defined() || bias.size() == x.columns(), kShape, "norm: rows have ", x.columns(),
           " columns, the bias ", bias.size());
   require(x.columns() >= 1, kShape, "norm: rows without columns");
+  require(weight.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
+          ErrorCode::internal, "norm: the weight is on ", weight.device(), ", the rows on ",
+          x.device());
   return {.kind = kind,
           .rows = x.rows(),
           .columns = x.columns(),
           .epsilon = epsilon,
-          .weight = weight.data(),
-          .bias = bias.defined() ? bias.data() : nullptr};
+          .weight = weight.on_device(),
+          .bias = bias.defined() ? bias.on_device() : nullptr};
 }
 
 void check_ids(std::string_view what, const Mirrored<int32_t>& ids, int64_t entries) {
@@ -36,35 +49,89 @@ void check_ids(std::string_view what, const Mirrored<int32_t>& ids, int64_t entr
   }
 }
 
+void check_dropout(const DropoutKey& key, const Tensor& x) {
+  require(key.sentences.size() == x.rows() && key.positions.size() == x.rows(), kShape,
+          "dropout: ", x.rows(), " rows, but keys for ", key.sentences.size());
+  require(key.probability >= 0.0f && key.probability < 1.0f, ErrorCode::invalid_argument,
+          "dropout: probability ", key.probability, " is not in [0, 1)");
+  require(x.columns() <= kernels::kDropoutMaxColumns, ErrorCode::unsupported,
+          "dropout: ", x.columns(), " columns, at most ", kernels::kDropoutMaxColumns);
+}
+
+Tensor kept_bits(Context& context, const Tensor& x) {
+  return Tensor(context.arena, {x.rows(), kernels::dropout_row_bytes(x.columns())}, DType::i8);
+}
+
 }  // namespace
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   check_same("add", a, b);
-  Tensor out(context.arena, a.shape());
+  const Tensor out = like(context, a);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::add(context, a, b, out);
+      return out;
+    }
+  }
   kernels::add(context.parallel, a.size(), a.data(), b.data(), out.data());
   return out;
 }
 
 void add_into(Context& context, const Tensor& from, const Tensor& to) {
   check_same("add", from, to);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::add(context, to, from, to);
+      return;
+    }
+  }
   kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data());
 }
 
 void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
   require(factor.size() == 1, kShape, "scale: the factor is ", factor.shape(), ", expected [1]");
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::scale_by(context, factor, x);
+      return;
+    }
+  }
   kernels::scale(context.parallel, x.size(), factor.data(), x.data());
 }
 
-Tensor filled(Context& context, const Shape& shape, float value) {
-  Tensor out(context.arena, shape);
+Tensor filled(Context& context, const Shape& shape, float value, DType type) {
+  const Tensor out(context.arena, shape, type);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::fill(context, value, out);
+      return out;
+    }
+  }
   kernels::fill(context.parallel, out.size(), value, out.data());
   return out;
+}
+
+void assign(Context& context, const Tensor& from, const Tensor& to) {
+  require(from.size() == to.size(), kShape, "assign: ", from.shape(), " to ", to.shape());
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::assign(context, from, to);
+      return;
+    }
+  }
+  std::copy_n(from.data(), from.size(), to.data());
 }
 
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias) {
   const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
-  NormResult result{Tensor(context.arena, x.shape()), Tensor(context.arena, {x.rows(), 2})};
+  const NormResult result{like(context, x), Tensor(context.arena, {x.rows(), 2})};
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::norm(context, args, x, result);
+      return result;
+    }
+  }
   kernels::norm_forward(context.parallel, args, x.data(), result.y.data(), result.stats.data());
   return result;
 }
@@ -74,12 +141,68 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy) {
   check_same("norm gradient", x, dy);
   const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
-  NormGradients gradients{Tensor(context.arena, x.shape()), Tensor(context.arena, weight.shape()),
-                          Tensor()};
+  NormGradients gradients{like(context, x), Tensor(context.arena, weight.shape()), {}};
   if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape());
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::residual_norm_gradients(context, args, {.s = x, .stats = stats}, dy,
+                                    {gradients.dx, {}, gradients.dweight, gradients.dbias});
+      return gradients;
+    }
+  }
   kernels::norm_backward(context.parallel, args, x.data(), stats.data(), dy.data(),
                          gradients.dx.data(), gradients.dweight.data(),
                          bias.defined() ? gradients.dbias.data() : nullptr);
+  return gradients;
+}
+
+ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
+                           const Tensor& f, const DropoutKey& key, const Tensor& weight,
+                           const Tensor& bias) {
+  check_same("residual norm", x, f);
+  const bool drops = key.probability != 0.0f;
+  if (drops) check_dropout(key, x);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
+      ResidualNorm result{like(context, x),
+                          like(context, x),
+                          Tensor(context.arena, {x.rows(), 2}),
+                          {},
+                          key.probability};
+      if (drops) result.kept = kept_bits(context, x);
+      cuda::residual_norm(context, args, key, x, f, result);
+      return result;
+    }
+  }
+  const Dropped dropped = drops ? dropout(context, key, f) : Dropped{f, {}};
+  const Tensor s = add(context, x, dropped.y);
+  const NormResult normed = norm(context, kind, epsilon, s, weight, bias);
+  return {s, normed.y, normed.stats, dropped.kept, key.probability};
+}
+
+ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, float epsilon,
+                                              const ResidualNorm& forward, const Tensor& weight,
+                                              const Tensor& bias, const Tensor& dy) {
+  const bool dropped = forward.kept.defined();
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      check_same("residual norm gradient", forward.s, dy);
+      const kernels::Norm args = norm_of(kind, epsilon, forward.s, weight, bias);
+      ResidualNormGradients gradients{
+          like(context, dy), {}, Tensor(context.arena, weight.shape()), {}};
+      if (dropped) gradients.df = like(context, dy);
+      if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape());
+      cuda::residual_norm_gradients(context, args, forward, dy, gradients);
+      return gradients;
+    }
+  }
+  const NormGradients normed =
+      norm_gradients(context, kind, epsilon, forward.s, weight, bias, forward.stats, dy);
+  ResidualNormGradients gradients{normed.dx, {}, normed.dweight, normed.dbias};
+  if (dropped) {
+    gradients.df = dropout_gradient(context, forward.probability, forward.kept, normed.dx);
+  }
   return gradients;
 }
 
@@ -89,33 +212,42 @@ Tensor embedding(Context& context, const Lookup& lookup) {
   require(packed || table.shape().rank() == 2, kShape,
           "embedding: the table must be a matrix, got ", table.shape());
   check_ids("embedding: token", lookup.ids, packed ? lookup.packed->out : table.shape()[0]);
-  kernels::Embedding args{.rows = lookup.ids.size(),
-                          .columns = packed ? lookup.packed->in : table.shape()[1],
+  const int64_t rows = lookup.ids.size();
+  const int64_t columns = packed ? lookup.packed->in : table.shape()[1];
+  if (lookup.positions.defined()) {
+    require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == columns, kShape,
+            "embedding: positions are ", lookup.positions.shape(), ", the table has ", columns,
+            " columns");
+    require(lookup.position_ids.size() == rows, kShape, "embedding: ", rows, " tokens but ",
+            lookup.position_ids.size(), " positions");
+    check_ids("embedding: position", lookup.position_ids, lookup.positions.shape()[0]);
+  }
+  const Tensor out(context.arena, {rows, columns}, context.activations);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::embedding(context, lookup, out);
+      return out;
+    }
+  }
+  kernels::Embedding args{.rows = rows,
+                          .columns = columns,
                           .scale = lookup.scale,
                           .ids = lookup.ids.host.data(),
                           .table = packed ? nullptr : table.data()};
   if (lookup.positions.defined()) {
-    require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == args.columns,
-            kShape, "embedding: positions are ", lookup.positions.shape(), ", the table has ",
-            args.columns, " columns");
-    require(lookup.position_ids.size() == lookup.ids.size(), kShape,
-            "embedding: ", lookup.ids.size(), " tokens but ", lookup.position_ids.size(),
-            " positions");
-    check_ids("embedding: position", lookup.position_ids, lookup.positions.shape()[0]);
     args.position_ids = lookup.position_ids.host.data();
     args.position_table = lookup.positions.data();
   }
-  Tensor out(context.arena, {args.rows, args.columns});
   const Arena::Scope scratch(context.arena);
   if (packed) {  // the rows that are asked for, in the order they are asked for
-    auto* rows = context.arena.allocate_array<float>(args.rows * args.columns);
-    auto* order = context.arena.allocate_array<int32_t>(args.rows);
-    context.parallel(args.rows, [&](int64_t row) {
-      unpack_row(*lookup.packed, lookup.ids[row], rows + row * args.columns);
+    auto* unpacked = context.arena.allocate_array<float>(rows * columns);
+    auto* order = context.arena.allocate_array<int32_t>(rows);
+    context.parallel(rows, [&](int64_t row) {
+      unpack_row(*lookup.packed, lookup.ids[row], unpacked + row * columns);
       order[row] = static_cast<int32_t>(row);
     });
     args.ids = order;
-    args.table = rows;
+    args.table = unpacked;
   }
   kernels::embedding_forward(context.parallel, args, out.data());
   return out;
@@ -126,7 +258,13 @@ Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_
   check_ids("embedding gradient: id", ids, entries);
   require(dout.rows() == ids.size(), kShape, "embedding gradient: ", ids.size(), " ids but ",
           dout.rows(), " rows");
-  Tensor dtable(context.arena, {entries, dout.columns()});
+  const Tensor dtable(context.arena, {entries, dout.columns()});
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::embedding_gradient(context, ids, scale, dout, dtable);
+      return dtable;
+    }
+  }
   const Arena::Scope scratch(context.arena);
   auto* order = context.arena.allocate_array<int32_t>(dout.rows());
   auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
@@ -137,21 +275,39 @@ Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_
 }
 
 Tensor activation(Context& context, Activation kind, const Tensor& x) {
-  Tensor y(context.arena, x.shape());
+  const Tensor y = like(context, x);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::activation(context, kind, x, y);
+      return y;
+    }
+  }
   kernels::activation_forward(context.parallel, kind, x.size(), x.data(), y.data());
   return y;
 }
 
 Tensor activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy) {
   check_same("activation gradient", x, dy);
-  Tensor dx(context.arena, x.shape());
+  const Tensor dx = like(context, x);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::activation_gradient(context, kind, x, dy, dx);
+      return dx;
+    }
+  }
   kernels::activation_backward(context.parallel, kind, x.size(), x.data(), dy.data(), dx.data());
   return dx;
 }
 
 Tensor gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x) {
   check_same("gated activation", gate, x);
-  Tensor y(context.arena, x.shape());
+  const Tensor y = like(context, x);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::gated(context, kind, gate, x, y);
+      return y;
+    }
+  }
   kernels::gated_forward(context.parallel, kind, x.size(), gate.data(), x.data(), y.data());
   return y;
 }
@@ -160,23 +316,27 @@ GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& 
                                const Tensor& x, const Tensor& dy) {
   check_same("gated activation gradient", x, dy);
   check_same("gated activation gradient", gate, x);
-  GatedGradients gradients{Tensor(context.arena, x.shape()), Tensor(context.arena, x.shape())};
+  const GatedGradients gradients{like(context, x), like(context, x)};
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::gated_gradients(context, kind, gate, x, dy, gradients);
+      return gradients;
+    }
+  }
   kernels::gated_backward(context.parallel, kind, x.size(), gate.data(), x.data(), dy.data(),
                           gradients.dgate.data(), gradients.dx.data());
   return gradients;
 }
 
 Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
-  const int64_t rows = x.rows();
-  require(key.sentences.size() == rows && key.positions.size() == rows, kShape, "dropout: ", rows,
-          " rows, but keys for ", key.sentences.size());
-  require(key.probability >= 0.0f && key.probability < 1.0f, ErrorCode::invalid_argument,
-          "dropout: probability ", key.probability, " is not in [0, 1)");
-  require(x.columns() <= kernels::kDropoutMaxColumns, ErrorCode::unsupported,
-          "dropout: ", x.columns(), " columns, at most ", kernels::kDropoutMaxColumns);
-  Dropped dropped{
-      Tensor(context.arena, x.shape()),
-      Tensor(context.arena, {x.rows(), kernels::dropout_row_bytes(x.columns())}, DType::i8)};
+  check_dropout(key, x);
+  const Dropped dropped{like(context, x), kept_bits(context, x)};
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::dropout(context, key, x, dropped);
+      return dropped;
+    }
+  }
   kernels::dropout(context.parallel,
                    {.rows = x.rows(),
                     .columns = x.columns(),
@@ -194,7 +354,13 @@ Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
 Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy) {
   require(kept.rows() == dy.rows() && kept.columns() == kernels::dropout_row_bytes(dy.columns()),
           kShape, "dropout gradient: ", dy.shape(), " does not fit the bits ", kept.shape());
-  Tensor dx(context.arena, dy.shape());
+  const Tensor dx = like(context, dy);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::dropout_gradient(context, probability, kept, dy, dx);
+      return dx;
+    }
+  }
   kernels::dropout_by_bits(context.parallel, dy.rows(), dy.columns(), probability,
                            reinterpret_cast<const uint8_t*>(kept.data<int8_t>()), dy.data(),
                            dx.data());
@@ -210,7 +376,13 @@ Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32
   require(table.shape().rank() == 2 && table.shape()[1] == x.shape()[2], kShape,
           "rotary: the table is ", table.shape(), ", head_dim is ", x.shape()[2]);
   check_ids("rotary: position", positions, table.shape()[0]);
-  Tensor y(context.arena, x.shape());
+  const Tensor y = like(context, x);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      cuda::rotary(context, turn, x, positions, table, y);
+      return y;
+    }
+  }
   kernels::rotary(context.parallel,
                   {.rows = x.shape()[0],
                    .heads = x.shape()[1],

@@ -1,4 +1,5 @@
 // Operations on rows [row, columns]: norms, lookups, activations, dropout, rotary positions, sums.
+// Results have the type of their inputs; gradients of weights are f32.
 #pragma once
 
 #include "tril/kernels/activation.h"
@@ -17,7 +18,9 @@ using kernels::Turn;
 Tensor add(Context& context, const Tensor& a, const Tensor& b);
 void add_into(Context& context, const Tensor& from, const Tensor& to);   // to += from
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *= factor [1]
-Tensor filled(Context& context, const Shape& shape, float value);
+Tensor filled(Context& context, const Shape& shape, float value, DType type = DType::f32);
+// to = from, element by element, rounded where its type is narrower.
+void assign(Context& context, const Tensor& from, const Tensor& to);
 
 struct NormResult {
   Tensor y;
@@ -33,7 +36,8 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy);
 
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
-// Where the table is undefined its rows are taken from the packed weight.
+// Where the table is undefined its rows are taken from the packed weight; for bf16 on CUDA from the
+// rounded weight, where there is one, or rounded as they are read.
 struct Lookup {
   Mirrored<int32_t> ids;
   Tensor table;  // [entries, columns]
@@ -72,6 +76,26 @@ struct Dropped {
 Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x);
 // The gradient of x: the same function on dy, by the bits.
 Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy);
+
+// What a post-norm layer ends with, in one go: y = norm(s), s = x + dropout(f), with the bits of
+// add(), dropout() and norm() one after the other. Nothing is dropped where the probability is 0.
+struct ResidualNorm {
+  Tensor s{}, y{};
+  Tensor stats{};            // as NormResult's
+  Tensor kept{};             // as Dropped's, or undefined
+  float probability = 0.0f;  // of the dropout
+};
+ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
+                           const Tensor& f, const DropoutKey& key, const Tensor& weight,
+                           const Tensor& bias);
+struct ResidualNormGradients {
+  Tensor dx;
+  Tensor df;  // undefined where nothing was dropped: then it is dx
+  Tensor dweight, dbias;
+};
+ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, float epsilon,
+                                              const ResidualNorm& forward, const Tensor& weight,
+                                              const Tensor& bias, const Tensor& dy);
 
 // x [row, heads, head_dim]; table as kernels::fill_rotary_table makes it.
 Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,

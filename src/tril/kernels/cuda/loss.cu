@@ -1,1 +1,210 @@
-#include "tril/base/stream.h"
+// The normaliser of a softmax over the vocabulary, log-probabilities, and the loss.
+#include <cmath>
+
+#include "tril/kernels/cuda/rows.cuh"
+#include "tril/kernels/cuda/rows.h"
+
+namespace tril::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 1024;  // a block a row
+constexpr int kWarps = kThreads / kWarp;
+static_assert(kWarps == kWarp, "the warps' sums are folded by one warp");
+
+// The largest of some numbers, the sum of e^(x - largest), and the plain sum. NaN is not the
+// largest of anything, but it is in both sums.
+struct Sums {
+  float top, exponentials, plain;
+};
+
+// What a sum over e^(x - from) is multiplied with to become one over e^(x - to).
+__device__ inline float change_of_top(float from, float to) {
+  return from == to ? 1.0f : expf(from - to);  // both may be -infinity
+}
+
+__device__ Sums joined_by(const Sums& mine, int step) {
+  const Sums other{__shfl_xor_sync(kAllLanes, mine.top, step),
+                   __shfl_xor_sync(kAllLanes, mine.exponentials, step),
+                   __shfl_xor_sync(kAllLanes, mine.plain, step)};
+  const float top = fmaxf(mine.top, other.top);
+  return {top,
+          mine.exponentials * change_of_top(mine.top, top) +
+              other.exponentials * change_of_top(other.top, top),
+          mine.plain + other.plain};
+}
+__device__ Sums joined_in_warp(Sums sums) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) sums = joined_by(sums, step);
+  return sums;
+}
+
+__device__ void add_pack(const Pack& x, int count, Sums& sums) {
+  float top = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    if (i < count) top = fmaxf(top, x.at[i]);
+  }
+  if (top > sums.top) {
+    sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
+    sums.top = top;
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    if (i < count) {
+      // Where all so far are -infinity, -infinity - top would be NaN.
+      sums.exponentials += x.at[i] == -INFINITY ? 0.0f : expf(x.at[i] - sums.top);
+      sums.plain += x.at[i];
+    }
+  }
+}
+
+// Of a row, by all threads of a block and for all of them.
+__device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
+  __shared__ Sums of_warps[kWarps];
+  __shared__ Sums whole;
+  Sums sums{-INFINITY, 0.0f, 0.0f};
+  for (int64_t at = int64_t{threadIdx.x} * kPack; at < vocab; at += kThreads * kPack) {
+    const int count = count_below(at, vocab);
+    add_pack(load(x + at, count, access), count, sums);
+  }
+  sums = joined_in_warp(sums);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  if (lane_of_thread() == 0) of_warps[warp] = sums;
+  __syncthreads();
+  if (warp == 0) {
+    sums = joined_in_warp(of_warps[lane_of_thread()]);
+    if (lane_of_thread() == 0) whole = sums;
+  }
+  __syncthreads();
+  return whole;
+}
+
+__device__ inline float normaliser(const Sums& sums) {
+  return sums.top + static_cast<float>(log(static_cast<double>(sums.exponentials)));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    normalisers_kernel(const float* logits, int64_t vocab, int64_t stride, Access access,
+                       float* norms) {
+  const Sums sums = sums_of_row(logits + int64_t{blockIdx.x} * stride, vocab, access);
+  if (threadIdx.x == 0) norms[blockIdx.x] = normaliser(sums);
+}
+
+template <class T>
+__device__ void clear_row(int64_t stride, Access access, T* to) {
+  for (int64_t at = int64_t{threadIdx.x} * kPack; at < stride; at += kThreads * kPack) {
+    store(Pack{}, to + at, count_below(at, stride), access);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while another's are done
+    cross_entropy_kernel(CrossEntropy c, Access access, float* norms, float* losses, T* dlogits) {
+  __shared__ float norm_of_row;
+  const int64_t row = blockIdx.x;
+  const int32_t label = c.labels[row];
+  T* to = dlogits + row * c.stride;
+  if (label < 0) {
+    if (dlogits != nullptr) clear_row(c.stride, access, to);
+    if (threadIdx.x == 0) norms[row] = losses[row] = 0.0f;
+    return;
+  }
+  const float* x = c.logits + row * c.stride;
+  const Sums sums = sums_of_row(x, c.vocab, access);
+  if (threadIdx.x == 0) {
+    const float norm = normaliser(sums);
+    const float right = x[label];  // before the gradients may overwrite it
+    const float mean = sums.plain * (1.0f / static_cast<float>(c.vocab));
+    losses[row] = c.smoothing == 0.0f ? norm - right
+                                      : norm - (1.0f - c.smoothing) * right - c.smoothing * mean;
+    norms[row] = norm;
+    norm_of_row = norm;
+  }
+  if (dlogits == nullptr) return;
+  __syncthreads();
+  const float norm = norm_of_row;
+  const float g = *c.factor;
+  const float spread = c.smoothing / static_cast<float>(c.vocab);
+  for (int64_t at = int64_t{threadIdx.x} * kPack; at < c.stride; at += kThreads * kPack) {
+    const int inside = count_below(at, c.vocab);
+    const Pack from = load(x + at, inside, access);
+    Pack gradient;
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      float share = expf(from.at[i] - norm) - spread;
+      if (at + i == label) share = share - (1.0f - c.smoothing);
+      gradient.at[i] = i < inside ? share * g : 0.0f;
+    }
+    store(gradient, to + at, count_below(at, c.stride), access);
+  }
+}
+
+constexpr int kPartThreads = 256;
+constexpr int64_t kPart = kPartThreads * kPack;  // of a row, a block
+
+__global__ void __launch_bounds__(kPartThreads)
+    subtract_kernel(const float* logits, const float* norms, int64_t vocab, int64_t stride,
+                    Access access, float* out) {
+  const int64_t parts = (vocab + kPart - 1) / kPart;
+  const int64_t row = blockIdx.x / parts;
+  const int64_t at = blockIdx.x % parts * kPart + int64_t{threadIdx.x} * kPack;
+  const int count = count_below(at, vocab);
+  if (count == 0) return;
+  Pack pack = load(logits + row * stride + at, count, access);
+  const float norm = norms[row];
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) pack.at[i] = pack.at[i] - norm;
+  store(pack, out + row * vocab + at, count, access);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    total_kernel(const float* losses, int64_t rows, const float* factor, float* total) {
+  __shared__ double of_warps[kWarps];
+  double sum = 0.0;
+#pragma unroll 4
+  for (int64_t row = threadIdx.x; row < rows; row += kThreads) {
+    sum += static_cast<double>(losses[row]);
+  }
+  sum = warp_sum(sum);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  if (lane_of_thread() == 0) of_warps[warp] = sum;
+  __syncthreads();
+  if (warp != 0) return;
+  sum = warp_sum(of_warps[lane_of_thread()]);
+  if (lane_of_thread() == 0) total[0] = static_cast<float>(sum * static_cast<double>(*factor));
+}
+
+}  // namespace
+
+void softmax_normalisers(Stream stream, const float* logits, int64_t rows, int64_t vocab,
+                         int64_t stride, float* norms) {
+  if (rows == 0) return;
+  normalisers_kernel<<<static_cast<unsigned>(rows), kThreads, 0, handle_of(stream)>>>(
+      logits, vocab, stride, access_of(stride, logits), norms);
+}
+
+void subtract_rows(Stream stream, const float* logits, const float* norms, int64_t rows,
+                   int64_t vocab, int64_t stride, float* out) {
+  const int64_t blocks = rows * ((vocab + kPart - 1) / kPart);
+  if (blocks == 0) return;
+  const bool whole = vocab % kPack == 0;
+  subtract_kernel<<<static_cast<unsigned>(blocks), kPartThreads, 0, handle_of(stream)>>>(
+      logits, norms, vocab, stride, whole ? access_of(stride, logits, out) : Access::scalar, out);
+}
+
+template <class T>
+void cross_entropy(Stream stream, const CrossEntropy& args, float* norms, float* losses,
+                   T* dlogits) {
+  if (args.rows == 0) return;
+  cross_entropy_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, handle_of(stream)>>>(
+      args, access_of(args.stride, args.logits, dlogits), norms, losses, dlogits);
+}
+template void cross_entropy(Stream, const CrossEntropy&, float*, float*, float*);
+template void cross_entropy(Stream, const CrossEntropy&, float*, float*, BFloat16*);
+
+void total_loss(Stream stream, const float* losses, int64_t rows, const float* factor,
+                float* total) {
+  total_kernel<<<1, kThreads, 0, handle_of(stream)>>>(losses, rows, factor, total);
+}
+
+}  // namespace tril::kernels::cuda

@@ -5,8 +5,9 @@
 // T is float or BFloat16 (both instantiated): the type of activations. Everything is computed in
 // f32 and rounded once where it is stored, also inside a fused kernel where the separate ones would
 // round. A row depends on that row alone; every sum over columns has an order that the number of
-// columns alone decides, every sum over rows one that the number of rows alone decides. No atomic
-// operation on floating-point numbers. All pointers are to device memory.
+// columns alone decides, every sum over rows one that the number of rows alone decides; addresses
+// decide only how memory is read. No atomic operation on floating-point numbers. All pointers are
+// to device memory.
 // Kernels neither allocate nor throw. Sizes of zero are legal and do nothing.
 #pragma once
 
@@ -23,7 +24,7 @@ namespace tril::kernels::cuda {
 template <class T>
 void add(Stream stream, int64_t size, const T* a, const T* b, T* out);  // out may be a or b
 template <class T>
-void scale(Stream stream, int64_t size, const float* factor, T* x);  // x *= *factor
+void scale(Stream stream, int64_t size, const float* factor, T* x);  // x *= *factor; nothing for 1
 template <class T>
 void fill(Stream stream, int64_t size, float value, T* out);
 // Between types: rounds, or widens exactly.
@@ -36,8 +37,14 @@ void round_padded(Stream stream, const float* from, int64_t rows, int64_t column
 
 // ---- norms --------------------------------------------------------------------------------------
 // Weight and bias are f32 (norm.weight and norm.bias point to device memory). stats [rows, 2].
+//
+// Order of a sum over columns: packs of eight; pack i belongs to lane i mod 32, which adds its
+// elements ascending; the lanes are folded by halves (lane l and lane l xor 16, 8, 4, 2, 1).
+// Of a sum over rows: slices of kNormSlice rows; in a slice row i belongs to chain i mod 8, the
+// chains are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
 template <class T>
 void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats);
+constexpr int64_t kNormSlice = 64;
 // `partial` has room for norm_backward_partial() floats.
 int64_t norm_backward_partial(int64_t rows, int64_t columns);
 template <class T>
@@ -45,30 +52,44 @@ void norm_backward(Stream stream, const Norm& norm, const T* x, const float* sta
                    T* dx, float* dweight, float* dbias, float* partial);
 
 // ---- embeddings ---------------------------------------------------------------------------------
-// out = round(fma(table, scale, position)); the table in the type of activations, columns apart.
-template <class T>
+// out = round(fma(table, scale, position)), or round(table scale) without positions. The table is
+// in the type of activations, or f32: then its entries are rounded to that type as they are read.
+template <class Entry>
 struct Embedding {
   int64_t rows = 0;
   int64_t columns = 0;
   float scale = 1.0f;
   const int32_t* ids = nullptr;  // [rows]
-  const T* table = nullptr;      // [entries, table_stride]
+  const Entry* table = nullptr;  // [entries, table_stride]
   int64_t table_stride = 0;
   const int32_t* position_ids = nullptr;  // [rows], or null for no positions
   const float* position_table = nullptr;  // [positions, columns], f32
 };
-template <class T>
-void embedding_forward(Stream stream, const Embedding<T>& args, T* out);
+template <class T, class Entry>
+void embedding_forward(Stream stream, const Embedding<Entry>& args, T* out);
 // Sorts rows stably by id on the device. order [rows]; starts [entries + 1]; workspace of
-// sort_by_id_workspace() bytes. No atomics whose order could be seen.
-int64_t sort_by_id_workspace(int64_t rows, int64_t entries);
+// sort_by_id_workspace() bytes. Counts are added by integer atomics, whose order cannot be seen.
+int64_t sort_by_id_workspace(int64_t rows);
 void sort_by_id(Stream stream, const int32_t* ids, int64_t rows, int64_t entries, int32_t* order,
                 int32_t* starts, void* workspace);
-// dtable [entries, columns], f32: scale times the sum over the rows that looked an entry up,
-// ascending; zero for the others. adds: dtable += instead.
+// dtable [entries, columns], f32: scale times the sum over the rows that looked an entry up; zero
+// for the others. adds: dtable += instead. Order: the rows of an entry ascending in slices of
+// kEmbeddingSlice, each one chain; the slices ascending. `partial` has room for
+// embedding_backward_partial() floats.
+constexpr int64_t kEmbeddingSlice = 64;
+int64_t embedding_backward_partial(int64_t rows, int64_t columns);
+struct EmbeddingGradient {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t entries = 0;
+  float scale = 1.0f;
+  const int32_t* order = nullptr;
+  const int32_t* starts = nullptr;
+  bool adds = false;
+};
 template <class T>
-void embedding_backward(Stream stream, const int32_t* order, const int32_t* starts, const T* dout,
-                        float scale, int64_t entries, int64_t columns, float* dtable, bool adds);
+void embedding_backward(Stream stream, const EmbeddingGradient& args, const T* dout, float* partial,
+                        float* dtable);
 
 // ---- activations --------------------------------------------------------------------------------
 template <class T>
@@ -108,9 +129,23 @@ void dropout_by_bits(Stream stream, int64_t rows, int64_t columns, float probabi
 template <class T>
 void residual_norm_forward(Stream stream, const Norm& norm, const Dropout& args, const T* x,
                            const T* f, T* s, T* y, float* stats, uint8_t* kept);
+// dx is the gradient of s, and df what dropout_by_bits() makes of it; without dropout, where `kept`
+// is null, dx is both and df is not written. The rest as norm_backward().
+template <class T>
+struct ResidualNormBackward {
+  const T* s = nullptr;
+  const float* stats = nullptr;
+  const T* dy = nullptr;
+  float probability = 0.0f;
+  const uint8_t* kept = nullptr;
+  T *dx = nullptr, *df = nullptr;
+  float *dweight = nullptr, *dbias = nullptr;
+  float* partial = nullptr;  // norm_backward_partial() floats
+};
+template <class T>
+void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormBackward<T>& args);
 
 // ---- rotary -------------------------------------------------------------------------------------
-template <class T>
 struct Rotary {
   int64_t rows = 0;
   int64_t heads = 0;
@@ -120,10 +155,14 @@ struct Rotary {
   float sign = 1.0f;  // -1 turns backwards
 };
 template <class T>
-void rotary(Stream stream, const Rotary<T>& args, const T* x, T* y);
+void rotary(Stream stream, const Rotary& args, const T* x, T* y);
 
 // ---- softmax over the vocabulary and the loss ---------------------------------------------------
 // logits f32 [rows, stride], the first `vocab` of a row count.
+// Order: packs of eight logits; pack i belongs to thread i mod 1024, which keeps its largest logit
+// so far and the sum of e^(x - largest), scaled when a larger one comes; threads are folded by
+// halves, 32 and then 32, scaled to the larger of both. norm = largest + log(sum), the logarithm in
+// double. The plain sum for label smoothing is folded alike.
 void softmax_normalisers(Stream stream, const float* logits, int64_t rows, int64_t vocab,
                          int64_t stride, float* norms);
 // out [rows, vocab] dense.
@@ -139,48 +178,59 @@ struct CrossEntropy {
   const float* factor = nullptr;  // [1] on the device
 };
 // Norms and losses [rows] and, where dlogits is given, the gradients for a total whose own gradient
-// is 1, as T, rounded, [rows, stride] with zeros past the vocabulary: one pass over the logits, or
-// two.
+// is 1, as T, rounded, [rows, stride] with zeros past the vocabulary. The logits come from memory
+// once, the second time from the cache. dlogits may be the logits where T is float.
 template <class T>
 void cross_entropy(Stream stream, const CrossEntropy& args, float* norms, float* losses,
                    T* dlogits);
-// total[0] = factor times the sum of the losses in double, in a fixed order.
+// total[0] = factor times the sum of the losses in double: row i belongs to chain i mod 1024, the
+// chains are folded by halves.
 void total_loss(Stream stream, const float* losses, int64_t rows, const float* factor,
                 float* total);
 
 // ---- the optimiser ------------------------------------------------------------------------------
-// squares[0] (+)= the sum of x[i]^2 in double, in a fixed order of chunks. partial: one double a
-// chunk of kSquareChunk elements (kernels/elementwise.h).
-void sum_of_squares(Stream stream, int64_t size, const float* x, double* partial, double* squares,
-                    bool adds);
-// What one update needs, on the device.
-struct AdamWState {
-  float rate = 0.0f, beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-9f;
-  double clip_norm = 0.0;             // 0: none
-  double power1 = 1.0, power2 = 1.0;  // beta^steps, kept by adamw_begin()
-  int64_t steps = 0;
-  // Made by adamw_begin():
-  double norm = 0.0;
-  float factor = 1.0f, correction1 = 1.0f, correction2 = 1.0f;
-  int32_t finite = 1;
-};
-// From the sum of squares: norm, finite, factor; where finite: steps, powers and corrections.
-void adamw_begin(Stream stream, const double* squares, AdamWState* state);
-// One tensor; nothing where the state says not finite. Writes the rounded weight too where
-// `rounded` is given: [to_rows, rounded_columns] of a weight with `columns` columns.
+// All tensors of an update are done in one launch, in chunks of kUpdateChunk elements.
+constexpr int64_t kUpdateChunk = 4096;
 struct AdamWTensor {
   int64_t size = 0;
   int64_t columns = 1;
   float decay = 0.0f;
   const float* gradient = nullptr;
   float *m = nullptr, *v = nullptr, *w = nullptr;
+  // The rounded weight, written too where given: [to_rows, rounded_columns], of which this writes
+  // the weight's rows and columns.
   BFloat16* rounded = nullptr;
   int64_t rounded_columns = 0;
 };
-void adamw(Stream stream, const AdamWState* state, const AdamWTensor& tensor);
-// Many tensors in one launch; `tensors` lies on the device, `starts` [count + 1] are the chunks of
-// 4,096 elements each begins at, `chunks` their total.
-void adamw_all(Stream stream, const AdamWState* state, const AdamWTensor* tensors,
-               const int32_t* starts, int64_t count, int64_t chunks);
+// Everything on the device: `tensors` [count], `starts` [count + 1] the chunk each begins at.
+struct AdamWTensors {
+  const AdamWTensor* tensors = nullptr;
+  const int32_t* starts = nullptr;
+  int64_t count = 0;
+  int64_t chunks = 0;
+};
+constexpr int64_t update_chunks(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
+// squares[0] = the sum of all gradients' squares. Order: in a chunk pack i of four belongs to
+// thread i mod 256, a chain of fused multiply-adds in f32; threads are folded by halves in double.
+// Chunk i belongs to chain i mod 1024 in double, those are folded by halves. `partial` has room
+// for a double a chunk.
+void sum_of_squares(Stream stream, const AdamWTensors& all, double* partial, double* squares);
+
+// What the updates go by, kept on the device from one to the next.
+struct AdamWState {
+  float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-9f;
+  float rate = 0.0f;
+  double clip_norm = 0.0;             // 0: none
+  double power1 = 1.0, power2 = 1.0;  // beta^steps
+  int64_t steps = 0;
+  double norm = 0.0;  // of the last gradient, before clipping
+  float factor = 1.0f, correction1 = 1.0f, correction2 = 1.0f;
+  int32_t finite = 1;
+};
+// From the sum of squares and the rate: norm, finite, factor; where finite: steps, powers and
+// corrections.
+void adamw_begin(Stream stream, const double* squares, const float* rate, AdamWState* state);
+// kernels/adamw.h in all tensors, with its bits; nothing where the state says not finite.
+void adamw(Stream stream, const AdamWState* state, const AdamWTensors& all);
 
 }  // namespace tril::kernels::cuda

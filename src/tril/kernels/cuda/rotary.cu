@@ -1,0 +1,49 @@
+#include "tril/kernels/cuda/rows.cuh"
+#include "tril/kernels/cuda/rows.h"
+
+namespace tril::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+
+// A row a warp; a lane turns eight pairs at a time.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    rotary_kernel(Rotary r, Access access, const T* x, T* y) {
+  const int64_t row = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
+  if (row >= r.rows) return;
+  const int half = static_cast<int>(r.head_dim / 2);
+  const int packs = (half + kPack - 1) / kPack;
+  const float* cosines = r.table + int64_t{r.positions[row]} * r.head_dim;
+  for (int unit = lane_of_thread(); unit < static_cast<int>(r.heads) * packs; unit += kWarp) {
+    const int at = unit % packs * kPack;
+    const int count = count_below(at, half);
+    const int64_t from = (row * r.heads + unit / packs) * r.head_dim + at;
+    const Pack c = load(cosines + at, count, access);
+    const Pack s = load(cosines + half + at, count, access);
+    const Pack low = load(x + from, count, access);
+    const Pack high = load(x + from + half, count, access);
+    Pack turned_low, turned_high;
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      const float sine = s.at[i] * r.sign;
+      turned_low.at[i] = __fmaf_rn(-high.at[i], sine, low.at[i] * c.at[i]);
+      turned_high.at[i] = __fmaf_rn(low.at[i], sine, high.at[i] * c.at[i]);
+    }
+    store(turned_low, y + from, count, access);
+    store(turned_high, y + from + half, count, access);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void rotary(Stream stream, const Rotary& args, const T* x, T* y) {
+  if (args.rows == 0) return;
+  rotary_kernel<<<blocks_for(args.rows, kThreads / kWarp), kThreads, 0, handle_of(stream)>>>(
+      args, access_of(args.head_dim / 2, x, y, args.table), x, y);
+}
+template void rotary<float>(Stream, const Rotary&, const float*, float*);
+template void rotary<BFloat16>(Stream, const Rotary&, const BFloat16*, BFloat16*);
+
+}  // namespace tril::kernels::cuda

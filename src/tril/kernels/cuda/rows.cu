@@ -1,1 +1,0 @@
-#include "tril/base/stream.h"

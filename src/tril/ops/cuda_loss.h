@@ -1,0 +1,20 @@
+// The CUDA half of ops/loss.h: everything was checked and results are there. For the sources of
+// this folder.
+#pragma once
+
+#include "tril/ops/loss.h"
+
+namespace tril::ops::cuda {
+
+void log_probs(Context& context, const Tensor& logits, const Tensor& out);
+
+// Slices of rows whose logits are this many bytes at most, and kLossRows rows at most.
+constexpr int64_t kLossBytes = int64_t{256} << 20;
+constexpr int64_t kLossRows = 2048;
+int64_t loss_slice(int64_t vocab);
+// Gradients where result.dx is defined.
+void projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
+                    const Mirrored<int32_t>& labels, const LossOptions& options,
+                    const LossResult& result);
+
+}  // namespace tril::ops::cuda

@@ -1,0 +1,94 @@
+#include "tril/ops/cuda_optimizer.h"
+
+#include "tril/kernels/cuda/rows.h"
+#include "tril/ops/cuda_rows.h"
+
+namespace tril::ops::cuda {
+namespace {
+
+namespace on_card = kernels::cuda;
+
+on_card::AdamWState* memory_of_state(const Tensor& state) {
+  return reinterpret_cast<on_card::AdamWState*>(memory_of<int8_t>(state));
+}
+
+on_card::AdamWTensor described(const UpdateTensor& tensor) {
+  const bool matrix = tensor.weight.shape().rank() == 2;
+  const int64_t size = tensor.weight.size();
+  return {.size = size,
+          .columns = matrix ? tensor.weight.columns() : size,
+          .decay = tensor.decay,
+          .gradient = memory_of<float>(tensor.gradient),
+          .m = memory_of<float>(tensor.first),
+          .v = memory_of<float>(tensor.second),
+          .w = memory_of<float>(tensor.weight),
+          .rounded = memory_of<BFloat16>(tensor.rounded),
+          .rounded_columns = matrix ? tensor.rounded.columns() : size};
+}
+
+// Those with a gradient, where the device finds them until the step ends.
+on_card::AdamWTensors uploaded(Context& context, std::span<const UpdateTensor> tensors) {
+  auto* list =
+      context.host.allocate_array<on_card::AdamWTensor>(static_cast<int64_t>(tensors.size()));
+  auto* starts = context.host.allocate_array<int32_t>(static_cast<int64_t>(tensors.size()) + 1);
+  size_t count = 0;
+  int64_t chunks = 0;
+  for (const UpdateTensor& tensor : tensors) {
+    if (!tensor.gradient.defined()) continue;
+    starts[count] = static_cast<int32_t>(chunks);
+    list[count] = described(tensor);
+    chunks += on_card::update_chunks(list[count].size);
+    ++count;
+  }
+  require(chunks <= INT32_MAX, ErrorCode::unsupported, "AdamW: ", chunks, " chunks of weights");
+  starts[count] = static_cast<int32_t>(chunks);
+  return {.tensors = context.uploaded(std::span<const on_card::AdamWTensor>(list, count)),
+          .starts = context.uploaded(std::span<const int32_t>(starts, count + 1)),
+          .count = static_cast<int64_t>(count),
+          .chunks = chunks};
+}
+
+}  // namespace
+
+Tensor make_state(Arena& arena) {
+  return Tensor(arena, {int64_t{sizeof(on_card::AdamWState)}}, DType::i8);
+}
+
+void set_state(const Tensor& state, const AdamWSettings& settings, int64_t steps, double power1,
+               double power2) {
+  on_card::AdamWState on_host;
+  on_host.beta1 = settings.beta1;
+  on_host.beta2 = settings.beta2;
+  on_host.epsilon = settings.epsilon;
+  on_host.clip_norm = settings.clip_norm;
+  on_host.power1 = power1;
+  on_host.power2 = power2;
+  on_host.steps = steps;
+  copy(Device::cuda, state.raw(), Device::cpu, &on_host, state.size());
+}
+
+int64_t fetch_last(Context& context, const Tensor& state) {
+  return context.queue.fetch(state.raw(), state.size());
+}
+
+AdamW::Last fetched_last(Context& context, int64_t number) {
+  on_card::AdamWState on_host;
+  context.queue.fetched(number, &on_host, sizeof on_host);
+  return {.norm = on_host.norm, .steps = on_host.steps};
+}
+
+void update(Context& context, const Tensor& state, std::span<const UpdateTensor> tensors,
+            float rate) {
+  const on_card::AdamWTensors all = uploaded(context, tensors);
+  const float* rate_there = context.uploaded(rate);
+  const Arena::Scope scratch(context.arena);
+  auto* partial = context.arena.allocate_array<double>(all.chunks);
+  auto* squares = context.arena.allocate_array<double>(1);
+  context.launch([&](Stream stream) {
+    on_card::sum_of_squares(stream, all, partial, squares);
+    on_card::adamw_begin(stream, squares, rate_there, memory_of_state(state));
+    on_card::adamw(stream, memory_of_state(state), all);
+  });
+}
+
+}  // namespace tril::ops::cuda

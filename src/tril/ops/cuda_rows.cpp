@@ -1,0 +1,234 @@
+#include "tril/ops/cuda_rows.h"
+
+#include "tril/kernels/cuda/rows.h"
+
+namespace tril::ops::cuda {
+namespace {
+
+namespace on_card = kernels::cuda;
+
+// Seed and step change from step to step, so they are uploaded.
+on_card::Dropout dropout_of(Context& context, const DropoutKey& key, const Tensor& x) {
+  return {.rows = x.rows(),
+          .columns = x.columns(),
+          .probability = key.probability,
+          .seed = context.uploaded(on_card::DropoutSeed{key.seed, key.step}),
+          .site = key.site,
+          .sentences = context.on_device(key.sentences),
+          .positions = context.on_device(key.positions)};
+}
+
+// Bits are kept as i8.
+uint8_t* bits_of(const Tensor& kept) { return reinterpret_cast<uint8_t*>(memory_of<int8_t>(kept)); }
+
+}  // namespace
+
+void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
+  with_activation_type(out.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::add<T>(stream, out.size(), memory_of<T>(a), memory_of<T>(b), memory_of<T>(out));
+    });
+  });
+}
+
+void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::scale<T>(stream, x.size(), memory_of<float>(factor), memory_of<T>(x));
+    });
+  });
+}
+
+void fill(Context& context, float value, const Tensor& out) {
+  with_activation_type(out.dtype(), [&]<class T>(T) {
+    context.launch(
+        [&](Stream stream) { on_card::fill<T>(stream, out.size(), value, memory_of<T>(out)); });
+  });
+}
+
+void assign(Context& context, const Tensor& from, const Tensor& to) {
+  with_activation_type(from.dtype(), [&]<class From>(From) {
+    with_activation_type(to.dtype(), [&]<class To>(To) {
+      context.launch([&](Stream stream) {
+        on_card::convert<From, To>(stream, to.size(), memory_of<From>(from), memory_of<To>(to));
+      });
+    });
+  });
+}
+
+void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result) {
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::norm_forward<T>(stream, args, memory_of<T>(x), memory_of<T>(result.y),
+                               memory_of<float>(result.stats));
+    });
+  });
+}
+
+void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey& key,
+                   const Tensor& x, const Tensor& f, const ResidualNorm& result) {
+  on_card::Dropout mask;
+  if (key.probability > 0.0f) mask = dropout_of(context, key, x);
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::residual_norm_forward<T>(stream, args, mask, memory_of<T>(x), memory_of<T>(f),
+                                        memory_of<T>(result.s), memory_of<T>(result.y),
+                                        memory_of<float>(result.stats), bits_of(result.kept));
+    });
+  });
+}
+
+void residual_norm_gradients(Context& context, const kernels::Norm& args,
+                             const ResidualNorm& forward, const Tensor& dy,
+                             const ResidualNormGradients& gradients) {
+  const Arena::Scope scratch(context.arena);
+  auto* partial =
+      context.arena.allocate_array<float>(on_card::norm_backward_partial(args.rows, args.columns));
+  with_activation_type(dy.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::residual_norm_backward<T>(stream, args,
+                                         {.s = memory_of<T>(forward.s),
+                                          .stats = memory_of<float>(forward.stats),
+                                          .dy = memory_of<T>(dy),
+                                          .probability = forward.probability,
+                                          .kept = bits_of(forward.kept),
+                                          .dx = memory_of<T>(gradients.dx),
+                                          .df = memory_of<T>(gradients.df),
+                                          .dweight = memory_of<float>(gradients.dweight),
+                                          .dbias = memory_of<float>(gradients.dbias),
+                                          .partial = partial});
+    });
+  });
+}
+
+void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
+  const LinearWeight* packed = lookup.packed;
+  const bool rounded =
+      out.dtype() == DType::bf16 && packed != nullptr && packed->forward_panels.defined();
+  const int32_t* ids = context.on_device(lookup.ids);
+  const bool placed = lookup.positions.defined();
+  const int32_t* position_ids = placed ? context.on_device(lookup.position_ids) : nullptr;
+  const auto look_up = [&]<class T, class Entry>(T, Entry, const Tensor& table, int64_t stride) {
+    context.launch([&](Stream stream) {
+      const on_card::Embedding<Entry> args{.rows = out.rows(),
+                                           .columns = out.columns(),
+                                           .scale = lookup.scale,
+                                           .ids = ids,
+                                           .table = memory_of<Entry>(table),
+                                           .table_stride = stride,
+                                           .position_ids = position_ids,
+                                           .position_table = memory_of<float>(lookup.positions)};
+      on_card::embedding_forward<T, Entry>(stream, args, memory_of<T>(out));
+    });
+  };
+  if (rounded) {
+    look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_to_64(packed->in));
+    return;
+  }
+  with_activation_type(out.dtype(), [&]<class T>(T type) {
+    const Tensor& table = lookup.table.defined() ? lookup.table : packed->weight;
+    look_up(type, float(), table, out.columns());
+  });
+}
+
+void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
+                        const Tensor& dout, const Tensor& dtable) {
+  const int64_t rows = dout.rows();
+  const int64_t entries = dtable.rows();
+  const int32_t* sorted_by = context.on_device(ids);
+  const Arena::Scope scratch(context.arena);
+  auto* order = context.arena.allocate_array<int32_t>(rows);
+  auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
+  void* workspace = context.arena.allocate(on_card::sort_by_id_workspace(rows));
+  auto* partial = context.arena.allocate_array<float>(
+      on_card::embedding_backward_partial(rows, dout.columns()));
+  with_activation_type(dout.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::sort_by_id(stream, sorted_by, rows, entries, order, starts, workspace);
+      on_card::embedding_backward<T>(stream,
+                                     {.rows = rows,
+                                      .columns = dout.columns(),
+                                      .entries = entries,
+                                      .scale = scale,
+                                      .order = order,
+                                      .starts = starts},
+                                     memory_of<T>(dout), partial, memory_of<float>(dtable));
+    });
+  });
+}
+
+void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y) {
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::activation_forward<T>(stream, kind, x.size(), memory_of<T>(x), memory_of<T>(y));
+    });
+  });
+}
+
+void activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy,
+                         const Tensor& dx) {
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::activation_backward<T>(stream, kind, x.size(), memory_of<T>(x), memory_of<T>(dy),
+                                      memory_of<T>(dx));
+    });
+  });
+}
+
+void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
+           const Tensor& y) {
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::gated_forward<T>(stream, kind, x.size(), memory_of<T>(gate), memory_of<T>(x),
+                                memory_of<T>(y));
+    });
+  });
+}
+
+void gated_gradients(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
+                     const Tensor& dy, const GatedGradients& gradients) {
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::gated_backward<T>(stream, kind, x.size(), memory_of<T>(gate), memory_of<T>(x),
+                                 memory_of<T>(dy), memory_of<T>(gradients.dgate),
+                                 memory_of<T>(gradients.dx));
+    });
+  });
+}
+
+void dropout(Context& context, const DropoutKey& key, const Tensor& x, const Dropped& dropped) {
+  const on_card::Dropout args = dropout_of(context, key, x);
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::dropout<T>(stream, args, memory_of<T>(x), memory_of<T>(dropped.y),
+                          bits_of(dropped.kept));
+    });
+  });
+}
+
+void dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy,
+                      const Tensor& dx) {
+  with_activation_type(dy.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      on_card::dropout_by_bits<T>(stream, dy.rows(), dy.columns(), probability, bits_of(kept),
+                                  memory_of<T>(dy), memory_of<T>(dx));
+    });
+  });
+}
+
+void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
+            const Tensor& table, const Tensor& y) {
+  on_card::Rotary args{.rows = x.shape()[0],
+                       .heads = x.shape()[1],
+                       .head_dim = x.shape()[2],
+                       .positions = context.on_device(positions),
+                       .sign = turn == Turn::forwards ? 1.0f : -1.0f};
+  with_activation_type(x.dtype(), [&]<class T>(T) {
+    context.launch([&](Stream stream) {
+      args.table = memory_of<float>(table);
+      on_card::rotary<T>(stream, args, memory_of<T>(x), memory_of<T>(y));
+    });
+  });
+}
+
+}  // namespace tril::ops::cuda

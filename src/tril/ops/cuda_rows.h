@@ -1,0 +1,54 @@
+// The CUDA half of ops/rows.h: everything was checked and results are there; these upload what the
+// host knows and launch the kernels. For the sources of this folder.
+#pragma once
+
+#include "tril/ops/on_cuda.h"
+#include "tril/ops/rows.h"
+
+namespace tril::ops::cuda {
+
+// What a kernel is handed of a tensor; null for an undefined one.
+template <class T>
+T* memory_of(const Tensor& tensor) {
+  if (!tensor.defined()) return nullptr;
+  require(tensor.device() == Device::cuda, ErrorCode::internal, "a tensor ", tensor.shape(), " on ",
+          tensor.device(), " was given to an operation on cuda");
+  return tensor.on_device<T>();
+}
+
+// Sizes in device memory are padded so (LinearWeight::forward_panels).
+constexpr int64_t padded_to_64(int64_t size) { return (size + 63) / 64 * 64; }
+
+void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
+void scale_by(Context& context, const Tensor& factor, const Tensor& x);
+void fill(Context& context, float value, const Tensor& out);
+void assign(Context& context, const Tensor& from, const Tensor& to);
+
+// `args` holds what kernels/norm.h asks for, on the device.
+void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result);
+// forward.s is what was normed; df only where something was dropped.
+void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey& key,
+                   const Tensor& x, const Tensor& f, const ResidualNorm& result);
+void residual_norm_gradients(Context& context, const kernels::Norm& args,
+                             const ResidualNorm& forward, const Tensor& dy,
+                             const ResidualNormGradients& gradients);
+
+void embedding(Context& context, const Lookup& lookup, const Tensor& out);
+void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
+                        const Tensor& dout, const Tensor& dtable);
+
+void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y);
+void activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy,
+                         const Tensor& dx);
+void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x, const Tensor& y);
+void gated_gradients(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
+                     const Tensor& dy, const GatedGradients& gradients);
+
+void dropout(Context& context, const DropoutKey& key, const Tensor& x, const Dropped& dropped);
+void dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy,
+                      const Tensor& dx);
+
+void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
+            const Tensor& table, const Tensor& y);
+
+}  // namespace tril::ops::cuda
