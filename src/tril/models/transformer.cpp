@@ -62,18 +62,17 @@ struct Call {
   }
 
   // Each use is a site of its own, counted from the start of the call.
-  Tensor dropout(const Tensor& x) {
+  ops::DropoutKey next_dropout() {
     const uint32_t site = dropout_site++ + (stack == Stack::encoder ? 0 : 1u << 15);
-    if (session.tape == nullptr || !session.dropout || config.dropout == 0.0) return x;
-    return autograd::dropout(session,
-                             {.probability = static_cast<float>(config.dropout),
-                              .seed = session.dropout->seed,
-                              .step = session.dropout->step,
-                              .site = site,
-                              .sentences = sentences,
-                              .positions = positions},
-                             x);
+    if (session.tape == nullptr || !session.dropout) return {};  // a probability of zero
+    return {.probability = static_cast<float>(config.dropout),
+            .seed = session.dropout->seed,
+            .step = session.dropout->step,
+            .site = site,
+            .sentences = sentences,
+            .positions = positions};
   }
+  Tensor dropout(const Tensor& x) { return autograd::dropout(session, next_dropout(), x); }
 
   Tensor rotate(const Tensor& table, const Tensor& x) const {
     return table.defined() ? autograd::rotary(session, x, positions, table) : x;
@@ -85,7 +84,9 @@ struct Call {
     if (config.norm_position == NormPosition::pre) {
       return autograd::add(session, x, dropout(f(norm(session, x))));
     }
-    return norm(session, autograd::add(session, x, dropout(f(x))));
+    const Tensor y = f(x);
+    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
+                                   norm.weight, norm.bias);
   }
 
   // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
@@ -541,7 +542,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
 Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   const StandardRounding rounding;
   use_parameters(state_->parameters, session);
-  const Tensor result = state_->output(session, hidden);
+  const Tensor result = autograd::logits(session, hidden, *state_->output.weight);
   if (session.observer != nullptr) session.observer->see_logits(result);
   return result;
 }

@@ -49,7 +49,7 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
 
 void ParameterSet::use_as_linear(ops::LinearWeight& matrix, const Tensor& bias) {
   matrix.bias = bias;
-  ops::add_panels(panels_, placement_.activations, matrix);
+  ops::allocate_packed(panels_, placement_.activations, matrix);
 }
 
 Tensor ParameterSet::rounded(const Parameter& parameter) const {

@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
-#include "tril/kernels/cuda/gemm.h"
 #include "tril/kernels/cuda/rows.h"
+#include "tril/ops/cuda_linear.h"
 #include "tril/ops/cuda_rows.h"
 
 namespace tril::ops::cuda {
 namespace {
 
 namespace on_card = kernels::cuda;
-
-on_card::Blas& products(Context& context) {
-  if (!context.products) context.products = std::make_shared<on_card::Blas>();
-  return *static_cast<on_card::Blas*>(context.products.get());
-}
 
 // The output projection as products take it. Rounded weights are padded with zeros, so their
 // products may run over the padding; the fp32 ones are as they are.
@@ -30,9 +25,9 @@ struct Projection {
 
   explicit Projection(const LinearWeight& output)
       : linear(output),
-        stride(padded_to_64(output.out)),
+        stride(padded_size(output.out)),
         weight_rows(kPadded ? stride : output.out),
-        weight_stride(kPadded ? padded_to_64(output.in) : output.in) {
+        weight_stride(kPadded ? padded_size(output.in) : output.in) {
     require((kPadded ? output.forward_panels : output.weight).defined(), ErrorCode::internal,
             "loss: the output projection has no weight in ", kType);
     require(!kPadded || output.bias.defined() == output.rounded_bias.defined(), ErrorCode::internal,
@@ -50,7 +45,7 @@ struct Projection {
 
   on_card::Gemm logits(int64_t rows, const T* x, float* to) const {
     return {.m = rows,
-            .n = bias() == nullptr ? weight_rows : linear.out,  // the bias is not padded
+            .n = weight_rows,
             .k = linear.in,
             .type = kType,
             .a = x,
@@ -118,7 +113,7 @@ void projected_loss_in(Context& context, const Tensor& x, const LinearWeight& ou
         result.dbias.defined() ? context.arena.allocate_array<float>(slices * output.out) : nullptr;
     context.launch([&](Stream stream) {
       const T* input = memory_of<T>(x) + begin * output.in;
-      on_card::Blas& blas = products(context);
+      on_card::Blas& blas = ops::products(context);
       blas.gemm(stream, projection.logits(count, input, logits));
       const on_card::CrossEntropy args{.rows = count,
                                        .vocab = output.out,
@@ -162,7 +157,7 @@ void log_probs(Context& context, const Tensor& logits, const Tensor& out) {
 }
 
 int64_t loss_slice(int64_t vocab) {
-  const int64_t fitting = kLossBytes / (padded_to_64(vocab) * int64_t{sizeof(float)});
+  const int64_t fitting = kLossBytes / (padded_size(vocab) * int64_t{sizeof(float)});
   return std::clamp<int64_t>(fitting / 64 * 64, 64, kLossRows);
 }
 

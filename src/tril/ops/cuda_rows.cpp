@@ -122,7 +122,7 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
     });
   };
   if (rounded) {
-    look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_to_64(packed->in));
+    look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_size(packed->in));
     return;
   }
   with_activation_type(out.dtype(), [&]<class T>(T type) {

@@ -17,7 +17,6 @@ T* memory_of(const Tensor& tensor) {
 }
 
 // Sizes in device memory are padded so (LinearWeight::forward_panels).
-constexpr int64_t padded_to_64(int64_t size) { return (size + 63) / 64 * 64; }
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);

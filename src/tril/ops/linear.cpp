@@ -1,6 +1,8 @@
 #include "tril/ops/linear.h"
 
 #include "tril/kernels/elementwise.h"
+#include "tril/ops/cuda_linear.h"
+#include "tril/ops/on_cuda.h"
 #include "tril/ops/products.h"
 
 namespace tril::ops {
@@ -42,21 +44,6 @@ int64_t forward_panels_size(int64_t out, int64_t in, Compute compute) {
     default: return kernels::panel_size(in, out);
   }
 }
-void add_panels(Arena& arena, DType activations, LinearWeight& linear) {
-  const bool rounds = activations == DType::bf16;
-  if (rounds && linear.bias.defined() && !linear.rounded_bias.defined()) {
-    linear.rounded_bias = Tensor(arena, {padded_to_tile(linear.out)}, DType::bf16);
-    set_zero(linear.rounded_bias);
-  }
-  if (linear.forward_panels.defined()) return;
-  if (arena.device() == Device::cpu) {
-    linear.forward_panels =
-        Tensor(arena, {forward_panels_size(linear.out, linear.in, Compute::fp32)});
-  } else if (rounds) {
-    linear.forward_panels =
-        Tensor(arena, {padded_to_tile(linear.out), padded_to_tile(linear.in)}, DType::bf16);
-  }
-}
 DType panels_type(Compute compute) {
   switch (compute) {
     case Compute::bf16:
@@ -69,7 +56,25 @@ Shape backward_panels_shape(const Tensor& weight) {
   return {kernels::panel_size(weight.shape()[0], weight.shape()[1])};
 }
 
+void allocate_packed(Arena& arena, DType activations, LinearWeight& linear) {
+  const bool rounds = activations == DType::bf16;
+  if (rounds && linear.bias.defined() && !linear.rounded_bias.defined()) {
+    linear.rounded_bias = Tensor(arena, {padded_size(linear.out)}, DType::bf16);
+  }
+  if (linear.forward_panels.defined()) return;
+  if (arena.device() == Device::cpu) {
+    linear.forward_panels =
+        Tensor(arena, {forward_panels_size(linear.out, linear.in, Compute::fp32)});
+  } else if (rounds) {
+    linear.forward_panels =
+        Tensor(arena, {padded_size(linear.out), padded_size(linear.in)}, DType::bf16);
+  }
+}
+
 void pack_forward(Context& context, const LinearWeight& linear) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) return cuda_pack_forward(context, linear);
+  }
   kernels::pack_panels_transposed(context.parallel, linear.weight.data(), linear.in, linear.out,
                                   linear.forward_panels.data());
 }
@@ -93,6 +98,18 @@ void check_terms(Compute compute, int64_t in) {
 LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
                         Arena& arena) {
   LinearWeight packed{.out = linear.out, .in = linear.in, .compute = compute};
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      require(compute == Compute::bf16 && context.activations == DType::bf16,
+              ErrorCode::unsupported, "packing for inference on cuda: in ", word_for(Compute::bf16),
+              " only, got ", word_for(compute), " for activations of ", context.activations);
+      allocate_packed(arena, context.activations, packed);
+      packed.weight = linear.weight;
+      cuda_pack_forward(context, packed);
+      packed.weight = {};
+      return packed;
+    }
+  }
   packed.forward_panels =
       Tensor(arena, {forward_panels_size(linear.out, linear.in, compute)}, panels_type(compute));
   if (compute == Compute::int8) {
@@ -123,6 +140,8 @@ LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute co
 
 void unpack_row(const LinearWeight& linear, int64_t row, float* to) {
   const Tensor& panels = linear.forward_panels;
+  require(panels.device() == Device::cpu, ErrorCode::unsupported,
+          "a row of a packed weight: it is in the memory of ", panels.device());
   switch (linear.compute) {
     case Compute::fp32: return kernels::unpack_column(panels.data(), linear.in, row, to);
     case Compute::bf16: return kernels::unpack_column(panels.data<BFloat16>(), linear.in, row, to);
@@ -134,24 +153,39 @@ void unpack_row(const LinearWeight& linear, int64_t row, float* to) {
   }
 }
 
+namespace {
+
+void check_input(const Tensor& x, const LinearWeight& linear) {
+  check_matrix("linear", "the input", x);
+  require(x.shape()[1] == linear.in, ErrorCode::shape_mismatch, "linear: the input has ",
+          x.shape()[1], " columns, the weight [", linear.out, ", ", linear.in, "] expects ",
+          linear.in);
+  require(!linear.bias.defined() || linear.bias.size() == linear.out, ErrorCode::shape_mismatch,
+          "linear: the bias has ", linear.bias.size(), " entries, expected ", linear.out);
+}
+
+}  // namespace
+
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
              std::span<Tensor> y) {
   require(
       !weights.empty() && weights.size() <= kernels::kMostProducts && y.size() == weights.size(),
       ErrorCode::internal, "linears: ", weights.size(), " weights for ", y.size(), " results");
-  check_matrix("linear", "the input", x);
-  const int64_t rows = x.shape()[0];
   const Compute compute = weights[0]->compute;
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const LinearWeight& linear = *weights[i];
-    require(x.shape()[1] == linear.in, ErrorCode::shape_mismatch, "linear: the input has ",
-            x.shape()[1], " columns, the weight [", linear.out, ", ", linear.in, "] expects ",
-            linear.in);
-    require(!linear.bias.defined() || linear.bias.size() == linear.out, ErrorCode::shape_mismatch,
-            "linear: the bias has ", linear.bias.size(), " entries, expected ", linear.out);
-    require(linear.compute == compute, ErrorCode::invalid_argument,
+  for (const LinearWeight* linear : weights) {
+    check_input(x, *linear);
+    require(linear->compute == compute, ErrorCode::invalid_argument,
             "linear: weights of different types");
-    y[i] = Tensor(context.arena, {rows, linear.out});
+  }
+  const int64_t rows = x.shape()[0];
+  for (size_t i = 0; i < weights.size(); ++i) {
+    y[i] = Tensor(context.arena, {rows, weights[i]->out}, context.activations);
+  }
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      for (size_t i = 0; i < weights.size(); ++i) cuda_linear(context, x, *weights[i], y[i]);
+      return;
+    }
   }
   const Arena::Scope scratch(context.arena);
   if (compute == Compute::int8) {
@@ -192,19 +226,49 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
   }
 }
 
-Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear) {
+Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, LinearOutput output) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context) && output != LinearOutput::activation) {
+      check_input(x, linear);
+      const int64_t columns =
+          output == LinearOutput::padded_sums ? padded_size(linear.out) : linear.out;
+      const Tensor sums(context.arena, {x.shape()[0], columns});
+      cuda_linear(context, x, linear, sums);
+      return sums;
+    }
+  }
   const LinearWeight* const weights[] = {&linear};
   Tensor y[1];
   linears(context, x, weights, y);
   return y[0];
 }
 
+namespace {
+
+// On CUDA there may be zeros behind the last output.
+bool has_outputs(const Context& context, const Tensor& dy, int64_t out) {
+  const bool padded = kCudaBuilt && on_cuda(context) && dy.shape()[1] == padded_size(out);
+  return dy.shape()[1] == out || padded;
+}
+void check_result(std::string_view operation, const Tensor& result, const Shape& expected) {
+  require(result.shape() == expected, ErrorCode::shape_mismatch, operation, ": the result is ",
+          result.shape(), ", expected ", expected);
+}
+
+}  // namespace
+
 void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
                                 const Tensor& dx) {
   require(linear.weight.defined(), ErrorCode::unsupported,
           "linear gradient: this weight was packed for inference");
-  require(dy.shape().rank() == 2 && dy.shape()[1] == linear.out, ErrorCode::shape_mismatch,
+  require(dy.shape().rank() == 2 && has_outputs(context, dy, linear.out), ErrorCode::shape_mismatch,
           "linear gradient: ", dy.shape(), " does not fit the weight ", linear.weight.shape());
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      check_result("linear gradient", dx, {dy.shape()[0], linear.in});
+      return cuda_input_gradient(context, dy, linear, dx);
+    }
+  }
   const Arena::Scope scratch(context.arena);
   const float* panels = panels_or_pack(context, linear.backward_panels, linear.weight, false);
   kernels::gemm(context.parallel, kernels::Gemm{.m = dy.shape()[0],
@@ -216,7 +280,7 @@ void linear_input_gradient_into(Context& context, const Tensor& dy, const Linear
 }
 
 Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear) {
-  Tensor dx(context.arena, {dy.rows(), linear.in});
+  Tensor dx(context.arena, {dy.rows(), linear.in}, context.activations);
   linear_input_gradient_into(context, dy, linear, dx);
   return dx;
 }
@@ -230,6 +294,14 @@ void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tenso
   const int64_t in = x.shape()[1];
   require(dy.shape()[0] == tokens, ErrorCode::shape_mismatch, "linear gradient: ", tokens,
           " input rows, ", dy.shape()[0], " output rows");
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      require(has_outputs(context, dy, dw.rows()), ErrorCode::shape_mismatch,
+              "linear gradient: ", dy.shape(), " does not fit the weight's gradient ", dw.shape());
+      check_result("linear gradient", dw, {dw.rows(), in});
+      return cuda_weight_gradient(context, dy, x, slice, dw);
+    }
+  }
   const Arena::Scope scratch(context.arena);
   auto* panels = context.arena.allocate_array<float>(kernels::panel_size(tokens, in));
   kernels::pack_panels(context.parallel, x.data(), tokens, in, panels);
@@ -264,6 +336,13 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
 void linear_bias_gradient_into(Context& context, const Tensor& dy, SliceOfSum slice,
                                const Tensor& db) {
   check_matrix("bias gradient", "the output's gradient", dy);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      require(has_outputs(context, dy, db.size()), ErrorCode::shape_mismatch,
+              "bias gradient: ", dy.shape(), " does not fit a bias of ", db.size());
+      return cuda_bias_gradient(context, dy, slice, db);
+    }
+  }
   if (slice == SliceOfSum::first) {
     kernels::column_sums(context.parallel, dy.data(), dy.shape()[0], dy.shape()[1], db.data());
     return;

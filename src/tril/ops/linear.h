@@ -20,6 +20,8 @@ enum class Compute { fp32, bf16, int8, bf16_dot };
 
 // A weight [out, in], its bias, and their packed forms. Whoever changes the weight packs it again.
 // Where gradients are never asked for the packed form is enough, and the weight is undefined.
+// On CUDA in bf16 the forward panels are the weight rounded, [round_up(out, 64), round_up(in, 64)]
+// with zeros behind it, and serve gradients too; in fp32 the weight itself is multiplied.
 struct LinearWeight {
   Tensor weight{};           // [out, in]
   Tensor bias{};             // [out] or undefined
@@ -27,7 +29,7 @@ struct LinearWeight {
   Tensor backward_panels{};  // pack_backward(); undefined: packed for each use
   Tensor scales{};           // of i8 panels: [out]
   Tensor sums{};             // of i8 panels: [out], i32
-  Tensor rounded_bias{};     // on CUDA: the bias in the type of activations
+  Tensor rounded_bias{};     // on CUDA in bf16: the bias rounded, [round_up(out, 64)]
   int64_t out = 0;           // as the weight's, for when there is none
   int64_t in = 0;
   Compute compute = Compute::fp32;  // what the forward panels are packed for
@@ -38,14 +40,14 @@ LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
 // Sizes of the packed forms, to allocate them once.
 int64_t forward_panels_size(int64_t out, int64_t in, Compute compute);
 DType panels_type(Compute compute);
-// Room for the packed form of a weight that is there, as pack_forward() fills it, if it has none:
-// panels on the CPU; on CUDA the weight and its bias in bf16, each side padded to kPadding, and
-// nothing where activations are fp32.
-constexpr int64_t kPadding = 64;
-constexpr int64_t padded_to_tile(int64_t size) {
-  return (size + kPadding - 1) / kPadding * kPadding;
+// On CUDA weights are padded with zeros to multiples of this.
+constexpr int64_t kWeightPadding = 64;
+constexpr int64_t padded_size(int64_t size) {
+  return (size + kWeightPadding - 1) / kWeightPadding * kWeightPadding;
 }
-void add_panels(Arena& arena, DType activations, LinearWeight& linear);
+// Room in `arena` for what pack_forward() fills, where the weight has none yet: panels on the CPU;
+// on CUDA the weight and its bias in bf16, padded, and nothing where activations are fp32.
+void allocate_packed(Arena& arena, DType activations, LinearWeight& linear);
 Shape backward_panels_shape(const Tensor& weight);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);
@@ -53,14 +55,20 @@ void pack_backward(Context& context, const LinearWeight& linear);
 // Raises `unsupported` where this machine cannot multiply so, or rows are too long for it.
 void check_supported(Compute compute);
 void check_terms(Compute compute, int64_t in);
-// The same weight packed for inference, in memory of `arena`; its own tensors are not shared.
+// The same weight packed for inference, in memory of `arena`; its own tensors are not shared. On
+// CUDA only bf16 can be.
 LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute compute,
                         Arena& arena);
-// Row `row` of the weight as the products see it.
+// Row `row` of the weight as the products see it. Of a weight in the host's memory.
 void unpack_row(const LinearWeight& linear, int64_t row, float* to);
 
-// [rows, in] -> [rows, out].
-Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear);
+// [rows, in] -> [rows, out]. As activations, which are rounded where those are; as the sums
+// themselves in fp32, as logits are; or those with room for out to be a multiple of 64 on CUDA,
+// which is what large products are fastest with: what lies behind the first `out` columns of
+// such a row means nothing.
+enum class LinearOutput { activation, sums, padded_sums };
+Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear,
+              LinearOutput output = LinearOutput::activation);
 // Several weights on the same input, in one go: y[i] = linear(x, weights[i]), with the same bits.
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
              std::span<Tensor> y);
@@ -72,7 +80,9 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
 Tensor linear_bias_gradient(Context& context, const Tensor& dy);
 
 // The same into memory that is there, for who has the rows slice by slice: a slice is at most
-// kernels::kTokenSlice rows, and further ones are added to what the first left.
+// kernels::kTokenSlice rows (on CUDA any number), and further ones are added to what the first
+// left. On CUDA rows of dy may have room for round_up(out, 64) columns: zeros behind the first
+// `out`.
 enum class SliceOfSum { first, further };
 void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
                                 const Tensor& dx);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tril/kernels/columns.h"
+#include "tril/ops/on_cuda.h"
 #include "tril/ops/products.h"
 
 namespace tril::ops {
@@ -60,6 +61,9 @@ void multiply_rounded_parts(Context& context, const Tensor& x, std::span<const R
 
 LinearWeight part_of(Context& context, const LinearWeight& linear, std::span<const int32_t> rows,
                      Arena& arena) {
+  require(!on_cuda(context), ErrorCode::unsupported,
+          "part of a linear layer: its outputs can be chosen on the CPU only, not on ",
+          context.device());
   require(linear.forward_panels.defined(), ErrorCode::internal,
           "part of a linear layer: its weight is not packed");
   for (const int32_t row : rows) {
@@ -104,6 +108,18 @@ void linear_by_rows(Context& context, const Tensor& x, std::span<const RowsByWei
             x.columns(), " columns, the weight expects ", weight->in);
     require(weight->compute == compute, ErrorCode::invalid_argument,
             "linear by rows: weights of different types");
+  }
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      for (size_t i = 0; i < parts.size(); ++i) {
+        const auto& [begin, end, weight] = parts[i];
+        y[i] = linear(context, x.slice(begin, end), *weight, LinearOutput::sums);
+      }
+      return;
+    }
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto& [begin, end, weight] = parts[i];
     y[i] = Tensor(context.arena, {end - begin, weight->out});
   }
   switch (compute) {

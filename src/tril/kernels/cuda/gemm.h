@@ -58,9 +58,10 @@ class Blas {
 
   void gemm(Stream stream, const Gemm& product);
 
-  // For reports: products that cuBLASLt was found to give other bits for, and so are ours.
+  // For reports: kinds of products that went to cuBLASLt, those for which none of its algorithms
+  // passed, so that they are ours, and how many algorithms gave other bits.
   struct Counts {
-    int64_t chosen = 0, refused = 0;
+    int64_t chosen = 0, refused = 0, differing = 0;
   };
   Counts counts() const;
 

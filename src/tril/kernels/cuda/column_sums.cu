@@ -1,0 +1,100 @@
+// Sums over rows, the gradient of a bias.
+#include <cstdint>
+
+#include "tril/kernels/cuda/gemm_parts.cuh"
+
+namespace tril::kernels::cuda {
+namespace {
+
+constexpr int kRuns = 16;                              // of a slice, side by side
+constexpr int kRunRows = int{kColumnSumRows} / kRuns;  // each a chain
+constexpr int kLanes = 32;
+
+template <class T, int kEach>
+struct alignas(sizeof(T) * kEach) Several {
+  T at[kEach];
+};
+__device__ float widened(float value) { return value; }
+__device__ float widened(bf16 value) { return __bfloat162float(value); }
+
+// A block makes one slice of kLanes * kEach columns.
+template <class T, int kEach>
+__global__ void __launch_bounds__(kLanes* kRuns)
+    slice_sums_kernel(const T* in, int64_t rows, int64_t columns, int64_t stride, float* partial) {
+  __shared__ float runs[kRuns][kLanes * kEach];
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int run = static_cast<int>(threadIdx.x) / kLanes;
+  const int64_t column = (static_cast<int64_t>(blockIdx.x) * kLanes + lane) * kEach;
+  const int64_t begin = blockIdx.y * kColumnSumRows + run * kRunRows;
+  float sums[kEach] = {};
+  if (column < columns) {
+    const int64_t end = begin + kRunRows < rows ? begin + kRunRows : rows;
+#pragma unroll 8
+    for (int64_t row = begin; row < end; ++row) {
+      const auto values = *reinterpret_cast<const Several<T, kEach>*>(in + row * stride + column);
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) sums[i] = sums[i] + widened(values.at[i]);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) runs[run][lane * kEach + i] = sums[i];
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < kLanes * kEach; i += kLanes * kRuns) {
+    const int64_t to = static_cast<int64_t>(blockIdx.x) * kLanes * kEach + i;
+    if (to >= columns) break;
+    float total = 0.0f;
+    for (int r = 0; r < kRuns; ++r) total = total + runs[r][i];
+    partial[blockIdx.y * columns + to] = total;
+  }
+}
+
+__global__ void merge_slices_kernel(const float* partial, int64_t slices, int64_t columns,
+                                    float* out, bool adds) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  float total = 0.0f;
+#pragma unroll 4
+  for (int64_t slice = 0; slice < slices; ++slice) {
+    total = total + partial[slice * columns + column];
+  }
+  out[column] = adds ? out[column] + total : total;
+}
+
+template <class T, int kEach>
+void launch_slices(cudaStream_t stream, const void* in, int64_t rows, int64_t columns,
+                   int64_t stride, float* partial, int64_t slices) {
+  constexpr int64_t kWidth = kLanes * kEach;
+  const dim3 blocks(static_cast<unsigned>((columns + kWidth - 1) / kWidth),
+                    static_cast<unsigned>(slices));
+  slice_sums_kernel<T, kEach><<<blocks, kLanes * kRuns, 0, stream>>>(
+      static_cast<const T*>(in), rows, columns, stride, partial);
+}
+
+// Four columns a thread where they can be read at once. No bit depends on it.
+template <class T>
+void launch_slices(cudaStream_t stream, const void* in, int64_t rows, int64_t columns,
+                   int64_t stride, float* partial, int64_t slices) {
+  const bool fours =
+      reinterpret_cast<uintptr_t>(in) % (4 * sizeof(T)) == 0 && stride % 4 == 0 && columns % 4 == 0;
+  if (fours) return launch_slices<T, 4>(stream, in, rows, columns, stride, partial, slices);
+  launch_slices<T, 1>(stream, in, rows, columns, stride, partial, slices);
+}
+
+}  // namespace
+
+void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
+                 int64_t stride, float* partial, float* out, bool adds) {
+  if (columns == 0) return;
+  const auto queue = static_cast<cudaStream_t>(stream.handle);
+  const int64_t slices = (rows + kColumnSumRows - 1) / kColumnSumRows;
+  if (slices > 0 && type == DType::f32) {
+    launch_slices<float>(queue, in, rows, columns, stride, partial, slices);
+  } else if (slices > 0) {
+    launch_slices<bf16>(queue, in, rows, columns, stride, partial, slices);
+  }
+  constexpr int kThreads = 128;
+  const auto blocks = static_cast<unsigned>((columns + kThreads - 1) / kThreads);
+  merge_slices_kernel<<<blocks, kThreads, 0, queue>>>(partial, slices, columns, out, adds);
+}
+
+}  // namespace tril::kernels::cuda

@@ -1,0 +1,128 @@
+// What the kernels of products share: loading tiles, and storing what was summed. And the kernels'
+// entries, which gemm_own() chooses from.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include "tril/kernels/cuda/gemm.h"
+#include "tril/kernels/cuda/tensor_core.cuh"
+
+namespace tril::kernels::cuda {
+
+// Each sums as the contract says. Sizes are above zero, but k.
+void gemm_f32(cudaStream_t stream, const Gemm& product);
+void gemm_tiled(cudaStream_t stream, const Gemm& product);
+// Forward, up to kFewRows rows, operands aligned to 16 bytes.
+constexpr int64_t kFewRows = 64;
+void gemm_few_rows(cudaStream_t stream, const Gemm& product);
+
+// Whether each row of a matrix begins at a multiple of 16 bytes.
+inline bool aligned_rows(const void* matrix, int64_t stride, DType type) {
+  return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && stride * size_of(type) % 16 == 0;
+}
+
+using bf16 = __nv_bfloat16;
+
+// A matrix [rows][columns] in device memory.
+struct Matrix {
+  const bf16* data;
+  int64_t stride;
+  int rows;
+  int columns;
+};
+
+// A tile [kRows][kColumns] from (row, column) of a matrix on, zeros where that ends, by all
+// kThreads threads of the block. Aligned rows are copied without waiting; others are read element
+// by element.
+template <int kRows, int kColumns, int kThreads, bool kAligned>
+__device__ void load_tile(bf16* tile, const Matrix& from, int row, int column, int thread) {
+  constexpr int kPieces = kColumns / core::kPiece;
+  constexpr int kStep = kThreads / kPieces;  // rows at a time
+  static_assert(kThreads % kPieces == 0, "a thread stays in its column of pieces");
+  const int piece = thread % kPieces;
+  const int first = thread / kPieces;
+  const int rows_left = from.rows - row - first;
+  const int columns_left = from.columns - column - piece * core::kPiece;
+  const int there = columns_left < core::kPiece ? max(columns_left, 0) : core::kPiece;
+  const bf16* source = from.data + (row + first) * from.stride + column + piece * core::kPiece;
+#pragma unroll
+  for (int done = 0; done < kRows; done += kStep) {
+    if (kRows % kStep != 0 && first + done >= kRows) break;
+    const int count = done < rows_left ? there : 0;
+    bf16* to = tile + core::place<kColumns>(first + done, piece);
+    if constexpr (kAligned) {
+      core::copy_async(to, source, count * static_cast<int>(sizeof(bf16)));
+    } else {
+#pragma unroll
+      for (int e = 0; e < core::kPiece; ++e) to[e] = e < count ? source[e] : bf16(0.0f);
+    }
+    source += kStep * from.stride;
+  }
+}
+
+// Which of the stages of a pipeline is next.
+template <int kStages>
+__device__ int after(int stage) {
+  return stage + 1 == kStages ? 0 : stage + 1;
+}
+
+// What becomes of a sum: c, rounded once, where a bias was added or it is added to what is there.
+class Result {
+ public:
+  __device__ explicit Result(const Gemm& product) : p_(product) {
+    const int64_t pair = 2 * (p_.c_type == DType::f32 ? 4 : 2);
+    pairs_ = p_.c_stride % 2 == 0 && reinterpret_cast<uintptr_t>(p_.c) % pair == 0;
+  }
+
+  __device__ void store(int64_t row, int64_t column, float sum) const {
+    if (row >= p_.m || column >= p_.n) return;
+    const float value = with_bias(column, sum);
+    const int64_t at = row * p_.c_stride + column;
+    if (p_.c_type == DType::f32) {
+      float* c = static_cast<float*>(p_.c) + at;
+      *c = p_.adds ? *c + value : value;
+    } else {
+      static_cast<bf16*>(p_.c)[at] = __float2bfloat16_rn(value);
+    }
+  }
+  // Of an even column and the next.
+  __device__ void store_pair(int64_t row, int64_t column, float sum, float next) const {
+    if (!pairs_ || column + 1 >= p_.n) {
+      store(row, column, sum);
+      store(row, column + 1, next);
+      return;
+    }
+    if (row >= p_.m) return;
+    const float value = with_bias(column, sum);
+    const float other = with_bias(column + 1, next);
+    const int64_t at = row * p_.c_stride + column;
+    if (p_.c_type == DType::f32) {
+      auto* c = reinterpret_cast<float2*>(static_cast<float*>(p_.c) + at);
+      *c = p_.adds ? make_float2(c->x + value, c->y + other) : make_float2(value, other);
+    } else {
+      *reinterpret_cast<__nv_bfloat162*>(static_cast<bf16*>(p_.c) + at) =
+          __halves2bfloat162(__float2bfloat16_rn(value), __float2bfloat16_rn(other));
+    }
+  }
+
+ private:
+  __device__ float with_bias(int64_t column, float sum) const {
+    if (p_.bias == nullptr) return sum;
+    return sum + (p_.type == DType::f32
+                      ? static_cast<const float*>(p_.bias)[column]
+                      : __bfloat162float(static_cast<const bf16*>(p_.bias)[column]));
+  }
+
+  const Gemm& p_;
+  bool pairs_;
+};
+
+// A kernel that may use this much shared memory: asked for once.
+template <class Kernel>
+bool allow_shared_memory(Kernel* kernel, int bytes) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
+         cudaSuccess;
+}
+
+}  // namespace tril::kernels::cuda

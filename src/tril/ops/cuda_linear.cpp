@@ -1,0 +1,189 @@
+#include "tril/ops/cuda_linear.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "tril/kernels/cuda/rows.h"
+
+namespace tril::ops {
+namespace {
+
+using kernels::cuda::Blas;
+using kernels::cuda::Gemm;
+using kernels::cuda::Orientation;
+
+Blas::Policy policy_from_environment() {
+  const char* wish = std::getenv("TRIL_CUDA_PRODUCTS");
+  if (wish == nullptr || std::string_view(wish) == "verified") return Blas::Policy::verified;
+  if (std::string_view(wish) == "own") return Blas::Policy::own;
+  if (std::string_view(wish) == "free") return Blas::Policy::free;
+  fail(ErrorCode::invalid_argument, "TRIL_CUDA_PRODUCTS: expected verified, own or free, got ",
+       wish);
+}
+
+void multiply(Context& context, const Gemm& product) {
+  Blas& blas = products(context);
+  context.launch([&](Stream stream) { blas.gemm(stream, product); });
+}
+
+// For a kernel that reads or writes activations, or what is f32 everywhere.
+template <class Pointer = const void*>
+Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
+  require(tensor.device() == Device::cuda, ErrorCode::invalid_argument, "linear: ", what,
+          " is in the memory of ", tensor.device(), ", expected cuda");
+  require(tensor.dtype() == type, ErrorCode::invalid_argument, "linear: ", what, " is of ",
+          tensor.dtype(), ", expected ", type);
+  return tensor.raw();
+}
+
+void round_weight(Context& context, const LinearWeight& linear, BFloat16* to) {
+  const auto* from = static_cast<const float*>(in_memory("the weight", linear.weight, DType::f32));
+  context.launch([&](Stream stream) {
+    kernels::cuda::round_padded(stream, from, linear.out, linear.in, to, padded_size(linear.out),
+                                padded_size(linear.in));
+  });
+}
+void round_bias(Context& context, const LinearWeight& linear, BFloat16* to) {
+  const auto* from = static_cast<const float*>(in_memory("the bias", linear.bias, DType::f32));
+  context.launch([&](Stream stream) {
+    kernels::cuda::round_padded(stream, from, 1, linear.out, to, 1, padded_size(linear.out));
+  });
+}
+
+// A weight as products read it: [outputs, stride], of the type of activations.
+struct Weight {
+  const void* data = nullptr;
+  int64_t stride = 0;
+  int64_t outputs = 0;  // those that are there: zeros behind the last
+};
+
+Weight weight_of(Context& context, const LinearWeight& linear) {
+  require(linear.compute == Compute::fp32 || linear.compute == Compute::bf16,
+          ErrorCode::unsupported, "linear: weights in ", word_for(linear.compute),
+          " are multiplied on the CPU only");
+  if (context.activations == DType::f32) {
+    require(linear.weight.defined(), ErrorCode::unsupported,
+            "linear: a weight that was packed for bf16 cannot be multiplied in fp32 on cuda");
+    return {in_memory("the weight", linear.weight, DType::f32), linear.in, linear.out};
+  }
+  const Weight padded{nullptr, padded_size(linear.in), padded_size(linear.out)};
+  if (linear.forward_panels.defined()) {
+    require(linear.forward_panels.size() == padded.stride * padded.outputs,
+            ErrorCode::shape_mismatch, "linear: the packed weight has ",
+            linear.forward_panels.size(), " elements, expected ", padded.outputs, " x ",
+            padded.stride);
+    return {in_memory("the packed weight", linear.forward_panels, DType::bf16), padded.stride,
+            padded.outputs};
+  }
+  auto* rounded = context.arena.allocate_array<BFloat16>(padded.stride * padded.outputs);
+  round_weight(context, linear, rounded);
+  return {rounded, padded.stride, padded.outputs};
+}
+
+// Null without one.
+const void* bias_of(Context& context, const LinearWeight& linear) {
+  if (!linear.bias.defined() && !linear.rounded_bias.defined()) return nullptr;
+  if (context.activations == DType::f32) return in_memory("the bias", linear.bias, DType::f32);
+  if (linear.rounded_bias.defined()) {
+    require(linear.rounded_bias.size() == padded_size(linear.out), ErrorCode::shape_mismatch,
+            "linear: the rounded bias has ", linear.rounded_bias.size(), " entries, expected ",
+            padded_size(linear.out));
+    return in_memory("the rounded bias", linear.rounded_bias, DType::bf16);
+  }
+  auto* rounded = context.arena.allocate_array<BFloat16>(padded_size(linear.out));
+  round_bias(context, linear, rounded);
+  return rounded;
+}
+
+}  // namespace
+
+Blas& products(Context& context) {
+  if (!context.products) context.products = std::make_shared<Blas>(policy_from_environment());
+  return *static_cast<Blas*>(context.products.get());
+}
+
+void cuda_pack_forward(Context& context, const LinearWeight& linear) {
+  if (linear.forward_panels.defined()) {
+    round_weight(context, linear, linear.forward_panels.on_device<BFloat16>());
+  }
+  if (linear.rounded_bias.defined()) {
+    round_bias(context, linear, linear.rounded_bias.on_device<BFloat16>());
+  }
+}
+
+void cuda_linear(Context& context, const Tensor& x, const LinearWeight& linear, const Tensor& y) {
+  const Arena::Scope scratch(context.arena);
+  const Weight weight = weight_of(context, linear);
+  Gemm product{.orientation = Orientation::forward,
+               .m = x.shape()[0],
+               .n = linear.out,
+               .k = linear.in,
+               .type = context.activations,
+               .a = in_memory("the input", x, context.activations),
+               .a_stride = linear.in,
+               .b = weight.data,
+               .b_stride = weight.stride,
+               .bias = bias_of(context, linear),
+               .c = y.raw(),
+               .c_stride = y.shape()[1],
+               .c_type = y.dtype(),
+               .adds = false};
+  // Where the result has room for them, the zeros behind the last output make a size that the
+  // fastest algorithms take.
+  if (weight.outputs == y.shape()[1]) product.n = weight.outputs;
+  multiply(context, product);
+}
+
+void cuda_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear,
+                         const Tensor& dx) {
+  const Arena::Scope scratch(context.arena);
+  const Weight weight = weight_of(context, linear);
+  const bool padded = weight.outputs == dy.shape()[1];
+  multiply(context, Gemm{.orientation = Orientation::input_gradient,
+                         .m = dy.shape()[0],
+                         .n = linear.in,
+                         .k = padded ? weight.outputs : linear.out,
+                         .type = context.activations,
+                         .a = in_memory("the output's gradient", dy, context.activations),
+                         .a_stride = dy.shape()[1],
+                         .b = weight.data,
+                         .b_stride = weight.stride,
+                         .bias = nullptr,
+                         .c = in_memory<void*>("the input's gradient", dx, context.activations),
+                         .c_stride = linear.in,
+                         .c_type = context.activations,
+                         .adds = false});
+}
+
+void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
+                          const Tensor& dw) {
+  multiply(context, Gemm{.orientation = Orientation::weight_gradient,
+                         .m = dw.shape()[0],
+                         .n = x.shape()[1],
+                         .k = x.shape()[0],
+                         .type = context.activations,
+                         .a = in_memory("the output's gradient", dy, context.activations),
+                         .a_stride = dy.shape()[1],
+                         .b = in_memory("the input", x, context.activations),
+                         .b_stride = x.shape()[1],
+                         .bias = nullptr,
+                         .c = in_memory<void*>("the weight's gradient", dw, DType::f32),
+                         .c_stride = x.shape()[1],
+                         .c_type = DType::f32,
+                         .adds = slice == SliceOfSum::further});
+}
+
+void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db) {
+  const Arena::Scope scratch(context.arena);
+  const int64_t rows = dy.shape()[0];
+  const int64_t slices = (rows + kernels::cuda::kColumnSumRows - 1) / kernels::cuda::kColumnSumRows;
+  auto* partial = context.arena.allocate_array<float>(slices * db.size());
+  const void* in = in_memory("the output's gradient", dy, context.activations);
+  auto* out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32));
+  context.launch([&](Stream stream) {
+    kernels::cuda::column_sums(stream, context.activations, in, rows, db.size(), dy.shape()[1],
+                               partial, out, slice == SliceOfSum::further);
+  });
+}
+
+}  // namespace tril::ops

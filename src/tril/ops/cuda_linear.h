@@ -1,0 +1,23 @@
+// Linear layers on CUDA: what linear.cpp hands over when a context computes there. For the sources
+// of this folder; called in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+#pragma once
+
+#include "tril/kernels/cuda/gemm.h"
+#include "tril/ops/linear.h"
+
+namespace tril::ops {
+
+// The context's products, made when they are first asked for. TRIL_CUDA_PRODUCTS in the environment
+// says of which kind (kernels/cuda/gemm.h); another word raises `invalid_argument`.
+kernels::cuda::Blas& products(Context& context);
+
+// The caller has checked shapes and allocated results.
+void cuda_pack_forward(Context& context, const LinearWeight& linear);
+void cuda_linear(Context& context, const Tensor& x, const LinearWeight& linear, const Tensor& y);
+void cuda_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear,
+                         const Tensor& dx);
+void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
+                          const Tensor& dw);
+void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db);
+
+}  // namespace tril::ops
