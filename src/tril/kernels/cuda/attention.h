@@ -61,8 +61,10 @@ struct AttentionTile {
 // A list of tiles with room for more: the number of tiles is read on the device, so that one graph
 // serves every batch.
 struct AttentionTiles {
-  const AttentionTile* tiles = nullptr;  // longest first: every row is in one of them
-  const int32_t* count = nullptr;        // [1]
+  // Every row is in one of them. First those of sequences of more than kKeyBlock keys and those
+  // that see nothing, then the others; longest first in each part.
+  const AttentionTile* tiles = nullptr;
+  const int32_t* count = nullptr;  // [2]: of all, and of the first part
   int64_t capacity = 0;
   int64_t most_keys = 0;  // of a tile, or more
 };
