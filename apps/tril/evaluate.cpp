@@ -129,8 +129,8 @@ void evaluate_file(const Flags& flags) {
 
 // What a model says. The translations are kept where --output asks for it, whole or not at all.
 void evaluate_model(const Flags& flags) {
-  const Translator translator =
-      load_translator(flags.model, flags.threads, flags.device, flags.compute);
+  const Translator translator = load_translator(
+      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it translates nothing");
   Scores scores = empty_scores(flags);

@@ -103,8 +103,8 @@ class Pairs {
 };
 
 void run(const Flags& flags) {
-  const Translator translator =
-      load_translator(flags.model, flags.threads, flags.device, flags.compute);
+  const Translator translator = load_translator(
+      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
   const bool decoder_only = translator.model().config().decoder_only();
   require(decoder_only || !flags.source.empty(), ErrorCode::invalid_argument, flags.model,
           " has an encoder: --source is needed");

@@ -27,7 +27,7 @@ void run(const Flags& flags) {
           "shortlist: no text to learn from: give what the model learnt from, as in '",
           program_name(), " shortlist ", flags.model, " --source train.en --target train.hi'");
   // The model is read too: a shortlist is of no use to one that has no source.
-  const Translator translator = load_translator(flags.model, 1);
+  const Translator translator = load_translator(flags.model, 1, Device::cpu);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it has no source to choose a shortlist by");
   ProgressLine progress;
