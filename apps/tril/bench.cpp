@@ -91,6 +91,7 @@ void print_json(const std::vector<Measurement>& results, int threads) {
                                      {"threads", threads},
                                      {"results", nlohmann::ordered_json::array()}};
   for (const Measurement& m : results) document["results"].push_back(json_of(m));
+  if (const std::string doubt = above_roof(results); !doubt.empty()) document["note"] = doubt;
   fmt::print("{}\n", document.dump(2));
 }
 
@@ -129,7 +130,11 @@ void run(const Options& options) {
   progress.clear();
   require(!results.empty(), ErrorCode::invalid_argument, "--match ", options.match,
           ": nothing that is measured has this in its name");
-  if (options.json) print_json(results, threads);
+  if (options.json) {
+    print_json(results, threads);
+  } else if (const std::string doubt = above_roof(results); !doubt.empty()) {
+    fmt::print("\n{}\n", doubt);
+  }
 }
 
 std::vector<std::string> group_names() {

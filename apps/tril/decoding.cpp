@@ -169,6 +169,7 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
                    "Answer a line that is too long or not UTF-8 with an empty one, and say so, "
                    "instead of ending there");
   add_compute_flag(command, flags.compute);
+  add_device_flag(command, flags.device);
   command.add_option("--threads", flags.threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   command.add_option("--batch", flags.batch, "Hypotheses decoded at a time")

@@ -19,6 +19,7 @@ struct DecodingFlags {
   std::string prefix;  // a file; empty: none
   int threads = 0;
   std::optional<Compute> compute;
+  std::optional<Device> device;
   int64_t batch = 64;
   TranslateOptions options;
   bool scores = false, json = false, ids = false, skip = false, shortlist = false;

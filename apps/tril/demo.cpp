@@ -67,7 +67,7 @@ TrainSummary learn(const Phrasebook& phrasebook, const Flags& flags) {
   };
   TrainingText text{corpus_of(phrasebook.train), std::nullopt};
   const TrainSummary summary =
-      train(text, demo_options(), flags.folder, RunStart::overwrite, flags.threads, events);
+      train(text, demo_options(), flags.folder, RunStart::overwrite, {flags.threads}, events);
   if (!summary.finished) throw Stopped{stop.signal()};
   return summary;
 }

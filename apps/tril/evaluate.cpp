@@ -9,6 +9,7 @@
 #include "decoding.h"
 #include "flags.h"
 #include "lines.h"
+#include "loading.h"
 #include "progress.h"
 #include "tril/tril.h"
 
@@ -22,6 +23,7 @@ struct Flags {
   BleuTokenizer tokenizer = BleuTokenizer::v13a;
   TranslateOptions options;
   int threads = 0;
+  std::optional<Device> device;
   std::optional<Compute> compute;
   bool json = false, shortlist = false;
 };
@@ -127,8 +129,8 @@ void evaluate_file(const Flags& flags) {
 
 // What a model says. The translations are kept where --output asks for it, whole or not at all.
 void evaluate_model(const Flags& flags) {
-  const Translator translator =
-      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
+  const Translator translator = load_translator(
+      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it translates nothing");
   Scores scores = empty_scores(flags);
@@ -177,7 +179,16 @@ void evaluate_model(const Flags& flags) {
   print(scores, flags);
 }
 
-void run(const Flags& flags) {
+// A file of translations is not translated: flags that say how would be ignored.
+void check_no_model_flags(const CLI::App& evaluate) {
+  for (const char* name : {"--beam", "--length-penalty", "--max-tokens", "--max-ratio", "--batch",
+                           "--shortlist", "--compute", "--output"}) {
+    require(evaluate.get_option(name)->count() == 0, ErrorCode::invalid_argument,
+            "evaluate: ", name, " is for a model, not for --hypothesis");
+  }
+}
+
+void run(const Flags& flags, const CLI::App& evaluate) {
   const bool given = !flags.hypothesis.empty();
   require(given || !flags.model.empty(), ErrorCode::invalid_argument,
           "evaluate: nothing to evaluate: give a model folder and --source, or --hypothesis FILE");
@@ -189,9 +200,9 @@ void run(const Flags& flags) {
   const auto stdins = std::count(flags.references.begin(), flags.references.end(), "-");
   require(stdins + (flags.source == "-" ? 1 : 0) + (flags.hypothesis == "-" ? 1 : 0) <= 1,
           ErrorCode::invalid_argument, "evaluate: only one file can be stdin");
-  require(!given || !flags.shortlist, ErrorCode::invalid_argument,
-          "evaluate: --shortlist is for a model, not for --hypothesis");
-  given ? evaluate_file(flags) : evaluate_model(flags);
+  if (!given) return evaluate_model(flags);
+  check_no_model_flags(evaluate);
+  evaluate_file(flags);
 }
 
 }  // namespace
@@ -221,6 +232,7 @@ void add_evaluate(CLI::App& app) {
       ->capture_default_str();
   add_shortlist_flag(*evaluate, flags->shortlist);
   add_compute_flag(*evaluate, flags->compute);
+  add_device_flag(*evaluate, flags->device);
   evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   evaluate->add_flag("--json", flags->json, "Print JSON");
@@ -230,7 +242,7 @@ void add_evaluate(CLI::App& app) {
       "  tril evaluate --hypothesis mine.hi --reference test.hi --tokenize intl\n\n"
       "The scores are those of sacreBLEU to every digit it prints; the line before them says how\n"
       "they were made.");
-  evaluate->callback([flags] { run(*flags); });
+  evaluate->callback([flags, evaluate] { run(*flags, *evaluate); });
 }
 
 }  // namespace tril::app

@@ -25,6 +25,28 @@ void add_shortlist_flag(CLI::App& command, bool& shortlist) {
                    "Choose among the pieces that 'tril shortlist' listed for each line: faster");
 }
 
+void add_device_flag(CLI::App& command, std::optional<Device>& device) {
+  const std::vector<std::string> words(std::begin(Words<Device>::kList),
+                                       std::end(Words<Device>::kList));
+  command
+      .add_option_function<std::string>(
+          "--device",
+          [&device](const std::string& number) { device = static_cast<Device>(std::stoi(number)); },
+          "Where to compute (default: cuda where there is a card, else cpu)")
+      ->transform(one_of(words))
+      ->type_name("cpu|cuda");
+}
+
+Placement placement_for(std::optional<Device> device, std::optional<Compute> compute) {
+  const bool for_cpu = compute == Compute::int8 || compute == Compute::bf16_dot;
+  require(!for_cpu || device != Device::cuda, ErrorCode::unsupported, "--compute ",
+          word_for(*compute), " is for the CPU: give --device cpu, or --compute bf16");
+  const Device where = device.value_or(for_cpu ? Device::cpu : best_device());
+  check_usable(where);
+  if (where == Device::cuda && compute == Compute::fp32) return {where, DType::f32};
+  return where;
+}
+
 void add_compute_flag(CLI::App& command, std::optional<Compute>& compute) {
   const std::vector<std::string> words(std::begin(Words<Compute>::kList),
                                        std::end(Words<Compute>::kList));

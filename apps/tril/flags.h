@@ -23,4 +23,16 @@ void add_shortlist_flag(CLI::App& command, bool& shortlist);
 // --compute, for commands that only infer.
 void add_compute_flag(CLI::App& command, std::optional<Compute>& compute);
 
+// Shortlists are for the CPU: the device for a command that may have one.
+inline std::optional<Device> device_with(bool shortlist, std::optional<Device> device) {
+  return shortlist && !device ? Device::cpu : device;
+}
+
+// --device, for commands that run a model.
+void add_device_flag(CLI::App& command, std::optional<Device>& device);
+// Where a model is to run: on the device that was asked for, or the best one this machine has. With
+// `compute` a form that only the CPU has means the CPU, and fp32 on CUDA the slow mode for
+// checking.
+Placement placement_for(std::optional<Device> device, std::optional<Compute> compute = {});
+
 }  // namespace tril::app

@@ -3,13 +3,15 @@
 
 #include "commands.h"
 #include "decoding.h"
+#include "flags.h"
+#include "loading.h"
 
 namespace tril::app {
 namespace {
 
 void run(const DecodingFlags& flags) {
-  const Translator translator =
-      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
+  const Translator translator = load_translator(
+      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
   require(translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " has an encoder: it translates text with 'tril translate'");
   decode_lines(translator, flags);

@@ -16,6 +16,15 @@ void show_machine() {
   fmt::print("target     {} (of", to_string(target));
   for (const Target other : available_targets()) fmt::print(" {}", to_string(other));
   fmt::print("; TRIL_TARGET chooses)\n");
+  const CudaCard& card = cuda_card();
+  if (!card.usable) {
+    fmt::print("card       none to use: {}\n", card.problem);
+    return;
+  }
+  fmt::print("card       {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB, {}\n",
+             card.name, card.capability / 10, card.capability % 10, card.multiprocessors,
+             static_cast<double>(card.memory_bytes) / (1 << 30),
+             card.hopper ? "with the instructions of 9.0a" : "without those of 9.0a");
 }
 
 void show_model(const std::string& folder) {

@@ -74,6 +74,14 @@ void ProgressLine::tell(const std::string& what) {
   shown_ = on_terminal();
 }
 
+void ProgressLine::part(std::string_view what, int64_t done, int64_t all) {
+  if (what != part_) {
+    part_ = what;
+    tell(part_);
+  }
+  if (is_time()) tell(fmt::format("{} of {}: {}", done, all, part_));
+}
+
 bool ProgressLine::is_time() {
   const double time = now();
   if (last_ == 0.0) last_ = time;  // what is done at once needs no progress

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tril::app {
 
@@ -18,6 +19,8 @@ class ProgressLine {
   void tell(const std::string& what);
   // Where nobody knows how many there will be.
   void count(int64_t done, const std::string& what);
+  // One of several things, each told when it begins, and how far it is.
+  void part(std::string_view what, int64_t done, int64_t all);
   // A line that stays.
   void say(const std::string& text);
   void clear();
@@ -25,6 +28,7 @@ class ProgressLine {
  private:
   bool is_time();
 
+  std::string part_;  // the last one told
   bool shown_ = false;
   double last_ = 0.0;  // when it was shown
 };

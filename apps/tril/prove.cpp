@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "flags.h"
 #include "progress.h"
 #include "units.h"
 
@@ -38,7 +39,7 @@ void run(const ProveFlags& flags) {
               std::filesystem::is_directory(flags.model, ignored),
           ErrorCode::invalid_argument, flags.model,
           ": not a folder; a model is one, with config.json and model.safetensors in it");
-  const Transformer model = Transformer::load(flags.model);
+  const Transformer model = Transformer::load(flags.model, placement_for(flags.device));
   const uint64_t weights = fingerprint_of_file(flags.model + "/model.safetensors");
   const std::optional<Tokenizer> tokenizer = tokenizer_in(flags.model, model.config());
   const ProofText text = proof_text(flags, model, tokenizer);
@@ -57,13 +58,8 @@ void run(const ProveFlags& flags) {
   options.full = flags.full;
   options.end = text.end;
   if (tokenizer) options.forbidden = tokenizer->unwritable();
-  std::string last;
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
-    if (what != last) {
-      progress.tell(std::string(what));
-      last = what;
-    }
-    progress.count(done, fmt::format("of {}: {}", all, what));
+    progress.part(what, done, all);
   };
   const ProofReport report = prove(model, text.pairs, options);
   progress.clear();
@@ -98,6 +94,7 @@ void add_prove(CLI::App& app) {
                   "Long sequential training on the model itself too: hours for a large one");
   prove->add_flag("--unmasked", flags->unmasked,
                   "Take the causal mask off: the proof must fail, and says where");
+  add_device_flag(*prove, flags->device);
   prove->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   prove->footer(

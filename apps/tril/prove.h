@@ -12,6 +12,7 @@ namespace tril::app {
 struct ProveFlags {
   std::string model, text, target;
   int threads = 0;
+  std::optional<Device> device;
   bool json = false, full = false, unmasked = false;
 };
 

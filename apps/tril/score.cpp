@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "flags.h"
 #include "lines.h"
+#include "loading.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -16,6 +17,7 @@ namespace {
 struct Flags {
   std::string model, source, target, prefix;
   int threads = 0;
+  std::optional<Device> device;
   std::optional<Compute> compute;
   bool ids = false, json = false, skip = false, shortlist = false;
 };
@@ -101,8 +103,8 @@ class Pairs {
 };
 
 void run(const Flags& flags) {
-  const Translator translator =
-      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
+  const Translator translator = load_translator(
+      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
   const bool decoder_only = translator.model().config().decoder_only();
   require(decoder_only || !flags.source.empty(), ErrorCode::invalid_argument, flags.model,
           " has an encoder: --source is needed");
@@ -153,6 +155,7 @@ void add_score(CLI::App& app) {
                    "What 'tril translate --shortlist' had each translation begin with")
       ->needs("--shortlist");
   add_compute_flag(*score, flags->compute);
+  add_device_flag(*score, flags->device);
   score->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   score->footer(

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "loading.h"
 #include "progress.h"
 #include "tril/tril.h"
 #include "units.h"
@@ -21,8 +22,12 @@ struct Flags {
 };
 
 void run(const Flags& flags) {
+  require(!flags.files.source.empty() || !flags.files.target.empty() || !flags.files.tsv.empty(),
+          ErrorCode::invalid_argument,
+          "shortlist: no text to learn from: give what the model learnt from, as in '",
+          program_name(), " shortlist ", flags.model, " --source train.en --target train.hi'");
   // The model is read too: a shortlist is of no use to one that has no source.
-  const Translator translator = Translator::load_for_inference(flags.model, 1);
+  const Translator translator = load_translator(flags.model, 1, Device::cpu);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it has no source to choose a shortlist by");
   ProgressLine progress;
@@ -30,7 +35,9 @@ void run(const Flags& flags) {
   const Corpus corpus(flags.files, {});
   for (const std::string& line : corpus.report().lines()) progress.say(line);
   ShortlistOptions options = flags.options;
-  options.progress = [&](const std::string& what) { progress.tell(what); };
+  options.progress = [&](std::string_view what, int64_t done, int64_t all) {
+    progress.part(what, done, all);
+  };
   ShortlistReport report;
   const Shortlist shortlist = learn_shortlist(corpus, translator.tokenizer(), options, &report);
   progress.clear();

@@ -25,6 +25,7 @@ struct Arguments {
   bool resume = false;
   bool overwrite = false;
   int threads = 0;
+  std::optional<Device> device;
 };
 
 // A flag for an option of the one list in train/options.h.
@@ -113,8 +114,8 @@ void run(const Arguments& arguments) {
           "train: --resume and --overwrite exclude each other");
   check_start(arguments.folder, start);
   TrainingText text = read_text(arguments.options, events);
-  const TrainSummary summary =
-      train(text, arguments.options, arguments.folder, start, arguments.threads, events);
+  const TrainSummary summary = train(text, arguments.options, arguments.folder, start,
+                                     {arguments.threads, placement_for(arguments.device)}, events);
   if (!summary.finished) {
     progress.say(fmt::format("stopped after update {} of {}; to go on: {} train --resume -o {}",
                              summary.last.update, summary.last.updates, program_name(),
@@ -189,6 +190,7 @@ void add_train(CLI::App& app) {
                     "A TOML file with any of these options, by their names (vocab = 8000)");
   train->add_flag("--resume", arguments->resume, "Go on with the run in the folder");
   train->add_flag("--overwrite", arguments->overwrite, "Replace a model that is there");
+  add_device_flag(*train, arguments->device);
   train->add_option("--threads", arguments->threads, "Threads; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   const AddFlag add_flag{train};

@@ -4,13 +4,14 @@
 #include "commands.h"
 #include "decoding.h"
 #include "flags.h"
+#include "loading.h"
 
 namespace tril::app {
 namespace {
 
 void run(const DecodingFlags& flags) {
-  const Translator translator =
-      Translator::load_for_inference(flags.model, flags.threads, flags.compute);
+  const Translator translator = load_translator(
+      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it continues text with 'tril generate'");
   decode_lines(translator, flags);
@@ -37,7 +38,10 @@ void add_translate(CLI::App& app) {
       "tabs\n"
       "between them. A result that reaches a limit before its end is printed as far as it goes, "
       "and\n"
-      "stderr says so.");
+      "stderr says so. With --shortlist scores are over the listed pieces alone: the others have\n"
+      "probability 0, so the same text scores higher than without. 'tril score --shortlist' gives "
+      "the "
+      "same.");
   translate->callback([flags] { run(*flags); });
 }
 

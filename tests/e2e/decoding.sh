@@ -151,6 +151,8 @@ run '' 0 'shortlist' "$tril" shortlist "$model" --source "$scratch/learn.en" \
 prints 'shortlist' 'shortlist.safetensors .*from 12 pairs'
 prints 'shortlist' 'measured on 1 pair left out: a sentence has [0-9]* of [0-9]* pieces'
 prints 'shortlist' '^try: .* translate .* --shortlist$'
+says 'shortlist' '^cutting the text into pieces$'
+says 'shortlist' '^learning from 12 pairs$'
 cp "$model/shortlist.safetensors" "$scratch/first.safetensors"
 run '' 0 'shortlist again' "$tril" shortlist "$model" --source "$scratch/learn.en" \
   --target "$scratch/learn.hi" --best 6 --frequent 2 --threads 1
@@ -185,6 +187,14 @@ run "$three" 0 'listed small' "$tril" translate "$scratch/small" "${quick[@]}" -
 lines 'listed small' 4
 run_error '' 'evaluate a file listed' '--shortlist is for a model' \
   "$tril" evaluate --shortlist --hypothesis "$scratch/source" --reference "$scratch/source"
+for flag in '--compute int8' '--beam 3' '--length-penalty 1' '--max-tokens 9' '--max-ratio 2' '--batch 5' \
+  "--output $scratch/kept"; do
+  # shellcheck disable=SC2086 # a flag and its value
+  run_error '' "evaluate a file with $flag" "^tril: evaluate: ${flag%% *} is for a model, not for --hypothesis" \
+    "$tril" evaluate $flag --hypothesis "$scratch/source" --reference "$scratch/source"
+done
+run '' 0 'help on listed scores' "$tril" translate --help
+prints 'help on listed scores' 'With --shortlist scores are over the listed pieces'
 run_error '' 'a prefix without a shortlist' '--shortlist' "$tril" score "$model" \
   --source "$scratch/source" --target "$scratch/source" --prefix "$scratch/thanks"
 run_error '' 'shortlist of a writer' 'is a decoder-only model' \
@@ -193,8 +203,8 @@ run '' 2 'shortlist of unequal files' "$tril" shortlist "$model" --source "$scra
   --target "$scratch/source"
 says 'shortlist of unequal files' '^tril: .*source'
 cmp -s "$model/shortlist.safetensors" "$scratch/first.safetensors" || fail 'a failed shortlist replaced one'
-run '' 2 'shortlist of nothing' "$tril" shortlist "$model"
-says 'shortlist of nothing' '^tril: '
+run_error '' 'shortlist of nothing' "no text to learn from: .*'tril shortlist .* --source train.en --target" \
+  "$tril" shortlist "$model"
 head -c 300 "$scratch/first.safetensors" >"$model/shortlist.safetensors"
 run_error 'x\n' 'a shortlist cut short' 'shortlist.safetensors: ' "$tril" translate "$model" --shortlist
 cp "$scratch/small/packed.int8.safetensors" "$model/shortlist.safetensors"
@@ -205,6 +215,44 @@ cp "$scratch/first.safetensors" "$scratch/foreigner/shortlist.safetensors"
 run_error 'x\n' 'another tokenizer' 'made with another tokenizer' \
   "$tril" translate "$scratch/foreigner" --shortlist
 rm "$model/shortlist.safetensors"
+
+# A folder with packed weights alone infers; what needs more, and a kind it has not, is one line that
+# says what to give instead.
+small=$scratch/small
+only='small: has only packed weights (packed.int8.safetensors), .*: give the folder they were made from'
+run_error '' 'info of packed weights' "$only" "$tril" info "$small"
+run_error '' 'quantize of packed weights' "$only" "$tril" quantize "$small" --to bf16
+run '' 2 'prove of packed weights' "$tril" prove "$small"
+says 'prove of packed weights' "$only"
+run_error 'x\n' 'another kind' 'nothing for --compute fp32: give --compute int8, or the folder' \
+  "$tril" translate "$small" --compute fp32
+# Packed weights of another model are not used, and one line says so; the result is that of none.
+stale=$scratch/stale
+mkdir "$stale" && cp "$model"/{config.json,tokenizer.model,model.safetensors} "$small/packed.int8.safetensors" "$stale"
+run "$three" 0 'packed' "$tril" translate "$stale" "${quick[@]}" --compute int8
+without_cuts
+[ -s "$scratch/err" ] && fail 'packed weights that are used: something is said'
+{ head -c -4 "$model/model.safetensors" && printf '\000\000\000\076'; } >"$stale/model.safetensors"
+cmp -s "$model/model.safetensors" "$stale/model.safetensors" && fail 'stale: the weights are the same'
+for command in translate evaluate score; do
+  arguments=(--compute int8)
+  [ $command = translate ] && arguments+=("${quick[@]}")
+  [ $command = evaluate ] && arguments+=("${quick[@]}" --source "$scratch/source" --reference "$scratch/source")
+  [ $command = score ] && arguments+=(--source "$scratch/source" --target "$scratch/source")
+  run "$three" 0 "stale $command" "$tril" $command "$stale" "${arguments[@]}"
+  cp "$scratch/out" "$scratch/expected"
+  grep -v ' cut ' "$scratch/err" >"$scratch/rest"
+  mv "$scratch/rest" "$scratch/err"
+  [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "stale $command: not one line on stderr"
+  says "stale $command" "^tril: .*packed.int8.safetensors: not used, it was made from other weights: 'tril quantize "
+  mv "$stale/packed.int8.safetensors" "$scratch/aside"
+  run "$three" 0 "none $command" "$tril" $command "$stale" "${arguments[@]}"
+  mv "$scratch/aside" "$stale/packed.int8.safetensors"
+  same "stale $command" "$scratch/expected"
+done
+printf 'this is no model at all' >"$stale/model.safetensors"
+run_error 'x\n' 'garbage' 'model.safetensors: not a safetensors file, or a damaged one' \
+  "$tril" translate "$stale"
 
 # A reader that goes away is no error.
 yes 'how are you' | "$tril" translate "$model" "${quick[@]}" 2>"$scratch/err" | head -n 2 >"$scratch/out"

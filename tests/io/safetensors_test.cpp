@@ -194,6 +194,9 @@ TEST(Safetensors, ReadsWhatOthersWrite) {
   EXPECT_EQ(tensors[2].tensor.shape(), (Shape{3, 0}));
 }
 
+const std::string kForeign =
+    "bad format: m.st: not a safetensors file, or a damaged one, to be made or copied again: ";
+
 TEST(SafetensorsErrors, Truncated) {
   EXPECT_EQ(parse_error(""),
             "bad format: m.st: truncated: 0 bytes, the header's length alone has 8");
@@ -214,19 +217,33 @@ TEST(SafetensorsErrors, HeaderTooLarge) {
   EXPECT_EQ(
       parse_error(with_length(100'000'000)),
       "bad format: m.st: truncated: a header of 100000000 bytes, but only 2 follow its length");
-  EXPECT_EQ(parse_error(with_length(100'000'001)),
-            "bad format: m.st: a header of 100000001 bytes, at most 100000000 are allowed");
   EXPECT_EQ(
-      parse_error(with_length(UINT64_MAX)),
-      "bad format: m.st: a header of 18446744073709551615 bytes, at most 100000000 are allowed");
-  EXPECT_EQ(
-      parse_error(with_length(uint64_t{1} << 63)),
-      "bad format: m.st: a header of 9223372036854775808 bytes, at most 100000000 are allowed");
+      parse_error(with_length(100'000'001)),
+      kForeign +
+          "its first 8 bytes give a header of 100000001 bytes, at most 100000000 are allowed");
+  EXPECT_EQ(parse_error(with_length(UINT64_MAX)),
+            kForeign +
+                "its first 8 bytes give a header of 18446744073709551615 bytes, at most 100000000 "
+                "are allowed");
+  EXPECT_EQ(parse_error(with_length(uint64_t{1} << 63)),
+            kForeign +
+                "its first 8 bytes give a header of 9223372036854775808 bytes, at most 100000000 "
+                "are allowed");
+}
+
+// What people have under this name when it is not that: a page that says it is not there, a pointer
+// to the file, an archive.
+TEST(SafetensorsErrors, SomethingElse) {
+  for (const std::string bytes :
+       {"<!DOCTYPE html><html>404 Not Found</html>", "version https://git-lfs.github.com/spec/v1",
+        "PK\x03\x04 and whatever follows"}) {
+    EXPECT_EQ(parse_error(bytes).find(kForeign), 0u) << parse_error(bytes);
+  }
 }
 
 TEST(SafetensorsErrors, HeaderIsNoJsonObject) {
   for (const std::string header : {"", " {}", "[]", "null", "\xef\xbb\xbf{}"}) {
-    EXPECT_EQ(header_error(header), "bad format: m.st: the header does not begin with '{'");
+    EXPECT_EQ(header_error(header), kForeign + "the header does not begin with '{'");
   }
   for (const std::string header : {"{", "{]", "{} {}", "{\"a", "{\"\xff\":1}"}) {
     const std::string error = header_error(header);

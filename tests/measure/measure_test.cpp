@@ -127,6 +127,19 @@ TEST(Repeat, ResultsSayTheirShareOfTheRoof) {
   EXPECT_EQ(list[1].roof, "");
 }
 
+// Nothing is as fast as it cannot be: where a share says so, the reader is told what is wrong.
+TEST(Measure, SharesAboveTheRoofAreExplained) {
+  std::vector<Measurement> results(3);
+  results[0].share = 1.004;  // shown as 100%
+  results[1].share = 0.5;
+  results[2] = {.group = "peaks", .share = 2.0};  // shown without a share
+  EXPECT_EQ(above_roof(results), "");
+  results[1].share = 1.01;
+  EXPECT_EQ(above_roof(results).find("1 share is above 100%: "), 0u) << above_roof(results);
+  results[0].share = 1.5;
+  EXPECT_EQ(above_roof(results).find("2 shares are above 100%: "), 0u) << above_roof(results);
+}
+
 TEST(Resident, PeakSeesWhatIsTouchedAndForgetsWhatIsGone) {
   constexpr size_t kBytes = size_t{96} << 20;
   reset_peak_resident();
@@ -163,10 +176,31 @@ TEST(ModelWork, TokensAreThoseAskedFor) {
       time_translation(model, {.sources = sources, .tokens_out = 40, .batch = 2}, 0.0, 1);
   EXPECT_EQ(translation.tokens, 3 * 40.0);
   EXPECT_GT(translation.seconds, 0.0);
+  // A shortlist is really used: one of another vocabulary is refused.
+  Session session(model, 1);
+  ShortlistTable table{.target_vocab = 300, .always = {kWorkEnd, 7, 9}, .listed = {}};
+  TranslationWork listed{.sources = sources, .tokens_out = 5, .batch = 3};
+  table.listed.resize(300);
+  listed.shortlist = Shortlist(table);
+  EXPECT_EQ(translate_work(model, listed, session), 3 * 5.0);
+  table.target_vocab = 299;
+  listed.shortlist = Shortlist(table);
+  EXPECT_THROW(translate_work(model, listed, session), Error);
   const TimedUpdates updates = time_training(config, pairs, 17, 2, 0.0, 1);
   EXPECT_EQ(updates.target_tokens, 17.0);
   EXPECT_EQ(updates.source_tokens, 17.0);
   EXPECT_GT(updates.seconds, 0.0);
+}
+
+// Both measurements of translation, with a shortlist and without, are given the same sentences.
+TEST(ModelWork, SourcesAreTheFirstOfTheWork) {
+  const auto all = translation_sources(std::size(kWorkLengths));
+  ASSERT_EQ(all.size(), 64u);
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(std::ssize(all[i]), kWorkLengths[i]);
+  const auto few = translation_sources(4);
+  ASSERT_EQ(few.size(), 4u);
+  EXPECT_TRUE(std::equal(few.begin(), few.end(), all.begin()));
+  EXPECT_THROW(translation_sources(65), Error);
 }
 
 TEST(Measure, GrowthHasPointsOnCurves) {

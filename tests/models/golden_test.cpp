@@ -150,7 +150,7 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
 
   const Gradients gradients = tape.backward(loss);
   std::set<std::string> names;
-  for (const auto& [name, tensor] : model.parameters()) {
+  for (const auto& [name, tensor, none] : model.parameters()) {
     names.insert(name);
     if (!golden.parameters().contains(name)) continue;
     const std::string key = std::string(kGradient) + name;

@@ -4,6 +4,7 @@
 #include "support/models.h"
 #include "support/temp_folder.h"
 #include "tril/base/cpu.h"
+#include "tril/base/notice.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 #include "tril/kernels/gemm_bf16_dot.h"
@@ -177,12 +178,53 @@ TEST_F(PackedFolder, IsMappedWithTheBitsOfPackingNow) {
   }
 }
 
+// And whoever listens is told so; of what is used there is nothing to tell.
 TEST_F(PackedFolder, OfOtherWeightsIsNotUsed) {
   Transformer::save_packed(folder_ / "m", folder_ / "m", Compute::int8);
+  std::vector<std::string> heard;
+  const NoticeListener listener([&](const std::string& text) { heard.push_back(text); });
+  Transformer::load_for_inference(folder_ / "m", Compute::int8);
+  Transformer::load_for_inference(folder_ / "m", Compute::bf16);
+  EXPECT_EQ(heard, std::vector<std::string>());
   const Transformer other(config_, 2);
   other.save(folder_ / "m");
   EXPECT_TRUE(same_bits(logits(Transformer::load_for_inference(folder_ / "m", Compute::int8)),
                         logits(other.packed(Compute::int8))));
+  const std::string file = folder_ / "m/packed.int8.safetensors";
+  const std::string anew = ": 'tril quantize " + (folder_ / "m") + " --to int8' packs it anew";
+  ASSERT_EQ(heard,
+            std::vector<std::string>{file + ": not used, it was made from other weights" + anew});
+  Arena arena;
+  SafetensorsMetadata metadata;
+  const std::vector<NamedTensor> tensors = load_safetensors(file, arena, &metadata);
+  metadata["tril_packed"] = "0";
+  save_safetensors(file, tensors, metadata);
+  heard.clear();
+  Transformer::load_for_inference(folder_ / "m", Compute::int8);
+  EXPECT_EQ(heard, std::vector<std::string>{
+                       file + ": not used, it was packed by another version of tril" + anew});
+}
+
+// What packed weights alone cannot do is refused in a line that says what to give instead.
+TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
+  Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::int8);
+  const std::string expected =
+      (folder_ / "alone") +
+      ": has only packed weights (packed.int8.safetensors), which can infer and nothing else: give "
+      "the folder they were made from, the one with model.safetensors";
+  EXPECT_EQ(raised_by([&] { Transformer::load(folder_ / "alone"); }).text, expected);
+  EXPECT_EQ(raised_by([&] {
+              Transformer::save_packed(folder_ / "alone", folder_ / "alone", Compute::bf16);
+            }).text,
+            expected);
+  EXPECT_EQ(raised_by([&] {
+              Transformer::save_packed(folder_ / "none", folder_ / "none", Compute::bf16);
+            }).text,
+            (folder_ / "none/config.json") + ": there is no model in this folder");
+  // Nothing at all is another matter.
+  std::filesystem::remove(folder_ / "alone/packed.int8.safetensors");
+  EXPECT_NE(raised_by([&] { Transformer::load(folder_ / "alone"); }).text.find("cannot open"),
+            std::string::npos);
 }
 
 TEST_F(PackedFolder, HasNoGradientsAndIsNotSaved) {
@@ -210,9 +252,18 @@ TEST_F(PackedFolder, SaysWhatIsWrong) {
     return raised_by([&] { Transformer::load_for_inference(folder_ / folder, compute); }).text;
   };
   Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::int8);
-  EXPECT_NE(error("alone", Compute::bf16).find("no "), std::string::npos);
+  EXPECT_EQ(error("alone", Compute::bf16),
+            (folder_ / "alone") +
+                ": has only packed.int8.safetensors, nothing for --compute bf16: give --compute "
+                "int8, or the folder they were made from, the one with model.safetensors");
   Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::bf16);
-  EXPECT_NE(error("alone").find("--compute"), std::string::npos);
+  EXPECT_EQ(error("alone"), (folder_ / "alone") +
+                                ": has packed.int8.safetensors and packed.bf16.safetensors and no "
+                                "model.safetensors: say which to use, as in --compute int8");
+  std::filesystem::create_directory(folder_ / "bare");
+  std::filesystem::copy_file(folder_ / "m/config.json", folder_ / "bare/config.json");
+  EXPECT_NE(error("bare", Compute::int8).find("model.safetensors: not there, and no "),
+            std::string::npos);
 
   const std::string file = folder_ / "alone/packed.int8.safetensors";
   Arena arena;

@@ -20,14 +20,14 @@ void append(Cache& cache, Context& context, int32_t slot, float mark) {
   const int32_t positions[] = {cache.length(slot)};
   cache.extend(slots, positions);
   const std::vector<float> key(kHeads * kDim, mark), value(kHeads * kDim, -mark);
-  cache.store(context.parallel, 0, slots, positions, tensor_of(context.arena, {1, 6}, key),
-              tensor_of(context.arena, {1, 6}, value));
+  cache.store(context, 0, cache.places(context, slots, positions),
+              tensor_of(context.arena, {1, 6}, key), tensor_of(context.arena, {1, 6}, value));
 }
 
 // The marks a slot holds, read back from its pages.
 std::vector<float> marks(const Cache& cache, Context& context, int32_t slot) {
   const int32_t slots[] = {slot};
-  const ops::PagedKeys view = cache.view(context.arena, 0, slots);
+  const ops::PagedKeys view = cache.keys_of(cache.view(context, slots), 0);
   std::vector<float> result;
   for (int32_t i = 0; i < view.lengths[0]; ++i) {
     const float* page = view.pages[0][i / 16];

@@ -37,9 +37,10 @@ std::vector<float> floats_of(const Tensor& tensor);
 Tensor activations_of(Context& context, const Shape& shape, std::span<const float> values);
 
 // What the tests run on: TRIL_TEST_DEVICE (cpu, cuda) and TRIL_TEST_ACTIVATIONS (fp32, bf16).
-// Cases are the same everywhere; Context(threads, device(), activations()) is where they run.
+// Cases are the same everywhere; Context(threads, placement()) is where they run.
 Device device();
 DType activations();
+inline Placement placement() { return {device(), activations()}; }
 // The largest relative error of one rounding to this type.
 double unit(DType type);
 std::vector<float> rounded_to(DType type, std::vector<float> values);

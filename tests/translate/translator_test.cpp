@@ -7,89 +7,25 @@
 #include <utility>
 
 #include "support/model_bytes.h"
-#include "support/models.h"
 #include "support/temp_folder.h"
-#include "tril/decode/score.h"
+#include "translate/examples.h"
 #include "tril/io/atomic_file.h"
 #include "tril/train/evaluation.h"
-#include "tril/train/learn_shortlist.h"
 #include "tril/translate/state.h"
 
 namespace tril {
 namespace {
 
-using testing::equal_bits;
 using testing::Family;
+using testing::lines;
+using testing::model_for;
+using testing::quick_options;
 using testing::raised_by;
+using testing::same_translation;
 using testing::TempFolder;
+using testing::tokenizer;
 using testing::Tokens;
-
-const std::vector<std::string>& lines() {
-  static const std::vector<std::string> all = {"how are you",
-                                               "I am fine, thank you",
-                                               "",
-                                               "where are they going today?",
-                                               "मैं ठीक हूँ",
-                                               "   ",
-                                               "the theory that they themselves gathered",
-                                               "banana bandana ananas"};
-  return all;
-}
-
-const Tokenizer& tokenizer() {
-  static const Tokenizer learnt = [] {
-    size_t next = 0;
-    return Tokenizer::train(
-        [&](std::string& line) {
-          if (next == lines().size()) return false;
-          line = lines()[next++];
-          return true;
-        },
-        {.vocab = 330});
-  }();
-  return learnt;
-}
-
-// The larger `end_bias`, the sooner translations end.
-Transformer model_for(Family family, float end_bias = 0.0f, const Tokenizer& pieces = tokenizer()) {
-  TransformerConfig config = testing::tiny_config(family);
-  config.target_vocab = pieces.vocab();
-  if (family == Family::encoder_decoder) config.source_vocab = config.target_vocab;
-  config.max_length = 40;
-  config.output_bias = true;
-  Transformer model(config, 7);
-  Random random(7, 1);
-  for (const auto& parameter : model.parameters()) {
-    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
-      parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
-    }
-    if (parameter.name == "output.bias") parameter.tensor.data()[pieces.end()] += end_bias;
-  }
-  Context context(1);
-  model.weights_changed(context);
-  return model;
-}
-
-Translator translator_for(Family family, int threads = 1) {
-  return {model_for(family), tokenizer(), threads};
-}
-
-TranslateOptions quick_options() {
-  TranslateOptions options;
-  options.search.max_tokens = 12;
-  return options;
-}
-
-bool same(const Translation& a, const Translation& b) {
-  if (a.number != b.number || a.skipped != b.skipped) return false;
-  return std::equal(a.hypotheses.begin(), a.hypotheses.end(), b.hypotheses.begin(),
-                    b.hypotheses.end(), [](const TextHypothesis& x, const TextHypothesis& y) {
-                      return x.text == y.text && x.tokens == y.tokens && x.pieces == y.pieces &&
-                             equal_bits(x.log_probs, y.log_probs) && x.score == y.score &&
-                             x.rank == y.rank && x.ended == y.ended && x.links == y.links &&
-                             x.alignment.weights == y.alignment.weights;
-                    });
-}
+using testing::translator_for;
 
 // Each line alone through search(), and its tokens through the tokenizer.
 TEST(Translator, IsSearchBetweenTwoTokenizers) {
@@ -178,7 +114,8 @@ TEST(Translator, SlotsWindowAndThreadsChangeNothing) {
       other.window = window;
       const auto found = translator_for(Family::encoder_decoder, 2).translate(lines(), other);
       ASSERT_EQ(found.size(), expected.size());
-      for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(same(found[i], expected[i]));
+      for (size_t i = 0; i < found.size(); ++i)
+        EXPECT_TRUE(same_translation(found[i], expected[i]));
     }
   }
 }
@@ -435,7 +372,8 @@ TEST(Translator, MayBeCalledFromManyThreads) {
     threads.emplace_back([&] {
       for (int i = 0; i < 5; ++i) {
         const auto found = translator.translate(lines(), quick_options());
-        for (size_t n = 0; n < found.size(); ++n) wrong += same(found[n], expected[n]) ? 0 : 1;
+        for (size_t n = 0; n < found.size(); ++n)
+          wrong += same_translation(found[n], expected[n]) ? 0 : 1;
       }
     });
   }
@@ -485,229 +423,6 @@ TEST(Translator, TokenizerAndModelMustFit) {
                                                   : " has source_vocab 11 and target_vocab 11") +
                   ": they are not of one model");
   }
-}
-
-std::vector<TextScore> score_all(const Translator& translator,
-                                 const std::vector<ScoreTextRequest>& requests,
-                                 const ScoreTextOptions& options = {}) {
-  size_t taken = 0;
-  std::vector<TextScore> scores;
-  translator.score(
-      [&]() -> std::optional<ScoreTextRequest> {
-        if (taken == requests.size()) return std::nullopt;
-        return requests[taken++];
-      },
-      [&](TextScore&& text) {
-        scores.push_back(std::move(text));
-        return true;
-      },
-      options);
-  return scores;
-}
-
-TEST(Translator, ScoresWhatItEmittedAsItReported) {
-  const Translator translator = translator_for(Family::encoder_decoder);
-  std::vector<ScoreTextRequest> requests;
-  std::vector<double> expected;
-  for (const Translation& t : translator.translate(lines(), quick_options())) {
-    if (t.text().empty()) continue;
-    requests.push_back({.source = lines()[static_cast<size_t>(t.number)],
-                        .target_tokens = t.hypotheses[0].tokens});
-    expected.push_back(t.hypotheses[0].score);
-  }
-  ASSERT_GE(requests.size(), 5u);
-  const auto scores = score_all(translator, requests);
-  ASSERT_EQ(scores.size(), expected.size());
-  for (size_t i = 0; i < scores.size(); ++i) {
-    EXPECT_EQ(scores[i].number, static_cast<int64_t>(i));
-    EXPECT_EQ(scores[i].score, expected[i]);
-    EXPECT_EQ(scores[i].tokens, *requests[i].target_tokens);
-    EXPECT_EQ(scores[i].pieces.size(), scores[i].tokens.size());
-  }
-}
-
-// The lines beside themselves in another order of words.
-Shortlist learnt_shortlist(int threads = 1) {
-  const Corpus corpus = Corpus::of({{"how are you", "you are how"},
-                                    {"where are they going today?", "today? going they are where"},
-                                    {"I am fine, thank you", "you thank fine, am I"}});
-  return learn_shortlist(corpus, tokenizer(), {.best = 4, .frequent = 5, .threads = threads});
-}
-
-// Lines with a shortlist: prefixes, samples, several results and alignments as ever, the same bits
-// in any batch, and scores that equal what was reported.
-TEST(Translator, TranslatesAndScoresWithAShortlist) {
-  const Translator translator = translator_for(Family::encoder_decoder, 2);
-  TranslateOptions options = quick_options();
-  options.shortlist = learnt_shortlist();
-  options.alignments = true;
-  options.search.n_best = 2;
-  const auto translations = translator.translate(lines(), options);
-  ASSERT_EQ(translations.size(), lines().size());
-  for (const int64_t slots : {5, 7, 200}) {
-    options.slots = slots;
-    const auto again = translator.translate(lines(), options);
-    for (size_t i = 0; i < again.size(); ++i) EXPECT_TRUE(same(again[i], translations[i])) << i;
-  }
-  TranslateOptions without = options;
-  without.shortlist.reset();
-  const auto plain = translator.translate(lines(), without);
-  int different = 0;
-  for (size_t i = 0; i < plain.size(); ++i) different += same(plain[i], translations[i]) ? 0 : 1;
-  EXPECT_GT(different, 0) << "the shortlist changes nothing";
-
-  options.search.sample = true;
-  options.search.beam = 1;
-  size_t taken = 0;
-  const std::string prefix = "gathered";
-  std::vector<ScoreTextRequest> requests;
-  std::vector<double> expected;
-  translator.translate(
-      [&]() -> std::optional<TextRequest> {
-        if (taken == lines().size()) return std::nullopt;
-        return TextRequest{lines()[taken++], prefix};
-      },
-      [&](Translation&& t) {
-        for (const TextHypothesis& h : t.hypotheses) {
-          if (h.tokens.empty()) continue;
-          EXPECT_EQ(h.text.substr(0, prefix.size()), prefix);
-          requests.push_back({.source = lines()[static_cast<size_t>(t.number)],
-                              .target_tokens = h.tokens,
-                              .prefix = prefix});
-          expected.push_back(h.score);
-        }
-        return true;
-      },
-      options);
-  ASSERT_GE(requests.size(), 10u);
-  const auto scores = score_all(translator, requests, {.shortlist = options.shortlist});
-  for (size_t i = 0; i < scores.size(); ++i) EXPECT_EQ(scores[i].score, expected[i]);
-  // Without its prefix in the set, what began with it is impossible.
-  for (ScoreTextRequest& request : requests) request.prefix.clear();
-  const auto impossible = score_all(translator, requests, {.shortlist = options.shortlist});
-  EXPECT_EQ(impossible[0].score, -std::numeric_limits<double>::infinity());
-}
-
-TEST(Translator, RefusesTheShortlistOfAnotherTokenizer) {
-  const Translator translator = translator_for(Family::encoder_decoder);
-  ShortlistTable table{.target_vocab = tokenizer().vocab(),
-                       .always = {Tokenizer::kEnd},
-                       .listed = std::vector<Tokens>(static_cast<size_t>(tokenizer().vocab())),
-                       .tokenizer = "0123456789abcdef"};
-  TranslateOptions options = quick_options();
-  options.shortlist = Shortlist(table);
-  const std::string why =
-      ": the shortlist was made with another tokenizer: 'tril shortlist' makes one for this model";
-  const auto raised = raised_by([&] { translator.translate(lines(), options); });
-  EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
-  EXPECT_EQ(raised.text, "translate" + why);
-  EXPECT_EQ(raised_by([&] { score_all(translator, {}, {.shortlist = options.shortlist}); }).text,
-            "score" + why);
-  const Translator writer = translator_for(Family::decoder_only);
-  options.shortlist = learnt_shortlist();
-  EXPECT_EQ(raised_by([&] { writer.translate(lines(), options); }).text,
-            "search: a decoder-only model has no source to choose a shortlist by");
-}
-
-// What is learnt: each piece for itself, END and the frequent ones for all, whatever the threads.
-TEST(LearnShortlist, ListsWhatTheHeaderSays) {
-  const Shortlist shortlist = learnt_shortlist();
-  EXPECT_EQ(shortlist.source_vocab(), tokenizer().vocab());
-  EXPECT_TRUE(shortlist.always(Tokenizer::kEnd));
-  const auto set_of = [&](const Shortlist& list, int32_t source) {
-    Tokens set;
-    list.choose({&source, 1}, {}, set);
-    return set;
-  };
-  const auto vocab = static_cast<int32_t>(tokenizer().vocab());
-  const Shortlist other = learnt_shortlist(3);
-  for (int32_t piece = 0; piece < vocab; ++piece) {
-    const Tokens set = set_of(shortlist, piece);
-    EXPECT_TRUE(std::binary_search(set.begin(), set.end(), piece));
-    EXPECT_LE(set.size(), 1u + 4u + 5u + 1u);
-    EXPECT_EQ(set_of(other, piece), set);
-  }
-  for (const char* word : {"where", "thank"}) {  // each is its own translation
-    for (const int32_t piece : tokenizer().encode(word)) {
-      const Tokens set = set_of(shortlist, piece);
-      EXPECT_TRUE(std::binary_search(set.begin(), set.end(), piece));
-    }
-  }
-}
-
-// How much a shortlist holds is measured on pairs it was not learnt from: texts without anything in
-// common have nothing to show for what was learnt by heart.
-TEST(LearnShortlist, IsMeasuredOnPairsThatWereLeftOut) {
-  std::vector<std::pair<std::string, std::string>> pairs;
-  const Tokenizer& pieces = tokenizer();
-  const int32_t first = static_cast<int32_t>(pieces.vocab()) - 60;  // past bytes and characters
-  for (int32_t i = 0; i < 20; ++i) {
-    const Tokens source = {first + i}, target = {first + 20 + i};
-    pairs.emplace_back(pieces.decode(source), pieces.decode(target));
-  }
-  ShortlistReport report;
-  const ShortlistOptions options{.best = 5, .frequent = 0, .threads = 1};
-  learn_shortlist(Corpus::of(pairs), pieces, options, &report);
-  EXPECT_EQ(report.pairs, 20);
-  EXPECT_EQ(report.measured, 2);
-  EXPECT_LT(report.covered, 0.5);
-  // The same pair again and again is known when one of it is left out.
-  learn_shortlist(Corpus::of({20, pairs[0]}), pieces, options, &report);
-  EXPECT_EQ(report.measured, 2);
-  EXPECT_EQ(report.covered, 1.0);
-  learn_shortlist(Corpus::of({9, pairs[0]}), pieces, options, &report);
-  EXPECT_EQ(report.measured, 0);
-}
-
-TEST(LearnShortlist, OptionsAreChecked) {
-  const Corpus corpus = Corpus::of({{"a", "b"}});
-  const auto text = [&](const Corpus& c, const ShortlistOptions& options) {
-    const auto raised = raised_by([&] { learn_shortlist(c, tokenizer(), options); });
-    EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
-    return raised.text;
-  };
-  EXPECT_EQ(text(corpus, {.best = 0}), "shortlist: best must be from 1 to 1000, got 0");
-  EXPECT_EQ(text(corpus, {.frequent = -1}),
-            "shortlist: frequent must be from 0 to 1073741824, got -1");
-  EXPECT_EQ(text(corpus, {.rounds = 0}), "shortlist: rounds must be from 1 to 100, got 0");
-  EXPECT_EQ(text(corpus, {.most_pairs = 0}),
-            "shortlist: most_pairs must be from 1 to 1073741824, got 0");
-}
-
-TEST(Translator, ScoresTextWithItsEnd) {
-  const Translator translator = translator_for(Family::encoder_decoder);
-  const auto scores = score_all(
-      translator, {{.source = "how are you", .target = "मैं ठीक हूँ"}, {.source = "", .target = ""}});
-  Tokens source = tokenizer().encode("how are you");
-  Tokens target = tokenizer().encode("मैं ठीक हूँ");
-  source.push_back(Tokenizer::kEnd);
-  target.push_back(Tokenizer::kEnd);
-  Session session(translator.model(), 1);
-  EXPECT_EQ(scores[0].tokens, target);
-  EXPECT_EQ(scores[0].score, score(translator.model(), {}, {0, source, target}, session).score);
-  EXPECT_EQ(scores[1].tokens, Tokens{Tokenizer::kEnd});
-  EXPECT_EQ(scores[1].pieces, std::vector<std::string>{"</s>"});
-}
-
-TEST(Translator, ScoresNameTheLineOrSkipIt) {
-  const Translator translator = translator_for(Family::encoder_decoder);
-  const std::vector<ScoreTextRequest> requests = {
-      {.source = "you", .target = "you"},
-      {.source = "you", .target_tokens = Tokens{4, 9999}},
-      {.source = "you \xc0", .target = "you"},
-      {.source = "you", .target_tokens = Tokens(41, 5)},
-      {.source = "you", .target = "you"},
-      {.source = "you", .target = "you", .fault = "the target has no end"}};
-  EXPECT_EQ(raised_by([&] { score_all(translator, requests); }).text,
-            "score: line 2: token 9999 is not below the vocabulary of " +
-                std::to_string(tokenizer().vocab()));
-  const auto scores = score_all(translator, requests, {.bad_lines = BadLine::skip});
-  ASSERT_EQ(scores.size(), 6u);
-  EXPECT_EQ(scores[5].skipped, "the target has no end");
-  EXPECT_EQ(scores[3].skipped, "the target has 41 tokens, the model takes 40 at most");
-  EXPECT_NE(scores[2].skipped, "");
-  EXPECT_EQ(scores[4].skipped, "");
-  EXPECT_EQ(scores[4].score, scores[0].score);
 }
 
 }  // namespace

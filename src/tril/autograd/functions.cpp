@@ -22,23 +22,31 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+namespace {
+
+void record_linear(Context& context, const Tensor& x, const ops::LinearWeight* weight,
+                   const Tensor& y) {
+  Tape* tape = tape_of(context, x, weight->weight, weight->bias);
+  if (tape == nullptr) return;
+  tape->record(y, [=](Tape& t, const Tensor& gradient) {
+    // Gradients of sums in fp32 are rounded as activations are.
+    const Tensor dy = ops::as_activations(t.context(), gradient);
+    if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
+    if (t.tracks(weight->weight)) {
+      t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
+    }
+    if (t.tracks(weight->bias)) {
+      t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
+    }
+  });
+}
+
+}  // namespace
+
 void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
              std::span<Tensor> y) {
   ops::linears(context, x, weights, y);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const ops::LinearWeight* weight = weights[i];
-    Tape* tape = tape_of(context, x, weight->weight, weight->bias);
-    if (tape == nullptr) continue;
-    tape->record(y[i], [=](Tape& t, const Tensor& dy) {
-      if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
-      if (t.tracks(weight->weight)) {
-        t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
-      }
-      if (t.tracks(weight->bias)) {
-        t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
-      }
-    });
-  }
+  for (size_t i = 0; i < weights.size(); ++i) record_linear(context, x, weights[i], y[i]);
 }
 
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
@@ -46,6 +54,12 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
   Tensor y[1];
   autograd::linears(context, x, weights, y);
   return y[0];
+}
+
+Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
+  const Tensor y = ops::linear(context, x, linear, ops::LinearOutput::sums);
+  record_linear(context, x, &linear, y);
+  return y;
 }
 
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,

@@ -106,8 +106,9 @@ Alignment align(const Transformer& model, std::span<const int32_t> source,
   }
   session.cache.release(slot);
 
-  const float* queries = seen.queries.data();
-  const float* keys = seen.keys.data();
+  const OnHost queries_here(seen.queries), keys_here(seen.keys);
+  const float* queries = queries_here.data();
+  const float* keys = keys_here.data();
   const int64_t group = c.heads / c.kv_heads;
   for (int64_t i = 0; i < result.target; ++i) {
     const std::span<double> row(result.weights.data() + i * result.source, source.size());

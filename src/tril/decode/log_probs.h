@@ -22,13 +22,10 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, Session& ses
     const Arena::Scope scratch(session.arena);
     const Arena::Scope host_scratch(session.host);
     const Tensor logits = model.logits(hidden.slice(begin, end), session);
-    const int64_t vocab = logits.columns();
-    // A row stays in the cache from its normaliser to the choice.
-    session.parallel(end - begin, [&](int64_t row, int worker) {
-      const Tensor log_probs = logits.slice(row, row + 1);
-      ops::log_probs_in_place(log_probs);
-      f(begin + row, std::span<const float>(log_probs.data(), static_cast<size_t>(vocab)), worker);
-    });
+    ops::each_log_probs(session, logits,
+                        [&](int64_t row, std::span<const float> log_probs, int worker) {
+                          f(begin + row, log_probs, worker);
+                        });
   }
 }
 

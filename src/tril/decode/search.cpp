@@ -1,6 +1,7 @@
 #include "tril/decode/search.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "tril/decode/hypotheses.h"
 #include "tril/decode/log_probs.h"
 #include "tril/decode/tokens.h"
+#include "tril/ops/choice.h"
 
 namespace tril {
 namespace {
@@ -105,6 +107,7 @@ class Search {
         slots_(slots),
         width_(width_of(options)),
         allowed_(config_.target_vocab, options.forbidden),
+        bits_(config_.target_vocab, options.forbidden),
         session_(session),
         trace_(trace) {}
   ~Search() {
@@ -231,6 +234,15 @@ class Search {
     }
     forced_log_probs_.resize(uses_.size());
     make_room();
+    if (session_.device() != Device::cpu && !options_.sample && !options_.shortlist) {
+      choose_on_device();
+    } else {
+      choose_on_host();
+    }
+    for (size_t row = 0; row < uses_.size();) row = advance(row);
+  }
+
+  void choose_on_host() {
     session_.reset();
     const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
     const auto use = [&](int64_t row, std::span<const float> log_probs, int worker) {
@@ -241,7 +253,56 @@ class Search {
     } else {
       each_log_probs(model_, hidden, session_, use);
     }
-    for (size_t row = 0; row < uses_.size();) row = advance(row);
+  }
+
+  // Only the best tokens come over. Steps of the same number of rows are one graph, so filler makes
+  // the number of rows a power of two.
+  void choose_on_device() {
+    const auto used = static_cast<size_t>(rows_.size());
+    rows_.add_filler(static_cast<int64_t>(std::bit_ceil(used) - used));
+    wanted_.assign(static_cast<size_t>(rows_.size()), -1);
+    for (size_t row = 0; row < used; ++row) wanted_[row] = uses_[row].forced;
+    ops::ChosenTokens chosen;
+    session_.queue.step([&] {
+      session_.reset();
+      forget_rows();
+      const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
+      chosen = ops::choose_tokens(session_, model_.logits(hidden, session_), bits_, best_count(),
+                                  session_.mirror<int32_t>(wanted_));
+    });
+    const auto count = static_cast<size_t>(chosen.tokens.columns());
+    found_tokens_.resize(wanted_.size() * count);
+    found_log_probs_.resize(found_tokens_.size());
+    wanted_log_probs_.resize(wanted_.size());
+    const auto fetch = [&](const Tensor& from, void* to) {
+      session_.queue.download(from.raw(), from.size() * size_of(from.dtype()), to);
+    };
+    fetch(chosen.tokens, found_tokens_.data());
+    fetch(chosen.log_probs, found_log_probs_.data());
+    fetch(chosen.wanted, wanted_log_probs_.data());
+    for (size_t row = 0; row < used; ++row) {
+      const RowUse& use = uses_[row];
+      if (use.forced >= 0) {
+        forced_log_probs_[row] = wanted_log_probs_[row];
+        continue;
+      }
+      std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
+      choices.clear();
+      for (size_t i = row * count; i < (row + 1) * count && found_tokens_[i] >= 0; ++i) {
+        choices.push_back({found_tokens_[i], found_log_probs_[i]});
+      }
+    }
+  }
+
+  // The slots as they were before this step: a step may be walked before it runs.
+  void forget_rows() {
+    for (int64_t row = rows_.size() - 1; row >= 0; --row) {
+      const auto r = static_cast<size_t>(row);
+      const int32_t slot = rows_.slots[r];
+      if (slot >= 0 && session_.cache.length(slot) > rows_.positions[r]) {
+        session_.cache.truncate(slot, rows_.positions[r]);
+      }
+    }
   }
 
   // Here, so that nothing is allocated in tasks: an exception could not leave them.
@@ -380,6 +441,7 @@ class Search {
   const int64_t slots_;
   const int64_t width_;  // slots a request may need
   const AllowedTokens allowed_;
+  const ops::TokenBits bits_;  // the same for a device
   Session& session_;
   const SearchTrace& trace_;
 
@@ -396,7 +458,9 @@ class Search {
   std::vector<float> forced_log_probs_;       // by row
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
   size_t choices_used_ = 0;
-  std::vector<DrawSet> draw_sets_;  // by thread
+  std::vector<DrawSet> draw_sets_;              // by thread
+  std::vector<int32_t> wanted_, found_tokens_;  // where a device chooses, by row
+  std::vector<float> found_log_probs_, wanted_log_probs_;
 };
 
 }  // namespace

@@ -112,6 +112,11 @@ void copy_and_wait(void* to, const void* from, int64_t bytes) {
   check(cudaDeviceSynchronize(), "a copy");
 }
 
+void zero_and_wait(void* memory, int64_t bytes) {
+  check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "memory");
+  check(cudaDeviceSynchronize(), "memory");
+}
+
 void* make_event() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");

@@ -22,6 +22,7 @@ void wait(Stream stream);  // raises what went wrong on the device
 void check_launch();
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
 void copy_and_wait(void* to, const void* from, int64_t bytes);
+void zero_and_wait(void* memory, int64_t bytes);
 
 // Marks in a stream.
 void* make_event();

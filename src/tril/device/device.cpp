@@ -66,6 +66,15 @@ void copy(Device to_device, void* to, Device from_device, const void* from, int6
   }
 }
 
+void fill_zero(Device device, void* memory, int64_t bytes) {
+  if (bytes == 0) return;
+  if (device == Device::cpu) {
+    std::memset(memory, 0, static_cast<size_t>(bytes));
+  } else {
+    cuda::zero_and_wait(memory, bytes);
+  }
+}
+
 int64_t allocation_count() { return allocations.load(std::memory_order_relaxed); }
 
 }  // namespace tril

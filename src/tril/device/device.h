@@ -48,6 +48,9 @@ void release(Device device, void* memory);
 // Between any two devices; waits until it is done, and for everything enqueued before it.
 void copy(Device to_device, void* to, Device from_device, const void* from, int64_t bytes);
 
+// Zero bytes; waits likewise.
+void fill_zero(Device device, void* memory, int64_t bytes);
+
 // How often allocate() went to the system in this process: what "a warm step allocates nothing"
 // is counted with.
 int64_t allocation_count();

@@ -18,6 +18,7 @@ void wait(Stream) { absent(); }
 void check_launch() { absent(); }
 void copy_async(Stream, void*, const void*, int64_t) { absent(); }
 void copy_and_wait(void*, const void*, int64_t) { absent(); }
+void zero_and_wait(void*, int64_t) { absent(); }
 void* make_event() { absent(); }
 void drop_event(void*) { absent(); }
 void record(void*, Stream) { absent(); }

@@ -12,9 +12,9 @@ namespace tril {
 namespace {
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
-constexpr int kBuffers = 2;           // one is filled while the device reads the other
-constexpr int kWalksBeforeGraph = 2;  // equal ones: by then every address repeats
-constexpr size_t kMostGraphs = 64;
+constexpr int kBuffers = 2;          // one is filled while the device reads the other
+constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
+constexpr size_t kMostSteps = 256;
 
 int64_t padded(int64_t bytes) {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
@@ -44,7 +44,7 @@ struct Queue::State {
   int buffer = 0;
   Mode mode = Mode::direct;
   uint64_t trace = 0;
-  uint64_t expected = 0;  // the trace of the step that ran last
+  bool repeats = false;  // some step has come often enough
   std::map<uint64_t, Step> steps;
 
   State() : stream(cuda::make_stream()) {
@@ -96,7 +96,13 @@ Queue::Queue(Device device) : device_(device) {
   check_usable(device);
   if (device == Device::cuda) state_ = std::make_unique<State>();
 }
-Queue::~Queue() = default;
+Queue::~Queue() {
+  for (const Fetch& place : fetched_) {
+    if (place.event == nullptr) continue;
+    cuda::drop_event(place.event);
+    cuda::release_pinned(place.pinned);
+  }
+}
 
 Stream Queue::stream() const { return state_ ? state_->stream : Stream{}; }
 
@@ -136,13 +142,25 @@ void Queue::reset() {
   s.mark = 0;
 }
 
-bool Queue::launches(const void* trace, int64_t place) {
+void Queue::note(const void* memory) {
+  if (state_) state_->note(reinterpret_cast<uintptr_t>(memory));
+}
+
+bool Queue::launches(const void* trace, const void* place) {
   State& s = *state_;
   s.note(reinterpret_cast<uintptr_t>(trace));
-  s.note(static_cast<uint64_t>(place));
+  s.note(reinterpret_cast<uintptr_t>(place));
   return s.mode != State::Mode::walking;
 }
 void Queue::launched() { cuda::check_launch(); }
+
+void Queue::copy(const void* from, void* to, int64_t bytes) {
+  if (!state_) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  } else {
+    cuda::copy_async(state_->stream, to, from, bytes);
+  }
+}
 
 void Queue::wait() {
   if (state_) cuda::wait(state_->stream);
@@ -166,21 +184,16 @@ void Queue::step(const std::function<void()>& body) {
     State& state;
     ~Direct() { state.mode = State::Mode::direct; }
   } const direct{s};
-  // The step is taken for the one that ran last; its trace tells.
-  s.trace = 0;
-  const auto guess = s.steps.find(s.expected);
-  if (guess != s.steps.end() && guess->second.seen >= kWalksBeforeGraph) {
+  // Walked first, if any step has come often enough to be kept: the trace tells which it is.
+  if (s.repeats) {
     s.mode = State::Mode::walking;
-    body();
-    const uint64_t walked = s.trace;
-    const auto known = s.steps.find(walked);
-    if (known != s.steps.end() && known->second.graph != nullptr) {
-      s.expected = walked;
-      return s.run(known->second.graph);
-    }
     s.trace = 0;
-    if (walked == s.expected && s.steps.size() <= kMostGraphs) {
+    body();
+    const auto walked = s.steps.find(s.trace);
+    const bool known = walked != s.steps.end() && walked->second.seen >= kRunsBeforeGraph;
+    if (known && walked->second.graph == nullptr) {
       s.mode = State::Mode::capturing;
+      s.trace = 0;
       cuda::begin_capture(s.stream);
       try {
         body();
@@ -188,15 +201,42 @@ void Queue::step(const std::function<void()>& body) {
         cuda::abandon_capture(s.stream);
         throw;
       }
-      guess->second.graph = cuda::end_capture(s.stream);
-      require(s.trace == walked, ErrorCode::internal, "queue: a step differed when it was kept");
-      return s.run(guess->second.graph);
+      walked->second.graph = cuda::end_capture(s.stream);
+      require(s.trace == walked->first, ErrorCode::internal,
+              "queue: a step differed when it was kept");
     }
+    if (known) return s.run(walked->second.graph);
   }
   s.mode = State::Mode::direct;
+  s.trace = 0;
   body();
-  ++s.steps[s.trace].seen;
-  s.expected = s.trace;
+  if (s.steps.size() >= kMostSteps) return;  // each is another: nothing to be gained
+  s.repeats = ++s.steps[s.trace].seen >= kRunsBeforeGraph || s.repeats;
+}
+
+int64_t Queue::fetch(const void* from, int64_t bytes) {
+  require(bytes <= kFetchBytes, ErrorCode::internal, "queue: ", bytes, " bytes to fetch");
+  const int64_t number = fetches_++;
+  Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
+  if (!state_) {
+    std::memcpy(place.bytes, from, static_cast<size_t>(bytes));
+    return number;
+  }
+  if (place.event == nullptr) {
+    place.event = cuda::make_event();
+    place.pinned = cuda::allocate_pinned(kFetchBytes);
+  }
+  cuda::copy_async(state_->stream, place.pinned, from, bytes);
+  cuda::record(place.event, state_->stream);
+  return number;
+}
+
+void Queue::fetched(int64_t number, void* to, int64_t bytes) {
+  require(number < fetches_ && number >= fetches_ - kMostFetches, ErrorCode::internal,
+          "queue: fetch ", number, " was not kept");
+  const Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
+  if (state_) cuda::wait_for(place.event);
+  std::memcpy(to, state_ ? place.pinned : place.bytes, static_cast<size_t>(bytes));
 }
 
 int64_t Queue::graphs() const {

@@ -9,6 +9,7 @@
 // On the CPU a queue does nothing. It belongs to one thread at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,14 +33,28 @@ class Queue {
   const void* upload(const void* from, int64_t bytes);
   void reset();
 
-  // Whether what follows is to be launched; false while a kept step is walked. `trace` and `place`
-  // tell one launch from another. Call launched() behind it, which raises what went wrong.
-  bool launches(const void* trace, int64_t place);
+  // Whether what follows is to be launched; false while a kept step is walked. `trace` and `place`,
+  // where the step's memory ends, tell one launch from another. Call launched() behind it, which
+  // raises what went wrong.
+  bool launches(const void* trace, const void* place);
   void launched();
+  // Whoever launches with memory of its own, neither the step's nor uploaded, says where it is: a
+  // step with other weights or another cache is another step.
+  void note(const void* memory);
+
+  // Within the device, as part of the step.
+  void copy(const void* from, void* to, int64_t bytes);
 
   void wait();
   // Waits for all that was enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
+
+  // Begins to copy a few bytes to the host, behind what is enqueued so far; fetched() waits for
+  // them. The last kMostFetches are kept. Not within a step.
+  static constexpr int64_t kFetchBytes = 128;
+  static constexpr int64_t kMostFetches = 256;
+  int64_t fetch(const void* from, int64_t bytes);
+  void fetched(int64_t number, void* to, int64_t bytes);
 
   // Runs a step. `body` enqueues it, and may be called twice: what it does on the host must come to
   // the same when it does. It may not wait.
@@ -48,8 +63,16 @@ class Queue {
 
  private:
   struct State;
+  struct Fetch {
+    void* event = nullptr;
+    void* pinned = nullptr;
+    char bytes[kFetchBytes] = {};
+  };
+
   Device device_;
   std::unique_ptr<State> state_;
+  std::array<Fetch, kMostFetches> fetched_{};
+  int64_t fetches_ = 0;
 };
 
 }  // namespace tril

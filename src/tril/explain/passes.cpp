@@ -12,7 +12,8 @@ namespace tril {
 namespace {
 
 void append(std::vector<float>& to, const Tensor& tensor) {
-  to.insert(to.end(), tensor.data(), tensor.data() + tensor.size());
+  const OnHost values(tensor);
+  to.insert(to.end(), values.values().begin(), values.values().end());
 }
 
 // Keeps what the model computes while it lives.

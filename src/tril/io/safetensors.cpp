@@ -18,6 +18,9 @@ static_assert(std::endian::native == std::endian::little, "the data is copied as
 
 using Kind = JsonValue::Kind;
 constexpr auto kBad = ErrorCode::bad_format;
+// Text, an archive, a download that went wrong: before the detail, what it comes to.
+constexpr std::string_view kForeign =
+    ": not a safetensors file, or a damaged one, to be made or copied again: ";
 constexpr std::string_view kMetadata = "__metadata__";
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kLine = 64;  // bytes of a cache line: what data is aligned to
@@ -186,7 +189,7 @@ SafetensorsMetadata read_metadata(const JsonValue& object, const std::string& fi
 }
 
 Header read_header(std::string_view text, int64_t data_bytes, const std::string& file) {
-  require(text.starts_with('{'), kBad, file, ": the header does not begin with '{'");
+  require(text.starts_with('{'), kBad, file, kForeign, "the header does not begin with '{'");
   const JsonValue object = parse_json(text, file, kHeaderLimits);
   const bool has_metadata = object.find(kMetadata) != nullptr;
   require(std::ssize(object.items) - (has_metadata ? 1 : 0) <= kSafetensorsMaxNames, kBad, file,
@@ -216,8 +219,9 @@ int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std:
           " bytes, the header's length alone has ", kLengthBytes);
   uint64_t length = 0;
   std::memcpy(&length, first_bytes.data(), sizeof length);
-  require(length <= static_cast<uint64_t>(kSafetensorsMaxHeader), kBad, file, ": a header of ",
-          length, " bytes, at most ", kSafetensorsMaxHeader, " are allowed");
+  require(length <= static_cast<uint64_t>(kSafetensorsMaxHeader), kBad, file, kForeign,
+          "its first 8 bytes give a header of ", length, " bytes, at most ", kSafetensorsMaxHeader,
+          " are allowed");
   require(static_cast<int64_t>(length) <= file_bytes - kLengthBytes, kBad, file,
           ": truncated: a header of ", length, " bytes, but only ", file_bytes - kLengthBytes,
           " follow its length");
@@ -337,8 +341,7 @@ void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const 
           ErrorCode::bad_format, file, ": tensor ", to.name, " is ", found->tensor.dtype(), " ",
           found->tensor.shape(), ", expected ", to.tensor.dtype(), " ", to.tensor.shape());
   if (to.tensor.size() == 0) return;
-  std::memcpy(to.tensor.raw(), found->tensor.raw(),
-              static_cast<size_t>(to.tensor.size() * size_of(to.tensor.dtype())));
+  copy_into(found->tensor, to.tensor);
 }
 
 void save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
@@ -388,7 +391,14 @@ void save_safetensors(const std::string& path, std::span<const NamedTensor> tens
   file.write(header);
   for (const size_t i : layout) {
     const Tensor& tensor = sorted[i]->tensor;
-    file.write({static_cast<const char*>(tensor.raw()), static_cast<size_t>(bytes_of(tensor))});
+    const auto bytes = static_cast<size_t>(bytes_of(tensor));
+    if (tensor.device() == Device::cpu) {
+      file.write({static_cast<const char*>(tensor.raw()), bytes});
+    } else {
+      std::string copied(bytes, '\0');
+      copy(Device::cpu, copied.data(), tensor.device(), tensor.raw(), bytes_of(tensor));
+      file.write(copied);
+    }
   }
   file.commit();
 }

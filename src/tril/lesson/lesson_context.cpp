@@ -188,14 +188,14 @@ Transformer as_decoder(const Transformer& model, Session& session) {
   config.source_vocab = 0;
   Transformer twin(config, 1);
   std::map<std::string, Tensor> from;
-  for (const auto& [name, tensor] : model.parameters()) from.emplace(name, tensor);
-  for (const auto& [name, tensor] : twin.parameters()) {
+  for (const auto& [name, tensor, none] : model.parameters()) from.emplace(name, tensor);
+  for (const auto& [name, tensor, none] : twin.parameters()) {
     std::string other = name;
     if (other.starts_with("decoder.")) other.replace(0, 7, "encoder");
     if (other == "target_embedding.weight") other = "source_embedding.weight";
     const auto found = from.find(other);
     if (found == from.end() || found->second.shape() != tensor.shape()) continue;
-    std::copy_n(found->second.data(), tensor.size(), tensor.data());
+    copy_into(found->second, tensor);
   }
   twin.weights_changed(session);
   return twin;

@@ -1,5 +1,6 @@
 #include "tril/measure/measure.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -81,6 +82,16 @@ std::vector<Measurement> measure_demo(const MeasureOptions& options) {
                .tokens = summary.last.tokens_per_s * summary.last.seconds,
                .note = concat(score.exact, " of ", score.all, " held out exact")});
   return results.take();
+}
+
+std::string above_roof(std::span<const Measurement> results) {
+  const auto above = std::count_if(results.begin(), results.end(), [](const Measurement& m) {
+    return m.group != "peaks" && m.share >= 1.005;
+  });
+  if (above == 0) return "";
+  return concat(above, above == 1 ? " share is" : " shares are",
+                " above 100%: the machine was busier when its peaks were measured (all shares are "
+                "then too high), or a nearer cache held the data; run it again on an idle machine");
 }
 
 }  // namespace tril

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct Measurement {
   std::string series{};
   int64_t at = 0;
   // Where MeasureOptions has peaks and something was counted: the nearest roof, and its time over
-  // the time taken. Above 1 only where caches held more than roof_of assumes.
+  // the time taken. Above 1 where the peaks were measured too low, because the machine had other
+  // work just then, or where caches held more than roof_of assumes; see above_roof.
   std::string roof{};
   double share = 0.0;
   std::string note{};
@@ -71,5 +73,10 @@ std::vector<Measurement> measure_memory(const MeasureOptions& options);
 std::vector<Measurement> measure_learning(const MeasureOptions& options);
 // Time to learn the phrasebook of `tril demo`, and how well.
 std::vector<Measurement> measure_demo(const MeasureOptions& options);
+
+// A line for people that says how many of the shares are above their roof, and what to make of it:
+// peaks come first and are the same for all, so where one was too low every share is too high.
+// Empty where none is, rounded to a whole per cent.
+std::string above_roof(std::span<const Measurement> results);
 
 }  // namespace tril

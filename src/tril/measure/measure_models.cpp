@@ -6,9 +6,6 @@
 namespace tril {
 namespace {
 
-constexpr int32_t kStart = 2;
-constexpr int32_t kEnd = 3;
-
 // Multiplications and additions of an update, 6 for each weight a row passes: those of the layers,
 // and of the output projection for target rows. Attention's own products are left out.
 double update_gflop(const TransformerConfig& c, double source_rows, double target_rows) {
@@ -35,7 +32,7 @@ TimedUpdates time_training(const TransformerConfig& config, std::span<const Lear
                            int64_t batch_tokens, int64_t least, double budget, int threads) {
   Transformer model(config, 1);
   Session session(model, threads);
-  PairBatches batches(pairs, kStart, batch_tokens, 1);
+  PairBatches batches(pairs, kWorkStart, batch_tokens, 1);
   constexpr int64_t kWarmUp = 2;
   LearnOptions learning;
   learning.smoothing = 0.1;
@@ -76,39 +73,61 @@ TimedUpdates time_training(const TransformerConfig& config, std::span<const Lear
   return result;
 }
 
+TransformerConfig translation_config() {
+  TransformerConfig config = preset_config(Preset::base, kTranslationVocab);
+  config.activation = ActivationType::silu;
+  return config;
+}
+
+std::vector<std::vector<int32_t>> translation_sources(size_t count) {
+  require(count <= std::size(kWorkLengths), ErrorCode::invalid_argument,
+          "translation_sources: ", count, " sentences, there are ", std::size(kWorkLengths));
+  Random random(1);
+  std::vector<std::vector<int32_t>> sources;
+  for (const int64_t length : std::span(kWorkLengths).first(count)) {
+    sources.push_back(work_sentence(length, kTranslationVocab, random));
+  }
+  return sources;
+}
+
+double translate_work(const Transformer& model, const TranslationWork& work, Session& session) {
+  SearchOptions options;
+  options.beam = work.beam;
+  options.start = kWorkStart;
+  options.end = kWorkEnd;
+  options.forbidden = {kWorkEnd};
+  options.max_tokens = work.tokens_out;
+  options.max_ratio = 0.0;
+  options.shortlist = work.shortlist;
+  size_t next = 0;
+  double tokens = 0.0;
+  search(
+      model, options, work.batch * work.beam,
+      [&]() -> std::optional<SearchRequest> {
+        if (next == work.sources.size()) return std::nullopt;
+        SearchRequest request{
+            .number = static_cast<int64_t>(next), .source = work.sources[next], .prefix = {}};
+        ++next;
+        return request;
+      },
+      [&](SearchResult&& found) {
+        tokens += static_cast<double>(found.hypotheses[0].tokens.size());
+        return true;
+      },
+      session);
+  return tokens;
+}
+
 TimedTranslation time_translation(const Transformer& model, const TranslationWork& work,
                                   double budget, int threads) {
   Session session(model, threads);
-  SearchOptions options;
-  options.beam = work.beam;
-  options.start = kStart;
-  options.end = kEnd;
-  options.forbidden = {kEnd};
-  options.max_ratio = 0.0;
-  TimedTranslation result;
-  const auto translate_all = [&] {
-    size_t next = 0;
-    result.tokens = 0.0;
-    search(
-        model, options, work.batch * work.beam,
-        [&]() -> std::optional<SearchRequest> {
-          if (next == work.sources.size()) return std::nullopt;
-          SearchRequest request{
-              .number = static_cast<int64_t>(next), .source = work.sources[next], .prefix = {}};
-          ++next;
-          return request;
-        },
-        [&](SearchResult&& found) {
-          result.tokens += static_cast<double>(found.hypotheses[0].tokens.size());
-          return true;
-        },
-        session);
-  };
   constexpr int64_t kWarmTokens = 32;  // more would only take longer
-  options.max_tokens = std::min(work.tokens_out, kWarmTokens);
-  translate_all();
-  options.max_tokens = work.tokens_out;
-  result.seconds = median_of_warm(budget, translate_all, 1);
+  TranslationWork warm_up = work;
+  warm_up.tokens_out = std::min(work.tokens_out, kWarmTokens);
+  translate_work(model, warm_up, session);
+  TimedTranslation result;
+  result.seconds = median_of_warm(
+      budget, [&] { result.tokens = translate_work(model, work, session); }, 1);
   return result;
 }
 
@@ -146,11 +165,8 @@ std::vector<Measurement> measure_training(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_translation(const MeasureOptions& options) {
-  constexpr int64_t kVocab = 58101;
-  constexpr int64_t kTokensOut = 30;
   Results results("translate", options);
-  TransformerConfig config = preset_config(Preset::base, kVocab);
-  config.activation = ActivationType::silu;
+  const auto sources = translation_sources(std::size(kWorkLengths));
   struct Case {
     Compute compute;
     int64_t batch, beam;
@@ -170,20 +186,17 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options) {
         concat("base ", word_for(c.compute), c.beam == 1 ? " greedy" : concat(" beam ", c.beam),
                ", batch ", c.batch);
     if (!results.wants(name)) continue;
-    if (!weights) weights.emplace(config, 1);
+    if (!weights) weights.emplace(translation_config(), 1);
     if (!model || model->compute() != c.compute) model.emplace(weights->packed(c.compute));
-    Random random(1);
-    std::vector<std::vector<int32_t>> sources;
-    for (const int64_t length : kWorkLengths) {
-      sources.push_back(work_sentence(length, kVocab, random));
-    }
     const TimedTranslation timed = time_translation(
-        *model, {.sources = sources, .tokens_out = kTokensOut, .batch = c.batch, .beam = c.beam},
+        *model,
+        {.sources = sources, .tokens_out = kTranslationTokens, .batch = c.batch, .beam = c.beam},
         options.seconds_each, options.threads);
-    results.add({.name = name,
-                 .seconds = timed.seconds,
-                 .tokens = timed.tokens,
-                 .note = concat(sources.size(), " sentences, ", kTokensOut, " tokens each")});
+    results.add(
+        {.name = name,
+         .seconds = timed.seconds,
+         .tokens = timed.tokens,
+         .note = concat(sources.size(), " sentences, ", kTranslationTokens, " tokens each")});
   }
   return results.take();
 }

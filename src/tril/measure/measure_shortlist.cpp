@@ -5,18 +5,13 @@
 #include <cmath>
 #include <memory>
 
-#include "tril/decode/search.h"
+#include "tril/measure/model_work.h"
 #include "tril/measure/repeat.h"
 #include "tril/measure/work.h"
-#include "tril/train/options.h"
 
 namespace tril {
 namespace {
 
-constexpr int64_t kVocab = 58101;
-constexpr int32_t kStart = 2;
-constexpr int32_t kEnd = 3;
-constexpr int64_t kTokensOut = 30;
 constexpr int64_t kBatch = 32;
 constexpr size_t kPairs = 9;  // at least
 
@@ -26,12 +21,14 @@ Shortlist random_shortlist() {
   Random random(2);
   const auto draw = [&](size_t count) {
     std::vector<int32_t> tokens(count);
-    for (int32_t& token : tokens) token = static_cast<int32_t>(random.below(uint32_t{kVocab}));
+    for (int32_t& token : tokens) {
+      token = static_cast<int32_t>(random.below(uint32_t{kTranslationVocab}));
+    }
     return tokens;
   };
-  ShortlistTable table{.target_vocab = kVocab, .always = draw(100), .listed = {}};
-  table.always.push_back(kEnd);
-  for (int64_t source = 0; source < kVocab; ++source) table.listed.push_back(draw(50));
+  ShortlistTable table{.target_vocab = kTranslationVocab, .always = draw(100), .listed = {}};
+  table.always.push_back(kWorkEnd);
+  for (int64_t source = 0; source < kTranslationVocab; ++source) table.listed.push_back(draw(50));
   return Shortlist(table);
 }
 
@@ -76,41 +73,19 @@ void add(Results& results, const std::string& name, const InTurn& times, double 
                .note = times.note()});
 }
 
-std::vector<SearchRequest> work_requests(size_t count) {
-  Random random(1);
-  std::vector<SearchRequest> requests;
-  for (size_t i = 0; i < count; ++i) {
-    requests.push_back({.number = static_cast<int64_t>(i),
-                        .source = work_sentence(kWorkLengths[i], kVocab, random),
-                        .prefix = {}});
-  }
-  return requests;
-}
-
 void measure_search(Results& results, const std::string& name, const Transformer& model,
                     const Shortlist& shortlist, int64_t batch, int64_t beam,
                     const MeasureOptions& options) {
   Session session(model, options.threads);
-  const auto requests = work_requests(batch == 1 ? 4 : kBatch);
+  const auto sources = translation_sources(batch == 1 ? 4 : kBatch);
+  TranslationWork work{
+      .sources = sources, .tokens_out = kTranslationTokens, .batch = batch, .beam = beam};
+  double tokens = 0.0;
   const InTurn times(options.seconds_each, [&](size_t way) {
-    SearchOptions rule;
-    rule.beam = beam;
-    rule.start = kStart;
-    rule.end = kEnd;
-    rule.forbidden = {kEnd};
-    rule.max_tokens = kTokensOut;
-    rule.max_ratio = 0.0;
-    if (way == 1) rule.shortlist = shortlist;
-    size_t next = 0;
-    search(
-        model, rule, batch * beam,
-        [&]() -> std::optional<SearchRequest> {
-          if (next == requests.size()) return std::nullopt;
-          return requests[next++];
-        },
-        [](SearchResult&&) { return true; }, session);
+    work.shortlist = way == 1 ? std::optional(shortlist) : std::nullopt;
+    tokens = translate_work(model, work, session);
   });
-  add(results, name, times, static_cast<double>(requests.size()) * double{kTokensOut});
+  add(results, name, times, tokens);
 }
 
 // The output product alone, of a step with one row a sentence, and what it costs to choose a
@@ -118,12 +93,12 @@ void measure_search(Results& results, const std::string& name, const Transformer
 void measure_product(Results& results, const std::string& name, const Transformer& model,
                      const Shortlist& shortlist, const MeasureOptions& options) {
   Session session(model, options.threads);
-  const auto requests = work_requests(kBatch);
+  const auto sources = translation_sources(kBatch);
   std::vector<std::unique_ptr<OutputPart>> parts;
   std::vector<PartRows> rows;
   std::vector<int32_t> set;
   for (int64_t i = 0; i < kBatch; ++i) {
-    shortlist.choose(requests[static_cast<size_t>(i)].source, {}, set);
+    shortlist.choose(sources[static_cast<size_t>(i)], {}, set);
     parts.push_back(std::make_unique<OutputPart>());
     model.choose_output(set, *parts.back(), session);
     rows.push_back({i, i + 1, parts.back().get()});
@@ -138,8 +113,8 @@ void measure_product(Results& results, const std::string& name, const Transforme
   add(results, name + ", output product", times, 0.0);
   size_t next = 0;
   const double seconds = median_seconds(options.seconds_each, [&] {
-    const size_t i = next++ % requests.size();
-    shortlist.choose(requests[i].source, {}, set);
+    const size_t i = next++ % sources.size();
+    shortlist.choose(sources[i], {}, set);
     model.choose_output(set, *parts[i], session);
   });
   results.add({.name = name + ", choosing a part", .seconds = seconds, .note = "once a sentence"});
@@ -149,10 +124,6 @@ void measure_product(Results& results, const std::string& name, const Transforme
 
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options) {
   Results results("shortlist", options);
-  TransformerConfig config;
-  apply_preset(Preset::base, config);
-  config.source_vocab = config.target_vocab = kVocab;
-  config.activation = ActivationType::silu;
   std::optional<Transformer> weights;
   std::optional<Shortlist> shortlist;
   for (const Compute compute : {Compute::int8, Compute::bf16, Compute::fp32}) {
@@ -160,7 +131,7 @@ std::vector<Measurement> measure_shortlist(const MeasureOptions& options) {
     std::optional<Transformer> model;
     const auto wants = [&](const std::string& name) {
       if (!results.wants(name)) return false;
-      if (!weights) weights.emplace(config, 1);
+      if (!weights) weights.emplace(translation_config(), 1);
       if (!shortlist) shortlist.emplace(random_shortlist());
       if (!model) model.emplace(weights->packed(compute));
       return true;

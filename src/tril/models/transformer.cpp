@@ -5,6 +5,7 @@
 
 #include "tril/base/rounding.h"
 #include "tril/models/weights.h"
+#include "tril/ops/weights.h"
 
 namespace tril {
 namespace {
@@ -16,30 +17,31 @@ std::span<T> arena_array(Arena& arena, int64_t count) {
   return {arena.allocate_array<T>(count), static_cast<size_t>(count)};
 }
 
-// Rules keep spans until the backward pass, so what they point to moves into the step.
 std::span<const int32_t> keep(Arena& arena, std::span<const int32_t> values) {
   const std::span<int32_t> copy = arena_array<int32_t>(arena, static_cast<int64_t>(values.size()));
   std::copy(values.begin(), values.end(), copy.begin());
   return copy;
 }
 
-// The rows of a call, in the step's arena.
+// The rows of a call. Rules keep views of them until the backward pass, so they move into the step:
+// what kernels read to the device as well.
 struct Call {
   const TransformerConfig& config;
   Session& session;
   Stack stack;
-  std::span<const int32_t> tokens, slots, segments, positions, sentences, prefixes;
+  Mirrored<int32_t> tokens, positions, sentences;
+  std::span<const int32_t> slots, segments, prefixes;
   uint32_t dropout_site = 0;
 
   Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows)
       : config(c),
         session(s),
         stack(which),
-        tokens(keep(s.host, rows.tokens)),
+        tokens(s.mirror<int32_t>(rows.tokens)),
+        positions(s.mirror<int32_t>(rows.positions)),
+        sentences(s.mirror<int32_t>(rows.sentences)),
         slots(keep(s.host, rows.slots)),
         segments(segments_of(s.host, rows)),
-        positions(keep(s.host, rows.positions)),
-        sentences(keep(s.host, rows.sentences)),
         prefixes(keep(s.host, rows.prefixes)) {}
 
   // Filler has no segment, whatever its row says.
@@ -56,22 +58,21 @@ struct Call {
                const ops::AttentionOptions* options = nullptr) const {
     if (session.observer == nullptr) return;
     session.observer->see(
-        {stack, layer, site, tensor, intervals, options, tokens, slots, positions});
+        {stack, layer, site, tensor, intervals, options, tokens.host, slots, positions.host});
   }
 
   // Each use is a site of its own, counted from the start of the call.
-  Tensor dropout(const Tensor& x) {
+  ops::DropoutKey next_dropout() {
     const uint32_t site = dropout_site++ + (stack == Stack::encoder ? 0 : 1u << 15);
-    if (session.tape == nullptr || !session.dropout || config.dropout == 0.0) return x;
-    return autograd::dropout(session,
-                             {.probability = static_cast<float>(config.dropout),
-                              .seed = session.dropout->seed,
-                              .step = session.dropout->step,
-                              .site = site,
-                              .sentences = sentences,
-                              .positions = positions},
-                             x);
+    if (session.tape == nullptr || !session.dropout) return {};  // a probability of zero
+    return {.probability = static_cast<float>(config.dropout),
+            .seed = session.dropout->seed,
+            .step = session.dropout->step,
+            .site = site,
+            .sentences = sentences,
+            .positions = positions};
   }
+  Tensor dropout(const Tensor& x) { return autograd::dropout(session, next_dropout(), x); }
 
   Tensor rotate(const Tensor& table, const Tensor& x) const {
     return table.defined() ? autograd::rotary(session, x, positions, table) : x;
@@ -83,7 +84,9 @@ struct Call {
     if (config.norm_position == NormPosition::pre) {
       return autograd::add(session, x, dropout(f(norm(session, x))));
     }
-    return norm(session, autograd::add(session, x, dropout(f(x))));
+    const Tensor y = f(x);
+    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
+                                   norm.weight, norm.bias);
   }
 
   // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
@@ -94,7 +97,7 @@ struct Call {
     if (session.tape != nullptr || session.observer != nullptr) return layer(x);
     const Arena::Scope scratch(session.arena);
     const Tensor result = layer(x);
-    std::copy_n(result.data(), result.size(), x.data());
+    ops::copy(session, result, x);
     return x;
   }
 
@@ -102,16 +105,16 @@ struct Call {
   // the keys and values: as they are, or in a cache.
   template <class Where>
   Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
-                        int64_t layer, const Tensor& h, std::span<const Interval> intervals,
+                        int64_t layer, const Tensor& h, const ops::AttentionPlan& plan,
                         const ops::AttentionOptions& options, const Where& where) const {
     const auto projected = attention.queries_keys_values(session, h);
     const Tensor q = rotate(rotary_table, projected.queries);
     const Tensor k = rotate(rotary_table, projected.keys);
     const Tensor& v = projected.values;
-    observe(layer, Site::query, q, intervals, &options);
+    observe(layer, Site::query, q, plan.host, &options);
     observe(layer, Site::key, k);
     observe(layer, Site::value, v);
-    const Tensor out = attention.attend(session, q, where(k, v), intervals, options);
+    const Tensor out = attention.attend(session, q, where(k, v), plan, options);
     observe(layer, Site::context, out);
     return attention.project(session, out);
   }
@@ -190,7 +193,10 @@ std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
   return result;
 }
 
-void watch_parameters(const nn::ParameterSet& parameters, Context& context) {
+void use_parameters(const nn::ParameterSet& parameters, Context& context) {
+  require(context.placement() == parameters.placement(), kBad, "the model is on ",
+          parameters.placement().device, ", the session on ", context.device());
+  context.queue.note(&parameters);
   if (context.tape == nullptr) return;
   require(!parameters.only_packed(), ErrorCode::unsupported,
           "this model was loaded for inference: it has no gradients");
@@ -210,7 +216,7 @@ class CacheExtension {
  public:
   CacheExtension(Cache& cache, const Call& call) : cache_(cache), call_(call) {
     try {
-      cache_.extend(call.slots, call.positions);
+      cache_.extend(call.slots, call.positions.host);
     } catch (...) {
       undo();
       throw;
@@ -239,8 +245,8 @@ class CacheExtension {
 
 // Where the rows' keys and values go in their slots: where they belong, but for the test hook.
 std::span<const int32_t> stored_positions(const Call& call) {
-  if (!call.session.hooks.shift_cache) return call.positions;
-  const auto rows = static_cast<int64_t>(call.positions.size());
+  if (!call.session.hooks.shift_cache) return call.positions.host;
+  const int64_t rows = call.positions.size();
   const std::span<int32_t> shifted = arena_array<int32_t>(call.session.host, rows);
   int32_t first = 0;  // position in this call of the sequence the row belongs to
   for (size_t row = 0; row < shifted.size(); ++row) {
@@ -251,11 +257,11 @@ std::span<const int32_t> stored_positions(const Call& call) {
 }
 
 // What the rows of a layer may see: what they should, but for the test hook.
-std::span<const Interval> narrowed(const Call& call, int64_t layer,
-                                   std::span<const Interval> intervals) {
+ops::AttentionPlan narrowed(const Call& call, int64_t layer, const ops::AttentionPlan& plan,
+                            std::span<const Interval> intervals) {
   const TestHooks& hooks = call.session.hooks;
   if (hooks.narrow_position < 0 || (hooks.narrow_layer >= 0 && hooks.narrow_layer != layer)) {
-    return intervals;
+    return plan;
   }
   const auto rows = static_cast<int64_t>(intervals.size());
   const std::span<Interval> result = arena_array<Interval>(call.session.host, rows);
@@ -264,7 +270,7 @@ std::span<const Interval> narrowed(const Call& call, int64_t layer,
     const bool hit = call.slots[row] >= 0 && call.positions[row] == hooks.narrow_position;
     if (hit && result[row].hi > result[row].lo) --result[row].hi;
   }
-  return result;
+  return ops::plan_attention(call.session, result);
 }
 
 // The options of self-attention in both stacks.
@@ -281,8 +287,9 @@ ops::AttentionOptions self_options(const Tensor& alibi_bias, const Call& call) {
 }  // namespace
 
 Session::Session(const Transformer& model, int threads)
-    : Context(threads),
-      cache(model.config().decoder_layers, model.config().kv_heads, model.config().head_dim) {}
+    : Context(threads, model.placement()),
+      cache(model.config().decoder_layers, model.config().kv_heads, model.config().head_dim,
+            model.placement()) {}
 
 bool Memory::holds(int32_t segment) const {
   if (cache_ != nullptr) return cache_->is_open(segment);
@@ -320,10 +327,10 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
             source.slots[row], "; slots count up from 0, the next is ", next);
     ++next;
   }
-  watch_parameters(s.parameters, session);
+  use_parameters(s.parameters, session);
 
   Call call(c, session, Stack::encoder, source);
-  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions);
+  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
   const std::span<Interval> intervals = arena_array<Interval>(session.host, source.size());
   const std::span<Segment> segments = arena_array<Segment>(session.host, count);
   for (size_t row = 0; row < intervals.size(); ++row) {
@@ -333,6 +340,7 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
     intervals[row] = full_interval(segment.origin, segment.length);
     segments[static_cast<size_t>(call.slots[row])] = segment;
   }
+  const ops::AttentionPlan plan = ops::plan_attention(session, intervals);
   const ops::AttentionOptions options = self_options(s.alibi_bias, call);
 
   Tensor x = call.embed(s.source_embedding, s.source_positions, s.source_embedding_norm);
@@ -342,7 +350,7 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
     x = call.through(x, [&](Tensor y) {
       y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
         return call.self_attention(
-            block.attention, s.rotary_table, number, h, intervals, options,
+            block.attention, s.rotary_table, number, h, plan, options,
             [](const Tensor& k, const Tensor& v) { return nn::KeyValues{.keys = k, .values = v}; });
       });
       return call.residual(block.feed_forward_norm, y,
@@ -360,8 +368,8 @@ Memory Transformer::encode(const Rows& source, Session& session) const {
   const State& s = *state_;
   Memory memory;
   if (session.tape == nullptr) {
-    memory.cache_ =
-        std::make_shared<Cache>(s.config.decoder_layers, s.config.kv_heads, s.config.head_dim);
+    memory.cache_ = std::make_shared<Cache>(s.config.decoder_layers, s.config.kv_heads,
+                                            s.config.head_dim, placement());
     encode_into(memory, source, session);
     return memory;
   }
@@ -402,7 +410,8 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
     const int32_t slot = encoded.call.slots[row];
     slots[row] = slot < 0 ? -1 : segments[static_cast<size_t>(slot)];
   }
-  cache.extend(slots, encoded.call.positions);
+  cache.extend(slots, encoded.call.positions.host);
+  const CachePlaces places = cache.places(session, slots, encoded.call.positions.host);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const nn::MultiHeadAttention& attention = s.decoder[layer].cross_attention;
     const auto number = static_cast<int64_t>(layer);
@@ -411,7 +420,7 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
     const auto [none, keys, values] = attention.keys_values(session, encoded.hidden);
     encoded.call.observe(number, Site::cross_key, keys);
     encoded.call.observe(number, Site::cross_value, values);
-    cache.store(session.parallel, number, slots, encoded.call.positions, keys, values);
+    cache.store(session, number, places, keys, values);
   }
   return segments;
 }
@@ -440,10 +449,10 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
               " asks for segment ", rows.segments[row], ", which the memory does not hold");
     }
   }
-  watch_parameters(s.parameters, session);
+  use_parameters(s.parameters, session);
 
   Call call(c, session, Stack::decoder, rows);
-  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions);
+  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
   const std::span<Interval> self = arena_array<Interval>(session.host, rows.size());
   const std::span<Interval> cross = arena_array<Interval>(session.host, rows.size());
   for (size_t row = 0; row < self.size(); ++row) {
@@ -469,10 +478,19 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
     cross[row] = full_interval(taped ? memory.segments_[static_cast<size_t>(segment)].origin : 0,
                                memory.length(segment));
   }
-  if (session.masking == Masking::causal) check_causal(self, call.positions, call.prefixes);
+  if (session.masking == Masking::causal) check_causal(self, call.positions.host, call.prefixes);
   std::optional<CacheExtension> extension;
   if (!taped) extension.emplace(session.cache, call);
-  const std::span<const int32_t> stored = stored_positions(call);
+  // Both sides of the cache, for all layers.
+  CachePlaces places;
+  CacheView self_view, cross_view;
+  if (!taped) {
+    places = session.cache.places(session, call.slots, stored_positions(call));
+    self_view = session.cache.view(session, call.slots);
+    if (!c.decoder_only()) cross_view = memory.cache_->view(session, call.segments);
+  }
+  const ops::AttentionPlan self_plan = ops::plan_attention(session, self);
+  const ops::AttentionPlan cross_plan = ops::plan_attention(session, cross);
 
   Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
@@ -484,7 +502,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
       options.widen_row = session.hooks.widen_row;
     }
 
-    const std::span<const Interval> visible = narrowed(call, number, self);
+    const ops::AttentionPlan visible = narrowed(call, number, self_plan, self);
 
     x = call.through(x, [&](Tensor y) {
       // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
@@ -493,8 +511,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
             block.attention, s.rotary_table, number, h, visible, options,
             [&](const Tensor& k, const Tensor& v) {
               if (taped) return nn::KeyValues{.keys = k, .values = v};
-              session.cache.store(session.parallel, number, call.slots, stored, k, v);
-              return nn::KeyValues{.cache = &session.cache, .layer = number, .slots = call.slots};
+              session.cache.store(session, number, places, k, v);
+              return nn::KeyValues{.cache = &session.cache, .view = &self_view, .layer = number};
             });
       });
       if (!c.decoder_only()) {
@@ -504,8 +522,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
           const nn::KeyValues from =
               taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
                     : nn::KeyValues{
-                          .cache = memory.cache_.get(), .layer = number, .slots = call.segments};
-          const Tensor out = block.cross_attention.attend(session, q, from, cross, {});
+                          .cache = memory.cache_.get(), .view = &cross_view, .layer = number};
+          const Tensor out = block.cross_attention.attend(session, q, from, cross_plan, {});
           call.observe(number, Site::cross_context, out);
           return block.cross_attention.project(session, out);
         });
@@ -523,8 +541,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
 
 Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   const StandardRounding rounding;
-  watch_parameters(state_->parameters, session);
-  const Tensor result = state_->output(session, hidden);
+  use_parameters(state_->parameters, session);
+  const Tensor result = autograd::logits(session, hidden, *state_->output.weight);
   if (session.observer != nullptr) session.observer->see_logits(result);
   return result;
 }
@@ -556,9 +574,9 @@ std::vector<Tensor> Transformer::logits(const Tensor& hidden, std::span<const Pa
 Tensor Transformer::loss(const Tensor& hidden, std::span<const int32_t> labels,
                          const ops::LossOptions& options, Session& session) const {
   const StandardRounding rounding;
-  watch_parameters(state_->parameters, session);
-  return autograd::projected_loss(session, hidden, *state_->output.weight,
-                                  keep(session.host, labels), options);
+  use_parameters(state_->parameters, session);
+  return autograd::projected_loss(session, hidden, *state_->output.weight, session.mirror(labels),
+                                  options);
 }
 
 }  // namespace tril

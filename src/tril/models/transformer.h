@@ -55,10 +55,10 @@ class Transformer {
  public:
   // Random weights drawn from the seed. Raises `invalid_argument` for a configuration that cannot
   // be built.
-  Transformer(const TransformerConfig& config, uint64_t seed);
+  Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement = {});
   // A model folder: config.json and model.safetensors. Every fault is one Error that names the file
   // and the field or tensor.
-  static Transformer load(const std::string& folder);
+  static Transformer load(const std::string& folder, const Placement& placement = {});
   // Writes the folder; each file is replaced whole or not at all.
   void save(const std::string& folder) const;
 
@@ -78,6 +78,10 @@ class Transformer {
   Compute compute() const;
 
   const TransformerConfig& config() const;
+  // Where the weights are: sessions and contexts of this model are there too.
+  const Placement& placement() const;
+  // A copy somewhere else.
+  Transformer on(const Placement& placement) const;
 
   // Source rows to memory: segment s is the sequence with slot s, and slots count up from 0.
   Memory encode(const Rows& source, Session& session) const;
@@ -112,6 +116,7 @@ class Transformer {
   struct NamedParameter {
     std::string name;
     Tensor tensor;
+    Tensor rounded{};  // on CUDA, where products read a rounded copy: that copy
   };
   std::vector<NamedParameter> parameters() const;
   int64_t parameter_count() const;

@@ -9,6 +9,7 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/base/math.h"
+#include "tril/base/notice.h"
 #include "tril/base/rounding.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
@@ -24,31 +25,35 @@ using nn::Init;
 // The paper's section 3.5: sines in the even features, cosines in the odd ones.
 Tensor sinusoidal_table(Arena& arena, int64_t positions, int64_t model) {
   const Tensor table(arena, {positions, model});
-  float* to = table.data();
+  std::vector<float> to(static_cast<size_t>(table.size()));
   for (int64_t feature = 0; feature < model; ++feature) {
     const double exponent =
         -static_cast<double>(feature - feature % 2) / static_cast<double>(model);
     const double frequency = math::pow(10000.0, exponent);
     for (int64_t position = 0; position < positions; ++position) {
       const double angle = static_cast<double>(position) * frequency;
-      to[position * model + feature] =
+      to[static_cast<size_t>(position * model + feature)] =
           static_cast<float>(feature % 2 == 0 ? math::sin(angle) : math::cos(angle));
     }
   }
+  set_values(table, to);
   return table;
 }
 
 // Head h loses 2^(-8 (h+1) / heads) for every position of distance.
 Tensor alibi_table(Arena& arena, int64_t heads, int64_t max_length) {
   const Tensor table(arena, {heads, 2 * max_length - 1});
+  std::vector<float> to;
+  to.reserve(static_cast<size_t>(table.size()));
   for (int64_t head = 0; head < heads; ++head) {
     const double slope =
         math::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
     for (int64_t i = 0; i < 2 * max_length - 1; ++i) {
       const double distance = std::fabs(static_cast<double>(i - (max_length - 1)));
-      table.data()[head * (2 * max_length - 1) + i] = static_cast<float>(-slope * distance);
+      to.push_back(static_cast<float>(-slope * distance));
     }
   }
+  set_values(table, to);
   return table;
 }
 
@@ -88,6 +93,41 @@ bool exists(const std::string& path) {
 
 constexpr std::string_view kTensorFile = "model.safetensors";
 
+std::string packed_name(Compute compute) {
+  return concat("packed.", word_for(compute), ".safetensors");
+}
+
+std::string packed_file(const std::string& folder, Compute compute) {
+  return join(folder, packed_name(compute));
+}
+
+// What a folder has packed.
+std::vector<Compute> packed_kinds(const std::string& folder) {
+  std::vector<Compute> kinds;
+  for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
+    if (exists(packed_file(folder, compute))) kinds.push_back(compute);
+  }
+  return kinds;
+}
+
+// "packed.int8.safetensors and packed.bf16.safetensors".
+std::string names_of(std::span<const Compute> kinds) {
+  std::string names;
+  for (const Compute compute : kinds) {
+    names += concat(names.empty() ? "" : " and ", packed_name(compute));
+  }
+  return names;
+}
+
+// For what needs the weights as they were learnt: packed ones do not give them back.
+void require_weights(const std::string& folder) {
+  if (exists(join(folder, kTensorFile))) return;
+  const std::vector<Compute> kinds = packed_kinds(folder);
+  require(kinds.empty(), ErrorCode::io, folder, ": has only packed weights (", names_of(kinds),
+          "), which can infer and nothing else: give the folder they were made from, the one with ",
+          kTensorFile);
+}
+
 TransformerConfig read_config(const std::string& folder) {
   const std::string file = join(folder, "config.json");
   const bool missing = !exists(file) && errno == ENOENT;
@@ -110,8 +150,11 @@ Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
 
 }  // namespace
 
-Transformer::State::State(const TransformerConfig& given, nn::ParameterSet::Gate gate)
-    : config(given.completed()), parameters(std::move(gate)) {
+Transformer::State::State(const TransformerConfig& given, const Placement& placement,
+                          nn::ParameterSet::Gate gate)
+    : config(given.completed()),
+      parameters(placement, std::move(gate)),
+      tables_arena(placement.device) {
   build();
 }
 
@@ -187,33 +230,57 @@ void Transformer::State::build() {
     source_positions = target_positions;
   } else if (c.position == PositionType::rotary) {
     rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});
-    kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, rotary_table.data());
+    std::vector<float> values(static_cast<size_t>(rotary_table.size()));
+    kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, values.data());
+    set_values(rotary_table, values);
   } else if (c.position == PositionType::alibi) {
     alibi_bias = alibi_table(tables_arena, c.heads, c.max_length);
   }
 }
 
-Transformer::Transformer(const TransformerConfig& config, uint64_t seed) : state_() {
+Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement)
+    : state_() {
   const StandardRounding rounding;
-  state_ = std::make_shared<State>(config);
+  state_ = std::make_shared<State>(config, placement);
   state_->parameters.initialise(seed);
-  Context context(1);
-  state_->parameters.pack(context);
+  Context context(1, placement);
+  weights_changed(context);
 }
+
+Transformer Transformer::on(const Placement& placement) const {
+  require(!state_->parameters.only_packed(), ErrorCode::unsupported,
+          "a model loaded for inference stays on its device");
+  const StandardRounding rounding;
+  auto state = std::make_shared<State>(config(), placement);
+  const auto& to = state->parameters.list();
+  for (size_t i = 0; i < to.size(); ++i) {
+    copy_into(state_->parameters.list()[i].tensor, to[i].tensor);
+  }
+  Transformer moved(std::move(state));
+  Context context(1, placement);
+  moved.weights_changed(context);
+  return moved;
+}
+
+const Placement& Transformer::placement() const { return state_->parameters.placement(); }
 
 const TransformerConfig& Transformer::config() const { return state_->config; }
 
 std::vector<Transformer::NamedParameter> Transformer::parameters() const {
   std::vector<NamedParameter> list;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
-    list.push_back({parameter.name, parameter.tensor});
+    list.push_back({parameter.name, parameter.tensor, state_->parameters.rounded(parameter)});
   }
   return list;
 }
 
 int64_t Transformer::parameter_count() const { return state_->parameters.count(); }
 
-void Transformer::weights_changed(Context& context) { state_->parameters.pack(context); }
+void Transformer::weights_changed(Context& context) {
+  require(context.placement() == placement(), ErrorCode::invalid_argument, "the model is on ",
+          placement().device, ", the context on ", context.device());
+  state_->parameters.pack(context);
+}
 
 void Transformer::prepare_training(Context& context) {
   state_->parameters.prepare_training();
@@ -234,9 +301,10 @@ void Transformer::save(const std::string& folder) const {
   write_file_atomically(join(folder, "config.json"), to_json(state_->config));
 }
 
-Transformer Transformer::load(const std::string& folder) {
+Transformer Transformer::load(const std::string& folder, const Placement& placement) {
   const StandardRounding rounding;
   const TransformerConfig config = read_config(folder);
+  require_weights(folder);
   const std::string config_file = join(folder, "config.json");
   const std::string tensor_file = join(folder, kTensorFile);
   Arena arena;
@@ -244,23 +312,18 @@ Transformer Transformer::load(const std::string& folder) {
   const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
   // Names and shapes are compared before memory is taken, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
-  auto state = std::make_shared<State>(config, [&](const std::string& name, const Shape& shape) {
-    const Tensor from = find(name);
-    require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name, "' is ",
-            from.shape(), ", the configuration asks for ", shape);
-  });
+  auto state =
+      std::make_shared<State>(config, placement, [&](const std::string& name, const Shape& shape) {
+        const Tensor from = find(name);
+        require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name,
+                "' is ", from.shape(), ", the configuration asks for ", shape);
+      });
   for (const nn::Parameter& parameter : state->parameters.list()) {
     const Tensor from = find(parameter.name);
-    float* to = parameter.tensor.data();
-    if (from.dtype() == DType::f32) {
-      std::copy_n(from.data<float>(), from.size(), to);
-    } else if (from.dtype() == DType::bf16) {
-      std::transform(from.data<BFloat16>(), from.data<BFloat16>() + from.size(), to,
-                     [](BFloat16 value) { return to_f32(value); });
-    } else {
-      fail(ErrorCode::bad_format, tensor_file, ": tensor '", parameter.name, "' is of type ",
-           to_string(from.dtype()), ", expected f32 or bf16");
-    }
+    require(from.dtype() == DType::f32 || from.dtype() == DType::bf16, ErrorCode::bad_format,
+            tensor_file, ": tensor '", parameter.name, "' is of type ", from.dtype(),
+            ", expected f32 or bf16");
+    copy_into(from, parameter.tensor);
   }
   if (tensors.size() != state->parameters.list().size()) {
     for (const NamedTensor& tensor : tensors) {
@@ -271,9 +334,10 @@ Transformer Transformer::load(const std::string& folder) {
               "' is not part of the model in ", config_file);
     }
   }
-  Context context(1);
-  state->parameters.pack(context);
-  return Transformer(std::move(state));
+  Transformer model(std::move(state));
+  Context context(1, placement);
+  model.weights_changed(context);
+  return model;
 }
 
 // Packed weights: a safetensors file beside the model, in the layout of the kernels.
@@ -282,10 +346,6 @@ namespace {
 constexpr const char* kMadeFrom = "made_from";  // fingerprint of the model.safetensors
 constexpr const char* kPackedFormat = "tril_packed";
 constexpr const char* kFormatNow = "1";
-
-std::string packed_file(const std::string& folder, Compute compute) {
-  return join(folder, concat("packed.", word_for(compute), ".safetensors"));
-}
 
 // In pieces: a mapped file would count as memory of the process that looks through it.
 std::string fingerprint_of_file(const std::string& path) {
@@ -305,6 +365,8 @@ std::string fingerprint_of_file(const std::string& path) {
 
 void Transformer::save_packed(const std::string& from, const std::string& folder, Compute compute) {
   const StandardRounding rounding;
+  read_config(from);  // first of all, whether there is a model
+  require_weights(from);
   const std::string made_from = fingerprint_of_file(join(from, kTensorFile));
   const Transformer model = load(from);
   Arena arena;
@@ -326,14 +388,11 @@ Transformer Transformer::load_for_inference(const std::string& folder,
   const TransformerConfig config = read_config(folder);
   const std::string tensor_file = join(folder, kTensorFile);
   const bool has_weights = exists(tensor_file);
-  if (!wanted && !has_weights) {  // what is there
-    for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
-      if (!exists(packed_file(folder, compute))) continue;
-      require(!wanted, ErrorCode::invalid_argument, folder,
-              ": holds packed weights of several kinds and no model.safetensors: --compute says "
-              "which to use");
-      wanted = compute;
-    }
+  const std::vector<Compute> kinds = has_weights ? std::vector<Compute>() : packed_kinds(folder);
+  if (!wanted && !kinds.empty()) {
+    require(kinds.size() == 1, ErrorCode::invalid_argument, folder, ": has ", names_of(kinds),
+            " and no ", kTensorFile, ": say which to use, as in --compute ", word_for(kinds[0]));
+    wanted = kinds[0];
   }
   const Compute compute = wanted.value_or(Compute::fp32);
   const std::string file = packed_file(folder, compute);
@@ -344,11 +403,19 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     const bool this_format = metadata[kPackedFormat] == kFormatNow;
     require(this_format || has_weights, ErrorCode::bad_format, file,
             ": packed by another version of tril: `tril quantize` packs it anew");
-    // Weights that were trained on since, or packed by another version, are packed again, in
-    // memory.
     if (this_format && (!has_weights || metadata[kMadeFrom] == fingerprint_of_file(tensor_file))) {
       return from_packed(config, compute, tensors, std::move(arena), file);
     }
+    // Weights that were trained on since, or packed by another version, are packed again, in
+    // memory.
+    notice(file, ": not used, it was ",
+           this_format ? "made from other weights" : "packed by another version of tril",
+           ": 'tril quantize ", folder, " --to ", word_for(compute), "' packs it anew");
+  }
+  if (!kinds.empty()) {
+    fail(ErrorCode::invalid_argument, folder, ": has only ", names_of(kinds),
+         ", nothing for --compute ", word_for(compute), ": give --compute ", word_for(kinds[0]),
+         ", or the folder they were made from, the one with ", kTensorFile);
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
   return load(folder).packed(compute);

@@ -27,7 +27,8 @@ struct DecoderBlock {
 };
 
 struct Transformer::State {
-  explicit State(const TransformerConfig& given, nn::ParameterSet::Gate gate = {});
+  explicit State(const TransformerConfig& given, const Placement& placement,
+                 nn::ParameterSet::Gate gate = {});
   // For inference, from packed parameters.
   State(const TransformerConfig& given, Compute compute, nn::ParameterSet::Find find);
 

@@ -41,8 +41,8 @@ Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyVa
   }
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "attention: cached keys belong to an earlier tape or none: they have no gradient");
-  return ops::attention_paged(context, q, from.cache->view(context.host, from.layer, from.slots),
-                              intervals, options);
+  return ops::attention_paged(context, q, from.cache->keys_of(*from.view, from.layer), intervals,
+                              options);
 }
 
 Tensor MultiHeadAttention::project(Context& context, const Tensor& heads_out) const {

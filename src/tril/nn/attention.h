@@ -17,8 +17,8 @@ struct KeyValues {
   Tensor keys{}, values{};  // [key, kv_heads, head_dim]
 
   const Cache* cache = nullptr;
+  const CacheView* view = nullptr;  // what the rows see of it
   int64_t layer = 0;
-  std::span<const int32_t> slots{};  // [query], -1 for filler
 };
 
 struct MultiHeadAttention {

@@ -21,7 +21,7 @@ Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init)
   if (only_packed()) return find_(name, shape, DType::f32);
   if (gate_) gate_(name, shape);
   const Tensor tensor(weights_, shape);
-  std::fill_n(tensor.data(), tensor.size(), 0.0f);
+  set_zero(tensor);
   list_.push_back({name, tensor, init});
   return tensor;
 }
@@ -49,9 +49,18 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
 
 void ParameterSet::use_as_linear(ops::LinearWeight& matrix, const Tensor& bias) {
   matrix.bias = bias;
-  if (matrix.forward_panels.defined()) return;
-  matrix.forward_panels =
-      Tensor(panels_, {ops::forward_panels_size(matrix.out, matrix.in, Compute::fp32)});
+  ops::allocate_packed(panels_, placement_.activations, matrix);
+}
+
+Tensor ParameterSet::rounded(const Parameter& parameter) const {
+  for (const auto& [name, linear] : matrices_) {
+    const bool is_weight = linear.weight.address() == parameter.tensor.address();
+    const bool is_bias =
+        linear.bias.defined() && linear.bias.address() == parameter.tensor.address();
+    if (is_weight && linear.forward_panels.dtype() == DType::bf16) return linear.forward_panels;
+    if (is_bias) return linear.rounded_bias;
+  }
+  return {};
 }
 
 std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, Arena& arena) const {
@@ -64,7 +73,7 @@ std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, A
     });
     if (at == matrices_.end()) {
       const Tensor copy(arena, parameter.tensor.shape());
-      std::copy_n(parameter.tensor.data(), copy.size(), copy.data());
+      copy_into(parameter.tensor, copy);
       result.push_back({parameter.name, copy, parameter.init});
       continue;
     }
@@ -81,8 +90,9 @@ void ParameterSet::initialise(uint64_t seed) {
   for (size_t index = 0; index < list_.size(); ++index) {
     const Parameter& parameter = list_[index];
     const Shape& shape = parameter.tensor.shape();
-    float* data = parameter.tensor.data();
     const int64_t size = parameter.tensor.size();
+    std::vector<float> values(static_cast<size_t>(size));
+    float* data = values.data();
     Random random(seed, index);
     switch (parameter.init) {
       case Init::zero: std::fill_n(data, size, 0.0f); break;
@@ -99,6 +109,7 @@ void ParameterSet::initialise(uint64_t seed) {
         break;
       }
     }
+    set_values(parameter.tensor, values);
   }
 }
 
@@ -122,7 +133,9 @@ void ParameterSet::prepare_training() {
 Linear::Linear(ParameterSet& set, const std::string& name, int64_t out, int64_t in, Bias bias) {
   ops::LinearWeight& matrix =
       set.add_matrix(name + ".weight", out, in, Init::xavier, ParameterSet::Use::linear);
-  if (bias == Bias::present) matrix.bias = set.add(name + ".bias", {out}, Init::zero);
+  if (bias == Bias::present) {
+    set.use_as_linear(matrix, set.add(name + ".bias", {out}, Init::zero));
+  }
   weight = &matrix;
 }
 

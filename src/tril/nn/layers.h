@@ -28,16 +28,21 @@ class ParameterSet {
   // Called for each parameter before memory is taken for it, and may raise: how a loader refuses a
   // configuration that does not fit its file.
   using Gate = std::function<void(const std::string& name, const Shape& shape)>;
-  explicit ParameterSet(Gate gate = {}) : gate_(std::move(gate)) {}
+  explicit ParameterSet(const Placement& placement = {}, Gate gate = {})
+      : placement_(placement),
+        gate_(std::move(gate)),
+        weights_(placement.device),
+        panels_(placement.device) {}
   // For inference: `find` gives what was packed before, by name, shape and type; matrices are there
   // in their packed form alone.
   using Find = std::function<Tensor(const std::string& name, const Shape& shape, DType type)>;
   ParameterSet(Compute compute, Find find) : compute_(compute), find_(std::move(find)) {}
 
+  const Placement& placement() const { return placement_; }
   bool only_packed() const { return find_ != nullptr; }
   Compute compute() const { return compute_; }
 
-  // Zero-filled. Names are unique.
+  // Zero. Names are unique.
   Tensor add(const std::string& name, const Shape& shape, Init init);
   // A matrix [out, in] to multiply by, to look rows up in, or both; the reference stays valid.
   enum class Use { table, linear };
@@ -47,6 +52,8 @@ class ParameterSet {
   void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
   const std::vector<Parameter>& list() const { return list_; }
+  // The copy of a parameter in bf16 that products read, on CUDA; undefined where there is none.
+  Tensor rounded(const Parameter& parameter) const;
   int64_t count() const { return count_; }  // of numbers, before they were packed
   // Everything packed for inference, by the names that `find` will be asked for.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
@@ -63,6 +70,7 @@ class ParameterSet {
     ops::LinearWeight linear;
   };
 
+  Placement placement_;
   Gate gate_;
   Compute compute_ = Compute::fp32;
   Find find_;

@@ -13,6 +13,11 @@
 
 namespace tril::ops {
 
+using AttentionPlan = Mirrored<Interval>;
+inline AttentionPlan plan_attention(Context& context, std::span<const Interval> intervals) {
+  return {intervals, context.uploaded(intervals)};
+}
+
 struct AttentionOptions {
   std::optional<float> scale{};  // absent: 1 / sqrt(head_dim)
   // Bias [heads, offsets], entry bias_zero + key - position, with both counted from the origin;
@@ -50,6 +55,13 @@ struct PagedKeys {
   int64_t head_dim = 0;
   int64_t keys_offset = 0;    // in a page: [kv_heads, head_dim, 16]
   int64_t values_offset = 0;  // in a page: [kv_heads, 16, head_dim]
+  // On CUDA instead of pages: key j of row r is entry table[r * table_stride + j], kv_stride
+  // elements apart, [kv_heads, head_dim] each.
+  const void* keys = nullptr;
+  const void* values = nullptr;
+  int64_t kv_stride = 0;
+  Mirrored<int32_t> table{};
+  int64_t table_stride = 0;
 };
 // Intervals count positions of the row's sequence: their origin is 0.
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,

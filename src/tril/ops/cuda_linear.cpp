@@ -102,15 +102,6 @@ Blas& products(Context& context) {
   return *static_cast<Blas*>(context.products.get());
 }
 
-void cuda_allocate_packed(const Context& context, Arena& arena, LinearWeight& linear) {
-  if (context.activations == DType::f32) return;
-  linear.forward_panels =
-      Tensor(arena, {padded_size(linear.out), padded_size(linear.in)}, DType::bf16);
-  if (linear.bias.defined()) {
-    linear.rounded_bias = Tensor(arena, {padded_size(linear.out)}, DType::bf16);
-  }
-}
-
 void cuda_pack_forward(Context& context, const LinearWeight& linear) {
   if (linear.forward_panels.defined()) {
     round_weight(context, linear, linear.forward_panels.on_device<BFloat16>());

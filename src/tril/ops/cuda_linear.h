@@ -7,18 +7,11 @@
 
 namespace tril::ops {
 
-// Weights are padded with zeros to multiples of this in device memory.
-constexpr int64_t kWeightPadding = 64;
-constexpr int64_t padded_size(int64_t size) {
-  return (size + kWeightPadding - 1) / kWeightPadding * kWeightPadding;
-}
-
 // The context's products, made when they are first asked for. TRIL_CUDA_PRODUCTS in the environment
 // says of which kind (kernels/cuda/gemm.h); another word raises `invalid_argument`.
 kernels::cuda::Blas& products(Context& context);
 
 // The caller has checked shapes and allocated results.
-void cuda_allocate_packed(const Context& context, Arena& arena, LinearWeight& linear);
 void cuda_pack_forward(Context& context, const LinearWeight& linear);
 void cuda_linear(Context& context, const Tensor& x, const LinearWeight& linear, const Tensor& y);
 void cuda_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear,

@@ -67,9 +67,13 @@ void set_state(const Tensor& state, const AdamWSettings& settings, int64_t steps
   copy(Device::cuda, state.raw(), Device::cpu, &on_host, state.size());
 }
 
-AdamW::Last last_update(Context& context, const Tensor& state) {
+int64_t fetch_last(Context& context, const Tensor& state) {
+  return context.queue.fetch(state.raw(), state.size());
+}
+
+AdamW::Last fetched_last(Context& context, int64_t number) {
   on_card::AdamWState on_host;
-  context.queue.download(state.raw(), state.size(), &on_host);
+  context.queue.fetched(number, &on_host, sizeof on_host);
   return {.norm = on_host.norm, .steps = on_host.steps};
 }
 

@@ -10,7 +10,8 @@ Tensor make_state(Arena& arena);
 // Waits for the device.
 void set_state(const Tensor& state, const AdamWSettings& settings, int64_t steps, double power1,
                double power2);
-AdamW::Last last_update(Context& context, const Tensor& state);
+int64_t fetch_last(Context& context, const Tensor& state);
+AdamW::Last fetched_last(Context& context, int64_t number);
 
 void update(Context& context, const Tensor& state, std::span<const UpdateTensor> tensors,
             float rate);

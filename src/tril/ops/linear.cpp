@@ -56,12 +56,19 @@ Shape backward_panels_shape(const Tensor& weight) {
   return {kernels::panel_size(weight.shape()[0], weight.shape()[1])};
 }
 
-void allocate_packed(const Context& context, Arena& arena, LinearWeight& linear) {
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return cuda_allocate_packed(context, arena, linear);
+void allocate_packed(Arena& arena, DType activations, LinearWeight& linear) {
+  const bool rounds = activations == DType::bf16;
+  if (rounds && linear.bias.defined() && !linear.rounded_bias.defined()) {
+    linear.rounded_bias = Tensor(arena, {padded_size(linear.out)}, DType::bf16);
   }
-  linear.forward_panels =
-      Tensor(arena, {forward_panels_size(linear.out, linear.in, Compute::fp32)});
+  if (linear.forward_panels.defined()) return;
+  if (arena.device() == Device::cpu) {
+    linear.forward_panels =
+        Tensor(arena, {forward_panels_size(linear.out, linear.in, Compute::fp32)});
+  } else if (rounds) {
+    linear.forward_panels =
+        Tensor(arena, {padded_size(linear.out), padded_size(linear.in)}, DType::bf16);
+  }
 }
 
 void pack_forward(Context& context, const LinearWeight& linear) {
@@ -96,7 +103,7 @@ LinearWeight packed_for(Context& context, const LinearWeight& linear, Compute co
       require(compute == Compute::bf16 && context.activations == DType::bf16,
               ErrorCode::unsupported, "packing for inference on cuda: in ", word_for(Compute::bf16),
               " only, got ", word_for(compute), " for activations of ", context.activations);
-      cuda_allocate_packed(context, arena, packed);
+      allocate_packed(arena, context.activations, packed);
       packed.weight = linear.weight;
       cuda_pack_forward(context, packed);
       packed.weight = {};

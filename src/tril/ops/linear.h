@@ -40,9 +40,15 @@ LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
 // Sizes of the packed forms, to allocate them once.
 int64_t forward_panels_size(int64_t out, int64_t in, Compute compute);
 DType panels_type(Compute compute);
+// On CUDA weights are padded with zeros to multiples of this.
+constexpr int64_t kWeightPadding = 64;
+constexpr int64_t padded_size(int64_t size) {
+  return (size + kWeightPadding - 1) / kWeightPadding * kWeightPadding;
+}
+// Room in `arena` for what pack_forward() fills, where the weight has none yet: panels on the CPU;
+// on CUDA the weight and its bias in bf16, padded, and nothing where activations are fp32.
+void allocate_packed(Arena& arena, DType activations, LinearWeight& linear);
 Shape backward_panels_shape(const Tensor& weight);
-// Allocates in `arena` what pack_forward() fills for products of this context.
-void allocate_packed(const Context& context, Arena& arena, LinearWeight& linear);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);
 void pack_backward(Context& context, const LinearWeight& linear);

@@ -58,6 +58,14 @@ void log_probs_in_place(const Tensor& logits) {
   }
 }
 
+Tensor log_probs_for_host(Context& context, const Tensor& logits) {
+  if (logits.device() == Device::cpu) return logits;
+  const Tensor there = log_probs(context, logits);
+  Tensor here(context.host, there.shape());
+  context.queue.download(there.raw(), there.size() * size_of(there.dtype()), here.raw());
+  return here;
+}
+
 LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
                           const Mirrored<int32_t>& labels, const LossOptions& options,
                           LossGradients gradients) {

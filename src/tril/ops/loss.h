@@ -1,6 +1,8 @@
 // Log-probabilities and the cross-entropy loss over one normaliser (kernels/cross_entropy.h).
 #pragma once
 
+#include <span>
+
 #include "tril/ops/linear.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
@@ -10,8 +12,25 @@ namespace tril::ops {
 // [row, vocab] of log-probabilities.
 Tensor log_probs(Context& context, const Tensor& logits);
 
-// The same bits in the memory of the logits, by the calling thread: for tasks.
+// For each_log_probs(): the same bits in the memory of the logits, by the calling thread; and the
+// rows it takes them from, on the host: the logits themselves, or from a device the
+// log-probabilities.
 void log_probs_in_place(const Tensor& logits);
+Tensor log_probs_for_host(Context& context, const Tensor& logits);
+
+// Calls f(row, log_probs, worker) for every row of logits, on the context's threads in any order;
+// the log-probabilities are on the host, and gone when f returns. f must not throw. On the CPU a
+// row stays in the cache from its normaliser to f.
+template <class F>
+void each_log_probs(Context& context, const Tensor& logits, const F& f) {
+  const int64_t vocab = logits.columns();
+  const Tensor rows = log_probs_for_host(context, logits);
+  context.parallel(rows.rows(), [&](int64_t row, int worker) {
+    const Tensor one = rows.slice(row, row + 1);
+    if (logits.device() == Device::cpu) log_probs_in_place(one);
+    f(row, std::span<const float>(one.data(), static_cast<size_t>(vocab)), worker);
+  });
+}
 
 struct LossOptions {
   float smoothing = 0.0f;  // label smoothing, in [0, 1)

@@ -108,11 +108,24 @@ void AdamW::update_on_cpu(Context& context, std::span<const UpdateTensor> tensor
   }
 }
 
-AdamW::Last AdamW::last(Context& context) const {
+int64_t AdamW::fetch_last(Context& context) const {
   if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return cuda::last_update(context, state_);
+    if (on_cuda(context)) return cuda::fetch_last(context, state_);
   }
-  return last_;
+  return context.queue.fetch(&last_, sizeof last_);
+}
+
+AdamW::Last AdamW::fetched_last(Context& context, int64_t number) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) return cuda::fetched_last(context, number);
+  }
+  Last last;
+  context.queue.fetched(number, &last, sizeof last);
+  return last;
+}
+
+AdamW::Last AdamW::last(Context& context) const {
+  return fetched_last(context, fetch_last(context));
 }
 
 }  // namespace tril::ops

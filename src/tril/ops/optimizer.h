@@ -44,6 +44,10 @@ class AdamW {
   // Waits for the device; not within a step (device/queue.h).
   Last last(Context& context) const;
 
+  // The same for later, without waiting: Queue::fetch() and fetched().
+  int64_t fetch_last(Context& context) const;
+  static Last fetched_last(Context& context, int64_t number);
+
   // As after so many steps.
   void restore(int64_t steps);
 

@@ -122,6 +122,13 @@ void assign(Context& context, const Tensor& from, const Tensor& to) {
   std::copy_n(from.data(), from.size(), to.data());
 }
 
+Tensor as_activations(Context& context, const Tensor& x) {
+  if (x.dtype() == context.activations) return x;
+  Tensor rounded(context.arena, x.shape(), context.activations);
+  assign(context, x, rounded);
+  return rounded;
+}
+
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias) {
   const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);

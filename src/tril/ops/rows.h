@@ -21,6 +21,8 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *=
 Tensor filled(Context& context, const Shape& shape, float value, DType type = DType::f32);
 // to = from, element by element, rounded where its type is narrower.
 void assign(Context& context, const Tensor& from, const Tensor& to);
+// x itself, or rounded to the type of activations.
+Tensor as_activations(Context& context, const Tensor& x);
 
 struct NormResult {
   Tensor y;

@@ -64,12 +64,13 @@ void compare_in_one_pass(const Transformer& model, std::span<const Transcript> t
   const Tensor logits = model.logits(model.forward(packed.target, memory, session), session);
   result.parallel_calls += recorder.calls();
   const int64_t vocab = logits.columns();
+  const OnHost values(logits);
   for (size_t t = 0; t < transcripts.size(); ++t) {
     const Transcript& transcript = transcripts[t];
     for (size_t position = 0; position < transcript.tokens.size(); ++position) {
       const int64_t row = packed.first_rows[t] + static_cast<int64_t>(position);
-      const std::span<const float> here(logits.data() + row * vocab, static_cast<size_t>(vocab));
-      const int64_t differing = differing_bits(here, *transcript.logits[position]);
+      const int64_t differing =
+          differing_bits(values.row(row, vocab), *transcript.logits[position]);
       result.logits += vocab;
       ++result.positions;
       result.differing += differing;

@@ -27,9 +27,6 @@ void fill_with(Poison poison, uint64_t stream, std::span<float> values) {
   }
 }
 
-std::vector<float> copy_of(const Tensor& tensor) {
-  return {tensor.data(), tensor.data() + tensor.size()};
-}
 // `count` numbers from `at` on.
 std::span<const float> part(const float* values, int64_t at, int64_t count) {
   return {values + at, static_cast<size_t>(count)};
@@ -100,19 +97,19 @@ class AttentionCalls : public Observer {
     if (o.site == Site::query) {
       if (calls.size() <= layer) calls.resize(layer + 1);
       AttentionCall& call = calls[layer];
-      call.q = copy_of(o.tensor);
+      call.q = to_floats(o.tensor);
       call.q_shape = o.tensor.shape();
       call.intervals.assign(o.intervals.begin(), o.intervals.end());
       call.options = *o.options;
       call.positions.assign(o.options->positions.begin(), o.options->positions.end());
       call.options.positions = call.positions;
     } else if (o.site == Site::key) {
-      calls[layer].k = copy_of(o.tensor);
+      calls[layer].k = to_floats(o.tensor);
       calls[layer].k_shape = o.tensor.shape();
     } else if (o.site == Site::value) {
-      calls[layer].v = copy_of(o.tensor);
+      calls[layer].v = to_floats(o.tensor);
     } else if (o.site == Site::context) {
-      calls[layer].out = copy_of(o.tensor);
+      calls[layer].out = to_floats(o.tensor);
     }
   }
   std::vector<AttentionCall> calls;
@@ -125,8 +122,9 @@ class PoisonedToken : public Observer {
   void see(const Observation& o) override {
     if (o.stack != Stack::decoder || o.site != Site::embedded) return;
     const int64_t width = o.tensor.columns();
-    fill_with(poison_, static_cast<uint64_t>(row_),
-              {o.tensor.data() + row_ * width, static_cast<size_t>(width)});
+    std::vector<float> values(static_cast<size_t>(width));
+    fill_with(poison_, static_cast<uint64_t>(row_), values);
+    set_values(o.tensor.slice(row_, row_ + 1), values);
   }
 
  private:
@@ -187,7 +185,7 @@ class Probe {
     if (way == EndToEndLeak::Way::training) {
       const Tape tape(session_);
       const Memory memory = encode_pairs(model_, packed.pairs, session_);
-      return copy_of(model_.forward(packed.target, memory, session_));
+      return to_floats(model_.forward(packed.target, memory, session_));
     }
     const Memory memory = encode_pairs(model_, packed.pairs, session_);
     Rows rows = packed.target;
@@ -200,7 +198,7 @@ class Probe {
       for (const int32_t slot : slots) session_.cache.release(slot);
     };
     try {
-      std::vector<float> hidden = copy_of(model_.forward(rows, memory, session_));
+      std::vector<float> hidden = to_floats(model_.forward(rows, memory, session_));
       give_back();
       return hidden;
     } catch (...) {
@@ -255,8 +253,8 @@ class Probe {
   }
 
   Tensor tensor_of(const Shape& shape, const std::vector<float>& values) {
-    const Tensor tensor(session_.arena, shape);
-    std::copy(values.begin(), values.end(), tensor.data());
+    const Tensor tensor(session_.arena, shape, session_.activations);
+    set_values(tensor, values);
     return tensor;
   }
 
@@ -269,48 +267,53 @@ class Probe {
     std::vector<float> upstream(call.q.size());  // any gradient of the output does
     fill_with(Poison::finite, static_cast<uint64_t>(layer) << 32, upstream);
     const Tensor dout = tensor_of(call.q_shape, upstream);
-    const auto run = [&](Tensor& out, Tensor& dq) {
+    const auto run = [&](std::vector<float>& out, std::vector<float>& dq) {
       const auto result = ops::attention(session_, q, k, v, call.intervals, call.options);
-      out = result.out;
-      dq = ops::attention_gradients(session_, q, k, v, result, dout, call.intervals, call.options)
-               .dq;
+      out = to_floats(result.out);
+      dq = to_floats(
+          ops::attention_gradients(session_, q, k, v, result, dout, call.intervals, call.options)
+              .dq);
     };
-    Tensor clean_out, clean_dq;
+    std::vector<float> clean_out, clean_dq, out, dq;
     run(clean_out, clean_dq);
-    result_.unfaithful += differing_bits(part(clean_out.data(), 0, clean_out.size()), call.out);
-    const int64_t heads = clean_out.shape()[1];
+    result_.unfaithful += differing_bits(clean_out, call.out);
+    const int64_t heads = call.q_shape[1];
     result_.heads = std::max(result_.heads, heads);
     const int64_t width = k.shape()[1] * k.shape()[2];
     for (size_t row = 0; row < packed.places.size(); ++row) {
       if (packed.places[row].sentence < 0) continue;
-      const size_t at = row * static_cast<size_t>(width);
+      const auto at = static_cast<int64_t>(row);
+      std::vector<float> key(static_cast<size_t>(width)), value(key.size());
       for (const Poison poison : kPoisons) {
         const Arena::Scope scratch(session_.arena);
-        const std::span<float> key(k.data() + at, static_cast<size_t>(width));
-        const std::span<float> value(v.data() + at, static_cast<size_t>(width));
         fill_with(poison, 2 * row, key);
         fill_with(poison, 2 * row + 1, value);
-        Tensor out, dq;
+        set_values(k.slice(at, at + 1), key);
+        set_values(v.slice(at, at + 1), value);
         run(out, dq);
-        const auto leaks = [&](const Tensor& now, const Tensor& clean, HeadLeak::Where where) {
-          compare_heads(packed, packed.places[row], now, clean,
+        const auto leaks = [&](const std::vector<float>& now, const std::vector<float>& clean,
+                               HeadLeak::Where where) {
+          compare_heads(packed, packed.places[row], call.q_shape, now, clean,
                         {.layer = layer, .poison = poison, .where = where});
         };
         leaks(out, clean_out, HeadLeak::Where::output);
         leaks(dq, clean_dq, HeadLeak::Where::query_gradient);
-        if (poison == Poison::nan) control_heads(packed, packed.places[row], out, clean_out, layer);
-        std::copy_n(call.k.data() + at, width, key.data());
-        std::copy_n(call.v.data() + at, width, value.data());
+        if (poison == Poison::nan) {
+          control_heads(packed, packed.places[row], call.q_shape, out, clean_out, layer);
+        }
+        set_values(k.slice(at, at + 1), part(call.k.data(), at * width, width));
+        set_values(v.slice(at, at + 1), part(call.v.data(), at * width, width));
       }
       result_.probes += heads;
     }
   }
 
   // Rows that may not see `key`, head by head.
-  void compare_heads(const Packed& packed, const TokenPlace& key, const Tensor& now,
-                     const Tensor& clean, HeadLeak found) {
-    const int64_t heads = now.shape()[1];
-    const int64_t head_dim = now.shape()[2];
+  void compare_heads(const Packed& packed, const TokenPlace& key, const Shape& shape,
+                     const std::vector<float>& now, const std::vector<float>& clean,
+                     HeadLeak found) {
+    const int64_t heads = shape[1];
+    const int64_t head_dim = shape[2];
     found.key = key;
     for (size_t r = 0; r < packed.places.size(); ++r) {
       found.row = packed.places[r];
@@ -328,10 +331,11 @@ class Probe {
   }
 
   // Rows that may see `key`, head by head: NaN in it must have reached them.
-  void control_heads(const Packed& packed, const TokenPlace& key, const Tensor& now,
-                     const Tensor& clean, int64_t layer) {
-    const int64_t heads = now.shape()[1];
-    const int64_t head_dim = now.shape()[2];
+  void control_heads(const Packed& packed, const TokenPlace& key, const Shape& shape,
+                     const std::vector<float>& now, const std::vector<float>& clean,
+                     int64_t layer) {
+    const int64_t heads = shape[1];
+    const int64_t head_dim = shape[2];
     BlindHead found{.layer = layer, .key = key};
     for (size_t r = 0; r < packed.places.size(); ++r) {
       found.row = packed.places[r];

@@ -48,7 +48,7 @@ class Learner {
     }
     const Tensor loss = model_.loss(model_.forward(rows, memory, session_), labels, {}, session_);
     Step result{0.0, tape.backward(loss)};
-    result.loss = static_cast<double>(loss.data()[0]);
+    result.loss = static_cast<double>(to_floats(loss)[0]);
     seconds_ += time.seconds();
     return result;
   }
@@ -78,12 +78,12 @@ double larger(double a, float b) { return larger(a, std::abs(static_cast<double>
 
 // Where the loss does not depend on a parameter its gradient is undefined: zero.
 int64_t differing_gradients(const Tensor& a, const Tensor& b, int64_t size) {
-  const auto values = [&](const Tensor& t) {
-    return std::span<const float>(t.data(), static_cast<size_t>(size));
-  };
-  if (a.defined() && b.defined()) return differing_bits(values(a), values(b));
+  require(size == (a.defined() ? a : b).size() || (!a.defined() && !b.defined()),
+          ErrorCode::internal, "prove: a gradient of another size");
+  if (a.defined() && b.defined()) return differing_bits(OnHost(a).values(), OnHost(b).values());
   if (!a.defined() && !b.defined()) return 0;
-  const auto only = values(a.defined() ? a : b);
+  const OnHost one(a.defined() ? a : b);
+  const auto only = one.values();
   return std::count_if(only.begin(), only.end(), [](float x) { return !(x == 0.0f); });
 }
 
@@ -101,6 +101,19 @@ bool rows_stay_apart(std::string_view parameter, const TransformerConfig& config
   }
   return false;
 }
+
+// A parameter's gradient on the host; zero where the loss does not depend on it.
+class Gradient {
+ public:
+  Gradient(const Gradients& gradients, const Tensor& parameter) {
+    const Tensor gradient = gradients.of(parameter);
+    if (gradient.defined()) values_.emplace(gradient);
+  }
+  float operator[](size_t i) const { return values_ ? values_->data()[i] : 0.0f; }
+
+ private:
+  std::optional<OnHost> values_;
+};
 
 // A parameter's gradient, summed over the prefixes.
 struct Sum {
@@ -146,19 +159,19 @@ class PrefixSums {
     largest_.push_back(largest);
     parallel(static_cast<int64_t>(strict_.size()), [&](int64_t task) {
       Strict& strict = strict_[static_cast<size_t>(task)];
-      const Tensor gradient = gradients.of(sums_[strict.place].parameter);
+      const Gradient gradient(gradients, sums_[strict.place].parameter);
       for (size_t i = 0; i < strict.sums.size(); ++i) {
-        const float g = gradient.defined() ? gradient.data()[i] : 0.0f;
+        const float g = gradient[i];
         strict.sums[i].sum += static_cast<double>(g);
         strict.sums[i].absolute += std::abs(static_cast<double>(g));
         strict.sums[i].terms += g != 0.0f ? 1 : 0;  // NaN too
       }
     });
     std::vector<float>& kept = kept_.emplace_back();
-    each_kept([&](const Strict& strict, size_t i) {
-      const Tensor gradient = gradients.of(sums_[strict.place].parameter);
-      kept.push_back(gradient.defined() ? gradient.data()[i] : 0.0f);
-    });
+    for (const Strict& strict : strict_) {
+      const Gradient gradient(gradients, sums_[strict.place].parameter);
+      for (size_t i = 0; i < strict.sums.size(); i += stride_) kept.push_back(gradient[i]);
+    }
   }
 
   // Fills in comparisons 2 and 3.
@@ -178,7 +191,8 @@ class PrefixSums {
     const Tensor gradient = gradients.of(sum.parameter);
     sum.last = 0.0;
     if (!gradient.defined()) return;
-    const float* from = gradient.data();
+    const OnHost values(gradient);
+    const float* from = values.data();
     for (size_t i = 0; i < sum.values.size(); ++i) {
       sum.values[i] += from[i];
       sum.last = larger(sum.last, from[i]);
@@ -199,11 +213,10 @@ class PrefixSums {
     result.gradient_bound =
         (gamma(result.path_terms) + gamma(result.path_terms + prefixes)) * total;
     for (const Sum& sum : sums_) {
-      const Tensor gradient = parallel.of(sum.parameter);
+      const Gradient gradient(parallel, sum.parameter);
       double difference = 0.0;
       for (size_t i = 0; i < sum.values.size(); ++i) {
-        const float expected = gradient.defined() ? gradient.data()[i] : 0.0f;
-        difference = larger(difference, expected - sum.values[i]);
+        difference = larger(difference, gradient[i] - sum.values[i]);
       }
       result.gradients += static_cast<int64_t>(sum.values.size());
       if (result.worst_parameter.empty() || !(difference <= result.gradient_difference)) {
@@ -217,10 +230,10 @@ class PrefixSums {
   void compare_strictly(const Gradients& parallel, SequentialComparison& result) const {
     result.summed = strict_elements_;
     for (const Strict& strict : strict_) {
-      const Tensor gradient = parallel.of(sums_[strict.place].parameter);
+      const Gradient gradient(parallel, sums_[strict.place].parameter);
       for (size_t i = 0; i < strict.sums.size(); ++i) {
         const StrictSum& sum = strict.sums[i];
-        const float got = gradient.defined() ? gradient.data()[i] : 0.0f;
+        const float got = gradient[i];
         const double difference = std::abs(static_cast<double>(got) - sum.sum);
         if (difference == 0.0) continue;
         const double share = difference / sum.bound();

@@ -26,9 +26,10 @@ class CallRecorder : public Observer {
   }
   void see_logits(const Tensor& values) override {
     if (beside_ != nullptr) beside_->see_logits(values);
+    const OnHost here(values);
     for (int64_t row = 0; row < values.rows(); ++row) {
-      const float* from = values.data() + row * values.columns();
-      logits.push_back(std::make_shared<const std::vector<float>>(from, from + values.columns()));
+      const auto from = here.row(row, values.columns());
+      logits.push_back(std::make_shared<const std::vector<float>>(from.begin(), from.end()));
     }
   }
 
@@ -232,11 +233,12 @@ void SourceRecorder::see(const Observation& o) {
                           : o.site == Site::cross_key || o.site == Site::cross_value;
   if (!wanted) return;
   const auto width = o.tensor.size() / static_cast<int64_t>(o.slots.size());
+  const OnHost values(o.tensor);
   for (size_t row = 0; row < o.slots.size(); ++row) {
     if (o.slots[row] < 0) continue;
-    const float* from = o.tensor.data() + static_cast<int64_t>(row) * width;
+    const auto from = values.row(static_cast<int64_t>(row), width);
     std::vector<float>& to = sentences[first_ + static_cast<size_t>(o.slots[row])];
-    to.insert(to.end(), from, from + width);
+    to.insert(to.end(), from.begin(), from.end());
   }
 }
 

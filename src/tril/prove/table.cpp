@@ -76,13 +76,14 @@ class Table {
     std::vector<int32_t> result;
     for (const std::vector<float>& row : logits) {
       const Tensor values(session_.arena, {1, static_cast<int64_t>(row.size())});
-      std::copy(row.begin(), row.end(), values.data());
-      const float* log_probs = ops::log_probs(session_, values).data();
+      set_values(values, row);
+      const std::vector<float> log_probs = to_floats(ops::log_probs(session_, values));
       int32_t best = -1;
       for (int32_t token = 0; token < static_cast<int32_t>(row.size()); ++token) {
         const bool allowed =
             std::find(forbidden.begin(), forbidden.end(), token) == forbidden.end();
-        if (allowed && (best < 0 || log_probs[token] > log_probs[best])) best = token;
+        const auto at = [&](int32_t t) { return log_probs[static_cast<size_t>(t)]; };
+        if (allowed && (best < 0 || at(token) > at(best))) best = token;
       }
       result.push_back(best);
     }
@@ -92,8 +93,8 @@ class Table {
   uint64_t weights() const {
     Fingerprint fingerprint;
     for (const auto& parameter : model_.parameters()) {
-      const auto* bytes = reinterpret_cast<const char*>(parameter.tensor.data());
-      fingerprint.add({bytes, static_cast<size_t>(parameter.tensor.size()) * sizeof(float)});
+      const OnHost values(parameter.tensor);
+      fingerprint.add({reinterpret_cast<const char*>(values.data()), values.values().size_bytes()});
     }
     return fingerprint.value();
   }
@@ -104,10 +105,11 @@ class Table {
     rows.add_sequence(pair_.target,
                       {.slot = slot, .segment = model_.config().decoder_only() ? -1 : 0});
     const Tensor logits = model_.logits(model_.forward(rows, memory, session_), session_);
+    const OnHost values(logits);
     Logits result;
     for (int64_t row = 0; row < logits.rows(); ++row) {
-      const float* from = logits.data() + row * logits.columns();
-      result.emplace_back(from, from + logits.columns());
+      const auto from = values.row(row, logits.columns());
+      result.emplace_back(from.begin(), from.end());
     }
     return result;
   }
@@ -134,10 +136,11 @@ class Nudge {
   Nudge(const Transformer& model, const std::string& name, Session& session)
       : model_(model), session_(session) {
     for (const auto& parameter : model_.parameters()) {
-      if (parameter.name == name) weight_ = parameter.tensor.data();
+      if (parameter.name != name) continue;
+      weight_ = parameter.tensor.reshaped({parameter.tensor.size()}).slice(0, 1);
     }
-    require(weight_ != nullptr, ErrorCode::internal, "prove: the model has no parameter ", name);
-    before_ = *weight_;
+    require(weight_.defined(), ErrorCode::internal, "prove: the model has no parameter ", name);
+    before_ = to_floats(weight_)[0];
     change_to(before_ + 0.5f);
   }
   ~Nudge() { change_to(before_); }
@@ -146,13 +149,13 @@ class Nudge {
 
  private:
   void change_to(float value) {
-    *weight_ = value;
+    set_values(weight_, {&value, 1});
     session_.reset();
     model_.weights_changed(session_);
   }
   Transformer model_;
   Session& session_;
-  float* weight_ = nullptr;
+  Tensor weight_;  // [1]
   float before_ = 0.0f;
 };
 

@@ -5,12 +5,14 @@
 
 namespace tril {
 
-Context::Context(int threads, Device device) : Context(threads, device, activation_type(device)) {}
-
-Context::Context(int threads, Device device, DType type)
-    : arena(device), queue(device), activations(type), parallel(threads) {
-  require(device == Device::cuda ? type == DType::f32 || type == DType::bf16 : type == DType::f32,
-          ErrorCode::unsupported, "activations of ", type, " on ", device);
+Context::Context(int threads, const Placement& placement)
+    : arena(placement.device),
+      queue(placement.device),
+      activations(placement.activations),
+      parallel(threads) {
+  require(
+      activations == DType::f32 || (placement.device == Device::cuda && activations == DType::bf16),
+      ErrorCode::unsupported, "activations of ", activations, " on ", placement.device);
   current_target();  // chooses the instruction set, or says clearly that there is none
 }
 

@@ -62,23 +62,32 @@ struct Mirrored {
   auto end() const { return host.end(); }
 };
 
-// What activations are computed and kept in: fp32 on the CPU, bf16 on CUDA unless fp32 is asked
-// for.
+// Where a model lives, and what activations are computed and kept in: fp32 on the CPU, bf16 on CUDA
+// unless fp32 is asked for.
 constexpr DType activation_type(Device device) {
   return device == Device::cpu ? DType::f32 : DType::bf16;
 }
+struct Placement {
+  Device device = Device::cpu;
+  DType activations = DType::f32;
+
+  Placement() = default;
+  Placement(Device on) : device(on), activations(activation_type(on)) {}  // NOLINT
+  Placement(Device on, DType type) : device(on), activations(type) {}
+  bool operator==(const Placement&) const = default;
+};
 
 struct Context {
   // Raises `unsupported` on a processor without the instructions tril needs, `device` without a
   // usable card.
-  explicit Context(int threads = 0, Device device = Device::cpu);
-  Context(int threads, Device device, DType activation_type);
+  explicit Context(int threads = 0, const Placement& placement = {});
 
   // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
   // records: what it holds lies in these arenas.
   void reset();
 
   Device device() const { return queue.device(); }
+  Placement placement() const { return {device(), activations}; }
 
   // A copy that lives as long as the step, on both sides.
   template <class T>
@@ -107,7 +116,7 @@ struct Context {
   template <class F>
   void launch(const F& f) {
     static const char trace = 0;  // one a kind of launch
-    if (!queue.launches(&trace, arena.used_bytes())) return;
+    if (!queue.launches(&trace, arena.top())) return;
     f(queue.stream());
     queue.launched();
   }

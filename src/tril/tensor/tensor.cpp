@@ -88,22 +88,38 @@ std::vector<float> to_floats(const Tensor& tensor) {
   return result;
 }
 
+OnHost::OnHost(const Tensor& tensor) : size_(static_cast<size_t>(tensor.size())) {
+  if (tensor.device() == Device::cpu && tensor.dtype() == DType::f32) {
+    data_ = tensor.data();
+  } else {
+    copy_ = to_floats(tensor);
+    data_ = copy_.data();
+  }
+}
+
+void set_values(const Tensor& tensor, std::span<const float> values) {
+  require(static_cast<int64_t>(values.size()) == tensor.size(), ErrorCode::shape_mismatch,
+          "copy: ", values.size(), " numbers into ", tensor.shape());
+  const auto bytes = tensor.size() * size_of(tensor.dtype());
+  if (tensor.dtype() == DType::f32) {
+    return copy(tensor.device(), tensor.raw(), Device::cpu, values.data(), bytes);
+  }
+  require(tensor.dtype() == DType::bf16, ErrorCode::unsupported, "copy: into a tensor of ",
+          tensor.dtype());
+  std::vector<BFloat16> rounded(values.size());
+  std::transform(values.begin(), values.end(), rounded.begin(), to_bf16);
+  copy(tensor.device(), tensor.raw(), Device::cpu, rounded.data(), bytes);
+}
+
+void set_zero(const Tensor& tensor) {
+  fill_zero(tensor.device(), tensor.raw(), tensor.size() * size_of(tensor.dtype()));
+}
+
 void copy_into(const Tensor& from, const Tensor& to) {
   require(from.size() == to.size(), ErrorCode::shape_mismatch, "copy: ", from.shape(), " into ",
           to.shape());
-  if (from.dtype() == to.dtype()) {
-    copy(to.device(), to.raw(), from.device(), from.raw(), from.size() * size_of(from.dtype()));
-    return;
-  }
-  const std::vector<float> values = to_floats(from);
-  std::vector<BFloat16> rounded(values.size());
-  std::transform(values.begin(), values.end(), rounded.begin(), to_bf16);
-  const bool wide = to.dtype() == DType::f32;
-  require(wide || to.dtype() == DType::bf16, ErrorCode::unsupported, "copy: into a tensor of ",
-          to.dtype());
-  copy(to.device(), to.raw(), Device::cpu,
-       wide ? static_cast<const void*>(values.data()) : rounded.data(),
-       to.size() * size_of(to.dtype()));
+  if (from.dtype() != to.dtype()) return set_values(to, to_floats(from));
+  copy(to.device(), to.raw(), from.device(), from.raw(), from.size() * size_of(from.dtype()));
 }
 
 }  // namespace tril

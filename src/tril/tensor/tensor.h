@@ -5,6 +5,7 @@
 // tensor is passed.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "tril/base/dtype.h"
@@ -69,6 +70,25 @@ class Tensor {
 // The elements of a tensor on any device, of any type, as fp32: for reading results, which waits
 // for them.
 std::vector<float> to_floats(const Tensor& tensor);
+// The same to look at: copied only where they are not fp32 on the host already. Valid as long as
+// the tensor.
+class OnHost {
+ public:
+  explicit OnHost(const Tensor& tensor);
+  const float* data() const { return data_; }
+  std::span<const float> values() const { return {data_, size_}; }
+  std::span<const float> row(int64_t row, int64_t columns) const {
+    return values().subspan(static_cast<size_t>(row * columns), static_cast<size_t>(columns));
+  }
+
+ private:
+  std::vector<float> copy_;
+  const float* data_;
+  size_t size_;
+};
+// From as many fp32 numbers, rounded where the tensor's type is narrower.
+void set_values(const Tensor& tensor, std::span<const float> values);
+void set_zero(const Tensor& tensor);
 // Elementwise into a tensor of the same size on any device, rounded where its type is narrower.
 void copy_into(const Tensor& from, const Tensor& to);
 

@@ -3,20 +3,10 @@
 #include <algorithm>
 
 #include "tril/base/rounding.h"
+#include "tril/ops/weights.h"
 
 namespace tril {
 namespace {
-
-constexpr int64_t kChunk = 1 << 14;
-
-// f(i) for every element, in parallel; each element is its own business.
-template <class F>
-void for_elements(const Parallel& parallel, int64_t size, const F& f) {
-  parallel((size + kChunk - 1) / kChunk, [&](int64_t chunk) {
-    const int64_t end = std::min(size, (chunk + 1) * kChunk);
-    for (int64_t i = chunk * kChunk; i < end; ++i) f(i);
-  });
-}
 
 std::string checkpoint_prefix(size_t number) { return concat("checkpoint.", number, "."); }
 
@@ -24,6 +14,7 @@ std::string checkpoint_prefix(size_t number) { return concat("checkpoint.", numb
 
 WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& options)
     : weights_(model.parameters()), options_(options) {
+  for (const auto& weight : weights_) tensors_.push_back(weight.tensor);
   require(options.decay >= 0.0 && options.decay < 1.0 && options.checkpoints >= 1,
           ErrorCode::invalid_argument, "average: a decay of ", options.decay, " and ",
           options.checkpoints, " checkpoints: the decay must be in [0, 1), the number positive");
@@ -32,9 +23,10 @@ WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& opt
 }
 
 std::unique_ptr<WeightAverage::Copy> WeightAverage::empty_copy() const {
-  auto copy = std::make_unique<Copy>();
+  auto copy = std::make_unique<Copy>(weights_.front().tensor.device());
   for (const auto& weight : weights_) {
     copy->weights.push_back({weight.name, Tensor(copy->arena, weight.tensor.shape())});
+    copy->tensors.push_back(copy->weights.back().tensor);
   }
   return copy;
 }
@@ -45,8 +37,7 @@ void WeightAverage::evaluating() {
   if (static_cast<int64_t>(copies_.size()) == options_.checkpoints) copies_.pop_front();
   copies_.push_back(empty_copy());
   for (size_t i = 0; i < weights_.size(); ++i) {
-    std::copy_n(weights_[i].tensor.data(), weights_[i].tensor.size(),
-                copies_.back()->weights[i].tensor.data());
+    copy_into(weights_[i].tensor, copies_.back()->weights[i].tensor);
   }
 }
 
@@ -56,32 +47,27 @@ void WeightAverage::updated(int64_t update, Context& context) {
   const auto n = static_cast<double>(update);
   const double decay = std::min(options_.decay, (1.0 + n) / (10.0 + n));
   const auto share = static_cast<float>(1.0 - decay);
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    const float* weight = weights_[i].tensor.data();
-    float* average = copies_.front()->weights[i].tensor.data();
-    for_elements(context.parallel, weights_[i].tensor.size(),
-                 [&](int64_t j) { average[j] += share * (weight[j] - average[j]); });
-  }
+  ops::move_towards(context, share, tensors_, copies_.front()->tensors);
 }
 
 void WeightAverage::write_to(Transformer& model, Context& context) const {
   const StandardRounding rounding;
   const auto parameters = model.parameters();
   const float share = 1.0f / static_cast<float>(std::max<size_t>(copies_.size(), 1));
+  context.queue.wait();  // the average may be part of what is enqueued
   for (size_t i = 0; i < weights_.size(); ++i) {
-    float* to = parameters[i].tensor.data();
-    const int64_t size = parameters[i].tensor.size();
-    if (copies_.empty()) {
-      std::copy_n(weights_[i].tensor.data(), size, to);
+    const Tensor& to = parameters[i].tensor;
+    if (copies_.size() <= 1) {
+      copy_into(copies_.empty() ? weights_[i].tensor : copies_[0]->weights[i].tensor, to);
       continue;
     }
-    std::vector<const float*> from;
-    for (const auto& copy : copies_) from.push_back(copy->weights[i].tensor.data());
-    for_elements(context.parallel, size, [&](int64_t j) {
-      float sum = from[0][j];
-      for (size_t copy = 1; copy < from.size(); ++copy) sum += from[copy][j];
-      to[j] = sum * share;
-    });
+    std::vector<float> sum = to_floats(copies_[0]->weights[i].tensor);
+    for (size_t copy = 1; copy < copies_.size(); ++copy) {
+      const std::vector<float> more = to_floats(copies_[copy]->weights[i].tensor);
+      for (size_t j = 0; j < sum.size(); ++j) sum[j] += more[j];
+    }
+    for (float& value : sum) value *= share;
+    set_values(to, sum);
   }
   model.weights_changed(context);
 }

@@ -43,12 +43,15 @@ class WeightAverage {
 
  private:
   struct Copy {
+    explicit Copy(Device device) : arena(device) {}
     Arena arena;
     std::vector<NamedTensor> weights;
+    std::vector<Tensor> tensors;  // the same without names
   };
   std::unique_ptr<Copy> empty_copy() const;
 
   std::vector<Transformer::NamedParameter> weights_;
+  std::vector<Tensor> tensors_;  // the same without names
   AverageOptions options_;
   std::deque<std::unique_ptr<Copy>> copies_;  // the average, or the checkpoints, oldest first
 };

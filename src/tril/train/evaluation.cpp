@@ -29,7 +29,7 @@ bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus
     const Memory memory =
         model.config().decoder_only() ? Memory{} : model.encode(batch.source, session);
     const Tensor hidden = model.forward(batch.target, memory, session);
-    sum += static_cast<double>(model.loss(hidden, batch.labels, {}, session).data()[0]);
+    sum += static_cast<double>(to_floats(model.loss(hidden, batch.labels, {}, session))[0]);
     tokens += batch.target_tokens;
     batch.clear();
   };

@@ -58,7 +58,7 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
                                    {.smoothing = static_cast<float>(options.smoothing),
                                     .factor = 1.0f / static_cast<float>(batch.target_tokens)},
                                    session);
-    last = static_cast<double>(loss.data()[0]);
+    last = static_cast<double>(to_floats(loss)[0]);
     require(std::isfinite(last), kBad, "learn: the loss of update ", update,
             " is not finite: a smaller rate helps");
     const auto rate = static_cast<float>(learning_rate(schedule, update));

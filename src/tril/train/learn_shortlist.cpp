@@ -25,11 +25,17 @@ void check(const Corpus& corpus, const ShortlistOptions& o) {
   require(corpus.has_source(), kBad, "shortlist: pairs of sentences are needed, got one text");
 }
 
+std::string pairs_text(int64_t count) { return concat(count, count == 1 ? " pair" : " pairs"); }
+
+using Tell = std::function<void(std::string_view what, int64_t done, int64_t all)>;
+
 // The pairs as a model reads them, without the END of targets, which is in every set.
-TokenPairs tokens_of(const Corpus& corpus, const Tokenizer& tokenizer, int64_t most_pairs) {
+TokenPairs tokens_of(const Corpus& corpus, const Tokenizer& tokenizer, int64_t most_pairs,
+                     const Tell& tell) {
   TokenPairs pairs;
   const int64_t count = std::min(corpus.size(), most_pairs);
   for (int64_t i = 0; i < count; ++i) {
+    tell("cutting the text into pieces", i, count);
     const int64_t pair = i * corpus.size() / count;
     std::vector<int32_t> source = tokenizer.encode(corpus.source(pair));
     source.push_back(tokenizer.end());
@@ -54,17 +60,17 @@ std::vector<int32_t> most_frequent(const TokenPairs& pairs, int64_t vocab, int64
   return tokens;
 }
 
-using Tell = std::function<void(const std::string& what)>;
-
 Shortlist shortlist_from(const TokenPairs& pairs, const Tokenizer& tokenizer,
-                         const ShortlistOptions& options, const Tell& tell) {
+                         const ShortlistOptions& options, const std::string& what,
+                         const Tell& tell) {
   const int64_t vocab = tokenizer.vocab();
-  const Lexicon lexicon = learn_lexicon(
-      pairs, vocab, vocab,
-      {.best = options.best,
-       .rounds = options.rounds,
-       .threads = options.threads,
-       .progress = [&](int64_t round) { tell(concat("round ", round, " of ", options.rounds)); }});
+  tell(what, 0, options.rounds);
+  const Lexicon lexicon =
+      learn_lexicon(pairs, vocab, vocab,
+                    {.best = options.best,
+                     .rounds = options.rounds,
+                     .threads = options.threads,
+                     .progress = [&](int64_t round) { tell(what, round, options.rounds); }});
   ShortlistTable table{.target_vocab = vocab,
                        .always = most_frequent(pairs, vocab, options.frequent),
                        .listed = std::vector<std::vector<int32_t>>(lexicon.size()),
@@ -89,8 +95,9 @@ ShortlistReport measure(const TokenPairs& pairs, const Tokenizer& tokenizer,
   }
   ShortlistReport report{.pairs = pairs.size(), .measured = left_out.size()};
   if (report.measured == 0) return report;
-  tell(concat("learning without ", report.measured, " pairs, to measure with"));
-  const Shortlist shortlist = shortlist_from(learnt, tokenizer, options, tell);
+  const Shortlist shortlist = shortlist_from(
+      learnt, tokenizer, options,
+      concat("learning without ", pairs_text(report.measured), ", to measure with"), tell);
   int64_t sizes = 0, covered = 0;
   std::vector<int32_t> set;
   for (int64_t pair = 0; pair < left_out.size(); ++pair) {
@@ -111,14 +118,13 @@ ShortlistReport measure(const TokenPairs& pairs, const Tokenizer& tokenizer,
 Shortlist learn_shortlist(const Corpus& corpus, const Tokenizer& tokenizer,
                           const ShortlistOptions& options, ShortlistReport* report) {
   check(corpus, options);
-  const Tell tell = [&](const std::string& what) {
-    if (options.progress) options.progress(what);
+  const Tell tell = [&](std::string_view what, int64_t done, int64_t all) {
+    if (options.progress) options.progress(what, done, all);
   };
-  tell("cutting the text into pieces");
-  const TokenPairs pairs = tokens_of(corpus, tokenizer, options.most_pairs);
+  const TokenPairs pairs = tokens_of(corpus, tokenizer, options.most_pairs, tell);
   if (report != nullptr) *report = measure(pairs, tokenizer, options, tell);
-  tell(concat("learning from ", pairs.size(), " pairs"));
-  return shortlist_from(pairs, tokenizer, options, tell);
+  return shortlist_from(pairs, tokenizer, options,
+                        concat("learning from ", pairs_text(pairs.size())), tell);
 }
 
 }  // namespace tril

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <string_view>
 
 #include "tril/data/corpus.h"
 #include "tril/decode/shortlist.h"
@@ -18,8 +18,9 @@ struct ShortlistOptions {
   // Pairs learnt from at most, spread evenly over the corpus: they lie in memory as tokens.
   int64_t most_pairs = 1'000'000;
   int threads = 0;  // 0: all cores
-  // What is being done now; may be empty.
-  std::function<void(const std::string& what)> progress{};
+  // What is being done now, and how far it is: so many pairs cut into pieces, so many rounds
+  // learnt. May be empty.
+  std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
 };
 
 // How good a shortlist is shows on pairs it was not learnt from: of those it was, it holds nearly

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "tril/base/rounding.h"
-#include "tril/kernels/adamw.h"
-#include "tril/kernels/elementwise.h"
+#include "tril/ops/rows.h"
+#include "tril/ops/weights.h"
 
 namespace tril {
 
@@ -19,81 +19,69 @@ void check(const AdamWOptions& options) {
 }
 
 AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& options)
-    : model_(model), options_(options) {
+    : model_(model),
+      adamw_(model.placement().device, {.beta1 = options.beta1,
+                                        .beta2 = options.beta2,
+                                        .epsilon = options.epsilon,
+                                        .clip_norm = options.clip_norm}),
+      arena_(model.placement().device) {
   check(options);
   auto parameters = model.parameters();
   std::sort(parameters.begin(), parameters.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (const auto& parameter : parameters) {
     const Shape& shape = parameter.tensor.shape();
-    Moments moments{parameter.name, parameter.tensor, Tensor(arena_, shape), Tensor(arena_, shape),
-                    Tensor(arena_, shape)};
-    std::fill_n(moments.first.data(), shape.size(), 0.0f);
-    std::fill_n(moments.second.data(), shape.size(), 0.0f);
-    moments_.push_back(moments);
+    names_.push_back(parameter.name);
+    tensors_.push_back({.weight = parameter.tensor,
+                        .first = Tensor(arena_, shape),
+                        .second = Tensor(arena_, shape),
+                        .rounded = parameter.rounded,
+                        .decay = shape.rank() >= 2 ? options.decay : 0.0f});
+    set_zero(tensors_.back().first);
+    set_zero(tensors_.back().second);
   }
+  sums_.resize(tensors_.size());
 }
 
-void AdamWOptimizer::add(const Gradients& gradients, Context& context) {
+void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& context) {
   const StandardRounding rounding;
-  for (Moments& moments : moments_) {
-    const Tensor gradient = gradients.of(moments.weight);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    ops::UpdateTensor& tensor = tensors_[i];
+    const Tensor gradient = gradients.of(tensor.weight);
+    if (which == MicroBatch::first) tensor.gradient = Tensor();
     if (!gradient.defined()) continue;
-    if (moments.gathered) {
-      kernels::add(context.parallel, gradient.size(), moments.sum.data(), gradient.data(),
-                   moments.sum.data());
+    if (!sums_[i].defined()) sums_[i] = Tensor(arena_, gradient.shape());
+    if (tensor.gradient.defined()) {
+      ops::add_into(context, gradient, sums_[i]);
     } else {
-      std::copy_n(gradient.data(), gradient.size(), moments.sum.data());
-      moments.gathered = true;
+      ops::copy(context, gradient, sums_[i]);
+      tensor.gradient = sums_[i];
     }
   }
 }
 
-double AdamWOptimizer::step(float rate, Context& context) {
+void AdamWOptimizer::update(float rate, Context& context) {
   const StandardRounding rounding;
-  double squares = 0.0;
-  for (const Moments& moments : moments_) {
-    if (!moments.gathered) continue;
-    const Arena::Scope scratch(context.arena);
-    auto* partial = context.arena.allocate_array<float>(
-        (moments.sum.size() + kernels::kSquareChunk - 1) / kernels::kSquareChunk);
-    squares +=
-        kernels::sum_of_squares(context.parallel, moments.sum.size(), moments.sum.data(), partial);
-  }
-  const double norm = std::sqrt(squares);
-  const bool finite = std::isfinite(norm);
-  if (finite) {
-    ++steps_;
-    power1_ *= static_cast<double>(options_.beta1);
-    power2_ *= static_cast<double>(options_.beta2);
-  }
-  kernels::AdamW args{.rate = rate,
-                      .beta1 = options_.beta1,
-                      .beta2 = options_.beta2,
-                      .epsilon = options_.epsilon,
-                      .correction1 = static_cast<float>(1.0 - power1_),
-                      .correction2 = static_cast<float>(1.0 - power2_)};
-  if (options_.clip_norm > 0.0 && norm > options_.clip_norm) {
-    args.factor = static_cast<float>(options_.clip_norm / norm);
-  }
-  for (Moments& moments : moments_) {
-    const bool update = moments.gathered && finite;
-    moments.gathered = false;
-    if (!update) continue;
-    args.decay = moments.weight.shape().rank() >= 2 ? options_.decay : 0.0f;
-    kernels::adamw(context.parallel, args, moments.sum.size(), moments.sum.data(),
-                   moments.first.data(), moments.second.data(), moments.weight.data());
-  }
-  if (finite) model_.weights_changed(context);
-  return norm;
+  context.queue.note(this);  // the moments' memory
+  adamw_.update(context, tensors_, rate);
+  // Where rounded weights were written with the others nothing else has to be packed.
+  if (model_.placement().activations == DType::f32) model_.weights_changed(context);
+}
+
+void AdamWOptimizer::step(float rate, Context& context) { update(rate, context); }
+
+void AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {
+  for (ops::UpdateTensor& tensor : tensors_) tensor.gradient = gradients.of(tensor.weight);
+  update(rate, context);
 }
 
 std::vector<NamedTensor> AdamWOptimizer::moments() const {
   std::vector<NamedTensor> result;
-  for (const Moments& moments : moments_)
-    result.push_back({"first." + moments.name, moments.first});
-  for (const Moments& moments : moments_) {
-    result.push_back({"second." + moments.name, moments.second});
+  for (size_t i = 0; i < names_.size(); ++i) {
+    result.push_back({"first." + names_[i], tensors_[i].first});
+  }
+  for (size_t i = 0; i < names_.size(); ++i) {
+    result.push_back({"second." + names_[i], tensors_[i].second});
   }
   return result;
 }
@@ -101,12 +89,7 @@ std::vector<NamedTensor> AdamWOptimizer::moments() const {
 void AdamWOptimizer::restore(int64_t steps, std::span<const NamedTensor> moments,
                              const std::string& file) {
   for (const NamedTensor& own : this->moments()) copy_named(moments, own, file);
-  steps_ = 0;
-  power1_ = power2_ = 1.0;
-  for (; steps_ < steps; ++steps_) {
-    power1_ *= static_cast<double>(options_.beta1);
-    power2_ *= static_cast<double>(options_.beta2);
-  }
+  adamw_.restore(steps);
 }
 
 }  // namespace tril

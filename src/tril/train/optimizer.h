@@ -7,6 +7,7 @@
 
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"
+#include "tril/ops/optimizer.h"
 
 namespace tril {
 
@@ -26,21 +27,25 @@ class AdamWOptimizer {
   // Shares the model's weights.
   AdamWOptimizer(const Transformer& model, const AdamWOptions& options);
 
-  // Adds the gradients of a micro-batch to those of the update being gathered. The gradient of an
-  // update is this sum, in the order of the calls.
-  void add(const Gradients& gradients, Context& context);
+  // Adds the gradients of a micro-batch to those of the update being gathered, or begins with them.
+  // The gradient of an update is this sum, in the order of the calls.
+  enum class MicroBatch { first, further };
+  void add(const Gradients& gradients, MicroBatch which, Context& context);
   // One update with learning rate `rate`, by what add() gathered; the model is ready for use
-  // afterwards. Parameters without a gradient keep their value. Returns the gradient's norm before
+  // afterwards. Parameters without a gradient keep their value. The gradient's norm is that before
   // clipping: squares summed in fixed chunks, tensors in the order of their names. When it is not
   // finite nothing changes, and the step does not count: one bad batch destroys no model.
-  double step(float rate, Context& context);
+  void step(float rate, Context& context);
   // An update by one batch.
-  double step(const Gradients& gradients, float rate, Context& context) {
-    add(gradients, context);
-    return step(rate, context);
-  }
+  void step(const Gradients& gradients, float rate, Context& context);
 
-  int64_t steps() const { return steps_; }
+  // Of the last update: its norm, and how many have counted. Waits for the device.
+  ops::AdamW::Last last(Context& context) const { return adamw_.last(context); }
+  // The same for later, without waiting (Queue::fetch).
+  int64_t fetch_last(Context& context) const { return adamw_.fetch_last(context); }
+  static ops::AdamW::Last fetched_last(Context& context, int64_t number) {
+    return ops::AdamW::fetched_last(context, number);
+  }
 
   // What a checkpoint keeps, by the parameters' names, sorted: "first.NAME" and "second.NAME".
   std::vector<NamedTensor> moments() const;
@@ -49,19 +54,14 @@ class AdamWOptimizer {
   void restore(int64_t steps, std::span<const NamedTensor> moments, const std::string& file);
 
  private:
-  struct Moments {
-    std::string name;
-    Tensor weight, first, second;
-    Tensor sum;             // of the gradients gathered for the next update
-    bool gathered = false;  // whether there are any
-  };
+  void update(float rate, Context& context);
+
   Transformer model_;
-  AdamWOptions options_;
-  int64_t steps_ = 0;
-  double power1_ = 1.0;  // beta1^steps, beta2^steps
-  double power2_ = 1.0;
+  ops::AdamW adamw_;
   Arena arena_;
-  std::vector<Moments> moments_;  // in the order of the parameters' names
+  std::vector<std::string> names_;          // sorted
+  std::vector<ops::UpdateTensor> tensors_;  // in their order
+  std::vector<Tensor> sums_;                // of the gradients being gathered; room for them
 };
 
 }  // namespace tril

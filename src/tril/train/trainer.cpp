@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -29,6 +30,7 @@ constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a configuration
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
+constexpr size_t kUpdatesBehind = 2;
 
 // Where things are in a model folder.
 struct Paths {
@@ -152,15 +154,16 @@ BatchOptions batch_options(const TrainingText& text, const TrainOptions& options
 class Run {
  public:
   Run(TrainingText& text, const TrainOptions& options, const Paths& paths,
-      const Tokenizer& tokenizer, const TrainState& state, int threads, const TrainEvents& events)
+      const Tokenizer& tokenizer, const TrainState& state, const RunOn& on,
+      const TrainEvents& events)
       : text_(text),
         options_(options),
         paths_(paths),
         tokenizer_(tokenizer),
         events_(events),
-        model_(model_config(text, options, tokenizer), options.seed),
-        candidate_(model_.config(), options.seed),
-        session_(model_, threads),
+        model_(model_config(text, options, tokenizer), options.seed, on.placement),
+        candidate_(model_.config(), options.seed, on.placement),
+        session_(model_, on.threads),
         optimizer_(model_, options.optimizer),
         average_(model_, options.average),
         state_(state),
@@ -225,35 +228,73 @@ class Run {
       tokens += batch.target_tokens;
     }
     const auto number = state_.update + 1;
-    double loss_sum = 0.0;
-    for (const Batch& batch : micro_batches_) {
-      session_.reset();
-      session_.dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
-      Tape tape(session_);
-      const Memory memory =
-          model_.config().decoder_only() ? Memory{} : model_.encode(batch.source, session_);
-      const Tensor hidden = model_.forward(batch.target, memory, session_);
-      const Tensor loss = model_.loss(hidden, batch.labels,
-                                      {.smoothing = static_cast<float>(options_.smoothing),
-                                       .factor = 1.0f / static_cast<float>(tokens)},
-                                      session_);
-      optimizer_.add(tape.backward(loss), session_);
-      loss_sum += static_cast<double>(loss.data()[0]) * static_cast<double>(tokens);
+    Outcome outcome{.update = number, .tokens = tokens};
+    for (size_t i = 0; i < micro_batches_.size(); ++i) {
+      Tensor loss;
+      session_.queue.step([&] { loss = enqueue(i, number, tokens); });
+      outcome.losses.push_back(session_.queue.fetch(loss.raw(), sizeof(float)));
     }
-    const auto rate = static_cast<float>(learning_rate(schedule_, number));
-    const double norm = optimizer_.step(rate, session_);
-    state_.bad_updates = std::isfinite(norm) ? 0 : state_.bad_updates + 1;
-    require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument,
-            "train: the gradients are not finite any more after update ", state_.update,
-            ": a smaller --rate or a longer --warm-up helps");
-    average_.updated(number, session_);
+    outcome.last = optimizer_.fetch_last(session_);
+    outcomes_.push_back(std::move(outcome));
     state_.update = number;
     state_.target_tokens += tokens;
     sitting_tokens_ += tokens;
-    if (std::isfinite(loss_sum)) {
-      state_.loss_sum += loss_sum;
-      state_.loss_tokens += tokens;
+    // A device may be some updates behind; the host looks when it must.
+    const size_t behind = session_.device() == Device::cpu ? 0 : kUpdatesBehind;
+    while (outcomes_.size() > behind) learn_outcome();
+  }
+
+  // One micro-batch of an update, the last with the update itself. May be walked before it runs
+  // (device/queue.h), so it leaves nothing on the host that a second call would find.
+  Tensor enqueue(size_t micro_batch, int64_t number, int64_t tokens) {
+    const Batch& batch = micro_batches_[micro_batch];
+    const bool last = micro_batch + 1 == micro_batches_.size();
+    const auto rate = static_cast<float>(learning_rate(schedule_, number));
+    session_.reset();
+    session_.dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
+    Tape tape(session_);
+    const Memory memory =
+        model_.config().decoder_only() ? Memory{} : model_.encode(batch.source, session_);
+    const Tensor hidden = model_.forward(batch.target, memory, session_);
+    const Tensor loss = model_.loss(hidden, batch.labels,
+                                    {.smoothing = static_cast<float>(options_.smoothing),
+                                     .factor = 1.0f / static_cast<float>(tokens)},
+                                    session_);
+    const Gradients gradients = tape.backward(loss);
+    if (micro_batches_.size() == 1) {
+      optimizer_.step(gradients, rate, session_);
+    } else {
+      optimizer_.add(gradients,
+                     micro_batch == 0 ? AdamWOptimizer::MicroBatch::first
+                                      : AdamWOptimizer::MicroBatch::further,
+                     session_);
+      if (last) optimizer_.step(rate, session_);
     }
+    if (last) average_.updated(number, session_);
+    return loss;
+  }
+
+  // What became of the oldest update that nobody has looked at yet.
+  void learn_outcome() {
+    const Outcome outcome = std::move(outcomes_.front());
+    outcomes_.pop_front();
+    const double norm = AdamWOptimizer::fetched_last(session_, outcome.last).norm;
+    state_.bad_updates = std::isfinite(norm) ? 0 : state_.bad_updates + 1;
+    require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument,
+            "train: the gradients are not finite any more after update ", outcome.update - 1,
+            ": a smaller --rate or a longer --warm-up helps");
+    double sum = 0.0;
+    for (const int64_t fetch : outcome.losses) {
+      float loss = 0.0f;
+      session_.queue.fetched(fetch, &loss, sizeof loss);
+      sum += static_cast<double>(loss) * static_cast<double>(outcome.tokens);
+    }
+    if (!std::isfinite(sum)) return;
+    state_.loss_sum += sum;
+    state_.loss_tokens += outcome.tokens;
+  }
+  void learn_all_outcomes() {
+    while (!outcomes_.empty()) learn_outcome();
   }
 
   double recent_loss() const {
@@ -262,6 +303,7 @@ class Run {
   }
 
   void write_log() {
+    learn_all_outcomes();
     state_.last_loss = recent_loss();
     log_->append({.update = state_.update,
                   .values = {{"loss", state_.last_loss},
@@ -294,6 +336,7 @@ class Run {
 
   // What the weights average to, looked at with text it has not seen; false when it was cancelled.
   bool evaluate_candidate() {
+    learn_all_outcomes();
     average_.write_to(candidate_, session_);
     if (!text_.valid) {
       require(is_finite(candidate_), ErrorCode::invalid_argument,
@@ -335,8 +378,9 @@ class Run {
 
   static bool is_finite(const Transformer& model) {
     for (const auto& parameter : model.parameters()) {
-      const float* weights = parameter.tensor.data();
-      if (!std::all_of(weights, weights + parameter.tensor.size(),
+      const OnHost weights(parameter.tensor);
+      const auto values = weights.values();
+      if (!std::all_of(values.begin(), values.end(),
                        [](float weight) { return std::isfinite(weight); })) {
         return false;
       }
@@ -350,10 +394,11 @@ class Run {
   }
 
   void save() {
+    learn_all_outcomes();
     state_.seconds = seconds();
     counted_ = sitting_.seconds();
     state_.place = stream_.place();
-    state_.optimizer_steps = optimizer_.steps();
+    state_.optimizer_steps = optimizer_.last(session_).steps;
     log_->flush();
     save_checkpoint(paths_.checkpoint, state_, model_, optimizer_, average_);
   }
@@ -374,6 +419,15 @@ class Run {
   std::vector<Batch> micro_batches_;
   ScheduleOptions schedule_;
   Stopwatch sitting_;
+  // Updates that were enqueued and not looked at, oldest first; losses and norm as Queue::fetch
+  // numbers them.
+  struct Outcome {
+    int64_t update = 0;
+    int64_t tokens = 0;
+    std::vector<int64_t> losses{};
+    int64_t last = 0;
+  };
+  std::deque<Outcome> outcomes_;
   double counted_ = 0.0;  // seconds of this sitting that state_ knows of
   int64_t sitting_tokens_ = 0;
 };
@@ -494,7 +548,7 @@ TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
 }
 
 TrainSummary train(TrainingText& text, const TrainOptions& given, const std::string& folder,
-                   RunStart start, int threads, const TrainEvents& events) {
+                   RunStart start, const RunOn& on, const TrainEvents& events) {
   TrainOptions options = given;
   check(options);
   require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
@@ -508,7 +562,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
           ": is after update ", state.update, " of ", options.updates);
   warn(text.train, options, events);
   model_config(text, options, tokenizer).check();
-  Run run(text, options, paths, tokenizer, state, threads, events);
+  Run run(text, options, paths, tokenizer, state, on, events);
 
   // Everything given is good: from here on the folder is written. A model that is there stays until
   // the first evaluation of this run.

@@ -62,7 +62,16 @@ TrainingText read_text(const TrainOptions& options, const TrainEvents& events);
 // Raises unless such a run may begin in the folder; train() asks it too.
 void check_start(const std::string& folder, RunStart start);
 
+// Where it runs. The options of a run, its checkpoint and its models are the same everywhere: one
+// device goes on where another stopped.
+struct RunOn {
+  int threads = 0;  // 0: all cores
+  Placement placement;
+
+  RunOn(int thread_count = 0, const Placement& where = {})  // NOLINT: most name only threads
+      : threads(thread_count), placement(where) {}
+};
 TrainSummary train(TrainingText& text, const TrainOptions& given, const std::string& folder,
-                   RunStart start, int threads, const TrainEvents& events);
+                   RunStart start, const RunOn& on, const TrainEvents& events);
 
 }  // namespace tril

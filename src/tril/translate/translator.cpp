@@ -213,8 +213,8 @@ Translator::Translator(Transformer model, Tokenizer tokenizer, int threads) {
   state_ = std::make_shared<TranslatorState>(std::move(model), std::move(tokenizer), threads);
 }
 
-Translator Translator::load(const std::string& folder, int threads) {
-  return with_tokenizer(Transformer::load(folder), folder, threads);
+Translator Translator::load(const std::string& folder, int threads, const Placement& placement) {
+  return with_tokenizer(Transformer::load(folder, placement), folder, threads);
 }
 
 Translator Translator::load_for_inference(const std::string& folder, int threads,

@@ -122,7 +122,8 @@ class Translator {
   // A model folder: config.json, model.safetensors and tokenizer.model. Raises what loading these
   // raises, and `bad_format` where tokenizer and model do not fit. Threads: of each call; 0: all
   // cores.
-  static Translator load(const std::string& folder, int threads = 0);
+  static Translator load(const std::string& folder, int threads = 0,
+                         const Placement& placement = {});
   // One that cannot be trained or proved, with its weights in the form the kernels read: faster to
   // load, half the memory or less; see Transformer::load_for_inference.
   static Translator load_for_inference(const std::string& folder, int threads = 0,

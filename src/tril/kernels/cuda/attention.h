@@ -5,24 +5,33 @@
 // `stride` elements apart (so that one projection may write queries, keys and values side by
 // side). Everything that is pointed to lies on the device, the tiles too.
 //
-// Order, the same for every caller, tile and kernel (bf16; M is mma.sync.m16n8k16, wgmma gives the
-// same bits):
+// Order, the same for every caller, tile and kernel (bf16; M is mma.sync.m16n8k16):
 //  - s = M-chain over head_dim ascending, zeros to a multiple of 16; then times scale; then plus
 //    bias. A key outside the interval is masked by select: its score is -inf whatever it holds.
 //  - Blocks of kKeyBlock keys are counted from the row's origin, ascending. In a block:
-//    new = max(m, largest of the block); p = 2^(s log2e - new log2e) with one fma and ex2, rounded
-//    to bf16 for p·v and for the sum alike; sum = sum 2^(m - new) + the block's sum, in a fixed
-//    order of columns; acc = acc 2^(m - new), then the M-chain over keys continues it.
+//    new = max(m, largest of the block times log2e); p = 2^(s log2e - new) with one fma and ex2,
+//    rounded to bf16 for p·v and for the sum alike; acc = acc 2^(m - new), then the M-chain over
+//    keys continues it. Lane t of four sums the columns 8 i + 2 t and the next, i ascending:
+//    sum[t] = sum[t] 2^(m - new) + the block's.
+//  - Spans of kKeySpan keys from the origin start from nothing. At a span's end its sum is
+//    (sum[0] + sum[1]) + (sum[2] + sum[3]); spans are merged ascending: with new = max(m, m'),
+//    acc = fma(acc', 2^(m' - new), acc 2^(m - new)), the sum likewise.
 //  - out = bf16(acc (1 / sum) + 0), so that no zero has a sign that depends on the tile.
 //  - A block in which a row sees nothing leaves that row as it was. An empty row is exactly zero.
-//  - Spans of kKeySpan keys as on the CPU, merged ascending.
-// f32: the same with fused multiply-adds and no rounding of p.
+// f32: the same with one chain of fused multiply-adds in place of M and no rounding of p; there
+// lane t of 32 sums the columns t and t + 32, and halves are added 16, 8, 4, 2, 1 apart.
 // stats [query, heads, 2]: the row's largest score times log2e, and 1 / sum; 0, 0 for an empty row.
 //
+// Backward: delta = dout · out in f32; p = 2^(s log2e - m) (1 / sum), ds = p (dp - delta) scale
+// with dp an M-chain over head_dim; p and ds are rounded to bf16 for the products dv = pᵀ dout,
+// dk = dsᵀ q, dq = ds k. dq[i] is one M-chain over the keys from the origin, dk[j] and dv[j] one
+// over (head of the group, row), the rows in tiles as planned. The same from run to run, and
+// wherever the sequence lies.
+//
 // Forbidden NaN: values that no row of the tile may see are zero when loaded. Where a key or value
-// that only some rows see is not finite, 0 · NaN would reach the others: a tile whose result is not
-// finite is run again row by row with everything outside the row's own interval zero, which has the
-// same bits. The backward pass likewise.
+// that only some rows see is not finite, 0 · NaN would reach the others: rows whose result is not
+// finite are run again alone, with everything outside their own interval zero, which has the same
+// bits. The backward pass likewise, for rows in dq and for keys in dk and dv.
 // Kernels neither allocate nor throw.
 #pragma once
 
@@ -36,10 +45,10 @@ namespace tril::kernels::cuda {
 
 constexpr int64_t kKeyBlock = 64;
 constexpr int64_t kKeySpan = 2048;
-constexpr int64_t kShortKeys = 128;  // sequences up to here are one block's work
+constexpr int64_t kMaxHeadDim = 256;
 
-// Consecutive query rows with one origin, none of them empty; [key_begin, key_end) covers their
-// intervals. At most kTileRows rows in the forward pass; a whole sequence in the backward pass.
+// Consecutive query rows of one origin, at most kTileRows; [key_begin, key_end) covers their
+// intervals. Or rows that see nothing, with key_begin = key_end.
 constexpr int64_t kTileRows = 64;
 struct AttentionTile {
   int32_t row_begin = 0;
@@ -47,20 +56,41 @@ struct AttentionTile {
   int32_t origin = 0;
   int32_t key_begin = 0;
   int32_t key_end = 0;
+  int32_t sequence_end = 0;  // the end of all keys that rows of this origin see
 };
 // A list of tiles with room for more: the number of tiles is read on the device, so that one graph
 // serves every batch.
 struct AttentionTiles {
-  const AttentionTile* tiles = nullptr;  // longest first
-  const int32_t* count = nullptr;        // [1]
+  // Every row is in one of them. First those of sequences of more than kKeyBlock keys and those
+  // that see nothing, then the others; longest first in each part.
+  const AttentionTile* tiles = nullptr;
+  const int32_t* count = nullptr;  // [2]: of all, and of the first part
   int64_t capacity = 0;
+  int64_t most_keys = 0;  // of a tile, or more
+};
+
+// A block of the keys of a sequence, [key_begin, key_end), key_begin a multiple of kKeyBlock from
+// the origin, and the tiles of rows that see some of it. Or keys that no row sees, at most
+// kKeyBlock of them, with tile_begin = tile_end: their gradients are zero.
+struct AttentionKeyTile {
+  int32_t key_begin = 0;
+  int32_t key_end = 0;
+  int32_t tile_begin = 0;
+  int32_t tile_end = 0;
+};
+struct AttentionKeyTiles {
+  const AttentionKeyTile* tiles = nullptr;  // longest first; no two share a key
+  const int32_t* count = nullptr;           // [1]
+  const int32_t* covered = nullptr;         // [1]: all keys before this one are in a tile
+  int64_t capacity = 0;
+  const AttentionTile* rows = nullptr;  // what tile_begin counts, by origin and row
 };
 
 struct AttentionShape {
   DType type = DType::bf16;
   int64_t query = 0;
   int64_t key = 0;
-  int64_t heads = 1, kv_heads = 1, head_dim = 1;  // head_dim <= 256
+  int64_t heads = 1, kv_heads = 1, head_dim = 1;  // head_dim <= kMaxHeadDim
   float scale = 1.0f;
   const float* bias = nullptr;  // as kernels/attention.h
   int64_t bias_offsets = 0;
@@ -74,6 +104,7 @@ struct AttentionShape {
 
 struct AttentionForward {
   AttentionShape shape;
+  // Without a list each row is a tile of its own, found by its interval on the device.
   AttentionTiles tiles;
   const Interval* intervals = nullptr;  // [query]
   const void* q = nullptr;
@@ -82,19 +113,22 @@ struct AttentionForward {
   const void* v = nullptr;
   int64_t kv_stride = 0;
   // A cache: key j of the sequence of row r is entry table[r * table_stride + j], and intervals
-  // count from 0. Every tile then is one row or rows that share a table row's entries: the table
-  // row of a tile is that of its first row.
+  // count from 0. The table row of a tile is that of its first row.
   const int32_t* table = nullptr;
   int64_t table_stride = 0;
   void* out = nullptr;  // [query, heads, head_dim], rows out_stride apart; all rows are written
   int64_t out_stride = 0;
-  float* stats = nullptr;  // or null
+  float* stats = nullptr;     // or null
+  void* workspace = nullptr;  // attention_forward_workspace() bytes
 };
+// 0 where no tile has more than kKeySpan keys.
+int64_t attention_forward_workspace(const AttentionShape& shape, int64_t most_keys);
 void attention_forward(Stream stream, const AttentionForward& args);
 
 struct AttentionBackward {
   AttentionShape shape;
-  AttentionTiles sequences;  // tiles of all rows of one origin; they share no key
+  AttentionTiles tiles;
+  AttentionKeyTiles key_tiles;
   const Interval* intervals = nullptr;
   const void *q = nullptr, *k = nullptr, *v = nullptr;
   const void *out = nullptr, *dout = nullptr;

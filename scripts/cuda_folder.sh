@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# cuda_folder.sh BUILD FOLDER: gathers what `./check --cuda --prebuilt FOLDER` runs on a machine where
+# nothing can be built or installed: the program, the tests that have a device to run on, and the
+# libraries they need beside them. cuBLASLt and the driver are that machine's own.
+set -euo pipefail
+if (($# != 2)); then
+  printf 'usage: scripts/cuda_folder.sh BUILD FOLDER\n' >&2
+  exit 2
+fi
+build=$1 folder=$2
+limit_mib=40
+
+rm -rf -- "$folder"
+mkdir -p -- "$folder/bin" "$folder/lib"
+mapfile -t programs < <(sed -n 's/^test //p' "$build/cuda_tests.txt")
+for name in tril make_model "${programs[@]}"; do
+  cp -- "$build/bin/$name" "$folder/bin/"
+  strip -- "$folder/bin/$name"
+done
+cp -- "$build/cuda_tests.txt" "$folder/"
+
+# All but the C library's own, which every machine has.
+for program in "$folder"/bin/*; do ldd -- "$program"; done |
+  sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
+  grep -Ev '/(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux[^/]*)\.so' |
+  while read -r library; do cp -L -- "$library" "$folder/lib/"; done
+for library in "$folder"/lib/*; do strip --strip-unneeded -- "$library"; done
+
+size=$(du -sm -- "$folder" | cut -f1)
+if ((size > limit_mib)); then
+  printf 'cuda_folder: %s holds %s MiB, more than %s\n' "$folder" "$size" "$limit_mib" >&2
+  exit 1
+fi
+printf '%s: %s MiB\n' "$folder" "$size"

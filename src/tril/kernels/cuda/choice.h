@@ -1,0 +1,34 @@
+// The best tokens of rows of logits on CUDA: what decode/choice.h's best_choices() gives, without
+// the rows ever coming to the host.
+//
+//   log p[t] = logits[t] - norm, rounded once; tokens by log p, largest first, at equal ones the
+//   lower token first. NaN and -inf are never chosen. Where fewer are left, the rest is token -1.
+//
+// A row depends on that row alone. Kernels neither allocate nor throw.
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/stream.h"
+
+namespace tril::kernels::cuda {
+
+constexpr int64_t kChoicePart = 4096;  // tokens that one block looks at
+
+struct ChooseTokens {
+  int64_t rows = 0;
+  int64_t vocab = 0;
+  int64_t count = 1;
+  const float* logits = nullptr;      // [rows, vocab]
+  const float* norms = nullptr;       // [rows]
+  const uint32_t* allowed = nullptr;  // a bit a token
+  const int32_t* wanted = nullptr;    // [rows]: a token whose log p is asked for; -1: none
+  int32_t* tokens = nullptr;          // [rows, count]
+  float* log_probs = nullptr;         // [rows, count]
+  float* wanted_log_probs = nullptr;  // [rows]
+  void* workspace = nullptr;          // choose_tokens_workspace() bytes
+};
+int64_t choose_tokens_workspace(int64_t rows, int64_t vocab, int64_t count);
+void choose_tokens(Stream stream, const ChooseTokens& args);
+
+}  // namespace tril::kernels::cuda

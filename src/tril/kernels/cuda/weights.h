@@ -1,0 +1,26 @@
+// Running averages of weights on CUDA: many tensors in one launch.
+//
+//   to[i] = to[i] + share (from[i] - to[i]), each operation rounded on its own
+//
+// Elementwise. Kernels neither allocate nor throw.
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/stream.h"
+
+namespace tril::kernels::cuda {
+
+constexpr int64_t kWeightChunk = 4096;  // elements of one block
+
+struct WeightPair {
+  const float* from = nullptr;
+  float* to = nullptr;
+  int64_t size = 0;
+};
+// `pairs` and `starts` lie on the device: starts [count + 1] are the numbers of the chunks each
+// pair begins with, the last one their total.
+void move_towards(Stream stream, const float* share, const WeightPair* pairs, const int32_t* starts,
+                  int64_t count, int64_t chunks);
+
+}  // namespace tril::kernels::cuda

@@ -1,0 +1,37 @@
+// The best tokens of rows of logits, chosen where the logits are.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tril/tensor/context.h"
+#include "tril/tensor/tensor.h"
+
+namespace tril::ops {
+
+// Which tokens of a vocabulary may be chosen, a bit each.
+class TokenBits {
+ public:
+  TokenBits(int64_t vocab, std::span<const int32_t> forbidden);
+  int64_t vocab() const { return vocab_; }
+  bool operator[](int64_t token) const {
+    return (words_[static_cast<size_t>(token / 32)] >> (token % 32) & 1u) != 0;
+  }
+  std::span<const uint32_t> words() const { return words_; }
+
+ private:
+  int64_t vocab_;
+  std::vector<uint32_t> words_;
+};
+
+struct ChosenTokens {
+  Tensor tokens;     // i32 [row, count]; -1 where there are no more
+  Tensor log_probs;  // [row, count], largest first; at equal ones the lower token first
+  Tensor wanted;     // [row]: the log-probability of wanted[row], where one is
+};
+// logits [row, vocab]. NaN and tokens without a probability are never chosen. wanted[row] is -1 for
+// none.
+ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBits& allowed,
+                           int64_t count, const Mirrored<int32_t>& wanted);
+
+}  // namespace tril::ops

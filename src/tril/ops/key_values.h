@@ -1,0 +1,19 @@
+// Keys and values into the entries of a cache on CUDA.
+#pragma once
+
+#include "tril/tensor/context.h"
+#include "tril/tensor/tensor.h"
+
+namespace tril::ops {
+
+// Where entries lie: entry e begins e * stride elements behind these.
+struct KeyValueEntries {
+  void* keys = nullptr;
+  void* values = nullptr;
+  int64_t stride = 0;
+};
+// Row r of keys and values [row, width] becomes entry entries[r]; -1: none.
+void store_key_values(Context& context, const Tensor& keys, const Tensor& values,
+                      const Mirrored<int32_t>& entries, const KeyValueEntries& to);
+
+}  // namespace tril::ops

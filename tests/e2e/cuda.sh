@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# The program on a card, from text to a proof: cuda.sh TRIL
+# Trains on both devices from one checkpoint to the next, so that it has been carried both ways.
+set -euo pipefail
+tril=$1
+here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+work=$(mktemp -d "${TMPDIR:-/tmp}/tril-cuda.XXXXXX")
+trap 'rm -rf -- "$work"' EXIT
+fail() {
+  printf 'cuda.sh: %s\n' "$1" >&2
+  exit 1
+}
+
+"$tril" info | grep -q '^card .*compute capability' || fail "tril info names no card"
+
+# The guide's phrases, often enough to learn by heart.
+for _ in $(seq 40); do cat "$here/../../examples/phrases.en"; done >"$work/train.en"
+for _ in $(seq 40); do cat "$here/../../examples/phrases.hi"; done >"$work/train.hi"
+flags=(--encoder-layers 2 --decoder-layers 2 --model 64 --heads 4 --feed-forward 128 --vocab 300 --dropout 0
+       --batch-tokens 1024 --micro-batch-tokens 1024 --warm-up 40 --rate 3e-3 --evaluate-every 100
+       --seed 7)
+train() { "$tril" train --source "$work/train.en" --target "$work/train.hi" -o "$1" --device "$2" "${@:3}"; }
+
+train "$work/a" cuda --updates 200 "${flags[@]}"
+train "$work/b" cuda --updates 200 "${flags[@]}"
+cmp "$work/a/model.safetensors" "$work/b/model.safetensors" ||
+  fail "two runs of training gave other weights"
+head -5 "$here/../../examples/phrases.en" >"$work/some.en"
+head -5 "$here/../../examples/phrases.hi" >"$work/some.hi"
+"$tril" translate "$work/a" "$work/some.en" --device cuda --beam 4 >"$work/out.hi"
+diff "$work/some.hi" "$work/out.hi" || fail "what was learnt by heart is not translated so"
+for batch in 1 3; do
+  "$tril" translate "$work/a" "$work/some.en" --device cuda --beam 4 --batch $((4 * batch)) |
+    cmp - "$work/out.hi" || fail "another batch gave another translation"
+done
+"$tril" translate "$work/a" "$work/some.en" --device cpu --beam 4 >"$work/cpu.hi"
+diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model of the card"
+"$tril" prove "$work/a" --device cuda || fail "the proof fails on the card"
+rc=0
+"$tril" prove "$work/a" --device cuda --unmasked >/dev/null 2>&1 || rc=$?
+((rc == 1)) || fail "without the mask the proof should fail with 1, not $rc"
+
+# There and back: on with the CPU, and on with the card.
+train "$work/c" cuda --updates 100 "${flags[@]}"
+train "$work/c" cpu --resume --updates 150 "${flags[@]}"
+train "$work/c" cuda --resume --updates 200 "${flags[@]}"
+"$tril" translate "$work/c" "$work/some.en" --device cuda --beam 4 >"$work/moved.hi"
+diff "$work/some.hi" "$work/moved.hi" || fail "a checkpoint that moved between devices lost something"
