@@ -17,6 +17,9 @@ using testing::random_floats;
 using testing::rows_of;
 using testing::same_bits;
 
+// Linear layers are tested on every device in linear_test.cpp.
+constexpr const char* kOnCpu = "packed panels are the CPU's";
+
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   std::vector<float> a, b, bias;  // [m, k], [k, n], [n] or empty
@@ -110,6 +113,7 @@ RC_GTEST_PROP(GemmReference, GradientsAreThoseOfFiniteDifferences, ()) {
 // A chain of k fused multiply-adds is off by at most gamma_k times the sum of |a b|; the bias adds
 // one more rounding, of the result.
 RC_GTEST_PROP(Gemm, IsTheReferenceWithinRounding, ()) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random = testing::seeded();
   const Product p = any_product(random);
   const reference::LinearSizes sizes{p.m, p.k, p.n};
@@ -134,6 +138,7 @@ RC_GTEST_PROP(Gemm, IsTheReferenceWithinRounding, ()) {
 }
 
 RC_GTEST_PROP(Gemm, IsOneAscendingChain, ()) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random = testing::seeded();
   const Product p = any_product(random);
   TRIL_HOLDS(same_bits(run(Parallel(2), p), scalar_chains(p)));
@@ -142,6 +147,7 @@ RC_GTEST_PROP(Gemm, IsOneAscendingChain, ()) {
 // Past one stretch of 512 terms the chain goes on where it stopped; with slices it starts anew and
 // the parts are added.
 TEST(Gemm, LongChainsContinueAndSlicesMerge) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(1);
   for (const int64_t k : {511, 512, 513, 1024, 1025, 1700}) {
     Product p(random, 7, 19, k);
@@ -158,6 +164,7 @@ TEST(Gemm, LongChainsContinueAndSlicesMerge) {
 
 // Tiles have up to 6 rows and tasks 48; columns come in 16s and 64s.
 TEST(Gemm, EveryNumberOfRowsGivesARowTheSameBits) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(2);
   const int64_t k = 37;
   for (const int64_t n : {1, 15, 16, 17, 47, 63, 64, 65, 130}) {
@@ -178,6 +185,7 @@ TEST(Gemm, EveryNumberOfRowsGivesARowTheSameBits) {
 
 // Above and below the size at which threads are woken.
 TEST(Gemm, ThreadsAndTargetsChangeNothing) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(3);
   for (Product p : {Product(random, 5, 70, 40), Product(random, 131, 149, 67),
                     Product(random, 1, 700, 600), Product(random, 100, 130, 1030)}) {
@@ -191,6 +199,7 @@ TEST(Gemm, ThreadsAndTargetsChangeNothing) {
 
 // bf16 is storage: the product is that of the rounded weights, in every bit.
 TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(8);
   for (Product p : {Product(random, 5, 70, 40), Product(random, 131, 149, 67),
                     Product(random, 1, 700, 600), Product(random, 7, 64, 1030)}) {
@@ -219,6 +228,7 @@ TEST(Gemm, PanelsOfBFloat16AreTheSameChains) {
 }
 
 TEST(Gemm, SeveralProductsInOneGoAreTheSameAsOneByOne) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(10);
   const std::vector<Product> products = {Product(random, 100, 130, 67), Product(random, 100, 0, 67),
                                          Product(random, 100, 64, 600)};
@@ -249,6 +259,7 @@ TEST(Gemm, SeveralProductsInOneGoAreTheSameAsOneByOne) {
 }
 
 TEST(Gemm, ReadsALeftOperandDownItsColumns) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(9);
   for (Product p :
        {Product(random, 5, 70, 40), Product(random, 131, 149, 67), Product(random, 17, 64, 1030)}) {
@@ -266,6 +277,7 @@ TEST(Gemm, ReadsALeftOperandDownItsColumns) {
 }
 
 TEST(Gemm, WithoutTermsIsTheBiasOrZero) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(4);
   Product p(random, 8, 70, 0);
   for (const auto summation : {kernels::Summation::one_chain, kernels::Summation::token_slices}) {
@@ -280,6 +292,7 @@ TEST(Gemm, WithoutTermsIsTheBiasOrZero) {
 }
 
 TEST(Gemm, NanStaysInItsRowAndColumn) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(5);
   Product p(random, 14, 70, 33);
   const std::vector<float> clean = run(Parallel(1), p);
@@ -299,6 +312,7 @@ TEST(Gemm, NanStaysInItsRowAndColumn) {
 }
 
 TEST(Gemm, KeepsSubnormals) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(6);
   Product p(random, 1, 1, 1);
   p.a = {0x1p-100f};
@@ -309,6 +323,7 @@ TEST(Gemm, KeepsSubnormals) {
 
 // panels[p][k][64], columns past n zero; the same from b and from its transpose.
 RC_GTEST_PROP(Panels, HoldTheColumnsBothWays, ()) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random = testing::seeded();
   const auto k = *rc::gen::inRange<int64_t>(0, 80);
   const auto n = *rc::gen::inRange<int64_t>(0, 150);
@@ -338,6 +353,7 @@ RC_GTEST_PROP(Panels, HoldTheColumnsBothWays, ()) {
 }
 
 RC_GTEST_PROP(Transpose, SwapsRowsAndColumns, ()) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random = testing::seeded();
   const auto rows = *rc::gen::inRange<int64_t>(0, 100);
   const auto columns = *rc::gen::inRange<int64_t>(0, 60);
@@ -373,6 +389,7 @@ std::vector<float> scalar_column_sums(std::span<const float> in, int64_t rows, i
 }
 
 TEST(ColumnSums, AddSlicesOf512RowsAscending) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(7);
   for (const int64_t rows : {0, 1, 5, 511, 512, 513, 1024, 1300}) {
     for (const int64_t columns : {1, 16, 67, 150}) {
@@ -399,6 +416,7 @@ TEST(ColumnSums, AddSlicesOf512RowsAscending) {
 
 // The three products of a linear layer and its gradients, as ops/ composes them from this kernel.
 RC_GTEST_PROP(Gemm, MakesALinearLayerAndItsGradients, ()) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random = testing::seeded();
   const reference::LinearSizes n{*rc::gen::inRange<int64_t>(1, 150),
                                  *rc::gen::inRange<int64_t>(1, 50),

@@ -10,12 +10,19 @@
 //
 // Order. f32: one chain of fused multiply-adds over k ascending. bf16: what a loop of
 // mma.sync.m16n8k16 over k ascending makes of it, from zero, with k padded by zeros to 16. Forward
-// and input gradients hold it for every m, n and address: the bits of a row of c depend on that row
-// of a and on b alone. Weight gradients are the same from run to run on one device.
-// Larger products go to cuBLASLt, with algorithms that were compared with our own kernel bit for
-// bit when they were chosen; where one differs, or the library is not there, ours is used.
+// and input gradients hold it for every m, n, stride and address: the bits of a row of c depend on
+// that row of a and on b alone. Weight gradients are the same from run to run on one device, but
+// their tokens may be split, by an algorithm that m, n, k and the strides decide.
 //
-// Any m, n, k >= 0; k = 0 gives the bias or zero. Nothing may alias.
+// Up to 64 rows of a forward product are ours (gemm_few_rows.cu). Larger products go to cuBLASLt,
+// by algorithms that neither split k nor need a workspace, and that gave our bits on a trial
+// (trial.h) when they were chosen: for the orientation, n, k, strides, type of c, bias, and numbers
+// of rows alike. Where none passes, the library is not there, a row does not begin at 16 bytes, or
+// n or k is no multiple of 8, ours is used (gemm.cu): tiles of any size, slower where rows have to
+// be read element by element.
+//
+// Any m, n, k from 0 to 2^31 - 1; k = 0 gives the bias or zero. Nothing may alias. A matrix with
+// rows that are longer than needed keeps what is behind them.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +56,8 @@ struct Gemm {
 class Blas {
  public:
   // What may be used: everything; only kernels of our own; or cuBLASLt as it likes, split k and
-  // all, without the promise: what the promise costs is measured against it.
+  // all, for few rows too, without the promise: what the promise costs is measured against it.
+  // TRIL_CUDA_PRODUCTS=verified, own or free in the environment chooses for the program (ops/).
   enum class Policy { verified, own, free };
   explicit Blas(Policy policy = Policy::verified);
   ~Blas();
@@ -73,8 +81,9 @@ class Blas {
 // Ours alone, what Blas compares with.
 void gemm_own(Stream stream, const Gemm& product);
 
-// out[n] = sum over rows of in[row][n], the gradient of a bias: slices of 512 rows, merged
-// ascending. `partial` has room for ceil(rows / 512) * columns floats. Adds where asked.
+// out[n] = sum over rows of in[row][n], the gradient of a bias, in f32: slices of 512 rows, of 16
+// chains of 32 rows each; chains merged ascending, slices merged ascending. `partial` has room for
+// ceil(rows / 512) * columns floats. Adds where asked.
 void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
                  int64_t stride, float* partial, float* out, bool adds);
 constexpr int64_t kColumnSumRows = 512;
