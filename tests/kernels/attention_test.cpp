@@ -341,7 +341,9 @@ TEST(Attention, MemoryGrowsWithTheLengthAndNotItsSquare) {
   const int32_t length = device() == Device::cpu ? 500 : 2500;
   const int64_t shortest = peak(length);
   EXPECT_LE(peak(4 * length), 4 * shortest);
-  if (device() == Device::cpu) EXPECT_LE(peak(16 * length), 16 * shortest);
+  if (device() == Device::cpu) {
+    EXPECT_LE(peak(16 * length), 16 * shortest);
+  }
 }
 
 // ---- Bits -------------------------------------------------------------------------------------
@@ -415,7 +417,8 @@ ops::PagedKeys in_table(Context& context, Table& table, const CachedRows& rows) 
   std::vector<int32_t> place(static_cast<size_t>(places));
   for (size_t i = 0; i < place.size(); ++i) place[i] = static_cast<int32_t>(i);
   Random random(static_cast<uint64_t>(length));
-  for (size_t i = place.size(); i > 1; --i) std::swap(place[i - 1], place[random.below(i)]);
+  for (size_t i = place.size(); i > 1; --i)
+    std::swap(place[i - 1], place[random.below(static_cast<uint32_t>(i))]);
   const auto scattered = [&](const std::vector<float>& from) {
     const std::vector<float> keys = rows.keys(from);
     std::vector<float> all(static_cast<size_t>(places * width),
@@ -619,6 +622,31 @@ RC_GTEST_PROP(Attention, WhatIsForbiddenCannotLeak, ()) {
   // 3e38: were exponents of products with zero taken for what they are not, it would show.
   for (const float value : {1.0f, 1e30f, 3e38f, kNaN, kInfinity}) {
     RC_ASSERT(forbidden_rows_keep_their_bits(c, before, key, value));
+  }
+}
+
+// The other way round: what a row is made of cannot reach the gradients of keys it may not see.
+RC_GTEST_PROP(Attention, KeysAreNotReachedByRowsThatMayNotSeeThem, ()) {
+  const Case c = random_case(random_kind(), 120);
+  const Outcome before = run(c, 2);
+  const int64_t row = *rc::gen::inRange<int64_t>(0, c.n.query);
+  const int64_t width = c.n.heads * c.n.head_dim, kv_width = c.n.kv_heads * c.n.head_dim;
+  for (const float value : {1.0f, 1e30f, kNaN, kInfinity}) {
+    Case changed = c;
+    for (int64_t i = row * width; i < (row + 1) * width; ++i) {
+      changed.q[static_cast<size_t>(i)] += value;
+      changed.dout[static_cast<size_t>(i)] -= value;
+    }
+    const Outcome after = run(changed, 2);
+    for (int64_t key = 0; key < c.n.key; ++key) {
+      if (c.rows[static_cast<size_t>(row)].sees(key)) continue;
+      const auto of = [&](const std::vector<float>& values) {
+        return std::span<const float>(values.data() + key * kv_width,
+                                      static_cast<size_t>(kv_width));
+      };
+      RC_ASSERT(same_bits(of(after.dk), of(before.dk)));
+      RC_ASSERT(same_bits(of(after.dv), of(before.dv)));
+    }
   }
 }
 
