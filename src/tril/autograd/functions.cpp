@@ -166,12 +166,12 @@ Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positi
 }
 
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                 const Mirrored<Interval>& intervals, const ops::AttentionOptions& options) {
-  const ops::AttentionResult result = ops::attention(context, q, k, v, intervals, options);
+                 const ops::AttentionPlan& plan, const ops::AttentionOptions& options) {
+  const ops::AttentionResult result = ops::attention(context, q, k, v, plan, options);
   if (Tape* tape = tape_of(context, q, k, v)) {
     tape->record(result.out, [=](Tape& t, const Tensor& dout) {
       const ops::AttentionGradients gradients =
-          ops::attention_gradients(t.context(), q, k, v, result, dout, intervals, options);
+          ops::attention_gradients(t.context(), q, k, v, result, dout, plan, options);
       t.accumulate(q, gradients.dq);
       t.accumulate(k, gradients.dk);
       t.accumulate(v, gradients.dv);

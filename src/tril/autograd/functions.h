@@ -45,7 +45,7 @@ Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positi
               const Tensor& table);
 
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                 const Mirrored<Interval>& intervals, const ops::AttentionOptions& options);
+                 const ops::AttentionPlan& plan, const ops::AttentionOptions& options);
 
 // [1]: the factor times the sum of the rows' losses; `output` must live as long as the tape.
 Tensor projected_loss(Context& context, const Tensor& x, const ops::LinearWeight& output,

@@ -111,7 +111,7 @@ struct Call {
     const Tensor q = rotate(rotary_table, projected.queries);
     const Tensor k = rotate(rotary_table, projected.keys);
     const Tensor& v = projected.values;
-    observe(layer, Site::query, q, plan.host, &options);
+    observe(layer, Site::query, q, plan.intervals().host, &options);
     observe(layer, Site::key, k);
     observe(layer, Site::value, v);
     const Tensor out = attention.attend(session, q, where(k, v), plan, options);

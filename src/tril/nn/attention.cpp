@@ -34,14 +34,14 @@ MultiHeadAttention::Projected MultiHeadAttention::queries_keys_values(Context& c
 }
 
 Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyValues& from,
-                                  const Mirrored<Interval>& intervals,
+                                  const ops::AttentionPlan& plan,
                                   const ops::AttentionOptions& options) const {
   if (from.cache == nullptr) {
-    return autograd::attention(context, q, from.keys, from.values, intervals, options);
+    return autograd::attention(context, q, from.keys, from.values, plan, options);
   }
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "attention: cached keys belong to an earlier tape or none: they have no gradient");
-  return ops::attention_paged(context, q, from.cache->keys_of(*from.view, from.layer), intervals,
+  return ops::attention_paged(context, q, from.cache->keys_of(*from.view, from.layer), plan,
                               options);
 }
 

@@ -37,7 +37,7 @@ struct MultiHeadAttention {
 
   // softmax(QKᵀ/√d + M)V by intervals: [query, heads, head_dim].
   Tensor attend(Context& context, const Tensor& q, const KeyValues& from,
-                const Mirrored<Interval>& intervals, const ops::AttentionOptions& options) const;
+                const ops::AttentionPlan& plan, const ops::AttentionOptions& options) const;
 
   // [query, heads, head_dim] -> [query, model]: the heads side by side, projected.
   Tensor project(Context& context, const Tensor& heads_out) const;

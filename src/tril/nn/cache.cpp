@@ -246,7 +246,7 @@ CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
   for (size_t row = 0; row < slots.size(); ++row) {
     lengths[row] = slots[row] >= 0 ? at(slots[row]).length : 0;
   }
-  CacheView view{.lengths = lengths};
+  CacheView view{.slots = slots, .lengths = lengths};
   if (placement_.device == Device::cpu) {
     const auto pages = array<const float* const*>(context.host, rows);
     for (size_t row = 0; row < slots.size(); ++row) {
@@ -288,7 +288,8 @@ ops::PagedKeys Cache::keys_of(const CacheView& view, int64_t layer) const {
       static_cast<const char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
   keys.keys = first;
   keys.values = first + width() * size_of(placement_.activations);
-  keys.kv_stride = 2 * layers_ * width();
+  keys.entry_stride = 2 * layers_ * width();
+  keys.sequences = view.slots;
   keys.table = view.table;
   keys.table_stride = view.table_stride;
   return keys;

@@ -22,6 +22,7 @@ struct CachePlaces {
   Mirrored<int32_t> entries{};                // on CUDA
 };
 struct CacheView {
+  std::span<const int32_t> slots{};              // by row
   std::span<const float* const* const> pages{};  // by row
   std::span<const int32_t> lengths{};            // by row: keys stored in its slot
   Mirrored<int32_t> table{};                     // on CUDA: [row, table_stride] entries

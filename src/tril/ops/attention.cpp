@@ -5,6 +5,9 @@
 #include <limits>
 
 #include "tril/kernels/attention.h"
+#include "tril/ops/attention_plan.h"
+#include "tril/ops/cuda_attention.h"
+#include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
 
 namespace tril::ops {
@@ -16,8 +19,9 @@ using kernels::AttentionShape;
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr auto kShape = ErrorCode::shape_mismatch;
 
-AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_heads,
-                        const Mirrored<Interval>& intervals, const AttentionOptions& options) {
+// Checks what both halves share.
+AttentionSizes sizes_of(const Tensor& q, int64_t kv_heads, const Mirrored<Interval>& intervals,
+                        const AttentionOptions& options) {
   require(q.shape().rank() == 3, kShape,
           "attention: queries must be [query, heads, head_dim], got ", q.shape());
   const int64_t heads = q.shape()[1];
@@ -28,28 +32,49 @@ AttentionShape shape_of(const Context& context, const Tensor& q, int64_t kv_head
           kv_heads, ": queries must be a multiple");
   require(intervals.size() == q.shape()[0], kShape, "attention: ", q.shape()[0], " query rows but ",
           intervals.size(), " intervals");
-  AttentionShape shape{.heads = heads, .kv_heads = kv_heads, .head_dim = head_dim};
-  shape.scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)));
-  shape.widen_head = options.widen_head;
-  shape.widen_row = options.widen_row;
-  shape.descending_blocks = context.hooks.order_by_batch && intervals.size() > 1;
   if (options.bias.defined()) {
     require(options.bias.shape().rank() == 2 && options.bias.shape()[0] == heads, kShape,
             "attention: the bias must be [", heads, ", offsets], got ", options.bias.shape());
     require(options.positions.size() == intervals.size(), kShape, "attention: a bias needs ",
             intervals.size(), " positions, got ", options.positions.size());
-    shape.bias = options.bias.data();
-    shape.bias_offsets = options.bias.shape()[1];
-    shape.bias_zero = options.bias_zero;
-    shape.positions = options.positions.host.data();
+    const int64_t offsets = options.bias.shape()[1];
     for (int64_t row = 0; row < intervals.size(); ++row) {
       const Interval& at = intervals[row];
       if (at.empty()) continue;
       const int64_t zero = options.bias_zero - options.positions[row];
-      require(zero + at.lo - at.origin >= 0 && zero + at.hi - at.origin <= shape.bias_offsets, kBad,
+      require(zero + at.lo - at.origin >= 0 && zero + at.hi - at.origin <= offsets, kBad,
               "attention: row ", row, " at position ", options.positions[row],
-              " sees keys whose distance is outside the bias of ", shape.bias_offsets, " offsets");
+              " sees keys whose distance is outside the bias of ", offsets, " offsets");
     }
+  }
+  return {.query = q.shape()[0],
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = head_dim,
+          .scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)))};
+}
+
+// A plan that was prepared was checked then, but for how many keys there are.
+void check_keys_seen(const AttentionPlan& plan, int64_t keys) {
+  if constexpr (kCudaBuilt) {
+    if (plan.lists() != nullptr && plan.lists()->keys_needed <= keys) return;
+  }
+  check_within(plan.intervals().host, keys);
+}
+
+AttentionShape shape_on_cpu(const Context& context, const AttentionSizes& sizes,
+                            const AttentionOptions& options) {
+  AttentionShape shape{
+      .heads = sizes.heads, .kv_heads = sizes.kv_heads, .head_dim = sizes.head_dim};
+  shape.scale = sizes.scale;
+  shape.widen_head = options.widen_head;
+  shape.widen_row = options.widen_row;
+  shape.descending_blocks = context.hooks.order_by_batch && sizes.query > 1;
+  if (options.bias.defined()) {
+    shape.bias = options.bias.data();
+    shape.bias_offsets = options.bias.shape()[1];
+    shape.bias_zero = options.bias_zero;
+    shape.positions = options.positions.host.data();
   }
   return shape;
 }
@@ -112,6 +137,27 @@ void zero_empty_rows(const Tensor& out, std::span<const Interval> intervals) {
   }
 }
 
+void check_table(const PagedKeys& keys, const AttentionSizes& sizes) {
+  const int64_t rows = sizes.query;
+  require(
+      rows == 0 || keys.table.device != nullptr || keys.table.size() == rows * keys.table_stride,
+      kShape, "attention: a table of ", keys.table.size(), " entries for ", rows, " rows of ",
+      keys.table_stride);
+  const bool any = std::any_of(keys.lengths.begin(), keys.lengths.end(),
+                               [](int32_t length) { return length > 0; });
+  require(!any || (keys.keys != nullptr && keys.values != nullptr), kBad,
+          "attention: the cache has no keys on this device");
+  const int64_t width = sizes.kv_heads * sizes.head_dim;
+  require(keys.entry_stride >= width, kShape, "attention: entries of a cache lie ",
+          keys.entry_stride, " apart, keys have ", width, " numbers");
+  for (size_t row = 0; row < keys.lengths.size(); ++row) {
+    require(keys.lengths[row] <= keys.table_stride, kBad, "attention: row ", row, " has ",
+            keys.lengths[row], " keys, its table room for ", keys.table_stride);
+  }
+  require(keys.sequences.empty() || static_cast<int64_t>(keys.sequences.size()) == rows, kShape,
+          "attention: ", rows, " rows, but sequences for ", keys.sequences.size());
+}
+
 void run_forward(Context& context, kernels::AttentionForward forward,
                  std::span<const AttentionRun> runs) {
   forward.runs = runs.data();
@@ -123,18 +169,42 @@ void run_forward(Context& context, kernels::AttentionForward forward,
 
 }  // namespace
 
+const AttentionPlan::Lists* AttentionPlan::lists() const {
+  require(lists_ == nullptr || is_current(ticket_), kBad,
+          "attention: the plan is of a step that has ended");
+  return lists_;
+}
+
+AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals) {
+  AttentionPlan plan(intervals);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      const Passes passes = context.tape != nullptr ? Passes::both : Passes::forward;
+      auto* lists = context.host.allocate_array<AttentionPlan::Lists>(1);
+      *lists = cuda_attention_lists(context, intervals, passes);
+      plan.lists_ = lists;
+      plan.ticket_ = context.host.ticket();
+    }
+  }
+  return plan;
+}
+
 AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                          const Mirrored<Interval>& intervals, const AttentionOptions& options) {
+                          const AttentionPlan& plan, const AttentionOptions& options) {
+  const Mirrored<Interval>& intervals = plan.intervals();
   const int64_t keys = check_keys(q, k, v);
-  const AttentionShape shape = shape_of(context, q, k.shape()[1], intervals, options);
-  check_within(intervals.host, keys);
+  const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
+  check_keys_seen(plan, keys);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) return cuda_attention(context, q, k, v, plan, sizes, options);
+  }
   AttentionResult result{Tensor(context.arena, q.shape()),
-                         Tensor(context.arena, {q.shape()[0], shape.heads, 2})};
+                         Tensor(context.arena, {sizes.query, sizes.heads, 2})};
   zero_empty_rows(result.out, intervals.host);
   const Arena::Scope scratch(context.arena);
   const Arena::Scope host_scratch(context.host);
   kernels::AttentionForward forward;
-  forward.shape = shape;
+  forward.shape = shape_on_cpu(context, sizes, options);
   forward.intervals = intervals.host.data();
   forward.store.keys = k.data();
   forward.store.values = v.data();
@@ -148,43 +218,38 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
 
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
-                                       const Tensor& dout, const Mirrored<Interval>& intervals,
+                                       const Tensor& dout, const AttentionPlan& plan,
                                        const AttentionOptions& options) {
+  const Mirrored<Interval>& intervals = plan.intervals();
   const int64_t keys = check_keys(q, k, v);
-  const AttentionShape shape = shape_of(context, q, k.shape()[1], intervals, options);
-  check_within(intervals.host, keys);
+  const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
+  check_keys_seen(plan, keys);
   require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
           "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
-  AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
-                               Tensor(context.arena, v.shape())};
-  const Arena::Scope scratch(context.arena);
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      return cuda_attention_gradients(context, q, k, v, result, dout, plan, sizes, options);
+    }
+  }
   const Arena::Scope host_scratch(context.host);
   const std::span<AttentionRun> runs =
       plan_runs(context.host, intervals.host, std::numeric_limits<int64_t>::max(), kSamePlace);
-  std::sort(runs.begin(), runs.end(), [](const AttentionRun& a, const AttentionRun& b) {
-    return a.origin != b.origin ? a.origin < b.origin : a.row_begin < b.row_begin;
-  });
+  sort_by_origin(runs);
+  if (const auto problem = backward_problem(intervals.host, runs)) fail(kBad, *problem);
+
+  AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
+                               Tensor(context.arena, v.shape())};
+  const Arena::Scope scratch(context.arena);
   auto* groups = context.host.allocate_array<int64_t>(static_cast<int64_t>(runs.size()) + 1);
   int64_t group_count = 0;
   int64_t keys_end = 0;  // of all groups so far
-  Interval before;
   for (size_t r = 0; r < runs.size(); ++r) {
     if (r == 0 || runs[r].origin != runs[r - 1].origin) {
-      require(runs[r].origin >= keys_end, kBad, "attention gradient: the sequence from key ",
-              runs[r].origin, " shares keys with the one before it, which ends at ", keys_end);
       zero_rows(gradients.dk, keys_end, runs[r].origin);
       zero_rows(gradients.dv, keys_end, runs[r].origin);
       groups[group_count++] = static_cast<int64_t>(r);
-      before = Interval{};
     }
     keys_end = std::max(keys_end, runs[r].origin + runs[r].keys);
-    for (int64_t row = runs[r].row_begin; row < runs[r].row_end; ++row) {
-      const Interval& at = intervals[row];
-      require(at.lo >= before.lo && at.hi >= before.hi, kBad, "attention gradient: row ", row,
-              " sees [", at.lo, ", ", at.hi, ") after a row of its sequence that sees [", before.lo,
-              ", ", before.hi, "): neither end may decrease");
-      before = at;
-    }
   }
   groups[group_count] = static_cast<int64_t>(runs.size());
   zero_rows(gradients.dk, keys_end, keys);
@@ -192,7 +257,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   zero_empty_rows(gradients.dq, intervals.host);
 
   kernels::AttentionBackward backward;
-  backward.shape = shape;
+  backward.shape = shape_on_cpu(context, sizes, options);
   backward.runs = runs.data();
   backward.groups = groups;
   backward.group_count = group_count;
@@ -206,27 +271,35 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   backward.dq = gradients.dq.data();
   backward.dk = gradients.dk.data();
   backward.dv = gradients.dv.data();
-  backward.delta = context.arena.allocate_array<float>(q.shape()[0] * shape.heads);
+  backward.delta = context.arena.allocate_array<float>(sizes.query * sizes.heads);
   backward.workspace = context.arena.allocate_array<float>(
-      kernels::attention_backward_workspace(context.parallel, shape.head_dim));
+      kernels::attention_backward_workspace(context.parallel, sizes.head_dim));
   kernels::attention_backward(context.parallel, backward);
   return gradients;
 }
 
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
-                       const Mirrored<Interval>& intervals, const AttentionOptions& options) {
-  const AttentionShape shape = shape_of(context, q, keys.kv_heads, intervals, options);
-  require(keys.head_dim == shape.head_dim, kShape, "attention: queries have head_dim ",
-          shape.head_dim, ", the cache ", keys.head_dim);
-  require(
-      keys.pages.size() == intervals.host.size() && keys.lengths.size() == intervals.host.size(),
-      kShape, "attention: ", intervals.size(), " rows, but pages for ", keys.pages.size());
+                       const AttentionPlan& plan, const AttentionOptions& options) {
+  const Mirrored<Interval>& intervals = plan.intervals();
+  const AttentionSizes sizes = sizes_of(q, keys.kv_heads, intervals, options);
+  require(keys.head_dim == sizes.head_dim, kShape, "attention: queries have head_dim ",
+          sizes.head_dim, ", the cache ", keys.head_dim);
+  require(keys.lengths.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
+          " rows, but lengths for ", keys.lengths.size());
   for (size_t row = 0; row < intervals.host.size(); ++row) {
     const Interval& at = intervals.host[row];
     require(at.empty() || (at.origin == 0 && at.lo >= 0 && at.hi <= keys.lengths[row]), kBad,
             "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") but its cache holds ",
             keys.lengths[row], " keys");
   }
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      check_table(keys, sizes);
+      return cuda_attention_paged(context, q, keys, plan, sizes, options);
+    }
+  }
+  require(keys.pages.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
+          " rows, but pages for ", keys.pages.size());
   Tensor out(context.arena, q.shape());
   zero_empty_rows(out, intervals.host);
   const Arena::Scope scratch(context.arena);
@@ -237,7 +310,7 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
                 [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
   for (AttentionRun& run : runs) run.pages = pages(run.row_begin);
   kernels::AttentionForward forward;
-  forward.shape = shape;
+  forward.shape = shape_on_cpu(context, sizes, options);
   forward.intervals = intervals.host.data();
   forward.store.page_keys = keys.keys_offset;
   forward.store.page_values = keys.values_offset;

@@ -4,6 +4,7 @@
 // Spans given here are read during the call only.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <span>
 
@@ -13,10 +14,31 @@
 
 namespace tril::ops {
 
-using AttentionPlan = Mirrored<Interval>;
-inline AttentionPlan plan_attention(Context& context, std::span<const Interval> intervals) {
-  return {intervals, context.uploaded(intervals)};
-}
+// The mask of a call, one interval a query row, and with plan_attention() the lists of work that a
+// device reads, so that all layers of a step share them. A view: what it was made of must live as
+// long. Plain intervals serve as well; each call then plans for itself.
+class AttentionPlan {
+ public:
+  AttentionPlan() = default;
+  template <class T>
+  requires std::convertible_to<const T&, Mirrored<Interval>> AttentionPlan(const T& intervals)
+      : intervals_(intervals) {}  // NOLINT: a view, as a span is
+
+  const Mirrored<Interval>& intervals() const { return intervals_; }
+
+  // What was prepared, for operations; null where nothing was.
+  struct Lists;
+  // Raises where they are of a step that has ended.
+  const Lists* lists() const;
+
+ private:
+  friend AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals);
+  Mirrored<Interval> intervals_;
+  const Lists* lists_ = nullptr;
+  ArenaTicket ticket_;
+};
+// Lives as long as the step. Under a tape the lists of the backward pass are made too.
+AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals);
 
 struct AttentionOptions {
   std::optional<float> scale{};  // absent: 1 / sqrt(head_dim)
@@ -35,7 +57,7 @@ struct AttentionResult {
   Tensor stats;  // [query, heads, 2], what the backward pass needs
 };
 AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                          const Mirrored<Interval>& intervals, const AttentionOptions& options);
+                          const AttentionPlan& plan, const AttentionOptions& options);
 
 struct AttentionGradients {
   Tensor dq, dk, dv;
@@ -44,27 +66,32 @@ struct AttentionGradients {
 // different origins may share no key.
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
-                                       const Tensor& dout, const Mirrored<Interval>& intervals,
+                                       const Tensor& dout, const AttentionPlan& plan,
                                        const AttentionOptions& options);
 
-// Keys and values in the pages of a cache: row r's sequence has its 16-key tiles in pages[r].
+// Keys and values in a cache: in pages on the CPU, through a table on CUDA.
 struct PagedKeys {
-  std::span<const float* const* const> pages;  // [query]; null for a row with an empty interval
-  std::span<const int32_t> lengths;            // [query]: keys stored in the row's sequence
+  // Pages: row r's sequence has its 16-key tiles in pages[r].
+  std::span<const float* const* const> pages{};  // [query]; null for a row with an empty interval
+  std::span<const int32_t> lengths{};            // [query]: keys stored in the row's sequence
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   int64_t keys_offset = 0;    // in a page: [kv_heads, head_dim, 16]
   int64_t values_offset = 0;  // in a page: [kv_heads, 16, head_dim]
-  // On CUDA instead of pages: key j of row r is entry table[r * table_stride + j], kv_stride
-  // elements apart, [kv_heads, head_dim] each.
+  // A table: key j of row r's sequence is entry table[r * table_stride + j] of `keys` and `values`,
+  // which are [entry, kv_heads, head_dim] of the type of activations, entries entry_stride apart.
+  // It may be the device's alone. Entries are not checked.
   const void* keys = nullptr;
   const void* values = nullptr;
-  int64_t kv_stride = 0;
-  Mirrored<int32_t> table{};
+  int64_t entry_stride = 0;
+  Mirrored<int32_t> table{};  // [query, table_stride]
   int64_t table_stride = 0;
+  // [query] or empty: rows side by side with the same number read the table's row of the first of
+  // them, together. When empty, each row reads its own, and what it sees is read on the device.
+  std::span<const int32_t> sequences{};
 };
 // Intervals count positions of the row's sequence: their origin is 0.
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
-                       const Mirrored<Interval>& intervals, const AttentionOptions& options);
+                       const AttentionPlan& plan, const AttentionOptions& options);
 
 }  // namespace tril::ops

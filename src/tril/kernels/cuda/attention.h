@@ -104,7 +104,8 @@ struct AttentionShape {
 
 struct AttentionForward {
   AttentionShape shape;
-  // Without a list each row is a tile of its own, found by its interval on the device.
+  // Without a list each row is a tile of its own, found by its interval on the device; most_keys
+  // counts all the same.
   AttentionTiles tiles;
   const Interval* intervals = nullptr;  // [query]
   const void* q = nullptr;
@@ -121,8 +122,8 @@ struct AttentionForward {
   float* stats = nullptr;     // or null
   void* workspace = nullptr;  // attention_forward_workspace() bytes
 };
-// 0 where no tile has more than kKeySpan keys.
-int64_t attention_forward_workspace(const AttentionShape& shape, int64_t most_keys);
+// 0 where no tile has more than kKeySpan keys. Reads shape and tiles.
+int64_t attention_forward_workspace(const AttentionForward& args);
 void attention_forward(Stream stream, const AttentionForward& args);
 
 struct AttentionBackward {

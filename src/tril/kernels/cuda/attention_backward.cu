@@ -1,8 +1,8 @@
 // The backward pass in bf16: no sum is shared between blocks, so no atomics and one order.
 //
 // keys_kernel owns 64 keys of one head of keys and goes over the heads of its group and the tiles
-// of rows that see them: dk and dv stay in registers, a warp having 16 keys. Where a sequence has no
-// other keys and heads are narrow, what a tile of rows needs for dq is then all there, and dq is
+// of rows that see them: dk and dv stay in registers, a warp having 16 keys. Where a sequence has
+// no other keys and heads are narrow, what a tile of rows needs for dq is then all there, and dq is
 // written too, by the warps in reverse, so that a short sentence keeps all four busy.
 // queries_kernel owns a tile of rows of one head and goes over its blocks of keys, for the others.
 // Each walks its list with a persistent grid, bringing the next tiles while it works.
@@ -29,7 +29,7 @@ struct Launch {
 // and facts about rows.
 template <int kDim>
 struct Layout {
-  static constexpr int kKept = kDim <= 64 ? 2 : 1;      // items there at a time
+  static constexpr int kKept = kDim <= 64 ? 2 : 1;       // items there at a time
   static constexpr int kStreamed = kDim <= 128 ? 2 : 1;  // steps there at a time
   static constexpr int kFactBytes = kBlock * (int{sizeof(Interval)} + 12);
   static constexpr int kBytes = 2 * (kKept + kStreamed) * kTileBytes<kDim> + 2 * kFactBytes;
@@ -167,7 +167,8 @@ __device__ __noinline__ void row_alone(const Launch& launch, const AttentionTile
   store_sums(dq_of(launch, head), dq, row, row + 1, 0);
 }
 
-// Columns [column, column + kOut) of dk and dv of one key alone, rows that do not see it being zero.
+// Columns [column, column + kOut) of dk and dv of one key alone, rows that do not see it being
+// zero.
 template <int kDim, int kOut>
 __device__ __noinline__ void key_alone(const Launch& launch, const AttentionKeyTile& tile, int key,
                                        int kv_head, int column) {
@@ -191,9 +192,10 @@ __device__ __noinline__ void key_alone(const Launch& launch, const AttentionKeyT
       first = __reduce_min_sync(kAllLanes, first);
       last = __reduce_max_sync(kAllLanes, last);
       if (first >= last) continue;
-      add_key_gradients<kDim, kOut>(dk, dv, a.shape, facts, head, key, 0, column, keys, values,
-                                    DirectTile{queries_of(launch, head), rows.row_begin, first, last},
-                                    DirectTile{douts_of(launch, head), rows.row_begin, first, last});
+      add_key_gradients<kDim, kOut>(
+          dk, dv, a.shape, facts, head, key, 0, column, keys, values,
+          DirectTile{queries_of(launch, head), rows.row_begin, first, last},
+          DirectTile{douts_of(launch, head), rows.row_begin, first, last});
     }
   }
   store_sums(dkv_of(launch, a.dk, kv_head), dk, key, key + 1, column);
@@ -224,8 +226,8 @@ struct KeyPlace {
   }
   __device__ __forceinline__ void fetch_rows(const AttentionBackward& a) {
     if (has_rows()) rows = widened(a.key_tiles.rows[number], a.shape, nullptr);
-    ends = !has_rows() || (number + 1 == keys.tile_end &&
-                           head + 1 == (kv_head + 1) * group_of(a.shape));
+    ends = !has_rows() ||
+           (number + 1 == keys.tile_end && head + 1 == (kv_head + 1) * group_of(a.shape));
   }
   __device__ __forceinline__ void enter(const AttentionBackward& a) {
     const int pair = item / parts;
@@ -357,8 +359,8 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
           float dq[kDim / 8][4];
           clear(dq);
           add_query_gradients<kDim>(dq, Scoring(a.shape, now.head),
-                                    slice_facts(a.shape, facts, mine, now.head),
-                                    now.keys.key_begin, mine, keys, values, queries, douts);
+                                    slice_facts(a.shape, facts, mine, now.head), now.keys.key_begin,
+                                    mine, keys, values, queries, douts);
           poisoned = not_finite(dq) != 0 || poisoned;
           store_sums(dq_of(launch, now.head), dq, now.rows.row_begin + mine, now.rows.row_end, 0);
         }
@@ -484,8 +486,8 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
       if (now.step == 0) clear(dq);
       if (now.has_keys()) {
         if (now.step == 0) {
-          rows = slice_facts(a.shape, facts_in_shared(now.tile, shared.facts(item)), slice,
-                             now.head);
+          rows =
+              slice_facts(a.shape, facts_in_shared(now.tile, shared.facts(item)), slice, now.head);
         }
         add_query_gradients<kDim>(dq, Scoring(a.shape, now.head), rows, now.block, slice,
                                   shared.streamed(0, stage), shared.streamed(1, stage),
@@ -535,8 +537,8 @@ void attention_backward(Stream stream, const AttentionBackward& args) {
   launch.args = args;
   launch.delta = delta;
   launch.q_aligned = is_aligned(args.q, args.q_stride, head_dim);
-  launch.kv_aligned = is_aligned(args.k, args.kv_stride, head_dim) &&
-                      is_aligned(args.v, args.kv_stride, head_dim);
+  launch.kv_aligned =
+      is_aligned(args.k, args.kv_stride, head_dim) && is_aligned(args.v, args.kv_stride, head_dim);
   launch.dout_aligned = is_aligned(args.dout, args.dout_stride, head_dim);
   launch.dq_aligned = is_aligned(args.dq, args.dq_stride, head_dim);
   launch.dkv_aligned = is_aligned(args.dk, args.dkv_stride, head_dim) &&

@@ -24,9 +24,11 @@ struct Launch {
 };
 
 template <int kDim>
-constexpr int kSharedBytes = 6 * kTileBytes<kDim> + 2 * kBlock * int{sizeof(Interval)};
+constexpr int kSharedBytes = 6 * kTileBytes<kDim> + 2 * kBlock* int{sizeof(Interval)};
 template <int kDim>
-constexpr int kResident = kDim <= 64 ? 4 : kDim == 128 ? 2 : 1;
+constexpr int kResident = kDim <= 64    ? 4
+                          : kDim == 128 ? 2
+                                        : 1;
 // What a block keeps of earlier spans: a thread's accumulators, and maximum and sum of two rows.
 template <int kDim>
 constexpr int kSavedFloats = (kDim / 2 + 4) * kThreads;
@@ -139,8 +141,7 @@ __device__ __forceinline__ void attend_groups(Sums<kDim>& sums, const SliceRows&
 #pragma unroll
   for (int group = 0; group < kChunks; ++group) {
     if (skipped(group)) continue;
-    const Fragment a{
-        {p[2 * group][0], p[2 * group][1], p[2 * group + 1][0], p[2 * group + 1][1]}};
+    const Fragment a{{p[2 * group][0], p[2 * group][1], p[2 * group + 1][0], p[2 * group + 1][1]}};
 #pragma unroll
     for (int n = 0; n < kDim / 16; ++n) {
       const Fragment b = values.right_transposed(group * kSlice, 16 * n);
@@ -185,8 +186,8 @@ __device__ __forceinline__ void end_span(Sums<kDim>& sums, const float* saved) {
     before[half] = exp2_of(__fsub_rn(earlier, base_of(top)));
     now[half] = exp2_of(__fsub_rn(sums.top[half], base_of(top)));
     sums.top[half] = top;
-    sums.sum[half] = __fmaf_rn(sums.sum[half], now[half],
-                               __fmul_rn(at(kDim / 2 + 2 + half), before[half]));
+    sums.sum[half] =
+        __fmaf_rn(sums.sum[half], now[half], __fmul_rn(at(kDim / 2 + 2 + half), before[half]));
   }
 #pragma unroll
   for (int i = 0; i < kDim / 8; ++i) {
@@ -230,12 +231,12 @@ __device__ __forceinline__ void store_rows(const Launch& launch, const Sums<kDim
           make_float2(top, inverse[half]);
     }
   }
-  store_slice<kDim>(
-      head_out(a.out, a.out_stride, head, a.shape.head_dim, launch.out_aligned), row, 0,
-      [&](int i, int half, int e) {
-        const float out = __fadd_rn(__fmul_rn(sums.acc[i][2 * half + e], inverse[half]), 0.0f);
-        return rows.sight[half].empty() ? 0.0f : out;
-      });
+  store_slice<kDim>(head_out(a.out, a.out_stride, head, a.shape.head_dim, launch.out_aligned), row,
+                    0, [&](int i, int half, int e) {
+                      const float out =
+                          __fadd_rn(__fmul_rn(sums.acc[i][2 * half + e], inverse[half]), 0.0f);
+                      return rows.sight[half].empty() ? 0.0f : out;
+                    });
 }
 
 // ---- one row ------------------------------------------------------------------------------------
@@ -506,8 +507,7 @@ __global__ void __launch_bounds__(kThreads, kResident<kDim>)
 
 template <int kDim>
 int64_t blocks_of() {
-  static const int64_t blocks =
-      resident_blocks(forward_kernel<kDim>, kThreads, kSharedBytes<kDim>);
+  static const int64_t blocks = resident_blocks(forward_kernel<kDim>, kThreads, kSharedBytes<kDim>);
   return blocks;
 }
 
@@ -520,12 +520,18 @@ auto with_columns(int64_t head_dim, const F& f) {
   return f(std::integral_constant<int, 256>());
 }
 
+template <int kDim>
+int64_t grid_of(const AttentionForward& args) {
+  const int64_t tiles = args.tiles.tiles != nullptr ? args.tiles.capacity : args.shape.query;
+  return std::min(blocks_of<kDim>(), tiles * args.shape.heads);
+}
+
 }  // namespace
 
-int64_t attention_forward_workspace(const AttentionShape& shape, int64_t most_keys) {
-  if (shape.type == DType::f32 || most_keys <= kKeySpan) return 0;
-  return with_columns(shape.head_dim, [](auto columns) {
-    return blocks_of<columns>() * kSavedFloats<columns> * int64_t{sizeof(float)};
+int64_t attention_forward_workspace(const AttentionForward& args) {
+  if (args.shape.type == DType::f32 || args.tiles.most_keys <= kKeySpan) return 0;
+  return with_columns(args.shape.head_dim, [&](auto columns) {
+    return grid_of<columns>(args) * kSavedFloats<columns> * int64_t{sizeof(float)};
   });
 }
 
@@ -536,13 +542,12 @@ void attention_forward(Stream stream, const AttentionForward& args) {
   launch.args = args;
   const int64_t head_dim = args.shape.head_dim;
   launch.q_aligned = is_aligned(args.q, args.q_stride, head_dim);
-  launch.kv_aligned = is_aligned(args.k, args.kv_stride, head_dim) &&
-                      is_aligned(args.v, args.kv_stride, head_dim);
+  launch.kv_aligned =
+      is_aligned(args.k, args.kv_stride, head_dim) && is_aligned(args.v, args.kv_stride, head_dim);
   launch.out_aligned = is_aligned(args.out, args.out_stride, head_dim);
-  const int64_t tiles = args.tiles.tiles != nullptr ? args.tiles.capacity : args.shape.query;
   with_columns(head_dim, [&](auto columns) {
-    const int64_t blocks = std::min(blocks_of<columns>(), tiles * args.shape.heads);
-    start(stream, forward_kernel<columns>, blocks, kThreads, kSharedBytes<columns>, launch);
+    start(stream, forward_kernel<columns>, grid_of<columns>(args), kThreads, kSharedBytes<columns>,
+          launch);
   });
 }
 

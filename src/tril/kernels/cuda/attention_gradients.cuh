@@ -47,8 +47,7 @@ struct Pair {
 __device__ __forceinline__ Pair gradient_of(const Scoring& scoring, const RowFact& fact, int key,
                                             float product, float dp) {
   const float score = scoring(product, fact.entry + key);
-  const float p =
-      __fmul_rn(exp2_of(__fmaf_rn(score, kLog2e, -fact.top)), fact.inverse);
+  const float p = __fmul_rn(exp2_of(__fmaf_rn(score, kLog2e, -fact.top)), fact.inverse);
   const float ds = __fmul_rn(__fmul_rn(p, __fsub_rn(dp, fact.delta)), scoring.scale);
   const bool sees = fact.sight.sees(key);
   return {sees ? p : 0.0f, sees ? ds : 0.0f};
@@ -63,13 +62,10 @@ __device__ __forceinline__ void clear(float (&sums)[kCount][4]) {
 // Adds what the rows of a tile give the 16 keys from `key` on, which lie from row `slice` of the
 // tiles of keys and values: columns [column, column + kOut) of dk and dv.
 template <int kDim, int kOut, class Tile>
-__device__ __forceinline__ void add_key_gradients(float (&dk)[kOut / 8][4],
-                                                  float (&dv)[kOut / 8][4],
-                                                  const AttentionShape& shape,
-                                                  const RowFacts& facts, int head, int key,
-                                                  int slice, int column, const Tile& keys,
-                                                  const Tile& values, const Tile& queries,
-                                                  const Tile& douts) {
+__device__ __forceinline__ void add_key_gradients(
+    float (&dk)[kOut / 8][4], float (&dv)[kOut / 8][4], const AttentionShape& shape,
+    const RowFacts& facts, int head, int key, int slice, int column, const Tile& keys,
+    const Tile& values, const Tile& queries, const Tile& douts) {
   const int g = lane_id() >> 2, t = lane_id() & 3;
   const Scoring scoring(shape, head);
   const int rows = facts.tile.row_end - facts.tile.row_begin;
@@ -171,8 +167,7 @@ __device__ __forceinline__ void add_query_gradients(float (&dq)[kDim / 8][4],
       const int key = block + group * kSlice + 8 * n + 2 * (lane_id() & 3);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const Pair x =
-            gradient_of(scoring, rows.fact[half], key, s[n][2 * half], dp[n][2 * half]);
+        const Pair x = gradient_of(scoring, rows.fact[half], key, s[n][2 * half], dp[n][2 * half]);
         const Pair y =
             gradient_of(scoring, rows.fact[half], key + 1, s[n][2 * half + 1], dp[n][2 * half + 1]);
         ds.x[2 * n + half] = pack_bf16(x.ds, y.ds);

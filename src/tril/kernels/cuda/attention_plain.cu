@@ -74,8 +74,7 @@ __device__ RowSums attend_row(const AttentionShape& shape, int head, int row, in
   for (int number = first; number <= last; ++number) {
     // Test hook: the blocks of a span the other way round.
     const int span_begin = number / kBlocksPerSpan * kBlocksPerSpan;
-    const int turned =
-        max(first, span_begin) + min(last, span_begin + kBlocksPerSpan - 1) - number;
+    const int turned = max(first, span_begin) + min(last, span_begin + kBlocksPerSpan - 1) - number;
     const int block = origin + (shape.descending_blocks ? turned : number) * kBlock;
     float s[2];
     for (int half = 0; half < 2; ++half) {
@@ -181,8 +180,8 @@ __device__ PairF32 gradient_of(const BackwardF32& b, const AttentionTile& tile, 
   const float score = scoring(product, bias_entry(shape, row, tile.origin) + key);
   const float dp = dot(b.dout(row, head), b.value(key, kv_head), shape.head_dim);
   const int64_t at = row * shape.heads + head;
-  const float p = __fmul_rn(exp2_of(__fmaf_rn(score, kLog2e, -b.args.stats[2 * at])),
-                            b.args.stats[2 * at + 1]);
+  const float p =
+      __fmul_rn(exp2_of(__fmaf_rn(score, kLog2e, -b.args.stats[2 * at])), b.args.stats[2 * at + 1]);
   return {p, __fmul_rn(__fmul_rn(p, __fsub_rn(dp, b.delta[at])), scoring.scale)};
 }
 
@@ -369,8 +368,9 @@ void attention_delta(Stream stream, const AttentionBackward& args, float* delta)
   const AttentionShape& shape = args.shape;
   const bool aligned = is_aligned(args.out, args.out_stride, shape.head_dim) &&
                        is_aligned(args.dout, args.dout_stride, shape.head_dim);
-  const Delta d{args.out,    args.dout,   args.out_stride, args.dout_stride, shape.query,
-                shape.heads, shape.head_dim, aligned,         delta};
+  const Delta d{args.out,         args.dout,   args.out_stride,
+                args.dout_stride, shape.query, shape.heads,
+                shape.head_dim,   aligned,     delta};
   const int64_t blocks = blocks_for(shape.query * shape.heads, kThreads / 8);
   if (shape.type == DType::f32) {
     start(stream, delta_kernel<float>, blocks, kThreads, 0, d);

@@ -18,7 +18,7 @@ constexpr int kChunks = kBlock / kSlice;  // of 16 rows in a tile
 static_assert(kTileRows == kBlock && kThreads / 32 * kSlice == kBlock);
 
 template <int kDim>
-constexpr int kTileBytes = kBlock * kDim * 2;
+constexpr int kTileBytes = kBlock* kDim * 2;
 
 __device__ __forceinline__ int lane_id() { return static_cast<int>(threadIdx.x) & 31; }
 __device__ __forceinline__ int warp_id() { return static_cast<int>(threadIdx.x) >> 5; }
@@ -26,11 +26,11 @@ __device__ __forceinline__ int warp_id() { return static_cast<int>(threadIdx.x) 
 // ---- where rows lie -----------------------------------------------------------------------------
 // The rows of one head in global memory.
 struct HeadRows {
-  const uint16_t* base = nullptr;   // of row 0, or of entry 0
-  int64_t stride = 0;               // elements
-  const int32_t* table = nullptr;   // row r is entry table[r]
+  const uint16_t* base = nullptr;  // of row 0, or of entry 0
+  int64_t stride = 0;              // elements
+  const int32_t* table = nullptr;  // row r is entry table[r]
   int head_dim = 0;
-  bool aligned = false;             // every row begins at a multiple of 16 bytes, and has whole chunks
+  bool aligned = false;  // every row begins at a multiple of 16 bytes, and has whole chunks
 
   __device__ __forceinline__ const uint16_t* row(int64_t r) const {
     return base + (table != nullptr ? table[r] : r) * stride;

@@ -87,9 +87,7 @@ __device__ __forceinline__ void copy_4(void* to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from)
                : "memory");
 }
-__device__ __forceinline__ void copies_wait() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-}
+__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 // How many blocks of this kernel the card holds at once; asked once a kernel.
 template <class Arguments>

@@ -1,0 +1,324 @@
+#include "tril/ops/cuda_attention.h"
+
+#include <bit>
+
+#include "tril/ops/on_cuda.h"
+#include "tril/tensor/mask.h"
+
+namespace tril::ops {
+
+using kernels::cuda::AttentionKeyTile;
+using kernels::cuda::AttentionTile;
+using kernels::cuda::kKeyBlock;
+using kernels::cuda::kTileRows;
+
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+// ---- lists of work ------------------------------------------------------------------------------
+// Cuts the rows into tiles: of one sequence each, or of rows that see nothing. `same(a, b)` says
+// whether two rows have their keys in the same place.
+template <class Same>
+std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> intervals,
+                                  const Same& same) {
+  const auto rows = static_cast<int32_t>(intervals.size());
+  const auto at = [&](int32_t row) -> const Interval& {
+    return intervals[static_cast<size_t>(row)];
+  };
+  auto* tiles = host.allocate_array<AttentionTile>(rows);
+  size_t count = 0;
+  for (int32_t row = 0; row < rows;) {
+    const Interval first = at(row);
+    AttentionTile tile{.row_begin = row, .row_end = row, .origin = first.origin};
+    if (!first.empty()) {
+      tile.key_begin = first.lo;
+      tile.key_end = first.hi;
+    }
+    for (; row < rows && row < tile.row_begin + kTileRows && at(row).empty() == first.empty() &&
+           (first.empty() || (at(row).origin == first.origin && same(tile.row_begin, row)));
+         ++row) {
+      if (first.empty()) continue;
+      tile.key_begin = std::min(tile.key_begin, at(row).lo);
+      tile.key_end = std::max(tile.key_end, at(row).hi);
+    }
+    tile.row_end = row;
+    tile.sequence_end = tile.key_end;
+    tiles[count++] = tile;
+  }
+  return {tiles, count};
+}
+
+bool is_empty(const AttentionTile& tile) { return tile.key_begin >= tile.key_end; }
+
+// Those of rows that see something, by origin, each with the end of its whole sequence.
+std::span<AttentionTile> by_origin(Arena& host, std::span<const AttentionTile> tiles) {
+  auto* sorted = host.allocate_array<AttentionTile>(static_cast<int64_t>(tiles.size()));
+  AttentionTile* end = std::copy_if(tiles.begin(), tiles.end(), sorted,
+                                    [](const AttentionTile& tile) { return !is_empty(tile); });
+  const std::span<AttentionTile> result(sorted, static_cast<size_t>(end - sorted));
+  sort_by_origin(result);
+  for (size_t begin = 0, next = 0; begin < result.size(); begin = next) {
+    int32_t keys_end = 0;
+    for (next = begin; next < result.size() && result[next].origin == result[begin].origin;
+         ++next) {
+      keys_end = std::max(keys_end, result[next].key_end);
+    }
+    for (size_t i = begin; i < next; ++i) result[i].sequence_end = keys_end;
+  }
+  return result;
+}
+
+// An uploaded list with room up to a power of two, so that one kept step serves many batches.
+template <class T>
+struct Uploaded {
+  const T* items = nullptr;
+  int64_t capacity = 0;
+};
+template <class T>
+Uploaded<T> upload_padded(Context& context, std::span<const T> list) {
+  const auto capacity = static_cast<int64_t>(std::bit_ceil(std::max<size_t>(list.size(), 1)));
+  const Arena::Scope scratch(context.host);
+  auto* padded = context.host.allocate_array<T>(capacity);
+  std::fill(std::copy(list.begin(), list.end(), padded), padded + capacity, T{});
+  return {context.uploaded(std::span<const T>(padded, static_cast<size_t>(capacity))), capacity};
+}
+
+// Longest first, after those that only queries_kernel can do (kernels/cuda/attention.h).
+kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<AttentionTile> tiles) {
+  const auto is_first = [](const AttentionTile& tile) {
+    return is_empty(tile) || tile.sequence_end - tile.origin > kKeyBlock;
+  };
+  const auto work = [](const AttentionTile& tile) {
+    return int64_t{tile.row_end - tile.row_begin} * (tile.key_end - tile.key_begin);
+  };
+  const auto second = std::partition(tiles.begin(), tiles.end(), is_first);
+  const auto longer = [&](const AttentionTile& a, const AttentionTile& b) {
+    return work(a) != work(b) ? work(a) > work(b) : a.row_begin < b.row_begin;
+  };
+  std::sort(tiles.begin(), second, longer);
+  std::sort(second, tiles.end(), longer);
+  const int32_t counts[] = {static_cast<int32_t>(tiles.size()),
+                            static_cast<int32_t>(second - tiles.begin())};
+  kernels::cuda::AttentionTiles list;
+  const Uploaded<AttentionTile> uploaded =
+      upload_padded(context, std::span<const AttentionTile>(tiles));
+  list.tiles = uploaded.items;
+  list.capacity = uploaded.capacity;
+  list.count = context.uploaded(std::span<const int32_t>(counts));
+  for (const AttentionTile& tile : tiles) {
+    list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
+  }
+  // Rounded up: workspaces of kept steps must not depend on every length.
+  list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
+  return list;
+}
+
+// The blocks of keys of all sequences and the gaps between them; `rows` by origin.
+kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
+                                                  std::span<const AttentionTile> rows) {
+  const Arena::Scope scratch(context.host);
+  int32_t last_key = 0;
+  for (const AttentionTile& tile : rows) last_key = std::max(last_key, tile.key_end);
+  // A sequence and a gap have at most one block that is not whole.
+  const int64_t most = last_key / kKeyBlock + 2 * static_cast<int64_t>(rows.size()) + 1;
+  auto* tiles = context.host.allocate_array<AttentionKeyTile>(most);
+  size_t count = 0;
+  constexpr auto kStep = static_cast<int32_t>(kKeyBlock);
+  int32_t covered = 0;
+  for (size_t begin = 0, next = 0; begin < rows.size(); begin = next) {
+    const int32_t origin = rows[begin].origin, end = rows[begin].sequence_end;
+    for (; covered < origin; covered += std::min(kStep, origin - covered)) {
+      tiles[count++] = {.key_begin = covered, .key_end = std::min(covered + kStep, origin)};
+    }
+    while (next < rows.size() && rows[next].origin == origin) ++next;
+    // Neither end of what tiles see decreases: those that see a block are a stretch.
+    size_t first = begin, last = begin;
+    for (int32_t key = origin; key < end; key += kStep) {
+      while (first < next && rows[first].key_end <= key) ++first;
+      while (last < next && rows[last].key_begin < key + kStep) ++last;
+      tiles[count++] = {.key_begin = key,
+                        .key_end = std::min(key + kStep, end),
+                        .tile_begin = static_cast<int32_t>(first),
+                        .tile_end = static_cast<int32_t>(std::max(first, last))};
+    }
+    covered = end;
+  }
+  std::sort(tiles, tiles + count, [](const AttentionKeyTile& a, const AttentionKeyTile& b) {
+    const auto work = [](const AttentionKeyTile& t) {
+      return int64_t{t.tile_end - t.tile_begin} * (t.key_end - t.key_begin);
+    };
+    return work(a) != work(b) ? work(a) > work(b) : a.key_begin < b.key_begin;
+  });
+  const int32_t counts[] = {static_cast<int32_t>(count), covered};
+  const Uploaded<AttentionKeyTile> uploaded =
+      upload_padded(context, std::span<const AttentionKeyTile>(tiles, count));
+  const int32_t* on_device = context.uploaded(std::span<const int32_t>(counts));
+  return {.tiles = uploaded.items,
+          .count = on_device,
+          .covered = on_device + 1,
+          .capacity = uploaded.capacity,
+          .rows = upload_padded(context, rows).items};
+}
+
+// ---- arguments ----------------------------------------------------------------------------------
+kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSizes& sizes,
+                                            int64_t keys, const AttentionOptions& options) {
+  require(sizes.head_dim <= kernels::cuda::kMaxHeadDim, ErrorCode::unsupported,
+          "attention: heads of ", sizes.head_dim, ", on CUDA they have at most ",
+          kernels::cuda::kMaxHeadDim);
+  kernels::cuda::AttentionShape shape;
+  shape.type = context.activations;
+  shape.query = sizes.query;
+  shape.key = keys;
+  shape.heads = sizes.heads;
+  shape.kv_heads = sizes.kv_heads;
+  shape.head_dim = sizes.head_dim;
+  shape.scale = sizes.scale;
+  shape.widen_head = options.widen_head;
+  shape.widen_row = options.widen_row;
+  shape.descending_blocks = context.hooks.order_by_batch && sizes.query > 1;
+  shape.portable = !cuda_card().hopper;
+  if (options.bias.defined()) {
+    shape.bias = options.bias.on_device<float>();
+    shape.bias_offsets = options.bias.shape()[1];
+    shape.bias_zero = options.bias_zero;
+    shape.positions = context.on_device(options.positions);
+  }
+  return shape;
+}
+
+// Of the type of activations, wherever it lies.
+const void* read(const Context& context, const Tensor& tensor) {
+  const void* memory = nullptr;
+  with_activation_type(context.activations,
+                       [&](auto type) { memory = tensor.on_device<decltype(type)>(); });
+  return memory;
+}
+
+void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
+  forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
+  context.launch([&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+}
+
+}  // namespace
+
+AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Interval>& intervals,
+                                          Passes passes) {
+  AttentionPlan::Lists lists;
+  for (const Interval& at : intervals) {
+    if (!at.empty()) lists.keys_needed = std::max<int64_t>(lists.keys_needed, at.hi);
+  }
+  check_within(intervals.host, lists.keys_needed);
+  lists.intervals = context.on_device(intervals);
+  const Arena::Scope scratch(context.host);
+  const std::span<AttentionTile> tiles =
+      cut_rows(context.host, intervals.host, [](int32_t, int32_t) { return true; });
+  const std::span<AttentionTile> sorted = by_origin(context.host, tiles);
+  if (passes == Passes::both && !backward_problem(intervals.host, sorted)) {
+    lists.has_backward = true;
+    lists.key_tiles = upload_key_tiles(context, sorted);
+  }
+  // The ends of the sequences belong into the other list too: empty tiles, then those by origin.
+  const auto empty = std::partition(tiles.begin(), tiles.end(), is_empty);
+  std::copy(sorted.begin(), sorted.end(), empty);
+  lists.tiles = upload_tiles(context, tiles);
+  return lists;
+}
+
+AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+                               const AttentionPlan& plan, const AttentionSizes& sizes,
+                               const AttentionOptions& options) {
+  const AttentionPlan::Lists lists =
+      plan.lists() != nullptr ? *plan.lists()
+                              : cuda_attention_lists(context, plan.intervals(), Passes::forward);
+  kernels::cuda::AttentionForward forward;
+  forward.shape = shape_on_cuda(context, sizes, k.shape()[0], options);
+  forward.tiles = lists.tiles;
+  forward.intervals = lists.intervals;
+  forward.q = read(context, q);
+  forward.k = read(context, k);
+  forward.v = read(context, v);
+  forward.q_stride = forward.out_stride = sizes.heads * sizes.head_dim;
+  forward.kv_stride = sizes.kv_heads * sizes.head_dim;
+  const AttentionResult result{Tensor(context.arena, q.shape(), context.activations),
+                               Tensor(context.arena, {sizes.query, sizes.heads, 2})};
+  forward.out = result.out.raw();
+  forward.stats = result.stats.on_device<float>();
+  const Arena::Scope scratch(context.arena);
+  run_forward(context, forward);
+  return result;
+}
+
+AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& k,
+                                            const Tensor& v, const AttentionResult& result,
+                                            const Tensor& dout, const AttentionPlan& plan,
+                                            const AttentionSizes& sizes,
+                                            const AttentionOptions& options) {
+  const bool planned = plan.lists() != nullptr && plan.lists()->has_backward;
+  const AttentionPlan::Lists lists =
+      planned ? *plan.lists() : cuda_attention_lists(context, plan.intervals(), Passes::both);
+  if (!lists.has_backward) {
+    const Arena::Scope scratch(context.host);
+    const std::span<AttentionTile> tiles =
+        cut_rows(context.host, plan.intervals().host, [](int32_t, int32_t) { return true; });
+    const auto problem = backward_problem(plan.intervals().host, by_origin(context.host, tiles));
+    fail(kBad, problem.value_or("attention gradient: the mask allows none"));
+  }
+  kernels::cuda::AttentionBackward backward;
+  backward.shape = shape_on_cuda(context, sizes, k.shape()[0], options);
+  backward.tiles = lists.tiles;
+  backward.key_tiles = lists.key_tiles;
+  backward.intervals = lists.intervals;
+  backward.q = read(context, q);
+  backward.k = read(context, k);
+  backward.v = read(context, v);
+  backward.out = read(context, result.out);
+  backward.dout = read(context, dout);
+  backward.stats = result.stats.on_device<float>();
+  const AttentionGradients gradients{Tensor(context.arena, q.shape(), context.activations),
+                                     Tensor(context.arena, k.shape(), context.activations),
+                                     Tensor(context.arena, v.shape(), context.activations)};
+  backward.dq = gradients.dq.raw();
+  backward.dk = gradients.dk.raw();
+  backward.dv = gradients.dv.raw();
+  backward.q_stride = backward.out_stride = sizes.heads * sizes.head_dim;
+  backward.dout_stride = backward.dq_stride = backward.q_stride;
+  backward.kv_stride = backward.dkv_stride = sizes.kv_heads * sizes.head_dim;
+  const Arena::Scope scratch(context.arena);
+  backward.workspace =
+      context.arena.allocate(kernels::cuda::attention_backward_workspace(backward.shape));
+  context.launch([&](Stream stream) { kernels::cuda::attention_backward(stream, backward); });
+  return gradients;
+}
+
+Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
+                            const AttentionPlan& plan, const AttentionSizes& sizes,
+                            const AttentionOptions& options) {
+  const Mirrored<Interval>& intervals = plan.intervals();
+  kernels::cuda::AttentionForward forward;
+  forward.shape = shape_on_cuda(context, sizes, 0, options);
+  forward.intervals = context.on_device(intervals);
+  forward.q = read(context, q);
+  forward.q_stride = forward.out_stride = sizes.heads * sizes.head_dim;
+  forward.k = keys.keys;
+  forward.v = keys.values;
+  forward.kv_stride = keys.entry_stride;
+  forward.table = context.on_device(keys.table);
+  forward.table_stride = keys.table_stride;
+  if (!keys.sequences.empty()) {
+    const Arena::Scope scratch(context.host);
+    const auto same = [&](int32_t a, int32_t b) {
+      return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];
+    };
+    forward.tiles = upload_tiles(context, cut_rows(context.host, intervals.host, same));
+  }
+  forward.tiles.most_keys = keys.table_stride;
+  Tensor out(context.arena, q.shape(), context.activations);
+  forward.out = out.raw();
+  const Arena::Scope scratch(context.arena);
+  run_forward(context, forward);
+  return out;
+}
+
+}  // namespace tril::ops

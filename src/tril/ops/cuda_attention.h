@@ -1,0 +1,36 @@
+// The CUDA half of attention: its lists of work and its launches, after all checks that both halves
+// share. For the sources of this folder.
+#pragma once
+
+#include "tril/kernels/cuda/attention.h"
+#include "tril/ops/attention_plan.h"
+
+namespace tril::ops {
+
+struct AttentionPlan::Lists {
+  const Interval* intervals = nullptr;  // on the device
+  kernels::cuda::AttentionTiles tiles{};
+  bool has_backward = false;
+  kernels::cuda::AttentionKeyTiles key_tiles{};
+  int64_t keys_needed = 0;  // the rows see none beyond
+};
+
+// In context.host and on the device, until the step ends. Those of the backward pass are made where
+// `backward` asks and the mask allows one.
+enum class Passes { forward, both };
+AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Interval>& intervals,
+                                          Passes passes);
+
+AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+                               const AttentionPlan& plan, const AttentionSizes& sizes,
+                               const AttentionOptions& options);
+AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& k,
+                                            const Tensor& v, const AttentionResult& result,
+                                            const Tensor& dout, const AttentionPlan& plan,
+                                            const AttentionSizes& sizes,
+                                            const AttentionOptions& options);
+Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
+                            const AttentionPlan& plan, const AttentionSizes& sizes,
+                            const AttentionOptions& options);
+
+}  // namespace tril::ops
