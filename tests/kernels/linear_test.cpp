@@ -71,7 +71,7 @@ struct Layer {
       : context(2, testing::device(), activations()), arena(testing::device()) {
     const Tensor bias = has_bias ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
-    ops::allocate_packed(context, arena, linear);
+    ops::allocate_packed(arena, context.activations, linear);
     if (linear.forward_panels.defined()) ops::pack_forward(context, linear);
     x = activations_of(context, {c.n.rows, c.n.in}, c.x);
     dy = activations_of(context, {c.n.rows, c.n.out}, c.dy);
