@@ -10,15 +10,13 @@ namespace {
 
 using testing::floats_of;
 using testing::raised_by;
-using testing::random_tensor;
-using testing::tensor_of;
 
 Tensor vector_of(Context& context, std::vector<float> values) {
-  return tensor_of(context.arena, {1, static_cast<int64_t>(values.size())}, values);
+  return testing::activations_of(context, {1, static_cast<int64_t>(values.size())}, values);
 }
 
 TEST(Tape, AddsContributionsAndLeavesSharedMemoryAlone) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   const Tensor x = vector_of(context, {1, 2});
   Tape tape(context);
   tape.watch(x);
@@ -33,7 +31,7 @@ TEST(Tape, AddsContributionsAndLeavesSharedMemoryAlone) {
 }
 
 TEST(Tape, RecordsOnlyWhatDependsOnSomethingWatched) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   const Tensor x = vector_of(context, {1, -2});
   const Tensor y = vector_of(context, {3, 4});
   Tape tape(context);
@@ -49,7 +47,7 @@ TEST(Tape, RecordsOnlyWhatDependsOnSomethingWatched) {
 }
 
 TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   const Tensor x = vector_of(context, {1});
   const Tensor y = vector_of(context, {1});
   Tape tape(context);
@@ -61,7 +59,7 @@ TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
 }
 
 TEST(Tape, SaysWhatIsWrong) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   const Tensor x = vector_of(context, {1, 2});
   Tape tape(context);
   EXPECT_EQ(raised_by([&] { Tape second(context); }).text,
@@ -82,7 +80,7 @@ TEST(Tape, SaysWhatIsWrong) {
 
 // Replacing a finished tape by a new one, as in a loop with a unique_ptr.
 TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   const Tensor x = vector_of(context, {1});
   auto tape = std::make_unique<Tape>(context);
   tape->watch(x);
@@ -93,7 +91,7 @@ TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
 }
 
 TEST(Tape, EndsWithItsScope) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   {
     Tape tape(context);
     EXPECT_EQ(context.tape, &tape);
@@ -104,12 +102,12 @@ TEST(Tape, EndsWithItsScope) {
 
 // Hundreds of tensors: the table grows and finds them all.
 TEST(Tape, HoldsManyTensors) {
-  Context context(1);
+  Context context(1, testing::device(), testing::activations());
   Random random(1);
   Tape tape(context);
   std::vector<Tensor> inputs;
   for (int i = 0; i < 700; ++i) {
-    inputs.push_back(random_tensor(context.arena, {1, 3}, random));
+    inputs.push_back(vector_of(context, testing::random_floats(random, 3)));
     tape.watch(inputs.back());
   }
   Tensor sum = inputs[0];

@@ -1,14 +1,16 @@
 #include "tril/kernels/activation.h"
 
 #include "kernels/gradient_check.h"
-#include "kernels/kernel_support.h"
+#include "kernels/rows_support.h"
 #include "tril/kernels/reference/activation.h"
+#include "tril/ops/rows.h"
 
 namespace tril {
 namespace {
 
 using kernels::Activation;
-using testing::Guarded;
+using testing::context_here;
+using testing::here;
 using testing::kUnit;
 using testing::random_floats;
 using testing::same_bits;
@@ -29,24 +31,40 @@ struct Result {
   }
 };
 
-// All four kernels: x is the input of the plain ones and the gate of the gated ones.
-Result run(const Parallel& parallel, Activation kind, std::span<const float> x,
+// All four operations: x is the input of the plain ones and the gate of the gated ones.
+Result run(Context& context, Activation kind, std::span<const float> x,
            std::span<const float> other, std::span<const float> dy) {
-  const auto size = static_cast<int64_t>(x.size());
-  Guarded y(size), dx(size), gated(size), dgate(size), dother(size);
-  kernels::activation_forward(parallel, kind, size, x.data(), y.data());
-  kernels::activation_backward(parallel, kind, size, x.data(), dy.data(), dx.data());
-  kernels::gated_forward(parallel, kind, size, x.data(), other.data(), gated.data());
-  kernels::gated_backward(parallel, kind, size, x.data(), other.data(), dy.data(), dgate.data(),
-                          dother.data());
-  return {y.take(), dx.take(), gated.take(), dgate.take(), dother.take()};
+  const Shape shape = {static_cast<int64_t>(x.size())};
+  const Tensor a = testing::activations_of(context, shape, x);
+  const Tensor b = testing::activations_of(context, shape, other);
+  const Tensor slope = testing::activations_of(context, shape, dy);
+  const auto marked = [&](const auto& operation) {
+    testing::mark_memory(context, 8 * shape.size());
+    return operation();
+  };
+  using testing::taken;
+  Result result;
+  result.y = taken(marked([&] { return ops::activation(context, kind, a); }));
+  result.dx = taken(marked([&] { return ops::activation_gradient(context, kind, a, slope); }));
+  result.gated = taken(marked([&] { return ops::gated(context, kind, a, b); }));
+  const auto gradients = marked([&] { return ops::gated_gradients(context, kind, a, b, slope); });
+  result.dgate = taken(gradients.dgate);
+  result.dother = taken(gradients.dx);
+  return result;
+}
+Result run(Activation kind, std::span<const float> x, std::span<const float> other,
+           std::span<const float> dy) {
+  return run(context_here(), kind, x, other, dy);
 }
 
 // Uniform in [-range, range).
 std::vector<float> spread(Random& random, int64_t count, float range) {
   std::vector<float> values = random_floats(random, count);
   for (float& value : values) value *= range;
-  return values;
+  return here(values);
+}
+std::vector<float> unit_spread(Random& random, int64_t count) {
+  return spread(random, count, 1.0f);
 }
 
 RC_GTEST_PROP(ActivationReference, GradientsAreThoseOfFiniteDifferences, ()) {
@@ -85,12 +103,12 @@ Error rounding_error(Activation kind, double x) {
     // t = x / sqrt 2: a rounded constant and a product, 2u of t. Then erf, its half, and a sum.
     const double t = size / std::numbers::sqrt2;
     const double erf_slope = 2.0 * std::numbers::inv_sqrtpi * std::exp(-t * t);
-    const double d_erf = erf_slope * testing::gamma(2) * t + testing::kErfAbsolute;
+    const double d_erf = erf_slope * testing::gamma(2) * t + testing::erf_absolute();
     const double d_cdf = d_erf / 2.0 + kUnit * reference::normal_cdf(x);
     // e^(-x²/2): the square is rounded; then a rounded constant and a product.
     const double density = reference::normal_density(x);
     const double d_density =
-        testing::exp_error(density, kUnit * x * x / 2.0) + testing::gamma(2) * density;
+        testing::exp_error_here(density, kUnit * x * x / 2.0) + testing::gamma(2) * density;
     const double d_slope = size * d_density + d_cdf;
     return {size * d_cdf + kUnit * value + testing::kSmallestFloat,
             d_slope + kUnit * (slope + d_slope)};
@@ -98,7 +116,7 @@ Error rounding_error(Activation kind, double x) {
   // s = 1 / (1 + e): e is off by one exp, its weight in s is 1 - s; a sum and a division. Where e
   // overflows, s is 0 instead of something below 2^-126.
   const double s = reference::sigmoid(x);
-  const double d_s = s * ((1.0 - s) * testing::kExpRelative + testing::gamma(2)) + 0x1p-126;
+  const double d_s = s * ((1.0 - s) * testing::exp_relative() + testing::gamma(2)) + 0x1p-126;
   const double inner = 1.0 + x * (1.0 - s);
   const double d_inner = size * (d_s + kUnit * (1.0 - s)) + kUnit * std::fabs(inner);
   return {size * d_s + kUnit * value,
@@ -110,17 +128,18 @@ RC_GTEST_PROP(Activation, IsTheReferenceWithinRounding, ()) {
   const auto size = *rc::gen::inRange<int64_t>(0, 150);
   const auto range = *rc::gen::element(1.0f, 8.0f, 200.0f);
   const std::vector<float> x = spread(random, size, range);
-  const std::vector<float> other = random_floats(random, size);
-  const std::vector<float> dy = random_floats(random, size);
+  const std::vector<float> other = unit_spread(random, size);
+  const std::vector<float> dy = unit_spread(random, size);
   for (const Activation kind : kKinds) {
-    const Result result = run(Parallel(2), kind, x, other, dy);
+    const Result result = run(kind, x, other, dy);
     std::vector<double> y, dx, gated, dgate, dother;
     std::vector<double> y_bound, dx_bound, gated_bound, dgate_bound, dother_bound;
     const auto expect = [](double value, double error, int roundings, std::vector<double>& values,
                            std::vector<double>& bounds) {
       values.push_back(value);
-      bounds.push_back(error + testing::gamma(roundings) * (std::fabs(value) + error) +
-                       roundings * testing::kSmallestFloat);
+      const double total = error + testing::gamma(roundings) * (std::fabs(value) + error) +
+                           roundings * testing::kSmallestFloat;
+      bounds.push_back(testing::stored(value, total));
     };
     for (int64_t i = 0; i < size; ++i) {
       const auto at = static_cast<double>(x[i]);
@@ -150,10 +169,10 @@ TEST(Activation, ThreadsAndTargetsChangeNothing) {
   for (const Activation kind : kKinds) {
     for (const int64_t size : {int64_t{1}, int64_t{133}, kManyTasks}) {
       const std::vector<float> x = spread(random, size, 10.0f);
-      const std::vector<float> other = random_floats(random, size);
-      const std::vector<float> dy = random_floats(random, size);
-      EXPECT_TRUE(testing::same_everywhere(
-          [&](const Parallel& parallel) { return run(parallel, kind, x, other, dy).all(); }));
+      const std::vector<float> other = unit_spread(random, size);
+      const std::vector<float> dy = unit_spread(random, size);
+      EXPECT_TRUE(testing::same_again(
+          [&](Context& context) { return run(context, kind, x, other, dy).all(); }));
     }
   }
 }
@@ -162,12 +181,12 @@ TEST(Activation, ThreadsAndTargetsChangeNothing) {
 TEST(Activation, AnElementDependsOnItselfOnly) {
   Random random(2);
   const std::vector<float> x = spread(random, 83, 5.0f);
-  const std::vector<float> other = random_floats(random, 83);
-  const std::vector<float> dy = random_floats(random, 83);
+  const std::vector<float> other = unit_spread(random, 83);
+  const std::vector<float> dy = unit_spread(random, 83);
   for (const Activation kind : kKinds) {
-    const Result whole = run(Parallel(1), kind, x, other, dy);
+    const Result whole = run(kind, x, other, dy);
     for (size_t i = 0; i < x.size(); ++i) {
-      const Result alone = run(Parallel(1), kind, {&x[i], 1}, {&other[i], 1}, {&dy[i], 1});
+      const Result alone = run(kind, {&x[i], 1}, {&other[i], 1}, {&dy[i], 1});
       EXPECT_TRUE(same_bits(alone.all(), std::vector<float>{whole.y[i], whole.dx[i], whole.gated[i],
                                                             whole.dgate[i], whole.dother[i]}));
     }
@@ -175,10 +194,12 @@ TEST(Activation, AnElementDependsOnItselfOnly) {
 }
 
 TEST(Activation, ReluAtZeroAndNan) {
-  const std::vector<float> x = {-1.0f, 0.0f, NAN, 2.0f, -INFINITY, INFINITY, -0x1p-149f, 0x1p-149f};
+  // The smallest that either type has.
+  const float tiny = testing::activations() == DType::f32 ? 0x1p-149f : 0x1p-133f;
+  const std::vector<float> x = {-1.0f, 0.0f, NAN, 2.0f, -INFINITY, INFINITY, -tiny, tiny};
   const std::vector<float> ones(x.size(), 1.0f);
-  const Result result = run(Parallel(1), Activation::relu, x, ones, ones);
-  const std::vector<float> y = {0.0f, 0.0f, NAN, 2.0f, 0.0f, INFINITY, 0.0f, 0x1p-149f};
+  const Result result = run(Activation::relu, x, ones, ones);
+  const std::vector<float> y = {0.0f, 0.0f, NAN, 2.0f, 0.0f, INFINITY, 0.0f, tiny};
   const std::vector<float> slope = {0.0f, 0.0f, 0.0f, 1.0f, 0.0f, 1.0f, 0.0f, 1.0f};
   for (size_t i = 0; i < x.size(); ++i) {
     if (std::isnan(x[i])) {
@@ -197,10 +218,10 @@ TEST(Activation, NanStaysInItsElement) {
   std::vector<float> x = spread(random, 40, 5.0f);
   const std::vector<float> ones(x.size(), 1.0f);
   for (const Activation kind : kKinds) {
-    const std::vector<float> clean = run(Parallel(1), kind, x, ones, ones).y;
+    const std::vector<float> clean = run(kind, x, ones, ones).y;
     std::vector<float> dirty = x;
     dirty[21] = NAN;
-    std::vector<float> y = run(Parallel(1), kind, dirty, ones, ones).y;
+    std::vector<float> y = run(kind, dirty, ones, ones).y;
     EXPECT_TRUE(std::isnan(y[21]));
     y[21] = clean[21];
     EXPECT_TRUE(same_bits(y, clean));
@@ -211,7 +232,7 @@ TEST(Activation, LimitsAreExact) {
   const std::vector<float> x = {100.0f, -100.0f, 0.0f};
   const std::vector<float> ones(x.size(), 1.0f);
   for (const Activation kind : kKinds) {
-    const Result result = run(Parallel(1), kind, x, ones, ones);
+    const Result result = run(kind, x, ones, ones);
     EXPECT_EQ(result.y, (std::vector<float>{100.0f, 0.0f, 0.0f}));
     EXPECT_EQ(result.dx[0], 1.0f);
     EXPECT_EQ(result.dx[1], 0.0f);
@@ -220,12 +241,13 @@ TEST(Activation, LimitsAreExact) {
 }
 
 TEST(Activation, WorksInPlace) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "operations on a device give new memory";
   Random random(4);
   const std::vector<float> x = spread(random, 77, 5.0f);
-  const std::vector<float> other = random_floats(random, 77);
-  const std::vector<float> dy = random_floats(random, 77);
+  const std::vector<float> other = unit_spread(random, 77);
+  const std::vector<float> dy = unit_spread(random, 77);
   for (const Activation kind : kKinds) {
-    const Result expected = run(Parallel(1), kind, x, other, dy);
+    const Result expected = run(kind, x, other, dy);
     std::vector<float> a = x;
     kernels::activation_forward(Parallel(1), kind, 77, a.data(), a.data());
     EXPECT_TRUE(same_bits(a, expected.y));

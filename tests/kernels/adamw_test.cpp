@@ -1,13 +1,16 @@
 #include "tril/kernels/adamw.h"
 
 #include "kernels/gradient_check.h"
-#include "kernels/kernel_support.h"
+#include "kernels/rows_support.h"
+#include "tril/kernels/elementwise.h"
 #include "tril/kernels/reference/adamw.h"
+#include "tril/ops/optimizer.h"
 
 namespace tril {
 namespace {
 
 using kernels::AdamW;
+using testing::context_here;
 using testing::gamma;
 using testing::kUnit;
 using testing::random_floats;
@@ -95,6 +98,7 @@ TEST(AdamWReference, DecayShrinksTheWeightAloneWithoutGradient) {
 // To first order in u: m is two products (of a rounded g and 1 - beta1) and a sum, v likewise with
 // g²; then a division, a root, a sum and a division; then two fused operations.
 RC_GTEST_PROP(AdamW, IsTheReferenceWithinRounding, ()) {
+  if (testing::device() != Device::cpu) return;  // this is the CPU's kernel; Update has CUDA's
   Random random = testing::seeded();
   const AdamW a = any_args(random);
   const State before(random, *rc::gen::inRange<int64_t>(0, 150));
@@ -133,6 +137,7 @@ RC_GTEST_PROP(AdamW, IsTheReferenceWithinRounding, ()) {
 }
 
 RC_GTEST_PROP(AdamW, FollowsItsOrderBitForBit, ()) {
+  if (testing::device() != Device::cpu) return;  // this is the CPU's kernel; Update has CUDA's
   Random random = testing::seeded();
   const AdamW a = any_args(random);
   const State before(random, *rc::gen::inRange<int64_t>(0, 150));
@@ -140,6 +145,7 @@ RC_GTEST_PROP(AdamW, FollowsItsOrderBitForBit, ()) {
 }
 
 TEST(AdamW, ThreadsAndTargetsChangeNothing) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "this is the CPU's kernel";
   Random random(1);
   for (const int64_t size : {int64_t{1}, int64_t{133}, kManyTasks}) {
     const AdamW a = any_args(random);
@@ -151,6 +157,7 @@ TEST(AdamW, ThreadsAndTargetsChangeNothing) {
 }
 
 TEST(AdamW, NanStaysInItsWeightAndSubnormalsAreKept) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "this is the CPU's kernel";
   Random random(2);
   const AdamW a = any_args(random);
   State state(random, 40);
@@ -166,6 +173,183 @@ TEST(AdamW, NanStaysInItsWeightAndSubnormalsAreKept) {
   State rest = result;
   for (std::vector<float>* part : {&rest.m, &rest.v, &rest.w}) (*part)[21] = 0.0f;
   EXPECT_TRUE(same_bits(rest.all(), expected.all()));
+}
+
+// ---- whole updates ------------------------------------------------------------------------------
+// On either device: the norm in its order, and then the bits of one weight at a time.
+
+// Weights of some shapes; the last has no gradient, and matrices decay.
+struct Weights {
+  std::vector<Shape> shapes = {{1}, {133}, {4096}, {37, 50}, {64, 128}, {3, 4100}, {7}};
+  std::vector<State> states;
+
+  explicit Weights(Random& random) {
+    for (const Shape& shape : shapes) states.emplace_back(random, shape.size());
+  }
+  size_t with_gradient() const { return shapes.size() - 1; }
+};
+
+// The sum of the squares of all gradients, as the device of the tests adds it.
+double squares_of(const Weights& weights) {
+  const bool cpu = testing::device() == Device::cpu;
+  double on_cpu = 0.0;
+  std::vector<double> chains(1024);
+  size_t chunks = 0;
+  for (size_t which = 0; which < weights.with_gradient(); ++which) {
+    const std::span<const float> gradient = weights.states[which].gradient;
+    double of_tensor = 0.0;
+    for (size_t begin = 0; begin < gradient.size(); begin += 4096) {
+      const std::span<const float> chunk =
+          gradient.subspan(begin, std::min<size_t>(4096, gradient.size() - begin));
+      of_tensor += static_cast<double>(testing::lane_dot(chunk, chunk));
+      std::vector<float> threads(256);
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        threads[i / 4 % 256] = std::fma(chunk[i], chunk[i], threads[i / 4 % 256]);
+      }
+      chains[chunks++ % 1024] +=
+          testing::folded(std::vector<double>(threads.begin(), threads.end()));
+    }
+    on_cpu += of_tensor;
+  }
+  return cpu ? on_cpu : testing::folded(chains);
+}
+
+// The same tensors on the device; `rounded` where it is asked for.
+struct OnDevice {
+  std::vector<ops::UpdateTensor> tensors;
+
+  OnDevice(Context& context, const Weights& weights) {
+    const bool rounds = context.activations == DType::bf16;
+    for (size_t which = 0; which < weights.shapes.size(); ++which) {
+      const Shape& shape = weights.shapes[which];
+      const State& state = weights.states[which];
+      ops::UpdateTensor tensor{.decay = shape.rank() == 2 ? 0.1f : 0.0f};
+      tensor.weight = testing::tensor_of(context.arena, shape, state.w);
+      tensor.first = testing::tensor_of(context.arena, shape, state.m);
+      tensor.second = testing::tensor_of(context.arena, shape, state.v);
+      if (which < weights.with_gradient()) {
+        tensor.gradient = testing::tensor_of(context.arena, shape, state.gradient);
+      }
+      if (rounds) {
+        const auto padded = [](int64_t size) { return (size + 63) / 64 * 64; };
+        const Shape to =
+            shape.rank() == 2 ? Shape{padded(shape[0]), padded(shape[1])} : Shape{padded(shape[0])};
+        tensor.rounded = testing::activations_of(
+            context, to, std::vector<float>(static_cast<size_t>(to.size())));
+      }
+      tensors.push_back(tensor);
+    }
+  }
+};
+
+void expect_equal(const ops::UpdateTensor& tensor, const State& expected, size_t which) {
+  EXPECT_TRUE(same_bits(to_floats(tensor.first), expected.m)) << "m of tensor " << which;
+  EXPECT_TRUE(same_bits(to_floats(tensor.second), expected.v)) << "v of tensor " << which;
+  EXPECT_TRUE(same_bits(to_floats(tensor.weight), expected.w)) << "w of tensor " << which;
+}
+// The rounded weight, with zeros around it as before.
+void expect_rounded(const ops::UpdateTensor& tensor, const State& expected, size_t which) {
+  const int64_t columns = tensor.weight.columns();
+  const int64_t stride = tensor.rounded.columns();
+  std::vector<float> rounded(static_cast<size_t>(tensor.rounded.size()));
+  for (int64_t i = 0; i < tensor.weight.size(); ++i) {
+    rounded[i / columns * stride + i % columns] = to_f32(to_bf16(expected.w[i]));
+  }
+  EXPECT_TRUE(same_bits(to_floats(tensor.rounded), rounded)) << "rounded, tensor " << which;
+}
+
+TEST(Update, IsTheContractInEveryBit) {
+  Random random(7);
+  for (const double clip_norm : {0.0, 0.5, 1e9}) {
+    Context& context = context_here();
+    Weights weights(random);
+    const ops::AdamWSettings settings{.beta1 = 0.8f, .beta2 = 0.95f, .clip_norm = clip_norm};
+    ops::AdamW adamw(context.device(), settings);
+    const OnDevice on_device(context, weights);
+    const double norm = std::sqrt(squares_of(weights));
+    AdamW args{.beta1 = 0.8f, .beta2 = 0.95f, .epsilon = settings.epsilon};
+    if (clip_norm > 0.0 && norm > clip_norm) args.factor = static_cast<float>(clip_norm / norm);
+    double power1 = 1.0;
+    double power2 = 1.0;
+    for (const float rate : {1e-2f, 3e-3f, 7e-4f}) {
+      adamw.update(context, on_device.tensors, rate);
+      power1 *= static_cast<double>(args.beta1);
+      power2 *= static_cast<double>(args.beta2);
+      args.rate = rate;
+      args.correction1 = static_cast<float>(1.0 - power1);
+      args.correction2 = static_cast<float>(1.0 - power2);
+      for (size_t which = 0; which < weights.with_gradient(); ++which) {
+        args.decay = on_device.tensors[which].decay;
+        weights.states[which] = scalar(args, weights.states[which]);
+      }
+    }
+    EXPECT_EQ(adamw.last(context).norm, norm);
+    EXPECT_EQ(adamw.last(context).steps, 3);
+    for (size_t which = 0; which < weights.shapes.size(); ++which) {
+      const ops::UpdateTensor& tensor = on_device.tensors[which];
+      expect_equal(tensor, weights.states[which], which);
+      if (tensor.rounded.defined() && which < weights.with_gradient()) {
+        expect_rounded(tensor, weights.states[which], which);
+      }
+    }
+  }
+}
+
+TEST(Update, NothingChangesWhereTheGradientIsNotFinite) {
+  Random random(8);
+  for (const float bad : {INFINITY, -INFINITY, NAN, 3e38f}) {
+    Context& context = context_here();
+    Weights weights(random);
+    weights.states[2].gradient[4095] = bad;
+    ops::AdamW adamw(context.device(), {});
+    const OnDevice on_device(context, weights);
+    adamw.update(context, on_device.tensors, 0.1f);
+    EXPECT_FALSE(std::isfinite(adamw.last(context).norm));
+    EXPECT_EQ(adamw.last(context).steps, 0);
+    for (size_t which = 0; which < weights.shapes.size(); ++which) {
+      expect_equal(on_device.tensors[which], weights.states[which], which);
+    }
+  }
+}
+
+// Going on from a number of steps is as if they had been made.
+TEST(Update, ARestoredOneGoesOn) {
+  Random random(9);
+  Context& context = context_here();
+  const Weights weights(random);
+  const OnDevice on_device(context, weights);
+  ops::AdamW one(context.device(), {});
+  for (int i = 0; i < 3; ++i) one.update(context, on_device.tensors, 0.01f);
+  std::vector<State> after(weights.states);
+  for (size_t which = 0; which < after.size(); ++which) {
+    after[which].m = to_floats(on_device.tensors[which].first);
+    after[which].v = to_floats(on_device.tensors[which].second);
+    after[which].w = to_floats(on_device.tensors[which].weight);
+  }
+  Weights copied = weights;
+  copied.states = after;
+  const OnDevice again(context, copied);
+  ops::AdamW two(context.device(), {});
+  two.restore(3);
+  one.update(context, on_device.tensors, 0.02f);
+  two.update(context, again.tensors, 0.02f);
+  EXPECT_EQ(two.last(context).steps, 4);
+  for (size_t which = 0; which < after.size(); ++which) {
+    EXPECT_TRUE(same_bits(on_device.tensors[which].weight, again.tensors[which].weight));
+  }
+}
+
+TEST(Update, SaysWhatIsWrong) {
+  Context& context = context_here();
+  ops::AdamW adamw(context.device(), {});
+  ops::UpdateTensor tensor;
+  tensor.weight = testing::tensor_of(context.arena, {2, 3}, std::vector<float>(6));
+  tensor.first = tensor.weight;
+  tensor.second = testing::tensor_of(context.arena, {5}, std::vector<float>(5));
+  EXPECT_EQ(testing::raised_by([&] {
+              adamw.update(context, {&tensor, 1}, 0.1f);
+            }).text,
+            "AdamW: a weight [2, 3] with [5]");
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 #include "tril/kernels/dropout.h"
 
 #include "kernels/gradient_check.h"
-#include "kernels/kernel_support.h"
+#include "kernels/rows_support.h"
 #include "tril/kernels/reference/dropout.h"
+#include "tril/ops/rows.h"
 
 namespace tril {
 namespace {
 
-using testing::Guarded;
+using testing::context_here;
+using testing::here;
 using testing::random_floats;
 using testing::rows_of;
 using testing::same_bits;
@@ -25,7 +27,7 @@ struct Case {
             .step = random.bits(),
             .site = random.below(65536)};
     args.seed = args.seed << 32 | random.bits();
-    x = random_floats(random, rows * columns);
+    x = here(random_floats(random, rows * columns));
     for (int64_t row = 0; row < rows; ++row) {
       sentences.push_back(static_cast<int32_t>(random.below(1u << 30)));
       positions.push_back(static_cast<int32_t>(random.below(500)));
@@ -44,27 +46,40 @@ struct Result {
   std::vector<float> y;
   std::vector<uint8_t> kept;
 };
-Result run_all(const Parallel& parallel, const Case& c) {
-  Guarded y(c.args.rows * c.args.columns);
-  // One more byte shows whether something wrote past the end.
-  std::vector<uint8_t> kept(c.args.rows * kernels::dropout_row_bytes(c.args.columns) + 1, 0xA5);
-  kernels::dropout(parallel, c.bound(), c.x.data(), y.data(), kept.data());
-  EXPECT_EQ(kept.back(), 0xA5);
-  return {y.take(), kept};
+ops::Dropped dropped(Context& context, const Case& c) {
+  const Shape shape = {c.args.rows, c.args.columns};
+  const Tensor x = testing::activations_of(context, shape, c.x);
+  testing::mark_memory(context, 8 * shape.size());
+  return ops::dropout(context,
+                      {.probability = c.args.probability,
+                       .seed = c.args.seed,
+                       .step = c.args.step,
+                       .site = c.args.site,
+                       .sentences = c.sentences,
+                       .positions = c.positions},
+                      x);
 }
-std::vector<float> run(const Parallel& parallel, const Case& c) { return run_all(parallel, c).y; }
+Result run_all(Context& context, const Case& c) {
+  const ops::Dropped result = dropped(context, c);
+  std::vector<uint8_t> kept(static_cast<size_t>(result.kept.size()));
+  copy(Device::cpu, kept.data(), context.device(), result.kept.raw(), result.kept.size());
+  return {testing::taken(result.y), kept};
+}
+std::vector<float> run(Context& context, const Case& c) { return run_all(context, c).y; }
+std::vector<float> run(const Case& c) { return run(context_here(), c); }
 
 std::vector<bool> kept(const Case& c) {
   std::vector<bool> mask;
   Case ones = c;
   ones.x.assign(c.x.size(), 1.0f);
-  for (const float value : run(Parallel(2), ones)) mask.push_back(value != 0.0f);
+  for (const float value : run(ones)) mask.push_back(value != 0.0f);
   return mask;
 }
 
 Case any_case(Random& random) {
-  return {random, *rc::gen::inRange<int64_t>(0, 30), *rc::gen::inRange<int64_t>(1, 700),
-          random.uniform(0.0f, 0.9f)};
+  const auto columns = *rc::gen::oneOf(rc::gen::inRange<int64_t>(1, 700),
+                                       rc::gen::element<int64_t>(64, 128, 256, 512, 1024, 2048));
+  return {random, *rc::gen::inRange<int64_t>(0, 30), columns, random.uniform(0.0f, 0.9f)};
 }
 
 // Linear in x with a mask that does not see x, so the gradient is the same function on dy.
@@ -87,13 +102,23 @@ RC_GTEST_PROP(DropoutReference, GradientIsTheSameFunction, ()) {
 RC_GTEST_PROP(Dropout, IsTheReferenceBitForBit, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
-  TRIL_HOLDS(same_bits(run(Parallel(2), c), reference::dropout<float>(c.bound(), c.x)));
+  const Result result = run_all(context_here(), c);
+  TRIL_HOLDS(same_bits(result.y, here(reference::dropout<float>(c.bound(), c.x))));
+  const int64_t row_bytes = kernels::dropout_row_bytes(c.args.columns);
+  for (int64_t row = 0; row < c.args.rows; ++row) {
+    for (int64_t f = 0; f < c.args.columns; ++f) {
+      const bool kept = (result.kept[row * row_bytes + f / 8] >> f % 8 & 1) != 0;
+      if (kept != reference::dropout_keeps(c.bound(), row, f)) {
+        RC_FAIL("the bit of row " + std::to_string(row) + ", feature " + std::to_string(f));
+      }
+    }
+  }
   // And within the roundings of 1 - p, the quotient and the product of the exact one.
   const std::vector<double> expected =
       reference::dropout<double>(c.bound(), testing::doubles_of(c.x));
   std::vector<double> bound;
   for (const double value : expected) bound.push_back(testing::gamma(3) * std::fabs(value));
-  TRIL_HOLDS(testing::within(run(Parallel(2), c), expected, bound));
+  TRIL_HOLDS(testing::within(result.y, expected, testing::stored(expected, bound)));
 }
 
 // Where p is no multiple of 2^-16 the fraction just below it is dropped too, and the one above
@@ -110,7 +135,7 @@ TEST(Dropout, DropsTheLastFractionBelowP) {
     while ((philox(1, {0, 0, position, 0})[0] & 0xFFFFu) != u) ++position;
     c.positions = {static_cast<int32_t>(position)};
     EXPECT_EQ(reference::dropout_keeps(c.bound(), 0, 0), u == 6554u);
-    EXPECT_EQ(run(Parallel(1), c)[0] != 0.0f, u == 6554u);
+    EXPECT_EQ(run(c)[0] != 0.0f, u == 6554u);
   }
 }
 
@@ -118,16 +143,16 @@ TEST(Dropout, DropsTheLastFractionBelowP) {
 RC_GTEST_PROP(Dropout, ByItsBitsIsTheSameFunction, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
-  const std::vector<uint8_t> kept = run_all(Parallel(2), c).kept;
-  Case other = c;
-  other.x = random_floats(random, static_cast<int64_t>(c.x.size()));
-  const std::vector<float> expected = reference::dropout<float>(c.bound(), other.x);
-  TRIL_HOLDS(testing::same_everywhere([&](const Parallel& parallel) {
-    Guarded y(c.args.rows * c.args.columns);
-    kernels::dropout_by_bits(parallel, c.args.rows, c.args.columns, c.args.probability, kept.data(),
-                             other.x.data(), y.data());
-    EXPECT_TRUE(same_bits(y.take(), expected));
-    return y.take();
+  const std::vector<float> other = here(random_floats(random, static_cast<int64_t>(c.x.size())));
+  const std::vector<float> expected = here(reference::dropout<float>(c.bound(), other));
+  TRIL_HOLDS(testing::same_again([&](Context& context) {
+    const Tensor kept = dropped(context, c).kept;
+    const Tensor dy = testing::activations_of(context, {c.args.rows, c.args.columns}, other);
+    testing::mark_memory(context, 4 * dy.size());
+    const std::vector<float> dx =
+        testing::taken(ops::dropout_gradient(context, c.args.probability, kept, dy));
+    EXPECT_TRUE(same_bits(dx, expected));
+    return dx;
   }));
 }
 
@@ -136,8 +161,7 @@ TEST(Dropout, ThreadsAndTargetsChangeNothing) {
   for (const auto& [rows, columns] :
        std::vector<std::pair<int64_t, int64_t>>{{1, 5}, {700, 131}, {7, 9001}}) {
     const Case c(random, rows, columns, 0.1f);
-    EXPECT_TRUE(
-        testing::same_everywhere([&](const Parallel& parallel) { return run(parallel, c); }));
+    EXPECT_TRUE(testing::same_again([&](Context& context) { return run(context, c); }));
   }
 }
 
@@ -151,8 +175,7 @@ RC_GTEST_PROP(Dropout, ARowDependsOnThatRowOnly, ()) {
   alone.sentences = {c.sentences[row]};
   alone.positions = {c.positions[row]};
   alone.x = rows_of(c.x, c.args.columns, row, 1);
-  TRIL_HOLDS(
-      same_bits(run(Parallel(1), alone), rows_of(run(Parallel(2), c), c.args.columns, row, 1)));
+  TRIL_HOLDS(same_bits(run(context_here(1), alone), rows_of(run(c), c.args.columns, row, 1)));
 }
 
 // The number kept of n is binomial. Six standard deviations: twice in 10⁹ seeds by chance.
@@ -196,20 +219,22 @@ TEST(Dropout, EveryInputOfTheMaskMatters) {
 TEST(Dropout, ProbabilityZeroIsTheIdentity) {
   Random random(3);
   const Case c(random, 9, 77, 0.0f);
-  EXPECT_TRUE(same_bits(run(Parallel(2), c), c.x));
+  EXPECT_TRUE(same_bits(run(c), c.x));
 }
 
 TEST(Dropout, WorksInPlaceAndDropsNanToo) {
   Random random(4);
   Case c(random, 9, 77, 0.5f);
-  const std::vector<float> clean = run(Parallel(1), c);
+  const std::vector<float> clean = run(c);
   const std::vector<bool> mask = kept(c);
   std::vector<float> y = c.x;
-  std::vector<uint8_t> bits(9 * kernels::dropout_row_bytes(77));
-  kernels::dropout(Parallel(2), c.bound(), y.data(), y.data(), bits.data());
-  EXPECT_TRUE(same_bits(y, clean));
+  if (testing::device() == Device::cpu) {
+    std::vector<uint8_t> bits(9 * kernels::dropout_row_bytes(77));
+    kernels::dropout(Parallel(2), c.bound(), y.data(), y.data(), bits.data());
+    EXPECT_TRUE(same_bits(y, clean));
+  }
   for (size_t i = 100; i < 110; ++i) c.x[i] = NAN;
-  y = run(Parallel(1), c);
+  y = run(c);
   for (size_t i = 0; i < y.size(); ++i) {
     if (mask[i] && i >= 100 && i < 110) {
       EXPECT_TRUE(std::isnan(y[i]));

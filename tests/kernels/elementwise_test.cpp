@@ -1,14 +1,21 @@
 #include "tril/kernels/elementwise.h"
 
-#include "kernels/kernel_support.h"
+#include "kernels/rows_support.h"
+#include "tril/kernels/cuda/rows.h"
+#include "tril/ops/rows.h"
 
 namespace tril {
 namespace {
 
 using kernels::kSquareChunk;
+using testing::activations_of;
+using testing::context_here;
 using testing::Guarded;
+using testing::here;
+using testing::mark_memory;
 using testing::random_floats;
 using testing::same_bits;
+using testing::taken;
 
 // One task does 16,384 elements: the large size gives every thread something.
 constexpr int64_t kManyTasks = 5 * 16384 + 77;
@@ -16,38 +23,124 @@ constexpr int64_t kManyTasks = 5 * 16384 + 77;
 TEST(Add, IsOneRoundingOfEachPairInPlaceToo) {
   Random random(1);
   for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{15}, int64_t{133}, kManyTasks}) {
-    const std::vector<float> a = random_floats(random, size);
-    const std::vector<float> b = random_floats(random, size);
+    const std::vector<float> a = here(random_floats(random, size));
+    const std::vector<float> b = here(random_floats(random, size));
     std::vector<float> expected;
     for (int64_t i = 0; i < size; ++i) expected.push_back(a[i] + b[i]);
-    EXPECT_TRUE(testing::same_everywhere([&](const Parallel& parallel) {
-      Guarded out(size);
-      kernels::add(parallel, size, a.data(), b.data(), out.data());
-      EXPECT_TRUE(same_bits(out.take(), expected));
-      return out.take();
+    expected = here(expected);
+    EXPECT_TRUE(testing::same_again([&](Context& context) {
+      const Tensor left = activations_of(context, {size}, a);
+      const Tensor right = activations_of(context, {size}, b);
+      mark_memory(context, 4 * size);
+      const std::vector<float> out = taken(ops::add(context, left, right));
+      EXPECT_TRUE(same_bits(out, expected));
+      ops::add_into(context, left, right);
+      EXPECT_TRUE(same_bits(to_floats(right), expected));
+      return out;
     }));
-    std::vector<float> in_place = a;
-    kernels::add(Parallel(2), size, in_place.data(), b.data(), in_place.data());
-    EXPECT_TRUE(same_bits(in_place, expected));
-    in_place = b;
-    kernels::add(Parallel(2), size, a.data(), in_place.data(), in_place.data());
-    EXPECT_TRUE(same_bits(in_place, expected));
   }
 }
 
-TEST(FillZero, WritesEveryElement) {
+// Rows of a slice begin anywhere: addresses that are no multiples of 16.
+TEST(Add, OfSlicesHasTheSameBits) {
+  Random random(3);
+  Context& context = context_here();
+  const std::vector<float> a = here(random_floats(random, 40 * 3));
+  const Tensor left = activations_of(context, {40, 3}, a);
+  const Tensor right = activations_of(context, {40, 3}, a);
+  const std::vector<float> whole = to_floats(ops::add(context, left, right));
+  for (const int64_t begin : {0, 1, 2, 5}) {
+    const Tensor sum = ops::add(context, left.slice(begin, 39), right.slice(begin, 39));
+    EXPECT_TRUE(same_bits(to_floats(sum), testing::rows_of(whole, 3, begin, 39 - begin))) << begin;
+  }
+}
+
+TEST(Add, RefusesOtherShapes) {
+  Context& context = context_here();
+  const Tensor a = activations_of(context, {2, 3}, std::vector<float>(6));
+  const Tensor b = activations_of(context, {3, 2}, std::vector<float>(6));
+  EXPECT_EQ(testing::raised_by([&] { ops::add(context, a, b); }).text,
+            "add: [2, 3] and [3, 2] differ");
+}
+
+TEST(ScaleBy, IsOneRoundingOfEachAndNothingForOne) {
+  Random random(4);
   for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{133}, kManyTasks}) {
-    EXPECT_TRUE(testing::same_everywhere([&](const Parallel& parallel) {
-      Guarded out(size);
-      kernels::fill(parallel, size, 0.0f, out.data());
-      EXPECT_TRUE(same_bits(out.take(), std::vector<float>(size)));
-      return out.take();
-    }));
+    for (const float factor : {1.0f, 0.37f}) {
+      const std::vector<float> x = here(random_floats(random, size));
+      std::vector<float> expected = x;
+      for (float& value : expected) value = value * factor;
+      Context& context = context_here();
+      const Tensor scaled = activations_of(context, {size}, x);
+      const Tensor by = testing::tensor_of(context.arena, {1}, std::vector<float>{factor});
+      ops::scale_by(context, by, scaled);
+      EXPECT_TRUE(same_bits(to_floats(scaled), here(expected))) << size << " by " << factor;
+    }
+  }
+}
+
+TEST(Filled, WritesEveryElement) {
+  for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{133}, kManyTasks}) {
+    for (const float value : {0.0f, 0.5f}) {
+      EXPECT_TRUE(testing::same_again([&](Context& context) {
+        mark_memory(context, 4 * size);
+        const Tensor out = ops::filled(context, {size}, value, context.activations);
+        EXPECT_TRUE(same_bits(taken(out), std::vector<float>(static_cast<size_t>(size), value)));
+        return to_floats(out);
+      }));
+    }
+  }
+}
+
+// Between fp32 and the type of activations, both ways.
+TEST(Assign, RoundsOrWidens) {
+  Random random(5);
+  for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{133}, kManyTasks}) {
+    const std::vector<float> x = random_floats(random, size);
+    Context& context = context_here();
+    const Tensor from = testing::tensor_of(context.arena, {size}, x);
+    mark_memory(context, 8 * size);
+    const Tensor rounded(context.arena, {size}, context.activations);
+    const Tensor wide(context.arena, {size});
+    ops::assign(context, from, rounded);
+    ops::assign(context, rounded, wide);
+    EXPECT_TRUE(same_bits(taken(rounded), here(x)));
+    EXPECT_TRUE(same_bits(taken(wide), here(x)));
+  }
+}
+
+// Weights as products on CUDA read them.
+TEST(RoundPadded, PadsWithZeros) {
+  if constexpr (kCudaBuilt) {
+    if (testing::device() != Device::cuda) GTEST_SKIP() << "only CUDA pads weights";
+    Random random(6);
+    for (const auto& [rows, columns] :
+         std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {37, 100}, {64, 64}, {65, 72}}) {
+      const std::vector<float> x = random_floats(random, rows * columns);
+      Context& context = context_here();
+      const int64_t to_rows = (rows + 63) / 64 * 64;
+      const int64_t to_columns = (columns + 63) / 64 * 64;
+      const Tensor from = testing::tensor_of(context.arena, {rows, columns}, x);
+      mark_memory(context, 4 * to_rows * to_columns);
+      const Tensor to(context.arena, {to_rows, to_columns}, DType::bf16);
+      context.launch([&](Stream stream) {
+        kernels::cuda::round_padded(stream, from.on_device(), rows, columns,
+                                    to.on_device<BFloat16>(), to_rows, to_columns);
+      });
+      std::vector<float> expected(static_cast<size_t>(to.size()));
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        expected[i / columns * to_columns + i % columns] = to_f32(to_bf16(x[i]));
+      }
+      EXPECT_TRUE(same_bits(taken(to), expected)) << rows << " x " << columns;
+    }
+  } else {
+    GTEST_SKIP() << "built without CUDA";
   }
 }
 
 // Chunks of 4,096 over 16 lanes, fused, then added ascending in double.
 TEST(SumOfSquares, FollowsItsOrderBitForBit) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "adamw_test has that of CUDA";
   Random random(2);
   for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{17}, kSquareChunk - 1, kSquareChunk,
                              kSquareChunk + 1, 7 * kSquareChunk + 129}) {

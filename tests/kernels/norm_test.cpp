@@ -1,17 +1,19 @@
 #include "tril/kernels/norm.h"
 
 #include "kernels/gradient_check.h"
-#include "kernels/kernel_support.h"
+#include "kernels/rows_support.h"
 #include "tril/kernels/gemm.h"
 #include "tril/kernels/reference/norm.h"
+#include "tril/ops/rows.h"
 
 namespace tril {
 namespace {
 
 using kernels::NormKind;
+using testing::context_here;
 using testing::doubles_of;
 using testing::gamma;
-using testing::Guarded;
+using testing::here;
 using testing::kUnit;
 using testing::random_floats;
 using testing::rows_of;
@@ -24,10 +26,10 @@ struct Case {
 
   Case(Random& random, NormKind which, int64_t row_count, int64_t column_count)
       : kind(which), rows(row_count), columns(column_count) {
-    x = random_floats(random, rows * columns);
+    x = here(random_floats(random, rows * columns));
     weight = random_floats(random, columns);
     if (kind == NormKind::layer) bias = random_floats(random, columns);
-    dy = random_floats(random, rows * columns);
+    dy = here(random_floats(random, rows * columns));
   }
   kernels::Norm args() const {
     return {.kind = kind,
@@ -60,14 +62,49 @@ struct Result {
   }
 };
 
-Result run(const Parallel& parallel, const Case& c) {
-  const int64_t size = c.rows * c.columns;
-  Guarded y(size), stats(2 * c.rows), dx(size), dweight(c.columns), dbias(c.columns);
-  kernels::norm_forward(parallel, c.args(), c.x.data(), y.data(), stats.data());
-  kernels::norm_backward(parallel, c.args(), c.x.data(), stats.data(), c.dy.data(), dx.data(),
-                         dweight.data(), c.bias.empty() ? nullptr : dbias.data());
-  return {y.take(), stats.take(), dx.take(), dweight.take(),
-          c.bias.empty() ? std::vector<float>() : dbias.take()};
+Result run(Context& context, const Case& c) {
+  const Shape shape = {c.rows, c.columns};
+  const int64_t bytes = 16 * (c.rows + 2) * (c.columns + 8);
+  const float epsilon = c.args().epsilon;
+  const Tensor x = testing::activations_of(context, shape, c.x);
+  const Tensor dy = testing::activations_of(context, shape, c.dy);
+  const Tensor weight = testing::tensor_of(context.arena, {c.columns}, c.weight);
+  const Tensor bias =
+      c.bias.empty() ? Tensor() : testing::tensor_of(context.arena, {c.columns}, c.bias);
+  testing::mark_memory(context, bytes);
+  const ops::NormResult normed = ops::norm(context, c.kind, epsilon, x, weight, bias);
+  Result result{testing::taken(normed.y), testing::taken(normed.stats), {}, {}, {}};
+  testing::mark_memory(context, bytes);
+  const ops::NormGradients gradients =
+      ops::norm_gradients(context, c.kind, epsilon, x, weight, bias, normed.stats, dy);
+  result.dx = testing::taken(gradients.dx);
+  result.dweight = testing::taken(gradients.dweight);
+  if (bias.defined()) result.dbias = testing::taken(gradients.dbias);
+  return result;
+}
+Result run(const Case& c) { return run(context_here(), c); }
+
+// The sum over rows of f(row, sum so far): slices of kTokenSlice rows, added ascending. On CUDA
+// slices of 64 rows in eight chains, and the slices in 32.
+template <class F>
+float sum_over_rows(int64_t rows, const F& f) {
+  const bool cpu = testing::device() == Device::cpu;
+  const int64_t slice_rows = cpu ? kernels::kTokenSlice : 64;
+  const int64_t chains = cpu ? 1 : 8;
+  std::vector<float> totals(cpu ? 1 : 32);
+  for (int64_t begin = 0; begin < rows; begin += slice_rows) {
+    float slice = 0.0f;
+    for (int64_t chain = 0; chain < chains; ++chain) {
+      float sum = 0.0f;
+      const int64_t end = std::min(rows, begin + slice_rows);
+      for (int64_t row = begin + chain; row < end; row += chains) sum = f(row, sum);
+      slice += sum;
+    }
+    totals[static_cast<size_t>(begin / slice_rows) % totals.size()] += slice;
+  }
+  float total = 0.0f;
+  for (const float of_chain : totals) total += of_chain;
+  return total;
 }
 
 // The contract's order, one scalar operation at a time.
@@ -77,11 +114,11 @@ Result scalar(const Case& c) {
   std::vector<float> z(c.rows * c.columns);
   for (int64_t row = 0; row < c.rows; ++row) {
     const std::vector<float> x = rows_of(c.x, c.columns, row, 1);
-    const float mean = c.kind == NormKind::layer ? testing::lane_sum(x) * inverse : 0.0f;
+    const float mean = c.kind == NormKind::layer ? testing::row_sum(x) * inverse : 0.0f;
     std::vector<float> centred = x;
     for (float& value : centred) value = value - mean;
     const float r =
-        1.0f / std::sqrt(testing::lane_dot(centred, centred) * inverse + c.args().epsilon);
+        1.0f / std::sqrt(testing::row_dot(centred, centred) * inverse + c.args().epsilon);
     out.stats.insert(out.stats.end(), {mean, r});
     std::vector<float> g(c.columns);
     for (int64_t i = 0; i < c.columns; ++i) {
@@ -91,36 +128,29 @@ Result scalar(const Case& c) {
       out.y.push_back(c.bias.empty() ? normed * c.weight[i]
                                      : std::fma(normed, c.weight[i], c.bias[i]));
     }
-    const float mean_g = c.kind == NormKind::layer ? testing::lane_sum(g) * inverse : 0.0f;
-    const float mean_gz = testing::lane_dot(g, rows_of(z, c.columns, row, 1)) * inverse;
+    const float mean_g = c.kind == NormKind::layer ? testing::row_sum(g) * inverse : 0.0f;
+    const float mean_gz = testing::row_dot(g, rows_of(z, c.columns, row, 1)) * inverse;
     for (int64_t i = 0; i < c.columns; ++i) {
       out.dx.push_back(std::fma(-z[row * c.columns + i], mean_gz, g[i] - mean_g) * r);
     }
   }
   for (int64_t i = 0; i < c.columns; ++i) {
-    float total_w = 0.0f;
-    float total_b = 0.0f;
-    for (int64_t begin = 0; begin < c.rows; begin += kernels::kTokenSlice) {
-      float slice_w = 0.0f;
-      float slice_b = 0.0f;
-      for (int64_t row = begin; row < std::min(c.rows, begin + kernels::kTokenSlice); ++row) {
-        slice_w = std::fma(c.dy[row * c.columns + i], z[row * c.columns + i], slice_w);
-        slice_b = slice_b + c.dy[row * c.columns + i];
-      }
-      total_w += slice_w;
-      total_b += slice_b;
-    }
-    out.dweight.push_back(total_w);
-    if (!c.bias.empty()) out.dbias.push_back(total_b);
+    out.dweight.push_back(sum_over_rows(c.rows, [&](int64_t row, float sum) {
+      return std::fma(c.dy[row * c.columns + i], z[row * c.columns + i], sum);
+    }));
+    if (c.bias.empty()) continue;
+    out.dbias.push_back(sum_over_rows(
+        c.rows, [&](int64_t row, float sum) { return sum + c.dy[row * c.columns + i]; }));
   }
+  out.y = here(out.y);
+  out.dx = here(out.dx);
   return out;
 }
 
 NormKind any_kind() { return *rc::gen::element(NormKind::layer, NormKind::rms); }
 
 Case any_case(Random& random) {
-  return {random, any_kind(), *rc::gen::inRange<int64_t>(0, 40),
-          *rc::gen::inRange<int64_t>(1, 150)};
+  return {random, any_kind(), *rc::gen::inRange<int64_t>(0, 40), testing::any_columns()};
 }
 
 RC_GTEST_PROP(NormReference, GradientsAreThoseOfFiniteDifferences, ()) {
@@ -196,7 +226,7 @@ struct RowError {
 RC_GTEST_PROP(Norm, IsTheReferenceWithinRounding, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
-  const Result result = run(Parallel(2), c);
+  const Result result = run(c);
   const std::vector<double> x = doubles_of(c.x);
   const std::vector<double> w = doubles_of(c.weight);
   const std::vector<double> expected = reference::norm<double>(c.sizes(), x, w, doubles_of(c.bias));
@@ -235,8 +265,8 @@ RC_GTEST_PROP(Norm, IsTheReferenceWithinRounding, ()) {
       bound_dbias[i] += gamma(c.rows) * slope;
     }
   }
-  TRIL_HOLDS(testing::within(result.y, expected, bound));
-  TRIL_HOLDS(testing::within(result.dx, gradients.dx, bound_dx));
+  TRIL_HOLDS(testing::within(result.y, expected, testing::stored(expected, bound)));
+  TRIL_HOLDS(testing::within(result.dx, gradients.dx, testing::stored(gradients.dx, bound_dx)));
   TRIL_HOLDS(testing::within(result.dweight, gradients.dweight, bound_dweight));
   if (c.kind == NormKind::layer) {
     TRIL_HOLDS(testing::within(result.dbias, gradients.dbias, bound_dbias));
@@ -246,7 +276,7 @@ RC_GTEST_PROP(Norm, IsTheReferenceWithinRounding, ()) {
 RC_GTEST_PROP(Norm, FollowsItsOrderBitForBit, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
-  TRIL_HOLDS(same_bits(run(Parallel(2), c).all(), scalar(c).all()));
+  TRIL_HOLDS(same_bits(run(c).all(), scalar(c).all()));
 }
 
 // More rows than one slice of tokens and than one task.
@@ -255,21 +285,37 @@ TEST(Norm, ThreadsAndTargetsChangeNothing) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
     for (const int64_t rows : {3, 512, 513, 1100}) {
       const Case c(random, kind, rows, 83);
-      EXPECT_TRUE(same_bits(run(Parallel(1), c).all(), scalar(c).all())) << rows << " rows";
-      EXPECT_TRUE(testing::same_everywhere(
-          [&](const Parallel& parallel) { return run(parallel, c).all(); }));
+      EXPECT_TRUE(same_bits(run(c).all(), scalar(c).all())) << rows << " rows";
+      EXPECT_TRUE(testing::same_again([&](Context& context) { return run(context, c).all(); }));
     }
   }
 }
 
+// Rows of every way to keep them, around its limits; and enough rows for slices of slices.
+TEST(Norm, FollowsItsOrderForEveryWidth) {
+  Random random(5);
+  for (const int64_t columns :
+       {8, 64, 248, 256, 264, 504, 512, 520, 1016, 1024, 1032, 1030, 2056}) {
+    const Case c(random, NormKind::layer, 70, columns);
+    const Result result = run(c);
+    const Result expected = scalar(c);
+    EXPECT_TRUE(same_bits(result.y, expected.y)) << "y, " << columns << " columns";
+    EXPECT_TRUE(same_bits(result.stats, expected.stats)) << "stats, " << columns << " columns";
+    EXPECT_TRUE(same_bits(result.dx, expected.dx)) << "dx, " << columns << " columns";
+    EXPECT_TRUE(same_bits(result.dweight, expected.dweight)) << "dweight, " << columns;
+    EXPECT_TRUE(same_bits(result.dbias, expected.dbias)) << "dbias, " << columns;
+  }
+  const Case many(random, NormKind::layer, 64 * 40 + 5, 24);
+  EXPECT_TRUE(same_bits(run(many).all(), scalar(many).all()));
+}
+
 RC_GTEST_PROP(Norm, ARowDependsOnThatRowOnly, ()) {
   Random random = testing::seeded();
-  const Case c(random, any_kind(), *rc::gen::inRange<int64_t>(1, 40),
-               *rc::gen::inRange<int64_t>(1, 150));
-  const Result whole = run(Parallel(2), c);
+  const Case c(random, any_kind(), *rc::gen::inRange<int64_t>(1, 40), testing::any_columns());
+  const Result whole = run(c);
   const auto first = *rc::gen::inRange<int64_t>(0, c.rows);
   const auto count = *rc::gen::inRange<int64_t>(1, c.rows - first + 1);
-  const Result part = run(Parallel(1), c.part(first, count));
+  const Result part = run(context_here(1), c.part(first, count));
   TRIL_HOLDS(same_bits(part.y, rows_of(whole.y, c.columns, first, count)));
   TRIL_HOLDS(same_bits(part.stats, rows_of(whole.stats, 2, first, count)));
   TRIL_HOLDS(same_bits(part.dx, rows_of(whole.dx, c.columns, first, count)));
@@ -279,9 +325,9 @@ TEST(Norm, NanStaysInItsRow) {
   Random random(2);
   for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
     Case c(random, kind, 5, 37);
-    const Result clean = run(Parallel(1), c);
+    const Result clean = run(c);
     c.x[2 * c.columns + 36] = NAN;
-    const Result result = run(Parallel(1), c);
+    const Result result = run(c);
     for (const int64_t row : {0, 1, 3, 4}) {
       EXPECT_TRUE(
           same_bits(rows_of(result.y, c.columns, row, 1), rows_of(clean.y, c.columns, row, 1)));
@@ -293,12 +339,13 @@ TEST(Norm, NanStaysInItsRow) {
 }
 
 TEST(Norm, WorksInPlace) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "operations on a device give new memory";
   Random random(3);
   const Case c(random, NormKind::layer, 9, 37);
   std::vector<float> x = c.x;
   std::vector<float> stats(2 * c.rows);
   kernels::norm_forward(Parallel(2), c.args(), x.data(), x.data(), stats.data());
-  EXPECT_TRUE(same_bits(x, run(Parallel(1), c).y));
+  EXPECT_TRUE(same_bits(x, run(c).y));
 }
 
 // A constant row has no variance: y is the bias, not NaN.
@@ -306,8 +353,8 @@ TEST(Norm, AConstantRowGivesTheBias) {
   Random random(4);
   Case c(random, NormKind::layer, 1, 32);
   c.x.assign(32, 0.75f);
-  const Result result = run(Parallel(1), c);
-  EXPECT_TRUE(same_bits(result.y, c.bias));
+  const Result result = run(c);
+  EXPECT_TRUE(same_bits(result.y, here(c.bias)));
   EXPECT_EQ(result.stats[0], 0.75f);
 }
 

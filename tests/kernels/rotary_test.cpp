@@ -1,17 +1,20 @@
 #include "tril/kernels/rotary.h"
 
 #include "kernels/gradient_check.h"
-#include "kernels/kernel_support.h"
+#include "kernels/rows_support.h"
 #include "tril/base/math.h"
 #include "tril/kernels/reference/rotary.h"
+#include "tril/ops/rows.h"
 
 namespace tril {
 namespace {
 
 using kernels::Turn;
+using testing::context_here;
 using testing::doubles_of;
 using testing::gamma;
 using testing::Guarded;
+using testing::here;
 using testing::kEpsilon;
 using testing::kUnit;
 using testing::random_floats;
@@ -30,7 +33,7 @@ struct Case {
       : rows(row_count), heads(head_count), head_dim(2 * half) {
     table.resize(kPlaces * head_dim);
     kernels::fill_rotary_table(kPlaces, head_dim, kBase, table.data());
-    x = random_floats(random, rows * heads * head_dim);
+    x = here(random_floats(random, rows * heads * head_dim));
     for (int64_t row = 0; row < rows; ++row) {
       positions.push_back(static_cast<int32_t>(random.below(static_cast<uint32_t>(kPlaces))));
     }
@@ -45,15 +48,17 @@ struct Case {
   }
 };
 
-std::vector<float> run(const Parallel& parallel, const Case& c, Turn turn) {
-  Guarded y(c.rows * c.width());
-  kernels::rotary(parallel, c.args(), turn, c.x.data(), y.data());
-  return y.take();
+std::vector<float> run(Context& context, const Case& c, Turn turn) {
+  const Tensor x = testing::activations_of(context, {c.rows, c.heads, c.head_dim}, c.x);
+  const Tensor table = testing::tensor_of(context.arena, {kPlaces, c.head_dim}, c.table);
+  testing::mark_memory(context, 4 * x.size());
+  return testing::taken(ops::rotary(context, turn, x, c.positions, table));
 }
+std::vector<float> run(const Case& c, Turn turn) { return run(context_here(), c, turn); }
 
 Case any_case(Random& random) {
   return {random, *rc::gen::inRange<int64_t>(0, 40), *rc::gen::inRange<int64_t>(1, 6),
-          *rc::gen::inRange<int64_t>(1, 40)};
+          *rc::gen::oneOf(rc::gen::inRange<int64_t>(1, 40), rc::gen::element<int64_t>(8, 32, 64))};
 }
 
 RC_GTEST_PROP(RotaryReference, GradientIsThatOfFiniteDifferences, ()) {
@@ -125,8 +130,9 @@ RC_GTEST_PROP(Rotary, IsTheReferenceWithinRounding, ()) {
     bound.push_back(gamma(2) *
                     (std::fabs(x[i] * table[entry]) + std::fabs(x[pair] * table[entry + half])));
   }
-  TRIL_HOLDS(testing::within(run(Parallel(2), c, Turn::forwards), forwards, bound));
-  TRIL_HOLDS(testing::within(run(Parallel(2), c, Turn::backwards), backwards, bound));
+  TRIL_HOLDS(testing::within(run(c, Turn::forwards), forwards, testing::stored(forwards, bound)));
+  TRIL_HOLDS(
+      testing::within(run(c, Turn::backwards), backwards, testing::stored(backwards, bound)));
 }
 
 RC_GTEST_PROP(Rotary, FollowsItsOrderBitForBit, ()) {
@@ -145,7 +151,8 @@ RC_GTEST_PROP(Rotary, FollowsItsOrderBitForBit, ()) {
         expected[head * c.head_dim + half + i] = std::fma(low, sine, high * cosines[i]);
       }
     }
-    TRIL_HOLDS(same_bits(run(Parallel(2), c, turn), expected));
+    TRIL_HOLDS(same_bits(run(c, turn), here(expected)));
+    if (testing::device() != Device::cpu) continue;
     Case in_place = c;
     kernels::rotary(Parallel(2), c.args(), turn, in_place.x.data(), in_place.x.data());
     TRIL_HOLDS(same_bits(in_place.x, expected));
@@ -157,8 +164,7 @@ TEST(Rotary, ThreadsAndTargetsChangeNothing) {
   for (const int64_t rows : {1, 600}) {
     const Case c(random, rows, 3, 19);
     for (const Turn turn : {Turn::forwards, Turn::backwards}) {
-      EXPECT_TRUE(testing::same_everywhere(
-          [&](const Parallel& parallel) { return run(parallel, c, turn); }));
+      EXPECT_TRUE(testing::same_again([&](Context& context) { return run(context, c, turn); }));
     }
   }
 }
@@ -171,16 +177,16 @@ RC_GTEST_PROP(Rotary, ARowDependsOnThatRowOnly, ()) {
   alone.rows = 1;
   alone.positions = {c.positions[row]};
   alone.x = rows_of(c.x, c.width(), row, 1);
-  TRIL_HOLDS(same_bits(run(Parallel(1), alone, Turn::forwards),
-                       rows_of(run(Parallel(2), c, Turn::forwards), c.width(), row, 1)));
+  TRIL_HOLDS(same_bits(run(context_here(1), alone, Turn::forwards),
+                       rows_of(run(c, Turn::forwards), c.width(), row, 1)));
 }
 
 TEST(Rotary, NanStaysInItsPairAndPositionZeroIsTheIdentity) {
   Random random(2);
   Case c(random, 4, 2, 9);
-  const std::vector<float> clean = run(Parallel(1), c, Turn::forwards);
+  const std::vector<float> clean = run(c, Turn::forwards);
   c.x[c.width() + 3] = NAN;  // row 1, head 0, feature 3: its pair is feature 12
-  const std::vector<float> y = run(Parallel(1), c, Turn::forwards);
+  const std::vector<float> y = run(c, Turn::forwards);
   for (int64_t i = 0; i < static_cast<int64_t>(y.size()); ++i) {
     if (i == c.width() + 3 || i == c.width() + 12) {
       EXPECT_TRUE(std::isnan(y[i]));
@@ -190,7 +196,7 @@ TEST(Rotary, NanStaysInItsPairAndPositionZeroIsTheIdentity) {
   }
   Case start(random, 3, 2, 9);
   start.positions = {0, 0, 0};
-  EXPECT_EQ(run(Parallel(1), start, Turn::forwards), start.x);
+  EXPECT_EQ(run(start, Turn::forwards), start.x);
 }
 
 }  // namespace

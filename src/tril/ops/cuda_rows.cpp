@@ -1,6 +1,7 @@
 #include "tril/ops/cuda_rows.h"
 
 #include "tril/kernels/cuda/rows.h"
+#include "tril/ops/cuda_linear.h"
 
 namespace tril::ops::cuda {
 namespace {

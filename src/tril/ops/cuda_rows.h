@@ -16,8 +16,6 @@ T* memory_of(const Tensor& tensor) {
   return tensor.on_device<T>();
 }
 
-// Sizes in device memory are padded so (LinearWeight::forward_panels).
-
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);
 void fill(Context& context, float value, const Tensor& out);
