@@ -47,8 +47,8 @@ class Product {
     gemm.k = k;
     gemm.type = context.activations;
     gemm.c_type = c_type;
-    const bool a_by_terms = orientation != Orientation::weight_gradient;
-    const bool b_by_terms = orientation == Orientation::forward;
+    const bool a_by_terms = kernels::cuda::terms_of_a(orientation) == TermsAre::columns;
+    const bool b_by_terms = kernels::cuda::terms_of_b(orientation) == TermsAre::columns;
     a_rows = a_by_terms ? m : k;
     b_rows = b_by_terms ? n : k;
     gemm.a_stride = (a_by_terms ? k : m) + layout.room;
@@ -73,18 +73,19 @@ class Product {
     gemm.bias = gemm.orientation == Orientation::forward ? uploaded(bias) : nullptr;
   }
   void fill_for_trial() {
-    const auto filled = [&](TrialSide side, bool by_terms, int64_t rows, int64_t stride) {
+    const auto filled = [&](TrialSide side, TermsAre terms, int64_t rows, int64_t stride) {
       auto* to = context_.arena.allocate_array<BFloat16>(rows * stride + layout_.shift);
-      kernels::cuda::fill_trial(context_.queue.stream(), side,
-                                by_terms ? TermsAre::columns : TermsAre::rows, rows, stride,
+      kernels::cuda::fill_trial(context_.queue.stream(), side, terms, rows, stride,
                                 to + layout_.shift);
       return to + layout_.shift;
     };
-    gemm.a = filled(TrialSide::a, gemm.orientation != Orientation::weight_gradient, a_rows,
-                    gemm.a_stride);
-    gemm.b = filled(TrialSide::b, gemm.orientation == Orientation::forward, b_rows, gemm.b_stride);
-    if (gemm.orientation == Orientation::forward)
-      gemm.bias = filled(TrialSide::b, false, 1, gemm.n);
+    gemm.a =
+        filled(TrialSide::a, kernels::cuda::terms_of_a(gemm.orientation), a_rows, gemm.a_stride);
+    gemm.b =
+        filled(TrialSide::b, kernels::cuda::terms_of_b(gemm.orientation), b_rows, gemm.b_stride);
+    if (gemm.orientation == Orientation::forward) {
+      gemm.bias = filled(TrialSide::b, TermsAre::rows, 1, gemm.n);
+    }
   }
 
   // c as `multiply` leaves it, as bits, after a look at what is around it.

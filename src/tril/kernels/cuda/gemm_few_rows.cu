@@ -2,8 +2,9 @@
 //
 // The weights are the operand with 16 rows, so that one row of x is no less welcome than eight. A
 // warp makes 16 outputs of up to 64 rows, alone through all terms; what it will multiply comes into
-// shared memory many tiles ahead. Where outputs are few a block is one warp, so that they spread
-// over the card; where they are many four warps share the rows of x they read. The sum is the same
+// shared memory many tiles ahead, brought by all four warps of a block. Where outputs are few one
+// warp of a block multiplies, so that they spread over the card; where they are many all four do,
+// and share the rows of x they read. The sum is the same
 // whichever operand has 16 rows: each product is the same, and so are the 16 that are added.
 #include <cstdint>
 
@@ -13,15 +14,15 @@ namespace tril::kernels::cuda {
 namespace {
 
 constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
+constexpr int kThreads = 128;
 
 template <int kRowTiles, int kWarps>
 constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
 
 template <int kRowTiles, int kWarps, int kStages>
-__global__ void __launch_bounds__(32 * kWarps) few_rows_kernel(const Gemm p) {
+__global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
-  constexpr int kThreads = 32 * kWarps;
   constexpr int kOutputs = 16 * kWarps;
   constexpr int kRows = 8 * kRowTiles;
   constexpr int kStage = kStageElements<kRowTiles, kWarps>;
@@ -31,18 +32,21 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows_kernel(const Gemm p) {
   const int row_blocks = (m + kRows - 1) / kRows;
   const int row = static_cast<int>(blockIdx.x) % row_blocks * kRows;
   const int output = static_cast<int>(blockIdx.x) / row_blocks * kOutputs;
-  const Matrix x{static_cast<const bf16*>(p.a), p.a_stride, m, k};
-  const Matrix weight{static_cast<const bf16*>(p.b), p.b_stride, n, k};
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
+  const bool multiplies = thread < 32 * kWarps;
   const int warp_output = thread / 32 * 16;
   float sums[kRowTiles][4] = {};
 
+  TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights(
+      {static_cast<const bf16*>(p.b), p.b_stride, n, k}, output, 0, thread);
+  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x(
+      {static_cast<const bf16*>(p.a), p.a_stride, m, k}, row, 0, thread);
   const auto load = [&](int term, int stage) {
     if (term < k) {
       bf16* tile = tiles + stage * kStage;
-      load_tile<kOutputs, kDepth, kThreads, true>(tile, weight, output, term, thread);
-      load_tile<kRows, kDepth, kThreads, true>(tile + kOutputs * kDepth, x, row, term, thread);
+      weights.load(tile);
+      x.load(tile + kOutputs * kDepth);
     }
     core::commit_copies();  // an empty one too: waiting counts them
   };
@@ -82,16 +86,17 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows_kernel(const Gemm p) {
   for (int term = 0; term < k; term += kDepth) {
     core::wait_for_copies<kStages - 2>();
     __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
-    read(reading);
+    if (multiplies) read(reading);
     load(term + (kStages - 1) * kDepth, loading);
-    if (k - term >= kDepth) {
+    if (multiplies && k - term >= kDepth) {
       multiply(kSteps);
-    } else {  // zeros to a multiple of 16, no further
+    } else if (multiplies) {  // zeros to a multiple of 16, no further
       multiply((k - term + core::kTerms - 1) / core::kTerms);
     }
     reading = after<kStages>(reading);
     loading = after<kStages>(loading);
   }
+  if (!multiplies) return;
   const Result result(p);
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
@@ -113,22 +118,18 @@ void launch(cudaStream_t stream, const Gemm& p) {
   static_cast<void>(allowed);  // else the launch fails, and says so
   const int64_t row_blocks = (p.m + 8 * kRowTiles - 1) / (8 * kRowTiles);
   const int64_t output_blocks = (p.n + 16 * kWarps - 1) / (16 * kWarps);
-  kernel<<<static_cast<unsigned>(row_blocks * output_blocks), 32 * kWarps, kBytes, stream>>>(p);
+  kernel<<<static_cast<unsigned>(row_blocks * output_blocks), kThreads, kBytes, stream>>>(p);
 }
 
-// One warp a block: the whole of a short chain is on its way at once, or 30 KiB of a long one.
-template <int kRowTiles>
-void launch_alone(cudaStream_t stream, const Gemm& p) {
-  if constexpr (kRowTiles <= 4) {
-    if (p.k > 8 * kDepth) return launch<kRowTiles, 1, 16>(stream, p);
-  }
-  launch<kRowTiles, 1, 8>(stream, p);
-}
-
+// One warp that multiplies: the whole of a short chain is on its way at once, or 32 KiB of weights
+// of a long one.
 template <int kRowTiles>
 void launch_rows(cudaStream_t stream, const Gemm& p, int warps) {
-  if (warps == 1) return launch_alone<kRowTiles>(stream, p);
-  launch<kRowTiles, 4, 6>(stream, p);
+  if (warps == 4) return launch<kRowTiles, 4, 6>(stream, p);
+  if constexpr (kRowTiles <= 4) {
+    if (p.k > 8 * kDepth) return launch<kRowTiles, 1, 17>(stream, p);
+  }
+  launch<kRowTiles, 1, 9>(stream, p);
 }
 
 struct Division {
