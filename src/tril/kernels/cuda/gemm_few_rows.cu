@@ -15,9 +15,44 @@ namespace {
 
 constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
 constexpr int kThreads = 128;
+constexpr int kSteps = kDepth / core::kTerms;
 
 template <int kRowTiles, int kWarps>
 constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
+
+// What a warp multiplies of a tile: 16 outputs by 8 kRowTiles rows.
+template <int kRowTiles>
+struct Fragments {
+  uint32_t left[kSteps][4];
+  uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
+
+  __device__ void read(const bf16* outputs, const bf16* rows, int lane) {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int piece = 2 * step + lane / 16;
+      core::load_matrices(left[step], outputs + core::place<kDepth>(lane % 16, piece));
+    }
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int pair = 0; pair < kSteps / 2; ++pair) {
+        const int piece = 4 * pair + lane / 8;
+        core::load_matrices(right[i][pair], rows + core::place<kDepth>(8 * i + lane % 8, piece));
+      }
+    }
+  }
+  __device__ void multiply(float (&sums)[kRowTiles][4], int steps) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (step >= steps) break;
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        const uint32_t(&terms)[4] = right[i][step / 2];
+        core::multiply_add(sums[i], left[step], terms[step % 2 * 2], terms[step % 2 * 2 + 1]);
+      }
+    }
+  }
+};
 
 template <int kRowTiles, int kWarps, int kStages>
 __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
@@ -26,7 +61,6 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   constexpr int kOutputs = 16 * kWarps;
   constexpr int kRows = 8 * kRowTiles;
   constexpr int kStage = kStageElements<kRowTiles, kWarps>;
-  constexpr int kSteps = kDepth / core::kTerms;
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   // Blocks of the same outputs are neighbours: the second finds the weights in L2.
   const int row_blocks = (m + kRows - 1) / kRows;
@@ -50,48 +84,21 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
     }
     core::commit_copies();  // an empty one too: waiting counts them
   };
-  uint32_t left[kSteps][4];
-  uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
-  const auto read = [&](int stage) {
-    const bf16* outputs = tiles + stage * kStage;
-    const bf16* rows = outputs + kOutputs * kDepth;
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      const int piece = 2 * step + lane / 16;
-      core::load_matrices(left[step],
-                          outputs + core::place<kDepth>(warp_output + lane % 16, piece));
-    }
-#pragma unroll
-    for (int i = 0; i < kRowTiles; ++i) {
-#pragma unroll
-      for (int pair = 0; pair < kSteps / 2; ++pair) {
-        const int piece = 4 * pair + lane / 8;
-        core::load_matrices(right[i][pair], rows + core::place<kDepth>(8 * i + lane % 8, piece));
-      }
-    }
-  };
-  const auto multiply = [&](int steps) {
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      if (step >= steps) break;
-#pragma unroll
-      for (int i = 0; i < kRowTiles; ++i) {
-        const uint32_t(&terms)[4] = right[i][step / 2];
-        core::multiply_add(sums[i], left[step], terms[step % 2 * 2], terms[step % 2 * 2 + 1]);
-      }
-    }
-  };
+  Fragments<kRowTiles> fragments;
   for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i);
   int reading = 0, loading = kStages - 1;
   for (int term = 0; term < k; term += kDepth) {
     core::wait_for_copies<kStages - 2>();
     __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
-    if (multiplies) read(reading);
+    if (multiplies) {
+      const bf16* tile = tiles + reading * kStage;
+      fragments.read(tile + warp_output * kDepth, tile + kOutputs * kDepth, lane);
+    }
     load(term + (kStages - 1) * kDepth, loading);
     if (multiplies && k - term >= kDepth) {
-      multiply(kSteps);
+      fragments.multiply(sums, kSteps);
     } else if (multiplies) {  // zeros to a multiple of 16, no further
-      multiply((k - term + core::kTerms - 1) / core::kTerms);
+      fragments.multiply(sums, (k - term + core::kTerms - 1) / core::kTerms);
     }
     reading = after<kStages>(reading);
     loading = after<kStages>(loading);
