@@ -400,11 +400,11 @@ ops::PagedKeys in_pages(Context& context, Cache& cache, const CachedRows& rows) 
   std::vector<int32_t> positions(static_cast<size_t>(length));
   for (int32_t i = 0; i < length; ++i) positions[static_cast<size_t>(i)] = i;
   cache.extend(slots, positions);
-  cache.store(context.parallel, 0, slots, positions,
+  cache.store(context, 0, cache.places(context, slots, positions),
               tensor_of(context.arena, {length, width}, rows.keys(rows.c.k)),
               tensor_of(context.arena, {length, width}, rows.keys(rows.c.v)));
   const std::vector<int32_t> rows_of(static_cast<size_t>(rows.end - rows.begin), slot);
-  return cache.view(context.host, 0, rows_of);
+  return cache.keys_of(cache.view(context, context.mirror<int32_t>(rows_of).host), 0);
 }
 
 // Entries in any order, between others that hold NaN.

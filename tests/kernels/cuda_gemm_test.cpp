@@ -1,6 +1,5 @@
 // The kernels of products on CUDA against each other: what is chosen must not show in any bit.
 #include <cstdlib>
-#include <optional>
 
 #include "kernels/kernel_support.h"
 #include "tril/base/build.h"
@@ -47,8 +46,8 @@ class Product {
     gemm.k = k;
     gemm.type = context.activations;
     gemm.c_type = c_type;
-    const bool a_by_terms = orientation != Orientation::weight_gradient;
-    const bool b_by_terms = orientation == Orientation::forward;
+    const bool a_by_terms = kernels::cuda::terms_of_a(orientation) == TermsAre::columns;
+    const bool b_by_terms = kernels::cuda::terms_of_b(orientation) == TermsAre::columns;
     a_rows = a_by_terms ? m : k;
     b_rows = b_by_terms ? n : k;
     gemm.a_stride = (a_by_terms ? k : m) + layout.room;
@@ -73,18 +72,19 @@ class Product {
     gemm.bias = gemm.orientation == Orientation::forward ? uploaded(bias) : nullptr;
   }
   void fill_for_trial() {
-    const auto filled = [&](TrialSide side, bool by_terms, int64_t rows, int64_t stride) {
+    const auto filled = [&](TrialSide side, TermsAre terms, int64_t rows, int64_t stride) {
       auto* to = context_.arena.allocate_array<BFloat16>(rows * stride + layout_.shift);
-      kernels::cuda::fill_trial(context_.queue.stream(), side,
-                                by_terms ? TermsAre::columns : TermsAre::rows, rows, stride,
+      kernels::cuda::fill_trial(context_.queue.stream(), side, terms, rows, stride,
                                 to + layout_.shift);
       return to + layout_.shift;
     };
-    gemm.a = filled(TrialSide::a, gemm.orientation != Orientation::weight_gradient, a_rows,
-                    gemm.a_stride);
-    gemm.b = filled(TrialSide::b, gemm.orientation == Orientation::forward, b_rows, gemm.b_stride);
-    if (gemm.orientation == Orientation::forward)
-      gemm.bias = filled(TrialSide::b, false, 1, gemm.n);
+    gemm.a =
+        filled(TrialSide::a, kernels::cuda::terms_of_a(gemm.orientation), a_rows, gemm.a_stride);
+    gemm.b =
+        filled(TrialSide::b, kernels::cuda::terms_of_b(gemm.orientation), b_rows, gemm.b_stride);
+    if (gemm.orientation == Orientation::forward) {
+      gemm.bias = filled(TrialSide::b, TermsAre::rows, 1, gemm.n);
+    }
   }
 
   // c as `multiply` leaves it, as bits, after a look at what is around it.
@@ -361,41 +361,48 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
   }
 }
 
-// What a step kept as a graph gives is what it gave when it was walked.
+// What a step kept as a graph gives is what it gave when it was walked; and a step with another
+// weight of the same size is another step.
 TEST(CudaGemm, KeptStepsGiveTheSameBits) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if constexpr (kCudaBuilt) {
     Random random(3);
     Arena arena(Device::cuda);
     Context context(1, Device::cuda, testing::activations());
-    for (const int64_t rows : {3, 200}) {
+    for (const int64_t rows : {3, 3, 200, 200}) {  // each with a weight of its own
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
                              testing::random_tensor(arena, {192}, random));
-      ops::allocate_packed(context, arena, linear);
+      ops::allocate_packed(arena, context.activations, linear);
       ops::pack_forward(context, linear);
       Arena host;
       const Tensor x(arena, {rows, 128}, testing::activations());
       copy_into(testing::random_tensor(host, {rows, 128}, random), x);
-      std::optional<std::vector<float>> first;
-      for (int walk = 0; walk < 5; ++walk) {
-        context.reset();
-        Tensor y, dx, dw;
-        context.queue.step([&] {
-          y = ops::linear(context, x, linear);
-          dx = ops::linear_input_gradient(context, y, linear);
-          dw = ops::linear_weight_gradient(context, y, x);
-        });
-        std::vector<float> all = testing::floats_of(y);
-        for (const Tensor& more : {dx, dw}) {
-          const std::vector<float> values = testing::floats_of(more);
+      Tensor y, dx, dw;
+      const auto walk = [&] {
+        const Arena::Scope again(context.arena);  // it may be walked twice
+        y = ops::linear(context, x, linear);
+        dx = ops::linear_input_gradient(context, y, linear);
+        dw = ops::linear_weight_gradient(context, y, x);
+      };
+      const auto results = [&] {
+        std::vector<float> all;
+        for (const Tensor& each : {y, dx, dw}) {
+          const std::vector<float> values = testing::floats_of(each);
           all.insert(all.end(), values.begin(), values.end());
         }
-        if (!first) first = all;
-        EXPECT_TRUE(testing::same_bits(all, *first)) << "walk " << walk << ", " << rows << " rows";
+        return all;
+      };
+      walk();
+      const std::vector<float> expected = results();
+      for (int i = 0; i < 5; ++i) {
+        context.reset();
+        context.queue.step(walk);
+        ASSERT_TRUE(testing::same_bits(results(), expected))
+            << "walk " << i << ", " << rows << " rows";
       }
     }
-    EXPECT_GE(context.queue.graphs(), 1);
+    EXPECT_EQ(context.queue.graphs(), 4);
   }
 }
 

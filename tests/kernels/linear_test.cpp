@@ -60,6 +60,8 @@ struct Case {
   }
 };
 
+enum class Bias { with, without };
+
 // The same on the device, with the packed forms that a model would keep.
 struct Layer {
   Context context;
@@ -67,11 +69,11 @@ struct Layer {
   LinearWeight linear;
   Tensor x, dy;
 
-  explicit Layer(const Case& c, bool has_bias = true)
+  explicit Layer(const Case& c, Bias wanted = Bias::with)
       : context(2, testing::device(), activations()), arena(testing::device()) {
-    const Tensor bias = has_bias ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
+    const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
-    ops::allocate_packed(context, arena, linear);
+    ops::allocate_packed(arena, context.activations, linear);
     if (linear.forward_panels.defined()) ops::pack_forward(context, linear);
     x = activations_of(context, {c.n.rows, c.n.in}, c.x);
     dy = activations_of(context, {c.n.rows, c.n.out}, c.dy);
@@ -86,8 +88,9 @@ Case any_case(Random& random, int64_t least = 0) {
 RC_GTEST_PROP(Linear, IsTheReferenceWithinRounding, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
-  const bool has_bias = *rc::gen::arbitrary<bool>();
-  const std::vector<double> bias = has_bias ? doubles_of(c.bias) : std::vector<double>();
+  const auto wanted = *rc::gen::element(Bias::with, Bias::without);
+  const std::vector<double> bias =
+      wanted == Bias::with ? doubles_of(c.bias) : std::vector<double>();
   const std::vector<double> expected =
       reference::linear<double>(c.n, doubles_of(c.x), doubles_of(c.weight), bias);
   std::vector<double> of_sum =
@@ -98,7 +101,7 @@ RC_GTEST_PROP(Linear, IsTheReferenceWithinRounding, ()) {
     of_sum[i] += kUnit * (std::fabs(expected[i]) + of_sum[i]);  // adding the bias
     of_result[i] = of_sum[i] + rounding(std::fabs(expected[i]) + of_sum[i]);
   }
-  Layer layer(c, has_bias);
+  Layer layer(c, wanted);
   const Tensor y = ops::linear(layer.context, layer.x, layer.linear);
   RC_ASSERT(y.dtype() == activations());
   TRIL_HOLDS(testing::within(floats_of(y), expected, of_result));

@@ -23,6 +23,11 @@ Blas::Policy policy_from_environment() {
 
 void multiply(Context& context, const Gemm& product) {
   Blas& blas = products(context);
+  // A step with another weight, at another place or of another size is another step: a graph that
+  // was kept of one must not run for the other.
+  context.queue.launches(product.a, product.m);
+  context.queue.launches(product.b, product.n);
+  context.queue.launches(product.c, product.k);
   context.launch([&](Stream stream) { blas.gemm(stream, product); });
 }
 

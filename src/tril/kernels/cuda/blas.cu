@@ -23,8 +23,8 @@ using Policy = Blas::Policy;
 class Operation {
  public:
   Operation(const CublasLt& lt, const Gemm& p) : lt_(lt) {
-    const bool a_terms_first = p.orientation != Orientation::weight_gradient;
-    const bool b_terms_first = p.orientation == Orientation::forward;
+    const bool a_terms_first = terms_of_a(p.orientation) == TermsAre::columns;
+    const bool b_terms_first = terms_of_b(p.orientation) == TermsAre::columns;
     ok_ = succeeded(lt.describe(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F)) &&
           set(CUBLASLT_MATMUL_DESC_TRANSA, b_terms_first ? CUBLAS_OP_T : CUBLAS_OP_N) &&
           set(CUBLASLT_MATMUL_DESC_TRANSB, a_terms_first ? CUBLAS_OP_N : CUBLAS_OP_T) &&
@@ -118,9 +118,7 @@ class Trial {
         count_(sizeof(uint32_t)) {
     if (!ready()) return;
     fill(TrialSide::a, TermsAre::columns, kRows[0], product.a_stride, a_);
-    fill(TrialSide::b,
-         product.orientation == Orientation::forward ? TermsAre::columns : TermsAre::rows, b_rows(),
-         product.b_stride, b_);
+    fill(TrialSide::b, terms_of_b(product.orientation), b_rows(), product.b_stride, b_);
     fill(TrialSide::b, TermsAre::rows, 1, product.n, bias_);
     product_.a = a_.get();
     product_.b = b_.get();

@@ -19,30 +19,19 @@ constexpr int kThreads = 2 * kSide;  // warps stand 2 by kSide / 32
 template <int kSide>
 constexpr int kStageElements = 2 * kSide* kDepth;
 
-// Which operands have their terms along rows.
-__host__ __device__ constexpr bool a_along_rows(Orientation o) {
-  return o != Orientation::weight_gradient;
-}
-__host__ __device__ constexpr bool b_along_rows(Orientation o) { return o == Orientation::forward; }
-
-// Tiles of an operand of `size` rows of c (or columns), from `begin` on.
-template <bool kAlongRows, int kSide, bool kAligned>
+// An operand: how its tiles are loaded, from `begin` of its rows (or columns) of c on, and read.
+template <TermsAre kTerms, int kSide, Alignment kAligned>
 struct Operand {
-  Matrix matrix;
-  int begin;
+  static constexpr bool kAlongRows = kTerms == TermsAre::columns;
+  TileLoader<kAlongRows ? kSide : kDepth, kAlongRows ? kDepth : kSide, kThreads<kSide>, kTerms,
+             kAligned>
+      loader;
 
-  __device__ Operand(const void* data, int64_t stride, int size, int k, int from)
-      : matrix{static_cast<const bf16*>(data), stride, kAlongRows ? size : k,
-               kAlongRows ? k : size},
-        begin(from) {}
+  __device__ Operand(const void* data, int64_t stride, int size, int k, int begin, int thread)
+      : loader(Matrix{static_cast<const bf16*>(data), stride, kAlongRows ? size : k,
+                      kAlongRows ? k : size},
+               kAlongRows ? begin : 0, kAlongRows ? 0 : begin, thread) {}
 
-  __device__ void load(bf16* tile, int term, int thread) const {
-    if constexpr (kAlongRows) {
-      load_tile<kSide, kDepth, kThreads<kSide>, kAligned>(tile, matrix, begin, term, thread);
-    } else {
-      load_tile<kDepth, kSide, kThreads<kSide>, kAligned>(tile, matrix, term, begin, thread);
-    }
-  }
   // The fragment of 16 rows of c from `row` on, 16 terms from `term` on.
   __device__ static void left(uint32_t (&to)[4], const bf16* tile, int row, int term, int lane) {
     if constexpr (kAlongRows) {
@@ -82,7 +71,7 @@ __device__ void tile_of_block(int m, int n, int& row, int& column) {
   column = within / high * kSide;
 }
 
-template <Orientation kOrientation, int kSide, bool kAligned>
+template <Orientation kOrientation, int kSide, Alignment kAligned>
 __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
@@ -91,11 +80,11 @@ __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p)
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
   int row = 0, column = 0;
   tile_of_block<kSide>(m, n, row, column);
-  using Left = Operand<a_along_rows(kOrientation), kSide, kAligned>;
-  using Right = Operand<b_along_rows(kOrientation), kSide, kAligned>;
-  const Left a(p.a, p.a_stride, m, k, row);
-  const Right b(p.b, p.b_stride, n, k, column);
+  using Left = Operand<terms_of_a(kOrientation), kSide, kAligned>;
+  using Right = Operand<terms_of_b(kOrientation), kSide, kAligned>;
   const int thread = static_cast<int>(threadIdx.x);
+  Left a(p.a, p.a_stride, m, k, row, thread);
+  Right b(p.b, p.b_stride, n, k, column, thread);
   const int lane = thread % 32;
   const int warp_row = thread / 32 % 2 * (kSide / 2);
   const int warp_column = thread / 64 * kWarpN;
@@ -104,8 +93,8 @@ __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p)
   const auto load = [&](int term, int stage) {
     if (term < k) {
       bf16* tile = tiles + stage * kStageElements<kSide>;
-      a.load(tile, term, thread);
-      b.load(tile + kSide * kDepth, term, thread);
+      a.loader.load(tile);
+      b.loader.load(tile + kSide * kDepth);
     }
     core::commit_copies();  // an empty one too: waiting counts them
   };
@@ -161,7 +150,7 @@ __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p)
   }
 }
 
-template <Orientation kOrientation, int kSide, bool kAligned>
+template <Orientation kOrientation, int kSide, Alignment kAligned>
 void launch(cudaStream_t stream, const Gemm& p) {
   constexpr int kBytes = kStages * kStageElements<kSide> * static_cast<int>(sizeof(bf16));
   const auto kernel = tiled_kernel<kOrientation, kSide, kAligned>;
@@ -174,13 +163,13 @@ void launch(cudaStream_t stream, const Gemm& p) {
 template <Orientation kOrientation>
 void launch(cudaStream_t stream, const Gemm& p) {
   if (!aligned_rows(p.a, p.a_stride, p.type) || !aligned_rows(p.b, p.b_stride, p.type)) {
-    return launch<kOrientation, kNarrow, false>(stream, p);
+    return launch<kOrientation, kNarrow, Alignment::none>(stream, p);
   }
   // Large tiles read less, small ones give more blocks.
   constexpr int64_t kEnoughBlocks = 128;
   const int64_t wide = ((p.m + kWide - 1) / kWide) * ((p.n + kWide - 1) / kWide);
-  if (wide >= kEnoughBlocks) return launch<kOrientation, kWide, true>(stream, p);
-  launch<kOrientation, kNarrow, true>(stream, p);
+  if (wide >= kEnoughBlocks) return launch<kOrientation, kWide, Alignment::rows>(stream, p);
+  launch<kOrientation, kNarrow, Alignment::rows>(stream, p);
 }
 
 }  // namespace

@@ -34,6 +34,14 @@
 namespace tril::kernels::cuda {
 
 enum class Orientation { forward, input_gradient, weight_gradient };
+// Which way the terms of a sum lie in the matrix of an operand.
+enum class TermsAre { columns, rows };
+constexpr TermsAre terms_of_a(Orientation orientation) {
+  return orientation == Orientation::weight_gradient ? TermsAre::rows : TermsAre::columns;
+}
+constexpr TermsAre terms_of_b(Orientation orientation) {
+  return orientation == Orientation::forward ? TermsAre::columns : TermsAre::rows;
+}
 
 struct Gemm {
   Orientation orientation = Orientation::forward;

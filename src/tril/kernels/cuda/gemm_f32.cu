@@ -16,9 +16,10 @@ constexpr int kRow = kSide + 4;
 using Tile = float[kDepth][kRow];
 
 // tile[term][i] = element (begin + i, from + term) of an operand, whose rows are of terms or of i.
-template <bool kAlongRows>
+template <TermsAre kTerms>
 __device__ void load(Tile& tile, const float* data, int64_t stride, int64_t size, int64_t k,
                      int64_t begin, int64_t from) {
+  constexpr bool kAlongRows = kTerms == TermsAre::columns;
   constexpr int kWidth = kAlongRows ? kDepth : kSide;
 #pragma unroll
   for (int first = 0; first < kSide * kDepth; first += kThreads) {
@@ -43,10 +44,10 @@ __global__ void __launch_bounds__(kThreads) chain_kernel(const Gemm p) {
   float sums[kEach][kEach] = {};
   for (int64_t term = 0; term < p.k; term += kDepth) {
     __syncthreads();
-    load<kOrientation != Orientation::weight_gradient>(a, static_cast<const float*>(p.a),
-                                                       p.a_stride, p.m, p.k, row, term);
-    load<kOrientation == Orientation::forward>(b, static_cast<const float*>(p.b), p.b_stride, p.n,
-                                               p.k, column, term);
+    load<terms_of_a(kOrientation)>(a, static_cast<const float*>(p.a), p.a_stride, p.m, p.k, row,
+                                   term);
+    load<terms_of_b(kOrientation)>(b, static_cast<const float*>(p.b), p.b_stride, p.n, p.k, column,
+                                   term);
     __syncthreads();
     const int terms = p.k - term < kDepth ? static_cast<int>(p.k - term) : kDepth;
     for (int t = 0; t < terms; ++t) {  // and no further: adding zero would change a -0

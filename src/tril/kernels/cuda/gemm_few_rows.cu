@@ -2,8 +2,9 @@
 //
 // The weights are the operand with 16 rows, so that one row of x is no less welcome than eight. A
 // warp makes 16 outputs of up to 64 rows, alone through all terms; what it will multiply comes into
-// shared memory many tiles ahead. Where outputs are few a block is one warp, so that they spread
-// over the card; where they are many four warps share the rows of x they read. The sum is the same
+// shared memory many tiles ahead, brought by all four warps of a block. Where outputs are few one
+// warp of a block multiplies, so that they spread over the card; where they are many all four do,
+// and share the rows of x they read. The sum is the same
 // whichever operand has 16 rows: each product is the same, and so are the 16 that are added.
 #include <cstdint>
 
@@ -13,49 +14,23 @@ namespace tril::kernels::cuda {
 namespace {
 
 constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
+constexpr int kThreads = 128;
+constexpr int kSteps = kDepth / core::kTerms;
 
 template <int kRowTiles, int kWarps>
 constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
 
-template <int kRowTiles, int kWarps, int kStages>
-__global__ void __launch_bounds__(32 * kWarps) few_rows_kernel(const Gemm p) {
-  extern __shared__ __align__(128) unsigned char memory[];
-  bf16* tiles = reinterpret_cast<bf16*>(memory);
-  constexpr int kThreads = 32 * kWarps;
-  constexpr int kOutputs = 16 * kWarps;
-  constexpr int kRows = 8 * kRowTiles;
-  constexpr int kStage = kStageElements<kRowTiles, kWarps>;
-  constexpr int kSteps = kDepth / core::kTerms;
-  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
-  // Blocks of the same outputs are neighbours: the second finds the weights in L2.
-  const int row_blocks = (m + kRows - 1) / kRows;
-  const int row = static_cast<int>(blockIdx.x) % row_blocks * kRows;
-  const int output = static_cast<int>(blockIdx.x) / row_blocks * kOutputs;
-  const Matrix x{static_cast<const bf16*>(p.a), p.a_stride, m, k};
-  const Matrix weight{static_cast<const bf16*>(p.b), p.b_stride, n, k};
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % 32;
-  const int warp_output = thread / 32 * 16;
-  float sums[kRowTiles][4] = {};
-
-  const auto load = [&](int term, int stage) {
-    if (term < k) {
-      bf16* tile = tiles + stage * kStage;
-      load_tile<kOutputs, kDepth, kThreads, true>(tile, weight, output, term, thread);
-      load_tile<kRows, kDepth, kThreads, true>(tile + kOutputs * kDepth, x, row, term, thread);
-    }
-    core::commit_copies();  // an empty one too: waiting counts them
-  };
+// What a warp multiplies of a tile: 16 outputs by 8 kRowTiles rows.
+template <int kRowTiles>
+struct Fragments {
   uint32_t left[kSteps][4];
   uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
-  const auto read = [&](int stage) {
-    const bf16* outputs = tiles + stage * kStage;
-    const bf16* rows = outputs + kOutputs * kDepth;
+
+  __device__ void read(const bf16* outputs, const bf16* rows, int lane) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int piece = 2 * step + lane / 16;
-      core::load_matrices(left[step],
-                          outputs + core::place<kDepth>(warp_output + lane % 16, piece));
+      core::load_matrices(left[step], outputs + core::place<kDepth>(lane % 16, piece));
     }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
@@ -65,8 +40,8 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows_kernel(const Gemm p) {
         core::load_matrices(right[i][pair], rows + core::place<kDepth>(8 * i + lane % 8, piece));
       }
     }
-  };
-  const auto multiply = [&](int steps) {
+  }
+  __device__ void multiply(float (&sums)[kRowTiles][4], int steps) const {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       if (step >= steps) break;
@@ -76,22 +51,59 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows_kernel(const Gemm p) {
         core::multiply_add(sums[i], left[step], terms[step % 2 * 2], terms[step % 2 * 2 + 1]);
       }
     }
+  }
+};
+
+template <int kRowTiles, int kWarps, int kStages>
+__global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  bf16* tiles = reinterpret_cast<bf16*>(memory);
+  constexpr int kOutputs = 16 * kWarps;
+  constexpr int kRows = 8 * kRowTiles;
+  constexpr int kStage = kStageElements<kRowTiles, kWarps>;
+  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
+  // Blocks of the same outputs are neighbours: the second finds the weights in L2.
+  const int row_blocks = (m + kRows - 1) / kRows;
+  const int row = static_cast<int>(blockIdx.x) % row_blocks * kRows;
+  const int output = static_cast<int>(blockIdx.x) / row_blocks * kOutputs;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 32;
+  const bool multiplies = thread < 32 * kWarps;
+  const int warp_output = thread / 32 * 16;
+  float sums[kRowTiles][4] = {};
+
+  TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights(
+      {static_cast<const bf16*>(p.b), p.b_stride, n, k}, output, 0, thread);
+  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x(
+      {static_cast<const bf16*>(p.a), p.a_stride, m, k}, row, 0, thread);
+  const auto load = [&](int term, int stage) {
+    if (term < k) {
+      bf16* tile = tiles + stage * kStage;
+      weights.load(tile);
+      x.load(tile + kOutputs * kDepth);
+    }
+    core::commit_copies();  // an empty one too: waiting counts them
   };
+  Fragments<kRowTiles> fragments;
   for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i);
   int reading = 0, loading = kStages - 1;
   for (int term = 0; term < k; term += kDepth) {
     core::wait_for_copies<kStages - 2>();
     __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
-    read(reading);
+    if (multiplies) {
+      const bf16* tile = tiles + reading * kStage;
+      fragments.read(tile + warp_output * kDepth, tile + kOutputs * kDepth, lane);
+    }
     load(term + (kStages - 1) * kDepth, loading);
-    if (k - term >= kDepth) {
-      multiply(kSteps);
-    } else {  // zeros to a multiple of 16, no further
-      multiply((k - term + core::kTerms - 1) / core::kTerms);
+    if (multiplies && k - term >= kDepth) {
+      fragments.multiply(sums, kSteps);
+    } else if (multiplies) {  // zeros to a multiple of 16, no further
+      fragments.multiply(sums, (k - term + core::kTerms - 1) / core::kTerms);
     }
     reading = after<kStages>(reading);
     loading = after<kStages>(loading);
   }
+  if (!multiplies) return;
   const Result result(p);
 #pragma unroll
   for (int i = 0; i < kRowTiles; ++i) {
@@ -113,22 +125,18 @@ void launch(cudaStream_t stream, const Gemm& p) {
   static_cast<void>(allowed);  // else the launch fails, and says so
   const int64_t row_blocks = (p.m + 8 * kRowTiles - 1) / (8 * kRowTiles);
   const int64_t output_blocks = (p.n + 16 * kWarps - 1) / (16 * kWarps);
-  kernel<<<static_cast<unsigned>(row_blocks * output_blocks), 32 * kWarps, kBytes, stream>>>(p);
+  kernel<<<static_cast<unsigned>(row_blocks * output_blocks), kThreads, kBytes, stream>>>(p);
 }
 
-// One warp a block: the whole of a short chain is on its way at once, or 30 KiB of a long one.
-template <int kRowTiles>
-void launch_alone(cudaStream_t stream, const Gemm& p) {
-  if constexpr (kRowTiles <= 4) {
-    if (p.k > 8 * kDepth) return launch<kRowTiles, 1, 16>(stream, p);
-  }
-  launch<kRowTiles, 1, 8>(stream, p);
-}
-
+// One warp that multiplies: the whole of a short chain is on its way at once, or 32 KiB of weights
+// of a long one.
 template <int kRowTiles>
 void launch_rows(cudaStream_t stream, const Gemm& p, int warps) {
-  if (warps == 1) return launch_alone<kRowTiles>(stream, p);
-  launch<kRowTiles, 4, 6>(stream, p);
+  if (warps == 4) return launch<kRowTiles, 4, 6>(stream, p);
+  if constexpr (kRowTiles <= 4) {
+    if (p.k > 8 * kDepth) return launch<kRowTiles, 1, 17>(stream, p);
+  }
+  launch<kRowTiles, 1, 9>(stream, p);
 }
 
 struct Division {

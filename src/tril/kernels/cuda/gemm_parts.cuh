@@ -32,34 +32,57 @@ struct Matrix {
   int columns;
 };
 
-// A tile [kRows][kColumns] from (row, column) of a matrix on, zeros where that ends, by all
-// kThreads threads of the block. Aligned rows are copied without waiting; others are read element
-// by element.
-template <int kRows, int kColumns, int kThreads, bool kAligned>
-__device__ void load_tile(bf16* tile, const Matrix& from, int row, int column, int thread) {
-  constexpr int kPieces = kColumns / core::kPiece;
-  constexpr int kStep = kThreads / kPieces;  // rows at a time
-  static_assert(kThreads % kPieces == 0, "a thread stays in its column of pieces");
-  const int piece = thread % kPieces;
-  const int first = thread / kPieces;
-  const int rows_left = from.rows - row - first;
-  const int columns_left = from.columns - column - piece * core::kPiece;
-  const int there = columns_left < core::kPiece ? max(columns_left, 0) : core::kPiece;
-  const bf16* source = from.data + (row + first) * from.stride + column + piece * core::kPiece;
-#pragma unroll
-  for (int done = 0; done < kRows; done += kStep) {
-    if (kRows % kStep != 0 && first + done >= kRows) break;
-    const int count = done < rows_left ? there : 0;
-    bf16* to = tile + core::place<kColumns>(first + done, piece);
-    if constexpr (kAligned) {
-      core::copy_async(to, source, count * static_cast<int>(sizeof(bf16)));
-    } else {
-#pragma unroll
-      for (int e = 0; e < core::kPiece; ++e) to[e] = e < count ? source[e] : bf16(0.0f);
-    }
-    source += kStep * from.stride;
+// Tiles [kRows][kColumns] of a matrix, each kDepth terms behind the one before, zeros where the
+// matrix ends, loaded by all kThreads threads of the block. Aligned rows are copied without
+// waiting; others are read element by element.
+enum class Alignment { rows, none };
+template <int kRows, int kColumns, int kThreads, TermsAre kTerms, Alignment kAligned>
+class TileLoader {
+ public:
+  static constexpr int kDepth = kTerms == TermsAre::columns ? kColumns : kRows;
+
+  __device__ TileLoader(const Matrix& from, int row, int column, int thread)
+      : stride_(from.stride), first_(thread / kPieces), piece_(thread % kPieces) {
+    rows_left_ = from.rows - row - first_;
+    columns_left_ = from.columns - column - piece_ * core::kPiece;
+    source_ = from.data + (row + first_) * stride_ + column + piece_ * core::kPiece;
   }
-}
+
+  // Loads a tile and goes on to the next.
+  __device__ void load(bf16* tile) {
+    const int there = min(max(columns_left_, 0), core::kPiece);
+#pragma unroll
+    for (int done = 0; done < kRows; done += kStep) {
+      if (kRows % kStep != 0 && first_ + done >= kRows) break;
+      const int count = done < rows_left_ ? there : 0;
+      const bf16* source = source_ + done * stride_;
+      bf16* to = tile + core::place<kColumns>(first_ + done, piece_);
+      if constexpr (kAligned == Alignment::rows) {
+        core::copy_async(to, source, count * static_cast<int>(sizeof(bf16)));
+      } else {
+#pragma unroll
+        for (int e = 0; e < core::kPiece; ++e) to[e] = e < count ? source[e] : bf16(0.0f);
+      }
+    }
+    if constexpr (kTerms == TermsAre::columns) {
+      source_ += kDepth;
+      columns_left_ -= kDepth;
+    } else {
+      source_ += kDepth * stride_;
+      rows_left_ -= kDepth;
+    }
+  }
+
+ private:
+  static constexpr int kPieces = kColumns / core::kPiece;
+  static constexpr int kStep = kThreads / kPieces;  // rows at a time
+  static_assert(kThreads % kPieces == 0, "a thread stays in its column of pieces");
+
+  int64_t stride_;
+  const bf16* source_;
+  int first_, piece_;  // of the tile's rows and pieces
+  int rows_left_, columns_left_;
+};
 
 // Which of the stages of a pipeline is next.
 template <int kStages>

@@ -10,13 +10,11 @@
 
 #include <cstdint>
 
-#include "tril/base/dtype.h"
-#include "tril/base/stream.h"
+#include "tril/kernels/cuda/gemm.h"
 
 namespace tril::kernels::cuda {
 
 enum class TrialSide { a, b };
-enum class TermsAre { columns, rows };
 // A dense matrix [rows][columns] whose rows (or columns) are lines of terms.
 void fill_trial(Stream stream, TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
                 BFloat16* to);
