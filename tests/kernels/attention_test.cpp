@@ -625,6 +625,12 @@ RC_GTEST_PROP(Attention, WhatIsForbiddenCannotLeak, ()) {
   }
 }
 
+// Also where a row that has to be kept from it sees several spans.
+TEST(Attention, WhatIsForbiddenCannotLeakOverSeveralSpans) {
+  const Case c = make_case({{0, 2200}}, Kind::causal, 1, 1, 8, 0, false, 14);
+  EXPECT_TRUE(forbidden_rows_keep_their_bits(c, run(c, 2), 2150, kNaN));
+}
+
 // The other way round: what a row is made of cannot reach the gradients of keys it may not see.
 RC_GTEST_PROP(Attention, KeysAreNotReachedByRowsThatMayNotSeeThem, ()) {
   const Case c = random_case(random_kind(), 120);
