@@ -179,7 +179,7 @@ struct Computed {
   std::vector<float> dx, dweight, dbias;
 };
 Computed computed(const Batch& b) {
-  Context context(2, testing::device(), testing::activations());
+  Context context(2, testing::placement());
   const Tensor x = testing::activations_of(context, {b.rows, b.in}, b.x);
   const ops::LinearWeight output = projection(context, b.out, b.in, b.weight, b.bias);
   const ops::LossResult result =
@@ -227,7 +227,7 @@ TEST(ProjectedLoss, PassesOnTheGradientOfTheLoss) {
   Random random(2);
   const Batch batch(random, 3, 8, 5);
   const auto gradient = [&](float of_loss) {
-    Context context(1, testing::device(), testing::activations());
+    Context context(1, testing::placement());
     const Tensor x = testing::activations_of(context, {batch.rows, batch.in}, batch.x);
     const ops::LinearWeight output = projection(context, batch.out, batch.in, batch.weight, {});
     Tape tape(context);

@@ -47,7 +47,7 @@ enum class As { one, three };
 
 // x and f have other uses too, so that gradients are added to.
 Result run(const Case& c, As as) {
-  Context context(2, testing::device(), testing::activations());
+  Context context(2, testing::placement());
   const Tensor x = activations_of(context, {c.rows, c.columns}, c.x);
   const Tensor f = activations_of(context, {c.rows, c.columns}, c.f);
   const Tensor dy = activations_of(context, {c.rows, c.columns}, c.dy);
@@ -101,7 +101,7 @@ TEST(ResidualNorm, KeepsTheSumAndTheBits) {
   Random random(2);
   for (const int64_t columns : {12, 512}) {
     const Case c(random, NormKind::layer, 30, columns, 0.3f);
-    Context context(2, testing::device(), testing::activations());
+    Context context(2, testing::placement());
     const Tensor x = activations_of(context, {c.rows, c.columns}, c.x);
     const Tensor f = activations_of(context, {c.rows, c.columns}, c.f);
     const Tensor weight = testing::tensor_of(context.arena, {c.columns}, c.weight);
@@ -120,7 +120,7 @@ TEST(ResidualNorm, KeepsTheSumAndTheBits) {
 }
 
 TEST(ResidualNorm, SaysWhatIsWrong) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   const Tensor x = activations_of(context, {2, 3}, std::vector<float>(6));
   const Tensor f = activations_of(context, {3, 2}, std::vector<float>(6));
   const Tensor weight = testing::tensor_of(context.arena, {3}, std::vector<float>(3));

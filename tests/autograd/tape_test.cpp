@@ -16,7 +16,7 @@ Tensor vector_of(Context& context, std::vector<float> values) {
 }
 
 TEST(Tape, AddsContributionsAndLeavesSharedMemoryAlone) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1, 2});
   Tape tape(context);
   tape.watch(x);
@@ -31,7 +31,7 @@ TEST(Tape, AddsContributionsAndLeavesSharedMemoryAlone) {
 }
 
 TEST(Tape, RecordsOnlyWhatDependsOnSomethingWatched) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1, -2});
   const Tensor y = vector_of(context, {3, 4});
   Tape tape(context);
@@ -47,7 +47,7 @@ TEST(Tape, RecordsOnlyWhatDependsOnSomethingWatched) {
 }
 
 TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1});
   const Tensor y = vector_of(context, {1});
   Tape tape(context);
@@ -59,7 +59,7 @@ TEST(Tape, GivesNoGradientWhereTheLossDoesNotDepend) {
 }
 
 TEST(Tape, SaysWhatIsWrong) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1, 2});
   Tape tape(context);
   EXPECT_EQ(raised_by([&] { Tape second(context); }).text,
@@ -80,7 +80,7 @@ TEST(Tape, SaysWhatIsWrong) {
 
 // Replacing a finished tape by a new one, as in a loop with a unique_ptr.
 TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   const Tensor x = vector_of(context, {1});
   auto tape = std::make_unique<Tape>(context);
   tape->watch(x);
@@ -91,7 +91,7 @@ TEST(Tape, AFinishedTapeDoesNotEndTheNextOne) {
 }
 
 TEST(Tape, EndsWithItsScope) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   {
     Tape tape(context);
     EXPECT_EQ(context.tape, &tape);
@@ -102,7 +102,7 @@ TEST(Tape, EndsWithItsScope) {
 
 // Hundreds of tensors: the table grows and finds them all.
 TEST(Tape, HoldsManyTensors) {
-  Context context(1, testing::device(), testing::activations());
+  Context context(1, testing::placement());
   Random random(1);
   Tape tape(context);
   std::vector<Tensor> inputs;

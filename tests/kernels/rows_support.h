@@ -16,7 +16,7 @@ inline Context& context_here(int threads = 2) {
   static std::array<Context*, 8> contexts{};
   Context*& context = contexts[static_cast<size_t>(threads)];
   if (context == nullptr) {
-    context = new Context(threads, device(), activations());
+    context = new Context(threads, placement());
     context->arena.allocate(int64_t{64} << 20);  // one block for all that tests ask for
   }
   context->reset();
