@@ -146,6 +146,10 @@ void Queue::note(const void* memory) {
   if (state_) state_->note(reinterpret_cast<uintptr_t>(memory));
 }
 
+void Queue::note(int64_t size) {
+  if (state_) state_->note(static_cast<uint64_t>(size));
+}
+
 bool Queue::launches(const void* trace, const void* place) {
   State& s = *state_;
   s.note(reinterpret_cast<uintptr_t>(trace));

@@ -41,6 +41,7 @@ class Queue {
   // Whoever launches with memory of its own, neither the step's nor uploaded, says where it is: a
   // step with other weights or another cache is another step.
   void note(const void* memory);
+  void note(int64_t size);
 
   // Within the device, as part of the step.
   void copy(const void* from, void* to, int64_t bytes);

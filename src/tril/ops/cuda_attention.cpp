@@ -140,7 +140,8 @@ kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
       tiles[count++] = {.key_begin = key,
                         .key_end = std::min(key + kStep, end),
                         .tile_begin = static_cast<int32_t>(first),
-                        .tile_end = static_cast<int32_t>(std::max(first, last))};
+                        .tile_end = static_cast<int32_t>(std::max(first, last)),
+                        .first = first < next ? rows[first] : AttentionTile{}};
     }
     covered = end;
   }

@@ -25,9 +25,10 @@ void multiply(Context& context, const Gemm& product) {
   Blas& blas = products(context);
   // A step with another weight, at another place or of another size is another step: a graph that
   // was kept of one must not run for the other.
-  context.queue.launches(product.a, product.m);
-  context.queue.launches(product.b, product.n);
-  context.queue.launches(product.c, product.k);
+  for (const void* memory : {product.a, product.b, static_cast<const void*>(product.c)}) {
+    context.queue.note(memory);
+  }
+  for (const int64_t size : {product.m, product.n, product.k}) context.queue.note(size);
   context.launch([&](Stream stream) { blas.gemm(stream, product); });
 }
 

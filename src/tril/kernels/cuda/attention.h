@@ -77,6 +77,7 @@ struct AttentionKeyTile {
   int32_t key_end = 0;
   int32_t tile_begin = 0;
   int32_t tile_end = 0;
+  AttentionTile first{};  // a copy of the tile that tile_begin counts
 };
 struct AttentionKeyTiles {
   const AttentionKeyTile* tiles = nullptr;  // longest first; no two share a key

@@ -32,7 +32,10 @@ struct Layout {
   static constexpr int kKept = kDim <= 64 ? 2 : 1;       // items there at a time
   static constexpr int kStreamed = kDim <= 128 ? 2 : 1;  // steps there at a time
   static constexpr int kFactBytes = kBlock * (int{sizeof(Interval)} + 12);
-  static constexpr int kBytes = 2 * (kKept + kStreamed) * kTileBytes<kDim> + 2 * kFactBytes;
+  static constexpr int kTilesBytes = 2 * (kKept + kStreamed) * kTileBytes<kDim>;
+  static constexpr int kRingAt = kTilesBytes + 2 * kFactBytes;
+  static constexpr int kRowsAt = kRingAt + Ring<AttentionKeyTile>::kBytes;
+  static constexpr int kBytes = kRowsAt + 2 * int{sizeof(AttentionTile)};
   static constexpr int kResident = kDim <= 64 ? 3 : kDim == 128 ? 2 : 1;
   static constexpr int kOut = kDim <= 128 ? kDim : 128;  // columns of dk and dv at a time
   static constexpr int kParts = kDim / kOut;
@@ -46,7 +49,16 @@ struct Layout {
     return {memory + (2 * kKept + 2 * step + which) * kTileBytes<kDim>};
   }
   __device__ __forceinline__ unsigned char* facts(int number) const {
-    return memory + 2 * (kKept + kStreamed) * kTileBytes<kDim> + number * kFactBytes;
+    return memory + kTilesBytes + number * kFactBytes;
+  }
+  // What describes items, and the rows of a step.
+  template <class T>
+  __device__ __forceinline__ Ring<T> ring() const {
+    static_assert(Ring<T>::kBytes <= Ring<AttentionKeyTile>::kBytes);
+    return {reinterpret_cast<T*>(memory + kRingAt)};
+  }
+  __device__ __forceinline__ AttentionTile& rows(int stage) const {
+    return reinterpret_cast<AttentionTile*>(memory + kRowsAt)[stage];
   }
 };
 
@@ -203,86 +215,94 @@ __device__ __noinline__ void key_alone(const Launch& launch, const AttentionKeyT
 }
 
 // ---- keys ---------------------------------------------------------------------------------------
-// Where a block of keys_kernel is: a tile of keys, a head of keys and a part of its columns; and a
-// head of the group with a tile of rows.
-struct KeyPlace {
-  int item = 0, items = 0, parts = 1;
-  int part = 0, kv_head = 0, head = 0;
-  int number = 0;  // of the tile of rows
-  int parity = 0;
-  bool begins = false, ends = false;
-  AttentionKeyTile keys, next_keys;
-  AttentionTile rows;
+// The items of keys_kernel: tiles of keys, for each head of keys and each part of its columns.
+struct KeyItem {
+  int tile, kv_head, part;
+  __device__ __forceinline__ KeyItem(const AttentionShape& shape, int number, int parts)
+      : tile(item_of(number) / parts / static_cast<int>(shape.kv_heads)),
+        kv_head(item_of(number) / parts % static_cast<int>(shape.kv_heads)),
+        part(item_of(number) % parts) {}
+};
+__device__ __forceinline__ int key_items(const AttentionBackward& a, int parts) {
+  const int uncovered = max(static_cast<int>(a.shape.key) - *a.key_tiles.covered, 0);
+  const int tiles = *a.key_tiles.count + (uncovered + kBlock - 1) / kBlock;
+  return tiles * static_cast<int>(a.shape.kv_heads) * parts;
+}
+// Behind the list come tiles of the keys after the last sequence.
+__device__ __forceinline__ AttentionKeyTile tile_behind(const AttentionBackward& a, int tile) {
+  AttentionKeyTile behind;
+  behind.key_begin = *a.key_tiles.covered + (tile - *a.key_tiles.count) * kBlock;
+  behind.key_end = min(behind.key_begin + kBlock, static_cast<int>(a.shape.key));
+  return behind;
+}
+__device__ __forceinline__ void describe(const AttentionBackward& a,
+                                         const Ring<AttentionKeyTile>& ring, int number, int items,
+                                         int parts) {
+  if (item_of(number) >= items) return;
+  const int tile = KeyItem(a.shape, number, parts).tile;
+  if (tile < *a.key_tiles.count) {
+    ring.bring(number, a.key_tiles.tiles + tile);
+  } else if (threadIdx.x == 0) {
+    ring.at(number) = tile_behind(a, tile);
+  }
+}
 
-  __device__ __forceinline__ bool valid() const { return item < items; }
-  __device__ __forceinline__ bool has_rows() const { return keys.tile_begin < keys.tile_end; }
-  __device__ __forceinline__ AttentionKeyTile fetch(const AttentionBackward& a, int at) const {
-    if (at >= items) return {};
-    const int tile = at / parts / static_cast<int>(a.shape.kv_heads);
-    const int beyond = tile - *a.key_tiles.count;
-    if (beyond < 0) return a.key_tiles.tiles[tile];
-    const int begin = *a.key_tiles.covered + beyond * kBlock;
-    return {begin, min(begin + kBlock, static_cast<int>(a.shape.key)), 0, 0};
+// Where a block is: an item, and a head of the group with a tile of rows.
+struct KeyPlace {
+  int number = 0;  // of the item
+  int kv_head = 0, part = 0;
+  int head = 0;
+  int tile = 0;  // of rows
+  bool begins = false, ends = false;
+
+  __device__ __forceinline__ void find_end(const AttentionShape& shape,
+                                           const AttentionKeyTile& keys) {
+    ends = keys.tile_begin >= keys.tile_end ||
+           (tile + 1 == keys.tile_end && head + 1 == (kv_head + 1) * group_of(shape));
   }
-  __device__ __forceinline__ void fetch_rows(const AttentionBackward& a) {
-    if (has_rows()) rows = widened(a.key_tiles.rows[number], a.shape, nullptr);
-    ends = !has_rows() ||
-           (number + 1 == keys.tile_end && head + 1 == (kv_head + 1) * group_of(a.shape));
-  }
-  __device__ __forceinline__ void enter(const AttentionBackward& a) {
-    const int pair = item / parts;
-    part = item % parts;
-    kv_head = pair % static_cast<int>(a.shape.kv_heads);
-    head = kv_head * group_of(a.shape);
-    number = keys.tile_begin;
+  __device__ __forceinline__ void enter(const AttentionShape& shape, const AttentionKeyTile& keys,
+                                        int parts) {
+    const KeyItem item(shape, number, parts);
+    kv_head = item.kv_head;
+    part = item.part;
+    head = kv_head * group_of(shape);
+    tile = keys.tile_begin;
     begins = true;
-    next_keys = fetch(a, item + static_cast<int>(gridDim.x));
-    fetch_rows(a);
+    find_end(shape, keys);
   }
-  __device__ __forceinline__ void begin(const AttentionBackward& a, int part_count) {
-    const int uncovered = static_cast<int>(a.shape.key) - *a.key_tiles.covered;
-    const int tiles = *a.key_tiles.count + (max(uncovered, 0) + kBlock - 1) / kBlock;
-    parts = part_count;
-    items = tiles * static_cast<int>(a.shape.kv_heads) * parts;
-    item = static_cast<int>(blockIdx.x);
-    keys = fetch(a, item);
-    enter(a);
-  }
-  __device__ __forceinline__ void leave(const AttentionBackward& a) {
-    item += static_cast<int>(gridDim.x);
-    parity ^= 1;
-    keys = next_keys;
-    enter(a);
-  }
-  __device__ __forceinline__ void advance(const AttentionBackward& a) {
-    if (ends) return leave(a);
+  __device__ __forceinline__ void step(const AttentionShape& shape, const AttentionKeyTile& keys) {
     begins = false;
-    if (++number == keys.tile_end) {
-      number = keys.tile_begin;
+    if (++tile == keys.tile_end) {
+      tile = keys.tile_begin;
       ++head;
     }
-    fetch_rows(a);
+    find_end(shape, keys);
   }
 };
 
+// Starts to bring what a step needs, and with the first step of an item what describes the next.
 template <int kDim>
 __device__ __forceinline__ void bring(const Launch& launch, const KeyPlace& place,
-                                      const Layout<kDim>& shared, int stage) {
-  if (!place.has_rows()) return;
+                                      const Layout<kDim>& shared, int stage, int items) {
+  using L = Layout<kDim>;
+  const AttentionBackward& a = launch.args;
+  const auto ring = shared.template ring<AttentionKeyTile>();
+  const AttentionKeyTile& keys = ring.at(place.number);
+  if (place.begins) describe(a, ring, place.number + 1, items, L::kParts);
+  if (keys.tile_begin >= keys.tile_end) return;
   if (place.begins) {
-    const int item = Layout<kDim>::kKept == 2 ? place.parity : 0;
-    const int count = place.keys.key_end - place.keys.key_begin;
-    bring_tile(shared.kept(0, item), keys_of(launch, place.kv_head), place.keys.key_begin, 0,
-               count);
-    bring_tile(shared.kept(1, item), values_of(launch, place.kv_head), place.keys.key_begin, 0,
-               count);
+    const int item = place.number % L::kKept;
+    const int count = keys.key_end - keys.key_begin;
+    bring_tile(shared.kept(0, item), keys_of(launch, place.kv_head), keys.key_begin, 0, count);
+    bring_tile(shared.kept(1, item), values_of(launch, place.kv_head), keys.key_begin, 0, count);
   }
-  const int rows = place.rows.row_end - place.rows.row_begin;
-  bring_tile(shared.streamed(0, stage), queries_of(launch, place.head), place.rows.row_begin, 0,
-             rows);
-  bring_tile(shared.streamed(1, stage), douts_of(launch, place.head), place.rows.row_begin, 0,
-             rows);
-  bring_facts(launch, place.rows, place.head, shared.facts(stage));
+  const AttentionTile rows =
+      place.tile == keys.tile_begin ? keys.first : a.key_tiles.rows[place.tile];
+  if (threadIdx.x == 0) shared.rows(stage) = rows;
+  const int count = rows.row_end - rows.row_begin;
+  bring_tile(shared.streamed(0, stage), queries_of(launch, place.head), rows.row_begin, 0, count);
+  bring_tile(shared.streamed(1, stage), douts_of(launch, place.head), rows.row_begin, 0, count);
+  bring_facts(launch, rows, place.head, shared.facts(stage));
 }
 
 __device__ __forceinline__ bool is_short(const AttentionTile& tile) {
@@ -291,24 +311,25 @@ __device__ __forceinline__ bool is_short(const AttentionTile& tile) {
 
 // Runs keys and rows again whose gradients are not finite, each alone.
 template <int kDim>
-__device__ __noinline__ void repair_keys(const Launch& launch) {
+__device__ __noinline__ void repair_keys(const Launch& launch, int items) {
   using L = Layout<kDim>;
   const AttentionBackward& a = launch.args;
-  KeyPlace place;
-  for (place.begin(a, L::kParts); place.valid(); place.leave(a)) {
-    if (!place.has_rows()) continue;
-    for (int key = place.keys.key_begin + warp_id(); key < place.keys.key_end;
-         key += kThreads / 32) {
-      if (is_poisoned(dkv_of(launch, a.dk, place.kv_head), key) ||
-          is_poisoned(dkv_of(launch, a.dv, place.kv_head), key)) {
-        key_alone<kDim, L::kOut>(launch, place.keys, key, place.kv_head, place.part * L::kOut);
+  for (int number = 0; item_of(number) < items; ++number) {
+    const KeyItem item(a.shape, number, L::kParts);
+    if (item.tile >= *a.key_tiles.count) continue;
+    const AttentionKeyTile keys = a.key_tiles.tiles[item.tile];
+    if (keys.tile_begin >= keys.tile_end) continue;
+    for (int key = keys.key_begin + warp_id(); key < keys.key_end; key += kThreads / 32) {
+      if (is_poisoned(dkv_of(launch, a.dk, item.kv_head), key) ||
+          is_poisoned(dkv_of(launch, a.dv, item.kv_head), key)) {
+        key_alone<kDim, L::kOut>(launch, keys, key, item.kv_head, item.part * L::kOut);
       }
     }
-    if (!L::kFused || !is_short(place.rows)) continue;
-    const int first_head = place.kv_head * group_of(a.shape);
+    if (!L::kFused || !is_short(keys.first)) continue;
+    const int first_head = item.kv_head * group_of(a.shape);
     for (int head = first_head; head < first_head + group_of(a.shape); ++head) {
-      for (int number = place.keys.tile_begin; number < place.keys.tile_end; ++number) {
-        const AttentionTile rows = a.key_tiles.rows[number];
+      for (int tile = keys.tile_begin; tile < keys.tile_end; ++tile) {
+        const AttentionTile rows = a.key_tiles.rows[tile];
         for (int row = rows.row_begin + warp_id(); row < rows.row_end; row += kThreads / 32) {
           if (is_poisoned(dq_of(launch, head), row)) row_alone<kDim>(launch, rows, row, head);
         }
@@ -323,120 +344,124 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
   using L = Layout<kDim>;
   const AttentionBackward& a = launch.args;
   const L shared{dynamic_shared()};
+  const auto ring = shared.template ring<AttentionKeyTile>();
   const int slice = warp_id() * kSlice;
+  const int items = key_items(a, L::kParts);
 
   KeyPlace next;
-  next.begin(a, L::kParts);
-  if (next.valid()) bring(launch, next, shared, 0);
+  describe(a, ring, 0, items, L::kParts);
+  copies_wait();
+  __syncthreads();
+  if (item_of(0) < items) {
+    next.enter(a.shape, ring.at(0), L::kParts);
+    bring(launch, next, shared, 0, items);
+  }
   float dk[L::kOut / 8][4], dv[L::kOut / 8][4];
   bool poisoned = false;
-  for (int step = 0; next.valid(); ++step) {
-    const KeyPlace now = next;
-    const int stage = L::kStreamed == 2 ? step & 1 : 0;
-    next.advance(a);
+  for (int step = 0; item_of(next.number) < items; ++step) {
     copies_wait();
     __syncthreads();  // what is needed is there; nobody reads the other half any more
+    const KeyPlace now = next;
+    const int stage = step % L::kStreamed, next_stage = (step + 1) % L::kStreamed;
+    if (!now.ends) {
+      next.step(a.shape, ring.at(now.number));
+    } else if (item_of(++next.number) < items) {
+      next.enter(a.shape, ring.at(next.number), L::kParts);
+    }
+    const bool more = item_of(next.number) < items;
     const bool early = L::kStreamed == 2 && (L::kKept == 2 || !next.begins);
-    if (early && next.valid()) bring(launch, next, shared, stage ^ 1);
+    if (early && more) bring(launch, next, shared, next_stage, items);
 
     if (now.begins) {
       clear(dk);
       clear(dv);
     }
-    const int item = L::kKept == 2 ? now.parity : 0;
-    const auto keys = shared.kept(0, item), values = shared.kept(1, item);
+    const AttentionKeyTile& tile = ring.at(now.number);
+    const auto keys = shared.kept(0, now.number % L::kKept);
+    const auto values = shared.kept(1, now.number % L::kKept);
     const auto queries = shared.streamed(0, stage), douts = shared.streamed(1, stage);
-    const int key = now.keys.key_begin + slice;
-    if (now.has_rows()) {
-      const RowFacts facts = facts_in_shared(now.rows, shared.facts(stage));
-      if (key < now.keys.key_end) {
+    const int key = tile.key_begin + slice;
+    if (tile.tile_begin < tile.tile_end) {
+      const RowFacts facts = facts_in_shared(shared.rows(stage), shared.facts(stage));
+      if (key < tile.key_end) {
         add_key_gradients<kDim, L::kOut>(dk, dv, a.shape, facts, now.head, key, slice,
                                          now.part * L::kOut, keys, values, queries, douts);
       }
       if constexpr (L::kFused) {
         const int mine = kBlock - kSlice - slice;
-        if (is_short(now.rows) && now.rows.row_begin + mine < now.rows.row_end) {
+        if (is_short(facts.tile) && facts.tile.row_begin + mine < facts.tile.row_end) {
           float dq[kDim / 8][4];
           clear(dq);
           add_query_gradients<kDim>(dq, Scoring(a.shape, now.head),
-                                    slice_facts(a.shape, facts, mine, now.head), now.keys.key_begin,
+                                    slice_facts(a.shape, facts, mine, now.head), tile.key_begin,
                                     mine, keys, values, queries, douts);
-          poisoned = not_finite(dq) != 0 || poisoned;
-          store_sums(dq_of(launch, now.head), dq, now.rows.row_begin + mine, now.rows.row_end, 0);
+          poisoned = not_finite(dq) || poisoned;
+          store_sums(dq_of(launch, now.head), dq, facts.tile.row_begin + mine, facts.tile.row_end,
+                     0);
         }
       }
     }
-    if (now.ends && key < now.keys.key_end) {
-      poisoned = (not_finite(dk) | not_finite(dv)) != 0 || poisoned;
-      store_sums(dkv_of(launch, a.dk, now.kv_head), dk, key, now.keys.key_end, now.part * L::kOut);
-      store_sums(dkv_of(launch, a.dv, now.kv_head), dv, key, now.keys.key_end, now.part * L::kOut);
+    if (now.ends && key < tile.key_end) {
+      poisoned = not_finite(dk) || not_finite(dv) || poisoned;
+      store_sums(dkv_of(launch, a.dk, now.kv_head), dk, key, tile.key_end, now.part * L::kOut);
+      store_sums(dkv_of(launch, a.dv, now.kv_head), dv, key, tile.key_end, now.part * L::kOut);
     }
-    if (!early && next.valid()) {
+    if (!early && more) {
       __syncthreads();
-      bring(launch, next, shared, L::kStreamed == 2 ? stage ^ 1 : 0);
+      bring(launch, next, shared, next_stage, items);
     }
   }
-  if (__syncthreads_or(poisoned)) repair_keys<kDim>(launch);
+  if (__syncthreads_or(poisoned)) repair_keys<kDim>(launch, items);
 }
 
 // ---- queries ------------------------------------------------------------------------------------
-// Where a block of queries_kernel is: a tile of rows and a head, and a block of keys.
+// The items of queries_kernel: tiles of rows, of the whole list or of its first part, for each
+// head.
+__device__ __forceinline__ int query_items(const AttentionBackward& a, int part) {
+  return a.tiles.count[part] * static_cast<int>(a.shape.heads);
+}
+__device__ __forceinline__ int tile_of(const AttentionBackward& a, int number) {
+  return item_of(number) / static_cast<int>(a.shape.heads);
+}
+__device__ __forceinline__ int head_of(const AttentionBackward& a, int number) {
+  return item_of(number) % static_cast<int>(a.shape.heads);
+}
+
+// Where a block is: an item, and a block of keys.
 struct QueryPlace {
-  int item = 0, items = 0;
+  int number = 0;  // of the item
   int head = 0;
   int step = 0, steps = 0;
   int block = 0;  // its first key
-  int parity = 0;
-  AttentionTile tile, next_tile;
 
-  __device__ __forceinline__ bool valid() const { return item < items; }
-  __device__ __forceinline__ bool has_keys() const { return tile.key_begin < tile.key_end; }
-  __device__ __forceinline__ AttentionTile fetch(const AttentionBackward& a, int at) const {
-    if (at >= items) return {};
-    return widened(a.tiles.tiles[at / static_cast<int>(a.shape.heads)], a.shape, nullptr);
-  }
-  __device__ __forceinline__ void enter(const AttentionBackward& a) {
-    head = item % static_cast<int>(a.shape.heads);
+  __device__ __forceinline__ void enter(const AttentionBackward& a, const AttentionTile& tile) {
+    head = head_of(a, number);
     step = 0;
     steps = 1;
-    if (has_keys()) {
-      block = tile.origin + (tile.key_begin - tile.origin) / kBlock * kBlock;
-      steps = (tile.key_end - block + kBlock - 1) / kBlock;
-    }
-    next_tile = fetch(a, item + static_cast<int>(gridDim.x));
-  }
-  // `part`: of the list, all or the first.
-  __device__ __forceinline__ void begin(const AttentionBackward& a, int part) {
-    items = a.tiles.count[part] * static_cast<int>(a.shape.heads);
-    item = static_cast<int>(blockIdx.x);
-    tile = fetch(a, item);
-    enter(a);
-  }
-  __device__ __forceinline__ void leave(const AttentionBackward& a) {
-    item += static_cast<int>(gridDim.x);
-    parity ^= 1;
-    tile = next_tile;
-    enter(a);
-  }
-  __device__ __forceinline__ void advance(const AttentionBackward& a) {
-    block += kBlock;
-    if (++step == steps) leave(a);
+    if (tile.key_begin >= tile.key_end) return;
+    block = tile.origin + (tile.key_begin - tile.origin) / kBlock * kBlock;
+    steps = (tile.key_end - block + kBlock - 1) / kBlock;
   }
 };
 
 template <int kDim>
 __device__ __forceinline__ void bring(const Launch& launch, const QueryPlace& place,
-                                      const Layout<kDim>& shared, int stage) {
-  if (!place.has_keys()) return;
-  const AttentionTile& tile = place.tile;
+                                      const Layout<kDim>& shared, int stage, int items) {
+  const AttentionBackward& a = launch.args;
+  const auto ring = shared.template ring<AttentionTile>();
+  const AttentionTile tile = widened(ring.at(place.number), a.shape, nullptr);
+  if (place.step == 0 && item_of(place.number + 1) < items) {
+    ring.bring(place.number + 1, a.tiles.tiles + tile_of(a, place.number + 1));
+  }
+  if (tile.key_begin >= tile.key_end) return;
   if (place.step == 0) {
-    const int item = Layout<kDim>::kKept == 2 ? place.parity : 0;
+    const int item = place.number % Layout<kDim>::kKept;
     const int rows = tile.row_end - tile.row_begin;
     bring_tile(shared.kept(0, item), queries_of(launch, place.head), tile.row_begin, 0, rows);
     bring_tile(shared.kept(1, item), douts_of(launch, place.head), tile.row_begin, 0, rows);
     bring_facts(launch, tile, place.head, shared.facts(item));
   }
-  const int kv_head = place.head / group_of(launch.args.shape);
+  const int kv_head = place.head / group_of(a.shape);
   const int begin = max(tile.key_begin - place.block, 0);
   const int end = min(tile.key_end - place.block, kBlock);
   bring_tile(shared.streamed(0, stage), keys_of(launch, kv_head), place.block, begin, end);
@@ -444,15 +469,14 @@ __device__ __forceinline__ void bring(const Launch& launch, const QueryPlace& pl
 }
 
 template <int kDim>
-__device__ __noinline__ void repair_queries(const Launch& launch, int part) {
-  QueryPlace place;
-  for (place.begin(launch.args, part); place.valid(); place.leave(launch.args)) {
-    if (!place.has_keys()) continue;
-    for (int row = place.tile.row_begin + warp_id(); row < place.tile.row_end;
-         row += kThreads / 32) {
-      if (is_poisoned(dq_of(launch, place.head), row)) {
-        row_alone<kDim>(launch, place.tile, row, place.head);
-      }
+__device__ __noinline__ void repair_queries(const Launch& launch, int items) {
+  const AttentionBackward& a = launch.args;
+  for (int number = 0; item_of(number) < items; ++number) {
+    const AttentionTile tile = a.tiles.tiles[tile_of(a, number)];
+    const int head = head_of(a, number);
+    if (tile.key_begin >= tile.key_end) continue;
+    for (int row = tile.row_begin + warp_id(); row < tile.row_end; row += kThreads / 32) {
+      if (is_poisoned(dq_of(launch, head), row)) row_alone<kDim>(launch, tile, row, head);
     }
   }
 }
@@ -461,49 +485,58 @@ template <int kDim>
 __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
     queries_kernel(const __grid_constant__ Launch launch) {
   using L = Layout<kDim>;
-  constexpr int kPart = L::kFused ? 1 : 0;
   const AttentionBackward& a = launch.args;
   const L shared{dynamic_shared()};
+  const auto ring = shared.template ring<AttentionTile>();
   const int slice = warp_id() * kSlice;
+  const int items = query_items(a, L::kFused ? 1 : 0);
+  if (item_of(0) >= items) return;
 
   QueryPlace next;
-  next.begin(a, kPart);
-  if (next.valid()) bring(launch, next, shared, 0);
+  ring.bring(0, a.tiles.tiles + tile_of(a, 0));
+  copies_wait();
+  __syncthreads();
+  next.enter(a, widened(ring.at(0), a.shape, nullptr));
+  bring(launch, next, shared, 0, items);
   float dq[kDim / 8][4];
   SliceFacts rows;
   bool poisoned = false;
-  for (int step = 0; next.valid(); ++step) {
-    const QueryPlace now = next;
-    const int stage = L::kStreamed == 2 ? step & 1 : 0;
-    next.advance(a);
+  for (int step = 0; item_of(next.number) < items; ++step) {
     copies_wait();
     __syncthreads();
+    const QueryPlace now = next;
+    const int stage = step % L::kStreamed, next_stage = (step + 1) % L::kStreamed;
+    next.block += kBlock;
+    if (++next.step == next.steps && item_of(++next.number) < items) {
+      next.enter(a, widened(ring.at(next.number), a.shape, nullptr));
+    }
+    const bool more = item_of(next.number) < items;
     const bool early = L::kStreamed == 2 && (L::kKept == 2 || next.step != 0);
-    if (early && next.valid()) bring(launch, next, shared, stage ^ 1);
+    if (early && more) bring(launch, next, shared, next_stage, items);
 
-    if (now.tile.row_begin + slice < now.tile.row_end) {
-      const int item = L::kKept == 2 ? now.parity : 0;
+    const AttentionTile& tile = ring.at(now.number);
+    if (tile.row_begin + slice < tile.row_end) {
+      const int item = now.number % L::kKept;
       if (now.step == 0) clear(dq);
-      if (now.has_keys()) {
+      if (tile.key_begin < tile.key_end) {
         if (now.step == 0) {
-          rows =
-              slice_facts(a.shape, facts_in_shared(now.tile, shared.facts(item)), slice, now.head);
+          rows = slice_facts(a.shape, facts_in_shared(tile, shared.facts(item)), slice, now.head);
         }
         add_query_gradients<kDim>(dq, Scoring(a.shape, now.head), rows, now.block, slice,
                                   shared.streamed(0, stage), shared.streamed(1, stage),
                                   shared.kept(0, item), shared.kept(1, item));
       }
       if (now.step + 1 == now.steps) {
-        poisoned = not_finite(dq) != 0 || poisoned;
-        store_sums(dq_of(launch, now.head), dq, now.tile.row_begin + slice, now.tile.row_end, 0);
+        poisoned = not_finite(dq) || poisoned;
+        store_sums(dq_of(launch, now.head), dq, tile.row_begin + slice, tile.row_end, 0);
       }
     }
-    if (!early && next.valid()) {
+    if (!early && more) {
       __syncthreads();
-      bring(launch, next, shared, L::kStreamed == 2 ? stage ^ 1 : 0);
+      bring(launch, next, shared, next_stage, items);
     }
   }
-  if (__syncthreads_or(poisoned)) repair_queries<kDim>(launch, kPart);
+  if (__syncthreads_or(poisoned)) repair_queries<kDim>(launch, items);
 }
 
 template <int kDim>

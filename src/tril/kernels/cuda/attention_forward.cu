@@ -23,8 +23,9 @@ struct Launch {
   bool q_aligned = false, kv_aligned = false, out_aligned = false;
 };
 
+constexpr int kIntervalBytes = 2 * kBlock * int{sizeof(Interval)};
 template <int kDim>
-constexpr int kSharedBytes = 6 * kTileBytes<kDim> + 2 * kBlock* int{sizeof(Interval)};
+constexpr int kSharedBytes = 6 * kTileBytes<kDim> + kIntervalBytes + Ring<AttentionTile>::kBytes;
 template <int kDim>
 constexpr int kResident = kDim <= 64    ? 4
                           : kDim == 128 ? 2
@@ -96,11 +97,12 @@ __device__ __forceinline__ void attend_groups(Sums<kDim>& sums, const SliceRows&
   float largest[2] = {kNothing, kNothing};
 #pragma unroll
   for (int n = 0; n < 2 * kChunks; ++n) {
+    if (skipped(n / 2)) continue;
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int key = block + 8 * n + 2 * (lane_id() & 3) + e % 2;
       const float score = scoring(s[n][e], rows.entry[e / 2] + key);
-      s[n][e] = !skipped(n / 2) && rows.sight[e / 2].sees(key) ? score : kNothing;
+      s[n][e] = rows.sight[e / 2].sees(key) ? score : kNothing;
       largest[e / 2] = fmaxf(largest[e / 2], s[n][e]);
     }
   }
@@ -120,6 +122,7 @@ __device__ __forceinline__ void attend_groups(Sums<kDim>& sums, const SliceRows&
   float block_sum[2] = {0.0f, 0.0f};
 #pragma unroll
   for (int n = 0; n < 2 * kChunks; ++n) {
+    if (skipped(n / 2)) continue;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float p0 = exp2_of(__fmaf_rn(s[n][2 * half], kLog2e, -base[half]));
@@ -291,75 +294,7 @@ __device__ __noinline__ void attend_row(const Launch& launch, const AttentionTil
 }
 
 // ---- the grid -----------------------------------------------------------------------------------
-// Where a block is in its work: a pair of tile and head, and a block of keys of it.
-struct Place {
-  int item = 0, items = 0;
-  int head = 0;
-  int step = 0, steps = 0;
-  int first_block = 0;
-  int parity = 0;  // of the pairs so far
-  AttentionTile tile, next_tile;
-
-  __device__ __forceinline__ static int heads(const AttentionForward& a) {
-    return static_cast<int>(a.shape.heads);
-  }
-  __device__ __forceinline__ bool valid() const { return item < items; }
-  __device__ __forceinline__ AttentionTile fetch(const AttentionForward& a, int at) const {
-    if (at >= items) return {};
-    return widened(tile_at(a.tiles, a.intervals, at / heads(a)), a.shape, a.table);
-  }
-  __device__ __forceinline__ void enter() {
-    step = 0;
-    const bool any = tile.key_begin < tile.key_end;
-    first_block = any ? block_of(tile, tile.key_begin) : 0;
-    steps = any ? block_of(tile, tile.key_end - 1) - first_block + 1 : 1;
-  }
-  __device__ __forceinline__ void begin(const AttentionForward& a) {
-    items = tile_count(a.tiles, a.shape) * heads(a);
-    item = static_cast<int>(blockIdx.x);
-    head = item % heads(a);
-    tile = fetch(a, item);
-    next_tile = fetch(a, item + static_cast<int>(gridDim.x));
-    enter();
-  }
-  __device__ __forceinline__ void advance(const AttentionForward& a) {
-    if (++step == steps) leave(a);
-  }
-  __device__ __forceinline__ void leave(const AttentionForward& a) {
-    item += static_cast<int>(gridDim.x);
-    head = item % heads(a);
-    parity ^= 1;
-    tile = next_tile;
-    next_tile = fetch(a, item + static_cast<int>(gridDim.x));  // asked for early: it is far away
-    enter();
-  }
-  // The number of the block of keys, from the origin.
-  __device__ __forceinline__ int block(const AttentionShape& shape) const {
-    const int ascending = first_block + step;
-    if (!shape.descending_blocks) return ascending;
-    const int span = ascending / kBlocksPerSpan * kBlocksPerSpan;
-    return max(first_block, span) + min(first_block + steps, span + kBlocksPerSpan) - 1 - ascending;
-  }
-};
-
-// One step, as the threads that compute need it.
-struct Step {
-  int row_begin, row_end, origin, sequence_end;
-  int head, block, parity;
-  bool begins, ends, ends_span;
-
-  __device__ __forceinline__ Step(const Place& place, const AttentionShape& shape)
-      : row_begin(place.tile.row_begin),
-        row_end(place.tile.row_end),
-        origin(place.tile.origin),
-        sequence_end(place.tile.sequence_end),
-        head(place.head),
-        block(place.tile.origin + place.block(shape) * kBlock),
-        parity(place.parity),
-        begins(place.step == 0),
-        ends(place.step + 1 == place.steps),
-        ends_span((place.first_block + place.step + 1) % kBlocksPerSpan == 0) {}
-};
+using Tiles = Ring<AttentionTile>;
 
 template <int kDim>
 struct SharedMemory {
@@ -371,27 +306,69 @@ struct SharedMemory {
   __device__ __forceinline__ SharedTile<kDim> values(int stage) const {
     return tile(2 * stage + 1);
   }
-  __device__ __forceinline__ SharedTile<kDim> queries(int parity) const { return tile(4 + parity); }
-  __device__ __forceinline__ Interval* intervals(int parity) const {
-    return reinterpret_cast<Interval*>(memory + 6 * kTileBytes<kDim>) + parity * kBlock;
+  __device__ __forceinline__ SharedTile<kDim> queries(int number) const {
+    return tile(4 + number % 2);
+  }
+  __device__ __forceinline__ Interval* intervals(int number) const {
+    return reinterpret_cast<Interval*>(memory + 6 * kTileBytes<kDim>) + number % 2 * kBlock;
+  }
+  __device__ __forceinline__ Tiles tiles() const {
+    return {reinterpret_cast<AttentionTile*>(memory + 6 * kTileBytes<kDim> + kIntervalBytes)};
   }
 };
 
+// Starts to bring what describes a block's item, if there is one.
+__device__ __forceinline__ void describe(const AttentionForward& a, const Tiles& tiles, int number,
+                                         int items) {
+  if (item_of(number) >= items) return;
+  const int tile = item_of(number) / static_cast<int>(a.shape.heads);
+  if (a.tiles.tiles != nullptr) {
+    tiles.bring(number, a.tiles.tiles + tile);
+  } else if (threadIdx.x == 0) {
+    tiles.at(number) = row_tile(a.intervals[tile], tile);
+  }
+}
+
+// Where a block is in its work: an item, which is a tile and a head, and a block of its keys.
+struct Place {
+  int number = 0;  // of the item
+  int head = 0;
+  int step = 0, steps = 0;
+  int first_block = 0;  // from the origin
+
+  __device__ __forceinline__ void enter(const AttentionForward& a, const AttentionTile& tile) {
+    head = item_of(number) % static_cast<int>(a.shape.heads);
+    step = 0;
+    const bool any = tile.key_begin < tile.key_end;
+    first_block = any ? block_of(tile, tile.key_begin) : 0;
+    steps = any ? block_of(tile, tile.key_end - 1) - first_block + 1 : 1;
+  }
+  // The number of the block of keys, from the origin.
+  __device__ __forceinline__ int block(const AttentionShape& shape) const {
+    const int ascending = first_block + step;
+    if (!shape.descending_blocks) return ascending;
+    const int span = ascending / kBlocksPerSpan * kBlocksPerSpan;
+    return max(first_block, span) + min(first_block + steps, span + kBlocksPerSpan) - 1 - ascending;
+  }
+};
+
+// Starts to bring what a step needs, and with the first step of an item what describes the next.
 template <int kDim>
 __device__ __forceinline__ void bring(const Launch& launch, const Place& place,
-                                      const SharedMemory<kDim>& shared, int stage) {
+                                      const SharedMemory<kDim>& shared, int stage, int items) {
   const AttentionForward& a = launch.args;
-  const AttentionTile& tile = place.tile;
+  const AttentionTile tile = widened(shared.tiles().at(place.number), a.shape, a.table);
   if (place.step == 0) {
     const int rows = tile.row_end - tile.row_begin;
-    bring_tile(shared.queries(place.parity),
+    bring_tile(shared.queries(place.number),
                head_rows(a.q, a.q_stride, place.head, a.shape.head_dim, launch.q_aligned),
                tile.row_begin, 0, rows);
     constexpr int kWords = sizeof(Interval) / 4;
     for (int i = static_cast<int>(threadIdx.x); i < rows * kWords; i += kThreads) {
-      copy_4(reinterpret_cast<int32_t*>(shared.intervals(place.parity)) + i,
+      copy_4(reinterpret_cast<int32_t*>(shared.intervals(place.number)) + i,
              reinterpret_cast<const int32_t*>(a.intervals + tile.row_begin) + i);
     }
+    describe(a, shared.tiles(), place.number + 1, items);
   }
   const int block = tile.origin + place.block(a.shape) * kBlock;
   const int begin = max(tile.key_begin - block, 0), end = min(tile.key_end - block, kBlock);
@@ -401,18 +378,18 @@ __device__ __forceinline__ void bring(const Launch& launch, const Place& place,
 }
 
 // The rows of this thread in slice `slice` of a tile.
-__device__ __forceinline__ SliceRows slice_rows(const AttentionForward& a, const Step& step,
+__device__ __forceinline__ SliceRows slice_rows(const AttentionForward& a,
+                                                const AttentionTile& tile, int head,
                                                 const Interval* intervals, int slice) {
   SliceRows rows;
   int first = 0x7fffffff, last = 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int local = slice * kSlice + 8 * half + lane_id() / 4;
-    const int row = step.row_begin + local;
-    if (row >= step.row_end) continue;
-    rows.sight[half] =
-        sight_of(a.shape, step.sequence_end, intervals[local], row, step.head, a.table);
-    rows.entry[half] = bias_entry(a.shape, row, step.origin);
+    const int row = tile.row_begin + local;
+    if (row >= tile.row_end) continue;
+    rows.sight[half] = sight_of(a.shape, tile.sequence_end, intervals[local], row, head, a.table);
+    rows.entry[half] = bias_entry(a.shape, row, tile.origin);
     if (rows.sight[half].empty()) continue;
     first = min(first, rows.sight[half].lo);
     last = max(last, rows.sight[half].hi);
@@ -425,20 +402,20 @@ __device__ __forceinline__ SliceRows slice_rows(const AttentionForward& a, const
 // Runs rows again whose result is not finite, each alone: something that only other rows of their
 // slice may see could have reached them. Rarely needed, so it is done when all is written.
 template <int kDim>
-__device__ __noinline__ void repair(const Launch& launch, float* saved) {
+__device__ __noinline__ void repair(const Launch& launch, float* saved, int items) {
   const AttentionForward& a = launch.args;
-  Place place;
-  for (place.begin(a); place.valid(); place.leave(a)) {
-    const AttentionTile& tile = place.tile;
-    const HeadRows out =
-        head_rows(a.out, a.out_stride, place.head, a.shape.head_dim, launch.out_aligned);
+  for (int number = 0; item_of(number) < items; ++number) {
+    const int head = item_of(number) % static_cast<int>(a.shape.heads);
+    const AttentionTile tile =
+        tile_at(a.tiles, a.intervals, item_of(number) / static_cast<int>(a.shape.heads));
+    if (tile.key_begin >= tile.key_end) continue;
+    const HeadRows out = head_rows(a.out, a.out_stride, head, a.shape.head_dim, launch.out_aligned);
     for (int row = tile.row_begin + warp_id(); row < tile.row_end; row += kThreads / 32) {
       bool finite = true;
       for (int c = lane_id(); c < a.shape.head_dim; c += 32) {
         finite = finite && (out.row(row)[c] & 0x7f80u) != 0x7f80u;
       }
-      if (__all_sync(kAllLanes, finite)) continue;
-      attend_row<kDim>(launch, tile, row, place.head, saved);
+      if (!__all_sync(kAllLanes, finite)) attend_row<kDim>(launch, tile, row, head, saved);
     }
   }
 }
@@ -446,32 +423,45 @@ __device__ __noinline__ void repair(const Launch& launch, float* saved) {
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, kResident<kDim>)
     forward_kernel(const __grid_constant__ Launch launch) {
-  constexpr bool kKeepsQueries = kDim <= 128;
+  constexpr bool kKeepsQueries = kDim == 128;
   const AttentionForward& a = launch.args;
   const SharedMemory<kDim> shared{dynamic_shared()};
+  const Tiles tiles = shared.tiles();
   float* const saved = static_cast<float*>(a.workspace) + blockIdx.x * int64_t{kSavedFloats<kDim>};
   const int slice = warp_id();
+  const int items = tile_count(a.tiles, a.shape) * static_cast<int>(a.shape.heads);
 
   Place next;
-  next.begin(a);
-  if (next.valid()) bring(launch, next, shared, 0);
+  describe(a, tiles, 0, items);
+  copies_wait();
+  __syncthreads();
+  if (item_of(0) < items) {
+    next.enter(a, widened(tiles.at(0), a.shape, a.table));
+    bring(launch, next, shared, 0, items);
+  }
   Sums<kDim> sums;
   SliceRows rows;
   KeptQueries<kKeepsQueries ? kDim : 16> kept;
   const float* earlier = nullptr;
   bool poisoned = false;
-  for (int stage = 0; next.valid(); stage ^= 1) {
-    const Step now(next, a.shape);
-    next.advance(a);
+  for (int stage = 0; item_of(next.number) < items; stage ^= 1) {
     copies_wait();
     __syncthreads();  // what is needed is there; nobody reads the other half any more
-    if (next.valid()) bring(launch, next, shared, stage ^ 1);
-    if (now.row_begin + slice * kSlice >= now.row_end) continue;
+    const Place now = next;
+    if (++next.step == next.steps) {
+      ++next.number;
+      if (item_of(next.number) < items) {
+        next.enter(a, widened(tiles.at(next.number), a.shape, a.table));
+      }
+    }
+    if (item_of(next.number) < items) bring(launch, next, shared, stage ^ 1, items);
 
-    const ReadQueries<SharedTile<kDim>> queries{shared.queries(now.parity), slice * kSlice};
-    if (now.begins) {
+    const AttentionTile& tile = tiles.at(now.number);
+    if (slice * kSlice >= tile.row_end - tile.row_begin) continue;
+    const ReadQueries<SharedTile<kDim>> queries{shared.queries(now.number), slice * kSlice};
+    if (now.step == 0) {
       sums.clear();
-      rows = slice_rows(a, now, shared.intervals(now.parity), slice);
+      rows = slice_rows(a, tile, now.head, shared.intervals(now.number), slice);
       earlier = nullptr;
       if constexpr (kKeepsQueries) {
 #pragma unroll
@@ -479,30 +469,30 @@ __global__ void __launch_bounds__(kThreads, kResident<kDim>)
       }
     }
     const Scoring scoring(a.shape, now.head);
+    const int block = tile.origin + now.block(a.shape) * kBlock;
     if constexpr (kKeepsQueries) {
-      attend_block(sums, rows, scoring, kept, shared.keys(stage), shared.values(stage), now.block);
+      attend_block(sums, rows, scoring, kept, shared.keys(stage), shared.values(stage), block);
     } else {
-      attend_block(sums, rows, scoring, queries, shared.keys(stage), shared.values(stage),
-                   now.block);
+      attend_block(sums, rows, scoring, queries, shared.keys(stage), shared.values(stage), block);
     }
-    if (now.ends) {
+    if (now.step + 1 == now.steps) {
       end_span(sums, earlier);
-      poisoned = not_finite(sums.acc) != 0 || poisoned;
+      poisoned = not_finite(sums.acc) || poisoned;
       int64_t target[2];
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = now.row_begin + slice * kSlice + 8 * half + lane_id() / 4;
-        target[half] = row < now.row_end ? row : -1;
+        const int row = tile.row_begin + slice * kSlice + 8 * half + lane_id() / 4;
+        target[half] = row < tile.row_end ? row : -1;
       }
       store_rows(launch, sums, rows, now.head, target);
-    } else if (now.ends_span) {
+    } else if ((now.first_block + now.step + 1) % kBlocksPerSpan == 0) {
       end_span(sums, earlier);
       save(sums, saved);
       earlier = saved;
       sums.clear();
     }
   }
-  if (__syncthreads_or(poisoned)) repair<kDim>(launch, saved);
+  if (__syncthreads_or(poisoned)) repair<kDim>(launch, saved, items);
 }
 
 template <int kDim>

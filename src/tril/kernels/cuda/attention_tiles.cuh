@@ -245,40 +245,53 @@ __device__ __forceinline__ void store_slice(const HeadOut& to, const int64_t (&r
   }
 }
 
-// Whether any of these is infinite or not a number, in row g (half 0) or g + 8 (half 1): a bit a
-// row of the slice, the same in all lanes.
+// Whether any of these is infinite or not a number; NaN differs from 0.
 template <int kCount>
-__device__ __forceinline__ unsigned not_finite(const float (&sums)[kCount][4]) {
-  float test[2] = {0.0f, 0.0f};
+__device__ __forceinline__ bool not_finite(const float (&sums)[kCount][4]) {
+  float test = 0.0f;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) {
+  for (const auto& each : sums) {
 #pragma unroll
-    for (int e = 0; e < 4; ++e) test[e / 2] = __fmaf_rn(sums[i][e], 0.0f, test[e / 2]);
+    for (int e = 0; e < 4; ++e) test = __fmaf_rn(each[e], 0.0f, test);
   }
-  unsigned rows = 0;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const unsigned lanes = __ballot_sync(kAllLanes, test[half] != 0.0f);  // NaN differs from 0
-    if (lanes == 0) continue;
-    for (int g = 0; g < 8; ++g) {
-      if ((lanes >> (4 * g) & 0xfu) != 0) rows |= 1u << (8 * half + g);
-    }
-  }
-  return rows;
+  return test != 0.0f;
 }
 
 // ---- the list of work ---------------------------------------------------------------------------
+// A block takes every gridDim.x-th item of a list. What describes them comes into a ring in shared
+// memory, one item ahead of their data: it lies far away, and would be waited for.
+template <class T>
+struct Ring {
+  static constexpr int kSlots = 4;
+  static constexpr int kBytes = kSlots * int{sizeof(T)};
+  T* slots;
+
+  __device__ __forceinline__ T& at(int number) const { return slots[number % kSlots]; }
+  // Starts to bring one; there after copies_wait() and a barrier.
+  __device__ __forceinline__ void bring(int number, const T* from) const {
+    const int i = static_cast<int>(threadIdx.x);
+    if (i >= int{sizeof(T) / 4}) return;
+    copy_4(reinterpret_cast<int32_t*>(&at(number)) + i, reinterpret_cast<const int32_t*>(from) + i);
+  }
+};
+// The item that is number `number` of this block.
+__device__ __forceinline__ int item_of(int number) {
+  return static_cast<int>(blockIdx.x + static_cast<unsigned>(number) * gridDim.x);
+}
+
 __device__ __forceinline__ int tile_count(const AttentionTiles& tiles,
                                           const AttentionShape& shape) {
   return tiles.tiles != nullptr ? *tiles.count : static_cast<int>(shape.query);
 }
-__device__ __forceinline__ AttentionTile tile_at(const AttentionTiles& tiles,
-                                                 const Interval* intervals, int number) {
-  if (tiles.tiles != nullptr) return tiles.tiles[number];
-  const Interval interval = intervals[number];
+// A row as a tile of its own.
+__device__ __forceinline__ AttentionTile row_tile(const Interval& interval, int row) {
   const int lo = interval.empty() ? interval.origin : interval.lo;
   const int hi = interval.empty() ? interval.origin : interval.hi;
-  return {number, number + 1, interval.origin, lo, hi, hi};
+  return {row, row + 1, interval.origin, lo, hi, hi};
+}
+__device__ __forceinline__ AttentionTile tile_at(const AttentionTiles& tiles,
+                                                 const Interval* intervals, int number) {
+  return tiles.tiles != nullptr ? tiles.tiles[number] : row_tile(intervals[number], number);
 }
 
 // ---- on the host --------------------------------------------------------------------------------
