@@ -64,23 +64,27 @@ std::vector<int32_t> zipf_ids(Random& random, int64_t rows, int64_t entries) {
   return ids;
 }
 
-TEST(CudaRowsSpeed, DISABLED_Table) {
+// In memory that lives longer than a step.
+std::vector<Tensor> inputs(Arena& arena, Random& random, const Shape& shape, DType type) {
+  std::vector<Tensor> tensors;
+  const Tensor some = testing::random_tensor(arena, shape, random);
+  for (int i = 0; i < kInputs; ++i) {
+    tensors.push_back(Tensor(arena, shape, type));
+    copy_into(some, tensors.back());
+  }
+  return tensors;
+}
+size_t at(int i) { return static_cast<size_t>(i); }
+size_t other(int i) { return static_cast<size_t>((i + 1) % kInputs); }
+
+TEST(CudaRowsSpeed, DISABLED_Rows) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << "operations on CUDA";
   Random random(1);
   Context context(1, testing::placement());
   const DType type = context.activations;
-  Arena arena(Device::cuda);  // what lives longer than a step
-  const auto rows_of = [&](int64_t rows, int64_t columns, DType as) {
-    std::vector<Tensor> tensors;
-    const Tensor some = testing::random_tensor(arena, {rows, columns}, random);
-    for (int i = 0; i < kInputs; ++i) {
-      tensors.push_back(Tensor(arena, {rows, columns}, as));
-      copy_into(some, tensors.back());
-    }
-    return tensors;
-  };
-  const std::vector<Tensor> x = rows_of(kRows, kColumns, type);
-  const std::vector<Tensor> wide = rows_of(kRows, 4 * kColumns, type);
+  Arena arena(Device::cuda);
+  const std::vector<Tensor> x = inputs(arena, random, {kRows, kColumns}, type);
+  const std::vector<Tensor> wide = inputs(arena, random, {kRows, 4 * kColumns}, type);
   const Tensor weight = testing::random_tensor(arena, {kColumns}, random);
   const Tensor bias = testing::random_tensor(arena, {kColumns}, random);
   const Tensor stats = testing::random_tensor(arena, {kRows, 2}, random);
@@ -92,8 +96,6 @@ TEST(CudaRowsSpeed, DISABLED_Table) {
   constexpr auto kLayer = ops::NormKind::layer;
 
   Speeds speeds(context);
-  const auto other = [&](int i) { return static_cast<size_t>((i + 1) % kInputs); };
-  const auto at = [](int i) { return static_cast<size_t>(i); };
   speeds.row("add, 24576 x 512", 3 * once,
              [&](int i) { ops::add(context, x[at(i)], x[other(i)]); });
   speeds.row("norm", 2 * once,
@@ -120,6 +122,18 @@ TEST(CudaRowsSpeed, DISABLED_Table) {
   });
   speeds.row("gelu, 24576 x 2048", 8 * once,
              [&](int i) { ops::activation(context, ops::Activation::gelu, wide[at(i)]); });
+}
+
+TEST(CudaRowsSpeed, DISABLED_EmbeddingLossAndOptimizer) {
+  if (testing::device() != Device::cuda) GTEST_SKIP() << "operations on CUDA";
+  Random random(2);
+  Context context(1, testing::placement());
+  const DType type = context.activations;
+  Arena arena(Device::cuda);
+  const std::vector<Tensor> x = inputs(arena, random, {kRows, kColumns}, type);
+  const std::vector<int32_t> ids = zipf_ids(random, kRows, 32000);
+  const int64_t once = kRows * kColumns * size_of(type);
+  Speeds speeds(context);
   const Tensor table = testing::random_tensor(arena, {32000, kColumns}, random);
   ops::Lookup lookup;
   lookup.ids = ids;
@@ -128,11 +142,11 @@ TEST(CudaRowsSpeed, DISABLED_Table) {
              [&](int) { ops::embedding(context, lookup); });
   speeds.row("embedding gradient, 32000 entries", once + 32000 * kColumns * 4,
              [&](int i) { ops::embedding_gradient(context, ids, 32000, 1.0f, x[at(i)]); });
-  const std::vector<Tensor> sort_only = rows_of(kRows, 1, type);
+  const std::vector<Tensor> sort_only = inputs(arena, random, {kRows, 1}, type);
   speeds.row("the same with one column: mostly sorting", kRows * 4 + 32000 * 4,
              [&](int i) { ops::embedding_gradient(context, ids, 32000, 1.0f, sort_only[at(i)]); });
 
-  const std::vector<Tensor> logits = rows_of(2048, kVocab, DType::f32);
+  const std::vector<Tensor> logits = inputs(arena, random, {2048, kVocab}, DType::f32);
   const std::vector<int32_t> labels(2048, 17);
   if constexpr (kCudaBuilt) {
     speeds.row("cross-entropy and gradients, 2048 x 61952", 2048 * kVocab * (4 + size_of(type)),
