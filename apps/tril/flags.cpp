@@ -39,8 +39,10 @@ void add_device_flag(CLI::App& command, std::optional<Device>& device) {
 
 Placement placement_for(std::optional<Device> device, std::optional<Compute> compute) {
   const bool for_cpu = compute == Compute::int8 || compute == Compute::bf16_dot;
-  require(!for_cpu || device != Device::cuda, ErrorCode::unsupported, "--compute ",
-          word_for(*compute), " is for the CPU: give --device cpu, or --compute bf16");
+  if (for_cpu && device == Device::cuda) {
+    fail(ErrorCode::unsupported, "--compute ", word_for(*compute),
+         " is for the CPU: give --device cpu, or --compute bf16");
+  }
   const Device where = device.value_or(for_cpu ? Device::cpu : best_device());
   check_usable(where);
   if (where == Device::cuda && compute == Compute::fp32) return {where, DType::f32};
