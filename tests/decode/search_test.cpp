@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "slow_search.h"
 #include "support/models.h"
@@ -419,6 +420,37 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
                std::runtime_error);
   EXPECT_EQ(session.cache.page_count(), 1);
   EXPECT_EQ(session.cache.length(mine), 1);
+}
+
+// Callers that share a model, each with its own session; on CUDA some of their steps are being kept
+// as graphs while others launch and read back.
+TEST(Search, ThreadsMaySearchAtOnce) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5);
+  SearchOptions options = small_options();
+  options.beam = options.n_best = 3;
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 8; ++i) requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}});
+  Session session(model, 1);
+  const auto expected = run_search(model, options, 9, requests, session);
+  std::vector<std::string> faults(4);
+  std::vector<std::thread> threads;
+  for (std::string& fault : faults) {
+    threads.emplace_back([&] {
+      try {
+        for (int round = 0; round < 6; ++round) {
+          Session mine(model, 1);
+          const auto found = run_search(model, options, 9, requests, mine);
+          for (size_t i = 0; i < expected.size(); ++i) {
+            if (!same(found[i].hypotheses, expected[i].hypotheses)) fault = "other results";
+          }
+        }
+      } catch (const std::exception& error) {
+        fault = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& fault : faults) EXPECT_EQ(fault, "");
 }
 
 TEST(Search, OptionsAreChecked) {

@@ -143,7 +143,7 @@ TEST_F(Steps, TheHostMayBeFarAhead) {
     step(size, i);
   }
   expect_sums("150 steps");
-  EXPECT_EQ(graphs(), 3);
+  EXPECT_GE(graphs(), 3);
 }
 
 TEST_F(Steps, NothingWaitsWithinAStep) {
