@@ -56,6 +56,7 @@ std::vector<double> textbook_weights(const Transformer& model, const Tokens& sou
 }
 
 RC_GTEST_PROP(Alignment, EqualsTheTextbook, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   const auto sentence = testing::random_sentences(config, 1, 20)[0];

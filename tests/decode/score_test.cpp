@@ -40,6 +40,7 @@ std::vector<ScoreResult> score_all(const Transformer& model, const ScoreOptions&
 
 // The score of emitted tokens is the reported score: ==, for every way of decoding and batching.
 RC_GTEST_PROP(Score, EqualsWhatSearchReported, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config();
   const Transformer model =
       testing::any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
@@ -78,6 +79,7 @@ RC_GTEST_PROP(Score, EqualsWhatSearchReported, ()) {
 
 // Any target: the rows of a training pass over it.
 RC_GTEST_PROP(Score, EqualsTheTrainingPass, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   Session session(model, 1);
@@ -119,7 +121,9 @@ TEST(Score, StreamsWithFlatMemoryAndStops) {
       session);
   EXPECT_EQ(back, 500);
   EXPECT_EQ(most_waiting, 5);
-  EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches
+  if (testing::device() == Device::cpu) {
+    EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches
+  }
   EXPECT_EQ(session.cache.page_count(), 0);
 }
 

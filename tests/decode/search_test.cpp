@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "slow_search.h"
 #include "support/models.h"
@@ -30,7 +31,15 @@ SearchOptions small_options() {
   return options;
 }
 
+// All weights are zero, so that all tokens are equally likely.
+void make_all_alike(Transformer& model) {
+  testing::change_weights(model, [](const std::string&, std::vector<float>& values, const Shape&) {
+    std::fill(values.begin(), values.end(), 0.0f);
+  });
+}
+
 RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
+  if (testing::passed_over_on_cuda(10)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   SearchOptions options = small_options();
@@ -55,11 +64,7 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
 TEST(Search, TiesGoToTheEarlierHypothesisAndTheLowerToken) {
   for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
     Transformer model = sharp_model(family, 7, 1);
-    for (const auto& parameter : model.parameters()) {
-      std::fill_n(parameter.tensor.data(), parameter.tensor.size(), 0.0f);
-    }
-    Context context(1);
-    model.weights_changed(context);
+    make_all_alike(model);
     SearchRequest request;
     if (family == Family::encoder_decoder) request.source = {3, 4};
     for (const int32_t end : {1, 4, 6}) {
@@ -82,11 +87,7 @@ TEST(Search, TiesGoToTheEarlierHypothesisAndTheLowerToken) {
 // longest there are, rank above those that ended, and yet come after them.
 TEST(Search, WhatEndedComesBeforeWhatWasCut) {
   Transformer model = sharp_model(Family::encoder_decoder, 7, 1);
-  for (const auto& parameter : model.parameters()) {
-    std::fill_n(parameter.tensor.data(), parameter.tensor.size(), 0.0f);
-  }
-  Context context(1);
-  model.weights_changed(context);
+  make_all_alike(model);
   SearchOptions options = small_options();
   options.beam = options.n_best = 4;
   options.max_tokens = 2;
@@ -121,6 +122,7 @@ TEST(Search, NoMaxTokensIsAsManyAsTheModelTakes) {
 }
 
 RC_GTEST_PROP(Search, ABeamOfOneIsGreedy, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const Transformer model =
       sharp_model(*rc::gen::element(Family::encoder_decoder, Family::decoder_only), 6,
                   *rc::gen::arbitrary<uint64_t>());
@@ -137,6 +139,7 @@ RC_GTEST_PROP(Search, ABeamOfOneIsGreedy, ()) {
 
 // A beam that nothing falls out of finds everything, in order.
 RC_GTEST_PROP(Search, AWideBeamIsExhaustiveSearch, ()) {
+  if (testing::passed_over_on_cuda(10)) return;
   const int64_t vocab = *rc::gen::inRange<int64_t>(4, 7);
   const Transformer model =
       sharp_model(*rc::gen::element(Family::encoder_decoder, Family::decoder_only), vocab,
@@ -162,6 +165,7 @@ RC_GTEST_PROP(Search, AWideBeamIsExhaustiveSearch, ()) {
 
 // What becomes of a sentence depends on nothing around it.
 RC_GTEST_PROP(Search, SlotsThreadsAndCompanyChangeNothing, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   SearchOptions options = small_options();
@@ -195,6 +199,7 @@ RC_GTEST_PROP(Search, SlotsThreadsAndCompanyChangeNothing, ()) {
 // A forced prefix is search among the sentences that begin so: exhaustive search over all of them,
 // those with another beginning struck out.
 RC_GTEST_PROP(Search, APrefixIsConditionalSearch, ()) {
+  if (testing::passed_over_on_cuda(10)) return;
   const Transformer model =
       sharp_model(Family::encoder_decoder, 5, *rc::gen::arbitrary<uint64_t>());
   SearchOptions options = small_options();
@@ -222,6 +227,7 @@ RC_GTEST_PROP(Search, APrefixIsConditionalSearch, ()) {
 }
 
 RC_GTEST_PROP(Search, OneOfTheBestTokensIsGreedy, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const Transformer model =
       sharp_model(*rc::gen::element(Family::encoder_decoder, Family::decoder_only), 9,
                   *rc::gen::arbitrary<uint64_t>());
@@ -346,8 +352,11 @@ TEST(Search, SlotsAreRefilled) {
   ASSERT_EQ(order.size(), static_cast<size_t>(count));
   // The long one takes 60 steps, the short ones 11: five rounds of three pass it by.
   EXPECT_EQ(std::find(order.begin(), order.end(), 0) - order.begin(), 3 * 5);
-  EXPECT_LE(most_pages, 4 * 4);
-  EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
+  // 60 positions a slot: pages of 16 on the CPU, of one on CUDA.
+  EXPECT_LE(most_pages, testing::device() == Device::cpu ? 4 * 4 : 4 * 60);
+  if (testing::device() == Device::cpu) {
+    EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
+  }
   EXPECT_LE(most_waiting, 2 * 4);
   EXPECT_EQ(session.cache.page_count(), 0);
 }
@@ -411,6 +420,37 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
                std::runtime_error);
   EXPECT_EQ(session.cache.page_count(), 1);
   EXPECT_EQ(session.cache.length(mine), 1);
+}
+
+// Callers that share a model, each with its own session; on CUDA some of their steps are being kept
+// as graphs while others launch and read back.
+TEST(Search, ThreadsMaySearchAtOnce) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5);
+  SearchOptions options = small_options();
+  options.beam = options.n_best = 3;
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 8; ++i) requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}});
+  Session session(model, 1);
+  const auto expected = run_search(model, options, 9, requests, session);
+  std::vector<std::string> faults(4);
+  std::vector<std::thread> threads;
+  for (std::string& fault : faults) {
+    threads.emplace_back([&] {
+      try {
+        for (int round = 0; round < 6; ++round) {
+          Session mine(model, 1);
+          const auto found = run_search(model, options, 9, requests, mine);
+          for (size_t i = 0; i < expected.size(); ++i) {
+            if (!same(found[i].hypotheses, expected[i].hypotheses)) fault = "other results";
+          }
+        }
+      } catch (const std::exception& error) {
+        fault = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& fault : faults) EXPECT_EQ(fault, "");
 }
 
 TEST(Search, OptionsAreChecked) {
@@ -487,9 +527,8 @@ TEST(Search, RequestsAreChecked) {
 // A model of NaN says so instead of something.
 TEST(Search, NotANumberIsAnError) {
   Transformer model = sharp_model(Family::decoder_only, 6, 5);
-  for (const auto& parameter : model.parameters()) parameter.tensor.data()[0] = NAN;
-  Context context(1);
-  model.weights_changed(context);
+  testing::change_weights(
+      model, [](const std::string&, std::vector<float>& values, const Shape&) { values[0] = NAN; });
   for (const bool sample : {false, true}) {
     SearchOptions options = small_options();
     options.sample = sample;

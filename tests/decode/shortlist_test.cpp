@@ -58,6 +58,8 @@ Shortlist whole_vocabulary(const TransformerConfig& config) {
                                                   every_token(config.target_vocab))});
 }
 
+constexpr auto kOnCpu = "parts of a vocabulary are the CPU's";
+
 SearchOptions random_options() {
   SearchOptions options;
   options.start = kStart;
@@ -97,6 +99,7 @@ TEST(Shortlist, TheSetIsAUnionInAscendingOrder) {
 
 // The logits of a part are those of the whole, bit for bit: any tokens, any rows, any form.
 RC_GTEST_PROP(OutputPart, LogitsAreThoseOfTheWhole, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   Session session(model, *rc::gen::inRange(1, 4));
@@ -133,6 +136,7 @@ RC_GTEST_PROP(OutputPart, LogitsAreThoseOfTheWhole, ()) {
 }
 
 TEST(OutputPart, ArgumentsAreChecked) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Transformer model = sharp_model(Family::encoder_decoder, 9, 2);
   Session session(model, 1);
   OutputPart part;
@@ -150,6 +154,7 @@ TEST(OutputPart, ArgumentsAreChecked) {
 
 // Beam search over each sentence's set is what the slow search makes of the set's probabilities.
 RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   SearchOptions options = random_options();
@@ -168,6 +173,7 @@ RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
 
 // Nothing that is chosen lies outside the set.
 RC_GTEST_PROP(Shortlist, OnlyTheSetIsChosen, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
@@ -189,6 +195,7 @@ RC_GTEST_PROP(Shortlist, OnlyTheSetIsChosen, ()) {
 
 // A set that is the whole vocabulary changes no bit of search or scores.
 RC_GTEST_PROP(Shortlist, TheWholeVocabularyChangesNothing, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
@@ -209,6 +216,7 @@ RC_GTEST_PROP(Shortlist, TheWholeVocabularyChangesNothing, ()) {
 
 // The same bits in any company, on any number of slots and threads, and in any order.
 RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
@@ -232,6 +240,7 @@ RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
 
 // The score of emitted tokens is the reported score, prefixes outside of the lists included.
 RC_GTEST_PROP(Shortlist, ScoresEqualWhatSearchReported, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
@@ -272,6 +281,7 @@ RC_GTEST_PROP(Shortlist, ScoresEqualWhatSearchReported, ()) {
 
 // More rows than are looked at in one go: in one sentence, and in many whose rows straddle the cut.
 TEST(Shortlist, ManyRowsAreThoseOfFew) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Transformer model = sharp_model(Family::encoder_decoder, 20, 4, 700);
   Session session(model, 2);
   Tokens target(600);
@@ -300,6 +310,7 @@ TEST(Shortlist, ManyRowsAreThoseOfFew) {
 }
 
 TEST(Shortlist, ATokenOutsideHasProbabilityZero) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Transformer model = sharp_model(Family::encoder_decoder, 9, 2);
   Session session(model, 1);
   const Shortlist shortlist(
@@ -365,6 +376,7 @@ TEST(Shortlist, OptionsAreChecked) {
 
 // A stream of sentences takes no more memory than its first ones.
 TEST(Shortlist, MemoryIsFlat) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Transformer model = sharp_model(Family::encoder_decoder, 40, 3);
   Session session(model, 1);
   ShortlistTable table{.target_vocab = 40, .always = {3}, .listed = {}};
@@ -388,6 +400,22 @@ TEST(Shortlist, MemoryIsFlat) {
       session);
   EXPECT_EQ(back, 400);
   EXPECT_EQ(allocation_count(), allocations);
+}
+
+TEST(Shortlist, OnCudaThereIsNone) {
+  if (testing::device() == Device::cpu) GTEST_SKIP() << "here there is";
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 2);
+  Session session(model, 1);
+  SearchOptions options;
+  options.end = kEnd;
+  options.shortlist = whole_vocabulary(model.config());
+  const auto raised = raised_by([&] {
+    run_search(model, options, 1, {{.number = 0, .source = {1}, .prefix = {}}}, session);
+  });
+  EXPECT_EQ(raised.code, ErrorCode::unsupported);
+  EXPECT_EQ(raised.text,
+            "part of a linear layer: its outputs can be chosen on the CPU only, not on cuda");
+  EXPECT_EQ(session.cache.page_count(), 0);
 }
 
 RC_GTEST_PROP(Shortlist, ComesBackFromItsFile, ()) {

@@ -81,14 +81,20 @@ std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, con
   target.add_sequence(inputs, {.slot = 0, .segment = decoder_only ? -1 : 0});
   const Memory memory = decoder_only ? Memory() : model.encode(source_rows, session);
   const Tensor logits = model.logits(model.forward(target, memory, session), session);
+  const OnHost all(logits);
+  const auto width = static_cast<int64_t>(set.size());
+  std::vector<float> of_set;
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    const auto from = all.row(row, logits.columns());
+    for (const int32_t token : set) of_set.push_back(from[static_cast<size_t>(token)]);
+  }
+  const Tensor chosen = tensor_of(session.arena, {logits.rows(), width}, of_set);
+  const OnHost log_probs(ops::log_probs(session, chosen));
   std::vector<std::vector<float>> rows;
   for (int64_t row = 0; row < logits.rows(); ++row) {
-    const float* all = logits.data() + row * logits.columns();
-    const Tensor chosen(session.arena, {1, static_cast<int64_t>(set.size())});
-    for (size_t i = 0; i < set.size(); ++i) chosen.data()[i] = all[set[i]];
-    const auto log_probs = floats_of(ops::log_probs(session, chosen));
+    const auto from = log_probs.row(row, width);
     auto& result = rows.emplace_back(static_cast<size_t>(logits.columns()), kNone);
-    for (size_t i = 0; i < set.size(); ++i) result[static_cast<size_t>(set[i])] = log_probs[i];
+    for (size_t i = 0; i < set.size(); ++i) result[static_cast<size_t>(set[i])] = from[i];
   }
   return rows;
 }
@@ -233,15 +239,11 @@ Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max
   config.target_vocab = vocab;
   if (family == Family::encoder_decoder) config.source_vocab = vocab;
   config.max_length = max_length;
-  Transformer model(config, seed);
+  Transformer model(config, seed, placement());
   Random random(seed, 777);
-  for (const auto& parameter : model.parameters()) {
-    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
-      parameter.tensor.data()[i] += random.uniform(-0.5f, 0.5f);
-    }
-  }
-  Context context(1);
-  model.weights_changed(context);
+  change_weights(model, [&](const std::string&, std::vector<float>& values, const Shape&) {
+    for (float& value : values) value += random.uniform(-0.5f, 0.5f);
+  });
   return model;
 }
 

@@ -26,6 +26,7 @@ struct Told {
 };
 
 RC_GTEST_PROP(SearchTrace, LeadsToTheResults, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   SearchOptions options;

@@ -24,7 +24,7 @@ class Call : public ::testing::Test {
     return raised_by([&] { model_.forward(rows, memory, session_); }).text;
   }
 
-  Transformer model_{config(), 1};
+  Transformer model_{config(), 1, testing::placement()};
   Session session_{model_, 1};
 };
 
@@ -129,7 +129,7 @@ TEST_F(Call, ASliceUnderATapeIsRefused) {
 TEST_F(Call, AnotherModelsSessionOrMemoryIsRefused) {
   TransformerConfig deeper = config();
   deeper.decoder_layers = 6;
-  const Transformer other(deeper, 1);
+  const Transformer other(deeper, 1, testing::placement());
   Rows source;
   source.add_sequence(std::vector<int32_t>{1, 2, 3}, {.slot = 0});
   Session others(other, 1);
@@ -217,7 +217,7 @@ TEST_F(Call, DecoderOnlyModelsHaveNoEncoder) {
   TransformerConfig only = config();
   only.source_vocab = 0;
   only.encoder_layers = 0;
-  const Transformer model(only, 1);
+  const Transformer model(only, 1, testing::placement());
   Session session(model, 1);
   Rows rows;
   rows.add(1, {.slot = session.cache.open()});

@@ -1,4 +1,5 @@
 // What a row may not see cannot reach it: not its output, not its gradients, not even as NaN.
+#include <algorithm>
 #include <limits>
 
 #include "support/models.h"
@@ -21,6 +22,15 @@ using testing::training_pass;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// Every number of the token's embedding becomes `value`.
+void poison_token(Transformer& model, int32_t token, float value) {
+  testing::change_weights(
+      model, [&](const std::string& name, std::vector<float>& values, const Shape& shape) {
+        if (name != "target_embedding.weight") return;
+        std::fill_n(values.begin() + token * shape.columns(), shape.columns(), value);
+      });
+}
 
 // What the rows before `row` leave behind: their hidden states and every gradient of a loss taken
 // over them alone.
@@ -95,6 +105,7 @@ bool a_changed_token_stays_unseen(const Transformer& model, const Batch& batch, 
 }
 
 RC_GTEST_PROP(Leak, AFiniteChangeReachesNoEarlierRowAndNoGradientOfThem, ()) {
+  if (testing::passed_over_on_cuda(4)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   auto sentences = random_sentences(config, 1, 40);
@@ -163,9 +174,9 @@ TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
 // their outputs in every layer, and the queries' gradients in the last one, where nothing but the
 // attention itself stands between them and the poisoned keys.
 RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
+  if (testing::passed_over_on_cuda(4)) return;
   TransformerConfig config = random_config();
   config.tied = false;
-  const Transformer original = random_model(config, 7);
   auto sentences = random_sentences(config, 1, 30);
   const auto poison = static_cast<int32_t>(config.target_vocab - 1);
   for (int32_t& token : sentences[0].target) token %= poison;
@@ -176,13 +187,8 @@ RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
   Batch poisoned = batch;
   poisoned.target.tokens[static_cast<size_t>(row)] = poison;
   for (const float value : {kNaN, kInfinity, -kInfinity}) {
-    const Transformer model = random_model(config, 7);
-    for (const auto& parameter : model.parameters()) {
-      if (parameter.name != "target_embedding.weight") continue;
-      for (int64_t i = 0; i < config.model; ++i) {
-        parameter.tensor.data()[poison * config.model + i] = value;
-      }
-    }
+    Transformer model = random_model(config, 7);
+    poison_token(model, poison, value);
     Session session(model, 2);
     const Past before = past_of(model, batch, row, session);
     const Past after = past_of(model, poisoned, row, session);
@@ -193,20 +199,16 @@ RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
 
 // Sentences packed side by side are nothing to each other, and filler is nothing to anybody.
 RC_GTEST_PROP(Leak, NeighboursInTheBatchAreInvisible, ()) {
+  if (testing::passed_over_on_cuda(4)) return;
   TransformerConfig config = random_config();
   config.tied = false;
-  const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
+  Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   auto sentences = random_sentences(config, 3, 20);
   const auto poison = static_cast<int32_t>(config.target_vocab - 1);
   for (Sentence& sentence : sentences) {
     for (int32_t& token : sentence.target) token %= poison;
   }
-  for (const auto& parameter : model.parameters()) {
-    if (parameter.name != "target_embedding.weight") continue;
-    for (int64_t i = 0; i < config.model; ++i) {
-      parameter.tensor.data()[poison * config.model + i] = kNaN;
-    }
-  }
+  poison_token(model, poison, kNaN);
   Session session(model, 2);
   const Batch batch = pack(sentences, {0, 1, 2}, {1, 2}, config);
   const Pass before = training_pass(model, batch, session);
@@ -228,6 +230,7 @@ RC_GTEST_PROP(Leak, NeighboursInTheBatchAreInvisible, ()) {
 // Nor do they reach each other's gradients: a loss over the other sentences does not notice a
 // change in this one.
 RC_GTEST_PROP(Leak, NeighboursReachNoGradient, ()) {
+  if (testing::passed_over_on_cuda(4)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   const auto sentences = random_sentences(config, 3, 20);
@@ -252,12 +255,8 @@ TEST(Leak, ForgottenPositionsAreGone) {
   TransformerConfig config = testing::tiny_config(Family::decoder_only);
   config.decoder_layers = 2;
   config.tied = false;
-  const Transformer model = random_model(config, 4);
-  for (const auto& parameter : model.parameters()) {
-    if (parameter.name == "target_embedding.weight") {
-      for (int64_t i = 0; i < 8; ++i) parameter.tensor.data()[10 * 8 + i] = kNaN;
-    }
-  }
+  Transformer model = random_model(config, 4);
+  poison_token(model, 10, kNaN);
   Session session(model, 1);
   const testing::Tokens tokens = {1, 2, 3, 4, 5, 6, 7};
   const testing::Tokens poison(9, 10);

@@ -27,6 +27,8 @@ using testing::same_bits;
 using testing::Sentence;
 using testing::TempFolder;
 
+constexpr auto kOnCpu = "packed forms are the CPU's";
+
 // Logits of whole sentences in one call, without a tape.
 std::vector<float> one_call(const Transformer& model, const Batch& batch, Session& session) {
   session.reset();
@@ -46,6 +48,7 @@ std::vector<float> one_call(const Transformer& model, const Batch& batch, Sessio
 }
 
 RC_GTEST_PROP(Packed, Fp32HasTheBitsOfTheModelItWasMadeFrom, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   const Batch batch = pack(random_sentences(config, 3, 30), config);
@@ -56,6 +59,7 @@ RC_GTEST_PROP(Packed, Fp32HasTheBitsOfTheModelItWasMadeFrom, ()) {
 
 // bf16 is storage: the fp32 model whose matrices were rounded.
 RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config();
   Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   const Batch batch = pack(random_sentences(config, 3, 30), config);
@@ -76,6 +80,7 @@ RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
 
 // The promise holds in every form: all at once, or token by token in any company.
 RC_GTEST_PROP(Packed, TheParallelPassEqualsStepwiseDecoding, ()) {
+  if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config();
   const Compute compute = *rc::gen::elementOf(all_forms());
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>()).packed(compute);
@@ -113,6 +118,7 @@ RC_GTEST_PROP(Packed, TheParallelPassEqualsStepwiseDecoding, ()) {
 // From 127 steps to a row's largest weight: an element is off by half a step at most, and so is one
 // of the activations. This is no tight bound, it sees a wrong scale or a lost sum.
 TEST(Packed, Int8IsNearTheModelItWasMadeFrom) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   config.model = config.feed_forward = 64;
   const Transformer model(config, 3);
@@ -139,6 +145,9 @@ class PackedFolder : public ::testing::Test {
         session_(model_, 1),
         batch_(pack({{{5, 6, 7}, {2, 4, 6}}}, config_)) {
     model_.save(folder_ / "m");
+  }
+  void SetUp() override {
+    if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   }
   std::vector<float> logits(const Transformer& model) { return one_call(model, batch_, session_); }
 

@@ -20,6 +20,7 @@ std::vector<TokenPair> pairs_for(const TransformerConfig& config, int count) {
 }
 
 RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = testing::random_config();
   const Transformer model = testing::random_model(config, 3);
   Session session(model, 2);
@@ -48,6 +49,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
 
 // The same tokens in company: sentence i joins at step i, and all are one parallel pass.
 RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = testing::random_config();
   const Transformer model = testing::random_model(config, 3);
   Session session(model, 2);
@@ -72,6 +74,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
 }
 
 RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
+  if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = testing::random_config();
   const Transformer model = testing::random_model(config, *rc::gen::arbitrary<uint64_t>());
   Session session(model, 2);
@@ -270,6 +273,7 @@ TEST(Agreement, AShiftedCacheIsFoundInEveryWay) {
 
 // Blocks of keys in an order that depends on the batch: found where there is more than one block.
 TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << "rounded to bf16, most orders are one";
   TransformerConfig config = testing::tiny_config(Family::decoder_only);
   config.max_length = 200;
   const Transformer model = testing::random_model(config, 3);
@@ -290,13 +294,9 @@ TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
 TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   Transformer model = testing::random_model(config, 3);
-  for (const auto& parameter : model.parameters()) {
-    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
-      parameter.tensor.data()[i] = std::numeric_limits<float>::quiet_NaN();
-    }
-  }
-  Context context(1);
-  model.weights_changed(context);
+  testing::change_weights(model, [](const std::string&, std::vector<float>& values, const Shape&) {
+    std::fill(values.begin(), values.end(), std::numeric_limits<float>::quiet_NaN());
+  });
   Session session(model, 1);
   const std::vector<TokenPair> pairs = {{{}, {4, 5}}};
   const auto raised = testing::raised_by(

@@ -12,6 +12,8 @@ namespace {
 using testing::Family;
 using Sections = std::vector<Section>;
 
+constexpr auto kOfFp32 = "one section's bounds on gradients are those of fp32 activations";
+
 ProofOptions quick() {
   ProofOptions options;
   options.threads = 2;
@@ -30,6 +32,7 @@ TransformerConfig config_of(Family family) {
 // Of the table only what must hold in every model: where all tokens are alike, or a layer norm
 // leaves nothing but signs, a mask or a weight may change nothing.
 RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
+  if (testing::passed_over_on_cuda(10)) return;
   TransformerConfig config = testing::random_config();
   config.max_length = *rc::gen::element<int64_t>(12, 20, 30, 160);
   const Transformer model = testing::random_model(config, *rc::gen::arbitrary<uint64_t>());
@@ -50,10 +53,12 @@ RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   // Of the beam all but that hypotheses change places: with few tokens none may.
   for (const AgreementLine& line : report.agreement) RC_ASSERT(line.figures.same());
   RC_ASSERT(report.holds(Section::leaks));
-  RC_ASSERT(report.holds(Section::sequential));
+  // Whose bounds on gradients are those of fp32 activations.
+  if (testing::activations() == DType::f32) RC_ASSERT(report.holds(Section::sequential));
 }
 
 TEST(Proof, TheTableIsCounted) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
     const Transformer model = testing::random_model(config_of(family), 5);
     const auto pairs = random_pairs(model.config(), 3, 6, 2);
@@ -173,6 +178,7 @@ ProofReport proof_with(const TestHooks& hooks, Masking masking = Masking::causal
 
 // Deliberate faults: each fails where it belongs, and nowhere else.
 TEST(Proof, OneWidenedHeadFailsAndIsNamed) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   TestHooks hooks;
   hooks.widen_layer = 1;
   hooks.widen_head = 0;
@@ -184,6 +190,7 @@ TEST(Proof, OneWidenedHeadFailsAndIsNamed) {
 }
 
 TEST(Proof, AMaskOffByOneFails) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   TestHooks hooks;
   hooks.widen_head = TestHooks::kAllHeads;
   const ProofReport report = proof_with(hooks);
@@ -195,6 +202,7 @@ TEST(Proof, AMaskOffByOneFails) {
 }
 
 TEST(Proof, AMaskThatIsTooNarrowFailsInTheLeaksAlone) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   TestHooks hooks;
   hooks.narrow_layer = 1;
   hooks.narrow_position = 3;
@@ -208,6 +216,7 @@ TEST(Proof, AMaskThatIsTooNarrowFailsInTheLeaksAlone) {
 }
 
 TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   TestHooks hooks;
   hooks.shift_cache = true;
   const ProofReport report = proof_with(hooks);
@@ -220,6 +229,7 @@ TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
 }
 
 TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreementAlone) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   TestHooks hooks;
   hooks.order_by_batch = true;
   for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
@@ -236,6 +246,7 @@ TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreementAlone) {
 }
 
 TEST(Proof, WithoutTheMaskEverythingFails) {
+  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   const ProofReport report = proof_with({}, Masking::none);
   EXPECT_EQ(report.failed(),
             (Sections{Section::table, Section::agreement, Section::leaks, Section::sequential}));
@@ -263,7 +274,7 @@ TEST(Proof, LeavesTheModelAsItWas) {
 }
 
 TEST(Proof, RefusesWhatTheModelCannotRead) {
-  const Transformer model(config_of(Family::encoder_decoder), 1);
+  const Transformer model(config_of(Family::encoder_decoder), 1, testing::placement());
   const auto text = [&](const std::vector<TokenPair>& pairs) {
     return testing::raised_by([&] { prove(model, pairs, quick()); }).text;
   };
@@ -276,7 +287,7 @@ TEST(Proof, RefusesWhatTheModelCannotRead) {
             "prove: token 11 in the target of pair 0 is not below the vocabulary of 11");
   EXPECT_EQ(text({{{1}, {2, 3}, -1}}),
             "prove: the token -1 that follows pair 0 is not below the vocabulary of 11");
-  const Transformer writer(config_of(Family::decoder_only), 1);
+  const Transformer writer(config_of(Family::decoder_only), 1, testing::placement());
   const std::vector<TokenPair> with_source = {{{1}, {2, 3}}};
   EXPECT_EQ(testing::raised_by([&] { prove(writer, with_source, quick()); }).text,
             "prove: pair 0 has a source, but the model no encoder");

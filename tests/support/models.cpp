@@ -53,27 +53,34 @@ TransformerConfig random_config(Family family) {
 }
 
 Transformer random_model(const TransformerConfig& config, uint64_t seed) {
-  Transformer model(config, seed);
+  Transformer model(config, seed, placement());
   Random random(seed, 12345);
-  for (const auto& parameter : model.parameters()) {
-    if (parameter.tensor.shape().rank() != 1) continue;
-    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
-      parameter.tensor.data()[i] += random.uniform(-0.3f, 0.3f);
-    }
-  }
-  Context context(1);
-  model.weights_changed(context);
+  change_weights(model, [&](const std::string&, std::vector<float>& values, const Shape& shape) {
+    if (shape.rank() != 1) return;
+    for (float& value : values) value += random.uniform(-0.3f, 0.3f);
+  });
   return model;
 }
 
+void change_weights(Transformer& model, const ChangeWeights& change) {
+  for (const auto& parameter : model.parameters()) {
+    std::vector<float> values = floats_of(parameter.tensor);
+    change(parameter.name, values, parameter.tensor.shape());
+    set_values(parameter.tensor, values);
+  }
+  Context context(1, model.placement());
+  model.weights_changed(context);
+}
+
 std::vector<Compute> all_forms() {
+  if (device() != Device::cpu) return {};
   std::vector<Compute> forms = {Compute::fp32, Compute::bf16, Compute::int8};
   if (kernels::has_bf16_dot()) forms.push_back(Compute::bf16_dot);
   return forms;
 }
 
 Transformer any_form(const Transformer& model) {
-  if (*rc::gen::inRange(0, 4) == 0) return model;
+  if (device() != Device::cpu || *rc::gen::inRange(0, 4) == 0) return model;
   return model.packed(*rc::gen::elementOf(all_forms()));
 }
 
@@ -138,7 +145,7 @@ Pass training_pass(const Transformer& model, const Batch& batch, Session& sessio
   Pass pass;
   pass.hidden = floats_of(hidden);
   pass.logits = floats_of(model.logits(hidden, session));
-  pass.loss = loss.data()[0];
+  pass.loss = floats_of(loss)[0];
   for (const auto& parameter : model.parameters()) {
     const Tensor gradient = gradients.of(parameter.tensor);
     pass.gradients.push_back(gradient.defined() ? floats_of(gradient) : std::vector<float>());

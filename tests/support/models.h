@@ -1,6 +1,8 @@
 // Random models and batches for properties.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "support/property.h"
@@ -17,10 +19,16 @@ enum class Family { any, encoder_decoder, decoder_only };
 TransformerConfig tiny_config(Family family);
 // A small configuration with every option drawn; sizes are no multiple of anything.
 TransformerConfig random_config(Family family = Family::any);
-// Its weights, with biases and norms drawn too, so that nothing is hidden behind zero or one.
+// On the tests' device; so are all models made here. Its weights, with biases and norms drawn too,
+// so that nothing is hidden behind zero or one.
 Transformer random_model(const TransformerConfig& config, uint64_t seed);
 
-// The forms a model can be packed in on this machine.
+// Changes weights by name, wherever they are, and tells the model.
+using ChangeWeights =
+    std::function<void(const std::string& name, std::vector<float>& values, const Shape& shape)>;
+void change_weights(Transformer& model, const ChangeWeights& change);
+
+// The forms a model can be packed in on this machine; on CUDA there are none.
 std::vector<Compute> all_forms();
 // The model as it is, or packed in one of them.
 Transformer any_form(const Transformer& model);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,8 +44,16 @@ DType activations();
 inline Placement placement() { return {device(), activations()}; }
 // The largest relative error of one rounding to this type.
 double unit(DType type);
+// tests/golden, or where TRIL_GOLDEN_FOLDER in the environment says it is: programs that were
+// carried to another machine do not find it where they were built.
+std::string golden_folder();
 std::vector<float> rounded_to(DType type, std::vector<float> values);
 std::vector<double> doubles_of(std::span<const float> values);
+
+// A case of a whole model is thousands of tiny launches on CUDA. There a property that begins with
+// this tries every few-th of its cases, so of all sizes, and passes the others over; on the CPU it
+// tries all. One count for each place in the sources.
+bool passed_over_on_cuda(int few, std::source_location here = std::source_location::current());
 
 // Equal as bit patterns: NaN equals the same NaN, +0 does not equal -0.
 ::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b);

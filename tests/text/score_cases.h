@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "support/testing.h"
 #include "tril/io/json.h"
 
 namespace tril::testing {
@@ -31,7 +32,7 @@ inline const JsonValue& field(const JsonValue& object, std::string_view name) {
 const JsonValue& field(const JsonValue&& object, std::string_view name) = delete;  // would dangle
 
 inline JsonValue read_scores(const std::string& name) {
-  const std::string file = std::string(TRIL_GOLDEN_FOLDER) + "/scores/" + name;
+  const std::string file = golden_folder() + "/scores/" + name;
   std::ifstream stream(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   return parse_json(text, file);

@@ -26,7 +26,7 @@ struct Learnt {
 Learnt learn_some(LearnOptions options, int threads) {
   TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   config.dropout = 0.1;
-  Transformer model(config, 3);
+  Transformer model(config, 3, testing::placement());
   Session session(model, threads);
   const std::vector<LearnPair> pairs = some_pairs();
   PairBatches batches(pairs, kStart, 6, 7);

@@ -17,14 +17,15 @@ TransformerConfig config() { return testing::tiny_config(testing::Family::decode
 
 class Optimizer : public ::testing::Test {
  protected:
-  // One step on a fixed batch; the loss is scaled by `factor`.
+  // One step on a fixed batch; the loss is scaled by `factor`. The norm of its gradient.
   double step(AdamWOptimizer& optimizer, float factor, float rate = 1e-2f) {
     session_.reset();
     Tape tape(session_);
     const Tensor hidden = model_.forward(batch_.target, {}, session_);
     const Tensor loss = model_.loss(hidden, batch_.labels, {.factor = factor}, session_);
-    loss_ = loss.data()[0];
-    return optimizer.step(tape.backward(loss), rate, session_);
+    loss_ = floats_of(loss)[0];
+    optimizer.step(tape.backward(loss), rate, session_);
+    return optimizer.last(session_).norm;
   }
   std::vector<float> weights() const {
     std::vector<float> all;
@@ -35,7 +36,7 @@ class Optimizer : public ::testing::Test {
     return all;
   }
 
-  Transformer model_{config(), 1};
+  Transformer model_{config(), 1, testing::placement()};
   Session session_{model_, 1};
   Batch batch_ = pack({{{}, {1, 2, 3, 4}}}, config());
   float loss_ = 0.0f;
@@ -47,7 +48,7 @@ TEST_F(Optimizer, LowersTheLoss) {
   const float first = loss_;
   for (int i = 0; i < 20; ++i) step(optimizer, 0.25f);
   EXPECT_LT(loss_, 0.5f * first);
-  EXPECT_EQ(optimizer.steps(), 21);
+  EXPECT_EQ(optimizer.last(session_).steps, 21);
 }
 
 // With clipping the size of the gradient no longer matters: a loss a million times larger makes the
@@ -57,7 +58,7 @@ TEST_F(Optimizer, ClipsTheWholeGradient) {
   const auto start = weights();
   const double norm = step(one, 1.0f);
   const auto after = weights();
-  Transformer again(config(), 1);
+  Transformer again(config(), 1, testing::placement());
   model_ = again;
   AdamWOptimizer two(model_, {.clip_norm = 1e-3});
   EXPECT_NEAR(step(two, 1048576.0f) / norm, 1048576.0, 1048576.0 * 1e-5);
@@ -76,7 +77,7 @@ TEST_F(Optimizer, AGradientThatIsNotFiniteChangesNothing) {
     EXPECT_FALSE(std::isfinite(step(optimizer, factor)));
   }
   EXPECT_TRUE(testing::same_bits(weights(), before));
-  EXPECT_EQ(optimizer.steps(), 1);
+  EXPECT_EQ(optimizer.last(session_).steps, 1);
 }
 
 TEST_F(Optimizer, RejectsOptionsThatMakeNoSense) {

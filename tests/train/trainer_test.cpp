@@ -88,10 +88,12 @@ std::vector<std::string> outcome(const std::string& folder) {
   return files;
 }
 
+RunOn on(int threads) { return {threads, testing::placement()}; }
+
 TrainSummary run(const TrainOptions& options, const std::string& folder, RunStart start,
                  int threads = 1, const TrainEvents& events = {}) {
   TrainingText text = made_up_text();
-  return train(text, options, folder, start, threads, events);
+  return train(text, options, folder, start, on(threads), events);
 }
 
 TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
@@ -120,7 +122,7 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   EXPECT_TRUE(summary.finished);
   EXPECT_GE(last.exact, 18) << "of 20";
   EXPECT_EQ(summary.best, best);
-  const Transformer model = Transformer::load(folder / "m");
+  const Transformer model = Transformer::load(folder / "m", testing::placement());
   EXPECT_EQ(model.config().model, 32);
   EXPECT_EQ(Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "t").vocab(),
             model.config().target_vocab);
@@ -227,7 +229,7 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
   options = small_options();
   TrainingText other{Corpus::of(made_up_pairs(7, 300)), Corpus::of(made_up_pairs(2, 20))};
   EXPECT_NE(raised_by([&] {
-              train(other, options, folder / "m", RunStart::resume, 1, {});
+              train(other, options, folder / "m", RunStart::resume, on(1), {});
             }).text.find("another text"),
             std::string::npos);
   EXPECT_EQ(outcome(folder / "m"), before);
@@ -246,12 +248,12 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   options.bpe_dropout = 0.0;
   options.schedule.warm_up = 1;
   TrainingText text{Corpus::of(made_up_pairs(1, 300)), std::nullopt};
-  train(text, options, folder / "m", RunStart::fresh, 1, {});
-  const Transformer trained = Transformer::load(folder / "m");
+  train(text, options, folder / "m", RunStart::fresh, on(1), {});
+  const Transformer trained = Transformer::load(folder / "m", testing::placement());
 
   const Tokenizer tokenizer =
       Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "tokenizer");
-  const Transformer model(trained.config(), options.seed);
+  const Transformer model(trained.config(), options.seed, testing::placement());
   Session session(model, 1);
   BatchStream stream(text.train, tokenizer,
                      {.source_rows = balanced_source_rows(text.train, 64, options.max_tokens),
@@ -269,7 +271,10 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
     const Tensor hidden = model.forward(batch.target, memory, session);
     const Tensor loss =
         model.loss(hidden, batch.labels, {.smoothing = 0.1f, .factor = 1.0f / tokens}, session);
-    optimizer.add(tape.backward(loss), session);
+    optimizer.add(tape.backward(loss),
+                  &batch == &batches[0] ? AdamWOptimizer::MicroBatch::first
+                                        : AdamWOptimizer::MicroBatch::further,
+                  session);
   }
   optimizer.step(static_cast<float>(options.schedule.peak), session);
   const auto expected = model.parameters();
@@ -337,7 +342,7 @@ TEST(Trainer, UpdatesFollowTheTextUnlessTheyAreGiven) {
   events.progress = [&](const TrainStatus& status) { updates = status.updates; };
   events.cancelled = [&] { return ++asked > 1; };
   TrainingText text = made_up_text();
-  train(text, options, folder / "m", RunStart::fresh, 1, events);
+  train(text, options, folder / "m", RunStart::fresh, on(1), events);
   EXPECT_EQ(updates, text.train.target_tokens() * 60 / options.batch_tokens);
 }
 
@@ -352,9 +357,9 @@ TEST(Trainer, ResumesWithTheSameObject) {
   TrainEvents events;
   int asked = 0;
   events.cancelled = [&] { return ++asked > 2; };
-  EXPECT_FALSE(train(text, small_options(), folder / "m", RunStart::fresh, 1, events).finished);
+  EXPECT_FALSE(train(text, small_options(), folder / "m", RunStart::fresh, on(1), events).finished);
   EXPECT_EQ(text.train.size(), 100);
-  EXPECT_TRUE(train(text, small_options(), folder / "m", RunStart::resume, 1, {}).finished);
+  EXPECT_TRUE(train(text, small_options(), folder / "m", RunStart::resume, on(1), {}).finished);
 }
 
 TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
@@ -370,10 +375,10 @@ TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
   };
   TrainOptions options = small_options();
   options.updates = 40;
-  const TrainSummary summary = train(text, options, folder / "m", RunStart::fresh, 0, events);
+  const TrainSummary summary = train(text, options, folder / "m", RunStart::fresh, on(0), events);
   EXPECT_TRUE(summary.finished);
   EXPECT_LT(last, 0.8 * first);
-  EXPECT_TRUE(Transformer::load(folder / "m").config().decoder_only());
+  EXPECT_TRUE(Transformer::load(folder / "m", testing::placement()).config().decoder_only());
 }
 
 TEST(Trainer, ARunThatExplodesSaysWhatToDo) {

@@ -36,16 +36,12 @@ Transformer model_for(Family family, float end_bias, const Tokenizer& pieces) {
   if (family == Family::encoder_decoder) config.source_vocab = config.target_vocab;
   config.max_length = 40;
   config.output_bias = true;
-  Transformer model(config, 7);
+  Transformer model(config, 7, placement());
   Random random(7, 1);
-  for (const auto& parameter : model.parameters()) {
-    for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
-      parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
-    }
-    if (parameter.name == "output.bias") parameter.tensor.data()[pieces.end()] += end_bias;
-  }
-  Context context(1);
-  model.weights_changed(context);
+  change_weights(model, [&](const std::string& name, std::vector<float>& values, const Shape&) {
+    for (float& value : values) value += random.uniform(-0.4f, 0.4f);
+    if (name == "output.bias") values[static_cast<size_t>(pieces.end())] += end_bias;
+  });
   return model;
 }
 

@@ -30,6 +30,9 @@ Shortlist learnt_shortlist(int threads = 1) {
 // Lines with a shortlist: prefixes, samples, several results and alignments as ever, the same bits
 // in any batch, and scores that equal what was reported.
 TEST(Translator, TranslatesAndScoresWithAShortlist) {
+  if (testing::device() != Device::cpu) {
+    GTEST_SKIP() << "parts of a vocabulary are the CPU's";
+  }
   const Translator translator = translator_for(Family::encoder_decoder, 2);
   TranslateOptions options = quick_options();
   options.shortlist = learnt_shortlist();

@@ -302,16 +302,23 @@ TEST(Translator, ADecoderOnlyModelContinuesTheLine) {
             "translate: a decoder-only model has no alignments");
 }
 
+void change_output_bias(Transformer& model,
+                        const std::function<void(std::vector<float>& bias)>& change) {
+  testing::change_weights(model,
+                          [&](const std::string& name, std::vector<float>& values, const Shape&) {
+                            if (name == "output.bias") change(values);
+                          });
+}
+
 // However much the model wants it, a translation is one line.
 TEST(Translator, NeverEmitsTheEndOfALine) {
-  const Transformer model = model_for(Family::encoder_decoder);
-  for (const auto& parameter : model.parameters()) {
-    if (parameter.name != "output.bias") continue;
-    for (int32_t id = 0; id < static_cast<int32_t>(tokenizer().vocab()); ++id) {
-      if (tokenizer().piece(id) == "<0x0A>") parameter.tensor.data()[id] = 50.0f;
-      if (id <= 2) parameter.tensor.data()[id] = 40.0f;
+  Transformer model = model_for(Family::encoder_decoder);
+  change_output_bias(model, [](std::vector<float>& bias) {
+    for (size_t id = 0; id < bias.size(); ++id) {
+      if (tokenizer().piece(static_cast<int32_t>(id)) == "<0x0A>") bias[id] = 50.0f;
+      if (id <= 2) bias[id] = 40.0f;
     }
-  }
+  });
   const Translator translator(model, tokenizer(), 1);
   const Translation found = translator.translate(lines(), quick_options())[0];
   EXPECT_EQ(found.text().find('\n'), std::string::npos);
@@ -338,12 +345,11 @@ TEST(Translator, TakesTheSpecialTokensFromTheTokenizerAsTrainingDoes) {
     ASSERT_EQ(foreign.end(), words_first ? 4 : 2);
     const std::vector<int32_t> unwritable = foreign.unwritable();
     for (const float end_bias : {-20.0f, 20.0f}) {
-      const Transformer model = model_for(Family::encoder_decoder, end_bias, foreign);
-      for (const auto& parameter : model.parameters()) {
-        if (parameter.name != "output.bias") continue;
-        for (const int32_t id : unwritable) parameter.tensor.data()[id] += 40.0f;
-        for (const int32_t id : foreign.encode("a b")) parameter.tensor.data()[id] += 10.0f;
-      }
+      Transformer model = model_for(Family::encoder_decoder, end_bias, foreign);
+      change_output_bias(model, [&](std::vector<float>& bias) {
+        for (const int32_t id : unwritable) bias[static_cast<size_t>(id)] += 40.0f;
+        for (const int32_t id : foreign.encode("a b")) bias[static_cast<size_t>(id)] += 10.0f;
+      });
       TranslateOptions greedy;
       greedy.search.beam = 1;
       std::vector<std::string> texts;
@@ -400,21 +406,22 @@ TEST(Translator, IsLoadedFromAFolder) {
   const TempFolder folder;
   const Translator translator = translator_for(Family::encoder_decoder);
   translator.model().save(folder.path());
-  const auto raised = raised_by([&] { Translator::load(folder.path()); });
+  const auto raised = raised_by([&] { Translator::load(folder.path(), 1, testing::placement()); });
   EXPECT_EQ(raised.code, ErrorCode::io);
   EXPECT_NE(raised.text.find("tokenizer.model"), std::string::npos);
   write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
-  const Translator loaded = Translator::load(folder.path(), 1);
+  const Translator loaded = Translator::load(folder.path(), 1, testing::placement());
   EXPECT_EQ(loaded.translate("how are you"), translator.translate("how are you"));
 }
 
 TEST(Translator, TokenizerAndModelMustFit) {
   const TempFolder folder;
   for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
-    const Transformer other(testing::tiny_config(family), 1);
+    const Transformer other(testing::tiny_config(family), 1, testing::placement());
     other.save(folder.path());
     write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
-    const auto raised = raised_by([&] { Translator::load(folder.path()); });
+    const auto raised =
+        raised_by([&] { Translator::load(folder.path(), 1, testing::placement()); });
     EXPECT_EQ(raised.code, ErrorCode::bad_format);
     EXPECT_EQ(raised.text,
               (folder / "tokenizer.model") + " has " + std::to_string(tokenizer().vocab()) +

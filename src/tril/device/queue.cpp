@@ -128,7 +128,9 @@ const void* Queue::upload(const void* from, int64_t bytes) {
 void Queue::reset() {
   if (!state_) return;
   State& s = *state_;
-  if (s.mode == State::Mode::direct) cuda::record(s.events[s.buffer], s.stream);
+  // Also while a step is walked: the buffer that is left may be that of a step that was launched.
+  // While one is captured it is the walk's, which the device does not read.
+  if (s.mode != State::Mode::capturing) cuda::record(s.events[s.buffer], s.stream);
   if (s.blocks.size() > 1) {
     cuda::wait(s.stream);
     int64_t total = 0;

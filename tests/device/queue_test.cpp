@@ -1,0 +1,187 @@
+// Steps that are kept as graphs: whatever comes in whatever order, each runs once, with the data it
+// was given.
+#include "tril/device/queue.h"
+
+#include <numeric>
+#include <stdexcept>
+
+#include "support/testing.h"
+#include "tril/ops/rows.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kLargest = 1 << 20;
+
+// What was uploaded in each step, added up on the device.
+class Steps : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (testing::device() != Device::cuda) GTEST_SKIP() << "on the CPU nothing is kept";
+    context_ = std::make_unique<Context>(1, testing::placement());
+    arena_ = std::make_unique<Arena>(Device::cuda);
+    sums_ = Tensor(*arena_, {kLargest});
+    set_zero(sums_);
+    expected_.assign(kLargest, 0.0f);
+  }
+
+  enum class Fault { none, in_first_call, in_second_call };
+
+  // A step that adds `value`, `value` + 1, ... to the first `size` sums.
+  void step(int64_t size, int value, Fault fault = Fault::none) {
+    std::vector<float> added(static_cast<size_t>(size));
+    std::iota(added.begin(), added.end(), static_cast<float>(value));
+    calls_ = 0;
+    context_->queue.step([&] {
+      ++calls_;
+      context_->reset();
+      const float* there = context_->uploaded(std::span<const float>(added));
+      if (fault == Fault::in_first_call || (fault == Fault::in_second_call && calls_ == 2)) {
+        throw std::runtime_error("no");
+      }
+      const Tensor copy(context_->arena, {size});
+      context_->launch(
+          [&](Stream) { context_->queue.copy(there, copy.raw(), size * int64_t{sizeof(float)}); });
+      slow_down();
+      ops::add_into(*context_, copy, sums_.slice(0, size));
+    });
+    for (size_t i = 0; i < added.size(); ++i) expected_[i] += added[i];
+  }
+  // Copies within the device, so that the host is many steps ahead of it.
+  void slow_down() {
+    for (int i = 0; i < slow_copies_; ++i) {
+      context_->launch([&](Stream) {
+        context_->queue.copy(ballast_.raw(), ballast_.on_device() + ballast_.size() / 2,
+                             ballast_.size() / 2 * int64_t{sizeof(float)});
+      });
+    }
+  }
+  void expect_sums(const std::string& when) {
+    context_->queue.wait();
+    EXPECT_TRUE(testing::same_bits(testing::floats_of(sums_), expected_)) << when;
+  }
+  int64_t graphs() const { return context_->queue.graphs(); }
+
+  std::unique_ptr<Context> context_;
+  std::unique_ptr<Arena> arena_;
+  Tensor sums_, ballast_;
+  std::vector<float> expected_;
+  int calls_ = 0;
+  int slow_copies_ = 0;
+};
+
+TEST_F(Steps, AStepThatComesAgainBecomesOneGraph) {
+  for (int i = 0; i < 6; ++i) {
+    step(100, 7 * i);
+    expect_sums(concat("step ", i));
+    if (i == 0) {
+      EXPECT_EQ(graphs(), 0);
+    }
+  }
+  EXPECT_EQ(graphs(), 1);
+  EXPECT_EQ(calls_, 1) << "a kept step is walked and no more";
+}
+
+TEST_F(Steps, OtherSizesInBetweenAreOtherSteps) {
+  const int64_t sizes[] = {100, 100, 100, 100, 100, 37, 100, 5000, 37, 100, 37, 37, 37, 100, 5000};
+  int number = 0;
+  for (const int64_t size : sizes) {
+    step(size, ++number);
+    expect_sums(concat("step ", number, " of ", size));
+  }
+  EXPECT_EQ(graphs(), 2) << "5000 came too seldom";
+}
+
+// More than the first block of uploads holds, and then less again.
+TEST_F(Steps, UploadsMayBeLarge) {
+  int number = 0;
+  for (const int64_t size : {10l, 10l, kLargest, 10l, kLargest, kLargest, kLargest, kLargest, 10l,
+                             10l, 10l, 10l, kLargest}) {
+    step(size, ++number);
+    expect_sums(concat("step ", number, " of ", size));
+  }
+  EXPECT_EQ(graphs(), 2);
+}
+
+TEST_F(Steps, AnExceptionLeavesTheQueueUsable) {
+  EXPECT_THROW(step(100, 1, Fault::in_first_call), std::runtime_error);  // nothing is known yet
+  for (int i = 0; i < 2; ++i) step(100, i);
+  expect_sums("before");
+  // The second call of a body is a step that is being kept, or one that was walked in vain.
+  bool thrown = false;
+  for (int i = 0; i < 5 && !thrown; ++i) {
+    try {
+      step(100, i, Fault::in_second_call);
+    } catch (const std::runtime_error&) {
+      thrown = true;
+    }
+    expect_sums("around the second call");
+  }
+  EXPECT_TRUE(thrown);
+  for (int i = 0; i < 4; ++i) step(100, i);
+  expect_sums("after the second call");
+  EXPECT_EQ(graphs(), 1);
+  EXPECT_THROW(step(100, 3, Fault::in_first_call), std::runtime_error);  // while it is walked
+  step(100, 4);
+  step(37, 5);
+  expect_sums("at the end");
+  EXPECT_EQ(graphs(), 1);
+}
+
+// Nobody waits: what a step uploaded must not be written over before the device has read it,
+// whether it was launched, walked in vain or a graph.
+TEST_F(Steps, TheHostMayBeFarAhead) {
+  ballast_ = Tensor(*arena_, {int64_t{1} << 26});
+  set_zero(ballast_);
+  slow_copies_ = 4;
+  Random random(5);
+  for (int i = 0; i < 150; ++i) {
+    // Three sizes that are kept, and now and then one that never comes again.
+    const int64_t size = random.below(5) == 0
+                             ? 2000 + i
+                             : int64_t{100} * (1 + static_cast<int64_t>(random.below(3)));
+    step(size, i);
+  }
+  expect_sums("150 steps");
+  EXPECT_GE(graphs(), 3);
+}
+
+TEST_F(Steps, NothingWaitsWithinAStep) {
+  float got = 0.0f;
+  for (int i = 0; i < 4; ++i) step(100, i);
+  EXPECT_EQ(
+      testing::raised_by([&] {
+        context_->queue.step([&] { context_->queue.download(sums_.raw(), sizeof got, &got); });
+      }).code,
+      ErrorCode::internal);
+  step(100, 5);
+  expect_sums("after it");
+}
+
+// On either device.
+TEST(Fetch, ComesLaterInTheOrderOfTheQueue) {
+  Context context(1, testing::placement());
+  Arena arena(testing::device());
+  const Tensor value(arena, {1});
+  const Tensor one = testing::tensor_of(arena, {1}, std::vector<float>{1.0f});
+  set_zero(value);
+  std::vector<int64_t> numbers;
+  for (int i = 0; i < 300; ++i) {
+    ops::add_into(context, one, value);
+    numbers.push_back(context.queue.fetch(value.raw(), sizeof(float)));
+  }
+  for (size_t i = numbers.size() - Queue::kMostFetches; i < numbers.size(); ++i) {
+    float got = 0.0f;
+    context.queue.fetched(numbers[i], &got, sizeof got);
+    EXPECT_EQ(got, static_cast<float>(i + 1));
+  }
+  float gone = 0.0f;
+  EXPECT_EQ(testing::raised_by([&] {
+              context.queue.fetched(numbers[numbers.size() - Queue::kMostFetches - 1], &gone,
+                                    sizeof gone);
+            }).code,
+            ErrorCode::internal);
+}
+
+}  // namespace
+}  // namespace tril

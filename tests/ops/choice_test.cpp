@@ -1,0 +1,139 @@
+// The best tokens, against sorting the whole row, on either device.
+#include "tril/ops/choice.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/property.h"
+#include "support/testing.h"
+#include "tril/ops/loss.h"
+
+namespace tril {
+namespace {
+
+using testing::floats_of;
+using testing::raised_by;
+using testing::tensor_of;
+
+std::vector<int32_t> ids_of(const Tensor& tensor) {
+  std::vector<int32_t> ids(static_cast<size_t>(tensor.size()));
+  copy(Device::cpu, ids.data(), tensor.device(), tensor.raw(),
+       tensor.size() * int64_t{sizeof(int32_t)});
+  return ids;
+}
+
+// Few different values, so that there are ties; -infinity now and then, and seldom a row with a NaN
+// or an infinity, which leaves no probability to any token.
+std::vector<float> random_logits(int64_t rows, int64_t vocab) {
+  Random random(*rc::gen::arbitrary<uint64_t>());
+  const int different = *rc::gen::element(1, 3, 40, 1 << 20);
+  std::vector<float> logits(static_cast<size_t>(rows * vocab));
+  for (float& logit : logits) {
+    logit = 0.25f * static_cast<float>(random.below(static_cast<uint32_t>(different)));
+    if (different > 1 && random.below(7) == 0) logit = -INFINITY;
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    if (*rc::gen::inRange(0, 10) > 0) continue;
+    const auto at = static_cast<size_t>(row * vocab) + random.below(static_cast<uint32_t>(vocab));
+    logits[at] = *rc::gen::element(NAN, INFINITY);
+  }
+  return logits;
+}
+
+RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
+  static Context context(2, testing::placement());
+  context.reset();
+  const int64_t rows = *rc::gen::inRange<int64_t>(1, 9);
+  const int64_t vocab = *rc::gen::inRange(0, 4) == 0
+                            ? *rc::gen::element<int64_t>(1, 32, 33, 4096, 4097, 9001)
+                            : *rc::gen::inRange<int64_t>(1, 700);
+  const int64_t count = std::min<int64_t>(vocab, *rc::gen::element<int64_t>(1, 2, 5, 8, 17, 64));
+  const auto token = rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab));
+  auto forbidden = *rc::gen::container<std::vector<int32_t>>(token);
+  if (*rc::gen::inRange(0, 6) == 0) {  // so many that fewer are left than are asked for
+    for (int32_t i = 2; i < static_cast<int32_t>(vocab); ++i) forbidden.push_back(i);
+  }
+  auto wanted = *rc::gen::container<std::vector<int32_t>>(static_cast<size_t>(rows), token);
+  for (int32_t& one : wanted) one = *rc::gen::arbitrary<bool>() ? one : -1;
+
+  const Tensor logits = tensor_of(context.arena, {rows, vocab}, random_logits(rows, vocab));
+  const auto log_probs = floats_of(ops::log_probs(context, logits));
+  const ops::TokenBits allowed(vocab, forbidden);
+  const auto chosen = ops::choose_tokens(context, logits, allowed, count, wanted);
+  const auto tokens = ids_of(chosen.tokens);
+  const auto found = floats_of(chosen.log_probs);
+  const auto wanted_found = floats_of(chosen.wanted);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* from = log_probs.data() + row * vocab;
+    std::vector<int32_t> expected;
+    for (int32_t t = 0; t < static_cast<int32_t>(vocab); ++t) {
+      if (std::count(forbidden.begin(), forbidden.end(), t) > 0) continue;
+      if (from[t] > -INFINITY) expected.push_back(t);  // false for NaN
+    }
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](int32_t a, int32_t b) { return from[a] > from[b]; });
+    expected.resize(static_cast<size_t>(count), -1);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto at = static_cast<size_t>(row * count + i);
+      const int32_t best = expected[static_cast<size_t>(i)];
+      RC_ASSERT(tokens[at] == best);
+      if (best >= 0) RC_ASSERT(found[at] == from[best]);
+    }
+    const auto r = static_cast<size_t>(row);
+    if (wanted[r] < 0) continue;
+    RC_ASSERT(wanted_found[r] == from[wanted[r]] ||
+              (std::isnan(wanted_found[r]) && std::isnan(from[wanted[r]])));
+  }
+}
+
+// The same bits alone and in company.
+TEST(ChooseTokens, ARowDependsOnItselfAlone) {
+  Context context(2, testing::placement());
+  Random random(3);
+  const int64_t rows = 7, vocab = 5000, count = 8;
+  const auto logits = testing::random_floats(random, rows * vocab);
+  const ops::TokenBits allowed(vocab, {});
+  const std::vector<int32_t> wanted(rows, 11);
+  const auto together = ops::choose_tokens(context, tensor_of(context.arena, {rows, vocab}, logits),
+                                           allowed, count, wanted);
+  const auto tokens = ids_of(together.tokens);
+  const auto found = floats_of(together.log_probs);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto own = std::span(logits).subspan(static_cast<size_t>(row * vocab), vocab);
+    const auto alone = ops::choose_tokens(context, tensor_of(context.arena, {1, vocab}, own),
+                                          allowed, count, std::vector<int32_t>{11});
+    const auto at = static_cast<size_t>(row * count);
+    const auto tokens_alone = ids_of(alone.tokens);
+    EXPECT_TRUE(std::equal(tokens_alone.begin(), tokens_alone.end(),
+                           tokens.begin() + static_cast<ptrdiff_t>(at)))
+        << row;
+    EXPECT_TRUE(testing::same_bits(floats_of(alone.log_probs), std::span(found).subspan(at, count)))
+        << row;
+    EXPECT_EQ(floats_of(alone.wanted)[0], floats_of(together.wanted)[static_cast<size_t>(row)]);
+  }
+}
+
+TEST(ChooseTokens, SaysWhatIsWrong) {
+  Context context(1, testing::placement());
+  const Tensor logits = tensor_of(context.arena, {2, 3}, std::vector<float>(6));
+  const ops::TokenBits allowed(3, {});
+  const std::vector<int32_t> none(2, -1);
+  EXPECT_EQ(raised_by([&] { ops::TokenBits(3, std::vector<int32_t>{3}); }).text,
+            "tokens: 3 is not below 3");
+  EXPECT_EQ(
+      raised_by([&] { ops::choose_tokens(context, logits, ops::TokenBits(4, {}), 1, none); }).text,
+      "choice: the best 1 of logits [2, 3] over a vocabulary of 4");
+  EXPECT_EQ(raised_by([&] { ops::choose_tokens(context, logits, allowed, 0, none); }).code,
+            ErrorCode::shape_mismatch);
+  EXPECT_EQ(raised_by([&] {
+              ops::choose_tokens(context, logits, allowed, 1, std::vector<int32_t>{-1});
+            }).text,
+            "choice: 2 rows, 1 tokens asked for");
+  EXPECT_EQ(raised_by([&] {
+              ops::choose_tokens(context, logits, allowed, 1, std::vector<int32_t>{0, 3});
+            }).text,
+            "choice: token 3 is not below 3");
+}
+
+}  // namespace
+}  // namespace tril
