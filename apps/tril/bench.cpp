@@ -13,7 +13,7 @@
 namespace tril::app {
 namespace {
 
-// Whether a group's figures are set beside the machine's own peaks.
+// Whether a group's figures on the CPU are set beside its peaks; on a card all are.
 enum class Beside { nothing, peaks };
 // Where it is measured.
 enum class On { cpu, any_device };
@@ -31,7 +31,7 @@ constexpr Group kGroups[] = {
     {"attention", measure_attention, Beside::peaks, On::any_device},
     {"bandwidth", measure_bandwidth, Beside::peaks},
     {"train", measure_training, Beside::peaks, On::any_device},
-    {"translate", measure_translation, Beside::peaks, On::any_device},
+    {"translate", measure_translation, Beside::nothing, On::any_device},
     {"shortlist", measure_shortlist},
     {"growth", measure_growth},
     {"memory", measure_memory},
@@ -163,7 +163,8 @@ void run(const Options& options) {
   }
   std::vector<Measurement> results;
   for (const Group& group : groups) {
-    if (group.beside == Beside::peaks && !measure.peaks) {
+    const bool beside_peaks = group.beside == Beside::peaks || device == Device::cuda;
+    if (beside_peaks && !measure.peaks) {
       progress.tell("measuring the machine's own peaks");
       measure.peaks = device == Device::cuda ? measure_cuda_peaks(kPeakSeconds)
                                              : measure_peaks(options.threads, kPeakSeconds);
