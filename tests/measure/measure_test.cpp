@@ -203,6 +203,41 @@ TEST(DeviceWork, UpdatesCountTheTokensOfTheirBatches) {
   EXPECT_GT(timed.seconds, 0.0);
 }
 
+// Two products forward and five backward over the allowed half, three arrays in and one out.
+TEST(DeviceWork, AttentionCountsItsFormula) {
+  MeasureOptions options;
+  options.threads = 1;
+  options.placement = testing::placement();
+  options.seconds_each = 0.001;
+  options.match = "800 packed";
+  const std::vector<Measurement> rows = measure_cuda_attention(options);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].name, "800 packed, 8x64 forward");
+  EXPECT_EQ(rows[1].name, "800 packed, 8x64 backward");
+  double pairs = 0.0;
+  for (const int32_t length : packed_lengths(800, 24681)) pairs += length * (length + 1) / 2;
+  EXPECT_DOUBLE_EQ(rows[0].gflop, 2e-9 * pairs * 2 * 8 * 64);
+  EXPECT_DOUBLE_EQ(rows[1].gflop, 2.5 * rows[0].gflop);
+  const auto tensor = 1e-9 * static_cast<double>(24681 * 8 * 64 * size_of(testing::activations()));
+  EXPECT_DOUBLE_EQ(rows[0].traffic.read, 3 * tensor);
+  EXPECT_DOUBLE_EQ(rows[1].traffic.written, 3 * tensor);
+  for (const Measurement& row : rows) EXPECT_GT(row.seconds, 0.0) << row.name;
+}
+
+TEST(DeviceWork, ProductsCountTheirFormula) {
+  MeasureOptions options;
+  options.threads = 1;
+  options.placement = testing::placement();
+  options.seconds_each = 0.001;
+  options.match = "1x512x512";
+  const std::vector<Measurement> rows = measure_cuda_gemm(options);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].arithmetic, Arithmetic::bf16);
+  EXPECT_DOUBLE_EQ(rows[0].gflop, 2e-9 * 512 * 512);
+  EXPECT_DOUBLE_EQ(rows[0].traffic.read, 2e-9 * (512 + 512 * 512));
+  EXPECT_DOUBLE_EQ(rows[0].traffic.written, 2e-9 * 512);
+}
+
 // What is timed leaves the memory as it was, however often it runs.
 TEST(DeviceWork, TimedCallsGiveTheirMemoryBack) {
   Context context(1, testing::placement());

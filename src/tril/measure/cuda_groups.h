@@ -1,4 +1,6 @@
 // The groups of measure.h on a CUDA card, with work of its size. For the sources of this folder.
+// Each raises `device` without a usable card. Where options.placement says so they run on the CPU,
+// and count the same: for tests.
 #pragma once
 
 #include "tril/measure/measure.h"

@@ -159,6 +159,7 @@ std::vector<Batch> packed_batches(int64_t count, int64_t rows, int64_t vocab) {
 }
 
 std::vector<Measurement> measure_cuda_training(const MeasureOptions& options) {
+  check_usable(options.placement.device);
   Results results("train", options);
   constexpr TrainingCase kCases[] = {{"tiny", Preset::tiny, 10000, 4096, false},
                                      {"base", Preset::base, 32000, 25000, true},
@@ -168,6 +169,7 @@ std::vector<Measurement> measure_cuda_training(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_cuda_translation(const MeasureOptions& options) {
+  check_usable(options.placement.device);
   Results results("translate", options);
   constexpr TranslationCase kCases[] = {{1, 1, 8},     {32, 1, 32}, {32, 1, 32, Products::free},
                                         {256, 1, 256}, {1, 4, 8},   {256, 4, 256}};
