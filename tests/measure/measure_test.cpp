@@ -206,7 +206,6 @@ TEST(DeviceWork, UpdatesCountTheTokensOfTheirBatches) {
 // Two products forward and five backward over the allowed half, three arrays in and one out.
 TEST(DeviceWork, AttentionCountsItsFormula) {
   MeasureOptions options;
-  options.threads = 1;
   options.placement = testing::placement();
   options.seconds_each = 0.001;
   options.match = "800 packed";
