@@ -16,7 +16,7 @@ fail() {
 # The guide's phrases, often enough to learn by heart.
 for _ in $(seq 40); do cat "$here/../../examples/phrases.en"; done >"$work/train.en"
 for _ in $(seq 40); do cat "$here/../../examples/phrases.hi"; done >"$work/train.hi"
-flags=(--encoder-layers 2 --decoder-layers 2 --model 64 --heads 4 --feed-forward 128 --vocab 300 --dropout 0
+flags=(--encoder-layers 2 --decoder-layers 2 --model 64 --heads 4 --feed-forward 128 --vocab 400 --dropout 0
        --batch-tokens 1024 --micro-batch-tokens 1024 --warm-up 40 --rate 3e-3 --evaluate-every 100
        --seed 7)
 train() { "$tril" train --source "$work/train.en" --target "$work/train.hi" -o "$1" --device "$2" "${@:3}"; }
@@ -27,13 +27,13 @@ cmp "$work/a/model.safetensors" "$work/b/model.safetensors" ||
   fail "two runs of training gave other weights"
 head -5 "$here/../../examples/phrases.en" >"$work/some.en"
 head -5 "$here/../../examples/phrases.hi" >"$work/some.hi"
-"$tril" translate "$work/a" "$work/some.en" --device cuda --beam 4 >"$work/out.hi"
+"$tril" translate "$work/a" --device cuda --beam 4 <"$work/some.en" >"$work/out.hi"
 diff "$work/some.hi" "$work/out.hi" || fail "what was learnt by heart is not translated so"
 for batch in 1 3; do
-  "$tril" translate "$work/a" "$work/some.en" --device cuda --beam 4 --batch $((4 * batch)) |
+  "$tril" translate "$work/a" --device cuda --beam 4 --batch $((4 * batch)) <"$work/some.en" |
     cmp - "$work/out.hi" || fail "another batch gave another translation"
 done
-"$tril" translate "$work/a" "$work/some.en" --device cpu --beam 4 >"$work/cpu.hi"
+"$tril" translate "$work/a" --device cpu --beam 4 <"$work/some.en" >"$work/cpu.hi"
 diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model of the card"
 "$tril" prove "$work/a" --device cuda || fail "the proof fails on the card"
 rc=0
@@ -44,5 +44,5 @@ rc=0
 train "$work/c" cuda --updates 100 "${flags[@]}"
 train "$work/c" cpu --resume --updates 150 "${flags[@]}"
 train "$work/c" cuda --resume --updates 200 "${flags[@]}"
-"$tril" translate "$work/c" "$work/some.en" --device cuda --beam 4 >"$work/moved.hi"
+"$tril" translate "$work/c" --device cuda --beam 4 <"$work/some.en" >"$work/moved.hi"
 diff "$work/some.hi" "$work/moved.hi" || fail "a checkpoint that moved between devices lost something"

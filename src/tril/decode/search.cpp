@@ -263,7 +263,7 @@ class Search {
     wanted_.assign(static_cast<size_t>(rows_.size()), -1);
     for (size_t row = 0; row < used; ++row) wanted_[row] = uses_[row].forced;
     ops::ChosenTokens chosen;
-    session_.queue.step([&] {
+    session_.step([&] {
       session_.reset();
       forget_rows();
       const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
@@ -271,25 +271,22 @@ class Search {
                                   session_.mirror<int32_t>(wanted_));
     });
     const auto count = static_cast<size_t>(chosen.tokens.columns());
-    found_tokens_.resize(wanted_.size() * count);
-    found_log_probs_.resize(found_tokens_.size());
-    wanted_log_probs_.resize(wanted_.size());
-    const auto fetch = [&](const Tensor& from, void* to) {
-      session_.queue.download(from.raw(), from.size() * size_of(from.dtype()), to);
-    };
-    fetch(chosen.tokens, found_tokens_.data());
-    fetch(chosen.log_probs, found_log_probs_.data());
-    fetch(chosen.wanted, wanted_log_probs_.data());
+    const size_t part = wanted_.size() * count;
+    found_.resize(static_cast<size_t>(chosen.all.size()));
+    session_.queue.download(chosen.all.raw(), chosen.all.size() * size_of(DType::f32),
+                            found_.data());
     for (size_t row = 0; row < used; ++row) {
       const RowUse& use = uses_[row];
       if (use.forced >= 0) {
-        forced_log_probs_[row] = wanted_log_probs_[row];
+        forced_log_probs_[row] = found_[2 * part + row];
         continue;
       }
       std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
       choices.clear();
-      for (size_t i = row * count; i < (row + 1) * count && found_tokens_[i] >= 0; ++i) {
-        choices.push_back({found_tokens_[i], found_log_probs_[i]});
+      for (size_t i = row * count; i < (row + 1) * count; ++i) {
+        const auto token = std::bit_cast<int32_t>(found_[i]);
+        if (token < 0) break;
+        choices.push_back({token, found_[part + i]});
       }
     }
   }
@@ -458,9 +455,9 @@ class Search {
   std::vector<float> forced_log_probs_;       // by row
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
   size_t choices_used_ = 0;
-  std::vector<DrawSet> draw_sets_;              // by thread
-  std::vector<int32_t> wanted_, found_tokens_;  // where a device chooses, by row
-  std::vector<float> found_log_probs_, wanted_log_probs_;
+  std::vector<DrawSet> draw_sets_;  // by thread
+  std::vector<int32_t> wanted_;     // where a device chooses, by row
+  std::vector<float> found_;        // as ops::ChosenTokens has it
 };
 
 }  // namespace

@@ -133,7 +133,7 @@ void wait_for(void* event) {
 }
 
 void begin_capture(Stream stream) {
-  check(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeThreadLocal), "capturing a step");
+  check(cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeRelaxed), "capturing a step");
 }
 void* end_capture(Stream stream) {
   cudaGraph_t graph = nullptr;

@@ -1,6 +1,7 @@
 // Session: what belongs to one caller of a model. Any number of sessions share one Transformer.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -70,6 +71,15 @@ class Transformer;
 class Session : public Context {
  public:
   explicit Session(const Transformer& model, int threads = 0);
+
+  // Queue::step(), but for an observer, who wants to see what is computed when it is.
+  void step(const std::function<void()>& body) {
+    if (observer == nullptr) {
+      queue.step(body);
+    } else {
+      body();
+    }
+  }
 
   Cache cache;
   Observer* observer = nullptr;

@@ -123,6 +123,7 @@ void ParameterSet::pack(Context& context) {
 
 void ParameterSet::prepare_training() {
   require(!only_packed(), ErrorCode::unsupported, "training: this model was loaded for inference");
+  if (!ops::packs_for_gradients(placement_.device)) return;
   for (auto& [name, linear] : matrices_) {
     if (linear.forward_panels.defined() && !linear.backward_panels.defined()) {
       linear.backward_panels = Tensor(panels_, ops::backward_panels_shape(linear.weight));

@@ -21,6 +21,7 @@ struct Batch {
 // Norms, losses and, where dlogits is defined, gradients of a slice of logits.
 void cross_entropy(Context& context, const Batch& batch, int64_t vocab, const Tensor& logits,
                    float* losses, const Tensor& dlogits) {
+  note_all(context, logits, vocab, batch.smoothing);
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(logits.rows());
   with_activation_type(context.activations, [&]<class T>(T) {
@@ -42,6 +43,7 @@ void cross_entropy(Context& context, const Batch& batch, int64_t vocab, const Te
 void log_probs(Context& context, const Tensor& logits, const Tensor& out) {
   const int64_t rows = logits.shape()[0];
   const int64_t vocab = logits.shape()[1];
+  note_all(context, logits, vocab);
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(rows);
   context.launch([&](Stream stream) {

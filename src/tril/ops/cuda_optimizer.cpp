@@ -79,6 +79,7 @@ AdamW::Last fetched_last(Context& context, int64_t number) {
 
 void update(Context& context, const Tensor& state, std::span<const UpdateTensor> tensors,
             float rate) {
+  note(context, state);
   const on_card::AdamWTensors all = uploaded(context, tensors);
   const float* rate_there = context.uploaded(rate);
   const Arena::Scope scratch(context.arena);

@@ -25,6 +25,7 @@ uint8_t* bits_of(const Tensor& kept) { return reinterpret_cast<uint8_t*>(memory_
 }  // namespace
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
+  note_all(context, a, b);
   with_activation_type(out.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::add<T>(stream, out.size(), memory_of<T>(a), memory_of<T>(b), memory_of<T>(out));
@@ -33,6 +34,7 @@ void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) 
 }
 
 void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
+  note_all(context, factor, x, x.size());
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::scale<T>(stream, x.size(), memory_of<float>(factor), memory_of<T>(x));
@@ -41,6 +43,7 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
 }
 
 void fill(Context& context, float value, const Tensor& out) {
+  note_all(context, out, out.size(), value);
   with_activation_type(out.dtype(), [&]<class T>(T) {
     context.launch(
         [&](Stream stream) { on_card::fill<T>(stream, out.size(), value, memory_of<T>(out)); });
@@ -48,6 +51,7 @@ void fill(Context& context, float value, const Tensor& out) {
 }
 
 void assign(Context& context, const Tensor& from, const Tensor& to) {
+  note_all(context, from, to, to.size());
   with_activation_type(from.dtype(), [&]<class From>(From) {
     with_activation_type(to.dtype(), [&]<class To>(To) {
       context.launch([&](Stream stream) {
@@ -58,6 +62,7 @@ void assign(Context& context, const Tensor& from, const Tensor& to) {
 }
 
 void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result) {
+  note_all(context, x, args.weight, args.kind, args.epsilon);
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::norm_forward<T>(stream, args, memory_of<T>(x), memory_of<T>(result.y),
@@ -68,6 +73,7 @@ void norm(Context& context, const kernels::Norm& args, const Tensor& x, const No
 
 void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey& key,
                    const Tensor& x, const Tensor& f, const ResidualNorm& result) {
+  note_all(context, x, f, args.weight, args.kind, args.epsilon, key.probability, key.site);
   on_card::Dropout mask;
   if (key.probability > 0.0f) mask = dropout_of(context, key, x);
   with_activation_type(x.dtype(), [&]<class T>(T) {
@@ -82,6 +88,7 @@ void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey
 void residual_norm_gradients(Context& context, const kernels::Norm& args,
                              const ResidualNorm& forward, const Tensor& dy,
                              const ResidualNormGradients& gradients) {
+  note_all(context, forward.s, forward.stats, dy, args.weight, args.kind, forward.probability);
   const Arena::Scope scratch(context.arena);
   auto* partial =
       context.arena.allocate_array<float>(on_card::norm_backward_partial(args.rows, args.columns));
@@ -107,6 +114,8 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
   const bool rounded =
       out.dtype() == DType::bf16 && packed != nullptr && packed->forward_panels.defined();
   const int32_t* ids = context.on_device(lookup.ids);
+  note_all(context, lookup.table, lookup.positions, lookup.scale);
+  if (rounded) note(context, packed->forward_panels);
   const bool placed = lookup.positions.defined();
   const int32_t* position_ids = placed ? context.on_device(lookup.position_ids) : nullptr;
   const auto look_up = [&]<class T, class Entry>(T, Entry, const Tensor& table, int64_t stride) {
@@ -134,6 +143,7 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
 
 void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
                         const Tensor& dout, const Tensor& dtable) {
+  note_all(context, dout, dtable.rows(), scale);
   const int64_t rows = dout.rows();
   const int64_t entries = dtable.rows();
   const int32_t* sorted_by = context.on_device(ids);
@@ -159,6 +169,7 @@ void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float sc
 }
 
 void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y) {
+  note_all(context, x, kind);
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::activation_forward<T>(stream, kind, x.size(), memory_of<T>(x), memory_of<T>(y));
@@ -168,6 +179,7 @@ void activation(Context& context, Activation kind, const Tensor& x, const Tensor
 
 void activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy,
                          const Tensor& dx) {
+  note_all(context, x, dy, kind);
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::activation_backward<T>(stream, kind, x.size(), memory_of<T>(x), memory_of<T>(dy),
@@ -178,6 +190,7 @@ void activation_gradient(Context& context, Activation kind, const Tensor& x, con
 
 void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
            const Tensor& y) {
+  note_all(context, gate, x, kind);
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::gated_forward<T>(stream, kind, x.size(), memory_of<T>(gate), memory_of<T>(x),
@@ -188,6 +201,7 @@ void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& 
 
 void gated_gradients(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
                      const Tensor& dy, const GatedGradients& gradients) {
+  note_all(context, gate, x, dy, kind);
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::gated_backward<T>(stream, kind, x.size(), memory_of<T>(gate), memory_of<T>(x),
@@ -198,6 +212,7 @@ void gated_gradients(Context& context, Activation kind, const Tensor& gate, cons
 }
 
 void dropout(Context& context, const DropoutKey& key, const Tensor& x, const Dropped& dropped) {
+  note_all(context, x, key.probability, key.site);
   const on_card::Dropout args = dropout_of(context, key, x);
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
@@ -209,6 +224,7 @@ void dropout(Context& context, const DropoutKey& key, const Tensor& x, const Dro
 
 void dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy,
                       const Tensor& dx) {
+  note_all(context, kept, dy, probability);
   with_activation_type(dy.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       on_card::dropout_by_bits<T>(stream, dy.rows(), dy.columns(), probability, bits_of(kept),
@@ -219,6 +235,7 @@ void dropout_gradient(Context& context, float probability, const Tensor& kept, c
 
 void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
             const Tensor& table, const Tensor& y) {
+  note_all(context, x, table, turn);
   on_card::Rotary args{.rows = x.shape()[0],
                        .heads = x.shape()[1],
                        .head_dim = x.shape()[2],

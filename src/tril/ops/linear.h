@@ -48,6 +48,8 @@ constexpr int64_t padded_size(int64_t size) {
 // Room in `arena` for what pack_forward() fills, where the weight has none yet: panels on the CPU;
 // on CUDA the weight and its bias in bf16, padded, and nothing where activations are fp32.
 void allocate_packed(Arena& arena, DType activations, LinearWeight& linear);
+// Whether gradients read a form of their own, which pack_backward() fills; on CUDA they do not.
+constexpr bool packs_for_gradients(Device device) { return device == Device::cpu; }
 Shape backward_panels_shape(const Tensor& weight);
 // Each fills the packed form, which is defined.
 void pack_forward(Context& context, const LinearWeight& linear);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <optional>
 
 #include "tril/base/error.h"
@@ -11,6 +12,7 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr size_t kUpdatesBehind = 2;
 
 // Whatever happens, a session is given back as others expect it.
 class TrainingSession {
@@ -45,9 +47,8 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
   std::optional<WeightAverage> average;
   if (options.average.type != AverageType::none) average.emplace(model, options.average);
   Batch batch;
-  double last = 0.0;
-  for (int64_t update = 1; update <= options.updates; ++update) {
-    next(batch);
+  // May be walked before it runs (device/queue.h).
+  const auto enqueue = [&](int64_t update) {
     session.reset();
     session.dropout = DropoutStep{.seed = options.seed, .step = static_cast<uint32_t>(update)};
     Tape tape(session);
@@ -58,16 +59,33 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
                                    {.smoothing = static_cast<float>(options.smoothing),
                                     .factor = 1.0f / static_cast<float>(batch.target_tokens)},
                                    session);
-    last = static_cast<double>(to_floats(loss)[0]);
-    require(std::isfinite(last), kBad, "learn: the loss of update ", update,
-            " is not finite: a smaller rate helps");
     const auto rate = static_cast<float>(learning_rate(schedule, update));
     optimizer.step(tape.backward(loss), rate, session);
     if (average) average->updated(update, session);
-    if (options.progress) options.progress(update, last);
+    return loss;
+  };
+  float last = 0.0f;
+  std::deque<int64_t> losses;  // of updates that nobody has looked at: a device may be behind
+  int64_t looked_at = 0;
+  const auto look = [&] {
+    session.queue.fetched(losses.front(), &last, sizeof last);
+    losses.pop_front();
+    ++looked_at;
+    require(std::isfinite(last), kBad, "learn: the loss of update ", looked_at,
+            " is not finite: a smaller rate helps");
+    if (options.progress) options.progress(looked_at, static_cast<double>(last));
+  };
+  const size_t behind = session.device() == Device::cpu ? 0 : kUpdatesBehind;
+  for (int64_t update = 1; update <= options.updates; ++update) {
+    next(batch);
+    Tensor loss;
+    session.queue.step([&] { loss = enqueue(update); });
+    losses.push_back(session.queue.fetch(loss.raw(), sizeof last));
+    while (losses.size() > behind) look();
   }
+  while (!losses.empty()) look();
   if (average) average->write_to(model, session);
-  return last;
+  return static_cast<double>(last);
 }
 
 void add_to_batch(Batch& batch, const LearnPair& pair, int32_t start, int32_t number) {

@@ -52,10 +52,19 @@ __global__ void merge_slices_kernel(const float* partial, int64_t slices, int64_
                                     float* out, bool adds) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
+  // Read ahead, summed ascending.
+  constexpr int kAhead = 16;
   float total = 0.0f;
-#pragma unroll 4
-  for (int64_t slice = 0; slice < slices; ++slice) {
-    total = total + partial[slice * columns + column];
+  for (int64_t slice = 0; slice < slices; slice += kAhead) {
+    float ahead[kAhead];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      ahead[i] = slice + i < slices ? partial[(slice + i) * columns + column] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      if (slice + i < slices) total = total + ahead[i];
+    }
   }
   out[column] = adds ? out[column] + total : total;
 }
