@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "flags.h"
 #include "progress.h"
 #include "tril/tril.h"
 #include "units.h"
@@ -12,22 +13,25 @@
 namespace tril::app {
 namespace {
 
-// Whether a group's figures are set beside the machine's own peaks.
+// Whether a group's figures on the CPU are set beside its peaks; on a card all are.
 enum class Beside { nothing, peaks };
+// Where it is measured.
+enum class On { cpu, any_device };
 
 struct Group {
   const char* name;
   std::vector<Measurement> (*measure)(const MeasureOptions&);
   Beside beside = Beside::nothing;
+  On on = On::cpu;
 };
 constexpr Group kGroups[] = {
-    {"peaks", measure_machine, Beside::peaks},
-    {"gemm", measure_gemm, Beside::peaks},
+    {"peaks", measure_machine, Beside::peaks, On::any_device},
+    {"gemm", measure_gemm, Beside::peaks, On::any_device},
     {"int8", measure_gemm_int8, Beside::peaks},
-    {"attention", measure_attention, Beside::peaks},
+    {"attention", measure_attention, Beside::peaks, On::any_device},
     {"bandwidth", measure_bandwidth, Beside::peaks},
-    {"train", measure_training, Beside::peaks},
-    {"translate", measure_translation},
+    {"train", measure_training, Beside::peaks, On::any_device},
+    {"translate", measure_translation, Beside::nothing, On::any_device},
     {"shortlist", measure_shortlist},
     {"growth", measure_growth},
     {"memory", measure_memory},
@@ -39,6 +43,7 @@ constexpr double kPeakSeconds = 0.1;  // for each of the peaks
 struct Options {
   std::vector<std::string> only;
   std::string match;
+  std::optional<Device> device;
   int threads = 0;
   double seconds = 0.5;
   bool json = false;
@@ -51,16 +56,19 @@ std::string figure(double value, int decimals) {
 
 double gigabytes(const Measurement& m) { return m.traffic.read + m.traffic.written; }
 
+// A card does so much more that people count in TFLOP/s.
+double gflop_unit(Device device) { return device == Device::cuda ? 1000.0 : 1.0; }
+
 constexpr const char* kColumns = "{:<10} {:<34} {:>9} {:>8} {:>7} {:>11} {:>9} {:>8}  {}";
 
-void print_row(const Measurement& m) {
+void print_row(const Measurement& m, Device device) {
   const std::string share = m.roof.empty() || m.group == "peaks"
                                 ? ""
                                 : fmt::format("{:.0f}% {}", 100.0 * m.share, m.roof);
   std::string row = fmt::format(
       fmt::runtime(kColumns), m.group, m.name, m.group == "peaks" ? "" : time_text(m.seconds),
-      figure(m.gflop / m.seconds, 1), figure(gigabytes(m) / m.seconds, 1), share,
-      figure(m.tokens / m.seconds, 0), figure(std::max(m.mebibytes, m.resident), 1), m.note);
+      figure(m.gflop / m.seconds / gflop_unit(device), 1), figure(gigabytes(m) / m.seconds, 1),
+      share, figure(m.tokens / m.seconds, 0), figure(std::max(m.mebibytes, m.resident), 1), m.note);
   row.erase(row.find_last_not_of(' ') + 1);
   fmt::print("{}\n", row);
   std::fflush(stdout);
@@ -85,25 +93,63 @@ nlohmann::ordered_json json_of(const Measurement& m) {
   return entry;
 }
 
-void print_json(const std::vector<Measurement>& results, int threads) {
-  nlohmann::ordered_json document = {{"machine", cpu_name()},
-                                     {"target", to_string(current_target())},
-                                     {"threads", threads},
-                                     {"results", nlohmann::ordered_json::array()}};
+void print_json(const std::vector<Measurement>& results, Device device, int threads) {
+  nlohmann::ordered_json document = {
+      {"machine", device == Device::cuda ? cuda_card().name : cpu_name()},
+      {"device", to_string(device)},
+      {"target", to_string(current_target())},
+      {"threads", threads},
+      {"results", nlohmann::ordered_json::array()}};
   for (const Measurement& m : results) document["results"].push_back(json_of(m));
   if (const std::string doubt = above_roof(results); !doubt.empty()) document["note"] = doubt;
   fmt::print("{}\n", document.dump(2));
 }
 
-void print_head(int threads) {
-  fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(current_target()), threads);
-  fmt::print(fmt::runtime(kColumns), "", "", "time", "GFLOP/s", "GB/s", "of its roof", "tokens/s",
-             "MiB", "\n");
+void print_head(Device device, int threads) {
+  if (device == Device::cuda) {
+    const CudaCard& card = cuda_card();
+    fmt::print("{}, {} multiprocessors, {:.0f} GiB, {}; on {}\n\n", card.name, card.multiprocessors,
+               static_cast<double>(card.memory_bytes) / (1 << 30),
+               card.hopper ? "with the instructions of 9.0a" : "without those of 9.0a", cpu_name());
+  } else {
+    fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(current_target()), threads);
+  }
+  fmt::print(fmt::runtime(kColumns), "", "", "time", device == Device::cuda ? "TFLOP/s" : "GFLOP/s",
+             "GB/s", "of its roof", "tokens/s", "MiB", "\n");
+}
+
+bool is_named(const Group& group, const Options& options) {
+  return std::find(options.only.begin(), options.only.end(), group.name) != options.only.end();
+}
+
+// The groups asked for, or all that there are on the device.
+std::vector<Group> wanted_groups(const Options& options, Device device) {
+  std::vector<Group> wanted;
+  for (const Group& group : kGroups) {
+    const bool there = device == Device::cpu || group.on == On::any_device;
+    require(there || !is_named(group, options), ErrorCode::unsupported, "bench: ", group.name,
+            " is measured on the CPU only: give --device cpu");
+    if (there && (options.only.empty() || is_named(group, options))) wanted.push_back(group);
+  }
+  return wanted;
+}
+
+// A group that only the CPU has means the CPU where no device was asked for.
+std::optional<Device> device_for(const Options& options) {
+  const bool cpu_alone = std::any_of(
+      std::begin(kGroups), std::end(kGroups),
+      [&](const Group& group) { return group.on == On::cpu && is_named(group, options); });
+  return cpu_alone && !options.device ? Device::cpu : options.device;
 }
 
 void run(const Options& options) {
-  MeasureOptions measure{
-      .threads = options.threads, .seconds_each = options.seconds, .match = options.match};
+  const Placement placement = placement_for(device_for(options));
+  const Device device = placement.device;
+  const std::vector<Group> groups = wanted_groups(options, device);
+  MeasureOptions measure{.threads = options.threads,
+                         .placement = placement,
+                         .seconds_each = options.seconds,
+                         .match = options.match};
   ProgressLine progress;
   measure.progress = [&](const std::string& what) { progress.tell("measuring " + what); };
   const int threads = Parallel(options.threads).threads();
@@ -111,18 +157,17 @@ void run(const Options& options) {
     // Each row is printed when it is known, so that stopping loses nothing.
     measure.done = [&](const Measurement& m) {
       progress.clear();
-      print_row(m);
+      print_row(m, device);
     };
-    print_head(threads);
+    print_head(device, threads);
   }
   std::vector<Measurement> results;
-  for (const Group& group : kGroups) {
-    const bool wanted = options.only.empty() || std::find(options.only.begin(), options.only.end(),
-                                                          group.name) != options.only.end();
-    if (!wanted) continue;
-    if (group.beside == Beside::peaks && !measure.peaks) {
+  for (const Group& group : groups) {
+    const bool beside_peaks = group.beside == Beside::peaks || device == Device::cuda;
+    if (beside_peaks && !measure.peaks) {
       progress.tell("measuring the machine's own peaks");
-      measure.peaks = measure_peaks(options.threads, kPeakSeconds);
+      measure.peaks = device == Device::cuda ? measure_cuda_peaks(kPeakSeconds)
+                                             : measure_peaks(options.threads, kPeakSeconds);
     }
     const auto measured = group.measure(measure);
     results.insert(results.end(), measured.begin(), measured.end());
@@ -131,7 +176,7 @@ void run(const Options& options) {
   require(!results.empty(), ErrorCode::invalid_argument, "--match ", options.match,
           ": nothing that is measured has this in its name");
   if (options.json) {
-    print_json(results, threads);
+    print_json(results, device, threads);
   } else if (const std::string doubt = above_roof(results); !doubt.empty()) {
     fmt::print("\n{}\n", doubt);
   }
@@ -152,20 +197,20 @@ void add_bench(CLI::App& app) {
       ->check(CLI::IsMember(group_names()))
       ->delimiter(',');
   bench->add_option("--match", options->match, "Only what has this in its name");
+  add_device_flag(*bench, options->device);
   bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")
       ->check(CLI::Range(0, 1024));
   bench->add_option("--seconds", options->seconds, "About how long each kernel is repeated")
       ->check(CLI::Range(0.01, 600.0));
   bench->add_flag("--json", options->json, "Print JSON instead of a table");
   bench->footer(
-      "Example:\n  tril bench --only gemm,attention --threads 2\n\n"
+      "Examples:\n  tril bench --only gemm,attention --threads 2\n"
+      "  tril bench --device cuda --only train,translate\n\n"
       "Times are medians. GFLOP/s and GB/s count what the formula needs: its operations, and its\n"
-      "inputs read and results written once. 'of its roof' is the least time for that on this "
-      "machine,\n"
-      "by arithmetic (fp32, int8) or by the nearest memory that holds it (L2, L3, memory), over "
-      "the "
-      "time\n"
-      "taken. bench/peers/compare runs other systems on the same shapes.");
+      "inputs read and results written once. 'of its roof' is the least time for that on this\n"
+      "machine, by arithmetic (fp32, int8, bf16) or by the nearest memory that holds it (L2, L3,\n"
+      "memory), over the time taken. On a card the groups are peaks, gemm, attention, train and\n"
+      "translate. bench/peers/compare runs other systems on the same shapes.");
   bench->callback([options] { run(*options); });
 }
 

@@ -36,7 +36,7 @@ for size in work.GEMM:
 
 class Tril:
     def __init__(self, program, threads, seconds):
-        self.command = [program, "bench", "--json", "--threads", str(threads)]
+        self.command = [program, "bench", "--json", "--device", "cpu", "--threads", str(threads)]
         self.seconds = seconds
         self.machine = ""
 

@@ -24,7 +24,7 @@ expect 0 'version' "$tril" --version
 prints 'version' '^tril [0-9]'
 expect 0 'info' "$tril" info
 prints 'info' '^target'
-expect 0 'bench' "$tril" bench --json --only gemm --seconds 0.01 --threads 1
+expect 0 'bench' "$tril" bench --device cpu --json --only gemm --seconds 0.01 --threads 1
 prints 'bench' '"name": "512x512x512"'
 prints 'bench' '"roof": "fp32"'
 prints 'bench' '"share_of_roof": '
@@ -51,6 +51,8 @@ expect_error 'unknown subcommand' "no command 'sing'" "$tril" sing
 expect_error 'unknown flag' '--loud' "$tril" bench --loud
 expect_error 'bad group' 'gemm' "$tril" bench --only everything
 expect_error 'bad threads' 'threads' "$tril" bench --threads -3
+expect_error 'bench without a card' 'cuda' env CUDA_VISIBLE_DEVICES= "$tril" bench --device cuda
+expect_error 'bad device' 'tpu' "$tril" bench --device tpu
 expect_error 'no such model' "$scratch/nowhere/config.json: there is no model in this folder" "$tril" info "$scratch/nowhere"
 mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"
 expect_error 'broken model' 'config.json: architecture' "$tril" info "$scratch/empty"

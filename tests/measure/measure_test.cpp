@@ -4,11 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
+#include "support/testing.h"
 #include "tril/base/cpu.h"
 #include "tril/base/error.h"
+#include "tril/measure/cuda_groups.h"
+#include "tril/measure/device_time.h"
 #include "tril/measure/model_work.h"
 #include "tril/measure/peak_loops.h"
 #include "tril/measure/repeat.h"
@@ -24,6 +28,7 @@ Peaks simple_peaks() {
   return {.threads = 1,
           .gflops = 100.0,
           .int8_gops = 400.0,
+          .bf16_gflops = 1000.0,
           .memory = {{"L2", 1'000'000, 200.0, 400.0}, {"memory", INT64_MAX, 10.0, 10.0}}};
 }
 
@@ -47,6 +52,9 @@ TEST(Peaks, RoofIsTheLongerOfArithmeticAndBytes) {
   const Roof products = roof_of(peaks, Arithmetic::int8, 1.0, {});
   EXPECT_EQ(products.name, "int8");
   EXPECT_DOUBLE_EQ(products.seconds, 0.0025);
+  const Roof halves = roof_of(peaks, Arithmetic::bf16, 1.0, {});
+  EXPECT_EQ(halves.name, "bf16");
+  EXPECT_DOUBLE_EQ(halves.seconds, 0.001);
 }
 
 TEST(Peaks, RoofTakesTheNearestMemoryThatHoldsAll) {
@@ -138,6 +146,132 @@ TEST(Measure, SharesAboveTheRoofAreExplained) {
   EXPECT_EQ(above_roof(results).find("1 share is above 100%: "), 0u) << above_roof(results);
   results[0].share = 1.5;
   EXPECT_EQ(above_roof(results).find("2 shares are above 100%: "), 0u) << above_roof(results);
+}
+
+// The sentences that attention is measured on, whose number and tokens other systems had too.
+TEST(DeviceWork, PackedLengthsAddUp) {
+  const std::vector<int32_t> lengths = packed_lengths(800, 24681);
+  ASSERT_EQ(lengths.size(), 800u);
+  EXPECT_EQ(std::reduce(lengths.begin(), lengths.end(), 0), 24681);
+  EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
+  EXPECT_LE(*std::max_element(lengths.begin(), lengths.end()), 64);
+  // Shorter ones, and the fewest that leave a token to the shortest, of 4: three less a sentence.
+  const int64_t all = std::reduce(std::begin(kWorkLengths), std::end(kWorkLengths), int64_t{0});
+  const std::vector<int32_t> fewest = packed_lengths(64, all - 3 * 64);
+  EXPECT_EQ(*std::min_element(fewest.begin(), fewest.end()), 1);
+  EXPECT_EQ(std::reduce(fewest.begin(), fewest.end(), int64_t{0}), all - 3 * 64);
+  for (const int64_t tokens : {all - 4 * 64, int64_t{0}}) {
+    EXPECT_THROW(packed_lengths(64, tokens), Error) << tokens;
+  }
+  EXPECT_THROW(packed_lengths(0, 10), Error);
+}
+
+TEST(DeviceWork, PackedBatchesAreOfOneSizeAndFull) {
+  constexpr int64_t kRows = 500;
+  const std::vector<Batch> batches = packed_batches(5, kRows, 300);
+  ASSERT_EQ(batches.size(), 5u);
+  for (const Batch& batch : batches) {
+    EXPECT_EQ(batch.source.size(), kRows);
+    EXPECT_EQ(batch.target.size(), kRows);
+    ASSERT_EQ(std::ssize(batch.labels), kRows);
+    // What counts are real tokens: neither filler nor anything that is no label.
+    EXPECT_EQ(std::count_if(batch.labels.begin(), batch.labels.end(),
+                            [](int32_t label) { return label >= 0; }),
+              batch.target_tokens);
+    EXPECT_GT(batch.target_tokens, kRows - 4);  // the shortest sentence has 4
+    EXPECT_EQ(std::count(batch.target.slots.begin(), batch.target.slots.end(), -1),
+              kRows - batch.target_tokens);
+  }
+  EXPECT_NE(batches[0].target.tokens, batches[1].target.tokens);
+}
+
+TEST(DeviceWork, UpdatesCountTheTokensOfTheirBatches) {
+  TransformerConfig config = preset_config(Preset::tiny, 300);
+  config.model = 16;
+  config.heads = 2;
+  config.feed_forward = 32;
+  config.encoder_layers = config.decoder_layers = 1;
+  Transformer model(config, 1);
+  Session session(model, 1);
+  const std::vector<Batch> batches = packed_batches(2, 100, 300);
+  size_t drawn = 0;
+  const TimedUpdates timed = time_updates(
+      model, [&](Batch& batch) { batch = batches[drawn++ % 2]; },
+      {.warm_up = 3, .least = 4, .budget = 0.0}, session);
+  EXPECT_EQ(drawn, 7u);
+  EXPECT_EQ(timed.target_tokens, static_cast<double>(batches[0].target_tokens));
+  EXPECT_GT(timed.seconds, 0.0);
+}
+
+// Two products forward and five backward over the allowed half, three arrays in and one out.
+TEST(DeviceWork, AttentionCountsItsFormula) {
+  MeasureOptions options;
+  options.placement = testing::placement();
+  options.seconds_each = 0.001;
+  options.match = "800 packed";
+  const std::vector<Measurement> rows = measure_cuda_attention(options);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].name, "800 packed, 8x64 forward");
+  EXPECT_EQ(rows[1].name, "800 packed, 8x64 backward");
+  double pairs = 0.0;
+  for (const int32_t length : packed_lengths(800, 24681)) pairs += length * (length + 1) / 2;
+  EXPECT_DOUBLE_EQ(rows[0].gflop, 2e-9 * pairs * 2 * 8 * 64);
+  EXPECT_DOUBLE_EQ(rows[1].gflop, 2.5 * rows[0].gflop);
+  const auto tensor = 1e-9 * static_cast<double>(24681 * 8 * 64 * size_of(testing::activations()));
+  EXPECT_DOUBLE_EQ(rows[0].traffic.read, 3 * tensor);
+  EXPECT_DOUBLE_EQ(rows[1].traffic.written, 3 * tensor);
+  for (const Measurement& row : rows) EXPECT_GT(row.seconds, 0.0) << row.name;
+}
+
+TEST(DeviceWork, ProductsCountTheirFormula) {
+  MeasureOptions options;
+  options.threads = 1;
+  options.placement = testing::placement();
+  options.seconds_each = 0.001;
+  options.match = "1x512x512";
+  const std::vector<Measurement> rows = measure_cuda_gemm(options);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].arithmetic, Arithmetic::bf16);
+  EXPECT_DOUBLE_EQ(rows[0].gflop, 2e-9 * 512 * 512);
+  EXPECT_DOUBLE_EQ(rows[0].traffic.read, 2e-9 * (512 + 512 * 512));
+  EXPECT_DOUBLE_EQ(rows[0].traffic.written, 2e-9 * 512);
+}
+
+// What is timed leaves the memory as it was, however often it runs.
+TEST(DeviceWork, TimedCallsGiveTheirMemoryBack) {
+  Context context(1, testing::placement());
+  const int64_t before = context.arena.used_bytes();
+  int calls = 0;
+  const double seconds = device_seconds(context, 0.0, [&] {
+    ++calls;
+    context.arena.allocate(1000);
+  });
+  EXPECT_GE(calls, 5);
+  EXPECT_GE(seconds, 0.0);
+  EXPECT_EQ(context.arena.used_bytes(), before);
+}
+
+// 2.6 M weights, as other systems were measured with.
+TEST(DeviceWork, TinyIsAsLargeAsItSays) {
+  const int64_t weights = Transformer(preset_config(Preset::tiny, 10000), 1).parameter_count();
+  EXPECT_GE(weights, 2'550'000);
+  EXPECT_LT(weights, 2'650'000);
+}
+
+TEST(DeviceWork, WithoutACardThereIsOneClearError) {
+  if (cuda_card().usable) GTEST_SKIP() << "there is a card";
+  MeasureOptions options;
+  options.placement = Device::cuda;
+  for (const auto measure :
+       {measure_machine, measure_gemm, measure_attention, measure_training, measure_translation}) {
+    try {
+      measure(options);
+      ADD_FAILURE() << "measured without a card";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::device);
+      EXPECT_NE(std::strstr(error.what(), cuda_card().problem.c_str()), nullptr) << error.what();
+    }
+  }
 }
 
 TEST(Resident, PeakSeesWhatIsTouchedAndForgetsWhatIsGone) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tril/measure/peaks.h"
+#include "tril/tensor/context.h"
 
 namespace tril {
 
@@ -37,6 +38,9 @@ struct Measurement {
 
 struct MeasureOptions {
   int threads = 0;
+  // Where: on a CUDA card, measure_machine, measure_gemm, measure_attention, measure_training and
+  // measure_translation measure the card with work of its size. The others are for the CPU.
+  Placement placement{};
   double seconds_each = 0.5;     // about how long each kernel is repeated
   std::string match{};           // only measurements whose name holds this text
   std::optional<Peaks> peaks{};  // of the machine with so many threads, for `roof` and `share`

@@ -1,5 +1,6 @@
 // Single kernels, each beside the machine's peaks.
 #include "tril/kernels/adamw.h"
+#include "tril/measure/cuda_groups.h"
 #include "tril/measure/inputs.h"
 #include "tril/measure/measure.h"
 #include "tril/measure/repeat.h"
@@ -49,6 +50,7 @@ Measurement product(const ProductSize& size, double seconds, Arithmetic arithmet
 }  // namespace
 
 std::vector<Measurement> measure_machine(const MeasureOptions& options) {
+  if (options.placement.device == Device::cuda) return measure_cuda_machine(options);
   Results results("peaks", options);
   const int all = Parallel(options.threads).threads();
   for (const int threads : all == 1 ? std::vector<int>{1} : std::vector<int>{1, all}) {
@@ -76,6 +78,7 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_gemm(const MeasureOptions& options) {
+  if (options.placement.device == Device::cuda) return measure_cuda_gemm(options);
   Results results("gemm", options);
   Context context(options.threads);
   // The products of the models that are measured: one row, a few, a batch; of tiny, small and base.
@@ -168,6 +171,7 @@ std::vector<Measurement> measure_bandwidth(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_attention(const MeasureOptions& options) {
+  if (options.placement.device == Device::cuda) return measure_cuda_attention(options);
   Results results("attention", options);
   struct Size {
     int64_t batch, length;

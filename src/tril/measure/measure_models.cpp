@@ -1,13 +1,10 @@
 #include "tril/kernels/gemm_bf16_dot.h"
+#include "tril/measure/cuda_groups.h"
 #include "tril/measure/model_work.h"
 #include "tril/measure/repeat.h"
 #include "tril/measure/work.h"
 
 namespace tril {
-namespace {
-
-// Multiplications and additions of an update, 6 for each weight a row passes: those of the layers,
-// and of the output projection for target rows. Attention's own products are left out.
 double update_gflop(const TransformerConfig& c, double source_rows, double target_rows) {
   const auto model = static_cast<double>(c.model);
   const auto inner = static_cast<double>(c.feed_forward);
@@ -19,8 +16,6 @@ double update_gflop(const TransformerConfig& c, double source_rows, double targe
                  target_rows * (decoder + model * static_cast<double>(c.target_vocab)));
 }
 
-}  // namespace
-
 TransformerConfig preset_config(Preset preset, int64_t vocab) {
   TransformerConfig config;
   apply_preset(preset, config);
@@ -28,49 +23,53 @@ TransformerConfig preset_config(Preset preset, int64_t vocab) {
   return config;
 }
 
+TimedUpdates time_updates(Transformer& model, const NextBatch& next, const UpdateTimes& times,
+                          Session& session) {
+  LearnOptions learning;
+  learning.smoothing = 0.1;
+  learning.schedule.peak = 1e-4;
+  TimedUpdates result;
+  double spent = 0.0;
+  double tokens = 0.0;  // of all updates that count
+  // learn() ends after a number of updates: as many as fit into the time are asked for by measuring
+  // the first ones. A device may be behind, so at both ends all that was enqueued is waited for.
+  const auto run = [&](int64_t updates) {
+    learning.updates = times.warm_up + updates;
+    int64_t drawn = 0;
+    Stopwatch watch;
+    learn(
+        model,
+        [&](Batch& batch) {
+          if (drawn++ == times.warm_up) {
+            session.queue.wait();
+            watch = Stopwatch();
+          }
+          next(batch);
+          result.target_tokens = static_cast<double>(batch.target_tokens);
+          result.source_tokens = static_cast<double>(batch.source_tokens);
+          if (drawn > times.warm_up) tokens += result.target_tokens;
+        },
+        learning, session);
+    session.queue.wait();
+    spent += watch.seconds();
+  };
+  run(times.least);
+  const double each = spent / static_cast<double>(times.least);
+  const auto more = static_cast<int64_t>((times.budget - spent) / each);
+  if (more > 0) run(more);
+  // All time over all tokens, as bench/peers does it for others.
+  result.seconds = spent / tokens * result.target_tokens;
+  return result;
+}
+
 TimedUpdates time_training(const TransformerConfig& config, std::span<const LearnPair> pairs,
                            int64_t batch_tokens, int64_t least, double budget, int threads) {
   Transformer model(config, 1);
   Session session(model, threads);
   PairBatches batches(pairs, kWorkStart, batch_tokens, 1);
-  constexpr int64_t kWarmUp = 2;
-  LearnOptions learning;
-  learning.smoothing = 0.1;
-  learning.schedule.peak = 1e-4;
-  TimedUpdates result;
-  double now = 0.0;
-  double spent = 0.0;
-  double tokens = 0.0;  // of all updates that count
-  Stopwatch watch;
-  // learn() ends after a number of updates: as many as fit into the time are asked for by measuring
-  // the first ones.
-  const auto run = [&](int64_t updates) {
-    learning.updates = updates;
-    learning.progress = [&](int64_t update, double) {
-      const double seconds = watch.seconds() - now;
-      now += seconds;
-      if (update <= kWarmUp) return;
-      spent += seconds;
-      tokens += result.target_tokens;
-    };
-    watch = Stopwatch();
-    now = 0.0;
-    learn(
-        model,
-        [&](Batch& batch) {
-          batches.next(batch);
-          result.target_tokens = static_cast<double>(batch.target_tokens);
-          result.source_tokens = static_cast<double>(batch.source_tokens);
-        },
-        learning, session);
-  };
-  run(kWarmUp + least);
-  const double each = spent / static_cast<double>(least);
-  const auto more = static_cast<int64_t>((budget - spent) / each);
-  if (more > 0) run(kWarmUp + more);
-  // All time over all tokens, as bench/peers does it for others.
-  result.seconds = spent / tokens * result.target_tokens;
-  return result;
+  return time_updates(
+      model, [&](Batch& batch) { batches.next(batch); }, {.least = least, .budget = budget},
+      session);
 }
 
 TransformerConfig translation_config() {
@@ -121,9 +120,14 @@ double translate_work(const Transformer& model, const TranslationWork& work, Ses
 TimedTranslation time_translation(const Transformer& model, const TranslationWork& work,
                                   double budget, int threads) {
   Session session(model, threads);
-  constexpr int64_t kWarmTokens = 32;  // more would only take longer
+  use_products(session, work.products);
   TranslationWork warm_up = work;
-  warm_up.tokens_out = std::min(work.tokens_out, kWarmTokens);
+  if (session.device() == Device::cpu) {
+    constexpr int64_t kWarmTokens = 32;  // more would only take longer
+    warm_up.tokens_out = std::min(work.tokens_out, kWarmTokens);
+  } else {
+    translate_work(model, warm_up, session);  // twice: what comes again is kept (device/queue.h)
+  }
   translate_work(model, warm_up, session);
   TimedTranslation result;
   result.seconds = median_of_warm(
@@ -132,6 +136,7 @@ TimedTranslation time_translation(const Transformer& model, const TranslationWor
 }
 
 std::vector<Measurement> measure_training(const MeasureOptions& options) {
+  if (options.placement.device == Device::cuda) return measure_cuda_training(options);
   Results results("train", options);
   struct Case {
     const char* name;
@@ -165,6 +170,7 @@ std::vector<Measurement> measure_training(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_translation(const MeasureOptions& options) {
+  if (options.placement.device == Device::cuda) return measure_cuda_translation(options);
   Results results("translate", options);
   const auto sources = translation_sources(std::size(kWorkLengths));
   struct Case {

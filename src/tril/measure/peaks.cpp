@@ -122,11 +122,15 @@ double MemoryPeak::seconds(const Traffic& traffic) const {
 }
 
 Roof roof_of(const Peaks& peaks, Arithmetic arithmetic, double gflop, const Traffic& traffic) {
+  struct Peak {
+    const char* name;
+    double each_second;
+  };
+  const Peak all[] = {
+      {"fp32", peaks.gflops}, {"int8", peaks.int8_gops}, {"bf16", peaks.bf16_gflops}};
+  const Peak& peak = all[static_cast<size_t>(arithmetic)];
   Roof roof;
-  const double operations = arithmetic == Arithmetic::fp32 ? peaks.gflops : peaks.int8_gops;
-  if (gflop > 0.0 && operations > 0.0) {
-    roof = {arithmetic == Arithmetic::fp32 ? "fp32" : "int8", gflop / operations};
-  }
+  if (gflop > 0.0 && peak.each_second > 0.0) roof = {peak.name, gflop / peak.each_second};
   const double bytes = 1e9 * (traffic.read + traffic.written);
   if (bytes <= 0.0) return roof;
   for (const MemoryPeak& memory : peaks.memory) {

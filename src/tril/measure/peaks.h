@@ -14,8 +14,9 @@
 
 namespace tril {
 
-// What an operation is made of: fused multiply-adds of fp32, or products of bytes.
-enum class Arithmetic { fp32, int8 };
+// What an operation is made of: fused multiply-adds of fp32, products of bytes, or products of bf16
+// that are summed in fp32, as CUDA cards make them.
+enum class Arithmetic { fp32, int8, bf16 };
 
 // Bytes that move: inputs read once, results written once. In 10^9.
 struct Traffic {
@@ -34,16 +35,23 @@ struct MemoryPeak {
 
 struct Peaks {
   int threads = 0;
-  double gflops = 0.0;               // a multiply-add counts as two
+  double gflops = 0.0;               // a multiply-add counts as two; 0 where it was not measured
   double int8_gops = 0.0;            // 0 where there is no instruction for products of bytes
+  double bf16_gflops = 0.0;          // of a CUDA card
   std::vector<MemoryPeak> memory{};  // from near to far; caches of unknown size are left out
 };
 // Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
 Peaks measure_peaks(int threads, double seconds_each);
+// A CUDA card's: a large product of bf16 by whatever algorithm cuBLASLt likes best, and copies
+// within the card's memory and within its L2, which count what is read and what is written alike.
+// Medians: what a card does for a moment it does not keep up.
+// Raises `device` without a usable card.
+Peaks measure_cuda_peaks(double seconds_each);
 
 // The least time for so many 10^9 operations and this traffic, and what sets it.
 struct Roof {
-  std::string name{};  // "fp32", "int8" or the name of a memory; empty where no peak applies
+  // "fp32", "int8", "bf16" or the name of a memory; empty where no peak applies
+  std::string name{};
   double seconds = 0.0;
 };
 Roof roof_of(const Peaks& peaks, Arithmetic arithmetic, double gflop, const Traffic& traffic);
