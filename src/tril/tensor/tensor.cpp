@@ -32,7 +32,8 @@ void* Tensor::raw() const {
 
 void Tensor::check_readable(DType type, Device device) const {
   raw();
-  require(device == device_, ErrorCode::internal, "a tensor on ", device_, " was read on ", device);
+  require(device == device_, ErrorCode::internal, "tensor ", shape_, " on ", device_,
+          " was read on ", device);
   require(type == type_, ErrorCode::invalid_argument, "a tensor of ", type_, " was read as ", type);
 }
 
