@@ -113,6 +113,7 @@ void copy_and_wait(void* to, const void* from, int64_t bytes) {
 }
 
 void zero_and_wait(void* memory, int64_t bytes) {
+  check(cudaDeviceSynchronize(), "the device's work");
   check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "memory");
   check(cudaDeviceSynchronize(), "memory");
 }

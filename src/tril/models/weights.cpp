@@ -155,6 +155,7 @@ Transformer::State::State(const TransformerConfig& given, const Placement& place
     : config(given.completed()),
       parameters(placement, std::move(gate)),
       tables_arena(placement.device) {
+  check_usable(placement.device);
   build();
 }
 

@@ -88,6 +88,7 @@ class Proof {
     if (options_.progress) options_.progress(what, done, all);
   }
   int64_t max_length() const { return model_.config().max_length; }
+  Placement in_fp32() const { return {model_.placement().device, DType::f32}; }
 
   void prove_table() {
     report_.shown = sentence_to_show();
@@ -170,6 +171,7 @@ class Proof {
       const int64_t prefix_rows = c.rows * (c.length * (c.length + 1) / 2);
       const double work =
           static_cast<double>(prefix_rows) * static_cast<double>(model_.parameter_count());
+      line.in_fp32 = model_.placement().activations != DType::f32;
       line.on_tiny_model = c.length > max_length() || (work > kSequentialWork && !options_.full);
       const std::string what = concat("sequential against parallel training, ", c.rows, " x ",
                                       c.length, line.on_tiny_model ? " on a tiny model" : "");
@@ -180,7 +182,7 @@ class Proof {
           .progress = [&](int64_t done, int64_t all) { tell(what, done, all); }};
       std::vector<TokenPair> pairs;
       if (line.on_tiny_model) {
-        const Transformer tiny(tiny_config_like(model_.config()), 1, model_.placement());
+        const Transformer tiny(tiny_config_like(model_.config()), 1, in_fp32());
         pairs = random_pairs(tiny.config(), c.rows, c.length, 1);
         for (TokenPair& pair : pairs) {
           pair.source.resize(std::min(pair.source.size(), kTinySource));
@@ -190,7 +192,8 @@ class Proof {
         for (int64_t row = 0; row < c.rows; ++row) {
           pairs.push_back(pair_of_length(pairs_, static_cast<size_t>(row), c.length));
         }
-        line.figures = compare_sequential_with_parallel(model_, pairs, how);
+        line.figures = compare_sequential_with_parallel(
+            line.in_fp32 ? model_.on(in_fp32()) : model_, pairs, how);
       }
       report_.sequential.push_back(std::move(line));
     }

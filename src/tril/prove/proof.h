@@ -47,6 +47,9 @@ struct SequentialCase {
 
 struct SequentialLine : SequentialCase {
   bool on_tiny_model = false;  // tiny_config_like(), where the model itself would take too long
+  // A model whose activations are bf16 is compared in fp32: the bounds of sums in bf16 would be as
+  // large as the sums.
+  bool in_fp32 = false;
   SequentialComparison figures{};
 };
 
