@@ -13,14 +13,22 @@ limit_mib=40
 rm -rf -- "$folder"
 mkdir -p -- "$folder/bin" "$folder/lib"
 mapfile -t programs < <(sed -n 's/^test //p' "$build/cuda_tests.txt")
-for name in tril make_model "${programs[@]}"; do
+binaries=(tril make_model test_cuda)
+for name in "${binaries[@]}"; do
   cp -- "$build/bin/$name" "$folder/bin/"
   strip -- "$folder/bin/$name"
+done
+# The test programs are parts of test_cuda, which has all their tests and the kernels once.
+for name in "${programs[@]}"; do
+  suites=$("$build/bin/$name" --gtest_list_tests | sed -n 's/^\([^ ]*\.\)\( .*\)\{0,1\}$/\1*/p' | paste -sd:)
+  printf '#!/usr/bin/env bash\nexec "$(dirname -- "$0")/test_cuda" --gtest_filter=%q "$@"\n' \
+    "$suites" >"$folder/bin/$name"
+  chmod +x -- "$folder/bin/$name"
 done
 cp -- "$build/cuda_tests.txt" "$folder/"
 
 # All but the C library's own, which every machine has.
-for program in "$folder"/bin/*; do ldd -- "$program"; done |
+for name in "${binaries[@]}"; do ldd -- "$folder/bin/$name"; done |
   sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
   grep -Ev '/(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux[^/]*)\.so' |
   while read -r library; do cp -L -- "$library" "$folder/lib/"; done
