@@ -329,6 +329,11 @@ void print_sequential(const ProofReport& report) {
       "     All gradients are at most {:.1e} apart, the losses are {:.5f} and {:.5f}.\n",
       shown->rows, shown->length, counted(s.gradients, "gradient"), grouped(s.summed), s.sum_share,
       s.weakest_position, s.gradient_difference, s.sequential_loss, s.parallel_loss);
+  if (shown->in_fp32) {
+    fmt::print(
+        "     All of this section is computed in fp32: sums of bf16 numbers have no bound to hold\n"
+        "     them to. The sections above are computed as this model is: in bf16.\n");
+  }
   if (tiny) {
     fmt::print(
         "     * on a tiny model of the same kind: too long for this one, or slow without --full\n");
@@ -471,6 +476,7 @@ Json json_of(const SequentialLine& line) {
           {"rows", line.rows},
           {"length", line.length},
           {"tiny_model", line.on_tiny_model},
+          {"in_fp32", line.in_fp32},
           {"sequential", cost(s.sequential)},
           {"parallel", cost(s.parallel)},
           {"time_ratio", s.time_ratio()},
