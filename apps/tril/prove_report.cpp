@@ -336,7 +336,9 @@ void print_sequential(const ProofReport& report) {
   }
   if (tiny) {
     fmt::print(
-        "     * on a tiny model of the same kind: too long for this one, or slow without --full\n");
+        "     * on a tiny model of the same kind, on the CPU: too long for this one, or slow "
+        "without\n"
+        "     --full\n");
   }
 }
 

@@ -6,6 +6,9 @@
 #include "tril/data/permutation.h"
 
 namespace tril {
+namespace {
+constexpr int64_t kSentencesAhead = 4096;
+}  // namespace
 
 void Batch::clear() {
   source.clear();
@@ -51,7 +54,10 @@ BatchStream::BatchStream(const Corpus& corpus, const Tokenizer& tokenizer,
       tokenizer_(tokenizer),
       options_(options),
       epoch_(place.epoch),
-      next_(place.next) {
+      next_(place.next),
+      start_(place.epoch * corpus.size() + place.next),
+      ahead_([this](int64_t number) { return tokenized(after_start(number)); },
+             options.threads_ahead, kSentencesAhead) {
   constexpr auto kBad = ErrorCode::invalid_argument;
   require(corpus.size() > 0 && corpus.size() <= INT32_MAX, kBad, "batches: a corpus of ",
           corpus.size(), " pairs");
@@ -108,14 +114,21 @@ bool BatchStream::fits(const Batch& batch, const Sentence& sentence) const {
          batch.target_tokens + target <= options_.target_rows;
 }
 
+StreamPlace::Waiting BatchStream::after_start(int64_t sentences) const {
+  const int64_t number = start_ + sentences;
+  const int64_t epoch = number / corpus_.size();
+  const Permutation order(corpus_.size(), options_.seed, static_cast<uint64_t>(epoch));
+  return {.epoch = epoch, .pair = order[number % corpus_.size()]};
+}
+
 void BatchStream::fill_window() {
   while (static_cast<int64_t>(waiting_.size()) < options_.window) {
     if (next_ == corpus_.size()) {
       ++epoch_;
       next_ = 0;
     }
-    const Permutation order(corpus_.size(), options_.seed, static_cast<uint64_t>(epoch_));
-    waiting_.push_back(tokenized({.epoch = epoch_, .pair = order[next_++]}));
+    ++next_;
+    waiting_.push_back(ahead_.next());
   }
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "tril/base/ahead.h"
 #include "tril/data/corpus.h"
 #include "tril/tensor/rows.h"
 #include "tril/text/tokenizer.h"
@@ -43,6 +44,9 @@ struct BatchOptions {
   uint64_t seed = 1;
   double bpe_dropout = 0.0;
   int64_t max_tokens = INT64_MAX;  // a sentence that dropout cuts into more is taken without it
+  // Threads that cut sentences ahead of those that are asked for; 0: cut when they are. The batches
+  // are the same.
+  int threads_ahead = 0;
 };
 
 // Rows of source that go with so many of target: as many as the corpus needs on average, and some
@@ -59,7 +63,7 @@ struct StreamPlace {
   std::vector<Waiting> waiting;
 };
 
-// Reads a corpus and a tokenizer that must outlive it. One thread at a time.
+// Reads a corpus and a tokenizer that must outlive it. One thread at a time may call it.
 class BatchStream {
  public:
   // Raises unless every pair fits into a batch; see Corpus::limit_tokens().
@@ -83,6 +87,7 @@ class BatchStream {
   std::vector<int32_t> side(std::string_view text, const StreamPlace::Waiting& from,
                             uint64_t which) const;
   bool fits(const Batch& batch, const Sentence& sentence) const;
+  StreamPlace::Waiting after_start(int64_t sentences) const;
   void fill_window();
 
   const Corpus& corpus_;
@@ -91,6 +96,8 @@ class BatchStream {
   int64_t epoch_;
   int64_t next_;
   std::deque<Sentence> waiting_;
+  int64_t start_;  // of this stream, counted over all epochs
+  Ahead<Sentence> ahead_;
 };
 
 }  // namespace tril

@@ -182,7 +182,7 @@ class Proof {
           .progress = [&](int64_t done, int64_t all) { tell(what, done, all); }};
       std::vector<TokenPair> pairs;
       if (line.on_tiny_model) {
-        const Transformer tiny(tiny_config_like(model_.config()), 1, in_fp32());
+        const Transformer tiny(tiny_config_like(model_.config()), 1);
         pairs = random_pairs(tiny.config(), c.rows, c.length, 1);
         for (TokenPair& pair : pairs) {
           pair.source.resize(std::min(pair.source.size(), kTinySource));

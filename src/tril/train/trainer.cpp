@@ -141,13 +141,22 @@ TransformerConfig model_config(const TrainingText& text, const TrainOptions& opt
   return config.completed();
 }
 
-BatchOptions batch_options(const TrainingText& text, const TrainOptions& options) {
+// Where a device computes the host's threads are free to cut sentences.
+int threads_ahead(const RunOn& on) {
+  constexpr int kMost = 12;
+  return on.placement.device == Device::cpu
+             ? 0
+             : std::clamp(Parallel(on.threads).threads() - 2, 1, kMost);
+}
+
+BatchOptions batch_options(const TrainingText& text, const TrainOptions& options, const RunOn& on) {
   return {.source_rows =
               balanced_source_rows(text.train, options.micro_batch_tokens, options.max_tokens),
           .target_rows = options.micro_batch_tokens,
           .seed = options.seed,
           .bpe_dropout = options.bpe_dropout,
-          .max_tokens = std::max(options.model.max_length, options.max_tokens)};
+          .max_tokens = std::max(options.model.max_length, options.max_tokens),
+          .threads_ahead = threads_ahead(on)};
 }
 
 // A run between two checkpoints, and everything it owns.
@@ -167,7 +176,7 @@ class Run {
         optimizer_(model_, options.optimizer),
         average_(model_, options.average),
         state_(state),
-        stream_(text.train, tokenizer, batch_options(text, options), state.place),
+        stream_(text.train, tokenizer, batch_options(text, options, on), state.place),
         micro_batches_(static_cast<size_t>(options.batch_tokens / options.micro_batch_tokens)),
         schedule_(options.schedule) {
     schedule_.updates = options.updates;
