@@ -78,6 +78,8 @@ struct LongShared {
     return barrier(2 * kStages + 2 + number % 2);
   }
 };
+// A number that is the same for a whole warp, said so that the compiler knows.
+__device__ __forceinline__ int same_for_warp(int x) { return __reduce_max_sync(kAllLanes, x); }
 // The parity of the phase in which a place is used for the `use`-th time.
 __device__ __forceinline__ int parity_of(int use) { return use & 1; }
 __device__ __forceinline__ int stage_of(int step) { return step % kStages; }
@@ -200,16 +202,16 @@ __device__ __forceinline__ void start_outputs(Sums<kDim>& sums, const uint32_t (
 // A positive factor may be applied after the maximum.
 template <int kDim>
 __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32_t (&p)[8][2],
-                                      const LongLaunch& launch, const Sight (&sight)[2], int block,
-                                      bool masked) {
+                                      const LongLaunch& launch, const Sight (&sight)[2],
+                                      const AttentionLongTile::Half& half_tile, int block) {
   if (!launch.scales_exactly) {
 #pragma unroll
-    for (auto& each : s) {
+    for (int n = 0; n < 8; ++n) {
 #pragma unroll
-      for (float& x : each) x = __fmul_rn(x, launch.scale);
+      for (int e = 0; e < 4; ++e) s[n][e] = __fmul_rn(s[n][e], launch.scale);
     }
   }
-  if (masked) {
+  if (block < half_tile.all_first || block + kBlock > half_tile.all_last) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int at = block + 2 * (lane_id() & 3);
@@ -257,9 +259,9 @@ __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32
   // Mostly the maximum stays, and a product with one changes nothing.
   if (__any_sync(kAllLanes, fading[0] != 1.0f || fading[1] != 1.0f)) {
 #pragma unroll
-    for (auto& each : sums.acc) {
+    for (int i = 0; i < kDim / 8; ++i) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) each[e] = __fmul_rn(each[e], fading[e / 2]);
+      for (int e = 0; e < 4; ++e) sums.acc[i][e] = __fmul_rn(sums.acc[i][e], fading[e / 2]);
     }
   }
 }
@@ -316,42 +318,45 @@ struct Worker {
     const uint32_t queries = shared_address(shared.queries(number, group));
     const float* earlier = nullptr;
     float s[8][4];
+    uint32_t p[8][2];
     wait_for(step);
-    pin(s);
     products_begin();
     start_scores<kDim>(s, queries, shared_address(shared.keys(stage_of(step))));
     products_commit();
     products_wait();
     pin(s);
-    for (int number_of = begin; number_of < end; ++number_of) {
-      const int block = origin + number_of * kBlock;
-      uint32_t p[8][2];
-      weigh(sums, s, p, launch, sight, block,
-            block < half.all_first || block + kBlock > half.all_last);
-      const bool last = number_of + 1 == end;
+    for (int number_of = begin; number_of + 1 < end; ++number_of) {
+      weigh(sums, s, p, launch, sight, half, origin + number_of * kBlock);
+      wait_for(step + 1);
       pin(sums.acc);
+      pin(p);
+      pin(s);
       products_begin();
       start_outputs(sums, p, shared_address(shared.values(stage_of(step))));
+      start_scores<kDim>(s, queries, shared_address(shared.keys(stage_of(step + 1))));
       products_commit();
-      if (!last) {
-        wait_for(step + 1);
-        pin(s);
-        products_begin();
-        start_scores<kDim>(s, queries, shared_address(shared.keys(stage_of(step + 1))));
-        products_commit();
-      }
       products_wait();
       pin(sums.acc);
       pin(s);
       drop(shared.empty(stage_of(step)));
       ++step;
-      if (!last && (number_of + 1) % kBlocksPerSpan == 0) {
+      if ((number_of + 1) % kBlocksPerSpan == 0) {
         end_span(sums, earlier);
         save(sums, saved);
         earlier = saved;
         sums.clear();
       }
     }
+    weigh(sums, s, p, launch, sight, half, origin + (end - 1) * kBlock);
+    pin(sums.acc);
+    pin(p);
+    products_begin();
+    start_outputs(sums, p, shared_address(shared.values(stage_of(step))));
+    products_commit();
+    products_wait();
+    pin(sums.acc);
+    drop(shared.empty(stage_of(step)));
+    ++step;
     end_span(sums, earlier);
   }
 
@@ -362,8 +367,8 @@ struct Worker {
     barrier_wait(shared.item_full(number), parity_of(number / 2));
     const AttentionLongTile& tile = shared.tile(number);
     const AttentionLongTile::Half half = tile.halves[group];
-    const int origin = tile.origin, first = first_block(tile);
-    const int steps = blocks_end(origin, tile.key_end) - first;
+    const int origin = same_for_warp(tile.origin), first = same_for_warp(first_block(tile));
+    const int steps = same_for_warp(blocks_end(origin, tile.key_end)) - first;
     const int local = group * kBlock + warp_id() % 4 * kSlice + lane_id() / 4;
     SliceRows rows;
     int64_t target[2];
@@ -374,15 +379,15 @@ struct Worker {
       if (row < tile.row_end) rows.sight[i] = {a.intervals[row].lo, a.intervals[row].hi};
     }
     const bool any = half.first < half.last;
-    const int begin = any ? (half.first - origin) / kBlock : first;
-    const int end = any ? blocks_end(origin, half.last) : first;
+    const int begin = same_for_warp(any ? (half.first - origin) / kBlock : first);
+    const int end = same_for_warp(any ? blocks_end(origin, half.last) : first);
     Sums<kDim> sums;
     sums.clear();
     skip(begin - first);
-    if (any) attend(sums, rows.sight, number, origin, half, begin, end);
+    if (begin < end) attend(sums, rows.sight, number, origin, half, begin, end);
     skip(first + steps - end);
     drop(shared.item_empty(number));
-    if (!any) return;
+    if (begin == end) return;
     poisoned = rows_not_finite(sums, target) || poisoned;
     store_rows(launch.forward, sums, rows, head, target);
   }
@@ -423,10 +428,10 @@ __global__ void __launch_bounds__(kLongThreads, Layout<kDim>::kResident)
     barriers_made();
   }
   __syncthreads();
-  const int items = long_items(*a.long_tiles.count * static_cast<int>(a.shape.heads));
+  const int items =
+      same_for_warp(long_items(*a.long_tiles.count * static_cast<int>(a.shape.heads)));
   Worker<kDim> worker{launch, shared};
-  // Said so that the compiler knows it to be the same for a whole warp.
-  worker.group = __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x) / kGroupThreads, 0);
+  worker.group = same_for_warp(static_cast<int>(threadIdx.x) / kGroupThreads);
   worker.saved = static_cast<float*>(a.workspace) + blockIdx.x * saved_floats<kDim>(kLongThreads);
   worker.pump.items = items;
   for (int number = 0; number < items; ++number) worker.work(number);

@@ -113,9 +113,17 @@ __device__ __forceinline__ void products_wait() {
 template <int kCount>
 __device__ __forceinline__ void pin(float (&c)[kCount][4]) {
 #pragma unroll
-  for (auto& each : c) {
+  for (int i = 0; i < kCount; ++i) {
 #pragma unroll
-    for (float& x : each) asm volatile("" : "+f"(x)::"memory");
+    for (int e = 0; e < 4; ++e) asm volatile("" : "+f"(c[i][e])::"memory");
+  }
+}
+template <int kCount>
+__device__ __forceinline__ void pin(uint32_t (&a)[kCount][2]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) asm volatile("" : "+r"(a[i][e])::"memory");
   }
 }
 
