@@ -80,6 +80,9 @@ struct LongShared {
 };
 // A number that is the same for a whole warp, said so that the compiler knows.
 __device__ __forceinline__ int same_for_warp(int x) { return __reduce_max_sync(kAllLanes, x); }
+__device__ __forceinline__ uint32_t place_of(const unsigned char* memory) {
+  return __reduce_max_sync(kAllLanes, operand_place(memory));
+}
 // The parity of the phase in which a place is used for the `use`-th time.
 __device__ __forceinline__ int parity_of(int use) { return use & 1; }
 __device__ __forceinline__ int stage_of(int step) { return step % kStages; }
@@ -183,8 +186,8 @@ template <int kDim>
 __device__ __forceinline__ void start_scores(float (&s)[8][4], uint32_t queries, uint32_t keys) {
 #pragma unroll
   for (int k = 0; k < kDim / 16; ++k) {
-    const uint32_t at = static_cast<uint32_t>(k / 4 * kPanelBytes + k % 4 * 32);
-    multiply_rows(s, rows_operand(queries + at), rows_operand(keys + at), k > 0 ? 1 : 0);
+    const uint32_t at = static_cast<uint32_t>(k / 4 * kPanelBytes + k % 4 * 32) / 16;
+    multiply_rows(s, operand(queries + at), operand(keys + at), k > 0 ? 1 : 0);
   }
 }
 
@@ -194,7 +197,7 @@ __device__ __forceinline__ void start_outputs(Sums<kDim>& sums, const uint32_t (
 #pragma unroll
   for (int group = 0; group < kChunks; ++group) {
     const Fragment a{{p[2 * group][0], p[2 * group][1], p[2 * group + 1][0], p[2 * group + 1][1]}};
-    add_columns(sums.acc, a, columns_operand(values + group * kSlice * 128, kPanelBytes));
+    add_columns(sums.acc, a, operand(values + group * kSlice * 128 / 16));
   }
 }
 
@@ -286,12 +289,13 @@ struct Worker {
   LongShared<kDim> shared;
   int group = 0;
   float* saved = nullptr;
+  bool pumps = false;  // this warp
   Pump<kDim> pump{};
   int step = 0;  // of all items
   bool poisoned = false;
 
   __device__ __forceinline__ void run_pump(int needed) {
-    if (threadIdx.x == 0) pump.run(launch, shared, needed);
+    if (pumps && is_elected()) pump.run(launch, shared, needed);
     __syncwarp();
   }
   __device__ __forceinline__ void wait_for(int which) {
@@ -315,13 +319,13 @@ struct Worker {
   __device__ __forceinline__ void attend(Sums<kDim>& sums, const Sight (&sight)[2], int number,
                                          int origin, const AttentionLongTile::Half& half, int begin,
                                          int end) {
-    const uint32_t queries = shared_address(shared.queries(number, group));
+    const uint32_t queries = place_of(shared.queries(number, group));
     const float* earlier = nullptr;
     float s[8][4];
     uint32_t p[8][2];
     wait_for(step);
     products_begin();
-    start_scores<kDim>(s, queries, shared_address(shared.keys(stage_of(step))));
+    start_scores<kDim>(s, queries, place_of(shared.keys(stage_of(step))));
     products_commit();
     products_wait();
     pin(s);
@@ -332,8 +336,8 @@ struct Worker {
       pin(p);
       pin(s);
       products_begin();
-      start_outputs(sums, p, shared_address(shared.values(stage_of(step))));
-      start_scores<kDim>(s, queries, shared_address(shared.keys(stage_of(step + 1))));
+      start_outputs(sums, p, place_of(shared.values(stage_of(step))));
+      start_scores<kDim>(s, queries, place_of(shared.keys(stage_of(step + 1))));
       products_commit();
       products_wait();
       pin(sums.acc);
@@ -351,7 +355,7 @@ struct Worker {
     pin(sums.acc);
     pin(p);
     products_begin();
-    start_outputs(sums, p, shared_address(shared.values(stage_of(step))));
+    start_outputs(sums, p, place_of(shared.values(stage_of(step))));
     products_commit();
     products_wait();
     pin(sums.acc);
@@ -433,6 +437,7 @@ __global__ void __launch_bounds__(kLongThreads, Layout<kDim>::kResident)
   Worker<kDim> worker{launch, shared};
   worker.group = same_for_warp(static_cast<int>(threadIdx.x) / kGroupThreads);
   worker.saved = static_cast<float*>(a.workspace) + blockIdx.x * saved_floats<kDim>(kLongThreads);
+  worker.pumps = same_for_warp(warp_id()) == 0;
   worker.pump.items = items;
   for (int number = 0; number < items; ++number) worker.work(number);
   if (__syncthreads_or(worker.poisoned)) repair_long<kDim>(launch, worker.saved, items);

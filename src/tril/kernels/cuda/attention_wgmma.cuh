@@ -74,6 +74,19 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
   } while (ended == 0);
 }
 
+// True for one lane of the warp, always the same; the compiler knows that it is one.
+__device__ __forceinline__ bool is_elected() {
+  uint32_t elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(elected));
+  return elected != 0;
+}
+
 // ---- copies -------------------------------------------------------------------------------------
 // A panel from columns `column`.. of rows `row`.. of a head; rows that are not there are zero. One
 // thread asks for it, and the barrier is told when it came.
@@ -87,16 +100,15 @@ __device__ __forceinline__ void copy_panel(unsigned char* to, const CUtensorMap&
 }
 
 // ---- products -----------------------------------------------------------------------------------
-// Where an operand lies. Rows of a panel: k goes along the rows, groups of eight rows are 1024
-// bytes apart. Columns: k goes down the rows, and panels of 64 columns follow each other.
-__device__ __forceinline__ uint64_t operand(uint32_t address, int panel_stride) {
-  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kGroupStride = uint64_t{1024 / 16} << 32;
-  return kSwizzle128 | kGroupStride | static_cast<uint64_t>(panel_stride / 16) << 16 |
-         (address & 0x3ffffu) / 16;
+// Where an operand lies: the lower half tells the place, to which 16ths of bytes may be added; the
+// upper half, the same for all, that rows are swizzled and groups of eight of them 1024 bytes apart.
+// The place also says how far apart panels are, where columns of several are multiplied at once.
+__device__ __forceinline__ uint32_t operand_place(const unsigned char* memory) {
+  return shared_address(memory) / 16 | static_cast<uint32_t>(kPanelBytes / 16) << 16;
 }
-__device__ __forceinline__ uint64_t rows_operand(uint32_t address) { return operand(address, 16); }
-__device__ __forceinline__ uint64_t columns_operand(uint32_t address, int panel_stride) {
-  return operand(address, panel_stride);
+__device__ __forceinline__ uint64_t operand(uint32_t place) {
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62, kGroupStride = uint64_t{1024 / 16} << 32;
+  return kSwizzle128 | kGroupStride | place;
 }
 
 // Registers are ready for products; products so far form a group; all groups are done.
