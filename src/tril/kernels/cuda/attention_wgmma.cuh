@@ -101,8 +101,9 @@ __device__ __forceinline__ void copy_panel(unsigned char* to, const CUtensorMap&
 
 // ---- products -----------------------------------------------------------------------------------
 // Where an operand lies: the lower half tells the place, to which 16ths of bytes may be added; the
-// upper half, the same for all, that rows are swizzled and groups of eight of them 1024 bytes apart.
-// The place also says how far apart panels are, where columns of several are multiplied at once.
+// upper half, the same for all, that rows are swizzled and groups of eight of them 1024 bytes
+// apart. The place also says how far apart panels are, where columns of several are multiplied at
+// once.
 __device__ __forceinline__ uint32_t operand_place(const unsigned char* memory) {
   return shared_address(memory) / 16 | static_cast<uint32_t>(kPanelBytes / 16) << 16;
 }
