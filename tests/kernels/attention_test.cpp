@@ -326,7 +326,7 @@ TEST(Attention, AgreesWithTheTextbookOverSeveralSpans) {
 // those beside them. Tiles of 128 rows begin and end anywhere, and so do their halves of 64.
 constexpr Kind kAllKinds[] = {Kind::full, Kind::causal, Kind::window, Kind::prefix, Kind::cross};
 Case long_case(Kind kind, int64_t head_dim) {
-  return make_case({{3, 300}, {304, 129}, {433, 128}, {563, 161}}, kind, 4, 2, head_dim, 150, false,
+  return make_case({{3, 300}, {304, 129}, {433, 128}, {563, 161}}, kind, 2, 1, head_dim, 150, false,
                    static_cast<uint64_t>(head_dim));
 }
 
@@ -550,7 +550,10 @@ TEST(Attention, ARowAloneHasTheBitsOfALongSequenceWithAnyScale) {
       SCOPED_TRACE(::testing::Message() << "head_dim " << head_dim << ", scale " << scale);
       Case c = long_case(Kind::causal, head_dim);
       c.own_scale = scale;
-      expect_rows_match_alone(c, run(c, 2).out, 83);
+      // Large scores that differ little, so that their roundings show.
+      for (size_t i = 0; i < c.q.size(); i += static_cast<size_t>(head_dim)) c.q[i] = 64.0f;
+      for (size_t i = 0; i < c.k.size(); i += static_cast<size_t>(head_dim)) c.k[i] = 64.0f;
+      expect_rows_match_alone(c, run(c, 2).out, 7);
     }
   }
 }
