@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "support/property.h"
 #include "support/testing.h"
@@ -45,7 +46,11 @@ struct Case {
   std::vector<float> bias;  // may be empty
   int64_t bias_zero = 0;
 
-  float scale() const { return 1.0f / std::sqrt(static_cast<float>(n.head_dim)); }
+  std::optional<float> own_scale{};  // absent: the usual one
+
+  float scale() const {
+    return own_scale.value_or(1.0f / std::sqrt(static_cast<float>(n.head_dim)));
+  }
   Shape q_shape() const { return {n.query, n.heads, n.head_dim}; }
   Shape k_shape() const { return {n.key, n.kv_heads, n.head_dim}; }
 
@@ -66,6 +71,7 @@ struct Outcome {
 
 ops::AttentionOptions options_of(const Case& c, Arena& arena) {
   ops::AttentionOptions options;
+  options.scale = c.own_scale;
   if (!c.bias.empty()) {
     const auto offsets = static_cast<int64_t>(c.bias.size()) / c.n.heads;
     options.bias = tensor_of(arena, {c.n.heads, offsets}, c.bias);
@@ -316,6 +322,23 @@ TEST(Attention, AgreesWithTheTextbookOverSeveralSpans) {
   expect_right(make_case({{3, 2300}}, Kind::window, 1, 1, 3, 2200, false, 3));
 }
 
+// Heads of 64 and 128 without a bias: on CUDA, sequences of more than 128 keys go another way than
+// those beside them. Tiles of 128 rows begin and end anywhere, and so do their halves of 64.
+constexpr Kind kAllKinds[] = {Kind::full, Kind::causal, Kind::window, Kind::prefix, Kind::cross};
+Case long_case(Kind kind, int64_t head_dim) {
+  return make_case({{3, 300}, {304, 129}, {433, 128}, {563, 161}}, kind, 2, 1, head_dim, 150, false,
+                   static_cast<uint64_t>(head_dim));
+}
+
+TEST(Attention, AgreesWithTheTextbookInLongSequences) {
+  for (const Kind kind : kAllKinds) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
+      expect_right(long_case(kind, head_dim));
+    }
+  }
+}
+
 TEST(Attention, RowsThatSeeNothingAreZero) {
   Case c = make_case({{0, 5}}, Kind::causal, 2, 1, 7, 1, false, 9);
   c.rows[2] = Interval{};
@@ -500,6 +523,41 @@ TEST(Attention, ARowAloneHasTheBitsOfTheBatchOverSeveralSpans) {
   expect_rows_match_alone(wide, run(wide, 2).out, 1);
 }
 
+TEST(Attention, ARowAloneHasTheBitsOfALongSequence) {
+  for (const Kind kind : kAllKinds) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
+      const Case c = long_case(kind, head_dim);
+      expect_rows_match_alone(c, run(c, 2).out, kind == Kind::cross ? 37 : 11);
+    }
+  }
+}
+
+TEST(Attention, ARowAloneHasTheBitsOfALongSequenceOverSeveralSpans) {
+  for (const int64_t head_dim : {64, 128}) {
+    SCOPED_TRACE(::testing::Message() << "head_dim " << head_dim);
+    const Case c = make_case({{1, 4300}}, Kind::cross, 1, 1, head_dim, 70, false, 3);
+    expect_rows_match_alone(c, run(c, 2).out, 23);
+    const Case window = make_case({{0, 2500}}, Kind::window, 1, 1, head_dim, 2200, false, 5);
+    expect_rows_match_alone(window, run(window, 2).out, 499);
+  }
+}
+
+// Scales that are powers of two may be treated in their own way.
+TEST(Attention, ARowAloneHasTheBitsOfALongSequenceWithAnyScale) {
+  for (const int64_t head_dim : {64, 128}) {
+    for (const float scale : {0.3f, 0.25f, 1.0f, 4.0f}) {
+      SCOPED_TRACE(::testing::Message() << "head_dim " << head_dim << ", scale " << scale);
+      Case c = long_case(Kind::causal, head_dim);
+      c.own_scale = scale;
+      // Large scores that differ little, so that their roundings show.
+      for (size_t i = 0; i < c.q.size(); i += static_cast<size_t>(head_dim)) c.q[i] = 64.0f;
+      for (size_t i = 0; i < c.k.size(); i += static_cast<size_t>(head_dim)) c.k[i] = 64.0f;
+      expect_rows_match_alone(c, run(c, 2).out, 7);
+    }
+  }
+}
+
 // A long prompt into a cache at once.
 TEST(Attention, RowsTogetherInACacheHaveTheBitsOfTheBatch) {
   for (const Kind kind : {Kind::causal, Kind::window, Kind::prefix}) {
@@ -622,6 +680,18 @@ RC_GTEST_PROP(Attention, WhatIsForbiddenCannotLeak, ()) {
   // 3e38: were exponents of products with zero taken for what they are not, it would show.
   for (const float value : {1.0f, 1e30f, 3e38f, kNaN, kInfinity}) {
     RC_ASSERT(forbidden_rows_keep_their_bits(c, before, key, value));
+  }
+}
+
+TEST(Attention, WhatIsForbiddenCannotLeakInLongSequences) {
+  for (const int64_t head_dim : {64, 128}) {
+    const Case c = long_case(Kind::causal, head_dim);
+    const Outcome before = run(c, 2);
+    for (const int64_t key : {3, 100, 302, 303, 304, 440, 565, 726}) {
+      for (const float value : {3e38f, kNaN, kInfinity}) {
+        EXPECT_TRUE(forbidden_rows_keep_their_bits(c, before, key, value)) << key << " " << value;
+      }
+    }
   }
 }
 

@@ -8,8 +8,11 @@
 namespace tril::ops {
 
 using kernels::cuda::AttentionKeyTile;
+using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::kKeyBlock;
+using kernels::cuda::kLongTileRows;
+using kernels::cuda::kShortKeys;
 using kernels::cuda::kTileRows;
 
 namespace {
@@ -17,10 +20,10 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 
 // ---- lists of work ------------------------------------------------------------------------------
-// Cuts the rows into tiles: of one sequence each, or of rows that see nothing. `same(a, b)` says
-// whether two rows have their keys in the same place.
+// Cuts the rows into tiles of at most `most` rows: of one sequence each, or of rows that see
+// nothing. `same(a, b)` says whether two rows have their keys in the same place.
 template <class Same>
-std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> intervals,
+std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> intervals, int64_t most,
                                   const Same& same) {
   const auto rows = static_cast<int32_t>(intervals.size());
   const auto at = [&](int32_t row) -> const Interval& {
@@ -35,7 +38,7 @@ std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> interva
       tile.key_begin = first.lo;
       tile.key_end = first.hi;
     }
-    for (; row < rows && row < tile.row_begin + kTileRows && at(row).empty() == first.empty() &&
+    for (; row < rows && row < tile.row_begin + most && at(row).empty() == first.empty() &&
            (first.empty() || (at(row).origin == first.origin && same(tile.row_begin, row)));
          ++row) {
       if (first.empty()) continue;
@@ -84,21 +87,30 @@ Uploaded<T> upload_padded(Context& context, std::span<const T> list) {
   return {context.uploaded(std::span<const T>(padded, static_cast<size_t>(capacity))), capacity};
 }
 
-// Longest first, after those that only queries_kernel can do (kernels/cuda/attention.h).
+bool is_long(const AttentionTile& tile) {
+  return !is_empty(tile) && tile.sequence_end - tile.origin > kShortKeys;
+}
+void sort_longest_first(auto begin, auto end) {
+  const auto work = [](const auto& tile) {
+    return int64_t{tile.row_end - tile.row_begin} * (tile.key_end - tile.key_begin);
+  };
+  std::sort(begin, end, [&](const auto& a, const auto& b) {
+    return work(a) != work(b) ? work(a) > work(b) : a.row_begin < b.row_begin;
+  });
+}
+
+// In three parts, as kernels/cuda/attention.h says, longest first in each.
 kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<AttentionTile> tiles) {
   const auto is_first = [](const AttentionTile& tile) {
     return is_empty(tile) || tile.sequence_end - tile.origin > kKeyBlock;
   };
-  const auto work = [](const AttentionTile& tile) {
-    return int64_t{tile.row_end - tile.row_begin} * (tile.key_end - tile.key_begin);
-  };
-  const auto second = std::partition(tiles.begin(), tiles.end(), is_first);
-  const auto longer = [&](const AttentionTile& a, const AttentionTile& b) {
-    return work(a) != work(b) ? work(a) > work(b) : a.row_begin < b.row_begin;
-  };
-  std::sort(tiles.begin(), second, longer);
-  std::sort(second, tiles.end(), longer);
+  const auto third = std::partition(tiles.begin(), tiles.end(), is_first);
+  const auto second = std::partition(tiles.begin(), third, is_long);
+  sort_longest_first(tiles.begin(), second);
+  sort_longest_first(second, third);
+  sort_longest_first(third, tiles.end());
   const int32_t counts[] = {static_cast<int32_t>(tiles.size()),
+                            static_cast<int32_t>(third - tiles.begin()),
                             static_cast<int32_t>(second - tiles.begin())};
   kernels::cuda::AttentionTiles list;
   const Uploaded<AttentionTile> uploaded =
@@ -110,6 +122,57 @@ kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<Attention
     list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
   }
   // Rounded up: workspaces of kept steps must not depend on every length.
+  list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
+  return list;
+}
+
+// What the rows of a half of a long tile see, some of them and all of them.
+AttentionLongTile::Half half_of(std::span<const Interval> intervals, int32_t begin, int32_t end) {
+  if (begin >= end) return {};
+  const Interval& first = intervals[static_cast<size_t>(begin)];
+  AttentionLongTile::Half half{first.lo, first.hi, first.lo, first.hi};
+  for (int32_t row = begin + 1; row < end; ++row) {
+    const Interval& at = intervals[static_cast<size_t>(row)];
+    half.first = std::min(half.first, at.lo);
+    half.last = std::max(half.last, at.hi);
+    half.all_first = std::max(half.all_first, at.lo);
+    half.all_last = std::min(half.all_last, at.hi);
+  }
+  return half;
+}
+
+// The long sequences, in larger tiles.
+kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
+                                                    std::span<const Interval> intervals) {
+  const Arena::Scope scratch(context.host);
+  const std::span<AttentionTile> cut =
+      cut_rows(context.host, intervals, kLongTileRows, [](int32_t, int32_t) { return true; });
+  auto* tiles = context.host.allocate_array<AttentionLongTile>(static_cast<int64_t>(cut.size()));
+  size_t count = 0;
+  kernels::cuda::AttentionLongTiles list;
+  for (const AttentionTile& tile : by_origin(context.host, cut)) {
+    if (!is_long(tile)) continue;
+    constexpr auto kHalf = static_cast<int32_t>(kTileRows);
+    const int32_t middle = std::min(tile.row_begin + kHalf, tile.row_end);
+    tiles[count++] = {.row_begin = tile.row_begin,
+                      .row_end = tile.row_end,
+                      .origin = tile.origin,
+                      .key_begin = tile.key_begin,
+                      .key_end = tile.key_end,
+                      .halves = {half_of(intervals, tile.row_begin, middle),
+                                 half_of(intervals, middle, tile.row_end)}};
+    list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
+  }
+  // Whether other rows are left decides what is launched, so a kept step is told by it.
+  list.all = count == cut.size();
+  context.queue.note(static_cast<int64_t>(list.all));
+  if (count == 0) return list;
+  sort_longest_first(tiles, tiles + count);
+  const Uploaded<AttentionLongTile> uploaded =
+      upload_padded(context, std::span<const AttentionLongTile>(tiles, count));
+  list.tiles = uploaded.items;
+  list.capacity = uploaded.capacity;
+  list.count = context.uploaded(static_cast<int32_t>(count));
   list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
   return list;
 }
@@ -214,7 +277,7 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
   lists.intervals = context.on_device(intervals);
   const Arena::Scope scratch(context.host);
   const std::span<AttentionTile> tiles =
-      cut_rows(context.host, intervals.host, [](int32_t, int32_t) { return true; });
+      cut_rows(context.host, intervals.host, kTileRows, [](int32_t, int32_t) { return true; });
   const std::span<AttentionTile> sorted = by_origin(context.host, tiles);
   if (passes == Passes::both && !backward_problem(intervals.host, sorted)) {
     lists.has_backward = true;
@@ -224,6 +287,7 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
   const auto empty = std::partition(tiles.begin(), tiles.end(), is_empty);
   std::copy(sorted.begin(), sorted.end(), empty);
   lists.tiles = upload_tiles(context, tiles);
+  lists.long_tiles = upload_long_tiles(context, intervals.host);
   return lists;
 }
 
@@ -236,6 +300,7 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   kernels::cuda::AttentionForward forward;
   forward.shape = shape_on_cuda(context, sizes, k.shape()[0], options);
   forward.tiles = lists.tiles;
+  forward.long_tiles = lists.long_tiles;
   forward.intervals = lists.intervals;
   forward.q = read(context, q);
   forward.k = read(context, k);
@@ -261,8 +326,8 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
       planned ? *plan.lists() : cuda_attention_lists(context, plan.intervals(), Passes::both);
   if (!lists.has_backward) {
     const Arena::Scope scratch(context.host);
-    const std::span<AttentionTile> tiles =
-        cut_rows(context.host, plan.intervals().host, [](int32_t, int32_t) { return true; });
+    const std::span<AttentionTile> tiles = cut_rows(context.host, plan.intervals().host, kTileRows,
+                                                    [](int32_t, int32_t) { return true; });
     const auto problem = backward_problem(plan.intervals().host, by_origin(context.host, tiles));
     fail(kBad, problem.value_or("attention gradient: the mask allows none"));
   }
@@ -312,7 +377,7 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
     const auto same = [&](int32_t a, int32_t b) {
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];
     };
-    forward.tiles = upload_tiles(context, cut_rows(context.host, intervals.host, same));
+    forward.tiles = upload_tiles(context, cut_rows(context.host, intervals.host, kTileRows, same));
   }
   forward.tiles.most_keys = keys.table_stride;
   Tensor out(context.arena, q.shape(), context.activations);

@@ -10,6 +10,7 @@ namespace tril::ops {
 struct AttentionPlan::Lists {
   const Interval* intervals = nullptr;  // on the device
   kernels::cuda::AttentionTiles tiles{};
+  kernels::cuda::AttentionLongTiles long_tiles{};
   bool has_backward = false;
   kernels::cuda::AttentionKeyTiles key_tiles{};
   int64_t keys_needed = 0;  // the rows see none beyond

@@ -5,7 +5,8 @@
 // `stride` elements apart (so that one projection may write queries, keys and values side by
 // side). Everything that is pointed to lies on the device, the tiles too.
 //
-// Order, the same for every caller, tile and kernel (bf16; M is mma.sync.m16n8k16):
+// Order, the same for every caller, tile and kernel (bf16; M is mma.sync.m16n8k16, or wgmma with
+// k16, which has its bits):
 //  - s = M-chain over head_dim ascending, zeros to a multiple of 16; then times scale; then plus
 //    bias. A key outside the interval is masked by select: its score is -inf whatever it holds.
 //  - Blocks of kKeyBlock keys are counted from the row's origin, ascending. In a block:
@@ -28,8 +29,8 @@
 // over (head of the group, row), the rows in tiles as planned. The same from run to run, and
 // wherever the sequence lies.
 //
-// Forbidden NaN: values that no row of the tile may see are zero when loaded. Where a key or value
-// that only some rows see is not finite, 0 · NaN would reach the others: rows whose result is not
+// Forbidden NaN: what a row may not see and is loaded all the same has the weight zero. Where such
+// a key or value is not finite, 0 · NaN would reach the row: rows whose result is not
 // finite are run again alone, with everything outside their own interval zero, which has the same
 // bits. The backward pass likewise, for rows in dq and for keys in dk and dv.
 // Kernels neither allocate nor throw.
@@ -62,11 +63,38 @@ struct AttentionTile {
 // serves every batch.
 struct AttentionTiles {
   // Every row is in one of them. First those of sequences of more than kKeyBlock keys and those
-  // that see nothing, then the others; longest first in each part.
+  // that see nothing, the sequences of more than kShortKeys foremost, then the others; longest
+  // first in each part.
   const AttentionTile* tiles = nullptr;
-  const int32_t* count = nullptr;  // [2]: of all, and of the first part
+  const int32_t* count = nullptr;  // [3]: of all, of the first part, of more than kShortKeys
   int64_t capacity = 0;
   int64_t most_keys = 0;  // of a tile, or more
+};
+
+// Sequences of more than kShortKeys keys are attended to by other tiles where the card and the
+// shape allow it (heads of 64 or 128, no bias): consecutive rows of one origin, at most
+// kLongTileRows, in halves of kTileRows. Of a half, some row sees each key of [first, last), and
+// every row those of [all_first, all_last); a half without rows has none.
+constexpr int64_t kShortKeys = 128;
+constexpr int64_t kLongTileRows = 2 * kTileRows;
+struct AttentionLongTile {
+  struct Half {
+    int32_t first = 0, last = 0;
+    int32_t all_first = 0, all_last = 0;
+  };
+  int32_t row_begin = 0;
+  int32_t row_end = 0;
+  int32_t origin = 0;
+  int32_t key_begin = 0;
+  int32_t key_end = 0;
+  Half halves[2] = {};
+};
+struct AttentionLongTiles {
+  const AttentionLongTile* tiles = nullptr;  // longest first
+  const int32_t* count = nullptr;            // [1]
+  int64_t capacity = 0;                      // 0: there are none
+  int64_t most_keys = 0;
+  bool all = false;  // no row is in any other sequence
 };
 
 // A block of the keys of a sequence, [key_begin, key_end), key_begin a multiple of kKeyBlock from
@@ -108,6 +136,7 @@ struct AttentionForward {
   // Without a list each row is a tile of its own, found by its interval on the device; most_keys
   // counts all the same.
   AttentionTiles tiles;
+  AttentionLongTiles long_tiles;        // the long sequences once more, or nothing
   const Interval* intervals = nullptr;  // [query]
   const void* q = nullptr;
   int64_t q_stride = 0;
@@ -123,7 +152,7 @@ struct AttentionForward {
   float* stats = nullptr;     // or null
   void* workspace = nullptr;  // attention_forward_workspace() bytes
 };
-// 0 where no tile has more than kKeySpan keys. Reads shape and tiles.
+// 0 where no tile has more than kKeySpan keys. Reads everything but the workspace.
 int64_t attention_forward_workspace(const AttentionForward& args);
 void attention_forward(Stream stream, const AttentionForward& args);
 
