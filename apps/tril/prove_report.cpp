@@ -331,14 +331,14 @@ void print_sequential(const ProofReport& report) {
       s.weakest_position, s.gradient_difference, s.sequential_loss, s.parallel_loss);
   if (shown->in_fp32) {
     fmt::print(
-        "     All of this section is computed in fp32: sums of bf16 numbers have no bound to hold\n"
-        "     them to. The sections above are computed as this model is: in bf16.\n");
+        "     All of this section is computed in fp32, what has a * on the CPU: sums of bf16 "
+        "numbers\n"
+        "     have no bound to hold them to. The sections above are computed as this model is: in "
+        "bf16.\n");
   }
   if (tiny) {
     fmt::print(
-        "     * on a tiny model of the same kind, on the CPU: too long for this one, or slow "
-        "without\n"
-        "     --full\n");
+        "     * on a tiny model of the same kind: too long for this one, or slow without --full\n");
   }
 }
 

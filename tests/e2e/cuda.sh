@@ -18,7 +18,7 @@ for _ in $(seq 40); do cat "$here/../../examples/phrases.en"; done >"$work/train
 for _ in $(seq 40); do cat "$here/../../examples/phrases.hi"; done >"$work/train.hi"
 flags=(--encoder-layers 2 --decoder-layers 2 --model 64 --heads 4 --feed-forward 128 --vocab 400 --dropout 0
        --batch-tokens 1024 --micro-batch-tokens 1024 --warm-up 40 --rate 3e-3 --evaluate-every 100
-       --seed 7)
+       --max-length 256 --seed 7)
 train() { "$tril" train --source "$work/train.en" --target "$work/train.hi" -o "$1" --device "$2" "${@:3}"; }
 
 train "$work/a" cuda --updates 200 "${flags[@]}"

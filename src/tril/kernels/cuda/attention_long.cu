@@ -19,7 +19,7 @@ namespace {
 constexpr int kGroupThreads = 128;
 constexpr int kGroups = 2;
 constexpr int kLongThreads = kGroups * kGroupThreads;
-constexpr int kLongWarps = kLongThreads / 32;
+[[maybe_unused]] constexpr int kLongWarps = kLongThreads / 32;  // where 9.0a is compiled
 constexpr int kStages = 4;
 static_assert(kLongTileRows == kGroups * kBlock && kBlock * kPanelColumns * 2 == kPanelBytes);
 
