@@ -13,7 +13,7 @@ limit_mib=40
 rm -rf -- "$folder"
 mkdir -p -- "$folder/bin" "$folder/lib"
 mapfile -t programs < <(sed -n 's/^test //p' "$build/cuda_tests.txt")
-binaries=(tril make_model test_cuda)
+binaries=(tril test_cuda)
 for name in "${binaries[@]}"; do
   cp -- "$build/bin/$name" "$folder/bin/"
   strip -- "$folder/bin/$name"
