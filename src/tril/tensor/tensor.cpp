@@ -75,6 +75,7 @@ std::vector<char> bytes_of(const Tensor& tensor) {
 std::vector<float> to_floats(const Tensor& tensor) {
   const std::vector<char> bytes = bytes_of(tensor);
   std::vector<float> result(static_cast<size_t>(tensor.size()));
+  if (result.empty()) return result;  // memcpy takes no null pointer, not even for no bytes
   if (tensor.dtype() == DType::f32) {
     std::memcpy(result.data(), bytes.data(), bytes.size());
     return result;
