@@ -6,6 +6,7 @@
 #include "tril/data/batches.h"
 #include "tril/decode/search.h"
 #include "tril/text/bleu.h"
+#include "tril/train/step.h"
 
 namespace tril {
 namespace {
@@ -26,10 +27,7 @@ bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus
     session.reset();
     session.dropout.reset();
     Tape tape(session);
-    const Memory memory =
-        model.config().decoder_only() ? Memory{} : model.encode(batch.source, session);
-    const Tensor hidden = model.forward(batch.target, memory, session);
-    sum += static_cast<double>(to_floats(model.loss(hidden, batch.labels, {}, session))[0]);
+    sum += static_cast<double>(to_floats(batch_loss(model, batch, {}, session))[0]);
     tokens += batch.target_tokens;
     batch.clear();
   };

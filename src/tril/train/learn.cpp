@@ -7,12 +7,12 @@
 
 #include "tril/base/error.h"
 #include "tril/data/permutation.h"
+#include "tril/train/step.h"
 
 namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr size_t kUpdatesBehind = 2;
 
 // Whatever happens, a session is given back as others expect it.
 class TrainingSession {
@@ -52,10 +52,7 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
     session.reset();
     session.dropout = DropoutStep{.seed = options.seed, .step = static_cast<uint32_t>(update)};
     Tape tape(session);
-    const Memory memory =
-        model.config().decoder_only() ? Memory{} : model.encode(batch.source, session);
-    const Tensor hidden = model.forward(batch.target, memory, session);
-    const Tensor loss = model.loss(hidden, batch.labels,
+    const Tensor loss = batch_loss(model, batch,
                                    {.smoothing = static_cast<float>(options.smoothing),
                                     .factor = 1.0f / static_cast<float>(batch.target_tokens)},
                                    session);
@@ -75,7 +72,7 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
             " is not finite: a smaller rate helps");
     if (options.progress) options.progress(looked_at, static_cast<double>(last));
   };
-  const size_t behind = session.device() == Device::cpu ? 0 : kUpdatesBehind;
+  const size_t behind = updates_behind(session);
   for (int64_t update = 1; update <= options.updates; ++update) {
     next(batch);
     Tensor loss;

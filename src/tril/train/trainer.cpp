@@ -22,6 +22,7 @@
 #include "tril/io/json.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/log.h"
+#include "tril/train/step.h"
 
 namespace tril {
 namespace {
@@ -30,7 +31,6 @@ constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a configuration
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
-constexpr size_t kUpdatesBehind = 2;
 
 // Where things are in a model folder.
 struct Paths {
@@ -249,8 +249,7 @@ class Run {
     state_.target_tokens += tokens;
     sitting_tokens_ += tokens;
     // A device may be some updates behind; the host looks when it must.
-    const size_t behind = session_.device() == Device::cpu ? 0 : kUpdatesBehind;
-    while (outcomes_.size() > behind) learn_outcome();
+    while (outcomes_.size() > updates_behind(session_)) learn_outcome();
   }
 
   // One micro-batch of an update, the last with the update itself. May be walked before it runs
@@ -262,13 +261,10 @@ class Run {
     session_.reset();
     session_.dropout = DropoutStep{.seed = options_.seed, .step = static_cast<uint32_t>(number)};
     Tape tape(session_);
-    const Memory memory =
-        model_.config().decoder_only() ? Memory{} : model_.encode(batch.source, session_);
-    const Tensor hidden = model_.forward(batch.target, memory, session_);
-    const Tensor loss = model_.loss(hidden, batch.labels,
-                                    {.smoothing = static_cast<float>(options_.smoothing),
-                                     .factor = 1.0f / static_cast<float>(tokens)},
-                                    session_);
+    const Tensor loss = batch_loss(model_, batch,
+                                   {.smoothing = static_cast<float>(options_.smoothing),
+                                    .factor = 1.0f / static_cast<float>(tokens)},
+                                   session_);
     const Gradients gradients = tape.backward(loss);
     if (micro_batches_.size() == 1) {
       optimizer_.step(gradients, rate, session_);
