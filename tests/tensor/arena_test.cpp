@@ -38,6 +38,19 @@ TEST(Arena, AlignsAndKeepsBlocksApart) {
   EXPECT_GE(c - b, 65);
 }
 
+TEST(Arena, AHoldKeepsWhatScopesTook) {
+  Arena arena;
+  void* taken = nullptr;
+  {
+    const Arena::Hold hold(arena);
+    const Arena::Scope scope(arena);
+    EXPECT_TRUE(arena.in_scope());
+    taken = arena.allocate(64);
+  }
+  EXPECT_FALSE(arena.in_scope());
+  EXPECT_NE(arena.allocate(64), taken);
+}
+
 TEST(Arena, AScopeGivesBackWhatItTook) {
   Arena arena;
   arena.allocate(1000);

@@ -9,6 +9,11 @@ Tape* tape_of(Context& context, const Inputs&... inputs) {
   return context.tape != nullptr && (context.tape->tracks(inputs) || ...) ? context.tape : nullptr;
 }
 
+// What an operation has made aside.
+void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradient) {
+  tape.context().aside([&] { tape.accumulate(parameter, gradient); });
+}
+
 }  // namespace
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b) {
@@ -31,13 +36,15 @@ void record_linear(Context& context, const Tensor& x, const ops::LinearWeight* w
   tape->record(y, [=](Tape& t, const Tensor& gradient) {
     // Gradients of sums in fp32 are rounded as activations are.
     const Tensor dy = ops::as_activations(t.context(), gradient);
+    t.context().aside([&] {
+      if (t.tracks(weight->weight)) {
+        t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
+      }
+      if (t.tracks(weight->bias)) {
+        t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
+      }
+    });
     if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
-    if (t.tracks(weight->weight)) {
-      t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
-    }
-    if (t.tracks(weight->bias)) {
-      t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
-    }
   });
 }
 
@@ -70,8 +77,8 @@ Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x
       const ops::NormGradients gradients =
           ops::norm_gradients(t.context(), kind, epsilon, x, weight, bias, stats, dy);
       t.accumulate(x, gradients.dx);
-      t.accumulate(weight, gradients.dweight);
-      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+      accumulate_aside(t, weight, gradients.dweight);
+      accumulate_aside(t, bias, gradients.dbias);
     });
   }
   return result.y;
@@ -93,8 +100,8 @@ Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const 
         t.accumulate(x, gradients.dx, Tape::Ownership::shared);
         t.accumulate(f, gradients.dx, Tape::Ownership::shared);
       }
-      t.accumulate(weight, gradients.dweight);
-      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+      accumulate_aside(t, weight, gradients.dweight);
+      accumulate_aside(t, bias, gradients.dbias);
     });
   }
   return result.y;
@@ -104,16 +111,18 @@ Tensor embedding(Context& context, const ops::Lookup& lookup) {
   const Tensor out = ops::embedding(context, lookup);
   if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {
     tape->record(out, [=](Tape& t, const Tensor& dout) {
-      if (t.tracks(lookup.table)) {
-        t.accumulate(lookup.table,
-                     ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
-                                             lookup.scale, dout));
-      }
-      if (t.tracks(lookup.positions)) {
-        t.accumulate(lookup.positions,
-                     ops::embedding_gradient(t.context(), lookup.position_ids,
-                                             lookup.positions.shape()[0], 1.0f, dout));
-      }
+      t.context().aside([&] {
+        if (t.tracks(lookup.table)) {
+          t.accumulate(lookup.table,
+                       ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
+                                               lookup.scale, dout));
+        }
+        if (t.tracks(lookup.positions)) {
+          t.accumulate(lookup.positions,
+                       ops::embedding_gradient(t.context(), lookup.position_ids,
+                                               lookup.positions.shape()[0], 1.0f, dout));
+        }
+      });
     });
   }
   return out;

@@ -118,9 +118,11 @@ Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
   for (const Node* node = last_; node != nullptr; node = node->before) {
     const detail::GradientEntry* entry = table_.find(node->output);
     if (!entry->gradient.defined()) continue;
+    if (entry->aside) context_.queue.join();
     // It may have arrived in the shape of a view: the heads of a projection.
     node->call(node, *this, entry->gradient.reshaped(node->output.shape()));
   }
+  context_.queue.join();
   return Gradients(table_);
 }
 
@@ -129,6 +131,10 @@ void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership own
   detail::GradientEntry& entry = *table_.find(input);
   require(gradient.size() == entry.size, ErrorCode::internal, "tape: a gradient of ",
           gradient.size(), " elements for a tensor of ", entry.size);
+  const bool aside = context_.queue.is_aside();
+  // What is made aside may be added to there, or by who waits for it.
+  if (entry.aside && !aside) context_.queue.join();
+  entry.aside = aside;
   if (!entry.gradient.defined()) {
     entry.gradient = gradient.reshaped(input.shape());
     entry.shared = ownership == Ownership::shared;

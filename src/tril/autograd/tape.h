@@ -28,6 +28,7 @@ struct GradientEntry {
   int64_t size = 0;
   Tensor gradient;      // undefined: no contribution yet
   bool shared = false;  // the gradient's memory is also another tensor's: never add into it
+  bool aside = false;   // the gradient is made aside (device/queue.h): join before reading it
 };
 
 class GradientTable {
@@ -82,7 +83,8 @@ class Tape {
   Gradients backward(const Tensor& tensor, const Tensor& gradient);
 
   // For the functions of autograd/: `rule(tape, gradient)` passes the gradient of `output` on to
-  // the inputs with accumulate(). It is kept in the arena, so it may own nothing.
+  // the inputs with accumulate(). It is kept in the arena, so it may own nothing. What nobody waits
+  // for, such as gradients of parameters, it may compute and accumulate aside (Context::aside).
   template <class Rule>
   void record(const Tensor& output, const Rule& rule) {
     static_assert(std::is_trivially_destructible_v<Rule>, "a rule may hold only plain values");

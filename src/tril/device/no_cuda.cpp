@@ -12,7 +12,7 @@ void* allocate(int64_t) { absent(); }
 void release(void*) { absent(); }
 void* allocate_pinned(int64_t) { absent(); }
 void release_pinned(void*) { absent(); }
-Stream make_stream() { absent(); }
+Stream make_stream(Urgency) { absent(); }
 void drop_stream(Stream) { absent(); }
 void wait(Stream) { absent(); }
 void check_launch() { absent(); }
@@ -23,6 +23,7 @@ void* make_event() { absent(); }
 void drop_event(void*) { absent(); }
 void record(void*, Stream) { absent(); }
 void wait_for(void*) { absent(); }
+void let_wait(Stream, void*) { absent(); }
 void begin_capture(Stream) { absent(); }
 void* end_capture(Stream) { absent(); }
 void abandon_capture(Stream) { absent(); }

@@ -89,8 +89,7 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                              const ResidualNorm& forward, const Tensor& dy,
                              const ResidualNormGradients& gradients) {
   note_all(context, forward.s, forward.stats, dy, args.weight, args.kind, forward.probability);
-  const Arena::Scope scratch(context.arena);
-  auto* partial =
+  auto* partial =  // no scratch: it is read aside
       context.arena.allocate_array<float>(on_card::norm_backward_partial(args.rows, args.columns));
   with_activation_type(dy.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
@@ -102,9 +101,13 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                                           .kept = bits_of(forward.kept),
                                           .dx = memory_of<T>(gradients.dx),
                                           .df = memory_of<T>(gradients.df),
-                                          .dweight = memory_of<float>(gradients.dweight),
-                                          .dbias = memory_of<float>(gradients.dbias),
                                           .partial = partial});
+    });
+  });
+  context.aside([&] {
+    context.launch([&](Stream stream) {
+      on_card::merge_norm_gradients(stream, args, partial, memory_of<float>(gradients.dweight),
+                                    memory_of<float>(gradients.dbias));
     });
   });
 }
