@@ -109,6 +109,13 @@ void copy_async(Stream stream, void* to, const void* from, int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, of(stream)),
         "a copy");
 }
+void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
+                     int64_t rows) {
+  check(cudaMemcpy2DAsync(to, static_cast<size_t>(bytes), from, static_cast<size_t>(step),
+                          static_cast<size_t>(bytes), static_cast<size_t>(rows), cudaMemcpyDefault,
+                          of(stream)),
+        "a copy");
+}
 void copy_and_wait(void* to, const void* from, int64_t bytes) {
   // Streams here do not wait for the default one, nor it for them.
   check(cudaDeviceSynchronize(), "the device's work");

@@ -23,6 +23,9 @@ void wait(Stream stream);  // raises what went wrong on the device
 // What went wrong with what was enqueued just now, if anything.
 void check_launch();
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
+// Rows of `bytes`, `step` bytes apart, one behind the other.
+void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
+                     int64_t rows);
 void copy_and_wait(void* to, const void* from, int64_t bytes);
 void zero_and_wait(void* memory, int64_t bytes);
 

@@ -17,6 +17,7 @@ void drop_stream(Stream) { absent(); }
 void wait(Stream) { absent(); }
 void check_launch() { absent(); }
 void copy_async(Stream, void*, const void*, int64_t) { absent(); }
+void copy_rows_async(Stream, void*, const void*, int64_t, int64_t, int64_t) { absent(); }
 void copy_and_wait(void*, const void*, int64_t) { absent(); }
 void zero_and_wait(void*, int64_t) { absent(); }
 void* make_event() { absent(); }

@@ -221,6 +221,14 @@ void Queue::copy(const void* from, void* to, int64_t bytes) {
   }
 }
 
+void Queue::copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows) {
+  if (state_) return cuda::copy_rows_async(state_->current(), to, from, step, bytes, rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::memcpy(static_cast<char*>(to) + row * bytes, static_cast<const char*>(from) + row * step,
+                static_cast<size_t>(bytes));
+  }
+}
+
 void Queue::wait() {
   if (!state_) return;
   state_->join();

@@ -67,6 +67,8 @@ class Queue {
 
   // Within the device, as part of the step.
   void copy(const void* from, void* to, int64_t bytes);
+  // Rows of `bytes` each that lie `step` bytes apart, one behind the other.
+  void copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows);
 
   void wait();
   // Waits for all that was enqueued, then copies. Not within a step.

@@ -238,16 +238,17 @@ void dropout_gradient(Context& context, float probability, const Tensor& kept, c
 
 void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
             const Tensor& table, const Tensor& y) {
-  note_all(context, x, table, turn);
+  note_all(context, x, x.row_stride(), table, turn);
   on_card::Rotary args{.rows = x.shape()[0],
                        .heads = x.shape()[1],
                        .head_dim = x.shape()[2],
                        .positions = context.on_device(positions),
-                       .sign = turn == Turn::forwards ? 1.0f : -1.0f};
+                       .sign = turn == Turn::forwards ? 1.0f : -1.0f,
+                       .x_stride = x.row_stride()};
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
       args.table = memory_of<float>(table);
-      on_card::rotary<T>(stream, args, memory_of<T>(x), memory_of<T>(y));
+      on_card::rotary<T>(stream, args, x.rows_on_device<T>(), memory_of<T>(y));
     });
   });
 }

@@ -151,7 +151,8 @@ struct Rotary {
   int64_t head_dim = 0;
   const int32_t* positions = nullptr;
   const float* table = nullptr;
-  float sign = 1.0f;  // -1 turns backwards
+  float sign = 1.0f;     // -1 turns backwards
+  int64_t x_stride = 0;  // from a row of x to the next; those of y are dense
 };
 template <class T>
 void rotary(Stream stream, const Rotary& args, const T* x, T* y);
