@@ -38,6 +38,22 @@ __device__ Sums joined_in_warp(Sums sums) {
   return sums;
 }
 
+// Eight at once, with the bits of add_pack().
+__device__ void add_whole_pack(const Pack& x, Sums& sums) {
+  float top = x.at[0];
+#pragma unroll
+  for (int i = 1; i < kPack; ++i) top = fmaxf(top, x.at[i]);
+  if (top > sums.top) {
+    sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
+    sums.top = top;
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    sums.exponentials += expf(x.at[i] - sums.top);  // of -infinity zero
+    sums.plain += x.at[i];
+  }
+}
+
 __device__ void add_pack(const Pack& x, int count, Sums& sums) {
   float top = -INFINITY;
 #pragma unroll
@@ -65,7 +81,13 @@ __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   Sums sums{-INFINITY, 0.0f, 0.0f};
   for (int64_t at = int64_t{threadIdx.x} * kPack; at < vocab; at += kThreads * kPack) {
     const int count = count_below(at, vocab);
-    add_pack(load(x + at, count, access), count, sums);
+    const Pack pack = load(x + at, count, access);
+    // Where all so far are -infinity (or no numbers), one by one.
+    if (count == kPack && (sums.top > -INFINITY || pack.at[0] > -INFINITY)) {
+      add_whole_pack(pack, sums);
+    } else {
+      add_pack(pack, count, sums);
+    }
   }
   sums = joined_in_warp(sums);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -130,10 +152,18 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
     const Pack from = load(x + at, inside, access);
     Pack gradient;
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      float share = expf(from.at[i] - norm) - spread;
-      if (at + i == label) share = share - (1.0f - c.smoothing);
-      gradient.at[i] = i < inside ? share * g : 0.0f;
+    for (int i = 0; i < kPack; ++i) gradient.at[i] = (expf(from.at[i] - norm) - spread) * g;
+    // One pack of the row has the label, one may reach behind the vocabulary.
+    if (label >= at && label < at + kPack) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        if (at + i != label) continue;
+        gradient.at[i] = (expf(from.at[i] - norm) - spread - (1.0f - c.smoothing)) * g;
+      }
+    }
+    if (inside < kPack) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) gradient.at[i] = i < inside ? gradient.at[i] : 0.0f;
     }
     store(gradient, to + at, count_below(at, c.stride), access);
   }
