@@ -220,6 +220,8 @@ void Queue::step(const std::function<void()>& body) {
   s.repeats = ++s.steps[s.trace].seen >= kRunsBeforeGraph || s.repeats;
 }
 
+bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
+
 int64_t Queue::fetch(const void* from, int64_t bytes) {
   require(bytes <= kFetchBytes, ErrorCode::internal, "queue: ", bytes, " bytes to fetch");
   const int64_t number = fetches_++;
