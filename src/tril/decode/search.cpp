@@ -267,8 +267,8 @@ class Search {
       session_.reset();
       forget_rows();
       const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
-      chosen = ops::choose_tokens(session_, model_.logits(hidden, session_), bits_, best_count(),
-                                  session_.mirror<int32_t>(wanted_));
+      chosen = ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_,
+                                  best_count(), session_.mirror<int32_t>(wanted_));
     });
     const auto count = static_cast<size_t>(chosen.tokens.columns());
     const size_t part = wanted_.size() * count;
