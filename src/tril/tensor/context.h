@@ -123,6 +123,17 @@ struct Context {
     queue.launched();
   }
 
+  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs beside
+  // what is enqueued next, until queue.join(). What it allocates stays until the step ends, and what
+  // it reads must stay as it is until then; so within a Scope it runs in its turn.
+  template <class F>
+  void aside(const F& f) {
+    if (device() == Device::cpu || arena.in_scope()) return f();
+    const Arena::Hold hold(arena);
+    const Queue::Aside lane(queue);
+    f();
+  }
+
   Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
   Arena host;   // beside it: what only the host reads, such as the tape, plans and lists of ids
   Queue queue;
