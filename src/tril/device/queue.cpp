@@ -158,7 +158,7 @@ bool Queue::launches(const void* trace, const void* place) {
   s.note(reinterpret_cast<uintptr_t>(place));
   return s.mode != State::Mode::walking;
 }
-void Queue::launched() { cuda::check_launch(); }
+void Queue::launched() { cuda::check_launch(state_->stream); }
 
 void Queue::copy(const void* from, void* to, int64_t bytes) {
   if (!state_) {
