@@ -10,9 +10,9 @@ Translator load_translator(const std::string& folder, int threads, std::optional
                            std::optional<Compute> compute) {
   const Placement placement = placement_for(device, compute);
   if (placement.device != Device::cpu) return Translator::load(folder, threads, placement);
-  const NoticeListener listener(
-      [](const std::string& text) { fmt::print(stderr, "tril: {}\n", escaped(text)); });
-  return Translator::load_for_inference(folder, threads, compute);
+  return Translator::load_for_inference(folder, threads, compute, [](const std::string& text) {
+    fmt::print(stderr, "tril: {}\n", escaped(text));
+  });
 }
 
 }  // namespace tril::app
