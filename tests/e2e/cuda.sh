@@ -35,6 +35,10 @@ for batch in 1 3; do
 done
 "$tril" translate "$work/a" --device cpu --beam 4 <"$work/some.en" >"$work/cpu.hi"
 diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model of the card"
+# A folder with packed weights alone is for the CPU, and nobody has to say so.
+"$tril" quantize "$work/a" --to bf16 -o "$work/packed" >/dev/null
+"$tril" translate "$work/packed" --beam 4 <"$work/some.en" | diff "$work/some.hi" - ||
+  fail "packed weights alone are not used where there is a card"
 "$tril" prove "$work/a" --device cuda || fail "the proof fails on the card"
 rc=0
 "$tril" prove "$work/a" --device cuda --unmasked >/dev/null 2>&1 || rc=$?
