@@ -26,13 +26,14 @@ mkdir -p -- "$logs"
 
 # One case a kernel, the smallest there is; properties try four of theirs.
 cases=(
-  Activation.WorksInPlace Activation.IsTheReferenceWithinRounding Add.OfSlicesHasTheSameBits
+  Activation.IsTheReferenceWithinRounding Add.OfSlicesHasTheSameBits
   Assign.RoundsOrWidens Filled.WritesEveryElement RoundPadded.PadsWithZeros ScaleBy.IsOneRoundingOfEachAndNothingForOne
-  SumOfSquares.FollowsItsOrderBitForBit MoveTowards.IsTheFormulaInEveryBit
+  MoveTowards.IsTheFormulaInEveryBit
   Attention.AgreesWithTheTextbook Attention.AgreesWithTheTextbookOverSeveralSpans
   Attention.RowsThatSeeNothingAreZero Attention.RowsTogetherInACacheHaveTheBitsOfTheBatch
   Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
-  ChooseTokens.AreTheFirstOfAllSorted ColumnSums.AddSlicesOf512RowsAscending
+  Attention.AgreesWithTheTextbookInLongSequences
+  ChooseTokens.AreTheFirstOfAllSorted
   CrossEntropy.IsTheReferenceWithinRounding CrossEntropy.TheTotalIsAnOrderedSum
   Dropout.IsTheReferenceBitForBit Dropout.ByItsBitsIsTheSameFunction
   Embedding.IsTheReferenceWithinRounding Embedding.ReadsTheRoundedWeight SortById.IsStable
@@ -58,7 +59,7 @@ head -1 "$scratch/train.en" >"$scratch/one.en"
 under() {
   local tool=$1
   shift
-  local -a options=(--tool "$tool" --error-exitcode 99 --print-limit 20)
+  local -a options=(--tool "$tool" --error-exitcode 99 --print-limit 1000 --show-backtrace no)
   [[ $tool == memcheck ]] && options+=(--leak-check no)
   printf '== %s: %s %s\n' "$tool" "${1##*/}" "${2%%=*}"
   timeout "${SANITIZE_SECONDS:-600}" "$sanitizer" "${options[@]}" "$@"
@@ -67,6 +68,8 @@ under() {
 # Training's fourth update is a kept graph; decoding writes a few tokens, alone and by beam.
 run_tool() {
   local tool=$1 model=$scratch/model-$1 rc=0 each
+  # What writes cuBLASLt's results is not ours, and initcheck does not see all of it.
+  [[ $tool == memcheck ]] || export TRIL_CUDA_PRODUCTS=own
   under "$tool" "$folder/bin/test_cuda" --gtest_filter="$filter" || rc=$?
   under "$tool" "$folder/bin/tril" train --source "$scratch/train.en" --target "$scratch/train.hi" -o "$model" \
     --device cuda --encoder-layers 1 --decoder-layers 1 --model 64 --heads 2 --feed-forward 96 --vocab 400 \
@@ -89,10 +92,15 @@ for tool in "${tools[@]}"; do
   wait "${running[$tool]}" || rc=$?
   if ((rc != 0)); then
     printf '%s: FAILED (%s)\n' "$tool" "$rc"
-    tail -n 60 -- "$logs/$tool.log"
+    # Each place once, with how often it was named.
+    sed -n 's/^=========     at //p' "$logs/$tool.log" | sort | uniq -c | sort -rn | head -20
+    grep -v '^=========' "$logs/$tool.log" | tail -n 40
+    status=1
+  elif (($(grep -c '       OK \]' -- "$logs/$tool.log") < ${#cases[@]})); then
+    printf '%s: FAILED: not all of the %s cases ran\n' "$tool" "${#cases[@]}"
     status=1
   else
-    printf '%s: clean, %s tests\n' "$tool" "$(grep -c '       OK \]' -- "$logs/$tool.log")"
+    printf '%s: clean, %s cases\n' "$tool" "${#cases[@]}"
   fi
 done
 exit "$status"
