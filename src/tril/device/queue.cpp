@@ -212,7 +212,7 @@ bool Queue::launches(const void* trace, const void* place) {
   s.note(static_cast<uint64_t>(s.lane));
   return s.mode != State::Mode::walking;
 }
-void Queue::launched() { cuda::check_launch(); }
+void Queue::launched() { cuda::check_launch(state_->stream); }
 
 void Queue::copy(const void* from, void* to, int64_t bytes) {
   if (!state_) {

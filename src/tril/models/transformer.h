@@ -11,6 +11,7 @@
 //   Gradients gradients = tape.backward(model.loss(hidden, labels, {}, session));
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -77,9 +78,11 @@ class Transformer {
   // folder has packed weights of this kind that were made from its model.safetensors they are
   // mapped, which shares memory between processes; otherwise they are packed now,
   // and the bits are the same. Without `compute`: fp32 where there is a model.safetensors, else
-  // what is there.
+  // what is there. `notice` is told of packed weights that are there and not used, and why.
+  using Notice = std::function<void(const std::string& text)>;
   static Transformer load_for_inference(const std::string& folder,
-                                        std::optional<Compute> compute = {});
+                                        std::optional<Compute> compute = {},
+                                        const Notice& notice = {});
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
   // be the same; a config.json is written where there is none, and one of another model is an
   // error.

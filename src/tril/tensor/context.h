@@ -81,8 +81,6 @@ struct Context {
   // Raises `unsupported` on a processor without the instructions tril needs, `device` without a
   // usable card.
   explicit Context(int threads = 0, const Placement& placement = {});
-  Context(int threads, Device device, DType activation_type)
-      : Context(threads, Placement(device, activation_type)) {}
 
   // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
   // records: what it holds lies in these arenas.
