@@ -25,6 +25,7 @@ using testing::doubles_of;
 using testing::equal_bits;
 using testing::floats_of;
 using testing::gamma;
+using testing::placement;
 using testing::raised_by;
 using testing::random_floats;
 using testing::random_tensor;
@@ -82,7 +83,7 @@ ops::AttentionOptions options_of(const Case& c, Arena& arena) {
 }
 
 Outcome run(const Case& c, int threads, int widen_head = -1, int64_t widen_row = -1) {
-  Context context(threads, device(), activations());
+  Context context(threads, placement());
   ops::AttentionOptions options = options_of(c, context.arena);
   options.widen_head = widen_head;
   options.widen_row = widen_row;
@@ -353,7 +354,7 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
 TEST(Attention, MemoryGrowsWithTheLengthAndNotItsSquare) {
   const auto peak = [](int32_t length) {
     const Case c = make_case({{0, length}}, Kind::causal, 1, 1, 16, 0, false, 1);
-    Context context(2, device(), activations());
+    Context context(2, placement());
     const Tensor q = activations_of(context, c.q_shape(), c.q);
     const Tensor k = activations_of(context, c.k_shape(), c.k);
     const ops::AttentionResult result = ops::attention(context, q, k, k, c.rows, {});
@@ -473,7 +474,7 @@ ops::PagedKeys in_table(Context& context, Table& table, const CachedRows& rows) 
 
 std::vector<float> cached_rows(const CachedRows& rows) {
   const Case& c = rows.c;
-  Context context(1, device(), activations());
+  Context context(1, placement());
   Cache cache(1, c.n.kv_heads, c.n.head_dim);
   Table table;
   const ops::PagedKeys keys =
@@ -611,7 +612,7 @@ RC_GTEST_PROP(Attention, ASequenceAloneHasTheBitsOfTheBatch, ()) {
 // What the tests of bits would find: a block out of its order.
 TEST(Attention, BlocksInAnotherOrderHaveOtherBits) {
   const Case c = make_case({{0, 300}}, Kind::causal, 2, 1, 16, 0, false, 12);
-  Context context(1, device(), activations());
+  Context context(1, placement());
   const Tensor q = activations_of(context, c.q_shape(), c.q);
   const Tensor k = activations_of(context, c.k_shape(), c.k);
   const Tensor v = activations_of(context, c.k_shape(), c.v);
@@ -626,7 +627,7 @@ TEST(Attention, BlocksInAnotherOrderHaveOtherBits) {
 TEST(Attention, APlanServesAllLayersOfAStep) {
   const Case c = make_case({{1, 30}, {40, 100}, {140, 7}}, Kind::causal, 4, 2, 20, 0, false, 31);
   const Outcome expected = run(c, 2);
-  Context context(2, device(), activations());
+  Context context(2, placement());
   const Tensor q = activations_of(context, c.q_shape(), c.q);
   const Tensor k = activations_of(context, c.k_shape(), c.k);
   const Tensor v = activations_of(context, c.k_shape(), c.v);
@@ -738,7 +739,7 @@ TEST(Attention, ALeakInOneHeadIsFound) {
 // ---- Bad input --------------------------------------------------------------------------------
 
 TEST(Attention, SaysWhatIsWrong) {
-  Context context(1, device(), activations());
+  Context context(1, placement());
   Random random(1);
   Arena& arena = context.arena;
   const Tensor q = activations_of(context, {2, 8, 4}, random_floats(random, 64));

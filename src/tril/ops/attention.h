@@ -1,6 +1,7 @@
 // Masked multi-head attention: checks, the plan of runs, and the choice of kernel.
 //
-// q [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; one Interval a query row.
+// q [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; one Interval a query row. Rows of q
+// and of k and v may lie apart on CUDA; what was one matrix has gradients that are one matrix.
 // Spans given here are read during the call only.
 #pragma once
 

@@ -89,8 +89,7 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                              const ResidualNorm& forward, const Tensor& dy,
                              const ResidualNormGradients& gradients) {
   note_all(context, forward.s, forward.stats, dy, args.weight, args.kind, forward.probability);
-  const Arena::Scope scratch(context.arena);
-  auto* partial =
+  auto* partial =  // no scratch: it is read aside
       context.arena.allocate_array<float>(on_card::norm_backward_partial(args.rows, args.columns));
   with_activation_type(dy.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
@@ -102,9 +101,13 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                                           .kept = bits_of(forward.kept),
                                           .dx = memory_of<T>(gradients.dx),
                                           .df = memory_of<T>(gradients.df),
-                                          .dweight = memory_of<float>(gradients.dweight),
-                                          .dbias = memory_of<float>(gradients.dbias),
                                           .partial = partial});
+    });
+  });
+  context.aside([&] {
+    context.launch([&](Stream stream) {
+      on_card::merge_norm_gradients(stream, args, partial, memory_of<float>(gradients.dweight),
+                                    memory_of<float>(gradients.dbias));
     });
   });
 }
@@ -236,16 +239,17 @@ void dropout_gradient(Context& context, float probability, const Tensor& kept, c
 
 void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
             const Tensor& table, const Tensor& y) {
-  note_all(context, x, table, turn);
+  note_all(context, x, x.row_stride(), table, turn);
   on_card::Rotary args{.rows = x.shape()[0],
                        .heads = x.shape()[1],
                        .head_dim = x.shape()[2],
                        .positions = context.on_device(positions),
-                       .sign = turn == Turn::forwards ? 1.0f : -1.0f};
+                       .sign = turn == Turn::forwards ? 1.0f : -1.0f,
+                       .x_stride = x.row_stride()};
   with_activation_type(x.dtype(), [&]<class T>(T) {
     context.launch_in_chain([&](Stream stream) {
       args.table = memory_of<float>(table);
-      on_card::rotary<T>(stream, args, memory_of<T>(x), memory_of<T>(y));
+      on_card::rotary<T>(stream, args, x.rows_on_device<T>(), memory_of<T>(y));
     });
   });
 }

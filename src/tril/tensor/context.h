@@ -81,8 +81,6 @@ struct Context {
   // Raises `unsupported` on a processor without the instructions tril needs, `device` without a
   // usable card.
   explicit Context(int threads = 0, const Placement& placement = {});
-  Context(int threads, Device device, DType activation_type)
-      : Context(threads, Placement(device, activation_type)) {}
 
   // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
   // records: what it holds lies in these arenas.
@@ -141,6 +139,17 @@ struct Context {
   // A chain ends with the step, or with the next launch that may write anything.
   void begin_chain() { in_chain_ = tape == nullptr; }
   void end_chain() { in_chain_ = false; }
+
+  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs beside
+  // what is enqueued next, until queue.join(). What it allocates stays until the step ends, and what
+  // it reads must stay as it is until then; so within a Scope it runs in its turn.
+  template <class F>
+  void aside(const F& f) {
+    if (device() == Device::cpu || arena.in_scope()) return f();
+    const Arena::Hold hold(arena);
+    const Queue::Aside lane(queue);
+    f();
+  }
 
   Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
   Arena host;   // beside it: what only the host reads, such as the tape, plans and lists of ids

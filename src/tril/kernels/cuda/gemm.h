@@ -59,7 +59,8 @@ struct Gemm {
   bool adds = false;  // c += instead of c =; f32 c only
 };
 
-// cuBLASLt, its workspace and the algorithms chosen so far. One belongs to one stream at a time.
+// cuBLASLt, its workspaces and the algorithms chosen so far. One belongs to one thread at a time,
+// and may be given products for several streams, which run side by side.
 // Choosing one takes some milliseconds and waits for the device, so it is done before a stream is
 // captured; a product whose algorithm was not chosen yet runs on our kernel while capturing.
 class Blas {

@@ -381,26 +381,22 @@ __global__ void __launch_bounds__(kWarp* kMergeChains)
 int64_t slices_of(int64_t rows) { return (rows + kNormSlice - 1) / kNormSlice; }
 
 template <class T>
-void launch_backward(Stream stream, const Backward<T>& b, float* dweight, float* dbias) {
+void launch_backward(Stream stream, const Backward<T>& b) {
   const int64_t rows = b.norm.rows;
   const int64_t columns = b.norm.columns;
   const int64_t slices = slices_of(rows);
   const cudaStream_t on = handle_of(stream);
-  if (rows > 0) {
-    with_stretches(columns, b.access, [&](auto stretches) {
-      constexpr int kStretches = decltype(stretches)::value;
-      if constexpr (kStretches > 0) {
-        backward_kernel<T, kStretches>
-            <<<static_cast<unsigned>(slices), kBackwardThreads, 0, on>>>(b);
-      } else {
-        const int64_t blocks = (columns + kBackwardThreads - 1) / kBackwardThreads;
-        long_rows_kernel<<<blocks_for(rows, kChains), kBackwardThreads, 0, on>>>(b);
-        long_columns_kernel<<<static_cast<unsigned>(slices * blocks), kBackwardThreads, 0, on>>>(b);
-      }
-    });
-  }
-  merge_slices_kernel<<<blocks_for(2 * columns, kWarp), kWarp * kMergeChains, 0, on>>>(
-      b.partial, slices, columns, dweight, dbias);
+  if (rows == 0) return;
+  with_stretches(columns, b.access, [&](auto stretches) {
+    constexpr int kStretches = decltype(stretches)::value;
+    if constexpr (kStretches > 0) {
+      backward_kernel<T, kStretches><<<static_cast<unsigned>(slices), kBackwardThreads, 0, on>>>(b);
+    } else {
+      const int64_t blocks = (columns + kBackwardThreads - 1) / kBackwardThreads;
+      long_rows_kernel<<<blocks_for(rows, kChains), kBackwardThreads, 0, on>>>(b);
+      long_columns_kernel<<<static_cast<unsigned>(slices * blocks), kBackwardThreads, 0, on>>>(b);
+    }
+  });
 }
 
 // Of everything a norm reads and writes by packs.
@@ -438,27 +434,18 @@ void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormB
   launch_backward<T>(stream,
                      {norm, args.s, args.stats, args.dy, args.dx, args.df, args.kept,
                       dropout_scale(args.probability), args.partial,
-                      norm_access(norm, args.s, args.dy, args.dx, args.df)},
-                     args.dweight, args.dbias);
+                      norm_access(norm, args.s, args.dy, args.dx, args.df)});
 }
 
-template <class T>
-void norm_backward(Stream stream, const Norm& norm, const T* x, const float* stats, const T* dy,
-                   T* dx, float* dweight, float* dbias, float* partial) {
-  residual_norm_backward<T>(stream, norm,
-                            {.s = x,
-                             .stats = stats,
-                             .dy = dy,
-                             .dx = dx,
-                             .dweight = dweight,
-                             .dbias = dbias,
-                             .partial = partial});
+void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,
+                          float* dbias) {
+  merge_slices_kernel<<<blocks_for(2 * norm.columns, kWarp), kWarp * kMergeChains, 0,
+                        handle_of(stream)>>>(partial, slices_of(norm.rows), norm.columns, dweight,
+                                             dbias);
 }
 
 #define TRIL_INSTANTIATE(T)                                                                       \
   template void norm_forward<T>(Stream, const Norm&, const T*, T*, float*);                       \
-  template void norm_backward<T>(Stream, const Norm&, const T*, const float*, const T*, T*,       \
-                                 float*, float*, float*);                                         \
   template void residual_norm_forward<T>(Stream, const Norm&, const Dropout&, const T*, const T*, \
                                          T*, T*, float*, uint8_t*);                               \
   template void residual_norm_backward<T>(Stream, const Norm&, const ResidualNormBackward<T>&);
