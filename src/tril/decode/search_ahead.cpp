@@ -163,7 +163,7 @@ class AheadSearch {
       session_.reset();
       const Tensor hidden = model_.forward(rows, intake_.memory(), session_);
       const auto chosen =
-          ops::choose_tokens(session_, model_.logits(hidden, session_), bits_, 1, wanted);
+          ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_, 1, wanted);
       session_.queue.download(chosen.wanted.raw(), chosen.wanted.size() * size_of(DType::f32),
                               log_probs.data());
     }
@@ -209,8 +209,8 @@ class AheadSearch {
       session_.reset();
       forget_rows();
       const Tensor hidden = model_.forward(rows_, intake_.memory(), session_, &device_.on_device);
-      chosen = ops::choose_tokens(session_, model_.logits(hidden, session_), bits_, count(),
-                                  session_.mirror<int32_t>(none_wanted_));
+      chosen = ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_,
+                                  count(), session_.mirror<int32_t>(none_wanted_));
       ops::advance_beams(session_, chosen, session_.mirror<int32_t>(rows_.positions), width_,
                          options_.end, device_.beams);
     });

@@ -289,6 +289,8 @@ void Queue::step(const std::function<void()>& body) {
   s.repeats = ++s.steps[s.trace].seen >= kRunsBeforeGraph || s.repeats;
 }
 
+bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
+
 int64_t Queue::fetch(const void* from, int64_t bytes) {
   const int64_t number = fetches_++;
   Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];

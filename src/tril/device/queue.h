@@ -85,6 +85,7 @@ class Queue {
   // the same when it does. It may not wait.
   void step(const std::function<void()>& body);
   int64_t graphs() const;  // kept so far
+  bool captures() const;   // a step that will be kept is being enqueued
 
  private:
   struct State;

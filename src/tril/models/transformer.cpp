@@ -539,13 +539,16 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
     x = call.through(x, [&](Tensor y) {
       // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
       y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
-        return call.self_attention(
-            block.attention, s.rotary_table, number, h, visible, options,
-            [&](const Tensor& k, const Tensor& v) {
-              if (taped) return nn::KeyValues{.keys = k, .values = v};
-              session.cache.store(session, number, places, k, v);
-              return nn::KeyValues{.cache = &session.cache, .view = &self_view, .layer = number};
-            });
+        return call.self_attention(block.attention, s.rotary_table, number, h, visible, options,
+                                   [&](const Tensor& k, const Tensor& v) {
+                                     if (taped) return nn::KeyValues{.keys = k, .values = v};
+                                     return nn::KeyValues{.keys = k,
+                                                          .values = v,
+                                                          .cache = &session.cache,
+                                                          .view = &self_view,
+                                                          .layer = number,
+                                                          .places = &places};
+                                   });
       });
       if (!c.decoder_only()) {
         y = call.residual(block.cross_attention_norm, y, [&](const Tensor& h) {
@@ -577,6 +580,13 @@ Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   const Tensor result = autograd::logits(session, hidden, *state_->output.weight);
   if (session.observer != nullptr) session.observer->see_logits(result);
   return result;
+}
+
+Tensor Transformer::logits_to_choose(const Tensor& hidden, Session& session) const {
+  if (session.tape != nullptr || session.observer != nullptr) return logits(hidden, session);
+  const StandardRounding rounding;
+  use_parameters(state_->parameters, session);
+  return ops::linear(session, hidden, *state_->output.weight, ops::LinearOutput::padded_sums);
 }
 
 Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {

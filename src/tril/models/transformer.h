@@ -114,6 +114,8 @@ class Transformer {
 
   // [row, model] -> [row, vocab].
   Tensor logits(const Tensor& hidden, Session& session) const;
+  // The same for ops::choose_tokens(): on CUDA a row may have room behind its last token.
+  Tensor logits_to_choose(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
   // Makes `part` the part of these tokens, in this order: copies their weights.
   void choose_output(std::span<const int32_t> tokens, OutputPart& part, Session& session) const;

@@ -291,7 +291,23 @@ AttentionGradients gradients_like(Context& context, const Tensor& q, const Tenso
 
 void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
   forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
-  context.launch([&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+  context.launch_in_chain(
+      [&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+}
+
+// Whether rows side by side are of one sequence, so that they read its keys together.
+bool share_sequences(std::span<const int32_t> sequences) {
+  const auto shared = [](int32_t a, int32_t b) { return a == b && a >= 0; };
+  return std::adjacent_find(sequences.begin(), sequences.end(), shared) != sequences.end();
+}
+
+kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys,
+                                                const AttentionSizes& sizes) {
+  if (!keys.fresh_keys.defined()) return {};
+  return {.k = read(context, keys.fresh_keys),
+          .v = read(context, keys.fresh_values),
+          .stride = sizes.kv_heads * sizes.head_dim,
+          .entries = context.on_device(keys.fresh_entries)};
 }
 
 }  // namespace
@@ -403,7 +419,12 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
   forward.kv_stride = keys.entry_stride;
   forward.table = context.on_device(keys.table);
   forward.table_stride = keys.table_stride;
-  if (!keys.sequences.empty()) {
+  forward.fresh = fresh_of(context, keys, sizes);
+  forward.keys_rest = keys.rests;
+  // Rows of their own sequences need no list: other kernels then, so a kept step is told by it.
+  const bool shared = share_sequences(keys.sequences);
+  context.queue.note(static_cast<int64_t>(shared));
+  if (shared) {
     const Arena::Scope scratch(context.host);
     const auto same = [&](int32_t a, int32_t b) {
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];

@@ -24,7 +24,7 @@ void store_key_values(Context& context, const Tensor& keys, const Tensor& values
                                            .to_v = to.values,
                                            .to_stride = to.stride};
   if constexpr (kCudaBuilt) {
-    context.launch([&](Stream stream) { kernels::cuda::store_key_values(stream, args); });
+    context.launch_in_chain([&](Stream stream) { kernels::cuda::store_key_values(stream, args); });
   }
 }
 
