@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "tril/kernels/cuda/attention_long.cuh"
+#include "tril/kernels/cuda/attention_softmax.cuh"
 
 namespace tril::kernels::cuda {
 

@@ -99,6 +99,16 @@ __device__ __forceinline__ void copy_panel(unsigned char* to, const CUtensorMap&
       : "memory");
 }
 
+// So many bytes that lie together, a multiple of 16 from a multiple of 16 on.
+__device__ __forceinline__ void copy_bytes(void* to, const void* from, int bytes,
+                                           Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+
 // ---- products -----------------------------------------------------------------------------------
 // Where an operand lies: the lower half tells the place, to which 16ths of bytes may be added; the
 // upper half, the same for all, that rows are swizzled and groups of eight of them 1024 bytes
