@@ -8,8 +8,8 @@
 // values. That of keys adds p w to another sum, dv. The weights never leave registers: as the
 // products leave them they are operands of the next.
 //
-// One more warp asks the copy engine for tiles, as far ahead as there is room, also of the next
-// part. While a warpgroup makes weights the others have products.
+// A thread of one more warpgroup asks the copy engine for tiles, as far ahead as there is room,
+// also of the next part. While a warpgroup makes weights the others have products.
 #include <algorithm>
 
 #include "tril/kernels/cuda/attention_gradients.cuh"
@@ -38,7 +38,13 @@ struct Layout {
   static constexpr int kGroups = kDim == 64 ? 3 : 2;  // as registers allow
   static constexpr int kStages = kDim == 64 ? 4 : 2;  // as shared memory allows
   static constexpr int kConsumers = kGroups * kGroupThreads;
-  static constexpr int kThreads = kConsumers + 32;
+  static constexpr int kThreads = kConsumers + kGroupThreads;
+  // Registers of a thread that multiplies, and of one that only asks for copies: as many in all as
+  // the block starts with.
+  static constexpr int kManyRegisters = kDim == 64 ? 160 : 232;
+  static constexpr int kFewRegisters = kDim == 64 ? 32 : 40;
+  static_assert(kManyRegisters * kConsumers + kFewRegisters * kGroupThreads ==
+                65536 / kThreads / 8 * 8 * kThreads);
   static constexpr int kPlace = kDim == 64 ? 1 : 0;  // in kLongWidths
   static_assert(kLongWidths[kPlace] == kGroups);
 
@@ -417,7 +423,7 @@ struct Worker {
 template <int kDim, Side kSide>
 __device__ __noinline__ void repair_long(const LongLaunch& launch, int items) {
   const BackwardLaunch& backward = launch.backward;
-  const int warps = Layout<kDim>::kThreads / 32;
+  const int warps = Layout<kDim>::kConsumers / 32;
   for (int number = 0; number < items; ++number) {
     const LongItem item = item_at<kSide>(launch, number);
     const AttentionLongPart part = launch.parts.parts[item.tile];
@@ -458,16 +464,18 @@ __global__ void __launch_bounds__(Layout<kDim>::kThreads, 1)
   const auto heads = static_cast<int>(kSide == Side::keys ? shape.kv_heads : shape.heads);
   const int items = same_for_warp(long_items(*launch.parts.count * heads));
   const int group = same_for_warp(static_cast<int>(threadIdx.x) / kGroupThreads);
-  bool poisoned = false;
   if (group == L::kGroups) {
-    if (is_elected()) Producer<kDim, kSide>{launch, shared}.run(items);
-    __syncwarp();
+    registers_down_to<L::kFewRegisters>();
+    if (same_for_warp(warp_id()) == L::kConsumers / 32 && is_elected()) {
+      Producer<kDim, kSide>{launch, shared}.run(items);
+    }
+    __syncthreads_or(0);
   } else {
+    registers_up_to<L::kManyRegisters>();
     Worker<kDim, kSide> worker{launch, shared, group};
     for (int number = 0; number < items; ++number) worker.work(number);
-    poisoned = worker.poisoned;
+    if (__syncthreads_or(worker.poisoned)) repair_long<kDim, kSide>(launch, items);
   }
-  if (__syncthreads_or(poisoned)) repair_long<kDim, kSide>(launch, items);
 #endif
 }
 

@@ -87,6 +87,17 @@ __device__ __forceinline__ bool is_elected() {
   return elected != 0;
 }
 
+// ---- registers ----------------------------------------------------------------------------------
+// Warps of a group that need few give some back; then others can have them.
+template <int kCount>
+__device__ __forceinline__ void registers_down_to() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ __forceinline__ void registers_up_to() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
 // ---- copies -------------------------------------------------------------------------------------
 // A panel from columns `column`.. of rows `row`.. of a head; rows that are not there are zero. One
 // thread asks for it, and the barrier is told when it came.
