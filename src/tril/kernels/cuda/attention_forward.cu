@@ -9,6 +9,7 @@
 
 #include "tril/kernels/cuda/attention_long.cuh"
 #include "tril/kernels/cuda/attention_row.cuh"
+#include "tril/kernels/cuda/attention_softmax.cuh"
 #include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
