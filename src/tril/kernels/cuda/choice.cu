@@ -213,12 +213,7 @@ __global__ void __launch_bounds__(kPartThreads, 8)
     for (int i = 0; i + 1 < kAhead; ++i) coming[i] = coming[i + 1];
     coming[kAhead - 1] = packs.stored(number + kAhead);
     largest = fmaxf(largest, largest_of(x, packs.allowed(number)));
-    const int size = packs.size(number);
-    if (size == kPack) {
-      add_pack(x, kPack, sums);
-    } else {
-      add_pack(x, size, sums);
-    }
+    add_pack(x, packs.size(number), sums);
   }
   sums = joined_in_warp(sums);
   if (lane_of_thread() == 0) {
