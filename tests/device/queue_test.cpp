@@ -2,8 +2,10 @@
 // was given.
 #include "tril/device/queue.h"
 
+#include <atomic>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "support/testing.h"
 #include "tril/ops/rows.h"
@@ -240,6 +242,26 @@ TEST_F(Steps, NothingIsAsideWithinAScope) {
                     [&] { EXPECT_EQ(context_->queue.lane(), Lane::sums) << "still"; });
   });
   EXPECT_NE(context_->arena.allocate(64), inner);
+}
+
+// The driver refuses to wait for the whole device while a stream is captured: a thread that reads a
+// tensor must neither fail nor spoil what another one is about to keep.
+TEST_F(Steps, AnotherThreadMayReadWhileOneIsKept) {
+  Arena arena(Device::cuda);
+  const std::vector<float> numbers = {1.0f, 2.0f, 3.0f};
+  const Tensor other = testing::tensor_of(arena, {3}, numbers);
+  std::atomic<bool> done = false;
+  int64_t wrong = 0, reads = 0;
+  std::thread reader([&] {
+    for (; !done; ++reads) wrong += testing::floats_of(other) == numbers ? 0 : 1;
+  });
+  for (int i = 0; i < 300; ++i) step(1000 + i / 3, i);  // each size is kept when it comes thrice
+  done = true;
+  reader.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(reads, 10);
+  EXPECT_EQ(graphs(), 100);
+  expect_sums("300 steps");
 }
 
 // On either device.

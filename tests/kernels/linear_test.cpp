@@ -71,7 +71,7 @@ struct Layer {
   Tensor x, dy;
 
   explicit Layer(const Case& c, Bias wanted = Bias::with)
-      : context(2, testing::device(), activations()), arena(testing::device()) {
+      : context(2, Placement(testing::device(), activations())), arena(testing::device()) {
     const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
     ops::allocate_packed(arena, context.activations, linear);

@@ -6,10 +6,12 @@
 
 #include "tril/base/stream.h"
 #include "tril/device/device.h"
+#include "tril/device/fault.h"
 
 namespace tril::cuda {
 
-CudaCard find_card();
+// What the driver says, or would say with this fault.
+CudaCard find_card(const InjectedFault& fault);
 void* allocate(int64_t bytes);
 void release(void* memory);
 void* allocate_pinned(int64_t bytes);
@@ -21,7 +23,8 @@ Stream make_stream(Urgency urgency);
 void drop_stream(Stream stream);
 void wait(Stream stream);  // raises what went wrong on the device
 // What went wrong with what was enqueued just now, if anything.
-void check_launch();
+void check_launch(Stream stream);
+void lose(Stream stream);  // a kernel that traps: after it the device is lost to this process
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
 // Rows of `bytes`, `step` bytes apart, one behind the other.
 void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,

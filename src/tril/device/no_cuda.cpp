@@ -7,7 +7,9 @@ namespace {
 [[noreturn]] void absent() { fail(ErrorCode::device, "cuda: not built into this program"); }
 }  // namespace
 
-CudaCard find_card() { return {.problem = "cuda: not built into this program", .name = {}}; }
+CudaCard find_card(const InjectedFault&) {
+  return {.problem = "cuda: not built into this program", .name = {}};
+}
 void* allocate(int64_t) { absent(); }
 void release(void*) { absent(); }
 void* allocate_pinned(int64_t) { absent(); }
@@ -15,7 +17,8 @@ void release_pinned(void*) { absent(); }
 Stream make_stream(Urgency) { absent(); }
 void drop_stream(Stream) { absent(); }
 void wait(Stream) { absent(); }
-void check_launch() { absent(); }
+void check_launch(Stream) { absent(); }
+void lose(Stream) { absent(); }
 void copy_async(Stream, void*, const void*, int64_t) { absent(); }
 void copy_rows_async(Stream, void*, const void*, int64_t, int64_t, int64_t) { absent(); }
 void copy_and_wait(void*, const void*, int64_t) { absent(); }

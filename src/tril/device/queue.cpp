@@ -13,6 +13,7 @@ namespace tril {
 namespace {
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
+constexpr int64_t kSmallestFetch = 128;
 constexpr int kBuffers = 2;          // one is filled while the device reads the other
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
 constexpr size_t kMostSteps = 256;
@@ -225,7 +226,7 @@ bool Queue::launches(const void* trace, const void* place) {
   s.note(static_cast<uint64_t>(s.lane));
   return s.mode != State::Mode::walking;
 }
-void Queue::launched() { cuda::check_launch(); }
+void Queue::launched() { cuda::check_launch(state_->stream); }
 
 void Queue::copy(const void* from, void* to, int64_t bytes) {
   if (!state_) {
@@ -302,17 +303,24 @@ void Queue::step(const std::function<void()>& body) {
   s.repeats = ++s.steps[s.trace].seen >= kRunsBeforeGraph || s.repeats;
 }
 
+bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
+
 int64_t Queue::fetch(const void* from, int64_t bytes) {
-  require(bytes <= kFetchBytes, ErrorCode::internal, "queue: ", bytes, " bytes to fetch");
   const int64_t number = fetches_++;
   Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
   if (!state_) {
-    std::memcpy(place.bytes, from, static_cast<size_t>(bytes));
+    place.bytes.assign(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
     return number;
   }
-  if (place.event == nullptr) {
-    place.event = cuda::make_event();
-    place.pinned = cuda::allocate_pinned(kFetchBytes);
+  if (place.event == nullptr) place.event = cuda::make_event();
+  if (place.room < bytes) {
+    cuda::wait_for(place.event);  // whoever fetched into the smaller one
+    cuda::release_pinned(place.pinned);
+    place.pinned = nullptr;
+    place.room = 0;
+    const int64_t room = std::max(kSmallestFetch, bytes);
+    place.pinned = cuda::allocate_pinned(room);
+    place.room = room;
   }
   state_->join();
   cuda::copy_async(state_->stream, place.pinned, from, bytes);
@@ -325,7 +333,7 @@ void Queue::fetched(int64_t number, void* to, int64_t bytes) {
           "queue: fetch ", number, " was not kept");
   const Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
   if (state_) cuda::wait_for(place.event);
-  std::memcpy(to, state_ ? place.pinned : place.bytes, static_cast<size_t>(bytes));
+  std::memcpy(to, state_ ? place.pinned : place.bytes.data(), static_cast<size_t>(bytes));
 }
 
 int64_t Queue::graphs() const {

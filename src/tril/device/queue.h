@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "tril/base/stream.h"
 #include "tril/device/device.h"
@@ -77,10 +78,9 @@ class Queue {
   // Waits for all that was enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Begins to copy a few bytes to the host, behind what is enqueued so far; fetched() waits for
-  // them. The last kMostFetches are kept. Not within a step.
-  static constexpr int64_t kFetchBytes = 128;
-  static constexpr int64_t kMostFetches = 256;
+  // Begins to copy to the host, behind what is enqueued so far; fetched() waits for it. The last
+  // kMostFetches are kept. Not within a step.
+  static constexpr int64_t kMostFetches = 16;
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
 
@@ -88,13 +88,15 @@ class Queue {
   // the same when it does. It may not wait.
   void step(const std::function<void()>& body);
   int64_t graphs() const;  // kept so far
+  bool captures() const;   // a step that will be kept is being enqueued
 
  private:
   struct State;
   struct Fetch {
     void* event = nullptr;
     void* pinned = nullptr;
-    char bytes[kFetchBytes] = {};
+    int64_t room = 0;  // of the pinned memory
+    std::vector<char> bytes{};
   };
 
   Device device_;

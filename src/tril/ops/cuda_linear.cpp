@@ -21,8 +21,7 @@ Blas::Policy policy_from_environment() {
        wish);
 }
 
-void multiply(Context& context, const Gemm& product) {
-  Blas& blas = products(context);
+void note_product(Context& context, const Gemm& product) {
   // A step with another weight, at another place or of another size is another step: a graph that
   // was kept of one must not run for the other.
   for (const void* memory : {product.a, product.b, static_cast<const void*>(product.c)}) {
@@ -30,7 +29,17 @@ void multiply(Context& context, const Gemm& product) {
   }
   for (const int64_t size : {product.m, product.n, product.k}) context.queue.note(size);
   context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
+}
+void multiply(Context& context, const Gemm& product) {
+  note_product(context, product);
+  Blas& blas = products(context);
   context.launch([&](Stream stream) { blas.gemm(stream, product); });
+}
+// Of a layer's forward pass: only activations are written.
+void multiply_in_chain(Context& context, const Gemm& product) {
+  note_product(context, product);
+  Blas& blas = products(context);
+  context.launch_in_chain([&](Stream stream) { blas.gemm(stream, product); });
 }
 
 // For a kernel that reads or writes activations, or what is f32 everywhere.
@@ -148,7 +157,7 @@ void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight
   // Where the result has room for them, the zeros behind the last output make a size that the
   // fastest algorithms take.
   if (!stacked && weight.outputs == y.shape()[1]) product.n = weight.outputs;
-  multiply(context, product);
+  multiply_in_chain(context, product);
 }
 
 void cuda_input_gradient(Context& context, const Tensor& dy,

@@ -30,7 +30,7 @@ void store_key_values(Context& context, const Tensor& given_keys, const Tensor& 
                                            .to_v = to.values,
                                            .to_stride = to.stride};
   if constexpr (kCudaBuilt) {
-    context.launch([&](Stream stream) { kernels::cuda::store_key_values(stream, args); });
+    context.launch_in_chain([&](Stream stream) { kernels::cuda::store_key_values(stream, args); });
   }
 }
 

@@ -198,7 +198,7 @@ bool suits(const Gemm& p, Policy policy) {
   }
   if (splits_tokens(p)) return true;
   return !(p.adds && p.c_type == DType::f32) && p.n % core::kPiece == 0 &&
-         p.k % core::kPiece == 0 && (p.m > kFewRows || policy == Policy::free);
+         p.k % core::kPiece == 0 && (!has_few_rows(p) || policy == Policy::free);
 }
 
 __global__ void add_bias_kernel(const bf16* bias, int64_t rows, int64_t columns, float* c,

@@ -4,6 +4,7 @@
 // and written once. Longer rows, and rows that cannot be reached 16 bytes at a time, are read again
 // in each pass; the order of all sums is the same.
 #include "tril/kernels/cuda/dropout.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -74,10 +75,31 @@ struct ResidualRows {
   }
 };
 
-template <class T, int kStretches, class Rows>
+// Weight and bias are fetched first where rows are few, so that nobody waits for them in the end;
+// where rows are many, others work meanwhile, and the registers are worth more.
+enum class Weights { first, last };
+constexpr int64_t kFewNormRows = 1024;
+
+template <class T, int kStretches, Weights kWeights, class Rows>
 __global__ void __launch_bounds__(kForwardThreads)
     forward_kernel(Norm norm, Rows rows, Access access, T* y, float* stats) {
+  let_next_begin();
   const int64_t row = int64_t{blockIdx.x} * (kForwardThreads / kWarp) + threadIdx.x / kWarp;
+  const auto weight_at = [&](int64_t at, int count) {
+    return load(norm.weight + at, count, access);
+  };
+  const auto bias_at = [&](int64_t at, int count) {
+    return load(norm.bias + at, norm.bias == nullptr ? 0 : count, access);
+  };
+  constexpr bool kFetched = kWeights == Weights::first && kStretches > 0;
+  Pack weights[kFetched ? kStretches : 1], biases[kFetched ? kStretches : 1];
+  if constexpr (kFetched) {
+    over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
+      weights[i] = weight_at(at, count);
+      biases[i] = bias_at(at, count);
+    });
+  }
+  wait_for_earlier();
   if (row >= norm.rows) return;
   const float inverse = 1.0f / static_cast<float>(norm.columns);
   const auto source = rows.row(row, norm.columns);
@@ -107,8 +129,14 @@ __global__ void __launch_bounds__(kForwardThreads)
   over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
     if (count == 0) return;
     const Pack x = value(i, at, count);
-    const Pack weight = load(norm.weight + at, count, access);
-    const Pack bias = load(norm.bias + at, norm.bias == nullptr ? 0 : count, access);
+    Pack weight, bias;
+    if constexpr (kFetched) {
+      weight = weights[i];
+      bias = biases[i];
+    } else {
+      weight = weight_at(at, count);
+      bias = bias_at(at, count);
+    }
     Pack result;
 #pragma unroll
     for (int e = 0; e < kPack; ++e) {
@@ -129,9 +157,12 @@ void launch_forward(Stream stream, const Norm& norm, const Rows& rows, Access ac
                     float* stats) {
   if (norm.rows == 0) return;
   with_stretches(norm.columns, access, [&](auto stretches) {
-    forward_kernel<T, decltype(stretches)::value>
-        <<<blocks_for(norm.rows, kForwardThreads / kWarp), kForwardThreads, 0, handle_of(stream)>>>(
-            norm, rows, access, y, stats);
+    constexpr int kStretches = decltype(stretches)::value;
+    const auto kernel = norm.rows <= kFewNormRows
+                            ? forward_kernel<T, kStretches, Weights::first, Rows>
+                            : forward_kernel<T, kStretches, Weights::last, Rows>;
+    launch(stream, kernel, blocks_for(norm.rows, kForwardThreads / kWarp), kForwardThreads, 0, norm,
+           rows, access, y, stats);
   });
 }
 

@@ -1,3 +1,4 @@
+#include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
 
@@ -10,6 +11,8 @@ constexpr int kThreads = 128;
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     rotary_kernel(Rotary r, Access access, const T* x, T* y) {
+  let_next_begin();
+  wait_for_earlier();
   const int64_t row = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
   if (row >= r.rows) return;
   const int half = static_cast<int>(r.head_dim / 2);
@@ -42,8 +45,8 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 void rotary(Stream stream, const Rotary& args, const T* x, T* y) {
   if (args.rows == 0) return;
-  rotary_kernel<<<blocks_for(args.rows, kThreads / kWarp), kThreads, 0, handle_of(stream)>>>(
-      args,
+  launch(
+      stream, rotary_kernel<T>, blocks_for(args.rows, kThreads / kWarp), kThreads, 0, args,
       args.x_stride % kPack == 0 ? access_of(args.head_dim / 2, x, y, args.table) : Access::scalar,
       x, y);
 }
