@@ -229,7 +229,6 @@ TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
 }
 
 TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreementAlone) {
-  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   TestHooks hooks;
   hooks.order_by_batch = true;
   for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
