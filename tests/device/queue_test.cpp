@@ -160,6 +160,60 @@ TEST_F(Steps, NothingWaitsWithinAStep) {
   expect_sums("after it");
 }
 
+// Copies go on aside for a while, and what comes behind them is read when it is joined: launched
+// one by one, and as a graph.
+TEST_F(Steps, WhatIsAsideIsThereOnceItIsJoined) {
+  ballast_ = Tensor(*arena_, {int64_t{1} << 26});
+  set_zero(ballast_);
+  slow_copies_ = 4;
+  constexpr int64_t kSize = 100;
+  enum class Joins { by_itself, before_it_is_read };
+  for (const Joins joins : {Joins::before_it_is_read, Joins::by_itself}) {
+    for (int i = 0; i < 6; ++i) {
+      const std::vector<float> added(kSize, static_cast<float>(i + 1));
+      context_->queue.step([&] {
+        context_->reset();
+        const float* there = context_->uploaded(std::span<const float>(added));
+        const Tensor copy(context_->arena, {kSize});
+        const auto add = [&] { ops::add_into(*context_, copy, sums_.slice(0, kSize)); };
+        context_->aside([&] {
+          EXPECT_TRUE(context_->queue.is_aside());
+          slow_down();
+          context_->launch([&](Stream) {
+            context_->queue.copy(there, copy.raw(), kSize * int64_t{sizeof(float)});
+          });
+          if (joins == Joins::by_itself) add();
+        });
+        EXPECT_FALSE(context_->queue.is_aside());
+        if (joins == Joins::by_itself) return;
+        context_->queue.join();
+        add();
+      });
+      for (size_t at = 0; at < kSize; ++at) expected_[at] += added[at];
+      expect_sums(concat("step ", i));
+    }
+  }
+  EXPECT_EQ(graphs(), 2);
+}
+
+// Scratch of a scope would be given to others while it is read: within one nothing is aside, and
+// scopes within what is aside keep what they took.
+TEST_F(Steps, NothingIsAsideWithinAScope) {
+  {
+    const Arena::Scope scratch(context_->arena);
+    context_->aside([&] { EXPECT_FALSE(context_->queue.is_aside()); });
+  }
+  void* inner = nullptr;
+  context_->aside([&] {
+    const Arena::Scope scratch(context_->arena);
+    inner = context_->arena.allocate(64);
+    context_->aside([&] { EXPECT_TRUE(context_->queue.is_aside()) << "still"; });
+  });
+  EXPECT_NE(context_->arena.allocate(64), inner);
+  EXPECT_EQ(testing::raised_by([&] { context_->aside([&] { context_->queue.join(); }); }).code,
+            ErrorCode::internal);
+}
+
 // The driver refuses to wait for the whole device while a stream is captured: a thread that reads a
 // tensor must neither fail nor spoil what another one is about to keep.
 TEST_F(Steps, AnotherThreadMayReadWhileOneIsKept) {

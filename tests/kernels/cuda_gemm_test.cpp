@@ -183,7 +183,7 @@ TEST(CudaGemm, SumsOfWholeNumbersAreExact) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if constexpr (kCudaBuilt) {
     Random random(1);
-    Context context(1, {Device::cuda, testing::activations()});
+    Context context(1, Placement(Device::cuda, testing::activations()));
     struct Sizes {
       int64_t m, n, k;
     };
@@ -214,7 +214,7 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
   if (testing::activations() != DType::f32) GTEST_SKIP() << "of fp32";
   if constexpr (kCudaBuilt) {
     Random random(2);
-    Context context(1, {Device::cuda, DType::f32});
+    Context context(1, Placement(Device::cuda, DType::f32));
     for (const Orientation orientation : kOrientations) {
       context.reset();
       Product p(context, orientation, 70, 67, 150, DType::f32);
@@ -247,7 +247,7 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, {Device::cuda, DType::bf16});
+    Context context(1, Placement(Device::cuda, DType::bf16));
     for (const auto c_type : {DType::bf16, DType::f32}) {
       for (const int64_t k : {64, 200, 512, 2048}) {
         context.reset();
@@ -279,7 +279,7 @@ TEST(CudaGemm, OperandsAreAlike) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, {Device::cuda, DType::bf16});
+    Context context(1, Placement(Device::cuda, DType::bf16));
     Product p(context, Orientation::forward, 200, 136, 520, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
@@ -301,7 +301,7 @@ TEST(CudaGemm, AdversarialNumbersTellSplitSumsApart) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, {Device::cuda, DType::bf16});
+    Context context(1, Placement(Device::cuda, DType::bf16));
     Product p(context, Orientation::forward, 128, 128, 512, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
@@ -331,7 +331,7 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, {Device::cuda, DType::bf16});
+    Context context(1, Placement(Device::cuda, DType::bf16));
     Blas blas;
     struct Sizes {
       int64_t n, k;
@@ -369,7 +369,7 @@ TEST(CudaGemm, KeptStepsGiveTheSameBits) {
   if constexpr (kCudaBuilt) {
     Random random(3);
     Arena arena(Device::cuda);
-    Context context(1, {Device::cuda, testing::activations()});
+    Context context(1, Placement(Device::cuda, testing::activations()));
     for (const int64_t rows : {3, 3, 200, 200}) {  // each with a weight of its own
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
@@ -411,7 +411,7 @@ TEST(CudaGemm, TheEnvironmentNamesTheProducts) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   Random random(4);
   setenv("TRIL_CUDA_PRODUCTS", "fast", 1);
-  Context context(1, {Device::cuda, testing::activations()});
+  Context context(1, Placement(Device::cuda, testing::activations()));
   const auto raised = testing::raised_by([&] {
     const ops::LinearWeight linear =
         ops::linear_weight(testing::random_tensor(context.arena, {8, 8}, random));

@@ -1,5 +1,8 @@
 #include "tril/autograd/functions.h"
 
+#include <algorithm>
+#include <array>
+
 namespace tril::autograd {
 namespace {
 
@@ -7,6 +10,11 @@ namespace {
 template <class... Inputs>
 Tape* tape_of(Context& context, const Inputs&... inputs) {
   return context.tape != nullptr && (context.tape->tracks(inputs) || ...) ? context.tape : nullptr;
+}
+
+// What an operation has made aside.
+void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradient) {
+  tape.context().aside([&] { tape.accumulate(parameter, gradient); });
 }
 
 }  // namespace
@@ -24,19 +32,59 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
 
 namespace {
 
-void record_linear(Context& context, const Tensor& x, const ops::LinearWeight* weight,
-                   const Tensor& y) {
-  Tape* tape = tape_of(context, x, weight->weight, weight->bias);
-  if (tape == nullptr) return;
-  tape->record(y, [=](Tape& t, const Tensor& gradient) {
-    // Gradients of sums in fp32 are rounded as activations are.
-    const Tensor dy = ops::as_activations(t.context(), gradient);
-    if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
-    if (t.tracks(weight->weight)) {
-      t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
+void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
+                    const Tensor& gradient) {
+  // Gradients of sums in fp32 are rounded as activations are.
+  const Tensor dy = ops::as_activations(t.context(), gradient);
+  t.context().aside([&] {
+    if (t.tracks(weight.weight)) {
+      t.accumulate(weight.weight, ops::linear_weight_gradient(t.context(), dy, x));
     }
-    if (t.tracks(weight->bias)) {
-      t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
+    if (t.tracks(weight.bias)) {
+      t.accumulate(weight.bias, ops::linear_bias_gradient(t.context(), dy));
+    }
+  });
+  if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, weight));
+}
+
+// Of stacked weights whose outputs' gradients are one matrix, all of which is wanted: as one layer.
+void pass_on_stacked(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+                     const Tensor& dy) {
+  t.context().aside([&] {
+    const Tensor dweight = ops::linear_weight_gradient(t.context(), dy, x);
+    Tensor dbias;
+    if (weights[0]->bias.defined()) dbias = ops::linear_bias_gradient(t.context(), dy);
+    int64_t begin = 0;
+    for (const ops::LinearWeight* weight : weights) {
+      const int64_t end = begin + weight->out;
+      t.accumulate(weight->weight, dweight.slice(begin, end));
+      if (dbias.defined()) t.accumulate(weight->bias, dbias.slice(begin, end));
+      begin = end;
+    }
+  });
+  if (t.tracks(x)) t.accumulate(x, ops::linears_input_gradient(t.context(), dy, weights));
+}
+
+void record_linears(Context& context, const Tensor& x,
+                    std::span<const ops::LinearWeight* const> weights, std::span<const Tensor> y) {
+  Tape* tape = nullptr;
+  for (const ops::LinearWeight* weight : weights) {
+    if (tape == nullptr) tape = tape_of(context, x, weight->weight, weight->bias);
+  }
+  if (tape == nullptr) return;
+  std::array<const ops::LinearWeight*, Tape::kMostOutputs> kept{};
+  std::copy(weights.begin(), weights.end(), kept.begin());
+  tape->record_all(y, [=](Tape& t, std::span<const Tensor> gradients) {
+    const std::span<const ops::LinearWeight* const> all(kept.data(), gradients.size());
+    const bool wanted = std::all_of(all.begin(), all.end(), [&](const ops::LinearWeight* weight) {
+      return t.tracks(weight->weight);
+    });
+    if (all.size() > 1 && wanted && ops::are_stacked(t.context(), all)) {
+      const Tensor whole = Tensor::joined(gradients);
+      if (whole.defined()) return pass_on_stacked(t, x, all, whole);
+    }
+    for (size_t i = all.size(); i-- > 0;) {
+      if (gradients[i].defined()) pass_on_linear(t, x, *all[i], gradients[i]);
     }
   });
 }
@@ -46,7 +94,7 @@ void record_linear(Context& context, const Tensor& x, const ops::LinearWeight* w
 void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
              std::span<Tensor> y) {
   ops::linears(context, x, weights, y);
-  for (size_t i = 0; i < weights.size(); ++i) record_linear(context, x, weights[i], y[i]);
+  record_linears(context, x, weights, y);
 }
 
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
@@ -58,7 +106,8 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
 
 Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
   const Tensor y = ops::linear(context, x, linear, ops::LinearOutput::sums);
-  record_linear(context, x, &linear, y);
+  const ops::LinearWeight* const weights[] = {&linear};
+  record_linears(context, x, weights, {&y, 1});
   return y;
 }
 
@@ -70,8 +119,8 @@ Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x
       const ops::NormGradients gradients =
           ops::norm_gradients(t.context(), kind, epsilon, x, weight, bias, stats, dy);
       t.accumulate(x, gradients.dx);
-      t.accumulate(weight, gradients.dweight);
-      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+      accumulate_aside(t, weight, gradients.dweight);
+      accumulate_aside(t, bias, gradients.dbias);
     });
   }
   return result.y;
@@ -93,8 +142,8 @@ Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const 
         t.accumulate(x, gradients.dx, Tape::Ownership::shared);
         t.accumulate(f, gradients.dx, Tape::Ownership::shared);
       }
-      t.accumulate(weight, gradients.dweight);
-      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+      accumulate_aside(t, weight, gradients.dweight);
+      accumulate_aside(t, bias, gradients.dbias);
     });
   }
   return result.y;
@@ -104,16 +153,18 @@ Tensor embedding(Context& context, const ops::Lookup& lookup) {
   const Tensor out = ops::embedding(context, lookup);
   if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {
     tape->record(out, [=](Tape& t, const Tensor& dout) {
-      if (t.tracks(lookup.table)) {
-        t.accumulate(lookup.table,
-                     ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
-                                             lookup.scale, dout));
-      }
-      if (t.tracks(lookup.positions)) {
-        t.accumulate(lookup.positions,
-                     ops::embedding_gradient(t.context(), lookup.position_ids,
-                                             lookup.positions.shape()[0], 1.0f, dout));
-      }
+      t.context().aside([&] {
+        if (t.tracks(lookup.table)) {
+          t.accumulate(lookup.table,
+                       ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
+                                               lookup.scale, dout));
+        }
+        if (t.tracks(lookup.positions)) {
+          t.accumulate(lookup.positions,
+                       ops::embedding_gradient(t.context(), lookup.position_ids,
+                                               lookup.positions.shape()[0], 1.0f, dout));
+        }
+      });
     });
   }
   return out;

@@ -12,7 +12,9 @@
 // are added in the reverse order of recording. One tape at a time on a context.
 #pragma once
 
+#include <array>
 #include <new>
+#include <span>
 #include <type_traits>
 
 #include "tril/tensor/context.h"
@@ -28,6 +30,7 @@ struct GradientEntry {
   int64_t size = 0;
   Tensor gradient;      // undefined: no contribution yet
   bool shared = false;  // the gradient's memory is also another tensor's: never add into it
+  bool aside = false;   // the gradient is made aside (device/queue.h): join before reading it
 };
 
 class GradientTable {
@@ -82,20 +85,34 @@ class Tape {
   Gradients backward(const Tensor& tensor, const Tensor& gradient);
 
   // For the functions of autograd/: `rule(tape, gradient)` passes the gradient of `output` on to
-  // the inputs with accumulate(). It is kept in the arena, so it may own nothing.
+  // the inputs with accumulate(). It is kept in the arena, so it may own nothing. What nobody waits
+  // for, such as gradients of parameters, it may compute and accumulate aside (Context::aside).
   template <class Rule>
   void record(const Tensor& output, const Rule& rule) {
+    record_all({&output, 1}, [rule](Tape& tape, std::span<const Tensor> gradients) {
+      rule(tape, gradients[0]);
+    });
+  }
+  // The same of a function with several outputs: `rule(tape, gradients)` is given one for each,
+  // undefined for those that nothing depends on.
+  static constexpr size_t kMostOutputs = 4;
+  template <class Rule>
+  void record_all(std::span<const Tensor> outputs, const Rule& rule) {
     static_assert(std::is_trivially_destructible_v<Rule>, "a rule may hold only plain values");
     struct Recorded : Node {
       explicit Recorded(const Rule& r) : rule(r) {}
       Rule rule;
     };
-    table_.insert(output);
+    require(!outputs.empty() && outputs.size() <= kMostOutputs, ErrorCode::internal,
+            "tape: a function of ", outputs.size(), " outputs");
     auto* node = new (context_.host.allocate(sizeof(Recorded))) Recorded(rule);
-    node->output = output;
+    for (const Tensor& output : outputs) {
+      table_.insert(output);
+      node->outputs[node->count++] = output;
+    }
     node->before = last_;
-    node->call = [](const Node* self, Tape& tape, const Tensor& gradient) {
-      static_cast<const Recorded*>(self)->rule(tape, gradient);
+    node->call = [](const Node* self, Tape& tape, std::span<const Tensor> gradients) {
+      static_cast<const Recorded*>(self)->rule(tape, gradients);
     };
     last_ = node;
   }
@@ -112,9 +129,10 @@ class Tape {
 
  private:
   struct Node {
-    Tensor output;
+    std::array<Tensor, kMostOutputs> outputs{};
+    size_t count = 0;
     Node* before = nullptr;
-    void (*call)(const Node* self, Tape& tape, const Tensor& gradient) = nullptr;
+    void (*call)(const Node* self, Tape& tape, std::span<const Tensor> gradients) = nullptr;
   };
 
   Context& context_;

@@ -195,9 +195,13 @@ void* allocate_pinned(int64_t bytes) {
 }
 void release_pinned(void* memory) { static_cast<void>(cudaFreeHost(memory)); }
 
-Stream make_stream() {
+Stream make_stream(Urgency urgency) {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "a stream");
   cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                     urgency == Urgency::urgent ? greatest : least),
+        "a stream");
   return {stream};
 }
 void drop_stream(Stream stream) { static_cast<void>(cudaStreamDestroy(of(stream))); }
@@ -209,6 +213,13 @@ void check_launch(Stream stream) {
 
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes) {
   check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, of(stream)),
+        "a copy");
+}
+void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
+                     int64_t rows) {
+  check(cudaMemcpy2DAsync(to, static_cast<size_t>(bytes), from, static_cast<size_t>(step),
+                          static_cast<size_t>(bytes), static_cast<size_t>(rows), cudaMemcpyDefault,
+                          of(stream)),
         "a copy");
 }
 void copy_and_wait(void* to, const void* from, int64_t bytes) {
@@ -235,6 +246,9 @@ void record(void* event, Stream stream) {
 }
 void wait_for(void* event) {
   check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "the device's work");
+}
+void let_wait(Stream stream, void* event) {
+  check(cudaStreamWaitEvent(of(stream), static_cast<cudaEvent_t>(event), 0), "an event");
 }
 
 void begin_capture(Stream stream) {

@@ -8,6 +8,8 @@
 namespace tril::ops {
 
 using kernels::cuda::AttentionKeyTile;
+using kernels::cuda::AttentionLongPart;
+using kernels::cuda::AttentionLongParts;
 using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::kKeyBlock;
@@ -177,6 +179,41 @@ kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
   return list;
 }
 
+// The tiles as the test hook widens them: which rows reach a block of keys depends on it.
+std::span<const AttentionTile> widened(Arena& host, std::span<const AttentionTile> tiles,
+                                       Widening widening) {
+  if (widening == Widening::none) return tiles;
+  auto* wide = host.allocate_array<AttentionTile>(static_cast<int64_t>(tiles.size()));
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    wide[i] = tiles[i];
+    wide[i].key_end = std::min(tiles[i].key_end + 1, tiles[i].sequence_end);
+  }
+  return {wide, tiles.size()};
+}
+
+// visit(tiles [begin, end) of `rows`, by origin) for each sequence.
+template <class Visit>
+void for_each_sequence(std::span<const AttentionTile> rows, const Visit& visit) {
+  for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
+    while (end < rows.size() && rows[end].origin == rows[begin].origin) ++end;
+    visit(begin, end);
+  }
+}
+// visit(key, key_end, first, last) for every `step` keys of the sequence of the tiles [begin, end):
+// those of [first, last) see some of them. Neither end of what tiles see decreases, so they are a
+// stretch.
+template <class Visit>
+void for_each_block(std::span<const AttentionTile> rows, size_t begin, size_t end, int32_t step,
+                    const Visit& visit) {
+  const int32_t keys_end = rows[begin].sequence_end;
+  size_t first = begin, last = begin;
+  for (int32_t key = rows[begin].origin; key < keys_end; key += step) {
+    while (first < end && rows[first].key_end <= key) ++first;
+    while (last < end && rows[last].key_begin < key + step) ++last;
+    visit(key, std::min(key + step, keys_end), first, std::max(first, last));
+  }
+}
+
 // The blocks of keys of all sequences and the gaps between them; `rows` by origin.
 kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
                                                   std::span<const AttentionTile> rows) {
@@ -188,41 +225,101 @@ kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
   auto* tiles = context.host.allocate_array<AttentionKeyTile>(most);
   size_t count = 0;
   constexpr auto kStep = static_cast<int32_t>(kKeyBlock);
+  const auto add_sequence = [&](size_t begin, size_t end) {
+    for_each_block(rows, begin, end, kStep,
+                   [&](int32_t key, int32_t key_end, size_t first, size_t last) {
+                     tiles[count++] = {.key_begin = key,
+                                       .key_end = key_end,
+                                       .tile_begin = static_cast<int32_t>(first),
+                                       .tile_end = static_cast<int32_t>(last),
+                                       .first = first < end ? rows[first] : AttentionTile{}};
+                   });
+  };
+  for_each_sequence(rows, [&](size_t begin, size_t end) {
+    if (is_long(rows[begin])) add_sequence(begin, end);
+  });
+  const size_t long_count = count;
   int32_t covered = 0;
-  for (size_t begin = 0, next = 0; begin < rows.size(); begin = next) {
-    const int32_t origin = rows[begin].origin, end = rows[begin].sequence_end;
+  for_each_sequence(rows, [&](size_t begin, size_t end) {
+    const int32_t origin = rows[begin].origin;
     for (; covered < origin; covered += std::min(kStep, origin - covered)) {
       tiles[count++] = {.key_begin = covered, .key_end = std::min(covered + kStep, origin)};
     }
-    while (next < rows.size() && rows[next].origin == origin) ++next;
-    // Neither end of what tiles see decreases: those that see a block are a stretch.
-    size_t first = begin, last = begin;
-    for (int32_t key = origin; key < end; key += kStep) {
-      while (first < next && rows[first].key_end <= key) ++first;
-      while (last < next && rows[last].key_begin < key + kStep) ++last;
-      tiles[count++] = {.key_begin = key,
-                        .key_end = std::min(key + kStep, end),
-                        .tile_begin = static_cast<int32_t>(first),
-                        .tile_end = static_cast<int32_t>(std::max(first, last)),
-                        .first = first < next ? rows[first] : AttentionTile{}};
-    }
-    covered = end;
-  }
-  std::sort(tiles, tiles + count, [](const AttentionKeyTile& a, const AttentionKeyTile& b) {
+    if (!is_long(rows[begin])) add_sequence(begin, end);
+    covered = rows[begin].sequence_end;
+  });
+  const auto longer = [](const AttentionKeyTile& a, const AttentionKeyTile& b) {
     const auto work = [](const AttentionKeyTile& t) {
       return int64_t{t.tile_end - t.tile_begin} * (t.key_end - t.key_begin);
     };
     return work(a) != work(b) ? work(a) > work(b) : a.key_begin < b.key_begin;
-  });
-  const int32_t counts[] = {static_cast<int32_t>(count), covered};
+  };
+  std::sort(tiles, tiles + long_count, longer);
+  std::sort(tiles + long_count, tiles + count, longer);
+  const int32_t counts[] = {static_cast<int32_t>(count), static_cast<int32_t>(long_count), covered};
   const Uploaded<AttentionKeyTile> uploaded =
       upload_padded(context, std::span<const AttentionKeyTile>(tiles, count));
   const int32_t* on_device = context.uploaded(std::span<const int32_t>(counts));
   return {.tiles = uploaded.items,
           .count = on_device,
-          .covered = on_device + 1,
+          .covered = on_device + 2,
           .capacity = uploaded.capacity,
           .rows = upload_padded(context, rows).items};
+}
+
+AttentionLongParts upload_long_parts(Context& context, std::span<AttentionLongPart> parts) {
+  std::sort(parts.begin(), parts.end(), [](const AttentionLongPart& a, const AttentionLongPart& b) {
+    const auto work = [](const AttentionLongPart& p) {
+      return int64_t{p.end - p.begin} * (p.last - p.first);
+    };
+    return work(a) != work(b) ? work(a) > work(b) : a.begin < b.begin;
+  });
+  const Uploaded<AttentionLongPart> uploaded =
+      upload_padded(context, std::span<const AttentionLongPart>(parts));
+  return {.parts = uploaded.items,
+          .count = context.uploaded(static_cast<int32_t>(parts.size())),
+          .capacity = uploaded.capacity};
+}
+
+// The long sequences once more, in the parts of kernels/cuda/attention.h; `rows` by origin.
+kernels::cuda::AttentionLongGradients upload_long_gradients(Context& context,
+                                                            std::span<const AttentionTile> rows) {
+  const Arena::Scope scratch(context.host);
+  int64_t most = 0;
+  for_each_sequence(rows, [&](size_t begin, size_t end) {
+    const AttentionTile& first = rows[begin];
+    if (!is_long(first)) return;
+    most += (first.sequence_end - first.origin) / kKeyBlock + 1 + static_cast<int64_t>(end - begin);
+  });
+  kernels::cuda::AttentionLongGradients gradients;
+  if (most == 0) return gradients;
+  auto* parts = context.host.allocate_array<AttentionLongPart>(most);
+  for (size_t i = 0; i < std::size(kernels::cuda::kLongWidths); ++i) {
+    const auto width = static_cast<size_t>(kernels::cuda::kLongWidths[i]);
+    size_t count = 0;
+    for_each_sequence(rows, [&](size_t begin, size_t end) {
+      if (!is_long(rows[begin])) return;
+      for_each_block(rows, begin, end, static_cast<int32_t>(width) * int32_t{kKeyBlock},
+                     [&](int32_t key, int32_t key_end, size_t first, size_t last) {
+                       parts[count++] = {key, key_end, static_cast<int32_t>(first),
+                                         static_cast<int32_t>(last)};
+                     });
+    });
+    gradients.keys[i] = upload_long_parts(context, {parts, count});
+    count = 0;
+    for_each_sequence(rows, [&](size_t begin, size_t end) {
+      if (!is_long(rows[begin])) return;
+      const int32_t origin = rows[begin].origin;
+      for (size_t tile = begin; tile < end; tile += width) {
+        const size_t next = std::min(tile + width, end);
+        const int32_t seen = (rows[tile].key_begin - origin) / int32_t{kKeyBlock};
+        parts[count++] = {static_cast<int32_t>(tile), static_cast<int32_t>(next),
+                          origin + seen * int32_t{kKeyBlock}, rows[next - 1].key_end};
+      }
+    });
+    gradients.rows[i] = upload_long_parts(context, {parts, count});
+  }
+  return gradients;
 }
 
 // ---- arguments ----------------------------------------------------------------------------------
@@ -256,19 +353,64 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
 const void* read(const Context& context, const Tensor& tensor) {
   const void* memory = nullptr;
   with_activation_type(context.activations,
-                       [&](auto type) { memory = tensor.on_device<decltype(type)>(); });
+                       [&](auto type) { memory = tensor.rows_on_device<decltype(type)>(); });
   return memory;
+}
+// Keys and values have one stride.
+int64_t stride_of(const Tensor& k, const Tensor& v) {
+  require(k.row_stride() == v.row_stride(), ErrorCode::internal, "attention: rows of keys are ",
+          k.row_stride(), " apart, those of values ", v.row_stride());
+  return k.row_stride();
+}
+
+// Gradients lie as what they are of: side by side where that does, so that they are one matrix
+// again.
+AttentionGradients gradients_like(Context& context, const Tensor& q, const Tensor& k,
+                                  const Tensor& v) {
+  const auto plain = [&](const Tensor& of) {
+    return Tensor(context.arena, of.shape(), context.activations);
+  };
+  const auto beside = [&](const Tensor& whole, int64_t begin, const Tensor& of) {
+    return whole.column_slice(begin, begin + of.size() / of.shape()[0]).reshaped(of.shape());
+  };
+  const Tensor all[] = {q, k, v};
+  if (const Tensor joined = Tensor::joined(all); joined.defined()) {
+    const Tensor whole = plain(joined);
+    const int64_t heads = q.size() / q.shape()[0], kv_heads = k.size() / k.shape()[0];
+    return {beside(whole, 0, q), beside(whole, heads, k), beside(whole, heads + kv_heads, v)};
+  }
+  if (const Tensor joined = Tensor::joined(std::span(all).subspan(1)); joined.defined()) {
+    const Tensor whole = plain(joined);
+    return {plain(q), beside(whole, 0, k), beside(whole, k.size() / k.shape()[0], v)};
+  }
+  return {plain(q), plain(k), plain(v)};
 }
 
 void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
   forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
-  context.launch([&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+  context.launch_in_chain(
+      [&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+}
+
+// Whether rows side by side are of one sequence, so that they read its keys together.
+bool share_sequences(std::span<const int32_t> sequences) {
+  const auto shared = [](int32_t a, int32_t b) { return a == b && a >= 0; };
+  return std::adjacent_find(sequences.begin(), sequences.end(), shared) != sequences.end();
+}
+
+kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys,
+                                                const AttentionSizes& sizes) {
+  if (!keys.fresh_keys.defined()) return {};
+  return {.k = read(context, keys.fresh_keys),
+          .v = read(context, keys.fresh_values),
+          .stride = sizes.kv_heads * sizes.head_dim,
+          .entries = context.on_device(keys.fresh_entries)};
 }
 
 }  // namespace
 
 AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Interval>& intervals,
-                                          Passes passes) {
+                                          Passes passes, Widening widening) {
   AttentionPlan::Lists lists;
   for (const Interval& at : intervals) {
     if (!at.empty()) lists.keys_needed = std::max<int64_t>(lists.keys_needed, at.hi);
@@ -281,13 +423,15 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
   const std::span<AttentionTile> sorted = by_origin(context.host, tiles);
   if (passes == Passes::both && !backward_problem(intervals.host, sorted)) {
     lists.has_backward = true;
-    lists.key_tiles = upload_key_tiles(context, sorted);
+    lists.key_tiles = upload_key_tiles(context, widened(context.host, sorted, widening));
+    lists.long_gradients = upload_long_gradients(context, sorted);
   }
   // The ends of the sequences belong into the other list too: empty tiles, then those by origin.
   const auto empty = std::partition(tiles.begin(), tiles.end(), is_empty);
   std::copy(sorted.begin(), sorted.end(), empty);
   lists.tiles = upload_tiles(context, tiles);
   lists.long_tiles = upload_long_tiles(context, intervals.host);
+  lists.long_gradients.all = lists.long_tiles.all;
   return lists;
 }
 
@@ -305,8 +449,9 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   forward.q = read(context, q);
   forward.k = read(context, k);
   forward.v = read(context, v);
-  forward.q_stride = forward.out_stride = sizes.heads * sizes.head_dim;
-  forward.kv_stride = sizes.kv_heads * sizes.head_dim;
+  forward.q_stride = q.row_stride();
+  forward.out_stride = sizes.heads * sizes.head_dim;
+  forward.kv_stride = stride_of(k, v);
   const AttentionResult result{Tensor(context.arena, q.shape(), context.activations),
                                Tensor(context.arena, {sizes.query, sizes.heads, 2})};
   forward.out = result.out.raw();
@@ -321,9 +466,12 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
                                             const Tensor& dout, const AttentionPlan& plan,
                                             const AttentionSizes& sizes,
                                             const AttentionOptions& options) {
+  const Widening widening = options.widen_head == -1 ? Widening::none : Widening::by_a_key;
   const bool planned = plan.lists() != nullptr && plan.lists()->has_backward;
   const AttentionPlan::Lists lists =
-      planned ? *plan.lists() : cuda_attention_lists(context, plan.intervals(), Passes::both);
+      planned && widening == Widening::none
+          ? *plan.lists()
+          : cuda_attention_lists(context, plan.intervals(), Passes::both, widening);
   if (!lists.has_backward) {
     const Arena::Scope scratch(context.host);
     const std::span<AttentionTile> tiles = cut_rows(context.host, plan.intervals().host, kTileRows,
@@ -335,6 +483,7 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   backward.shape = shape_on_cuda(context, sizes, k.shape()[0], options);
   backward.tiles = lists.tiles;
   backward.key_tiles = lists.key_tiles;
+  backward.long_gradients = lists.long_gradients;
   backward.intervals = lists.intervals;
   backward.q = read(context, q);
   backward.k = read(context, k);
@@ -342,15 +491,15 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   backward.out = read(context, result.out);
   backward.dout = read(context, dout);
   backward.stats = result.stats.on_device<float>();
-  const AttentionGradients gradients{Tensor(context.arena, q.shape(), context.activations),
-                                     Tensor(context.arena, k.shape(), context.activations),
-                                     Tensor(context.arena, v.shape(), context.activations)};
-  backward.dq = gradients.dq.raw();
-  backward.dk = gradients.dk.raw();
-  backward.dv = gradients.dv.raw();
-  backward.q_stride = backward.out_stride = sizes.heads * sizes.head_dim;
-  backward.dout_stride = backward.dq_stride = backward.q_stride;
-  backward.kv_stride = backward.dkv_stride = sizes.kv_heads * sizes.head_dim;
+  const AttentionGradients gradients = gradients_like(context, q, k, v);
+  backward.dq = gradients.dq.raw_rows();
+  backward.dk = gradients.dk.raw_rows();
+  backward.dv = gradients.dv.raw_rows();
+  backward.q_stride = q.row_stride();
+  backward.dq_stride = gradients.dq.row_stride();
+  backward.kv_stride = stride_of(k, v);
+  backward.dkv_stride = gradients.dk.row_stride();
+  backward.out_stride = backward.dout_stride = sizes.heads * sizes.head_dim;
   const Arena::Scope scratch(context.arena);
   backward.workspace =
       context.arena.allocate(kernels::cuda::attention_backward_workspace(backward.shape));
@@ -366,13 +515,19 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
   forward.shape = shape_on_cuda(context, sizes, 0, options);
   forward.intervals = context.on_device(intervals);
   forward.q = read(context, q);
-  forward.q_stride = forward.out_stride = sizes.heads * sizes.head_dim;
+  forward.q_stride = q.row_stride();
+  forward.out_stride = sizes.heads * sizes.head_dim;
   forward.k = keys.keys;
   forward.v = keys.values;
   forward.kv_stride = keys.entry_stride;
   forward.table = context.on_device(keys.table);
   forward.table_stride = keys.table_stride;
-  if (!keys.sequences.empty()) {
+  forward.fresh = fresh_of(context, keys, sizes);
+  forward.keys_rest = keys.rests;
+  // Rows of their own sequences need no list: other kernels then, so a kept step is told by it.
+  const bool shared = share_sequences(keys.sequences);
+  context.queue.note(static_cast<int64_t>(shared));
+  if (shared) {
     const Arena::Scope scratch(context.host);
     const auto same = [&](int32_t a, int32_t b) {
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];

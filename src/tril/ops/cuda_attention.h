@@ -13,14 +13,17 @@ struct AttentionPlan::Lists {
   kernels::cuda::AttentionLongTiles long_tiles{};
   bool has_backward = false;
   kernels::cuda::AttentionKeyTiles key_tiles{};
+  kernels::cuda::AttentionLongGradients long_gradients{};
   int64_t keys_needed = 0;  // the rows see none beyond
 };
 
 // In context.host and on the device, until the step ends. Those of the backward pass are made where
 // `backward` asks and the mask allows one.
 enum class Passes { forward, both };
+// Whether the test hook lets rows see a key more.
+enum class Widening { none, by_a_key };
 AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Interval>& intervals,
-                                          Passes passes);
+                                          Passes passes, Widening widening = Widening::none);
 
 AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                                const AttentionPlan& plan, const AttentionSizes& sizes,

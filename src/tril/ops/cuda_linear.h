@@ -13,9 +13,11 @@ kernels::cuda::Blas& products(Context& context);
 
 // The caller has checked shapes and allocated results.
 void cuda_pack_forward(Context& context, const LinearWeight& linear);
-void cuda_linear(Context& context, const Tensor& x, const LinearWeight& linear, const Tensor& y);
-void cuda_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear,
-                         const Tensor& dx);
+// Of one weight, or of several that are stacked: outputs side by side.
+void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
+                 const Tensor& y);
+void cuda_input_gradient(Context& context, const Tensor& dy,
+                         std::span<const LinearWeight* const> weights, const Tensor& dx);
 void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
                           const Tensor& dw);
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db);

@@ -12,7 +12,8 @@ struct KeyValueEntries {
   void* values = nullptr;
   int64_t stride = 0;
 };
-// Row r of keys and values [row, width] becomes entry entries[r]; -1: none.
+// Row r of keys and values [row, width] becomes entry entries[r]; -1: none. Their rows may lie
+// apart.
 void store_key_values(Context& context, const Tensor& keys, const Tensor& values,
                       const Mirrored<int32_t>& entries, const KeyValueEntries& to);
 

@@ -122,6 +122,24 @@ void assign(Context& context, const Tensor& from, const Tensor& to) {
   std::copy_n(from.data(), from.size(), to.data());
 }
 
+Tensor dense(Context& context, const Tensor& x) {
+  if (x.dense()) return x;
+  const Tensor copy(context.arena, x.shape(), x.dtype());
+  const int64_t each = size_of(x.dtype());
+  const int64_t rows = x.shape()[0];
+  const auto copy_rows = [&] {
+    context.queue.copy_rows(x.raw_rows(), x.row_stride() * each, copy.raw(),
+                            copy.row_stride() * each, rows);
+  };
+  if (context.device() == Device::cpu) {
+    copy_rows();
+  } else {
+    context.queue.note(x.address());
+    context.launch([&](Stream) { copy_rows(); });
+  }
+  return copy;
+}
+
 Tensor as_activations(Context& context, const Tensor& x) {
   if (x.dtype() == context.activations) return x;
   Tensor rounded(context.arena, x.shape(), context.activations);

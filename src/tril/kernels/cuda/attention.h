@@ -23,11 +23,13 @@
 // lane t of 32 sums the columns t and t + 32, and halves are added 16, 8, 4, 2, 1 apart.
 // stats [query, heads, 2]: the row's largest score times log2e, and 1 / sum; 0, 0 for an empty row.
 //
-// Backward: delta = dout · out in f32; p = 2^(s log2e - m) (1 / sum), ds = p (dp - delta) scale
-// with dp an M-chain over head_dim; p and ds are rounded to bf16 for the products dv = pᵀ dout,
-// dk = dsᵀ q, dq = ds k. dq[i] is one M-chain over the keys from the origin, dk[j] and dv[j] one
-// over (head of the group, row), the rows in tiles as planned. The same from run to run, and
-// wherever the sequence lies.
+// Backward in bf16: delta = dout · out in f32 and base = m - log2(1 / sum), once a row. With s and
+// dp = dout · v M-chains over head_dim, p = 2^(fma(s, scale log2e, -(base - bias log2e))) and
+// ds = p (dp - delta), each rounded to bf16 for the products dv = pᵀ dout, dk = scale dsᵀ q,
+// dq = scale ds k, where scale comes last. dq[i] is one M-chain over the keys from the origin,
+// dk[j] and dv[j] one over (head of the group, row), the rows in tiles as planned. The same from
+// run to run, and wherever the sequence lies. In f32 p = 2^(s log2e - m) (1 / sum) with the forward
+// pass's s, ds = p (dp - delta) scale, and plain chains.
 //
 // Forbidden NaN: what a row may not see and is loaded all the same has the weight zero. Where such
 // a key or value is not finite, 0 · NaN would reach the row: rows whose result is not
@@ -108,11 +110,33 @@ struct AttentionKeyTile {
   AttentionTile first{};  // a copy of the tile that tile_begin counts
 };
 struct AttentionKeyTiles {
-  const AttentionKeyTile* tiles = nullptr;  // longest first; no two share a key
-  const int32_t* count = nullptr;           // [1]
-  const int32_t* covered = nullptr;         // [1]: all keys before this one are in a tile
+  // No two share a key. First those of sequences of more than kShortKeys keys; longest first in
+  // both parts.
+  const AttentionKeyTile* tiles = nullptr;
+  const int32_t* count = nullptr;    // [2]: of all, of the first part
+  const int32_t* covered = nullptr;  // [1]: all keys before this one are in a tile
   int64_t capacity = 0;
   const AttentionTile* rows = nullptr;  // what tile_begin counts, by origin and row
+};
+
+// Gradients of long sequences, where the card and the shape allow it as above: parts of up to
+// `width` blocks of kKeyBlock keys, or of up to `width` tiles of rows, and what each is multiplied
+// with. Keys [begin, end) from a multiple of kKeyBlock from the origin on, with the tiles
+// [first, last) of AttentionKeyTiles::rows, those that see some of them; or the tiles [begin, end)
+// with the keys [first, last) from such a multiple on.
+struct AttentionLongPart {
+  int32_t begin = 0, end = 0;
+  int32_t first = 0, last = 0;
+};
+struct AttentionLongParts {
+  const AttentionLongPart* parts = nullptr;  // longest first
+  const int32_t* count = nullptr;            // [1]
+  int64_t capacity = 0;                      // 0: there are none
+};
+constexpr int64_t kLongWidths[] = {2, 3};
+struct AttentionLongGradients {
+  AttentionLongParts keys[2], rows[2];  // by width
+  bool all = false;                     // no row is in any other sequence
 };
 
 struct AttentionShape {
@@ -147,6 +171,18 @@ struct AttentionForward {
   // count from 0. The table row of a tile is that of its first row.
   const int32_t* table = nullptr;
   int64_t table_stride = 0;
+  // What this step makes itself of keys and values [query, kv_heads, head_dim], which are not in
+  // the cache yet: row r's become its entry entries[r] (-1: none) before any row reads the cache.
+  // Without a list of tiles no other row may see that entry, and that is done on the way.
+  struct Fresh {
+    const void *k = nullptr, *v = nullptr;
+    int64_t stride = 0;
+    const int32_t* entries = nullptr;  // [query]; null: nothing is fresh
+  };
+  Fresh fresh;
+  // No kernel of the chain writes the keys and values of the cache, but for what is fresh
+  // (launch.cuh).
+  bool keys_rest = false;
   void* out = nullptr;  // [query, heads, head_dim], rows out_stride apart; all rows are written
   int64_t out_stride = 0;
   float* stats = nullptr;     // or null
@@ -160,6 +196,7 @@ struct AttentionBackward {
   AttentionShape shape;
   AttentionTiles tiles;
   AttentionKeyTiles key_tiles;
+  AttentionLongGradients long_gradients;  // the long sequences once more, or nothing
   const Interval* intervals = nullptr;
   const void *q = nullptr, *k = nullptr, *v = nullptr;
   const void *out = nullptr, *dout = nullptr;

@@ -5,25 +5,21 @@
 // no other keys and heads are narrow, what a tile of rows needs for dq is then all there, and dq is
 // written too, by the warps in reverse, so that a short sentence keeps all four busy.
 // queries_kernel owns a tile of rows of one head and goes over its blocks of keys, for the others.
-// Each walks its list with a persistent grid, bringing the next tiles while it works.
+// Each walks its list with a persistent grid, bringing the next tiles while it works. Long
+// sequences may have been left to attention_long_backward.cu.
 #include <algorithm>
 #include <type_traits>
 
 #include "tril/kernels/cuda/attention_gradients.cuh"
+#include "tril/kernels/cuda/attention_long.cuh"
 
 namespace tril::kernels::cuda {
 
 void attention_backward_f32(Stream stream, const AttentionBackward& args, const float* delta);
 void attention_delta(Stream stream, const AttentionBackward& args, float* delta);
+void attention_facts(Stream stream, const AttentionBackward& args, RowFact* facts);
 
 namespace {
-
-struct Launch {
-  AttentionBackward args;
-  const float* delta = nullptr;  // [query, heads]
-  bool q_aligned = false, kv_aligned = false, dout_aligned = false;
-  bool dq_aligned = false, dkv_aligned = false;
-};
 
 // How shared memory is laid out: the tiles a block keeps for an item, those that stream past it,
 // and facts about rows.
@@ -31,7 +27,7 @@ template <int kDim>
 struct Layout {
   static constexpr int kKept = kDim <= 64 ? 2 : 1;       // items there at a time
   static constexpr int kStreamed = kDim <= 128 ? 2 : 1;  // steps there at a time
-  static constexpr int kFactBytes = kBlock * (int{sizeof(Interval)} + 12);
+  static constexpr int kFactBytes = kBlock * int{sizeof(RowFact)};
   static constexpr int kTilesBytes = 2 * (kKept + kStreamed) * kTileBytes<kDim>;
   static constexpr int kRingAt = kTilesBytes + 2 * kFactBytes;
   static constexpr int kRowsAt = kRingAt + Ring<AttentionKeyTile>::kBytes;
@@ -48,8 +44,8 @@ struct Layout {
   __device__ __forceinline__ SharedTile<kDim> streamed(int which, int step) const {
     return {memory + (2 * kKept + 2 * step + which) * kTileBytes<kDim>};
   }
-  __device__ __forceinline__ unsigned char* facts(int number) const {
-    return memory + kTilesBytes + number * kFactBytes;
+  __device__ __forceinline__ RowFact* facts(int number) const {
+    return reinterpret_cast<RowFact*>(memory + kTilesBytes + number * kFactBytes);
   }
   // What describes items, and the rows of a step.
   template <class T>
@@ -62,170 +58,33 @@ struct Layout {
   }
 };
 
-// ---- facts --------------------------------------------------------------------------------------
-__device__ __forceinline__ RowFacts facts_in_shared(const AttentionTile& tile,
-                                                    const unsigned char* memory) {
-  RowFacts facts;
-  facts.tile = tile;
-  facts.stats = reinterpret_cast<const float*>(memory);
-  facts.stats_stride = 2;
-  facts.delta = facts.stats + 2 * kBlock;
-  facts.delta_stride = 1;
-  facts.intervals = reinterpret_cast<const Interval*>(facts.delta + kBlock);
-  return facts;
-}
-__device__ __forceinline__ RowFacts facts_in_global(const Launch& launch, const AttentionTile& tile,
-                                                    int head) {
-  const int64_t heads = launch.args.shape.heads;
-  const int64_t first = tile.row_begin * heads + head;
-  RowFacts facts;
-  facts.tile = tile;
-  facts.intervals = launch.args.intervals + tile.row_begin;
-  facts.stats = launch.args.stats + 2 * first;
-  facts.stats_stride = 2 * heads;
-  facts.delta = launch.delta + first;
-  facts.delta_stride = heads;
-  return facts;
-}
-__device__ __forceinline__ void bring_facts(const Launch& launch, const AttentionTile& tile,
-                                            int head, unsigned char* memory) {
-  const RowFacts from = facts_in_global(launch, tile, head);
-  auto* stats = reinterpret_cast<float*>(memory);
-  float* delta = stats + 2 * kBlock;
-  auto* intervals = reinterpret_cast<int32_t*>(delta + kBlock);
-  const int rows = tile.row_end - tile.row_begin;
+// Starts to bring what is known of the rows of a tile.
+__device__ __forceinline__ void bring_facts(const BackwardLaunch& launch, const AttentionTile& tile,
+                                            int head, RowFact* to) {
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < rows) {
-    copy_8(stats + 2 * thread, from.stats + thread * from.stats_stride);
-  } else if (thread >= kBlock && thread - kBlock < rows) {
-    copy_4(delta + thread - kBlock, from.delta + (thread - kBlock) * from.delta_stride);
-  }
-  constexpr int kWords = sizeof(Interval) / 4;
-  for (int i = thread; i < rows * kWords; i += kThreads) {
-    copy_4(intervals + i, reinterpret_cast<const int32_t*>(from.intervals) + i);
-  }
-}
-
-// ---- rows and keys of a head --------------------------------------------------------------------
-__device__ __forceinline__ int group_of(const AttentionShape& shape) {
-  return static_cast<int>(shape.heads / shape.kv_heads);
-}
-__device__ __forceinline__ HeadRows queries_of(const Launch& launch, int head) {
-  return head_rows(launch.args.q, launch.args.q_stride, head, launch.args.shape.head_dim,
-                   launch.q_aligned);
-}
-__device__ __forceinline__ HeadRows douts_of(const Launch& launch, int head) {
-  return head_rows(launch.args.dout, launch.args.dout_stride, head, launch.args.shape.head_dim,
-                   launch.dout_aligned);
-}
-__device__ __forceinline__ HeadRows keys_of(const Launch& launch, int kv_head) {
-  return head_rows(launch.args.k, launch.args.kv_stride, kv_head, launch.args.shape.head_dim,
-                   launch.kv_aligned);
-}
-__device__ __forceinline__ HeadRows values_of(const Launch& launch, int kv_head) {
-  return head_rows(launch.args.v, launch.args.kv_stride, kv_head, launch.args.shape.head_dim,
-                   launch.kv_aligned);
-}
-
-template <int kCount>
-__device__ __forceinline__ void store_sums(const HeadOut& to, const float (&sums)[kCount][4],
-                                           int64_t begin, int64_t end, int column) {
-  const int64_t at = begin + lane_id() / 4;
-  const int64_t rows[2] = {at < end ? at : -1, at + 8 < end ? at + 8 : -1};
-  store_slice<kCount * 8>(to, rows, column, [&](int i, int half, int e) {
-    return __fadd_rn(sums[i][2 * half + e], 0.0f);
-  });
-}
-__device__ __forceinline__ HeadOut dq_of(const Launch& launch, int head) {
-  return head_out(launch.args.dq, launch.args.dq_stride, head, launch.args.shape.head_dim,
-                  launch.dq_aligned);
-}
-__device__ __forceinline__ HeadOut dkv_of(const Launch& launch, void* base, int kv_head) {
-  return head_out(base, launch.args.dkv_stride, kv_head, launch.args.shape.head_dim,
-                  launch.dkv_aligned);
-}
-// Whether a row that was written holds something infinite or not a number.
-__device__ __forceinline__ bool is_poisoned(const HeadOut& out, int64_t row) {
-  bool finite = true;
-  for (int c = lane_id(); c < out.head_dim; c += 32) {
-    finite = finite && (out.base[row * out.stride + c] & 0x7f80u) != 0x7f80u;
-  }
-  return !__all_sync(kAllLanes, finite);
-}
-
-// ---- one row, or one key ------------------------------------------------------------------------
-// dq of a row of a tile alone, by one warp, everything outside its interval being zero.
-template <int kDim>
-__device__ __noinline__ void row_alone(const Launch& launch, const AttentionTile& tile, int row,
-                                       int head) {
-  const AttentionBackward& a = launch.args;
-  AttentionTile one = tile;
-  one.row_begin = row;
-  one.row_end = row + 1;
-  const SliceFacts facts = slice_facts(a.shape, facts_in_global(launch, one, head), 0, head);
-  const int kv_head = head / group_of(a.shape);
-  const DirectTile queries{queries_of(launch, head), row, 0, 1};
-  const DirectTile douts{douts_of(launch, head), row, 0, 1};
-  float dq[kDim / 8][4];
-  clear(dq);
-  for (int block = tile.origin + (facts.first - tile.origin) / kBlock * kBlock; block < facts.last;
-       block += kBlock) {
-    const int begin = facts.first - block, end = facts.last - block;
-    add_query_gradients<kDim>(dq, Scoring(a.shape, head), facts, block, 0,
-                              DirectTile{keys_of(launch, kv_head), block, begin, end},
-                              DirectTile{values_of(launch, kv_head), block, begin, end}, queries,
-                              douts);
-  }
-  store_sums(dq_of(launch, head), dq, row, row + 1, 0);
-}
-
-// Columns [column, column + kOut) of dk and dv of one key alone, rows that do not see it being
-// zero.
-template <int kDim, int kOut>
-__device__ __noinline__ void key_alone(const Launch& launch, const AttentionKeyTile& tile, int key,
-                                       int kv_head, int column) {
-  const AttentionBackward& a = launch.args;
-  const int group = group_of(a.shape);
-  const DirectTile keys{keys_of(launch, kv_head), key, 0, 1};
-  const DirectTile values{values_of(launch, kv_head), key, 0, 1};
-  float dk[kOut / 8][4], dv[kOut / 8][4];
-  clear(dk);
-  clear(dv);
-  for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    for (int number = tile.tile_begin; number < tile.tile_end; ++number) {
-      const AttentionTile rows = a.key_tiles.rows[number];
-      const RowFacts facts = facts_in_global(launch, rows, head);
-      int first = kBlock, last = 0;  // the rows that see it: a stretch
-      for (int local = lane_id(); local < rows.row_end - rows.row_begin; local += 32) {
-        if (!sight_at(a.shape, facts, local, head).sees(key)) continue;
-        first = min(first, local);
-        last = max(last, local + 1);
-      }
-      first = __reduce_min_sync(kAllLanes, first);
-      last = __reduce_max_sync(kAllLanes, last);
-      if (first >= last) continue;
-      add_key_gradients<kDim, kOut>(
-          dk, dv, a.shape, facts, head, key, 0, column, keys, values,
-          DirectTile{queries_of(launch, head), rows.row_begin, first, last},
-          DirectTile{douts_of(launch, head), rows.row_begin, first, last});
-    }
-  }
-  store_sums(dkv_of(launch, a.dk, kv_head), dk, key, key + 1, column);
-  store_sums(dkv_of(launch, a.dv, kv_head), dv, key, key + 1, column);
+  if (thread >= tile.row_end - tile.row_begin) return;
+  copy_16(to + thread, facts_of(launch, tile.row_begin, head) + thread, sizeof(RowFact));
 }
 
 // ---- keys ---------------------------------------------------------------------------------------
 // The items of keys_kernel: tiles of keys, for each head of keys and each part of its columns.
+// Tiles of long sequences come first in the list, and may be done.
+__device__ __forceinline__ int first_key_tile(const BackwardLaunch& launch) {
+  return launch.after_long ? launch.args.key_tiles.count[1] : 0;
+}
 struct KeyItem {
   int tile, kv_head, part;
-  __device__ __forceinline__ KeyItem(const AttentionShape& shape, int number, int parts)
-      : tile(item_of(number) / parts / static_cast<int>(shape.kv_heads)),
-        kv_head(item_of(number) / parts % static_cast<int>(shape.kv_heads)),
-        part(item_of(number) % parts) {}
+  __device__ __forceinline__ KeyItem(const BackwardLaunch& launch, int number, int parts)
+      : part(item_of(number) % parts) {
+    const int kv_heads = static_cast<int>(launch.args.shape.kv_heads);
+    tile = first_key_tile(launch) + item_of(number) / parts / kv_heads;
+    kv_head = item_of(number) / parts % kv_heads;
+  }
 };
-__device__ __forceinline__ int key_items(const AttentionBackward& a, int parts) {
+__device__ __forceinline__ int key_items(const BackwardLaunch& launch, int parts) {
+  const AttentionBackward& a = launch.args;
   const int uncovered = max(static_cast<int>(a.shape.key) - *a.key_tiles.covered, 0);
-  const int tiles = *a.key_tiles.count + (uncovered + kBlock - 1) / kBlock;
+  const int tiles = *a.key_tiles.count - first_key_tile(launch) + (uncovered + kBlock - 1) / kBlock;
   return tiles * static_cast<int>(a.shape.kv_heads) * parts;
 }
 // Behind the list come tiles of the keys after the last sequence.
@@ -235,11 +94,12 @@ __device__ __forceinline__ AttentionKeyTile tile_behind(const AttentionBackward&
   behind.key_end = min(behind.key_begin + kBlock, static_cast<int>(a.shape.key));
   return behind;
 }
-__device__ __forceinline__ void describe(const AttentionBackward& a,
+__device__ __forceinline__ void describe(const BackwardLaunch& launch,
                                          const Ring<AttentionKeyTile>& ring, int number, int items,
                                          int parts) {
   if (item_of(number) >= items) return;
-  const int tile = KeyItem(a.shape, number, parts).tile;
+  const AttentionBackward& a = launch.args;
+  const int tile = KeyItem(launch, number, parts).tile;
   if (tile < *a.key_tiles.count) {
     ring.bring(number, a.key_tiles.tiles + tile);
   } else if (threadIdx.x == 0) {
@@ -260,9 +120,10 @@ struct KeyPlace {
     ends = keys.tile_begin >= keys.tile_end ||
            (tile + 1 == keys.tile_end && head + 1 == (kv_head + 1) * group_of(shape));
   }
-  __device__ __forceinline__ void enter(const AttentionShape& shape, const AttentionKeyTile& keys,
+  __device__ __forceinline__ void enter(const BackwardLaunch& launch, const AttentionKeyTile& keys,
                                         int parts) {
-    const KeyItem item(shape, number, parts);
+    const AttentionShape& shape = launch.args.shape;
+    const KeyItem item(launch, number, parts);
     kv_head = item.kv_head;
     part = item.part;
     head = kv_head * group_of(shape);
@@ -282,13 +143,13 @@ struct KeyPlace {
 
 // Starts to bring what a step needs, and with the first step of an item what describes the next.
 template <int kDim>
-__device__ __forceinline__ void bring(const Launch& launch, const KeyPlace& place,
+__device__ __forceinline__ void bring(const BackwardLaunch& launch, const KeyPlace& place,
                                       const Layout<kDim>& shared, int stage, int items) {
   using L = Layout<kDim>;
   const AttentionBackward& a = launch.args;
   const auto ring = shared.template ring<AttentionKeyTile>();
   const AttentionKeyTile& keys = ring.at(place.number);
-  if (place.begins) describe(a, ring, place.number + 1, items, L::kParts);
+  if (place.begins) describe(launch, ring, place.number + 1, items, L::kParts);
   if (keys.tile_begin >= keys.tile_end) return;
   if (place.begins) {
     const int item = place.number % L::kKept;
@@ -311,18 +172,19 @@ __device__ __forceinline__ bool is_short(const AttentionTile& tile) {
 
 // Runs keys and rows again whose gradients are not finite, each alone.
 template <int kDim>
-__device__ __noinline__ void repair_keys(const Launch& launch, int items) {
+__device__ __noinline__ void repair_keys(const BackwardLaunch& launch, int items) {
   using L = Layout<kDim>;
   const AttentionBackward& a = launch.args;
   for (int number = 0; item_of(number) < items; ++number) {
-    const KeyItem item(a.shape, number, L::kParts);
+    const KeyItem item(launch, number, L::kParts);
     if (item.tile >= *a.key_tiles.count) continue;
     const AttentionKeyTile keys = a.key_tiles.tiles[item.tile];
     if (keys.tile_begin >= keys.tile_end) continue;
     for (int key = keys.key_begin + warp_id(); key < keys.key_end; key += kThreads / 32) {
-      if (is_poisoned(dkv_of(launch, a.dk, item.kv_head), key) ||
-          is_poisoned(dkv_of(launch, a.dv, item.kv_head), key)) {
-        key_alone<kDim, L::kOut>(launch, keys, key, item.kv_head, item.part * L::kOut);
+      if (is_poisoned(dk_of(launch, item.kv_head), key) ||
+          is_poisoned(dv_of(launch, item.kv_head), key)) {
+        key_alone<kDim, L::kOut>(launch, keys.tile_begin, keys.tile_end, key, item.kv_head,
+                                 item.part * L::kOut);
       }
     }
     if (!L::kFused || !is_short(keys.first)) continue;
@@ -340,20 +202,20 @@ __device__ __noinline__ void repair_keys(const Launch& launch, int items) {
 
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
-    keys_kernel(const __grid_constant__ Launch launch) {
+    keys_kernel(const __grid_constant__ BackwardLaunch launch) {
   using L = Layout<kDim>;
   const AttentionBackward& a = launch.args;
   const L shared{dynamic_shared()};
   const auto ring = shared.template ring<AttentionKeyTile>();
   const int slice = warp_id() * kSlice;
-  const int items = key_items(a, L::kParts);
+  const int items = key_items(launch, L::kParts);
 
   KeyPlace next;
-  describe(a, ring, 0, items, L::kParts);
+  describe(launch, ring, 0, items, L::kParts);
   copies_wait();
   __syncthreads();
   if (item_of(0) < items) {
-    next.enter(a.shape, ring.at(0), L::kParts);
+    next.enter(launch, ring.at(0), L::kParts);
     bring(launch, next, shared, 0, items);
   }
   float dk[L::kOut / 8][4], dv[L::kOut / 8][4];
@@ -366,7 +228,7 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
     if (!now.ends) {
       next.step(a.shape, ring.at(now.number));
     } else if (item_of(++next.number) < items) {
-      next.enter(a.shape, ring.at(next.number), L::kParts);
+      next.enter(launch, ring.at(next.number), L::kParts);
     }
     const bool more = item_of(next.number) < items;
     const bool early = L::kStreamed == 2 && (L::kKept == 2 || !next.begins);
@@ -382,7 +244,7 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
     const auto queries = shared.streamed(0, stage), douts = shared.streamed(1, stage);
     const int key = tile.key_begin + slice;
     if (tile.tile_begin < tile.tile_end) {
-      const RowFacts facts = facts_in_shared(shared.rows(stage), shared.facts(stage));
+      const TileFacts facts{shared.rows(stage), shared.facts(stage)};
       if (key < tile.key_end) {
         add_key_gradients<kDim, L::kOut>(dk, dv, a.shape, facts, now.head, key, slice,
                                          now.part * L::kOut, keys, values, queries, douts);
@@ -392,7 +254,7 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
         if (is_short(facts.tile) && facts.tile.row_begin + mine < facts.tile.row_end) {
           float dq[kDim / 8][4];
           clear(dq);
-          add_query_gradients<kDim>(dq, Scoring(a.shape, now.head),
+          add_query_gradients<kDim>(dq, Pairing(a.shape, now.head),
                                     slice_facts(a.shape, facts, mine, now.head), tile.key_begin,
                                     mine, keys, values, queries, douts);
           poisoned = not_finite(dq) || poisoned;
@@ -403,8 +265,8 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
     }
     if (now.ends && key < tile.key_end) {
       poisoned = not_finite(dk) || not_finite(dv) || poisoned;
-      store_sums(dkv_of(launch, a.dk, now.kv_head), dk, key, tile.key_end, now.part * L::kOut);
-      store_sums(dkv_of(launch, a.dv, now.kv_head), dv, key, tile.key_end, now.part * L::kOut);
+      store_sums(dk_of(launch, now.kv_head), dk, key, tile.key_end, now.part * L::kOut);
+      store_sums(dv_of(launch, now.kv_head), dv, key, tile.key_end, now.part * L::kOut);
     }
     if (!early && more) {
       __syncthreads();
@@ -416,12 +278,17 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
 
 // ---- queries ------------------------------------------------------------------------------------
 // The items of queries_kernel: tiles of rows, of the whole list or of its first part, for each
-// head.
-__device__ __forceinline__ int query_items(const AttentionBackward& a, int part) {
-  return a.tiles.count[part] * static_cast<int>(a.shape.heads);
+// head. Those of long sequences come first in the list, and may be done.
+__device__ __forceinline__ int first_query_tile(const BackwardLaunch& launch) {
+  return launch.after_long ? launch.args.tiles.count[2] : 0;
 }
-__device__ __forceinline__ int tile_of(const AttentionBackward& a, int number) {
-  return item_of(number) / static_cast<int>(a.shape.heads);
+__device__ __forceinline__ int query_items(const BackwardLaunch& launch, int part) {
+  const int tiles = launch.args.tiles.count[part] - first_query_tile(launch);
+  return tiles * static_cast<int>(launch.args.shape.heads);
+}
+__device__ __forceinline__ const AttentionTile* tile_of(const BackwardLaunch& launch, int number) {
+  const int tile = item_of(number) / static_cast<int>(launch.args.shape.heads);
+  return launch.args.tiles.tiles + first_query_tile(launch) + tile;
 }
 __device__ __forceinline__ int head_of(const AttentionBackward& a, int number) {
   return item_of(number) % static_cast<int>(a.shape.heads);
@@ -445,13 +312,13 @@ struct QueryPlace {
 };
 
 template <int kDim>
-__device__ __forceinline__ void bring(const Launch& launch, const QueryPlace& place,
+__device__ __forceinline__ void bring(const BackwardLaunch& launch, const QueryPlace& place,
                                       const Layout<kDim>& shared, int stage, int items) {
   const AttentionBackward& a = launch.args;
   const auto ring = shared.template ring<AttentionTile>();
   const AttentionTile tile = widened(ring.at(place.number), a.shape, nullptr);
   if (place.step == 0 && item_of(place.number + 1) < items) {
-    ring.bring(place.number + 1, a.tiles.tiles + tile_of(a, place.number + 1));
+    ring.bring(place.number + 1, tile_of(launch, place.number + 1));
   }
   if (tile.key_begin >= tile.key_end) return;
   if (place.step == 0) {
@@ -469,10 +336,10 @@ __device__ __forceinline__ void bring(const Launch& launch, const QueryPlace& pl
 }
 
 template <int kDim>
-__device__ __noinline__ void repair_queries(const Launch& launch, int items) {
+__device__ __noinline__ void repair_queries(const BackwardLaunch& launch, int items) {
   const AttentionBackward& a = launch.args;
   for (int number = 0; item_of(number) < items; ++number) {
-    const AttentionTile tile = a.tiles.tiles[tile_of(a, number)];
+    const AttentionTile tile = *tile_of(launch, number);
     const int head = head_of(a, number);
     if (tile.key_begin >= tile.key_end) continue;
     for (int row = tile.row_begin + warp_id(); row < tile.row_end; row += kThreads / 32) {
@@ -483,17 +350,17 @@ __device__ __noinline__ void repair_queries(const Launch& launch, int items) {
 
 template <int kDim>
 __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
-    queries_kernel(const __grid_constant__ Launch launch) {
+    queries_kernel(const __grid_constant__ BackwardLaunch launch) {
   using L = Layout<kDim>;
   const AttentionBackward& a = launch.args;
   const L shared{dynamic_shared()};
   const auto ring = shared.template ring<AttentionTile>();
   const int slice = warp_id() * kSlice;
-  const int items = query_items(a, L::kFused ? 1 : 0);
+  const int items = query_items(launch, L::kFused ? 1 : 0);
   if (item_of(0) >= items) return;
 
   QueryPlace next;
-  ring.bring(0, a.tiles.tiles + tile_of(a, 0));
+  ring.bring(0, tile_of(launch, 0));
   copies_wait();
   __syncthreads();
   next.enter(a, widened(ring.at(0), a.shape, nullptr));
@@ -520,9 +387,9 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
       if (now.step == 0) clear(dq);
       if (tile.key_begin < tile.key_end) {
         if (now.step == 0) {
-          rows = slice_facts(a.shape, facts_in_shared(tile, shared.facts(item)), slice, now.head);
+          rows = slice_facts(a.shape, {tile, shared.facts(item)}, slice, now.head);
         }
-        add_query_gradients<kDim>(dq, Scoring(a.shape, now.head), rows, now.block, slice,
+        add_query_gradients<kDim>(dq, Pairing(a.shape, now.head), rows, now.block, slice,
                                   shared.streamed(0, stage), shared.streamed(1, stage),
                                   shared.kept(0, item), shared.kept(1, item));
       }
@@ -540,7 +407,7 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
 }
 
 template <int kDim>
-void start_backward(Stream stream, const Launch& launch) {
+void start_backward(Stream stream, const BackwardLaunch& launch) {
   using L = Layout<kDim>;
   static const int64_t key_blocks = resident_blocks(keys_kernel<kDim>, kThreads, L::kBytes);
   static const int64_t query_blocks = resident_blocks(queries_kernel<kDim>, kThreads, L::kBytes);
@@ -549,7 +416,7 @@ void start_backward(Stream stream, const Launch& launch) {
     const int64_t items = (shape.key + launch.args.key_tiles.capacity) * shape.kv_heads * L::kParts;
     start(stream, keys_kernel<kDim>, std::min(key_blocks, items), kThreads, L::kBytes, launch);
   }
-  if (shape.query > 0) {
+  if (shape.query > 0 && !(launch.after_long && launch.args.long_gradients.all)) {
     const int64_t items = launch.args.tiles.capacity * shape.heads;
     start(stream, queries_kernel<kDim>, std::min(query_blocks, items), kThreads, L::kBytes, launch);
   }
@@ -558,17 +425,24 @@ void start_backward(Stream stream, const Launch& launch) {
 }  // namespace
 
 int64_t attention_backward_workspace(const AttentionShape& shape) {
-  return shape.query * shape.heads * int64_t{sizeof(float)};
+  const int64_t rows = shape.query * shape.heads;
+  if (shape.type == DType::f32) return rows * int64_t{sizeof(float)};
+  // Whole tiles are read, also at the end.
+  return (rows + kTileRows) * int64_t{sizeof(RowFact)};
 }
 
 void attention_backward(Stream stream, const AttentionBackward& args) {
-  auto* delta = static_cast<float*>(args.workspace);
-  if (args.shape.query > 0) attention_delta(stream, args, delta);
-  if (args.shape.type == DType::f32) return attention_backward_f32(stream, args, delta);
+  if (args.shape.type == DType::f32) {
+    auto* delta = static_cast<float*>(args.workspace);
+    if (args.shape.query > 0) attention_delta(stream, args, delta);
+    return attention_backward_f32(stream, args, delta);
+  }
+  auto* facts = static_cast<RowFact*>(args.workspace);
+  if (args.shape.query > 0) attention_facts(stream, args, facts);
   const int64_t head_dim = args.shape.head_dim;
-  Launch launch;
+  BackwardLaunch launch;
   launch.args = args;
-  launch.delta = delta;
+  launch.facts = facts;
   launch.q_aligned = is_aligned(args.q, args.q_stride, head_dim);
   launch.kv_aligned =
       is_aligned(args.k, args.kv_stride, head_dim) && is_aligned(args.v, args.kv_stride, head_dim);
@@ -576,6 +450,7 @@ void attention_backward(Stream stream, const AttentionBackward& args) {
   launch.dq_aligned = is_aligned(args.dq, args.dq_stride, head_dim);
   launch.dkv_aligned = is_aligned(args.dk, args.dkv_stride, head_dim) &&
                        is_aligned(args.dv, args.dkv_stride, head_dim);
+  launch.after_long = start_long_gradients(stream, launch);
   if (head_dim <= 32) {
     start_backward<32>(stream, launch);
   } else if (head_dim <= 64) {

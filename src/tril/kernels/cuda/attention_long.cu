@@ -11,17 +11,17 @@
 #include <cmath>
 
 #include "tril/kernels/cuda/attention_long.cuh"
-#include "tril/kernels/cuda/attention_wgmma.cuh"
+#include "tril/kernels/cuda/attention_panels.cuh"
+#include "tril/kernels/cuda/attention_softmax.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kGroupThreads = 128;
 constexpr int kGroups = 2;
 constexpr int kLongThreads = kGroups * kGroupThreads;
 [[maybe_unused]] constexpr int kLongWarps = kLongThreads / 32;  // where 9.0a is compiled
 constexpr int kStages = 4;
-static_assert(kLongTileRows == kGroups * kBlock && kBlock * kPanelColumns * 2 == kPanelBytes);
+static_assert(kLongTileRows == kGroups * kBlock);
 
 struct LongLaunch {
   CUtensorMap q, k, v;
@@ -78,32 +78,10 @@ struct LongShared {
     return barrier(2 * kStages + 2 + number % 2);
   }
 };
-// A number that is the same for a whole warp, said so that the compiler knows.
-__device__ __forceinline__ int same_for_warp(int x) { return __reduce_max_sync(kAllLanes, x); }
-__device__ __forceinline__ uint32_t place_of(const unsigned char* memory) {
-  return __reduce_max_sync(kAllLanes, operand_place(memory));
-}
-// The parity of the phase in which a place is used for the `use`-th time.
-__device__ __forceinline__ int parity_of(int use) { return use & 1; }
 __device__ __forceinline__ int stage_of(int step) { return step % kStages; }
 __device__ __forceinline__ int step_parity(int step) { return parity_of(step / kStages); }
 
 // ---- the list of work ---------------------------------------------------------------------------
-// Number `number` of a block's items: rounds go forth and back, since items get shorter.
-__device__ __forceinline__ int long_item(int number) {
-  const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
-  return number * grid + (number % 2 == 0 ? block : grid - 1 - block);
-}
-__device__ __forceinline__ int long_items(int items) {
-  const int rounds = items / static_cast<int>(gridDim.x);
-  return rounds + (long_item(rounds) < items ? 1 : 0);
-}
-struct LongItem {
-  int tile, head;
-  __device__ __forceinline__ LongItem(const AttentionShape& shape, int number)
-      : tile(long_item(number) / static_cast<int>(shape.heads)),
-        head(long_item(number) % static_cast<int>(shape.heads)) {}
-};
 // The blocks of keys of a tile, from the origin.
 __device__ __forceinline__ int first_block(const AttentionLongTile& tile) {
   return (tile.key_begin - tile.origin) / kBlock;
@@ -125,18 +103,14 @@ struct Pump {
   __device__ __forceinline__ void begin(const LongLaunch& launch, const LongShared<kDim>& shared) {
     using L = Layout<kDim>;
     const AttentionForward& a = launch.forward.args;
-    const LongItem item(a.shape, number);
+    const LongItem item(a.shape.heads, number);
     const AttentionLongTile tile = a.long_tiles.tiles[item.tile];
     shared.tile(number) = tile;
     barrier_expect(shared.item_full(number), L::kQueryBytes);
 #pragma unroll
     for (int group = 0; group < kGroups; ++group) {
-#pragma unroll
-      for (int panel = 0; panel < L::kPanels; ++panel) {
-        copy_panel(shared.queries(number, group) + panel * kPanelBytes, launch.q,
-                   panel * kPanelColumns, item.head, tile.row_begin + group * kBlock,
-                   shared.item_full(number));
-      }
+      copy_tile<kDim>(shared.queries(number, group), launch.q, item.head,
+                      tile.row_begin + group * kBlock, shared.item_full(number));
     }
     key = tile.origin + first_block(tile) * kBlock;
     left = blocks_end(tile.origin, tile.key_end) - first_block(tile);
@@ -148,16 +122,8 @@ struct Pump {
     if (left == 0) begin(launch, shared);
     const int stage = stage_of(asked);
     barrier_expect(shared.full(stage), L::kStageBytes);
-#pragma unroll
-    for (int panel = 0; panel < L::kPanels; ++panel) {
-      copy_panel(shared.keys(stage) + panel * kPanelBytes, launch.k, panel * kPanelColumns, kv_head,
-                 key, shared.full(stage));
-    }
-#pragma unroll
-    for (int panel = 0; panel < L::kPanels; ++panel) {
-      copy_panel(shared.values(stage) + panel * kPanelBytes, launch.v, panel * kPanelColumns,
-                 kv_head, key, shared.full(stage));
-    }
+    copy_tile<kDim>(shared.keys(stage), launch.k, kv_head, key, shared.full(stage));
+    copy_tile<kDim>(shared.values(stage), launch.v, kv_head, key, shared.full(stage));
     ++asked;
     key += kBlock;
     if (--left == 0) ++number;
@@ -182,25 +148,6 @@ struct Pump {
 };
 
 // ---- a block of keys ----------------------------------------------------------------------------
-template <int kDim>
-__device__ __forceinline__ void start_scores(float (&s)[8][4], uint32_t queries, uint32_t keys) {
-#pragma unroll
-  for (int k = 0; k < kDim / 16; ++k) {
-    const uint32_t at = static_cast<uint32_t>(k / 4 * kPanelBytes + k % 4 * 32) / 16;
-    multiply_rows(s, operand(queries + at), operand(keys + at), k > 0 ? 1 : 0);
-  }
-}
-
-template <int kDim>
-__device__ __forceinline__ void start_outputs(Sums<kDim>& sums, const uint32_t (&p)[8][2],
-                                              uint32_t values) {
-#pragma unroll
-  for (int group = 0; group < kChunks; ++group) {
-    const Fragment a{{p[2 * group][0], p[2 * group][1], p[2 * group + 1][0], p[2 * group + 1][1]}};
-    add_columns(sums.acc, a, operand(values + group * kSlice * 128 / 16));
-  }
-}
-
 // From products to weights, the accumulators being brought to the new maximum: as attend_groups().
 // A positive factor may be applied after the maximum.
 template <int kDim>
@@ -269,18 +216,6 @@ __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32
   }
 }
 
-// Whether a row of this thread that is there holds something infinite or not a number.
-template <int kDim>
-__device__ __forceinline__ bool rows_not_finite(const Sums<kDim>& sums, const int64_t (&row)[2]) {
-  float test[2] = {0.0f, 0.0f};
-#pragma unroll
-  for (const auto& each : sums.acc) {
-#pragma unroll
-    for (int e = 0; e < 4; ++e) test[e / 2] = __fmaf_rn(each[e], 0.0f, test[e / 2]);
-  }
-  return (row[0] >= 0 && test[0] != 0.0f) || (row[1] >= 0 && test[1] != 0.0f);
-}
-
 // ---- the grid -----------------------------------------------------------------------------------
 // What a warpgroup has of a block of shared memory and of the work.
 template <int kDim>
@@ -325,7 +260,7 @@ struct Worker {
     uint32_t p[8][2];
     wait_for(step);
     products_begin();
-    start_scores<kDim>(s, queries, place_of(shared.keys(stage_of(step))));
+    start_rows<kDim>(s, queries, place_of(shared.keys(stage_of(step))));
     products_commit();
     products_wait();
     pin(s);
@@ -336,8 +271,8 @@ struct Worker {
       pin(p);
       pin(s);
       products_begin();
-      start_outputs(sums, p, place_of(shared.values(stage_of(step))));
-      start_scores<kDim>(s, queries, place_of(shared.keys(stage_of(step + 1))));
+      start_columns(sums.acc, p, place_of(shared.values(stage_of(step))));
+      start_rows<kDim>(s, queries, place_of(shared.keys(stage_of(step + 1))));
       products_commit();
       products_wait();
       pin(sums.acc);
@@ -355,7 +290,7 @@ struct Worker {
     pin(sums.acc);
     pin(p);
     products_begin();
-    start_outputs(sums, p, place_of(shared.values(stage_of(step))));
+    start_columns(sums.acc, p, place_of(shared.values(stage_of(step))));
     products_commit();
     products_wait();
     pin(sums.acc);
@@ -366,7 +301,7 @@ struct Worker {
 
   __device__ __forceinline__ void work(int number) {
     const AttentionForward& a = launch.forward.args;
-    const int head = LongItem(a.shape, number).head;
+    const int head = LongItem(a.shape.heads, number).head;
     run_pump(step);
     barrier_wait(shared.item_full(number), parity_of(number / 2));
     const AttentionLongTile& tile = shared.tile(number);
@@ -392,7 +327,7 @@ struct Worker {
     skip(first + steps - end);
     drop(shared.item_empty(number));
     if (begin == end) return;
-    poisoned = rows_not_finite(sums, target) || poisoned;
+    poisoned = rows_not_finite(sums.acc, target) || poisoned;
     store_rows(launch.forward, sums, rows, head, target);
   }
 };
@@ -401,7 +336,7 @@ template <int kDim>
 __device__ __noinline__ void repair_long(const LongLaunch& launch, float* saved, int items) {
   const AttentionForward& a = launch.forward.args;
   for (int number = 0; number < items; ++number) {
-    const LongItem item(a.shape, number);
+    const LongItem item(a.shape.heads, number);
     const AttentionLongTile& tile = a.long_tiles.tiles[item.tile];
     repair_tile<kDim>(
         launch.forward,
@@ -445,41 +380,12 @@ __global__ void __launch_bounds__(kLongThreads, Layout<kDim>::kResident)
 }
 
 // ---- on the host --------------------------------------------------------------------------------
-// How the copy engine finds panels in [rows, heads, head_dim].
-bool describe_rows(CUtensorMap* map, const void* base, int64_t rows, int64_t heads,
-                   int64_t head_dim, int64_t stride) {
-  using Encode = decltype(&cuTensorMapEncodeTiled);
-  // The driver's, found at run time: the program starts without one.
-  static const Encode encode = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
-                                                               12000, cudaEnableDefault, &result);
-    const bool there = error == cudaSuccess && result == cudaDriverEntryPointSuccess;
-    return there ? reinterpret_cast<Encode>(found) : nullptr;
-  }();
-  if (encode == nullptr) return false;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(heads),
-                              static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(head_dim * 2),
-                                static_cast<cuuint64_t>(stride * 2)};
-  const cuuint32_t box[] = {kPanelColumns, 1, kBlock};
-  const cuuint32_t steps[] = {1, 1, 1};
-  return encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<void*>(base), sizes, strides,
-                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
 bool is_for_long(const AttentionForward& args) {
   const AttentionShape& shape = args.shape;
   const bool aligned = is_aligned(args.q, args.q_stride, shape.head_dim) &&
                        is_aligned(args.k, args.kv_stride, shape.head_dim) &&
                        is_aligned(args.v, args.kv_stride, shape.head_dim);
-  return args.long_tiles.capacity > 0 && !shape.portable && shape.type == DType::bf16 &&
-         (shape.head_dim == 64 || shape.head_dim == 128) && args.table == nullptr &&
-         shape.bias == nullptr && shape.widen_head == -1 && !shape.descending_blocks &&
-         shape.scale > 0.0f && aligned;
+  return args.long_tiles.capacity > 0 && is_long_shape(shape) && args.table == nullptr && aligned;
 }
 
 template <int kDim>
@@ -513,6 +419,31 @@ bool start_long(Stream stream, const ForwardLaunch& forward) {
 }
 
 }  // namespace
+
+bool describe_rows(CUtensorMap* map, const void* base, int64_t rows, int64_t heads,
+                   int64_t head_dim, int64_t stride) {
+  using Encode = decltype(&cuTensorMapEncodeTiled);
+  // The driver's, found at run time: the program starts without one.
+  static const Encode encode = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    const cudaError_t error = cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
+                                                               12000, cudaEnableDefault, &result);
+    const bool there = error == cudaSuccess && result == cudaDriverEntryPointSuccess;
+    return there ? reinterpret_cast<Encode>(found) : nullptr;
+  }();
+  if (encode == nullptr) return false;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(head_dim), static_cast<cuuint64_t>(heads),
+                              static_cast<cuuint64_t>(rows)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(head_dim * 2),
+                                static_cast<cuuint64_t>(stride * 2)};
+  const cuuint32_t box[] = {kPanelColumns, 1, kBlock};
+  const cuuint32_t steps[] = {1, 1, 1};
+  return encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, const_cast<void*>(base), sizes, strides,
+                box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
 
 int64_t long_attention_saved_floats(const AttentionForward& args) {
   if (!is_for_long(args) || args.long_tiles.most_keys <= kKeySpan) return 0;

@@ -1,11 +1,12 @@
 // Attention in f32, a mode for checking: one warp a row and head, or a key and head of keys, plain
-// chains of fused multiply-adds. And the small kernels that both types share: dout · out, and
-// writing into a cache.
+// chains of fused multiply-adds. And the small kernels that both types share: dout · out with what
+// else is known of rows, and writing into a cache.
 //
 // A key outside a row's interval is never multiplied into that row, so nothing has to be repaired.
 #include <algorithm>
 
 #include "tril/kernels/cuda/attention_tiles.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -278,7 +279,20 @@ struct Delta {
   int64_t out_stride = 0, dout_stride = 0;
   int64_t query = 0, heads = 0, head_dim = 0;
   bool aligned = false;
-  float* delta = nullptr;
+  const float* stats = nullptr;  // with `facts`
+  const Interval* intervals = nullptr;
+  float* delta = nullptr;    // f32: [query, heads]
+  RowFact* facts = nullptr;  // bf16: [heads, query]
+
+  __device__ __forceinline__ void put(int64_t item, float sum) const {
+    if (facts == nullptr) {
+      delta[item] = sum;
+      return;
+    }
+    const int64_t row = item / heads, head = item % heads;
+    const float base = __fsub_rn(stats[2 * item], log2_of(stats[2 * item + 1]));
+    facts[head * query + row] = {base, sum, intervals[row].lo, intervals[row].hi};
+  }
 };
 
 __device__ __forceinline__ float value_of(float x) { return x; }
@@ -322,12 +336,14 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__
     for (int apart = kLanes / 2; apart > 0; apart /= 2) {
       sum = __fadd_rn(sum, __shfl_xor_sync(kAllLanes, sum, apart));
     }
-    if (item < all && lane == 0) d.delta[item] = sum;
+    if (item < all && lane == 0) d.put(item, sum);
   }
 }
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) store_kernel(const __grid_constant__ StoreKeyValues s) {
+  let_next_begin();
+  wait_for_earlier();
   const int64_t all = s.rows * s.width;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < all;
        i += int64_t{gridDim.x} * kThreads) {
@@ -364,28 +380,41 @@ void attention_backward_f32(Stream stream, const AttentionBackward& args, const 
   }
 }
 
-void attention_delta(Stream stream, const AttentionBackward& args, float* delta) {
+namespace {
+Delta delta_of(const AttentionBackward& args) {
   const AttentionShape& shape = args.shape;
   const bool aligned = is_aligned(args.out, args.out_stride, shape.head_dim) &&
                        is_aligned(args.dout, args.dout_stride, shape.head_dim);
-  const Delta d{args.out,         args.dout,   args.out_stride,
-                args.dout_stride, shape.query, shape.heads,
-                shape.head_dim,   aligned,     delta};
-  const int64_t blocks = blocks_for(shape.query * shape.heads, kThreads / 8);
-  if (shape.type == DType::f32) {
-    start(stream, delta_kernel<float>, blocks, kThreads, 0, d);
-  } else {
-    start(stream, delta_kernel<uint16_t>, blocks, kThreads, 0, d);
-  }
+  Delta d{args.out,    args.dout,   args.out_stride, args.dout_stride,
+          shape.query, shape.heads, shape.head_dim,  aligned};
+  d.stats = args.stats;
+  d.intervals = args.intervals;
+  return d;
+}
+int64_t delta_blocks(const AttentionShape& shape) {
+  return blocks_for(shape.query * shape.heads, kThreads / 8);
+}
+}  // namespace
+
+void attention_delta(Stream stream, const AttentionBackward& args, float* delta) {
+  Delta d = delta_of(args);
+  d.delta = delta;
+  start(stream, delta_kernel<float>, delta_blocks(args.shape), kThreads, 0, d);
+}
+
+void attention_facts(Stream stream, const AttentionBackward& args, RowFact* facts) {
+  Delta d = delta_of(args);
+  d.facts = facts;
+  start(stream, delta_kernel<uint16_t>, delta_blocks(args.shape), kThreads, 0, d);
 }
 
 void store_key_values(Stream stream, const StoreKeyValues& args) {
   if (args.rows == 0 || args.width == 0) return;
-  const int64_t blocks = blocks_for(args.rows * args.width, kThreads);
+  const dim3 blocks(static_cast<unsigned>(blocks_for(args.rows * args.width, kThreads)));
   if (args.type == DType::f32) {
-    start(stream, store_kernel<float>, blocks, kThreads, 0, args);
+    launch(stream, store_kernel<float>, blocks, kThreads, 0, args);
   } else {
-    start(stream, store_kernel<uint16_t>, blocks, kThreads, 0, args);
+    launch(stream, store_kernel<uint16_t>, blocks, kThreads, 0, args);
   }
 }
 

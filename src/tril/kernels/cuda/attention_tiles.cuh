@@ -160,6 +160,13 @@ __device__ __forceinline__ AttentionTile widened(AttentionTile tile, const Atten
   return tile;
 }
 
+// What the backward pass in bf16 needs to know of a row and a head: once made, [heads, query].
+struct alignas(16) RowFact {
+  float base = 0.0f;   // log2 of the sum of all 2^(score log2e)
+  float delta = 0.0f;  // dout · out
+  int32_t lo = 0, hi = 0;
+};
+
 // From a product to a score.
 struct Scoring {
   float scale = 1.0f;

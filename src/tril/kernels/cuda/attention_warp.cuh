@@ -62,6 +62,13 @@ __device__ __forceinline__ float exp2_of(float x) {
   return y;
 }
 
+// The logarithm to base 2; of 0 it is -inf.
+__device__ __forceinline__ float log2_of(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // Two numbers rounded to bf16, the first in the lower half.
 __device__ __forceinline__ uint32_t pack_bf16(float low, float high) {
   uint32_t packed;

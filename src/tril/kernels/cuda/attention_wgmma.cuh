@@ -87,6 +87,17 @@ __device__ __forceinline__ bool is_elected() {
   return elected != 0;
 }
 
+// ---- registers ----------------------------------------------------------------------------------
+// Warps of a group that need few give some back; then others can have them.
+template <int kCount>
+__device__ __forceinline__ void registers_down_to() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ __forceinline__ void registers_up_to() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
 // ---- copies -------------------------------------------------------------------------------------
 // A panel from columns `column`.. of rows `row`.. of a head; rows that are not there are zero. One
 // thread asks for it, and the barrier is told when it came.
@@ -96,6 +107,16 @@ __device__ __forceinline__ void copy_panel(unsigned char* to, const CUtensorMap&
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
       "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(to)),
       "l"(&from), "r"(column), "r"(head), "r"(row), "r"(shared_address(barrier))
+      : "memory");
+}
+
+// So many bytes that lie together, a multiple of 16 from a multiple of 16 on.
+__device__ __forceinline__ void copy_bytes(void* to, const void* from, int bytes,
+                                           Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
       : "memory");
 }
 

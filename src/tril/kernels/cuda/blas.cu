@@ -189,7 +189,7 @@ bool suits(const Gemm& p, Policy policy) {
   }
   if (splits_tokens(p)) return true;
   return !p.adds && p.n % core::kPiece == 0 && p.k % core::kPiece == 0 &&
-         (p.m > kFewRows || policy == Policy::free);
+         (!has_few_rows(p) || policy == Policy::free);
 }
 
 __global__ void add_bias_kernel(const bf16* bias, int64_t rows, int64_t columns, float* c,
@@ -232,7 +232,7 @@ struct Blas::State {
   Policy policy;
   const CublasLt* lt = nullptr;
   cublasLtHandle_t handle = nullptr;
-  void* workspace = nullptr;
+  std::map<void*, void*> workspaces;  // one a stream: products of two may run side by side
   bool opened = false;
   std::map<Key, Choice> choices;
   Counts counts;
@@ -243,7 +243,7 @@ struct Blas::State {
   explicit State(Policy wanted) : policy(wanted) {}
   ~State() {
     if (handle != nullptr) lt->destroy(handle);
-    static_cast<void>(cudaFree(workspace));
+    for (const auto& [stream, memory] : workspaces) static_cast<void>(cudaFree(memory));
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -256,11 +256,17 @@ struct Blas::State {
       handle = nullptr;
       return false;
     }
-    if (cudaMalloc(&workspace, kWorkspaceBytes) != cudaSuccess) {
-      workspace = nullptr;
+    return true;
+  }
+
+  // Null where there is no memory for it.
+  void* workspace_of(cudaStream_t stream) {
+    const auto [at, added] = workspaces.try_emplace(stream, nullptr);
+    if (added && cudaMalloc(&at->second, kWorkspaceBytes) != cudaSuccess) {
+      at->second = nullptr;
       cudaGetLastError();
     }
-    return true;
+    return at->second;
   }
 
   static Key key_of(const Gemm& p) {
@@ -276,15 +282,17 @@ struct Blas::State {
             p.adds};
   }
 
-  bool multiply(cudaStream_t stream, const Gemm& p, const Choice& choice) const {
+  bool multiply(cudaStream_t stream, const Gemm& p, const Choice& choice) {
     const Operation operation(*lt, p);
     if (!operation.ok()) return false;
+    void* workspace = choice.workspace > 0 ? workspace_of(stream) : nullptr;
+    if (choice.workspace > 0 && workspace == nullptr) return false;
     const float one = 1.0f;
     const float beta = p.adds ? 1.0f : 0.0f;
     const cublasStatus_t status =
         lt->matmul(handle, operation.description, &one, p.b, operation.first, p.a, operation.second,
                    &beta, p.c, operation.result, p.c, operation.result, &choice.algorithm,
-                   choice.workspace > 0 ? workspace : nullptr, choice.workspace, stream);
+                   workspace, choice.workspace, stream);
     if (status != CUBLAS_STATUS_SUCCESS) cudaGetLastError();  // ours will do it
     return status == CUBLAS_STATUS_SUCCESS;
   }
@@ -301,7 +309,7 @@ struct Blas::State {
       };
       const bool may_split = policy == Policy::free || splits_tokens(p);
       set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-          may_split && workspace != nullptr ? uint64_t{kWorkspaceBytes} : uint64_t{0});
+          may_split ? uint64_t{kWorkspaceBytes} : uint64_t{0});
       if (policy != Policy::free) {
         set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
             static_cast<uint32_t>(may_split ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
@@ -334,7 +342,7 @@ struct Blas::State {
   }
 
   // The least of some times of the product, in milliseconds, its result into `c`.
-  float time_of(cudaStream_t stream, Gemm p, const Choice& choice, void* c) const {
+  float time_of(cudaStream_t stream, Gemm p, const Choice& choice, void* c) {
     constexpr int kTimes = 4;  // the first warms up
     p.c = c;
     cudaEvent_t begin = nullptr, end = nullptr;
@@ -362,6 +370,7 @@ struct Blas::State {
   // library's first it is, in every run.
   Choice choose(Stream stream, const Gemm& p) {
     if (splits_tokens(p)) return first_that_passes(stream, p, 0).choice;
+    cudaDeviceSynchronize();  // other streams would be in the way
     constexpr int kMostTimed = 8;
     const auto queue = static_cast<cudaStream_t>(stream.handle);
     const DeviceMemory c(p.m * p.c_stride * size_of(p.c_type));

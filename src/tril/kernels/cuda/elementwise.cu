@@ -1,4 +1,5 @@
 // Sums, scales, conversions, activations: what is done element by element.
+#include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
 
@@ -17,6 +18,8 @@ struct Arrays {
 template <class T, int kIn, int kOut, class F>
 __global__ void __launch_bounds__(kThreads)
     each(int64_t size, Access access, Arrays<kIn, const T> in, Arrays<kOut, T> out, F f) {
+  let_next_begin();
+  wait_for_earlier();
   const int64_t first = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
   const int count = count_below(first, size);
   if (count == 0) return;
@@ -45,8 +48,8 @@ void for_each_element(Stream stream, int64_t size, const Arrays<kIn, const T>& i
   bool all = true;
   for (const T* array : in.at) all = all && aligned(array);
   for (const T* array : out.at) all = all && aligned(array);
-  each<T, kIn, kOut, F><<<blocks_for(size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
-      size, all ? Access::vector : Access::scalar, in, out, f);
+  launch(stream, each<T, kIn, kOut, F>, blocks_for(size, kThreads * kPack), kThreads, 0, size,
+         all ? Access::vector : Access::scalar, in, out, f);
 }
 
 struct Sum {

@@ -15,7 +15,8 @@
 // their tokens may be split, by an algorithm that m, n, k and the strides decide; in f32 zero is
 // added last, so that a sum that vanishes is +0 whether or not tokens of zero stood beside it.
 //
-// Up to 64 rows of a forward product are ours (gemm_few_rows.cu). Larger products go to cuBLASLt,
+// Up to 64 rows of a forward product are ours, and up to 256 where outputs are few
+// (gemm_few_rows.cu). Larger products go to cuBLASLt,
 // by algorithms that neither split k nor need a workspace, and that gave our bits on a trial
 // (trial.h) when they were chosen: for the orientation, n, k, strides, type of c, bias, and numbers
 // of rows alike. Where none passes, the library is not there, a row does not begin at 16 bytes, or
@@ -59,7 +60,8 @@ struct Gemm {
   bool adds = false;  // c += instead of c =; f32 c only
 };
 
-// cuBLASLt, its workspace and the algorithms chosen so far. One belongs to one stream at a time.
+// cuBLASLt, its workspaces and the algorithms chosen so far. One belongs to one thread at a time,
+// and may be given products for several streams, which run side by side.
 // Choosing one takes some milliseconds and waits for the device, so it is done before a stream is
 // captured; a product whose algorithm was not chosen yet runs on our kernel while capturing.
 class Blas {

@@ -13,13 +13,20 @@ namespace tril::kernels::cuda {
 // Each sums as the contract says. Sizes are above zero, but k.
 void gemm_f32(cudaStream_t stream, const Gemm& product);
 void gemm_tiled(cudaStream_t stream, const Gemm& product);
-// Forward, up to kFewRows rows, operands aligned to 16 bytes.
-constexpr int64_t kFewRows = 64;
-void gemm_few_rows(cudaStream_t stream, const Gemm& product);
+// Forward, few rows, operands aligned to 16 bytes.
+void gemm_few_rows(Stream stream, const Gemm& product);
 
 // Whether each row of a matrix begins at a multiple of 16 bytes.
 inline bool aligned_rows(const void* matrix, int64_t stride, DType type) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && stride * size_of(type) % 16 == 0;
+}
+
+// What gemm_few_rows() is best at: up to 64 rows, and up to 256 where outputs are few, as in the
+// layers of a decoding step.
+inline bool has_few_rows(const Gemm& p) {
+  constexpr int64_t kFewRows = 64, kSomeRows = 256, kFewOutputs = 4096;
+  return p.orientation == Orientation::forward &&
+         (p.m <= kFewRows || (p.m <= kSomeRows && p.n <= kFewOutputs)) && !p.adds;
 }
 
 using bf16 = __nv_bfloat16;

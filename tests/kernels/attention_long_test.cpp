@@ -1,0 +1,152 @@
+// Attention in sequences of more than 128 keys, which on CUDA have kernels of their own.
+#include <algorithm>
+
+#include "kernels/attention_support.h"
+
+namespace tril {
+namespace {
+
+using testing::Case;
+using testing::expect_right;
+using testing::expect_rows_match_alone;
+using testing::forbidden_keys_keep_their_bits;
+using testing::forbidden_rows_keep_their_bits;
+using testing::kAllKinds;
+using testing::Kind;
+using testing::kInfinity;
+using testing::kNaN;
+using testing::long_case;
+using testing::make_case;
+using testing::Outcome;
+using testing::run;
+using testing::same_bits;
+
+TEST(LongAttention, AgreesWithTheTextbook) {
+  for (const Kind kind : kAllKinds) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
+      expect_right(long_case(kind, head_dim));
+    }
+  }
+}
+
+TEST(LongAttention, ARowAloneHasTheSameBits) {
+  for (const Kind kind : kAllKinds) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
+      const Case c = long_case(kind, head_dim);
+      expect_rows_match_alone(c, run(c, 2).out, kind == Kind::cross ? 37 : 11);
+    }
+  }
+}
+
+TEST(LongAttention, ARowAloneHasTheSameBitsOverSeveralSpans) {
+  for (const int64_t head_dim : {64, 128}) {
+    SCOPED_TRACE(::testing::Message() << "head_dim " << head_dim);
+    const Case c = make_case({{1, 4300}}, Kind::cross, 1, 1, head_dim, 70, false, 3);
+    expect_rows_match_alone(c, run(c, 2).out, 23);
+    const Case window = make_case({{0, 2500}}, Kind::window, 1, 1, head_dim, 2200, false, 5);
+    expect_rows_match_alone(window, run(window, 2).out, 499);
+  }
+}
+
+// Scales that are powers of two may be treated in their own way.
+TEST(LongAttention, ARowAloneHasTheSameBitsWithAnyScale) {
+  for (const int64_t head_dim : {64, 128}) {
+    for (const float scale : {0.3f, 0.25f, 1.0f, 4.0f}) {
+      SCOPED_TRACE(::testing::Message() << "head_dim " << head_dim << ", scale " << scale);
+      Case c = long_case(Kind::causal, head_dim);
+      c.own_scale = scale;
+      // Large scores that differ little, so that their roundings show.
+      for (size_t i = 0; i < c.q.size(); i += static_cast<size_t>(head_dim)) c.q[i] = 64.0f;
+      for (size_t i = 0; i < c.k.size(); i += static_cast<size_t>(head_dim)) c.k[i] = 64.0f;
+      expect_rows_match_alone(c, run(c, 2).out, 7);
+    }
+  }
+}
+
+// A bias of zeros changes nothing but the way: only without one are there kernels of their own.
+Case with_zero_bias(Case c) {
+  c.bias_zero = std::max(c.n.key, c.n.query);
+  c.bias.assign(static_cast<size_t>(c.n.heads * (2 * c.bias_zero + 1)), 0.0f);
+  return c;
+}
+
+TEST(LongAttention, EitherWayHasTheSameBits) {
+  for (const Kind kind : kAllKinds) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
+      const Case c = long_case(kind, head_dim);
+      EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+    }
+  }
+}
+
+// More keys than rows of a tile see, more tiles than a part has, and a group of heads.
+TEST(LongAttention, EitherWayHasTheSameBitsInAll) {
+  for (const int64_t head_dim : {64, 128}) {
+    SCOPED_TRACE(head_dim);
+    Case c = make_case({{5, 700}}, Kind::causal, 6, 2, head_dim, 0, false, 9);
+    c.own_scale = 0.3f;
+    EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+  }
+}
+
+// Rows of two sequences in turns: no tile has many, and those after one are not of its sequence.
+TEST(LongAttention, EitherWayHasTheSameBitsOfRowsInTurns) {
+  for (const int64_t head_dim : {64, 128}) {
+    SCOPED_TRACE(head_dim);
+    Case c = make_case({{0, 150}, {150, 140}}, Kind::causal, 2, 1, head_dim, 0, false, 9);
+    std::vector<Interval> turns;
+    for (size_t i = 0; i < 140; ++i) {
+      const size_t first = i / 20 % 2 == 0 ? i : 150 + i, second = i / 20 % 2 == 0 ? 150 + i : i;
+      turns.push_back(c.rows[first]);
+      turns.push_back(c.rows[second]);
+    }
+    c.rows = turns;
+    c.n.query = static_cast<int64_t>(turns.size());
+    c.positions.resize(turns.size());
+    c.q.resize(static_cast<size_t>(c.n.query * 2 * head_dim));
+    c.dout.resize(c.q.size());
+    expect_right(c);
+    EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+  }
+}
+
+// A row that sees nothing, amid those of a long sequence.
+TEST(LongAttention, RowsThatSeeNothingAreZero) {
+  for (const int64_t head_dim : {64, 128}) {
+    SCOPED_TRACE(head_dim);
+    Case c = make_case({{0, 200}}, Kind::causal, 1, 1, head_dim, 0, false, 4);
+    c.rows[70] = Interval{};
+    expect_right(c);
+    EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+  }
+}
+
+TEST(LongAttention, WhatIsForbiddenCannotLeak) {
+  for (const int64_t head_dim : {64, 128}) {
+    const Case c = long_case(Kind::causal, head_dim);
+    const Outcome before = run(c, 2);
+    for (const int64_t key : {3, 100, 302, 303, 304, 440, 565, 726}) {
+      for (const float value : {3e38f, kNaN, kInfinity}) {
+        EXPECT_TRUE(forbidden_rows_keep_their_bits(c, before, key, value)) << key << " " << value;
+      }
+    }
+  }
+}
+
+TEST(LongAttention, KeysAreNotReachedByRowsThatMayNotSeeThem) {
+  for (const int64_t head_dim : {64, 128}) {
+    const Case c = long_case(Kind::causal, head_dim);
+    const Outcome before = run(c, 2);
+    for (const int64_t row : {0, 70, 299, 300, 301, 440, 717}) {
+      for (const float value : {3e38f, kNaN, kInfinity}) {
+        EXPECT_TRUE(forbidden_keys_keep_their_bits(c, before, row, value)) << row << " " << value;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tril
