@@ -3,18 +3,23 @@
 # tools named) over a cut-down list, one case a kernel, one training and one decoding step, and fails on
 # any finding. FOLDER has bin/test_cuda and bin/tril: a build, or what `ninja -C build/cuda folder`
 # made. The tools run side by side; each one's report is left in SANITIZE_LOGS (a scratch folder unless
-# the environment names one) and shown where it found something.
+# the environment names one) and shown where it found something. `cuda_sanitize.sh --there` says whether
+# there is a compute-sanitizer at all.
 set -uo pipefail
 if (($# < 1)); then
   printf 'usage: scripts/cuda_sanitize.sh FOLDER [TOOL...]\n' >&2
   exit 2
+fi
+sanitizer=$(command -v compute-sanitizer || printf '/usr/local/cuda/bin/compute-sanitizer')
+if [[ $1 == --there ]]; then
+  [[ -x $sanitizer ]]
+  exit
 fi
 folder=$1
 shift
 tools=("$@")
 ((${#tools[@]})) || tools=(memcheck racecheck initcheck)
 root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/..
-sanitizer=$(command -v compute-sanitizer || printf '/usr/local/cuda/bin/compute-sanitizer')
 if [[ ! -x $sanitizer ]]; then
   printf 'cuda_sanitize: no compute-sanitizer here\n' >&2
   exit 2
@@ -68,7 +73,7 @@ under() {
 # Training's fourth update is a kept graph; decoding writes a few tokens, alone and by beam.
 run_tool() {
   local tool=$1 model=$scratch/model-$1 rc=0 each
-  # What writes cuBLASLt's results is not ours, and initcheck does not see all of it.
+  # cuBLASLt's kernels are not ours, and initcheck does not see all that they write.
   [[ $tool == memcheck ]] || export TRIL_CUDA_PRODUCTS=own
   under "$tool" "$folder/bin/test_cuda" --gtest_filter="$filter" || rc=$?
   under "$tool" "$folder/bin/tril" train --source "$scratch/train.en" --target "$scratch/train.hi" -o "$model" \

@@ -71,7 +71,7 @@ struct Layer {
   Tensor x, dy;
 
   explicit Layer(const Case& c, Bias wanted = Bias::with)
-      : context(2, Placement(testing::device(), activations())), arena(testing::device()) {
+      : context(2, testing::placement()), arena(testing::device()) {
     const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
     ops::allocate_packed(arena, context.activations, linear);
@@ -357,6 +357,22 @@ TEST(Linear, FurtherSlicesAreAdded) {
     const std::vector<double> near(dw_sum.size(),
                                    2.0 * (sum_error(n.rows) + gamma(n.rows)) * terms);
     EXPECT_TRUE(testing::within(floats_of(dw), doubles_of(dw_sum), near));
+  }
+}
+
+// A token whose gradient is too small for any number has the same one alone and among tokens that
+// have none.
+TEST(Linear, AGradientThatVanishesIsZeroInAnyCompany) {
+  if (in_bf16()) GTEST_SKIP() << "of fp32";
+  Random random(8);
+  for (const int64_t rows : {1, 7, 600}) {
+    Case c(random, {rows, 20, 70});
+    c.dy.assign(c.dy.size(), 0.0f);
+    std::fill_n(c.x.begin(), 20, 1e-30f);
+    std::fill_n(c.dy.begin(), 70, -1e-30f);
+    Layer layer(c);
+    const Tensor dw = ops::linear_weight_gradient(layer.context, layer.dy, layer.x);
+    EXPECT_TRUE(same_bits(floats_of(dw), std::vector<float>(20 * 70, 0.0f))) << rows << " rows";
   }
 }
 

@@ -58,6 +58,7 @@ struct Layout {
   // A part as it is worked on: what each warpgroup owns, and how many tiles stream past.
   struct Part {
     int steps = 0;
+    int first = 0;  // key that streams past, where rows are owned
     int head = 0;
     Stretch own[kGroups] = {};
   };
@@ -172,6 +173,7 @@ struct Producer {
     const int tiles = from.end - from.begin;
     part.head = head;
     part.steps = (from.last - from.first + kBlock - 1) / kBlock;
+    part.first = from.first;
     for (int group = 0; group < L::kGroups; ++group) {
       part.own[group] = group < tiles ? rows_at(from.begin + group) : Stretch{};
     }
@@ -331,54 +333,129 @@ struct Worker {
     const int count = rows.end - rows.begin;
     return facts[count - 1].lo <= key && key + kBlock <= facts[0].hi;
   }
-  __device__ __forceinline__ void weigh(Weights& weights, const float (&s)[8][4],
-                                        const float (&dp)[8][4], const Stretch& own,
-                                        const RowFact* own_facts, const Stretch& streamed,
-                                        const RowFact* streamed_facts) const {
-    const float factor = factor_of(launch.backward.args.shape);
-    if constexpr (kSide == Side::keys) {
-      const int count = streamed.end - streamed.begin, key = first_of_thread(own.begin);
-      if (count == kBlock && is_whole(streamed, streamed_facts, own.begin)) {
-        weigh_keys<false>(weights, s, dp, streamed_facts, factor, count, key);
-      } else {
-        weigh_keys<true>(weights, s, dp, streamed_facts, factor, count, key);
-      }
-    } else {
-      if (is_whole(own, own_facts, streamed.begin)) {
-        weigh_rows<false>(weights, s, dp, fact, factor, streamed.begin);
-      } else {
-        weigh_rows<true>(weights, s, dp, fact, factor, streamed.begin);
-      }
+  __device__ __forceinline__ void wait_for(int which) {
+    barrier_wait(shared.full(which % L::kStages), parity_of(which / L::kStages));
+  }
+  __device__ __forceinline__ Piece<kDim> streamed(int which) const {
+    return shared.streamed(which % L::kStages);
+  }
+  __device__ __forceinline__ void end_step() {
+    drop(shared.empty(step % L::kStages));
+    ++step;
+  }
+  __device__ __forceinline__ void skip(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      wait_for(step);
+      end_step();
     }
   }
+  // Starts s = x uᵀ and dp = y wᵀ.
+  __device__ __forceinline__ void start_scores(float (&s)[8][4], float (&dp)[8][4],
+                                               const Piece<kDim>& mine, const Piece<kDim>& other) {
+    start_rows<kDim>(s, place_of(mine.tile(0)), place_of(other.tile(0)));
+    start_rows<kDim>(dp, place_of(mine.tile(1)), place_of(other.tile(1)));
+  }
 
-  // What one streamed tile adds.
-  __device__ __forceinline__ void add(const Stretch& own, const Piece<kDim>& mine, int stage) {
-    const Piece<kDim> other = shared.streamed(stage);
-    const uint32_t u = place_of(other.tile(0)), w = place_of(other.tile(1));
+  // What the rows of one tile add to dk and dv.
+  __device__ __forceinline__ void add_rows(const Stretch& own, const Piece<kDim>& mine,
+                                           const Stretch& rows) {
+    const Piece<kDim> other = streamed(step);
     float s[8][4], dp[8][4];
     products_begin();
-    start_rows<kDim>(s, place_of(mine.tile(0)), u);
-    start_rows<kDim>(dp, place_of(mine.tile(1)), w);
+    start_scores(s, dp, mine, other);
     products_commit();
     products_wait();
     pin(s);
     pin(dp);
     Weights weights;
-    weigh(weights, s, dp, own, mine.facts(), shared.stretch(stage), other.facts());
+    const float factor = factor_of(launch.backward.args.shape);
+    const int count = rows.end - rows.begin, key = first_of_thread(own.begin);
+    if (count == kBlock && is_whole(rows, other.facts(), own.begin)) {
+      weigh_keys<false>(weights, s, dp, other.facts(), factor, count, key);
+    } else {
+      weigh_keys<true>(weights, s, dp, other.facts(), factor, count, key);
+    }
+    pin(weights.p);
+    pin(weights.ds);
+    pin(p_sums);
+    pin(ds_sums);
+    products_begin();
+    start_columns(p_sums, weights.p, place_of(other.tile(1)));
+    start_columns(ds_sums, weights.ds, place_of(other.tile(0)));
+    products_commit();
+    products_wait();
+    pin(p_sums);
+    pin(ds_sums);
+  }
+  __device__ __forceinline__ void pass_rows(const Stretch& own, const Piece<kDim>& mine,
+                                            int steps) {
+    for (int i = 0; i < steps; ++i) {
+      wait_for(step);
+      const Stretch rows = shared.stretch(step % L::kStages);
+      const bool touches = own.first < rows.last && rows.first < own.last;
+      if (same_for_warp(touches ? 1 : 0) != 0) add_rows(own, mine, rows);
+      end_step();
+    }
+  }
+
+  // What blocks of keys add to dq, `count` of them from `key` on. There are registers enough to
+  // start the scores of the next together with the products of this one.
+  __device__ __forceinline__ void add_keys(const Stretch& own, const Piece<kDim>& mine, int key,
+                                           int count) {
+    const float factor = factor_of(launch.backward.args.shape);
+    float s[8][4], dp[8][4];
+    Weights weights;
+    const auto weigh = [&] {
+      if (is_whole(own, mine.facts(), key)) {
+        weigh_rows<false>(weights, s, dp, fact, factor, key);
+      } else {
+        weigh_rows<true>(weights, s, dp, fact, factor, key);
+      }
+      key += kBlock;
+    };
+    wait_for(step);
+    products_begin();
+    start_scores(s, dp, mine, streamed(step));
+    products_commit();
+    products_wait();
+    pin(s);
+    pin(dp);
+    for (int i = 1; i < count; ++i) {
+      weigh();
+      wait_for(step + 1);
+      pin(weights.ds);
+      pin(ds_sums);
+      pin(s);
+      pin(dp);
+      products_begin();
+      start_columns(ds_sums, weights.ds, place_of(streamed(step).tile(0)));
+      start_scores(s, dp, mine, streamed(step + 1));
+      products_commit();
+      products_wait();
+      pin(ds_sums);
+      pin(s);
+      pin(dp);
+      end_step();
+    }
+    weigh();
     pin(weights.ds);
     pin(ds_sums);
-    if constexpr (kSide == Side::keys) {
-      pin(weights.p);
-      pin(p_sums);
-    }
     products_begin();
-    if constexpr (kSide == Side::keys) start_columns(p_sums, weights.p, w);
-    start_columns(ds_sums, weights.ds, u);
+    start_columns(ds_sums, weights.ds, place_of(streamed(step).tile(0)));
     products_commit();
     products_wait();
     pin(ds_sums);
-    if constexpr (kSide == Side::keys) pin(p_sums);
+    end_step();
+  }
+  __device__ __forceinline__ void pass_keys(const Stretch& own, const Piece<kDim>& mine, int first,
+                                            int steps) {
+    const bool any = own.first < own.last;
+    const int begin = same_for_warp(any ? (own.first - first) / kBlock : 0);
+    const int end = same_for_warp(any ? (own.last - first + kBlock - 1) / kBlock : 0);
+    for (int i = 0; i < 2; ++i) fact[i] = mine.facts()[first_of_thread(0) + 8 * i];
+    skip(begin);
+    if (begin < end) add_keys(own, mine, first + begin * kBlock, end - begin);
+    skip(steps - end);
   }
 
   __device__ __forceinline__ void store(const Stretch& own, int head) {
@@ -400,18 +477,12 @@ struct Worker {
     const Stretch own = part.own[group];
     const Piece<kDim> mine = shared.own(number, group);
     const int head = part.head, steps = same_for_warp(part.steps);
-    if constexpr (kSide == Side::rows) {
-      for (int i = 0; i < 2; ++i) fact[i] = mine.facts()[first_of_thread(0) + 8 * i];
-    }
     clear(ds_sums);
     clear(p_sums);
-    for (int i = 0; i < steps; ++i, ++step) {
-      const int stage = step % L::kStages;
-      barrier_wait(shared.full(stage), parity_of(step / L::kStages));
-      const Stretch& other = shared.stretch(stage);
-      const bool touches = own.first < other.last && other.first < own.last;
-      if (same_for_warp(touches ? 1 : 0) != 0) add(own, mine, stage);
-      drop(shared.empty(stage));
+    if constexpr (kSide == Side::keys) {
+      pass_rows(own, mine, steps);
+    } else {
+      pass_keys(own, mine, same_for_warp(part.first), steps);
     }
     drop(shared.part_empty(number));
     if (same_for_warp(own.end - own.begin) > 0) store(own, head);

@@ -14,7 +14,8 @@
 // mma.sync.m16n8k16 over k ascending makes of it, from zero, with k padded by zeros to 16. Forward
 // and input gradients hold it for every m, n, stride and address: the bits of a row of c depend on
 // that row of a and on b alone. Weight gradients are the same from run to run on one device, but
-// their tokens may be split, by an algorithm that m, n, k and the strides decide.
+// their tokens may be split, by an algorithm that m, n, k and the strides decide; in f32 zero is
+// added last, so that a sum that vanishes is +0 whether or not tokens of zero stood beside it.
 //
 // Up to 64 rows of a forward product are ours, and up to 256 where outputs and
 // terms are few (gemm_few_rows.cu). Larger products go to cuBLASLt,
