@@ -395,9 +395,10 @@ bool share_sequences(std::span<const int32_t> sequences) {
 
 kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys) {
   if (!keys.fresh_keys.defined()) return {};
-  return {.k = read(context, keys.fresh_keys),
-          .v = read(context, keys.fresh_values),
-          .stride = stride_of(keys.fresh_keys, keys.fresh_values),
+  const auto [k, v] = with_one_stride(context, keys.fresh_keys, keys.fresh_values);
+  return {.k = read(context, k),
+          .v = read(context, v),
+          .stride = k.row_stride(),
           .entries = context.on_device(keys.fresh_entries)};
 }
 
