@@ -336,21 +336,26 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
     struct Sizes {
       int64_t n, k;
     };
+    enum class Last { nothing, something };  // done to a sum: ReLU of it, or it is added to c
     for (const auto& [n, k] :
          {Sizes{64, 64}, Sizes{512, 512}, Sizes{2048, 512}, Sizes{512, 2048}, Sizes{1536, 512},
           Sizes{1024, 4096}, Sizes{8000, 512}, Sizes{200, 72}}) {
       for (const int64_t m : {65, 96, 128, 129, 250, 300, 1000, 4100}) {
         if (m * n > 10'000'000) continue;  // of more the host would take seconds to look at
         for (const auto orientation : {Orientation::forward, Orientation::input_gradient}) {
-          for (const auto c_type : {DType::bf16, DType::f32}) {
+          for (const auto& [c_type, last] : {std::pair{DType::bf16, Last::nothing},
+                                             {DType::f32, Last::nothing},
+                                             {DType::bf16, Last::something}}) {
             context.reset();
             Product p(context, orientation, m, n, k, c_type);
             p.fill_for_trial();
+            p.gemm.relu = last == Last::something && orientation == Orientation::forward;
+            p.gemm.adds = last == Last::something && orientation == Orientation::input_gradient;
             const auto theirs = p.result([&](Stream s, const Gemm& g) { blas.gemm(s, g); });
             const auto ours = p.result(kernels::cuda::gemm_own);
             ASSERT_TRUE(same(p.gemm, theirs, ours))
                 << name_of(orientation) << " " << m << " x " << n << " x " << k << ", c of "
-                << to_string(c_type);
+                << to_string(c_type) << (last == Last::something ? ", ReLU or a sum" : "");
           }
         }
       }

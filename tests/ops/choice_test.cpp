@@ -94,12 +94,13 @@ TEST(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
   const int64_t vocab = 20000;
   for (const int64_t count : {int64_t{1}, int64_t{2}, int64_t{8}}) {
     for (const int64_t step : {int64_t{1}, int64_t{8}, int64_t{8192}, int64_t{77}}) {
-      // A norm near 1000, whose neighbours are 2^-14 apart; logits 2^-20 apart around 0.
+      // A norm near 1000, whose neighbours are 2^-14 apart; logits above 0 that are 2^-21 apart,
+      // within half of that.
       std::vector<float> logits(static_cast<size_t>(vocab), -500.0f);
       logits[static_cast<size_t>(vocab - 1)] = 1000.0f;
       int64_t placed = 0;
       for (int64_t at = 0; at + 1 < vocab && placed < 40; at += step, ++placed) {
-        logits[static_cast<size_t>(at)] = 0x1p-20f * static_cast<float>(placed + 1);
+        logits[static_cast<size_t>(at)] = 0x1p-21f * static_cast<float>(placed + 1);
       }
       const Tensor tensor = tensor_of(context.arena, {1, vocab}, logits);
       const auto log_probs = floats_of(ops::log_probs(context, tensor));

@@ -14,7 +14,7 @@ Tape* tape_of(Context& context, const Inputs&... inputs) {
 
 // What an operation has made aside.
 void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradient) {
-  tape.context().aside([&] { tape.accumulate(parameter, gradient); });
+  tape.context().aside(Lane::sums, [&] { tape.accumulate(parameter, gradient); });
 }
 
 }  // namespace
@@ -32,37 +32,55 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
 
 namespace {
 
+void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+                      const Tensor& dy) {
+  if (!t.tracks(x)) return;
+  const Tensor so_far = t.to_add_to(x);
+  if (so_far.defined()) {
+    ops::add_linear_input_gradient(t.context(), dy, weights, so_far);
+  } else if (weights.size() == 1) {
+    t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weights[0]));
+  } else {
+    t.accumulate(x, ops::linears_input_gradient(t.context(), dy, weights));
+  }
+}
+
 void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
                     const Tensor& gradient) {
   // Gradients of sums in fp32 are rounded as activations are.
   const Tensor dy = ops::as_activations(t.context(), gradient);
-  t.context().aside([&] {
-    if (t.tracks(weight.weight)) {
+  if (t.tracks(weight.weight)) {
+    t.context().aside(Lane::products, [&] {
       t.accumulate(weight.weight, ops::linear_weight_gradient(t.context(), dy, x));
-    }
-    if (t.tracks(weight.bias)) {
-      t.accumulate(weight.bias, ops::linear_bias_gradient(t.context(), dy));
-    }
-  });
-  if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, weight));
+    });
+  }
+  if (t.tracks(weight.bias)) {
+    t.context().aside(
+        Lane::sums, [&] { t.accumulate(weight.bias, ops::linear_bias_gradient(t.context(), dy)); });
+  }
+  const ops::LinearWeight* const weights[] = {&weight};
+  pass_on_to_input(t, x, weights, dy);
 }
 
 // Of stacked weights whose outputs' gradients are one matrix, all of which is wanted: as one layer.
 void pass_on_stacked(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
                      const Tensor& dy) {
-  t.context().aside([&] {
-    const Tensor dweight = ops::linear_weight_gradient(t.context(), dy, x);
-    Tensor dbias;
-    if (weights[0]->bias.defined()) dbias = ops::linear_bias_gradient(t.context(), dy);
+  const auto accumulate_parts = [&](const Tensor& gradient, Tensor ops::LinearWeight::*part) {
     int64_t begin = 0;
     for (const ops::LinearWeight* weight : weights) {
-      const int64_t end = begin + weight->out;
-      t.accumulate(weight->weight, dweight.slice(begin, end));
-      if (dbias.defined()) t.accumulate(weight->bias, dbias.slice(begin, end));
-      begin = end;
+      t.accumulate(weight->*part, gradient.slice(begin, begin + weight->out));
+      begin += weight->out;
     }
+  };
+  t.context().aside(Lane::products, [&] {
+    accumulate_parts(ops::linear_weight_gradient(t.context(), dy, x), &ops::LinearWeight::weight);
   });
-  if (t.tracks(x)) t.accumulate(x, ops::linears_input_gradient(t.context(), dy, weights));
+  if (weights[0]->bias.defined()) {
+    t.context().aside(Lane::sums, [&] {
+      accumulate_parts(ops::linear_bias_gradient(t.context(), dy), &ops::LinearWeight::bias);
+    });
+  }
+  pass_on_to_input(t, x, weights, dy);
 }
 
 void record_linears(Context& context, const Tensor& x,
@@ -102,6 +120,21 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
   Tensor y[1];
   autograd::linears(context, x, weights, y);
   return y[0];
+}
+
+Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
+  constexpr auto kRelu = ops::Activation::relu;
+  if (!ops::has_linear_relu(context)) {
+    return activation(context, kRelu, autograd::linear(context, x, linear));
+  }
+  const Tensor y = ops::linear_relu(context, x, linear);
+  if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
+    tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
+      // Above zero is the result where what was summed is.
+      pass_on_linear(t, x, *weight, ops::activation_gradient(t.context(), kRelu, y, dy));
+    });
+  }
+  return y;
 }
 
 Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
@@ -149,21 +182,45 @@ Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const 
   return result.y;
 }
 
+namespace {
+
+// What a table was looked up by, and the rule for it.
+struct LookedUp {
+  Tensor table{};  // undefined where it has no gradient
+  Mirrored<int32_t> ids{};
+  ops::LookupOrder order{};
+  float scale = 1.0f;
+
+  void pass_on(Tape& t, const Tensor& dout) const {
+    if (!table.defined()) return;
+    const Tensor so_far = t.to_add_to(table);
+    if (so_far.defined()) {
+      ops::add_embedding_gradient(t.context(), ids, scale, dout, order, so_far);
+    } else {
+      t.accumulate(table,
+                   ops::embedding_gradient(t.context(), ids, table.shape()[0], scale, dout, order));
+    }
+  }
+};
+LookedUp looked_up(Tape& tape, const Tensor& table, const Mirrored<int32_t>& ids, float scale) {
+  if (!tape.tracks(table)) return {};
+  LookedUp result{table, ids, {}, scale};
+  tape.context().aside(
+      Lane::sums, [&] { result.order = ops::lookup_order(tape.context(), ids, table.shape()[0]); });
+  return result;
+}
+
+}  // namespace
+
 Tensor embedding(Context& context, const ops::Lookup& lookup) {
   const Tensor out = ops::embedding(context, lookup);
   if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {
+    const LookedUp table = looked_up(*tape, lookup.table, lookup.ids, lookup.scale);
+    const LookedUp positions = looked_up(*tape, lookup.positions, lookup.position_ids, 1.0f);
     tape->record(out, [=](Tape& t, const Tensor& dout) {
-      t.context().aside([&] {
-        if (t.tracks(lookup.table)) {
-          t.accumulate(lookup.table,
-                       ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
-                                               lookup.scale, dout));
-        }
-        if (t.tracks(lookup.positions)) {
-          t.accumulate(lookup.positions,
-                       ops::embedding_gradient(t.context(), lookup.position_ids,
-                                               lookup.positions.shape()[0], 1.0f, dout));
-        }
+      t.context().aside(Lane::sums, [&] {
+        table.pass_on(t, dout);
+        positions.pass_on(t, dout);
       });
     });
   }

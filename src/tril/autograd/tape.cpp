@@ -122,7 +122,7 @@ Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
       const Tensor& output = node->outputs[i];
       const detail::GradientEntry* entry = table_.find(output);
       if (!entry->gradient.defined()) continue;
-      if (entry->aside) context_.queue.join();
+      if (entry->lane != Lane::first) context_.queue.join();
       // It may have arrived in the shape of a view: the heads of a projection.
       gradients[i] = entry->gradient.reshaped(output.shape());
       any = true;
@@ -138,10 +138,7 @@ void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership own
   detail::GradientEntry& entry = *table_.find(input);
   require(gradient.size() == entry.size, ErrorCode::internal, "tape: a gradient of ",
           gradient.size(), " elements for a tensor of ", entry.size);
-  const bool aside = context_.queue.is_aside();
-  // What is made aside may be added to there, or by who waits for it.
-  if (entry.aside && !aside) context_.queue.join();
-  entry.aside = aside;
+  take_into_lane(entry);
   if (!entry.gradient.defined()) {
     entry.gradient = gradient.reshaped(input.shape());
     entry.shared = ownership == Ownership::shared;
@@ -154,6 +151,21 @@ void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership own
   } else {
     ops::add_into(context_, addend, entry.gradient);
   }
+}
+
+Tensor Tape::to_add_to(const Tensor& input) {
+  if (!tracks(input)) return {};
+  detail::GradientEntry& entry = *table_.find(input);
+  if (entry.shared || !entry.gradient.defined() || !entry.gradient.dense()) return {};
+  take_into_lane(entry);
+  return entry.gradient.reshaped(input.shape());
+}
+
+// Whoever changes a gradient waits for who made it, and then it is of this lane.
+void Tape::take_into_lane(detail::GradientEntry& entry) {
+  const Lane lane = context_.queue.lane();
+  if (entry.lane != lane && entry.lane != Lane::first) context_.queue.join();
+  entry.lane = lane;
 }
 
 }  // namespace tril

@@ -28,9 +28,9 @@ namespace detail {
 struct GradientEntry {
   const void* address = nullptr;
   int64_t size = 0;
-  Tensor gradient;      // undefined: no contribution yet
-  bool shared = false;  // the gradient's memory is also another tensor's: never add into it
-  bool aside = false;   // the gradient is made aside (device/queue.h): join before reading it
+  Tensor gradient;          // undefined: no contribution yet
+  bool shared = false;      // its memory is also another tensor's: never add into it
+  Lane lane = Lane::first;  // where it is made (device/queue.h): join to read it elsewhere
 };
 
 class GradientTable {
@@ -89,9 +89,8 @@ class Tape {
   // for, such as gradients of parameters, it may compute and accumulate aside (Context::aside).
   template <class Rule>
   void record(const Tensor& output, const Rule& rule) {
-    record_all({&output, 1}, [rule](Tape& tape, std::span<const Tensor> gradients) {
-      rule(tape, gradients[0]);
-    });
+    record_all({&output, 1},
+               [rule](Tape& tape, std::span<const Tensor> gradients) { rule(tape, gradients[0]); });
   }
   // The same of a function with several outputs: `rule(tape, gradients)` is given one for each,
   // undefined for those that nothing depends on.
@@ -123,6 +122,10 @@ class Tape {
   void accumulate(const Tensor& input, const Tensor& gradient,
                   Ownership ownership = Ownership::fresh);
 
+  // The gradient of `input` so far, for the caller to add to it in place, in its lane: undefined
+  // where there is none, or someone else reads it.
+  Tensor to_add_to(const Tensor& input);
+
   Context& context() { return context_; }
   // Tells tapes apart, for things that belong to one.
   uint64_t serial() const { return serial_; }
@@ -134,6 +137,8 @@ class Tape {
     Node* before = nullptr;
     void (*call)(const Node* self, Tape& tape, std::span<const Tensor> gradients) = nullptr;
   };
+
+  void take_into_lane(detail::GradientEntry& entry);
 
   Context& context_;
   detail::GradientTable table_;

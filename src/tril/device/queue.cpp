@@ -1,6 +1,7 @@
 #include "tril/device/queue.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -16,6 +17,7 @@ constexpr int64_t kSmallestFetch = 128;
 constexpr int kBuffers = 2;          // one is filled while the device reads the other
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
 constexpr size_t kMostSteps = 256;
+constexpr size_t kLanes = 3;
 constexpr uint64_t kJoined = 0x6A6F696E;  // in a trace
 
 int64_t padded(int64_t bytes) {
@@ -38,13 +40,18 @@ struct Queue::State {
   };
   enum class Mode { direct, walking, capturing };
 
-  Stream stream{};     // the first lane
-  Stream second{};     // the other
-  int lane = 0;        // what is enqueued goes there
-  bool behind = true;  // the second lane waits for all that the first was given
-  bool apart = false;  // the second lane was given something that the first does not wait for
+  // A lane aside.
+  struct Branch {
+    Stream stream{};
+    void* reached = nullptr;  // what it was given last
+    bool behind = true;       // it waits for all that the first lane was given
+    bool apart = false;       // it was given something that the first lane does not wait for
+  };
+
+  Stream stream{};  // the first lane
+  std::array<Branch, kLanes - 1> branches{};
+  Lane lane = Lane::first;  // what is enqueued goes there
   void* forked = nullptr;
-  void* joined = nullptr;
   void* events[kBuffers] = {};  // when the device has read the buffer
   std::vector<Block> blocks;
   size_t block = 0;  // being filled
@@ -55,11 +62,11 @@ struct Queue::State {
   bool repeats = false;  // some step has come often enough
   std::map<uint64_t, Step> steps;
 
-  State()
-      : stream(cuda::make_stream(cuda::Urgency::urgent)),
-        second(cuda::make_stream(cuda::Urgency::spare)),
-        forked(cuda::make_event()),
-        joined(cuda::make_event()) {
+  State() : stream(cuda::make_stream(cuda::Urgency::urgent)), forked(cuda::make_event()) {
+    for (Branch& branch : branches) {
+      branch.stream = cuda::make_stream(cuda::Urgency::spare);
+      branch.reached = cuda::make_event();
+    }
     for (void*& event : events) event = cuda::make_event();
   }
   ~State() {
@@ -69,8 +76,10 @@ struct Queue::State {
     free_blocks();
     for (void* event : events) cuda::drop_event(event);
     cuda::drop_event(forked);
-    cuda::drop_event(joined);
-    cuda::drop_stream(second);
+    for (const Branch& branch : branches) {
+      cuda::drop_event(branch.reached);
+      cuda::drop_stream(branch.stream);
+    }
     cuda::drop_stream(stream);
   }
   State(const State&) = delete;
@@ -94,23 +103,30 @@ struct Queue::State {
     trace = (trace ^ value) * 0x9E3779B97F4A7C15ULL;
     trace ^= trace >> 29;
   }
-  // The lane for what is enqueued now. Only when something is does the second one wait for the
-  // first: a lane that is left empty costs nothing.
+  Branch& branch_of(Lane which) { return branches[static_cast<size_t>(which) - 1]; }
+  // The lane for what is enqueued now. Only when something is does another one wait for the first:
+  // a lane that is left empty costs nothing.
   Stream current() {
-    if (lane == 0) return stream;
-    if (!behind && mode != Mode::walking) {
+    if (lane == Lane::first) return stream;
+    Branch& branch = branch_of(lane);
+    if (!branch.behind && mode != Mode::walking) {
       cuda::record(forked, stream);
-      cuda::let_wait(second, forked);
-      behind = true;
-      apart = true;
+      cuda::let_wait(branch.stream, forked);
+      branch.behind = true;
+      branch.apart = true;
     }
-    return second;
+    return branch.stream;
   }
+  // The lane that is enqueued into waits for the others.
   void join() {
-    if (!apart || mode == Mode::walking) return;
-    cuda::record(joined, second);
-    cuda::let_wait(stream, joined);
-    apart = false;
+    if (mode == Mode::walking) return;
+    const Stream here = current();
+    for (Branch& branch : branches) {
+      if (!branch.apart || branch.stream.handle == here.handle) continue;
+      cuda::record(branch.reached, branch.stream);
+      cuda::let_wait(here, branch.reached);
+      if (lane == Lane::first) branch.apart = false;
+    }
   }
   // Everything that was uploaded since reset(), in one copy a block, and then the graph.
   void run(void* graph) {
@@ -139,21 +155,19 @@ Queue::~Queue() {
 
 Stream Queue::stream() const { return state_ ? state_->current() : Stream{}; }
 
-Queue::Aside::Aside(Queue& queue) : queue_(queue), before_(0) {
-  if (!queue.state_) return;
+Queue::Aside::Aside(Queue& queue, Lane lane) : queue_(queue), before_(queue.lane()) {
+  if (!queue.state_ || before_ != Lane::first) return;
   State& s = *queue.state_;
-  before_ = s.lane;
-  if (s.lane == 0) s.behind = false;
-  s.lane = 1;
+  s.branch_of(lane).behind = false;
+  s.lane = lane;
 }
 Queue::Aside::~Aside() {
   if (queue_.state_) queue_.state_->lane = before_;
 }
-bool Queue::is_aside() const { return state_ && state_->lane == 1; }
+Lane Queue::lane() const { return state_ ? state_->lane : Lane::first; }
 
 void Queue::join() {
   if (!state_) return;
-  require(state_->lane == 0, ErrorCode::internal, "queue: joined from aside");
   state_->note(kJoined);
   state_->join();
 }
@@ -272,7 +286,7 @@ void Queue::step(const std::function<void()>& body) {
         s.join();
       } catch (...) {
         cuda::abandon_capture(s.stream);
-        s.apart = false;  // what it was given was never enqueued
+        for (State::Branch& branch : s.branches) branch.apart = false;  // nothing was enqueued
         throw;
       }
       walked->second.graph = cuda::end_capture(s.stream);

@@ -7,10 +7,10 @@
 // does the rest. A walk that turns out to be another step (other sizes, another order) is found out
 // by its trace, and runs as it is. So whoever writes a step need not know of graphs.
 //
-// There are two lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
-// lives is in the second: in order there, behind all that was enqueued in the first lane before,
-// and beside what is enqueued there afterwards, until join(). In a graph they are two branches.
-// On the CPU a queue does nothing. It belongs to one thread at a time.
+// There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
+// lives is in another: in order there, behind all that was enqueued in the first lane before, and
+// beside what is enqueued elsewhere afterwards, until join(). In a graph they are branches. On the
+// CPU a queue does nothing. It belongs to one thread at a time.
 #pragma once
 
 #include <array>
@@ -23,6 +23,9 @@
 #include "tril/device/device.h"
 
 namespace tril {
+
+// What is done beside the rest; two kinds, so that they are beside each other too.
+enum class Lane { first, products, sums };
 
 class Queue {
  public:
@@ -48,22 +51,22 @@ class Queue {
   void note(const void* memory);
   void note(int64_t size);
 
-  // Work aside, that of its innermost block. Memory it reads must not be written, and memory it
-  // writes neither read nor given to others, before join(): Context::aside() sees to it.
+  // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
+  // others, before join(): Context::aside() sees to it. Within one another is none.
   class Aside {
    public:
-    explicit Aside(Queue& queue);
+    Aside(Queue& queue, Lane lane);
     ~Aside();
     Aside(const Aside&) = delete;
     Aside& operator=(const Aside&) = delete;
 
    private:
     Queue& queue_;
-    int before_;
+    Lane before_;
   };
-  bool is_aside() const;
-  // What is enqueued from now on waits for all that was enqueued aside. A step ends so by itself,
-  // and so do reset() and whatever waits.
+  Lane lane() const;
+  // What is enqueued from now on, here, waits for all that was enqueued in other lanes. A step ends
+  // so by itself, and so do reset() and whatever waits.
   void join();
 
   // Within the device, as part of the step.

@@ -179,6 +179,9 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t mod
 }
 
 Tensor FeedForward::operator()(Context& context, const Tensor& x) const {
+  if (!gate && activation == ops::Activation::relu) {
+    return out(context, autograd::linear_relu(context, x, *in.weight));
+  }
   const Tensor hidden = in(context, x);
   return out(context, gate ? autograd::gated(context, activation, gate(context, x), hidden)
                            : autograd::activation(context, activation, hidden));

@@ -398,12 +398,11 @@ bool share_sequences(std::span<const int32_t> sequences) {
   return std::adjacent_find(sequences.begin(), sequences.end(), shared) != sequences.end();
 }
 
-kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys,
-                                                const AttentionSizes& sizes) {
+kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys) {
   if (!keys.fresh_keys.defined()) return {};
   return {.k = read(context, keys.fresh_keys),
           .v = read(context, keys.fresh_values),
-          .stride = sizes.kv_heads * sizes.head_dim,
+          .stride = stride_of(keys.fresh_keys, keys.fresh_values),
           .entries = context.on_device(keys.fresh_entries)};
 }
 
@@ -522,7 +521,7 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
   forward.kv_stride = keys.entry_stride;
   forward.table = context.on_device(keys.table);
   forward.table_stride = keys.table_stride;
-  forward.fresh = fresh_of(context, keys, sizes);
+  forward.fresh = fresh_of(context, keys);
   forward.keys_rest = keys.rests;
   // Rows of their own sequences need no list: other kernels then, so a kept step is told by it.
   const bool shared = share_sequences(keys.sequences);

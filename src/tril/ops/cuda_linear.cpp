@@ -28,6 +28,7 @@ void note_product(Context& context, const Gemm& product) {
     context.queue.note(memory);
   }
   for (const int64_t size : {product.m, product.n, product.k}) context.queue.note(size);
+  context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
 }
 void multiply(Context& context, const Gemm& product) {
   note_product(context, product);
@@ -133,7 +134,7 @@ void cuda_pack_forward(Context& context, const LinearWeight& linear) {
 }
 
 void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
-                 const Tensor& y) {
+                 const Tensor& y, AfterProduct after) {
   const Arena::Scope scratch(context.arena);
   const LinearWeight& linear = *weights[0];
   const Weight weight = weight_of(context, linear);
@@ -151,7 +152,8 @@ void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight
                .c = y.raw(),
                .c_stride = y.shape()[1],
                .c_type = y.dtype(),
-               .adds = false};
+               .adds = false,
+               .relu = after == AfterProduct::relu};
   // Where the result has room for them, the zeros behind the last output make a size that the
   // fastest algorithms take.
   if (!stacked && weight.outputs == y.shape()[1]) product.n = weight.outputs;
@@ -159,7 +161,8 @@ void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight
 }
 
 void cuda_input_gradient(Context& context, const Tensor& dy,
-                         std::span<const LinearWeight* const> weights, const Tensor& dx) {
+                         std::span<const LinearWeight* const> weights, const Tensor& dx,
+                         SliceOfSum slice) {
   const Arena::Scope scratch(context.arena);
   const LinearWeight& linear = *weights[0];
   const Weight weight = weight_of(context, linear);
@@ -177,7 +180,8 @@ void cuda_input_gradient(Context& context, const Tensor& dy,
                          .c = in_memory<void*>("the input's gradient", dx, context.activations),
                          .c_stride = linear.in,
                          .c_type = context.activations,
-                         .adds = false});
+                         .adds = slice == SliceOfSum::further,
+                         .relu = false});
 }
 
 void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
@@ -195,7 +199,8 @@ void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, S
                          .c = in_memory<void*>("the weight's gradient", dw, DType::f32),
                          .c_stride = x.shape()[1],
                          .c_type = DType::f32,
-                         .adds = slice == SliceOfSum::further});
+                         .adds = slice == SliceOfSum::further,
+                         .relu = false});
 }
 
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db) {

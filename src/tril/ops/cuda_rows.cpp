@@ -104,7 +104,7 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                                           .partial = partial});
     });
   });
-  context.aside([&] {
+  context.aside(Lane::sums, [&] {
     context.launch([&](Stream stream) {
       on_card::merge_norm_gradients(stream, args, partial, memory_of<float>(gradients.dweight),
                                     memory_of<float>(gradients.dbias));
@@ -145,28 +145,38 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
   });
 }
 
-void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
-                        const Tensor& dout, const Tensor& dtable) {
-  note_all(context, dout, dtable.rows(), scale);
-  const int64_t rows = dout.rows();
-  const int64_t entries = dtable.rows();
+void lookup_order(Context& context, const Mirrored<int32_t>& ids, const LookupOrder& to) {
+  const int64_t rows = ids.size();
+  const int64_t entries = to.starts.size() - 1;
   const int32_t* sorted_by = context.on_device(ids);
+  note_all(context, sorted_by, entries);
   const Arena::Scope scratch(context.arena);
-  auto* order = context.arena.allocate_array<int32_t>(rows);
-  auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
   void* workspace = context.arena.allocate(on_card::sort_by_id_workspace(rows));
+  context.launch([&](Stream stream) {
+    on_card::sort_by_id(stream, sorted_by, rows, entries, memory_of<int32_t>(to.order),
+                        memory_of<int32_t>(to.starts), workspace);
+  });
+}
+
+void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
+                        const Tensor& dout, const LookupOrder& known, SliceOfSum slice,
+                        const Tensor& dtable) {
+  note_all(context, dout, dtable, scale, slice);
+  const Arena::Scope scratch(context.arena);
+  const LookupOrder order =
+      known.starts.defined() ? known : ops::lookup_order(context, ids, dtable.rows());
   auto* partial = context.arena.allocate_array<float>(
-      on_card::embedding_backward_partial(rows, dout.columns()));
+      on_card::embedding_backward_partial(dout.rows(), dout.columns()));
   with_activation_type(dout.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
-      on_card::sort_by_id(stream, sorted_by, rows, entries, order, starts, workspace);
       on_card::embedding_backward<T>(stream,
-                                     {.rows = rows,
+                                     {.rows = dout.rows(),
                                       .columns = dout.columns(),
-                                      .entries = entries,
+                                      .entries = dtable.rows(),
                                       .scale = scale,
-                                      .order = order,
-                                      .starts = starts},
+                                      .order = memory_of<int32_t>(order.order),
+                                      .starts = memory_of<int32_t>(order.starts),
+                                      .adds = slice == SliceOfSum::further},
                                      memory_of<T>(dout), partial, memory_of<float>(dtable));
     });
   });

@@ -285,6 +285,18 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, Lin
   return y[0];
 }
 
+bool has_linear_relu(const Context& context) { return kCudaBuilt && on_cuda(context); }
+
+Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear) {
+  require(has_linear_relu(context), ErrorCode::internal, "linear: no ReLU of a product on ",
+          context.device());
+  check_input(x, linear);
+  Tensor y(context.arena, {x.shape()[0], linear.out}, context.activations);
+  const LinearWeight* const weights[] = {&linear};
+  if constexpr (kCudaBuilt) cuda_linear(context, x, weights, y, AfterProduct::relu);
+  return y;
+}
+
 namespace {
 
 // On CUDA there may be zeros behind the last output.
@@ -326,6 +338,25 @@ Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWei
   Tensor dx(context.arena, {dy.rows(), linear.in}, context.activations);
   linear_input_gradient_into(context, dy, linear, dx);
   return dx;
+}
+
+void add_linear_input_gradient(Context& context, const Tensor& dy,
+                               std::span<const LinearWeight* const> weights, const Tensor& dx) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      require(weights.size() == 1 || are_stacked(context, weights), ErrorCode::internal,
+              "linear gradient: the weights are not stacked");
+      require(dy.shape().rank() == 2 && dy.shape()[1] == outputs_of(weights),
+              ErrorCode::shape_mismatch, "linear gradient: ", dy.shape(), " of ",
+              outputs_of(weights), " outputs");
+      check_result("linear gradient", dx, {dy.shape()[0], weights[0]->in});
+      return cuda_input_gradient(context, dy, weights, dx, SliceOfSum::further);
+    }
+  }
+  require(weights.size() == 1, ErrorCode::internal, "linear gradient: weights are not stacked");
+  const Arena::Scope scratch(context.arena);
+  const Tensor added = linear_input_gradient(context, dy, *weights[0]);
+  kernels::add(context.parallel, dx.size(), dx.data(), added.data(), dx.data());
 }
 
 Tensor linears_input_gradient(Context& context, const Tensor& dy,

@@ -144,10 +144,10 @@ struct Context {
   // what is enqueued next, until queue.join(). What it allocates stays until the step ends, and what
   // it reads must stay as it is until then; so within a Scope it runs in its turn.
   template <class F>
-  void aside(const F& f) {
+  void aside(Lane lane, const F& f) {
     if (device() == Device::cpu || arena.in_scope()) return f();
     const Arena::Hold hold(arena);
-    const Queue::Aside lane(queue);
+    const Queue::Aside there(queue, lane);
     f();
   }
 

@@ -18,8 +18,13 @@ namespace {
 constexpr int kWarps = kThreads / 32;
 static_assert(kWarps == kChunks, "a warp scores a group of 16 keys");
 
-template <int kDim>
-constexpr int kRowBytes = 4 * kTileBytes<kDim> + 2 * kBlock* int{sizeof(float)};
+// A row's next block of keys comes while one is worked on; where rows are many, more of them at a
+// time are worth more.
+template <int kDim, int kStages>
+constexpr int kRowBytes = kStages*(2 * kTileBytes<kDim> + kBlock * int{sizeof(float)});
+constexpr int64_t kManyBlocks = 6 * 132;
+template <int kDim, int kStages>
+constexpr int kRowResident = kDim <= 64 && kStages == 1 ? 8 : 3;
 
 // The row and head of a block, and what it sees.
 struct RowOfBlock {
@@ -132,23 +137,35 @@ class KeyBlocks {
   int entries_[kEach];
 };
 
-// The row as the left operand: row 0 of 16, the others zero.
+// The row as the left operand: row 0 of 16, the others zero. Lane t of four has the columns
+// 16 k + 2 t and the next, and those 8 on.
 template <int kDim>
-__device__ __forceinline__ KeptQueries<kDim> row_of_queries(const AttentionForward& a,
-                                                            const RowOfBlock& at) {
-  KeptQueries<kDim> q;
-  const auto* from =
-      static_cast<const uint16_t*>(a.q) + at.row * a.q_stride + at.head * a.shape.head_dim;
-  const auto word = [&](int column) {
-    const bool there = lane_id() < 4 && column < a.shape.head_dim;
-    return there ? *reinterpret_cast<const uint32_t*>(from + column) : 0u;
-  };
+struct RowOfQueries {
+  uint32_t x[kDim / 16][2];
+
+  __device__ __forceinline__ RowOfQueries(const AttentionForward& a, const RowOfBlock& at) {
+    const auto* from =
+        static_cast<const uint16_t*>(a.q) + at.row * a.q_stride + at.head * a.shape.head_dim;
 #pragma unroll
-  for (int k = 0; k < kDim / 16; ++k) {
-    const int column = 16 * k + 2 * (lane_id() & 3);
-    q.x[k] = {{word(column), 0u, word(column + 8), 0u}};
+    for (int k = 0; k < kDim / 16; ++k) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int column = 16 * k + 8 * half + 2 * (lane_id() & 3);
+        const bool there = lane_id() < 4 && column < a.shape.head_dim;
+        x[k][half] = there ? *reinterpret_cast<const uint32_t*>(from + column) : 0u;
+      }
+    }
   }
-  return q;
+  __device__ __forceinline__ Fragment at(int k) const { return {{x[k][0], 0u, x[k][1], 0u}}; }
+};
+
+// A product of which only the first row counts.
+__device__ __forceinline__ void mma_row(float (&c)[2], const Fragment& a, uint32_t b0,
+                                        uint32_t b1) {
+  float all[4] = {c[0], c[1], 0.0f, 0.0f};
+  mma(all, a, b0, b1);
+  c[0] = all[0];
+  c[1] = all[1];
 }
 
 // What a warp keeps of the row: two eights of columns of every kWarps-th sixteen, and in all lanes
@@ -156,12 +173,12 @@ __device__ __forceinline__ KeptQueries<kDim> row_of_queries(const AttentionForwa
 template <int kDim>
 struct RowPart {
   static constexpr int kSixteens = (kDim / 16 + kWarps - 1) / kWarps;
-  float acc[2 * kSixteens][4];
+  float acc[2 * kSixteens][2];  // of a product's four, those of its first row
   float top, sum;
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (auto& each : acc) each[0] = each[1] = each[2] = each[3] = 0.0f;
+    for (auto& each : acc) each[0] = each[1] = 0.0f;
     top = kNothing;
     sum = 0.0f;
   }
@@ -177,7 +194,7 @@ struct RowPart {
 #pragma unroll
       for (int i = 0; i < 2 * kSixteens; ++i) {
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
+        for (int e = 0; e < 2; ++e) {
           acc[i][e] = __fmaf_rn(acc[i][e], now, __fmul_rn(earlier.acc[i][e], before));
         }
       }
@@ -190,16 +207,17 @@ struct RowPart {
 // The scores of this warp's 16 keys of a block into scores[64], -inf where the row sees nothing.
 template <int kDim>
 __device__ __forceinline__ void score_keys(const AttentionForward& a, const RowOfBlock& at,
-                                           const KeptQueries<kDim>& q, const SharedTile<kDim>& keys,
-                                           int block, int begin, int end, float* scores) {
+                                           const RowOfQueries<kDim>& q,
+                                           const SharedTile<kDim>& keys, int block, int begin,
+                                           int end, float* scores) {
   const int group = warp_id();
-  float s[2][4] = {};
+  float s[2][2] = {};
   if (group >= begin && group < end) {
 #pragma unroll
     for (int k = 0; k < kDim / 16; ++k) {
       const Fragment b = keys.right(group * kSlice, 16 * k);
-      mma(s[0], q.x[k], b.x[0], b.x[1]);
-      mma(s[1], q.x[k], b.x[2], b.x[3]);
+      mma_row(s[0], q.at(k), b.x[0], b.x[1]);
+      mma_row(s[1], q.at(k), b.x[2], b.x[3]);
     }
   }
   if (lane_id() >= 4) return;
@@ -263,8 +281,8 @@ __device__ __forceinline__ void add_values(RowPart<kDim>& part, const SharedTile
       const int sixteen = warp_id() + i * kWarps;
       if (sixteen >= kDim / 16) continue;
       const Fragment b = values.right_transposed(group * kSlice, 16 * sixteen);
-      mma(part.acc[2 * i], weights, b.x[0], b.x[1]);
-      mma(part.acc[2 * i + 1], weights, b.x[2], b.x[3]);
+      mma_row(part.acc[2 * i], weights, b.x[0], b.x[1]);
+      mma_row(part.acc[2 * i + 1], weights, b.x[2], b.x[3]);
     }
   }
 }
@@ -289,27 +307,28 @@ __device__ __forceinline__ void store_row(const AttentionForward& a, const RowOf
   }
 }
 
-template <int kDim>
-__global__ void __launch_bounds__(kThreads) row_kernel(const __grid_constant__ AttentionForward a) {
+template <int kDim, int kStages>
+__global__ void __launch_bounds__(kThreads, kRowResident<kDim, kStages>)
+    row_kernel(const __grid_constant__ AttentionForward a) {
   let_next_begin();
   unsigned char* memory = dynamic_shared();
-  float* const scores = reinterpret_cast<float*>(memory + 4 * kTileBytes<kDim>);
+  float* const scores = reinterpret_cast<float*>(memory + kStages * 2 * kTileBytes<kDim>);
   const RowOfBlock at(a);
   KeyBlocks<kDim> blocks(a, at, memory);
   const int first = at.first_block(), end = at.blocks_end();
   if (a.keys_rest && first < end) blocks.bring(0, first);
   wait_for_earlier();
   if (!a.keys_rest && first < end) blocks.bring(0, first);
-  const KeptQueries<kDim> q = row_of_queries<kDim>(a, at);
+  const RowOfQueries<kDim> q(a, at);
   blocks.store_own();
   RowPart<kDim> part, earlier;
   part.clear();
   bool is_first = true;
-  for (int number = first, stage = 0; number < end; ++number, stage ^= 1) {
+  for (int number = first, stage = 0; number < end; ++number, stage = (stage + 1) % kStages) {
     blocks.bring_own(stage);
     copies_wait();
     __syncthreads();  // what is needed is there; nobody reads the other stage any more
-    if (number + 1 < end) blocks.bring(stage ^ 1, number + 1);
+    if (kStages > 1 && number + 1 < end) blocks.bring(stage ^ 1, number + 1);
     const int block = at.seen.origin + number * kBlock;
     const int groups_begin = max(at.seen.lo - block, 0) / kSlice;
     const int groups_end = (min(at.seen.hi - block, kBlock) + kSlice - 1) / kSlice;
@@ -321,19 +340,30 @@ __global__ void __launch_bounds__(kThreads) row_kernel(const __grid_constant__ A
       part.end_span(earlier, is_first);
       is_first = false;
     }
+    if (kStages == 1 && number + 1 < end) {
+      __syncthreads();  // nobody reads it any more
+      blocks.bring(0, number + 1);
+    }
   }
   if (first >= end) earlier.clear();
   store_row<kDim>(a, at, earlier);
 }
 
-template <int kDim>
+template <int kDim, int kStages>
 void start_rows(Stream stream, const AttentionForward& args) {
+  const auto kernel = row_kernel<kDim, kStages>;
+  constexpr int kBytes = kRowBytes<kDim, kStages>;
   static const bool allowed =
-      cudaFuncSetAttribute(row_kernel<kDim>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           kRowBytes<kDim>) == cudaSuccess;
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes) ==
+      cudaSuccess;
   static_cast<void>(allowed);  // else the launch fails, and says so
   const auto blocks = static_cast<unsigned>(args.shape.query * args.shape.heads);
-  launch(stream, row_kernel<kDim>, dim3(blocks), kThreads, kRowBytes<kDim>, args);
+  launch(stream, kernel, dim3(blocks), kThreads, kBytes, args);
+}
+template <int kDim>
+void start_rows(Stream stream, const AttentionForward& args) {
+  if (args.shape.query * args.shape.heads > kManyBlocks) return start_rows<kDim, 1>(stream, args);
+  start_rows<kDim, 2>(stream, args);
 }
 
 }  // namespace

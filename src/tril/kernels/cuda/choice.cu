@@ -82,8 +82,7 @@ __device__ Candidate candidate_at(const ChooseTokens& args, const float* logits,
 constexpr int kPartThreads = 128;
 constexpr int kPartWarps = kPartThreads / kWarp;
 constexpr int kParts = kSoftmaxThreads / kPartThreads;
-constexpr int kMostPacks = 8;  // that a thread holds
-constexpr int64_t kMostScanned = int64_t{kMostPacks} * kSoftmaxThreads * kPack;
+constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 constexpr int kMostKept = 17;
 constexpr int kListed = kPartThreads;
 
@@ -133,58 +132,97 @@ __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put
   }
 }
 
-template <int kPacks>
-__global__ void __launch_bounds__(kPartThreads, 4)
+// The packs of one of the threads that share a row.
+class RowPacks {
+ public:
+  __device__ RowPacks(const ChooseTokens& args, Access access, int64_t row, int member)
+      : logits_(args.logits + row * args.stride),
+        allowed_(args.allowed),
+        vocab_(static_cast<int>(args.vocab)),
+        first_(member * kPack),
+        access_(access) {}
+  __device__ int place(int number) const { return first_ + number * kStep; }
+  __device__ int size(int number) const {
+    return static_cast<int>(count_below(place(number), vocab_));
+  }
+  __device__ StoredPack<float> stored(int number) const {
+    return load_stored(logits_ + place(number), size(number), access_);
+  }
+  // A bit for each that may be chosen by its number.
+  __device__ uint32_t allowed(int number) const {
+    const int at = place(number);
+    if (at >= vocab_) return 0;
+    const uint32_t there = (1u << size(number)) - 1u;
+    return allowed_[at / 32] >> (at % 32) & there;
+  }
+  // f with each that may be chosen; they come from memory again.
+  template <class F>
+  __device__ void each(const F& f) const {
+#pragma unroll 1
+    for (int number = 0; place(number) < vocab_; ++number) {
+      const Pack x = widened(stored(number));
+      const uint32_t bits = allowed(number);
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        if ((bits >> e & 1u) != 0 && x.at[e] > -INFINITY) f(Candidate{x.at[e], place(number) + e});
+      }
+    }
+  }
+
+  static constexpr int kStep = kSoftmaxThreads * kPack;
+
+ private:
+  const float* logits_;
+  const uint32_t* allowed_;
+  int vocab_;
+  int first_;
+  Access access_;
+};
+
+// The largest of a pack that may be chosen.
+__device__ float largest_of(const Pack& x, uint32_t allowed) {
+  float largest = -INFINITY;
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    if ((allowed >> e & 1u) != 0) largest = fmaxf(largest, x.at[e]);
+  }
+  return largest;
+}
+
+__global__ void __launch_bounds__(kPartThreads, 8)
     scan_kernel(ChooseTokens args, Access access, Scanned to) {
   __shared__ Candidate list[kListed];
   __shared__ int listed;
   let_next_begin();
-  wait_for_earlier();
   const int64_t row = blockIdx.x / kParts;
   const int part = static_cast<int>(blockIdx.x) % kParts;
-  const int member = part * kPartThreads + static_cast<int>(threadIdx.x);  // of the row's threads
-  const float* logits = args.logits + row * args.stride;
+  const RowPacks packs(args, access, row, part * kPartThreads + static_cast<int>(threadIdx.x));
   if (threadIdx.x == 0) listed = 0;
-  const auto place = [&](int pack) { return (int64_t{pack} * kSoftmaxThreads + member) * kPack; };
-  StoredPack<float> stored[kPacks];
-#pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    stored[i] = load_stored(logits + place(i), count_below(place(i), args.vocab), access);
-  }
+  wait_for_earlier();
   Sums sums{-INFINITY, 0.0f, 0.0f};
   float largest = -INFINITY;
-  Pack held[kPacks];  // what may be chosen; -infinity else
+  // Some are on their way while one is worked on. Not unrolled: code has to come from memory, too.
+  constexpr int kAhead = 3;
+  StoredPack<float> coming[kAhead];
 #pragma unroll
-  for (int i = 0; i < kPacks; ++i) {
-    const int count = count_below(place(i), args.vocab);
-    held[i] = widened(stored[i]);
-    if (count > 0) add_pack(held[i], count, sums);
-    const uint32_t bits = count > 0 ? args.allowed[place(i) / 32] >> (place(i) % 32) : 0u;
+  for (int i = 0; i < kAhead; ++i) coming[i] = packs.stored(i);
+#pragma unroll 1
+  for (int number = 0; packs.place(number) < args.vocab; ++number) {
+    const Pack x = widened(coming[0]);
 #pragma unroll
-    for (int e = 0; e < kPack; ++e) {
-      const bool may_be = e < count && (bits >> e & 1u) != 0 && held[i].at[e] > -INFINITY;
-      held[i].at[e] = may_be ? held[i].at[e] : -INFINITY;
-      largest = fmaxf(largest, held[i].at[e]);
-    }
+    for (int i = 0; i + 1 < kAhead; ++i) coming[i] = coming[i + 1];
+    coming[kAhead - 1] = packs.stored(number + kAhead);
+    largest = fmaxf(largest, largest_of(x, packs.allowed(number)));
+    add_pack(x, packs.size(number), sums);
   }
   sums = joined_in_warp(sums);
   if (lane_of_thread() == 0) {
     to.sums[row * kSoftmaxWarps + part * kPartWarps + threadIdx.x / kWarp] = sums;
   }
   Candidate* const found = to.candidates + (row * kParts + part) * to.kept;
-  const auto each_held = [&](const auto& f) {
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-#pragma unroll
-      for (int e = 0; e < kPack; ++e) {
-        if (held[i].at[e] == -INFINITY) continue;
-        f(Candidate{held[i].at[e], static_cast<int32_t>(place(i) + e)});
-      }
-    }
-  };
   const float reached = reached_by(largest, to.kept);
   if (largest >= reached) {
-    each_held([&](const Candidate& each) {
+    packs.each([&](const Candidate& each) {
       if (each.value < reached) return;
       const int at = atomicAdd(&listed, 1);  // the order is of no account
       if (at < kListed) list[at] = each;
@@ -195,8 +233,9 @@ __global__ void __launch_bounds__(kPartThreads, 4)
   if (listed <= kListed) {
     put_by_rank(list, listed, to.kept, [&](int rank, const Candidate& c) { found[rank] = c; });
   } else {
-    draw_best<kPartThreads>(to.kept, each_held,
-                            [&](int64_t n, const Candidate& c) { found[n] = c; });
+    draw_best<kPartThreads>(
+        to.kept, [&](const auto& f) { packs.each(f); },
+        [&](int64_t n, const Candidate& c) { found[n] = c; });
   }
 }
 
@@ -299,12 +338,8 @@ void scan(Stream stream, const ChooseTokens& args) {
   auto* sums = static_cast<Sums*>(args.workspace);
   const Scanned scanned{sums, reinterpret_cast<Candidate*>(sums + args.rows * kSoftmaxWarps),
                         static_cast<int>(args.count + 1)};
-  const int64_t packs = (args.vocab + kPack * kSoftmaxThreads - 1) / (kPack * kSoftmaxThreads);
-  const auto kernel = packs <= 1   ? scan_kernel<1>
-                      : packs <= 4 ? scan_kernel<4>
-                                   : scan_kernel<kMostPacks>;
-  launch(stream, kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads, 0, args,
-         access_of(args.stride, args.logits), scanned);
+  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads, 0,
+         args, access_of(args.stride, args.logits), scanned);
   launch(stream, decide_kernel, dim3(static_cast<unsigned>(args.rows)), kPartThreads, 0, args,
          scanned);
 }

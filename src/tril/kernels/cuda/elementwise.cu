@@ -116,7 +116,8 @@ struct ValueAndSlope {
 template <Activation kKind>
 __device__ ValueAndSlope activate(float x) {
   if constexpr (kKind == Activation::relu) {
-    return {0.0f > x ? 0.0f : x, x > 0.0f ? 1.0f : 0.0f};  // NaN stays NaN
+    // NaN stays NaN. -0 becomes +0, as in products (gemm.h).
+    return {x <= 0.0f ? 0.0f : x, x > 0.0f ? 1.0f : 0.0f};
   } else if constexpr (kKind == Activation::gelu) {
     const float cdf = __fmaf_rn(erff(x * kInverseSqrt2), 0.5f, 0.5f);
     const float density = expf(x * x * -0.5f) * kInverseSqrt2Pi;

@@ -84,7 +84,8 @@ class Outputs {
   __device__ void store(int row, int half, float sum) const {
     const int column = output_ + 8 * half;
     if (row >= p_.m || column >= p_.n) return;
-    const float value = p_.bias == nullptr ? sum : sum + bias_[half];
+    const float biased = p_.bias == nullptr ? sum : sum + bias_[half];
+    const float value = p_.relu && biased <= 0.0f ? 0.0f : biased;  // NaN stays NaN
     const int64_t at = row * p_.c_stride + column;
     if (p_.c_type == DType::f32) {
       static_cast<float*>(p_.c)[at] = value;

@@ -76,10 +76,18 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
     const Pack from = load(x + at, inside, access);
     Pack gradient;
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      float share = expf(from.at[i] - norm) - spread;
-      if (at + i == label) share = share - (1.0f - c.smoothing);
-      gradient.at[i] = i < inside ? share * g : 0.0f;
+    for (int i = 0; i < kPack; ++i) gradient.at[i] = (expf(from.at[i] - norm) - spread) * g;
+    // One pack of the row has the label, one may reach behind the vocabulary.
+    if (label >= at && label < at + kPack) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        if (at + i != label) continue;
+        gradient.at[i] = (expf(from.at[i] - norm) - spread - (1.0f - c.smoothing)) * g;
+      }
+    }
+    if (inside < kPack) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) gradient.at[i] = i < inside ? gradient.at[i] : 0.0f;
     }
     store(gradient, to + at, count_below(at, c.stride), access);
   }

@@ -182,6 +182,7 @@ struct Backward {
   float scale;
   float* partial;  // [slices, 2, columns]: of weight and bias
   Access access;
+  int64_t slice;  // rows of one
 };
 
 struct RowStats {
@@ -226,17 +227,29 @@ __global__ void __launch_bounds__(kBackwardThreads) backward_kernel(Backward<T> 
   __shared__ __align__(16) float all[kChains][kStretch];
   const int64_t columns = b.norm.columns;
   const float inverse = 1.0f / static_cast<float>(columns);
-  const int64_t begin = int64_t{blockIdx.x} * kNormSlice;
-  const int64_t end = begin + kNormSlice < b.norm.rows ? begin + kNormSlice : b.norm.rows;
+  const int64_t begin = int64_t{blockIdx.x} * b.slice;
+  const int64_t end = begin + b.slice < b.norm.rows ? begin + b.slice : b.norm.rows;
   Pack dweight[kStretches] = {};
   Pack dbias[kStretches] = {};
-  for (int64_t row = begin + threadIdx.x / kWarp; row < end; row += kChains) {
+  // A row comes while the one before is done.
+  StoredPack<T> next_x[kStretches], next_dy[kStretches];
+  const auto fetch = [&](int64_t row) {
+    over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
+      next_x[i] = load_stored(b.x + row * columns + at, count, b.access);
+      next_dy[i] = load_stored(b.dy + row * columns + at, count, b.access);
+    });
+  };
+  const int64_t first = begin + threadIdx.x / kWarp;
+  if (first < end) fetch(first);
+  for (int64_t row = first; row < end; row += kChains) {
     const RowStats stats(b.stats, row);
     StoredPack<T> x[kStretches], dy[kStretches];
-    over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
-      x[i] = load_stored(b.x + row * columns + at, count, b.access);
-      dy[i] = load_stored(b.dy + row * columns + at, count, b.access);
-    });
+#pragma unroll
+    for (int i = 0; i < kStretches; ++i) {
+      x[i] = next_x[i];
+      dy[i] = next_dy[i];
+    }
+    if (row + kChains < end) fetch(row + kChains);
     float sum_g = 0.0f;
     float sum_gx = 0.0f;
     over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
@@ -327,8 +340,8 @@ __global__ void __launch_bounds__(kBackwardThreads) long_columns_kernel(Backward
   const int64_t slice = blockIdx.x / blocks;
   const int64_t column = blockIdx.x % blocks * kBackwardThreads + threadIdx.x;
   if (column >= columns) return;
-  const int64_t begin = slice * kNormSlice;
-  const int64_t end = begin + kNormSlice < b.norm.rows ? begin + kNormSlice : b.norm.rows;
+  const int64_t begin = slice * b.slice;
+  const int64_t end = begin + b.slice < b.norm.rows ? begin + b.slice : b.norm.rows;
   float weight_sum = 0.0f;
   float bias_sum = 0.0f;
   for (int chain = 0; chain < kChains; ++chain) {
@@ -378,7 +391,7 @@ __global__ void __launch_bounds__(kWarp* kMergeChains)
   }
 }
 
-int64_t slices_of(int64_t rows) { return (rows + kNormSlice - 1) / kNormSlice; }
+int64_t slices_of(int64_t rows) { return (rows + norm_slice(rows) - 1) / norm_slice(rows); }
 
 template <class T>
 void launch_backward(Stream stream, const Backward<T>& b) {
@@ -434,7 +447,7 @@ void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormB
   launch_backward<T>(stream,
                      {norm, args.s, args.stats, args.dy, args.dx, args.df, args.kept,
                       dropout_scale(args.probability), args.partial,
-                      norm_access(norm, args.s, args.dy, args.dx, args.df)});
+                      norm_access(norm, args.s, args.dy, args.dx, args.df), norm_slice(norm.rows)});
 }
 
 void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,

@@ -39,12 +39,13 @@ void round_padded(Stream stream, const float* from, int64_t rows, int64_t column
 // Weight and bias are f32 (norm.weight and norm.bias point to device memory). stats [rows, 2].
 //
 // Order of a sum over columns: packs of eight; pack i belongs to lane i mod 32, which adds its
-// elements ascending; the lanes are folded by halves (lane l and lane l xor 16, 8, 4, 2, 1).
-// Of a sum over rows: slices of kNormSlice rows; in a slice row i belongs to chain i mod 8, the
-// chains are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
+// elements ascending; the lanes are folded by halves (lane l and lane l xor 16, 8, 4, 2, 1). Of a
+// sum over rows: slices of norm_slice() rows; in a slice row i belongs to chain i mod 8, the chains
+// are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
 template <class T>
 void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats);
-constexpr int64_t kNormSlice = 64;
+// Short ones where there are few rows, so that all of the device has some.
+constexpr int64_t norm_slice(int64_t rows) { return rows <= 8192 ? 16 : 32; }
 // The backward pass is residual_norm_backward(), below, without a residual.
 
 // ---- embeddings ---------------------------------------------------------------------------------

@@ -40,7 +40,22 @@ __device__ inline Sums joined_in_warp(Sums sums) {
   return sums;
 }
 
-__device__ inline void add_pack(const Pack& x, int count, Sums& sums) {
+// Eight at once, with the bits of add_one_by_one().
+__device__ inline void add_whole_pack(const Pack& x, Sums& sums) {
+  float top = x.at[0];
+#pragma unroll
+  for (int i = 1; i < kPack; ++i) top = fmaxf(top, x.at[i]);
+  if (top > sums.top) {
+    sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
+    sums.top = top;
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    sums.exponentials += expf(x.at[i] - sums.top);  // of -infinity zero
+    sums.plain += x.at[i];
+  }
+}
+__device__ inline void add_one_by_one(const Pack& x, int count, Sums& sums) {
   float top = -INFINITY;
 #pragma unroll
   for (int i = 0; i < kPack; ++i) {
@@ -57,6 +72,15 @@ __device__ inline void add_pack(const Pack& x, int count, Sums& sums) {
       sums.exponentials += x.at[i] == -INFINITY ? 0.0f : expf(x.at[i] - sums.top);
       sums.plain += x.at[i];
     }
+  }
+}
+// The first `count` of a pack.
+__device__ inline void add_pack(const Pack& x, int count, Sums& sums) {
+  // Where all so far are -infinity (or no numbers), one by one.
+  if (count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY)) {
+    add_whole_pack(x, sums);
+  } else {
+    add_one_by_one(x, count, sums);
   }
 }
 
