@@ -217,6 +217,30 @@ TEST(Linear, ReluOfAProductHasTheBitsOfBoth) {
   }
 }
 
+// By one kernel or by two, where there is work enough for one.
+TEST(Linear, GradientsOfReluAndBiasHaveTheBitsOfBoth) {
+  Random random(15);
+  Context context(2, testing::placement());
+  const auto sizes =
+      testing::device() == Device::cpu
+          ? std::vector<std::array<int64_t, 2>>{{1, 3}, {600, 40}}
+          : std::vector<std::array<int64_t, 2>>{{1, 3}, {600, 40}, {4100, 4096}, {4100, 4099}};
+  for (const auto& [rows, columns] : sizes) {
+    context.reset();
+    const auto numbers = [&] {
+      return activations_of(context, {rows, columns}, random_floats(random, rows * columns));
+    };
+    const Tensor dy = numbers();
+    const Tensor y = ops::activation(context, ops::Activation::relu, numbers());
+    const ops::ReluGradients gradients = ops::linear_relu_gradients(context, y, dy);
+    const Tensor dx = ops::activation_gradient(context, ops::Activation::relu, y, dy);
+    EXPECT_TRUE(same_bits(floats_of(gradients.dx), floats_of(dx))) << rows << " x " << columns;
+    EXPECT_TRUE(
+        same_bits(floats_of(gradients.dbias), floats_of(ops::linear_bias_gradient(context, dx))))
+        << rows << " x " << columns;
+  }
+}
+
 // A gradient that is added to another is rounded once with it.
 TEST(Linear, InputGradientsAreAddedToWhatIsThere) {
   Random random(13);

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "tril/ops/key_values.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
 
@@ -356,12 +357,6 @@ const void* read(const Context& context, const Tensor& tensor) {
                        [&](auto type) { memory = tensor.rows_on_device<decltype(type)>(); });
   return memory;
 }
-// Keys and values have one stride.
-int64_t stride_of(const Tensor& k, const Tensor& v) {
-  require(k.row_stride() == v.row_stride(), ErrorCode::internal, "attention: rows of keys are ",
-          k.row_stride(), " apart, those of values ", v.row_stride());
-  return k.row_stride();
-}
 
 // Gradients lie as what they are of: side by side where that does, so that they are one matrix
 // again.
@@ -400,9 +395,10 @@ bool share_sequences(std::span<const int32_t> sequences) {
 
 kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys) {
   if (!keys.fresh_keys.defined()) return {};
-  return {.k = read(context, keys.fresh_keys),
-          .v = read(context, keys.fresh_values),
-          .stride = stride_of(keys.fresh_keys, keys.fresh_values),
+  const auto [k, v] = with_one_stride(context, keys.fresh_keys, keys.fresh_values);
+  return {.k = read(context, k),
+          .v = read(context, v),
+          .stride = k.row_stride(),
           .entries = context.on_device(keys.fresh_entries)};
 }
 
@@ -434,9 +430,10 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
   return lists;
 }
 
-AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                               const AttentionPlan& plan, const AttentionSizes& sizes,
-                               const AttentionOptions& options) {
+AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& keys,
+                               const Tensor& values, const AttentionPlan& plan,
+                               const AttentionSizes& sizes, const AttentionOptions& options) {
+  const auto [k, v] = with_one_stride(context, keys, values);
   const AttentionPlan::Lists lists =
       plan.lists() != nullptr ? *plan.lists()
                               : cuda_attention_lists(context, plan.intervals(), Passes::forward);
@@ -450,7 +447,7 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   forward.v = read(context, v);
   forward.q_stride = q.row_stride();
   forward.out_stride = sizes.heads * sizes.head_dim;
-  forward.kv_stride = stride_of(k, v);
+  forward.kv_stride = k.row_stride();
   const AttentionResult result{Tensor(context.arena, q.shape(), context.activations),
                                Tensor(context.arena, {sizes.query, sizes.heads, 2})};
   forward.out = result.out.raw();
@@ -460,11 +457,12 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   return result;
 }
 
-AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& k,
-                                            const Tensor& v, const AttentionResult& result,
+AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& keys,
+                                            const Tensor& values, const AttentionResult& result,
                                             const Tensor& dout, const AttentionPlan& plan,
                                             const AttentionSizes& sizes,
                                             const AttentionOptions& options) {
+  const auto [k, v] = with_one_stride(context, keys, values);
   const Widening widening = options.widen_head == -1 ? Widening::none : Widening::by_a_key;
   const bool planned = plan.lists() != nullptr && plan.lists()->has_backward;
   const AttentionPlan::Lists lists =
@@ -496,7 +494,7 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   backward.dv = gradients.dv.raw_rows();
   backward.q_stride = q.row_stride();
   backward.dq_stride = gradients.dq.row_stride();
-  backward.kv_stride = stride_of(k, v);
+  backward.kv_stride = k.row_stride();
   backward.dkv_stride = gradients.dk.row_stride();
   backward.out_stride = backward.dout_stride = sizes.heads * sizes.head_dim;
   const Arena::Scope scratch(context.arena);

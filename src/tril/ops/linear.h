@@ -77,6 +77,12 @@ bool are_stacked(const Context& context, std::span<const LinearWeight* const> we
 // ReLU of it, with the bits of the two one after the other. Whether that is one product here:
 bool has_linear_relu(const Context& context);
 Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear);
+// What its gradient passes on: dx of the ReLU whose result was y, and the gradient of the bias, the
+// column sums of dx, which is made aside.
+struct ReluGradients {
+  Tensor dx, dbias;
+};
+ReluGradients linear_relu_gradients(Context& context, const Tensor& y, const Tensor& dy);
 // Several weights on the same input, in one go: y[i] = linear(x, weights[i]), with the same bits.
 // Of stacked weights y are column slices of one matrix, whose rows lie apart (tensor/tensor.h).
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,

@@ -97,10 +97,20 @@ class Blas {
 void gemm_own(Stream stream, const Gemm& product);
 
 // out[n] = sum over rows of in[row][n], the gradient of a bias, in f32: slices of 512 rows, of 16
-// chains of 32 rows each; chains merged ascending, slices merged ascending. `partial` has room for
-// ceil(rows / 512) * columns floats. Adds where asked.
-void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
-                 int64_t stride, float* partial, float* out, bool adds);
+// chains of 32 rows each; chains merged ascending, slices merged ascending. The slices' sums are
+// made first, column_slices() * columns floats of them, and then merged; added to `out` where
+// asked.
 constexpr int64_t kColumnSumRows = 512;
+constexpr int64_t column_slices(int64_t rows) {
+  return (rows + kColumnSumRows - 1) / kColumnSumRows;
+}
+void sum_column_slices(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
+                       int64_t stride, float* partial);
+void merge_column_slices(Stream stream, const float* partial, int64_t rows, int64_t columns,
+                         float* out, bool adds);
+// The slices' sums of the gradient of a ReLU, which is written too: dx = dy where y, its result, is
+// above zero, else dy times zero. All dense, each [rows][columns].
+void relu_backward_slices(Stream stream, DType type, const void* y, const void* dy, int64_t rows,
+                          int64_t columns, void* dx, float* partial);
 
 }  // namespace tril::kernels::cuda
