@@ -182,7 +182,7 @@ void evaluate_model(const Flags& flags) {
 // A file of translations is not translated: flags that say how would be ignored.
 void check_no_model_flags(const CLI::App& evaluate) {
   for (const char* name : {"--beam", "--length-penalty", "--max-tokens", "--max-ratio", "--batch",
-                           "--shortlist", "--compute", "--output"}) {
+                           "--shortlist", "--compute", "--device", "--output"}) {
     require(evaluate.get_option(name)->count() == 0, ErrorCode::invalid_argument,
             "evaluate: ", name, " is for a model, not for --hypothesis");
   }

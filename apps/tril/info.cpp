@@ -10,13 +10,13 @@ namespace tril::app {
 namespace {
 
 void show_machine() {
-  const Target target = current_target();  // may raise: nothing is printed then
+  const Target target = current_target();  // may raise, as the next: nothing is printed then
+  const CudaCard& card = cuda_card();
   fmt::print("processor  {}\n", cpu_name());
   fmt::print("threads    {}\n", Parallel().threads());
   fmt::print("target     {} (of", to_string(target));
   for (const Target other : available_targets()) fmt::print(" {}", to_string(other));
   fmt::print("; TRIL_TARGET chooses)\n");
-  const CudaCard& card = cuda_card();
   if (!card.usable) {
     fmt::print("card       none to use: {}\n", card.problem);
     return;

@@ -80,6 +80,28 @@ std::string shell_quoted(const std::string& text) {
   return quoted + "'";
 }
 
+std::string how_to_go_on(const std::string& folder) {
+  return fmt::format("to go on: {} train --resume -o {}", program_name(), shell_quoted(folder));
+}
+
+// What was learnt up to the last checkpoint outlives the card and its memory.
+TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& arguments,
+                                       RunStart start, const TrainEvents& events) {
+  try {
+    return train(text, arguments.options, arguments.folder, start,
+                 {arguments.threads, placement_for(arguments.device)}, events);
+  } catch (const Error& error) {
+    const bool of_device =
+        error.code() == ErrorCode::device || error.code() == ErrorCode::out_of_memory;
+    std::error_code ignored;
+    if (!of_device ||
+        !std::filesystem::exists(arguments.folder + "/training/checkpoint.safetensors", ignored)) {
+      throw;
+    }
+    fail(error.code(), error.what(), "; ", how_to_go_on(arguments.folder));
+  }
+}
+
 void run(const Arguments& arguments) {
   // Until the run itself begins there is nothing to lose, and a signal ends the program at once.
   std::optional<StopOnSignal> stop;
@@ -114,12 +136,10 @@ void run(const Arguments& arguments) {
           "train: --resume and --overwrite exclude each other");
   check_start(arguments.folder, start);
   TrainingText text = read_text(arguments.options, events);
-  const TrainSummary summary = train(text, arguments.options, arguments.folder, start,
-                                     {arguments.threads, placement_for(arguments.device)}, events);
+  const TrainSummary summary = train_or_say_how_to_go_on(text, arguments, start, events);
   if (!summary.finished) {
-    progress.say(fmt::format("stopped after update {} of {}; to go on: {} train --resume -o {}",
-                             summary.last.update, summary.last.updates, program_name(),
-                             shell_quoted(arguments.folder)));
+    progress.say(fmt::format("stopped after update {} of {}; {}", summary.last.update,
+                             summary.last.updates, how_to_go_on(arguments.folder)));
     throw Stopped{stop->signal()};
   }
   progress.say(fmt::format("{} after {} update{}, {}: {}",

@@ -5,7 +5,6 @@
 #include "tril/autograd/tape.h"     // Tape, Gradients
 #include "tril/base/cpu.h"          // Target: which instruction set is used
 #include "tril/base/error.h"        // Error
-#include "tril/base/notice.h"       // NoticeListener: what is worth knowing beside a result
 #include "tril/data/batches.h"      // BatchStream
 #include "tril/data/corpus.h"       // Corpus
 #include "tril/data/lines.h"        // LineReader

@@ -101,6 +101,32 @@ TEST(Tape, EndsWithItsScope) {
 }
 
 // Hundreds of tensors: the table grows and finds them all.
+// A function of two outputs gets a gradient for each, or none for one that nothing depends on.
+TEST(Tape, AFunctionMayHaveSeveralOutputs) {
+  for (const bool uses_both : {false, true}) {
+    Context context(1, testing::placement());
+    Tape tape(context);
+    const Tensor x = testing::activations_of(context, {2}, std::vector<float>{1.0f, 2.0f});
+    tape.watch(x);
+    const Tensor outputs[] = {testing::activations_of(context, {2}, std::vector<float>{1, 2}),
+                              testing::activations_of(context, {2}, std::vector<float>{3, 4})};
+    int defined = 0;
+    tape.record_all(outputs, [&defined, x](Tape& t, std::span<const Tensor> gradients) {
+      for (const Tensor& gradient : gradients) {
+        if (!gradient.defined()) continue;
+        ++defined;
+        t.accumulate(x, gradient, Tape::Ownership::shared);
+      }
+    });
+    const Tensor result = uses_both ? autograd::add(context, outputs[0], outputs[1]) : outputs[1];
+    const Tensor seed = testing::activations_of(context, {2}, std::vector<float>{5.0f, 7.0f});
+    const std::vector<float> dx = testing::floats_of(tape.backward(result, seed).of(x));
+    EXPECT_EQ(defined, uses_both ? 2 : 1);
+    const float times = uses_both ? 2.0f : 1.0f;
+    EXPECT_EQ(dx, (std::vector<float>{5.0f * times, 7.0f * times}));
+  }
+}
+
 TEST(Tape, HoldsManyTensors) {
   Context context(1, testing::placement());
   Random random(1);

@@ -111,9 +111,10 @@ struct DocsPicture {
 };
 
 // Takes the picture anew into the output folder and compares. It is of this very page, or it looks
-// like it: what differs is less than a few digits, 0.2% of its pixels.
+// like it: lines that fall between pixels may be drawn a pixel lower (0.3%), a word that changed is
+// more than 1%.
 void expect_current(const std::string& page, const std::string& path, const DocsPicture& picture) {
-  constexpr double kMost = 0.002;
+  constexpr double kMost = 0.005;
   const std::string name = picture.file.substr(picture.file.rfind('/') + 1);
   const std::string taken = output_folder() + "/" + name;
   {

@@ -2,8 +2,10 @@
 // was given.
 #include "tril/device/queue.h"
 
+#include <atomic>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "support/testing.h"
 #include "tril/ops/rows.h"
@@ -156,6 +158,110 @@ TEST_F(Steps, NothingWaitsWithinAStep) {
       ErrorCode::internal);
   step(100, 5);
   expect_sums("after it");
+}
+
+// Copies go on aside for a while, and what comes behind them is read when it is joined: launched
+// one by one, and as a graph.
+TEST_F(Steps, WhatIsAsideIsThereOnceItIsJoined) {
+  ballast_ = Tensor(*arena_, {int64_t{1} << 26});
+  set_zero(ballast_);
+  slow_copies_ = 4;
+  constexpr int64_t kSize = 100;
+  enum class Joins { by_itself, before_it_is_read };
+  for (const Joins joins : {Joins::before_it_is_read, Joins::by_itself}) {
+    for (int i = 0; i < 6; ++i) {
+      const std::vector<float> added(kSize, static_cast<float>(i + 1));
+      context_->queue.step([&] {
+        context_->reset();
+        const float* there = context_->uploaded(std::span<const float>(added));
+        const Tensor copy(context_->arena, {kSize});
+        const auto add = [&] { ops::add_into(*context_, copy, sums_.slice(0, kSize)); };
+        context_->aside(Lane::products, [&] {
+          EXPECT_EQ(context_->queue.lane(), Lane::products);
+          slow_down();
+          context_->launch([&](Stream) {
+            context_->queue.copy(there, copy.raw(), kSize * int64_t{sizeof(float)});
+          });
+          if (joins == Joins::by_itself) add();
+        });
+        EXPECT_EQ(context_->queue.lane(), Lane::first);
+        if (joins == Joins::by_itself) return;
+        context_->queue.join();
+        add();
+      });
+      for (size_t at = 0; at < kSize; ++at) expected_[at] += added[at];
+      expect_sums(concat("step ", i));
+    }
+  }
+  EXPECT_EQ(graphs(), 2);
+}
+
+// From one lane to the next, and back.
+TEST_F(Steps, LanesWaitForEachOtherWhereTheyJoin) {
+  ballast_ = Tensor(*arena_, {int64_t{1} << 26});
+  set_zero(ballast_);
+  slow_copies_ = 4;
+  constexpr int64_t kSize = 100;
+  for (int i = 0; i < 6; ++i) {
+    const std::vector<float> added(kSize, static_cast<float>(i + 1));
+    context_->queue.step([&] {
+      context_->reset();
+      const float* there = context_->uploaded(std::span<const float>(added));
+      const Tensor first(context_->arena, {kSize}), second(context_->arena, {kSize});
+      const auto copy = [&](const void* from, const Tensor& to) {
+        slow_down();
+        context_->launch(
+            [&](Stream) { context_->queue.copy(from, to.raw(), kSize * int64_t{sizeof(float)}); });
+      };
+      context_->aside(Lane::products, [&] { copy(there, first); });
+      context_->aside(Lane::sums, [&] {
+        context_->queue.join();
+        copy(first.raw(), second);
+      });
+      context_->queue.join();
+      ops::add_into(*context_, second, sums_.slice(0, kSize));
+    });
+    for (size_t at = 0; at < kSize; ++at) expected_[at] += added[at];
+    expect_sums(concat("step ", i));
+  }
+  EXPECT_EQ(graphs(), 1);
+}
+
+// Scratch of a scope would be given to others while it is read: within one nothing is aside, and
+// scopes within what is aside keep what they took.
+TEST_F(Steps, NothingIsAsideWithinAScope) {
+  {
+    const Arena::Scope scratch(context_->arena);
+    context_->aside(Lane::sums, [&] { EXPECT_EQ(context_->queue.lane(), Lane::first); });
+  }
+  void* inner = nullptr;
+  context_->aside(Lane::sums, [&] {
+    const Arena::Scope scratch(context_->arena);
+    inner = context_->arena.allocate(64);
+    context_->aside(Lane::products,
+                    [&] { EXPECT_EQ(context_->queue.lane(), Lane::sums) << "still"; });
+  });
+  EXPECT_NE(context_->arena.allocate(64), inner);
+}
+
+// The driver refuses to wait for the whole device while a stream is captured: a thread that reads a
+// tensor must neither fail nor spoil what another one is about to keep.
+TEST_F(Steps, AnotherThreadMayReadWhileOneIsKept) {
+  Arena arena(Device::cuda);
+  const std::vector<float> numbers = {1.0f, 2.0f, 3.0f};
+  const Tensor other = testing::tensor_of(arena, {3}, numbers);
+  std::atomic<bool> done = false;
+  int64_t wrong = 0, reads = 0;
+  std::thread reader([&] {
+    for (; !done; ++reads) wrong += testing::floats_of(other) == numbers ? 0 : 1;
+  });
+  for (int i = 0; i < 300; ++i) step(1000 + i / 3, i);  // each size is kept when it comes thrice
+  done = true;
+  reader.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(reads, 10);
+  EXPECT_EQ(graphs(), 100);
+  expect_sums("300 steps");
 }
 
 // On either device.

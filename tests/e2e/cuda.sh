@@ -35,6 +35,10 @@ for batch in 1 3; do
 done
 "$tril" translate "$work/a" --device cpu --beam 4 <"$work/some.en" >"$work/cpu.hi"
 diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model of the card"
+# A folder with packed weights alone is for the CPU, and nobody has to say so.
+"$tril" quantize "$work/a" --to bf16 -o "$work/packed" >/dev/null
+"$tril" translate "$work/packed" --beam 4 <"$work/some.en" | diff "$work/some.hi" - ||
+  fail "packed weights alone are not used where there is a card"
 "$tril" prove "$work/a" --device cuda || fail "the proof fails on the card"
 rc=0
 "$tril" prove "$work/a" --device cuda --unmasked >/dev/null 2>&1 || rc=$?
@@ -46,3 +50,42 @@ train "$work/c" cpu --resume --updates 150 "${flags[@]}"
 train "$work/c" cuda --resume --updates 200 "${flags[@]}"
 "$tril" translate "$work/c" --device cuda --beam 4 <"$work/some.en" >"$work/moved.hi"
 diff "$work/some.hi" "$work/moved.hi" || fail "a checkpoint that moved between devices lost something"
+
+# A card that is lost, or memory that ends, at any moment: one line that says so and how to go on, and
+# whoever does ends in the bits of a run that nothing happened to.
+few=("${flags[@]}" --save-every 20)
+train "$work/whole" cuda --updates 120 "${few[@]}"
+# with_fault FAULT LINE: whether it came before the run was over. Counts those that went on behind it.
+with_fault() {
+  local fault=$1 line=$2 rc=0
+  rm -rf "$work/broken"
+  TRIL_FAULT=$fault train "$work/broken" cuda --updates 120 "${few[@]}" 2>"$work/err" || rc=$?
+  if ((rc == 0)); then
+    cmp "$work/whole/model.safetensors" "$work/broken/model.safetensors" || fail "$fault: other weights"
+    return 1
+  fi
+  printf '%s: %s\n' "$fault" "$(tail -1 "$work/err")"
+  ((rc == 2)) || fail "$fault: exit code $rc"
+  (($(grep -c '^tril: ' "$work/err") == 1)) || fail "$fault: not one line"
+  tail -1 "$work/err" | grep -q "^tril: $line" || fail "$fault: another error"
+  [[ -e $work/broken/training/checkpoint.safetensors ]] || return 0
+  tail -1 "$work/err" | grep -q 'to go on: .* train --resume -o ' || fail "$fault: it does not say how to go on"
+  "$tril" train --resume -o "$work/broken" --device cuda
+  cmp "$work/whole/model.safetensors" "$work/broken/model.safetensors" ||
+    fail "$fault: resumed, it ended in other weights"
+  resumed=$((resumed + 1))
+}
+resumed=0
+for number in 1 200 700 1000 1050 1100; do
+  with_fault "lost-device@$number" 'cuda: the card was lost' || break
+done
+((resumed >= 3)) || fail "only $resumed runs went on behind a card that was lost"
+resumed=0
+for ((number = 3; number < 200; number += 9)); do
+  with_fault "memory@$number" 'out of memory' || break
+done
+((resumed >= 1)) || fail "no run went on behind memory that ended"
+rc=0
+TRIL_FAULT=lost-device@200 "$tril" translate "$work/a" --device cuda <"$work/some.en" >/dev/null 2>"$work/err" || rc=$?
+((rc == 2)) || fail "translating on a lost card should end with 2, not $rc"
+grep -q '^tril: cuda: the card was lost' "$work/err" || fail "translating on a lost card gave another error"

@@ -188,7 +188,7 @@ lines 'listed small' 4
 run_error '' 'evaluate a file listed' '--shortlist is for a model' \
   "$tril" evaluate --shortlist --hypothesis "$scratch/source" --reference "$scratch/source"
 for flag in '--compute int8' '--beam 3' '--length-penalty 1' '--max-tokens 9' '--max-ratio 2' '--batch 5' \
-  "--output $scratch/kept"; do
+  '--device cpu' "--output $scratch/kept"; do
   # shellcheck disable=SC2086 # a flag and its value
   run_error '' "evaluate a file with $flag" "^tril: evaluate: ${flag%% *} is for a model, not for --hypothesis" \
     "$tril" evaluate $flag --hypothesis "$scratch/source" --reference "$scratch/source"

@@ -52,6 +52,19 @@ expect_error 'unknown flag' '--loud' "$tril" bench --loud
 expect_error 'bad group' 'gemm' "$tril" bench --only everything
 expect_error 'bad threads' 'threads' "$tril" bench --threads -3
 expect_error 'bench without a card' 'cuda' env CUDA_VISIBLE_DEVICES= "$tril" bench --device cuda
+if ! "$tril" info | grep -q 'cuda: not built into'; then
+  # A driver and cards that are pretended (docs/design/device.md): one line that says what is missing.
+  for fault in 'no-driver no NVIDIA driver' 'old-driver the driver is too old: it knows CUDA 12.4' \
+    'no-card no NVIDIA card' 'old-card Tesla V100.*compute capability 7.0.*8.0 or later'; do
+    expect_error "${fault%% *}" "cuda: ${fault#* }.*; --device cpu" \
+      env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" bench --device cuda
+    expect 0 "info, ${fault%% *}" env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" info
+    prints "info, ${fault%% *}" "^card  *none to use: cuda: ${fault#* }"
+  done
+  expect 0 'without a card the CPU' env TRIL_FAULT=old-driver "$tril" bench --only gemm --seconds 0.01 --threads 1 \
+    --match 512x512x512
+  expect_error 'an unknown fault' "TRIL_FAULT: .*got 'fire'" env TRIL_FAULT=fire "$tril" info
+fi
 expect_error 'bad device' 'tpu' "$tril" bench --device tpu
 expect_error 'no such model' "$scratch/nowhere/config.json: there is no model in this folder" "$tril" info "$scratch/nowhere"
 mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"

@@ -118,7 +118,7 @@ RC_GTEST_PROP(Attention, ASequenceAloneHasTheBitsOfTheBatch, ()) {
 // What the tests of bits would find: a block out of its order.
 TEST(Attention, BlocksInAnotherOrderHaveOtherBits) {
   const Case c = make_case({{0, 300}}, Kind::causal, 2, 1, 16, 0, false, 12);
-  Context context(1, device(), activations());
+  Context context(1, testing::placement());
   const Tensor q = activations_of(context, c.q_shape(), c.q);
   const Tensor k = activations_of(context, c.k_shape(), c.k);
   const Tensor v = activations_of(context, c.k_shape(), c.v);
@@ -133,7 +133,7 @@ TEST(Attention, BlocksInAnotherOrderHaveOtherBits) {
 TEST(Attention, APlanServesAllLayersOfAStep) {
   const Case c = make_case({{1, 30}, {40, 100}, {140, 7}}, Kind::causal, 4, 2, 20, 0, false, 31);
   const Outcome expected = run(c, 2);
-  Context context(2, device(), activations());
+  Context context(2, testing::placement());
   const Tensor q = activations_of(context, c.q_shape(), c.q);
   const Tensor k = activations_of(context, c.k_shape(), c.k);
   const Tensor v = activations_of(context, c.k_shape(), c.v);

@@ -32,7 +32,7 @@ ops::AttentionOptions options_of(const Case& c, Arena& arena) {
 }
 
 Outcome run(const Case& c, int threads, int widen_head, int64_t widen_row) {
-  Context context(threads, device(), activations());
+  Context context(threads, testing::placement());
   ops::AttentionOptions options = options_of(c, context.arena);
   options.widen_head = widen_head;
   options.widen_row = widen_row;
@@ -318,7 +318,7 @@ ops::PagedKeys in_table(Context& context, Table& table, const CachedRows& rows) 
 
 std::vector<float> cached_rows(const Case& c, const Segment& segment, int64_t begin, int64_t end) {
   const CachedRows rows{c, segment, begin, end};
-  Context context(1, device(), activations());
+  Context context(1, testing::placement());
   Cache cache(1, c.n.kv_heads, c.n.head_dim);
   Table table;
   const ops::PagedKeys keys =

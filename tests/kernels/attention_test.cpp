@@ -84,7 +84,7 @@ TEST(Attention, RowsThatSeeNothingAreZero) {
 TEST(Attention, MemoryGrowsWithTheLengthAndNotItsSquare) {
   const auto peak = [](int32_t length) {
     const Case c = make_case({{0, length}}, Kind::causal, 1, 1, 16, 0, false, 1);
-    Context context(2, device(), activations());
+    Context context(2, testing::placement());
     const Tensor q = activations_of(context, c.q_shape(), c.q);
     const Tensor k = activations_of(context, c.k_shape(), c.k);
     const ops::AttentionResult result = ops::attention(context, q, k, k, c.rows, {});
@@ -103,7 +103,7 @@ TEST(Attention, MemoryGrowsWithTheLengthAndNotItsSquare) {
 // ---- Bad input --------------------------------------------------------------------------------
 
 TEST(Attention, SaysWhatIsWrong) {
-  Context context(1, device(), activations());
+  Context context(1, testing::placement());
   Random random(1);
   Arena& arena = context.arena;
   const Tensor q = activations_of(context, {2, 8, 4}, random_floats(random, 64));

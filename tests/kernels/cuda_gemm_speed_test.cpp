@@ -32,7 +32,7 @@ double microseconds(const Work& work, Blas::Policy policy) {
     const int64_t weight = work.n * work.k;
     const int64_t count = std::clamp(kBytes / (2 * weight), int64_t{4}, int64_t{200});
     Arena arena(Device::cuda);
-    Context context(1, Device::cuda, DType::bf16);
+    Context context(1, {Device::cuda, DType::bf16});
     Blas blas(policy);
     auto* a = arena.allocate_array<BFloat16>(work.m * work.k);
     auto* b = arena.allocate_array<BFloat16>(count * weight);

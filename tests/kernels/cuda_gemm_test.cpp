@@ -183,7 +183,7 @@ TEST(CudaGemm, SumsOfWholeNumbersAreExact) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if constexpr (kCudaBuilt) {
     Random random(1);
-    Context context(1, Device::cuda, testing::activations());
+    Context context(1, Placement(Device::cuda, testing::activations()));
     struct Sizes {
       int64_t m, n, k;
     };
@@ -214,7 +214,7 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
   if (testing::activations() != DType::f32) GTEST_SKIP() << "of fp32";
   if constexpr (kCudaBuilt) {
     Random random(2);
-    Context context(1, Device::cuda, DType::f32);
+    Context context(1, Placement(Device::cuda, DType::f32));
     for (const Orientation orientation : kOrientations) {
       context.reset();
       Product p(context, orientation, 70, 67, 150, DType::f32);
@@ -233,6 +233,7 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
                          p.b[b_down ? t * p.gemm.b_stride + column : column * p.gemm.b_stride + t],
                          sum);
         }
+        if (orientation == Orientation::weight_gradient) sum += 0.0f;
         expected.push_back(std::bit_cast<uint32_t>(sum));
       }
       EXPECT_TRUE(same(p.gemm, p.result(kernels::cuda::gemm_own), expected))
@@ -246,7 +247,7 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Device::cuda, DType::bf16);
+    Context context(1, Placement(Device::cuda, DType::bf16));
     for (const auto c_type : {DType::bf16, DType::f32}) {
       for (const int64_t k : {64, 200, 512, 2048}) {
         context.reset();
@@ -278,7 +279,7 @@ TEST(CudaGemm, OperandsAreAlike) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Device::cuda, DType::bf16);
+    Context context(1, Placement(Device::cuda, DType::bf16));
     Product p(context, Orientation::forward, 200, 136, 520, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
@@ -300,7 +301,7 @@ TEST(CudaGemm, AdversarialNumbersTellSplitSumsApart) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Device::cuda, DType::bf16);
+    Context context(1, Placement(Device::cuda, DType::bf16));
     Product p(context, Orientation::forward, 128, 128, 512, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
@@ -330,26 +331,31 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Device::cuda, DType::bf16);
+    Context context(1, Placement(Device::cuda, DType::bf16));
     Blas blas;
     struct Sizes {
       int64_t n, k;
     };
+    enum class Last { nothing, something };  // done to a sum: ReLU of it, or it is added to c
     for (const auto& [n, k] :
          {Sizes{64, 64}, Sizes{512, 512}, Sizes{2048, 512}, Sizes{512, 2048}, Sizes{1536, 512},
           Sizes{1024, 4096}, Sizes{8000, 512}, Sizes{200, 72}}) {
       for (const int64_t m : {65, 96, 128, 129, 250, 300, 1000, 4100}) {
         if (m * n > 10'000'000) continue;  // of more the host would take seconds to look at
         for (const auto orientation : {Orientation::forward, Orientation::input_gradient}) {
-          for (const auto c_type : {DType::bf16, DType::f32}) {
+          for (const auto& [c_type, last] : {std::pair{DType::bf16, Last::nothing},
+                                             {DType::f32, Last::nothing},
+                                             {DType::bf16, Last::something}}) {
             context.reset();
             Product p(context, orientation, m, n, k, c_type);
             p.fill_for_trial();
+            p.gemm.relu = last == Last::something && orientation == Orientation::forward;
+            p.gemm.adds = last == Last::something && orientation == Orientation::input_gradient;
             const auto theirs = p.result([&](Stream s, const Gemm& g) { blas.gemm(s, g); });
             const auto ours = p.result(kernels::cuda::gemm_own);
             ASSERT_TRUE(same(p.gemm, theirs, ours))
                 << name_of(orientation) << " " << m << " x " << n << " x " << k << ", c of "
-                << to_string(c_type);
+                << to_string(c_type) << (last == Last::something ? ", ReLU or a sum" : "");
           }
         }
       }
@@ -368,7 +374,7 @@ TEST(CudaGemm, KeptStepsGiveTheSameBits) {
   if constexpr (kCudaBuilt) {
     Random random(3);
     Arena arena(Device::cuda);
-    Context context(1, Device::cuda, testing::activations());
+    Context context(1, Placement(Device::cuda, testing::activations()));
     for (const int64_t rows : {3, 3, 200, 200}) {  // each with a weight of its own
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
@@ -410,7 +416,7 @@ TEST(CudaGemm, TheEnvironmentNamesTheProducts) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   Random random(4);
   setenv("TRIL_CUDA_PRODUCTS", "fast", 1);
-  Context context(1, Device::cuda, testing::activations());
+  Context context(1, Placement(Device::cuda, testing::activations()));
   const auto raised = testing::raised_by([&] {
     const ops::LinearWeight linear =
         ops::linear_weight(testing::random_tensor(context.arena, {8, 8}, random));

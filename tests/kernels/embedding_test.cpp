@@ -324,5 +324,29 @@ TEST(Embedding, EntriesNeverLookedUpHaveGradientZeroAndNanStaysAway) {
   }
 }
 
+// Added to what is there, by an order made before or when it is needed.
+TEST(Embedding, GradientsAreAddedToWhatIsThere) {
+  Random random(14);
+  for (const int64_t rows : {0, 1, 40, 700}) {
+    constexpr int64_t kEntries = 9;
+    const Case c(random, rows, 24, kEntries, 4);
+    std::vector<int32_t> ids;
+    for (int64_t row = 0; row < rows; ++row) {
+      ids.push_back(static_cast<int32_t>(random.below(kEntries - 1)));
+    }
+    Context& context = context_here();
+    const Tensor dout = testing::activations_of(context, {rows, 24}, c.dout);
+    const std::vector<float> before = testing::random_floats(random, kEntries * 24);
+    std::vector<float> expected =
+        testing::floats_of(ops::embedding_gradient(context, ids, kEntries, 3.0f, dout));
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = before[i] + expected[i];
+    for (const auto& order : {ops::LookupOrder{}, ops::lookup_order(context, ids, kEntries)}) {
+      const Tensor dtable = testing::tensor_of(context.arena, {kEntries, 24}, before);
+      ops::add_embedding_gradient(context, ids, 3.0f, dout, order, dtable);
+      EXPECT_TRUE(testing::same_bits(testing::floats_of(dtable), expected)) << rows << " rows";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tril

@@ -4,6 +4,7 @@
 #include "kernels/kernel_support.h"
 #include "tril/kernels/reference/linear.h"
 #include "tril/ops/linear_parts.h"
+#include "tril/ops/rows.h"
 
 namespace tril {
 namespace {
@@ -70,7 +71,7 @@ struct Layer {
   Tensor x, dy;
 
   explicit Layer(const Case& c, Bias wanted = Bias::with)
-      : context(2, testing::device(), activations()), arena(testing::device()) {
+      : context(2, testing::placement()), arena(testing::device()) {
     const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
     ops::allocate_packed(arena, context.activations, linear);
@@ -186,6 +187,97 @@ TEST(Linear, AllNumbersOfRowsTo300) {
                     [&](const Tensor& x) { return ops::linear(layer.context, x, layer.linear); });
 }
 
+// In one go or one after the other, in every number of rows; NaN stays.
+TEST(Linear, ReluOfAProductHasTheBitsOfBoth) {
+  Random random(12);
+  for (const LinearSizes& n : {LinearSizes{300, 64, 64}, LinearSizes{300, 128, 512},
+                               LinearSizes{300, 200, 72}, LinearSizes{70, 37, 101}}) {
+    Case c(random, n);
+    c.x[static_cast<size_t>(5 * n.in + 3)] = NAN;
+    Layer layer(c);
+    if (!ops::has_linear_relu(layer.context)) GTEST_SKIP() << "one after the other here";
+    for (const int64_t rows : {1, 7, 17, 64, 65, 70, 129, 300}) {
+      if (rows > n.rows) continue;
+      const Tensor x = layer.x.slice(0, rows);
+      const Tensor y = ops::linear(layer.context, x, layer.linear);
+      const std::vector<float> expected =
+          floats_of(ops::activation(layer.context, ops::Activation::relu, y));
+      const std::vector<float> together =
+          floats_of(ops::linear_relu(layer.context, x, layer.linear));
+      EXPECT_GT(std::count(together.begin(), together.end(), 0.0f), 0);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        if (static_cast<int64_t>(i) / n.out == 5) {
+          EXPECT_TRUE(std::isnan(together[i])) << rows << " rows, column " << i % n.out;
+        } else {
+          ASSERT_TRUE(same_bits({&together[i], 1}, {&expected[i], 1}))
+              << rows << " rows, " << n.out << " outputs, element " << i;
+        }
+      }
+    }
+  }
+}
+
+// By one kernel or by two, where there is work enough for one.
+TEST(Linear, GradientsOfReluAndBiasHaveTheBitsOfBoth) {
+  Random random(15);
+  Context context(2, testing::placement());
+  const auto sizes =
+      testing::device() == Device::cpu
+          ? std::vector<std::array<int64_t, 2>>{{1, 3}, {600, 40}}
+          : std::vector<std::array<int64_t, 2>>{{1, 3}, {600, 40}, {4100, 4096}, {4100, 4099}};
+  for (const auto& [rows, columns] : sizes) {
+    context.reset();
+    const auto numbers = [&] {
+      return activations_of(context, {rows, columns}, random_floats(random, rows * columns));
+    };
+    const Tensor dy = numbers();
+    const Tensor y = ops::activation(context, ops::Activation::relu, numbers());
+    const ops::ReluGradients gradients = ops::linear_relu_gradients(context, y, dy);
+    const Tensor dx = ops::activation_gradient(context, ops::Activation::relu, y, dy);
+    EXPECT_TRUE(same_bits(floats_of(gradients.dx), floats_of(dx))) << rows << " x " << columns;
+    EXPECT_TRUE(
+        same_bits(floats_of(gradients.dbias), floats_of(ops::linear_bias_gradient(context, dx))))
+        << rows << " x " << columns;
+  }
+}
+
+// A gradient that is added to another is rounded once with it.
+TEST(Linear, InputGradientsAreAddedToWhatIsThere) {
+  Random random(13);
+  for (const LinearSizes& n : {LinearSizes{300, 64, 64}, LinearSizes{130, 512, 128},
+                               LinearSizes{70, 200, 72}, LinearSizes{33, 37, 101}}) {
+    const Case c(random, n);
+    const auto exact = reference::linear_gradients<double>(c.n, doubles_of(c.x),
+                                                           doubles_of(c.weight), doubles_of(c.dy));
+    const auto size = reference::linear_gradients<double>(c.n, magnitudes(c.x),
+                                                          magnitudes(c.weight), magnitudes(c.dy));
+    const std::vector<float> before =
+        rounded_to(activations(), random_floats(random, n.rows * n.in));
+    std::vector<double> expected = doubles_of(before), bound(expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      expected[i] += exact.dx[i];
+      bound[i] = sum_error(n.out) * size.dx[i];
+      bound[i] += kUnit * (std::fabs(expected[i]) + bound[i]);
+      bound[i] += rounding(std::fabs(expected[i]) + bound[i]);
+    }
+    Layer layer(c);
+    const LinearWeight* const weights[] = {&layer.linear};
+    const auto added = [&](const Tensor& dy) {
+      const Tensor dx =
+          activations_of(layer.context, {dy.rows(), n.in},
+                         std::span(before).first(static_cast<size_t>(dy.rows() * n.in)));
+      ops::add_linear_input_gradient(layer.context, dy, weights, dx);
+      return floats_of(dx);
+    };
+    const std::vector<float> all = added(layer.dy);
+    EXPECT_TRUE(testing::within(all, expected, bound)) << n.in << " columns";
+    for (const int64_t rows : {1, 17, 33}) {
+      EXPECT_TRUE(same_bits(added(layer.dy.slice(0, rows)), rows_of(all, n.in, 0, rows)))
+          << rows << " rows";
+    }
+  }
+}
+
 // With the forms that are kept, and with those made for one use; together, and one by one.
 TEST(Linear, PackedOrNotTogetherOrAloneIsTheSame) {
   Random random(4);
@@ -265,6 +357,22 @@ TEST(Linear, FurtherSlicesAreAdded) {
     const std::vector<double> near(dw_sum.size(),
                                    2.0 * (sum_error(n.rows) + gamma(n.rows)) * terms);
     EXPECT_TRUE(testing::within(floats_of(dw), doubles_of(dw_sum), near));
+  }
+}
+
+// A token whose gradient is too small for any number has the same one alone and among tokens that
+// have none.
+TEST(Linear, AGradientThatVanishesIsZeroInAnyCompany) {
+  if (in_bf16()) GTEST_SKIP() << "of fp32";
+  Random random(8);
+  for (const int64_t rows : {1, 7, 600}) {
+    Case c(random, {rows, 20, 70});
+    c.dy.assign(c.dy.size(), 0.0f);
+    std::fill_n(c.x.begin(), 20, 1e-30f);
+    std::fill_n(c.dy.begin(), 70, -1e-30f);
+    Layer layer(c);
+    const Tensor dw = ops::linear_weight_gradient(layer.context, layer.dy, layer.x);
+    EXPECT_TRUE(same_bits(floats_of(dw), std::vector<float>(20 * 70, 0.0f))) << rows << " rows";
   }
 }
 

@@ -338,6 +338,18 @@ TEST(Norm, NanStaysInItsRow) {
   }
 }
 
+// A product that is too small for any number leaves no sign behind in a sum over tokens.
+TEST(Norm, AGradientThatVanishesIsZeroInAnyCompany) {
+  Random random(5);
+  for (const int64_t rows : {1, 3, 600}) {
+    Case c(random, NormKind::rms, rows, 37);
+    c.dy.assign(c.dy.size(), 0.0f);
+    std::fill_n(c.x.begin(), 37, 1e-10f);
+    std::fill_n(c.dy.begin(), 37, -1e-38f);
+    EXPECT_TRUE(same_bits(run(c).dweight, std::vector<float>(37, 0.0f))) << rows << " rows";
+  }
+}
+
 TEST(Norm, WorksInPlace) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << "operations on a device give new memory";
   Random random(3);

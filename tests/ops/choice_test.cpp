@@ -45,9 +45,10 @@ RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
   context.reset();
   const int64_t rows = *rc::gen::inRange<int64_t>(1, 9);
   const int64_t vocab = *rc::gen::inRange(0, 4) == 0
-                            ? *rc::gen::element<int64_t>(1, 32, 33, 4096, 4097, 9001)
+                            ? *rc::gen::element<int64_t>(1, 32, 33, 4096, 4097, 9001, 61950, 70001)
                             : *rc::gen::inRange<int64_t>(1, 700);
-  const int64_t count = std::min<int64_t>(vocab, *rc::gen::element<int64_t>(1, 2, 5, 8, 17, 64));
+  const int64_t count =
+      std::min<int64_t>(vocab, *rc::gen::element<int64_t>(1, 2, 5, 8, 16, 17, 64));
   const auto token = rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab));
   auto forbidden = *rc::gen::container<std::vector<int32_t>>(token);
   if (*rc::gen::inRange(0, 6) == 0) {  // so many that fewer are left than are asked for
@@ -83,6 +84,38 @@ RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
     if (wanted[r] < 0) continue;
     RC_ASSERT(wanted_found[r] == from[wanted[r]] ||
               (std::isnan(wanted_found[r]) && std::isnan(from[wanted[r]])));
+  }
+}
+
+// Logits that differ, but by so little that log-probabilities are equal: of those the lower token
+// is the better, though its logit is smaller. Some are only just among the best.
+TEST(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
+  Context context(2, testing::placement());
+  const int64_t vocab = 20000;
+  for (const int64_t count : {int64_t{1}, int64_t{2}, int64_t{8}}) {
+    for (const int64_t step : {int64_t{1}, int64_t{8}, int64_t{8192}, int64_t{77}}) {
+      // A norm near 1000, whose neighbours are 2^-14 apart; logits above 0 that are 2^-21 apart,
+      // within half of that.
+      std::vector<float> logits(static_cast<size_t>(vocab), -500.0f);
+      logits[static_cast<size_t>(vocab - 1)] = 1000.0f;
+      int64_t placed = 0;
+      for (int64_t at = 0; at + 1 < vocab && placed < 40; at += step, ++placed) {
+        logits[static_cast<size_t>(at)] = 0x1p-21f * static_cast<float>(placed + 1);
+      }
+      const Tensor tensor = tensor_of(context.arena, {1, vocab}, logits);
+      const auto log_probs = floats_of(ops::log_probs(context, tensor));
+      const ops::TokenBits allowed(vocab, std::vector<int32_t>{static_cast<int32_t>(vocab - 1)});
+      const auto tokens = ids_of(
+          ops::choose_tokens(context, tensor, allowed, count, std::vector<int32_t>{-1}).tokens);
+      std::vector<int32_t> expected;
+      for (int32_t t = 0; t + 1 < static_cast<int32_t>(vocab); ++t) expected.push_back(t);
+      std::stable_sort(expected.begin(), expected.end(), [&](int32_t a, int32_t b) {
+        return log_probs[static_cast<size_t>(a)] > log_probs[static_cast<size_t>(b)];
+      });
+      ASSERT_EQ(expected[0], 0);  // else the case is none
+      expected.resize(static_cast<size_t>(count));
+      EXPECT_EQ(tokens, expected) << count << " of those " << step << " apart";
+    }
   }
 }
 

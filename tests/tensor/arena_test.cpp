@@ -38,6 +38,19 @@ TEST(Arena, AlignsAndKeepsBlocksApart) {
   EXPECT_GE(c - b, 65);
 }
 
+TEST(Arena, AHoldKeepsWhatScopesTook) {
+  Arena arena;
+  void* taken = nullptr;
+  {
+    const Arena::Hold hold(arena);
+    const Arena::Scope scope(arena);
+    EXPECT_TRUE(arena.in_scope());
+    taken = arena.allocate(64);
+  }
+  EXPECT_FALSE(arena.in_scope());
+  EXPECT_NE(arena.allocate(64), taken);
+}
+
 TEST(Arena, AScopeGivesBackWhatItTook) {
   Arena arena;
   arena.allocate(1000);
@@ -81,6 +94,43 @@ TEST(Tensor, ChecksTypeShapeAndBounds) {
   EXPECT_THROW((Shape{-1}), Error);
   EXPECT_THROW((Shape{int64_t{1} << 40, int64_t{1} << 40}), Error);
   EXPECT_THROW((Shape{1, 1, 1, 1, 1}), Error);
+}
+
+TEST(Tensor, ColumnsOfAMatrixAreTensorsWhoseRowsLieApart) {
+  Arena arena;
+  const Tensor whole(arena, {3, 6});
+  for (int i = 0; i < 18; ++i) whole.data()[i] = static_cast<float>(i);
+  const Tensor left = whole.column_slice(0, 2), right = whole.column_slice(2, 6);
+  EXPECT_FALSE(right.dense());
+  EXPECT_EQ(right.row_stride(), 6);
+  EXPECT_EQ(right.part_of(), nullptr) << "it has a gradient of its own";
+  EXPECT_EQ(to_floats(right), (std::vector<float>{2, 3, 4, 5, 8, 9, 10, 11, 14, 15, 16, 17}));
+  EXPECT_EQ(to_floats(right.slice(1, 2)), (std::vector<float>{8, 9, 10, 11}));
+  const OnHost copy(left.reshaped({3, 1, 2}));
+  EXPECT_EQ(std::vector<float>(copy.values().begin(), copy.values().end()),
+            (std::vector<float>{0, 1, 6, 7, 12, 13}));
+  const Tensor dense(arena, {3, 4});
+  copy_into(right, dense);
+  EXPECT_EQ(to_floats(dense), to_floats(right));
+  EXPECT_TRUE(whole.column_slice(0, 6).dense());
+
+  EXPECT_EQ(testing::raised_by([&] { right.data(); }).code, ErrorCode::internal);
+  EXPECT_EQ(testing::raised_by([&] { right.reshaped({4, 3}); }).code, ErrorCode::unsupported);
+  EXPECT_EQ(testing::raised_by([&] { whole.column_slice(4, 7); }).code,
+            ErrorCode::invalid_argument);
+
+  const Tensor again[] = {left.reshaped({3, 2, 1}), right};
+  const Tensor joined = Tensor::joined(again);
+  ASSERT_TRUE(joined.defined());
+  EXPECT_EQ(joined.data(), whole.data());
+  EXPECT_EQ(joined.shape(), whole.shape());
+  const Tensor turned[] = {right, left};
+  EXPECT_FALSE(Tensor::joined(turned).defined());
+  EXPECT_FALSE(Tensor::joined(std::span(again).first(1)).defined()) << "not all of it";
+  const Tensor other[] = {left, Tensor(arena, {3, 6}).column_slice(2, 6)};
+  EXPECT_FALSE(Tensor::joined(other).defined());
+  const Tensor missing[] = {left, Tensor()};
+  EXPECT_FALSE(Tensor::joined(missing).defined());
 }
 
 TEST(Tensor, OutOfMemoryIsAnError) {

@@ -1,5 +1,8 @@
 #include "tril/autograd/functions.h"
 
+#include <algorithm>
+#include <array>
+
 namespace tril::autograd {
 namespace {
 
@@ -7,6 +10,11 @@ namespace {
 template <class... Inputs>
 Tape* tape_of(Context& context, const Inputs&... inputs) {
   return context.tape != nullptr && (context.tape->tracks(inputs) || ...) ? context.tape : nullptr;
+}
+
+// What an operation has made aside.
+void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradient) {
+  tape.context().aside(Lane::sums, [&] { tape.accumulate(parameter, gradient); });
 }
 
 }  // namespace
@@ -24,19 +32,79 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
 
 namespace {
 
-void record_linear(Context& context, const Tensor& x, const ops::LinearWeight* weight,
-                   const Tensor& y) {
-  Tape* tape = tape_of(context, x, weight->weight, weight->bias);
-  if (tape == nullptr) return;
-  tape->record(y, [=](Tape& t, const Tensor& gradient) {
-    // Gradients of sums in fp32 are rounded as activations are.
-    const Tensor dy = ops::as_activations(t.context(), gradient);
-    if (t.tracks(x)) t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weight));
-    if (t.tracks(weight->weight)) {
-      t.accumulate(weight->weight, ops::linear_weight_gradient(t.context(), dy, x));
+void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+                      const Tensor& dy) {
+  if (!t.tracks(x)) return;
+  if (weights.size() == 1) {
+    t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weights[0]));
+  } else {
+    t.accumulate(x, ops::linears_input_gradient(t.context(), dy, weights));
+  }
+}
+
+// All but the bias.
+void pass_on_product(Tape& t, const Tensor& x, const ops::LinearWeight& weight, const Tensor& dy) {
+  if (t.tracks(weight.weight)) {
+    t.context().aside(Lane::products, [&] {
+      t.accumulate(weight.weight, ops::linear_weight_gradient(t.context(), dy, x));
+    });
+  }
+  const ops::LinearWeight* const weights[] = {&weight};
+  pass_on_to_input(t, x, weights, dy);
+}
+
+void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
+                    const Tensor& gradient) {
+  // Gradients of sums in fp32 are rounded as activations are.
+  const Tensor dy = ops::as_activations(t.context(), gradient);
+  if (t.tracks(weight.bias)) {
+    t.context().aside(
+        Lane::sums, [&] { t.accumulate(weight.bias, ops::linear_bias_gradient(t.context(), dy)); });
+  }
+  pass_on_product(t, x, weight, dy);
+}
+
+// Of stacked weights whose outputs' gradients are one matrix, all of which is wanted: as one layer.
+void pass_on_stacked(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
+                     const Tensor& dy) {
+  const auto accumulate_parts = [&](const Tensor& gradient, Tensor ops::LinearWeight::*part) {
+    int64_t begin = 0;
+    for (const ops::LinearWeight* weight : weights) {
+      t.accumulate(weight->*part, gradient.slice(begin, begin + weight->out));
+      begin += weight->out;
     }
-    if (t.tracks(weight->bias)) {
-      t.accumulate(weight->bias, ops::linear_bias_gradient(t.context(), dy));
+  };
+  t.context().aside(Lane::products, [&] {
+    accumulate_parts(ops::linear_weight_gradient(t.context(), dy, x), &ops::LinearWeight::weight);
+  });
+  if (weights[0]->bias.defined()) {
+    t.context().aside(Lane::sums, [&] {
+      accumulate_parts(ops::linear_bias_gradient(t.context(), dy), &ops::LinearWeight::bias);
+    });
+  }
+  pass_on_to_input(t, x, weights, dy);
+}
+
+void record_linears(Context& context, const Tensor& x,
+                    std::span<const ops::LinearWeight* const> weights, std::span<const Tensor> y) {
+  Tape* tape = nullptr;
+  for (const ops::LinearWeight* weight : weights) {
+    if (tape == nullptr) tape = tape_of(context, x, weight->weight, weight->bias);
+  }
+  if (tape == nullptr) return;
+  std::array<const ops::LinearWeight*, Tape::kMostOutputs> kept{};
+  std::copy(weights.begin(), weights.end(), kept.begin());
+  tape->record_all(y, [=](Tape& t, std::span<const Tensor> gradients) {
+    const std::span<const ops::LinearWeight* const> all(kept.data(), gradients.size());
+    const bool wanted = std::all_of(all.begin(), all.end(), [&](const ops::LinearWeight* weight) {
+      return t.tracks(weight->weight);
+    });
+    if (all.size() > 1 && wanted && ops::are_stacked(t.context(), all)) {
+      const Tensor whole = Tensor::joined(gradients);
+      if (whole.defined()) return pass_on_stacked(t, x, all, whole);
+    }
+    for (size_t i = all.size(); i-- > 0;) {
+      if (gradients[i].defined()) pass_on_linear(t, x, *all[i], gradients[i]);
     }
   });
 }
@@ -46,7 +114,7 @@ void record_linear(Context& context, const Tensor& x, const ops::LinearWeight* w
 void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
              std::span<Tensor> y) {
   ops::linears(context, x, weights, y);
-  for (size_t i = 0; i < weights.size(); ++i) record_linear(context, x, weights[i], y[i]);
+  record_linears(context, x, weights, y);
 }
 
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
@@ -56,9 +124,31 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
   return y[0];
 }
 
+Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
+  constexpr auto kRelu = ops::Activation::relu;
+  if (!ops::has_linear_relu(context)) {
+    return activation(context, kRelu, autograd::linear(context, x, linear));
+  }
+  const Tensor y = ops::linear_relu(context, x, linear);
+  if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
+    tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
+      // Above zero is the result where what was summed is.
+      if (!weight->bias.defined()) {
+        const Tensor dsum = ops::activation_gradient(t.context(), kRelu, y, dy);
+        return pass_on_product(t, x, *weight, dsum);
+      }
+      const ops::ReluGradients gradients = ops::linear_relu_gradients(t.context(), y, dy);
+      accumulate_aside(t, weight->bias, gradients.dbias);
+      pass_on_product(t, x, *weight, gradients.dx);
+    });
+  }
+  return y;
+}
+
 Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
   const Tensor y = ops::linear(context, x, linear, ops::LinearOutput::sums);
-  record_linear(context, x, &linear, y);
+  const ops::LinearWeight* const weights[] = {&linear};
+  record_linears(context, x, weights, {&y, 1});
   return y;
 }
 
@@ -70,8 +160,8 @@ Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x
       const ops::NormGradients gradients =
           ops::norm_gradients(t.context(), kind, epsilon, x, weight, bias, stats, dy);
       t.accumulate(x, gradients.dx);
-      t.accumulate(weight, gradients.dweight);
-      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+      accumulate_aside(t, weight, gradients.dweight);
+      accumulate_aside(t, bias, gradients.dbias);
     });
   }
   return result.y;
@@ -93,27 +183,53 @@ Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const 
         t.accumulate(x, gradients.dx, Tape::Ownership::shared);
         t.accumulate(f, gradients.dx, Tape::Ownership::shared);
       }
-      t.accumulate(weight, gradients.dweight);
-      if (bias.defined()) t.accumulate(bias, gradients.dbias);
+      accumulate_aside(t, weight, gradients.dweight);
+      accumulate_aside(t, bias, gradients.dbias);
     });
   }
   return result.y;
 }
 
+namespace {
+
+// What a table was looked up by, and the rule for it.
+struct LookedUp {
+  Tensor table{};  // undefined where it has no gradient
+  Mirrored<int32_t> ids{};
+  ops::LookupOrder order{};
+  float scale = 1.0f;
+
+  void pass_on(Tape& t, const Tensor& dout) const {
+    if (!table.defined()) return;
+    const Tensor so_far = t.to_add_to(table);
+    if (so_far.defined()) {
+      ops::add_embedding_gradient(t.context(), ids, scale, dout, order, so_far);
+    } else {
+      t.accumulate(table,
+                   ops::embedding_gradient(t.context(), ids, table.shape()[0], scale, dout, order));
+    }
+  }
+};
+LookedUp looked_up(Tape& tape, const Tensor& table, const Mirrored<int32_t>& ids, float scale) {
+  if (!tape.tracks(table)) return {};
+  LookedUp result{table, ids, {}, scale};
+  tape.context().aside(
+      Lane::sums, [&] { result.order = ops::lookup_order(tape.context(), ids, table.shape()[0]); });
+  return result;
+}
+
+}  // namespace
+
 Tensor embedding(Context& context, const ops::Lookup& lookup) {
   const Tensor out = ops::embedding(context, lookup);
   if (Tape* tape = tape_of(context, lookup.table, lookup.positions)) {
+    const LookedUp table = looked_up(*tape, lookup.table, lookup.ids, lookup.scale);
+    const LookedUp positions = looked_up(*tape, lookup.positions, lookup.position_ids, 1.0f);
     tape->record(out, [=](Tape& t, const Tensor& dout) {
-      if (t.tracks(lookup.table)) {
-        t.accumulate(lookup.table,
-                     ops::embedding_gradient(t.context(), lookup.ids, lookup.table.shape()[0],
-                                             lookup.scale, dout));
-      }
-      if (t.tracks(lookup.positions)) {
-        t.accumulate(lookup.positions,
-                     ops::embedding_gradient(t.context(), lookup.position_ids,
-                                             lookup.positions.shape()[0], 1.0f, dout));
-      }
+      t.context().aside(Lane::sums, [&] {
+        table.pass_on(t, dout);
+        positions.pass_on(t, dout);
+      });
     });
   }
   return out;

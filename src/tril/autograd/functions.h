@@ -21,6 +21,8 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b);
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear);
 // The same with its sums in fp32, as logits are.
 Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear);
+// ReLU of it.
+Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& linear);
 // Several on the same input, in one go: the same results and gradients as one after the other.
 void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
              std::span<Tensor> y);

@@ -116,11 +116,20 @@ Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
   if (context_.tape == this) context_.tape = nullptr;  // nothing from here on is recorded
   accumulate(tensor, gradient, Ownership::shared);
   for (const Node* node = last_; node != nullptr; node = node->before) {
-    const detail::GradientEntry* entry = table_.find(node->output);
-    if (!entry->gradient.defined()) continue;
-    // It may have arrived in the shape of a view: the heads of a projection.
-    node->call(node, *this, entry->gradient.reshaped(node->output.shape()));
+    std::array<Tensor, kMostOutputs> gradients{};
+    bool any = false;
+    for (size_t i = 0; i < node->count; ++i) {
+      const Tensor& output = node->outputs[i];
+      const detail::GradientEntry* entry = table_.find(output);
+      if (!entry->gradient.defined()) continue;
+      if (entry->lane != Lane::first) context_.queue.join();
+      // It may have arrived in the shape of a view: the heads of a projection.
+      gradients[i] = entry->gradient.reshaped(output.shape());
+      any = true;
+    }
+    if (any) node->call(node, *this, {gradients.data(), node->count});
   }
+  context_.queue.join();
   return Gradients(table_);
 }
 
@@ -129,18 +138,34 @@ void Tape::accumulate(const Tensor& input, const Tensor& gradient, Ownership own
   detail::GradientEntry& entry = *table_.find(input);
   require(gradient.size() == entry.size, ErrorCode::internal, "tape: a gradient of ",
           gradient.size(), " elements for a tensor of ", entry.size);
+  take_into_lane(entry);
   if (!entry.gradient.defined()) {
     entry.gradient = gradient.reshaped(input.shape());
     entry.shared = ownership == Ownership::shared;
     return;
   }
-  const Tensor addend = gradient.reshaped(entry.gradient.shape());
-  if (entry.shared) {
-    entry.gradient = ops::add(context_, entry.gradient, addend);
+  const Tensor addend = ops::dense(context_, gradient).reshaped(entry.gradient.shape());
+  if (entry.shared || !entry.gradient.dense()) {
+    entry.gradient = ops::add(context_, ops::dense(context_, entry.gradient), addend);
     entry.shared = false;
   } else {
     ops::add_into(context_, addend, entry.gradient);
   }
+}
+
+Tensor Tape::to_add_to(const Tensor& input) {
+  if (!tracks(input)) return {};
+  detail::GradientEntry& entry = *table_.find(input);
+  if (entry.shared || !entry.gradient.defined() || !entry.gradient.dense()) return {};
+  take_into_lane(entry);
+  return entry.gradient.reshaped(input.shape());
+}
+
+// Whoever changes a gradient waits for who made it, and then it is of this lane.
+void Tape::take_into_lane(detail::GradientEntry& entry) {
+  const Lane lane = context_.queue.lane();
+  if (entry.lane != lane && entry.lane != Lane::first) context_.queue.join();
+  entry.lane = lane;
 }
 
 }  // namespace tril

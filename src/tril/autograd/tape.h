@@ -12,7 +12,9 @@
 // are added in the reverse order of recording. One tape at a time on a context.
 #pragma once
 
+#include <array>
 #include <new>
+#include <span>
 #include <type_traits>
 
 #include "tril/tensor/context.h"
@@ -26,8 +28,9 @@ namespace detail {
 struct GradientEntry {
   const void* address = nullptr;
   int64_t size = 0;
-  Tensor gradient;      // undefined: no contribution yet
-  bool shared = false;  // the gradient's memory is also another tensor's: never add into it
+  Tensor gradient;          // undefined: no contribution yet
+  bool shared = false;      // its memory is also another tensor's: never add into it
+  Lane lane = Lane::first;  // where it is made (device/queue.h): join to read it elsewhere
 };
 
 class GradientTable {
@@ -82,20 +85,33 @@ class Tape {
   Gradients backward(const Tensor& tensor, const Tensor& gradient);
 
   // For the functions of autograd/: `rule(tape, gradient)` passes the gradient of `output` on to
-  // the inputs with accumulate(). It is kept in the arena, so it may own nothing.
+  // the inputs with accumulate(). It is kept in the arena, so it may own nothing. What nobody waits
+  // for, such as gradients of parameters, it may compute and accumulate aside (Context::aside).
   template <class Rule>
   void record(const Tensor& output, const Rule& rule) {
+    record_all({&output, 1},
+               [rule](Tape& tape, std::span<const Tensor> gradients) { rule(tape, gradients[0]); });
+  }
+  // The same of a function with several outputs: `rule(tape, gradients)` is given one for each,
+  // undefined for those that nothing depends on.
+  static constexpr size_t kMostOutputs = 4;
+  template <class Rule>
+  void record_all(std::span<const Tensor> outputs, const Rule& rule) {
     static_assert(std::is_trivially_destructible_v<Rule>, "a rule may hold only plain values");
     struct Recorded : Node {
       explicit Recorded(const Rule& r) : rule(r) {}
       Rule rule;
     };
-    table_.insert(output);
+    require(!outputs.empty() && outputs.size() <= kMostOutputs, ErrorCode::internal,
+            "tape: a function of ", outputs.size(), " outputs");
     auto* node = new (context_.host.allocate(sizeof(Recorded))) Recorded(rule);
-    node->output = output;
+    for (const Tensor& output : outputs) {
+      table_.insert(output);
+      node->outputs[node->count++] = output;
+    }
     node->before = last_;
-    node->call = [](const Node* self, Tape& tape, const Tensor& gradient) {
-      static_cast<const Recorded*>(self)->rule(tape, gradient);
+    node->call = [](const Node* self, Tape& tape, std::span<const Tensor> gradients) {
+      static_cast<const Recorded*>(self)->rule(tape, gradients);
     };
     last_ = node;
   }
@@ -106,16 +122,23 @@ class Tape {
   void accumulate(const Tensor& input, const Tensor& gradient,
                   Ownership ownership = Ownership::fresh);
 
+  // The gradient of `input` so far, for the caller to add to it in place, in its lane: undefined
+  // where there is none, or someone else reads it.
+  Tensor to_add_to(const Tensor& input);
+
   Context& context() { return context_; }
   // Tells tapes apart, for things that belong to one.
   uint64_t serial() const { return serial_; }
 
  private:
   struct Node {
-    Tensor output;
+    std::array<Tensor, kMostOutputs> outputs{};
+    size_t count = 0;
     Node* before = nullptr;
-    void (*call)(const Node* self, Tape& tape, const Tensor& gradient) = nullptr;
+    void (*call)(const Node* self, Tape& tape, std::span<const Tensor> gradients) = nullptr;
   };
+
+  void take_into_lane(detail::GradientEntry& entry);
 
   Context& context_;
   detail::GradientTable table_;

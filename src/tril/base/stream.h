@@ -6,6 +6,9 @@ namespace tril {
 
 struct Stream {
   void* handle = nullptr;
+  // A kernel may begin before the one it follows has ended, where it keeps the rule of
+  // kernels/cuda/launch.cuh. Context::launch_in_chain() says when.
+  bool overlaps = false;
 };
 
 }  // namespace tril

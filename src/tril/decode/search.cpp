@@ -1,26 +1,19 @@
 #include "tril/decode/search.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <deque>
 #include <memory>
 
 #include "tril/base/rounding.h"
-#include "tril/decode/encoded.h"
-#include "tril/decode/hypotheses.h"
 #include "tril/decode/log_probs.h"
+#include "tril/decode/search_ahead.h"
+#include "tril/decode/sentences.h"
 #include "tril/decode/tokens.h"
-#include "tril/ops/choice.h"
 
 namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kEncodeTokens = 512;  // encoded in one call, about: bounds its memory
-
-// How many hypotheses of a request may be alive at once.
-int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }
 
 void check_options(const SearchOptions& o, int64_t slots, const TransformerConfig& config) {
   constexpr int64_t kMost = int64_t{1} << 20;
@@ -53,50 +46,6 @@ void check_options(const SearchOptions& o, int64_t slots, const TransformerConfi
           " slots do not hold one request: ", o.sample ? "n_best" : "beam", " is ", width_of(o));
 }
 
-void check_request(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
-  const TokenCheck check{"search", c, r.number};
-  check.source(r.source);
-  require(static_cast<int64_t>(r.prefix.size()) < c.max_length, kBad, "search: request ", r.number,
-          ": the prefix has ", r.prefix.size(), " tokens, the model's max_length of ", c.max_length,
-          " leaves no room for another");
-  check.in_vocabulary("prefix", r.prefix, c.target_vocab);
-  const auto end = std::find(r.prefix.begin(), r.prefix.end(), o.end);
-  require(end == r.prefix.end(), kBad, "search: request ", r.number, ": END at ",
-          end - r.prefix.begin(), " of the prefix: nothing can follow");
-}
-
-// How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
-// emits max_length tokens at most.
-int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
-  int64_t limit = c.max_length - static_cast<int64_t>(r.prefix.size());
-  if (o.max_tokens > 0) limit = std::min(limit, o.max_tokens);
-  if (c.decoder_only() || o.max_ratio == 0.0) return limit;
-  const double by_ratio = o.max_ratio * static_cast<double>(r.source.size()) + 10.0;
-  if (by_ratio < static_cast<double>(limit)) limit = static_cast<int64_t>(by_ratio);
-  return limit;
-}
-
-// The tokens a sentence is translated with, where there is a shortlist.
-struct SentenceTokens {
-  OutputPart part;
-  AllowedTokens allowed;
-};
-
-// A request on its way: encoded and waiting for slots, or being decoded.
-struct Sentence {
-  Sentence(SearchRequest&& given, const SearchOptions& options, const TransformerConfig& config)
-      : request(std::move(given)), hypotheses(options, limit_of(request, options, config)) {}
-
-  SearchRequest request;
-  int32_t segment = -1;
-  Hypotheses hypotheses;
-  std::vector<int32_t>
-      slots;             // of the alive hypotheses; one, for the prefix, before the first step
-  bool started = false;  // the prefix was read
-  std::unique_ptr<SentenceTokens> tokens;  // while it is in slots; none: the whole vocabulary
-};
-using SentenceList = std::deque<std::unique_ptr<Sentence>>;
-
 class Search {
  public:
   Search(const Transformer& model, const SearchOptions& options, int64_t slots, Session& session,
@@ -107,9 +56,9 @@ class Search {
         slots_(slots),
         width_(width_of(options)),
         allowed_(config_.target_vocab, options.forbidden),
-        bits_(config_.target_vocab, options.forbidden),
         session_(session),
-        trace_(trace) {}
+        trace_(trace),
+        intake_(model, options, slots / width_, session) {}
   ~Search() {
     for (const auto& sentence : active_) release_slots(*sentence);
   }
@@ -128,7 +77,7 @@ class Search {
           continue;
         }
         SearchResult result{sentence.request.number, sentence.hypotheses.take()};
-        if (sentence.segment >= 0) encoded_.release(sentence.segment);
+        intake_.release(sentence);
         if (sentence.tokens) spare_tokens_.push_back(std::move(sentence.tokens));
         active_.erase(active_.begin() + static_cast<ptrdiff_t>(i));
         if (!done(std::move(result))) return;
@@ -155,15 +104,12 @@ class Search {
     return free;
   }
 
-  // Waiting sentences go into free slots. When none waits, as many as all slots together could hold
-  // are fetched and encoded at once: one call for many sentences costs far less than one for each.
   void refill(const NextRequest& next) {
     for (int64_t free = free_slots(); free >= width_; free -= width_) {
-      if (waiting_.empty()) fetch(next);
-      if (waiting_.empty()) return;
-      if (options_.shortlist) choose_tokens(*waiting_.front());
-      active_.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
+      std::unique_ptr<Sentence> sentence = intake_.take(next);
+      if (sentence == nullptr) return;
+      if (options_.shortlist) choose_tokens(*sentence);
+      active_.push_back(std::move(sentence));
       active_.back()->slots.assign(1, session_.cache.open());
     }
   }
@@ -180,22 +126,6 @@ class Search {
     }
     model_.choose_output(set_, sentence.tokens->part, session_);
     sentence.tokens->allowed = AllowedTokens(allowed_, set_);
-  }
-
-  void fetch(const NextRequest& next) {
-    Rows source;
-    const int64_t places = slots_ / width_;
-    for (int32_t count = 0; count < places && source.size() < kEncodeTokens; ++count) {
-      std::optional<SearchRequest> request = next();
-      if (!request) break;
-      check_request(*request, options_, config_);
-      source.add_sequence(request->source, {.slot = count});
-      waiting_.push_back(std::make_unique<Sentence>(std::move(*request), options_, config_));
-    }
-    if (waiting_.empty() || config_.decoder_only()) return;
-    session_.reset();
-    const std::vector<int32_t> segments = encoded_.add(model_, source, session_);
-    for (size_t i = 0; i < waiting_.size(); ++i) waiting_[i]->segment = segments[i];
   }
 
   void add_rows(Sentence& sentence) {
@@ -234,71 +164,20 @@ class Search {
     }
     forced_log_probs_.resize(uses_.size());
     make_room();
-    if (session_.device() != Device::cpu && !options_.sample && !options_.shortlist) {
-      choose_on_device();
-    } else {
-      choose_on_host();
-    }
+    choose();
     for (size_t row = 0; row < uses_.size();) row = advance(row);
   }
 
-  void choose_on_host() {
+  void choose() {
     session_.reset();
-    const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
+    const Tensor hidden = model_.forward(rows_, intake_.memory(), session_);
     const auto use = [&](int64_t row, std::span<const float> log_probs, int worker) {
-      choose(static_cast<size_t>(row), log_probs, worker);
+      choose_in(static_cast<size_t>(row), log_probs, worker);
     };
     if (options_.shortlist) {
       each_log_probs(model_, hidden, part_rows_, session_, use);
     } else {
       each_log_probs(model_, hidden, session_, use);
-    }
-  }
-
-  // Only the best tokens come over. Steps of the same number of rows are one graph, so filler makes
-  // the number of rows a power of two.
-  void choose_on_device() {
-    const auto used = static_cast<size_t>(rows_.size());
-    rows_.add_filler(static_cast<int64_t>(std::bit_ceil(used) - used));
-    wanted_.assign(static_cast<size_t>(rows_.size()), -1);
-    for (size_t row = 0; row < used; ++row) wanted_[row] = uses_[row].forced;
-    ops::ChosenTokens chosen;
-    session_.step([&] {
-      session_.reset();
-      forget_rows();
-      const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
-      chosen = ops::choose_tokens(session_, model_.logits(hidden, session_), bits_, best_count(),
-                                  session_.mirror<int32_t>(wanted_));
-    });
-    const auto count = static_cast<size_t>(chosen.tokens.columns());
-    const size_t part = wanted_.size() * count;
-    found_.resize(static_cast<size_t>(chosen.all.size()));
-    session_.queue.download(chosen.all.raw(), chosen.all.size() * size_of(DType::f32),
-                            found_.data());
-    for (size_t row = 0; row < used; ++row) {
-      const RowUse& use = uses_[row];
-      if (use.forced >= 0) {
-        forced_log_probs_[row] = found_[2 * part + row];
-        continue;
-      }
-      std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
-      choices.clear();
-      for (size_t i = row * count; i < (row + 1) * count; ++i) {
-        const auto token = std::bit_cast<int32_t>(found_[i]);
-        if (token < 0) break;
-        choices.push_back({token, found_[part + i]});
-      }
-    }
-  }
-
-  // The slots as they were before this step: a step may be walked before it runs.
-  void forget_rows() {
-    for (int64_t row = rows_.size() - 1; row >= 0; --row) {
-      const auto r = static_cast<size_t>(row);
-      const int32_t slot = rows_.slots[r];
-      if (slot >= 0 && session_.cache.length(slot) > rows_.positions[r]) {
-        session_.cache.truncate(slot, rows_.positions[r]);
-      }
     }
   }
 
@@ -319,7 +198,7 @@ class Search {
   int64_t best_count() const { return std::min(2 * options_.beam, config_.target_vocab); }
 
   // What a row is for. Rows are independent: threads take them as they come.
-  void choose(size_t row, std::span<const float> log_probs, int worker) {
+  void choose_in(size_t row, std::span<const float> log_probs, int worker) {
     const RowUse& use = uses_[row];
     const SentenceTokens* tokens = use.sentence->tokens.get();
     if (use.forced >= 0) {
@@ -374,29 +253,11 @@ class Search {
     size_t end = row;
     while (end < uses_.size() && uses_[end].sentence == &sentence) ++end;
     if (!sentence.started) {
-      const std::span<const float> forced(forced_log_probs_.data() + row, end - row - 1);
-      for (size_t i = 0; i < forced.size(); ++i) {
-        require(!std::isnan(forced[i]), ErrorCode::bad_format, "search: request ",
-                sentence.request.number, ": the model's log-probability of prefix token ", i,
-                " is NaN");
-      }
-      sentence.hypotheses.start(sentence.request.prefix, forced);
+      start(sentence, std::span<const float>(forced_log_probs_.data() + row, end - row - 1));
       sentence.started = true;
     }
-    const std::span<const std::vector<Choice>> choices(choices_.data() + first_choice,
-                                                       sentence.hypotheses.alive().size());
-    for (const std::vector<Choice>& choice : choices) {
-      require(!choice.empty(), ErrorCode::bad_format, "search: request ", sentence.request.number,
-              ": the model gives no allowed token a probability at position ",
-              sentence.hypotheses.length(), " (NaN, or all forbidden)");
-    }
-    if (trace_) {
-      SearchStep step{sentence.request.number, sentence.hypotheses.length(), {}};
-      sentence.hypotheses.advance(choices, &step.candidates);
-      trace_(step);
-    } else {
-      sentence.hypotheses.advance(choices);
-    }
+    tril::advance(sentence, {choices_.data() + first_choice, sentence.hypotheses.alive().size()},
+                  trace_);
     move_slots(sentence);
     return end;
   }
@@ -438,13 +299,11 @@ class Search {
   const int64_t slots_;
   const int64_t width_;  // slots a request may need
   const AllowedTokens allowed_;
-  const ops::TokenBits bits_;  // the same for a device
   Session& session_;
   const SearchTrace& trace_;
 
-  EncodedSentences encoded_;
-  SentenceList waiting_;  // encoded
-  SentenceList active_;   // in slots
+  Intake intake_;
+  std::vector<std::unique_ptr<Sentence>> active_;  // in slots
   std::vector<std::unique_ptr<SentenceTokens>> spare_tokens_;
 
   // Of the current step; kept between steps so that a warm one allocates little.
@@ -456,8 +315,6 @@ class Search {
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
   size_t choices_used_ = 0;
   std::vector<DrawSet> draw_sets_;  // by thread
-  std::vector<int32_t> wanted_;     // where a device chooses, by row
-  std::vector<float> found_;        // as ops::ChosenTokens has it
 };
 
 }  // namespace
@@ -468,7 +325,11 @@ void search(const Transformer& model, const SearchOptions& options, int64_t slot
   const StandardRounding rounding;
   require(session.tape == nullptr, kBad, "search: a tape is recording on the session");
   check_options(options, slots, model.config());
-  Search(model, options, slots, session, trace).run(next, done);
+  if (can_search_ahead(options, session)) {
+    search_ahead(model, options, slots, next, done, session, trace);
+  } else {
+    Search(model, options, slots, session, trace).run(next, done);
+  }
 }
 
 }  // namespace tril

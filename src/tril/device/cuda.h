@@ -6,21 +6,29 @@
 
 #include "tril/base/stream.h"
 #include "tril/device/device.h"
+#include "tril/device/fault.h"
 
 namespace tril::cuda {
 
-CudaCard find_card();
+// What the driver says, or would say with this fault.
+CudaCard find_card(const InjectedFault& fault);
 void* allocate(int64_t bytes);
 void release(void* memory);
 void* allocate_pinned(int64_t bytes);
 void release_pinned(void* memory);
 
-Stream make_stream();
+// Of what waits for room on the device, the work of a stream that is `urgent` gets it first.
+enum class Urgency { urgent, spare };
+Stream make_stream(Urgency urgency);
 void drop_stream(Stream stream);
 void wait(Stream stream);  // raises what went wrong on the device
 // What went wrong with what was enqueued just now, if anything.
-void check_launch();
+void check_launch(Stream stream);
+void lose(Stream stream);  // a kernel that traps: after it the device is lost to this process
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
+// Rows of `bytes`, `step` bytes apart, one behind the other.
+void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
+                     int64_t rows);
 void copy_and_wait(void* to, const void* from, int64_t bytes);
 void zero_and_wait(void* memory, int64_t bytes);
 
@@ -29,6 +37,8 @@ void* make_event();
 void drop_event(void* event);
 void record(void* event, Stream stream);
 void wait_for(void* event);
+// What the stream is given from now on waits for the event as it was last recorded.
+void let_wait(Stream stream, void* event);
 
 // What a stream is given between begin and end is kept and not run.
 void begin_capture(Stream stream);

@@ -17,7 +17,7 @@ constexpr int64_t kHugePage = int64_t{2} << 20;
 }  // namespace
 
 const CudaCard& cuda_card() {
-  static const CudaCard card = cuda::find_card();
+  static const CudaCard card = cuda::find_card(cuda::injected_fault());
   return card;
 }
 
@@ -25,7 +25,8 @@ Device best_device() { return cuda_card().usable ? Device::cuda : Device::cpu; }
 
 void check_usable(Device device) {
   if (device == Device::cuda) {
-    require(cuda_card().usable, ErrorCode::device, cuda_card().problem);
+    require(cuda_card().usable, ErrorCode::device, cuda_card().problem,
+            "; --device cpu computes without it");
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tril/device/queue.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -12,9 +13,12 @@ namespace tril {
 namespace {
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
+constexpr int64_t kSmallestFetch = 128;
 constexpr int kBuffers = 2;          // one is filled while the device reads the other
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
 constexpr size_t kMostSteps = 256;
+constexpr size_t kLanes = 3;
+constexpr uint64_t kJoined = 0x6A6F696E;  // in a trace
 
 int64_t padded(int64_t bytes) {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
@@ -36,7 +40,18 @@ struct Queue::State {
   };
   enum class Mode { direct, walking, capturing };
 
-  Stream stream{};
+  // A lane aside.
+  struct Branch {
+    Stream stream{};
+    void* reached = nullptr;  // what it was given last
+    bool behind = true;       // it waits for all that the first lane was given
+    bool apart = false;       // it was given something that the first lane does not wait for
+  };
+
+  Stream stream{};  // the first lane
+  std::array<Branch, kLanes - 1> branches{};
+  Lane lane = Lane::first;  // what is enqueued goes there
+  void* forked = nullptr;
   void* events[kBuffers] = {};  // when the device has read the buffer
   std::vector<Block> blocks;
   size_t block = 0;  // being filled
@@ -47,7 +62,11 @@ struct Queue::State {
   bool repeats = false;  // some step has come often enough
   std::map<uint64_t, Step> steps;
 
-  State() : stream(cuda::make_stream()) {
+  State() : stream(cuda::make_stream(cuda::Urgency::urgent)), forked(cuda::make_event()) {
+    for (Branch& branch : branches) {
+      branch.stream = cuda::make_stream(cuda::Urgency::spare);
+      branch.reached = cuda::make_event();
+    }
     for (void*& event : events) event = cuda::make_event();
   }
   ~State() {
@@ -56,6 +75,11 @@ struct Queue::State {
     }
     free_blocks();
     for (void* event : events) cuda::drop_event(event);
+    cuda::drop_event(forked);
+    for (const Branch& branch : branches) {
+      cuda::drop_event(branch.reached);
+      cuda::drop_stream(branch.stream);
+    }
     cuda::drop_stream(stream);
   }
   State(const State&) = delete;
@@ -78,6 +102,31 @@ struct Queue::State {
   void note(uint64_t value) {
     trace = (trace ^ value) * 0x9E3779B97F4A7C15ULL;
     trace ^= trace >> 29;
+  }
+  Branch& branch_of(Lane which) { return branches[static_cast<size_t>(which) - 1]; }
+  // The lane for what is enqueued now. Only when something is does another one wait for the first:
+  // a lane that is left empty costs nothing.
+  Stream current() {
+    if (lane == Lane::first) return stream;
+    Branch& branch = branch_of(lane);
+    if (!branch.behind && mode != Mode::walking) {
+      cuda::record(forked, stream);
+      cuda::let_wait(branch.stream, forked);
+      branch.behind = true;
+      branch.apart = true;
+    }
+    return branch.stream;
+  }
+  // The lane that is enqueued into waits for the others.
+  void join() {
+    if (mode == Mode::walking) return;
+    const Stream here = current();
+    for (Branch& branch : branches) {
+      if (!branch.apart || branch.stream.handle == here.handle) continue;
+      cuda::record(branch.reached, branch.stream);
+      cuda::let_wait(here, branch.reached);
+      if (lane == Lane::first) branch.apart = false;
+    }
   }
   // Everything that was uploaded since reset(), in one copy a block, and then the graph.
   void run(void* graph) {
@@ -104,7 +153,24 @@ Queue::~Queue() {
   }
 }
 
-Stream Queue::stream() const { return state_ ? state_->stream : Stream{}; }
+Stream Queue::stream() const { return state_ ? state_->current() : Stream{}; }
+
+Queue::Aside::Aside(Queue& queue, Lane lane) : queue_(queue), before_(queue.lane()) {
+  if (!queue.state_ || before_ != Lane::first) return;
+  State& s = *queue.state_;
+  s.branch_of(lane).behind = false;
+  s.lane = lane;
+}
+Queue::Aside::~Aside() {
+  if (queue_.state_) queue_.state_->lane = before_;
+}
+Lane Queue::lane() const { return state_ ? state_->lane : Lane::first; }
+
+void Queue::join() {
+  if (!state_) return;
+  state_->note(kJoined);
+  state_->join();
+}
 
 const void* Queue::upload(const void* from, int64_t bytes) {
   if (!state_ || bytes == 0) return from;
@@ -121,13 +187,14 @@ const void* Queue::upload(const void* from, int64_t bytes) {
   s.mark += padded(bytes);
   s.note(reinterpret_cast<uintptr_t>(on_device));
   s.note(static_cast<uint64_t>(bytes));
-  if (s.mode == State::Mode::direct) cuda::copy_async(s.stream, on_device, pinned, bytes);
+  if (s.mode == State::Mode::direct) cuda::copy_async(s.current(), on_device, pinned, bytes);
   return on_device;
 }
 
 void Queue::reset() {
   if (!state_) return;
   State& s = *state_;
+  s.join();
   // Also while a step is walked: the buffer that is left may be that of a step that was launched.
   // While one is captured it is the walk's, which the device does not read.
   if (s.mode != State::Mode::capturing) cuda::record(s.events[s.buffer], s.stream);
@@ -156,20 +223,31 @@ bool Queue::launches(const void* trace, const void* place) {
   State& s = *state_;
   s.note(reinterpret_cast<uintptr_t>(trace));
   s.note(reinterpret_cast<uintptr_t>(place));
+  s.note(static_cast<uint64_t>(s.lane));
   return s.mode != State::Mode::walking;
 }
-void Queue::launched() { cuda::check_launch(); }
+void Queue::launched() { cuda::check_launch(state_->stream); }
 
 void Queue::copy(const void* from, void* to, int64_t bytes) {
   if (!state_) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
   } else {
-    cuda::copy_async(state_->stream, to, from, bytes);
+    cuda::copy_async(state_->current(), to, from, bytes);
+  }
+}
+
+void Queue::copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows) {
+  if (state_) return cuda::copy_rows_async(state_->current(), to, from, step, bytes, rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    std::memcpy(static_cast<char*>(to) + row * bytes, static_cast<const char*>(from) + row * step,
+                static_cast<size_t>(bytes));
   }
 }
 
 void Queue::wait() {
-  if (state_) cuda::wait(state_->stream);
+  if (!state_) return;
+  state_->join();
+  cuda::wait(state_->stream);
 }
 
 void Queue::download(const void* from, int64_t bytes, void* to) {
@@ -178,6 +256,7 @@ void Queue::download(const void* from, int64_t bytes, void* to) {
     return;
   }
   require(state_->mode == State::Mode::direct, ErrorCode::internal, "queue: a step may not wait");
+  state_->join();
   cuda::copy_async(state_->stream, to, from, bytes);
   cuda::wait(state_->stream);
 }
@@ -186,6 +265,7 @@ void Queue::step(const std::function<void()>& body) {
   if (!state_) return body();
   State& s = *state_;
   require(s.mode == State::Mode::direct, ErrorCode::internal, "queue: a step within a step");
+  s.join();
   struct Direct {  // whatever happens
     State& state;
     ~Direct() { state.mode = State::Mode::direct; }
@@ -203,8 +283,10 @@ void Queue::step(const std::function<void()>& body) {
       cuda::begin_capture(s.stream);
       try {
         body();
+        s.join();
       } catch (...) {
         cuda::abandon_capture(s.stream);
+        for (State::Branch& branch : s.branches) branch.apart = false;  // nothing was enqueued
         throw;
       }
       walked->second.graph = cuda::end_capture(s.stream);
@@ -216,22 +298,31 @@ void Queue::step(const std::function<void()>& body) {
   s.mode = State::Mode::direct;
   s.trace = 0;
   body();
+  s.join();
   if (s.steps.size() >= kMostSteps) return;  // each is another: nothing to be gained
   s.repeats = ++s.steps[s.trace].seen >= kRunsBeforeGraph || s.repeats;
 }
 
+bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
+
 int64_t Queue::fetch(const void* from, int64_t bytes) {
-  require(bytes <= kFetchBytes, ErrorCode::internal, "queue: ", bytes, " bytes to fetch");
   const int64_t number = fetches_++;
   Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
   if (!state_) {
-    std::memcpy(place.bytes, from, static_cast<size_t>(bytes));
+    place.bytes.assign(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
     return number;
   }
-  if (place.event == nullptr) {
-    place.event = cuda::make_event();
-    place.pinned = cuda::allocate_pinned(kFetchBytes);
+  if (place.event == nullptr) place.event = cuda::make_event();
+  if (place.room < bytes) {
+    cuda::wait_for(place.event);  // whoever fetched into the smaller one
+    cuda::release_pinned(place.pinned);
+    place.pinned = nullptr;
+    place.room = 0;
+    const int64_t room = std::max(kSmallestFetch, bytes);
+    place.pinned = cuda::allocate_pinned(room);
+    place.room = room;
   }
+  state_->join();
   cuda::copy_async(state_->stream, place.pinned, from, bytes);
   cuda::record(place.event, state_->stream);
   return number;
@@ -242,7 +333,7 @@ void Queue::fetched(int64_t number, void* to, int64_t bytes) {
           "queue: fetch ", number, " was not kept");
   const Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
   if (state_) cuda::wait_for(place.event);
-  std::memcpy(to, state_ ? place.pinned : place.bytes, static_cast<size_t>(bytes));
+  std::memcpy(to, state_ ? place.pinned : place.bytes.data(), static_cast<size_t>(bytes));
 }
 
 int64_t Queue::graphs() const {

@@ -6,18 +6,26 @@
 // nothing is launched one by one. What the host knows goes over in one copy, and then one graph
 // does the rest. A walk that turns out to be another step (other sizes, another order) is found out
 // by its trace, and runs as it is. So whoever writes a step need not know of graphs.
-// On the CPU a queue does nothing. It belongs to one thread at a time.
+//
+// There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
+// lives is in another: in order there, behind all that was enqueued in the first lane before, and
+// beside what is enqueued elsewhere afterwards, until join(). In a graph they are branches. On the
+// CPU a queue does nothing. It belongs to one thread at a time.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "tril/base/stream.h"
 #include "tril/device/device.h"
 
 namespace tril {
+
+// What is done beside the rest; two kinds, so that they are beside each other too.
+enum class Lane { first, products, sums };
 
 class Queue {
  public:
@@ -27,7 +35,7 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   Device device() const { return device_; }
-  Stream stream() const;
+  Stream stream() const;  // of the lane that is enqueued into
 
   // Where the device finds a copy of these bytes, until reset(). The host's may change at once.
   const void* upload(const void* from, int64_t bytes);
@@ -43,17 +51,36 @@ class Queue {
   void note(const void* memory);
   void note(int64_t size);
 
+  // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
+  // others, before join(): Context::aside() sees to it. Within one another is none.
+  class Aside {
+   public:
+    Aside(Queue& queue, Lane lane);
+    ~Aside();
+    Aside(const Aside&) = delete;
+    Aside& operator=(const Aside&) = delete;
+
+   private:
+    Queue& queue_;
+    Lane before_;
+  };
+  Lane lane() const;
+  // What is enqueued from now on, here, waits for all that was enqueued in other lanes. A step ends
+  // so by itself, and so do reset() and whatever waits.
+  void join();
+
   // Within the device, as part of the step.
   void copy(const void* from, void* to, int64_t bytes);
+  // Rows of `bytes` each that lie `step` bytes apart, one behind the other.
+  void copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows);
 
   void wait();
   // Waits for all that was enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Begins to copy a few bytes to the host, behind what is enqueued so far; fetched() waits for
-  // them. The last kMostFetches are kept. Not within a step.
-  static constexpr int64_t kFetchBytes = 128;
-  static constexpr int64_t kMostFetches = 256;
+  // Begins to copy to the host, behind what is enqueued so far; fetched() waits for it. The last
+  // kMostFetches are kept. Not within a step.
+  static constexpr int64_t kMostFetches = 16;
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
 
@@ -61,13 +88,15 @@ class Queue {
   // the same when it does. It may not wait.
   void step(const std::function<void()>& body);
   int64_t graphs() const;  // kept so far
+  bool captures() const;   // a step that will be kept is being enqueued
 
  private:
   struct State;
   struct Fetch {
     void* event = nullptr;
     void* pinned = nullptr;
-    char bytes[kFetchBytes] = {};
+    int64_t room = 0;  // of the pinned memory
+    std::vector<char> bytes{};
   };
 
   Device device_;

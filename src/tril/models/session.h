@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -82,6 +83,8 @@ class Session : public Context {
   }
 
   Cache cache;
+  // What a search on a device keeps there for the next one (decode/search_ahead.h).
+  std::shared_ptr<void> search;
   Observer* observer = nullptr;
   // Under a tape, the dropout of config().dropout with these masks: set it anew for each step.
   // Absent, and always without a tape: no dropout.

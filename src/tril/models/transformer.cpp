@@ -5,12 +5,14 @@
 
 #include "tril/base/rounding.h"
 #include "tril/models/weights.h"
+#include "tril/ops/beam.h"
 #include "tril/ops/weights.h"
 
 namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr int64_t kFewRows = 1024;
 
 template <class T>
 std::span<T> arena_array(Arena& arena, int64_t count) {
@@ -33,16 +35,24 @@ struct Call {
   std::span<const int32_t> slots, segments, prefixes;
   uint32_t dropout_site = 0;
 
-  Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows)
+  Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows,
+       const RowsOnDevice* on_device = nullptr)
       : config(c),
         session(s),
         stack(which),
-        tokens(s.mirror<int32_t>(rows.tokens)),
+        tokens(tokens_of(s, rows, on_device)),
         positions(s.mirror<int32_t>(rows.positions)),
         sentences(s.mirror<int32_t>(rows.sentences)),
         slots(keep(s.host, rows.slots)),
         segments(segments_of(s.host, rows)),
         prefixes(keep(s.host, rows.prefixes)) {}
+
+  static Mirrored<int32_t> tokens_of(Session& session, const Rows& rows,
+                                     const RowsOnDevice* on_device) {
+    if (on_device == nullptr) return session.mirror<int32_t>(rows.tokens);
+    session.queue.note(on_device->tokens.address());
+    return {keep(session.host, rows.tokens), on_device->tokens.on_device<int32_t>()};
+  }
 
   // Filler has no segment, whatever its row says.
   static std::span<const int32_t> segments_of(Arena& host, const Rows& rows) {
@@ -91,10 +101,12 @@ struct Call {
 
   // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
   // observer holds on to it: then only its result stays, in the memory of its input, so that the
-  // most a call needs does not grow with the number of layers.
+  // most a call needs does not grow with the number of layers. Few rows on a device need little
+  // memory, and to copy them costs as much as to multiply them.
   template <class F>
   Tensor through(const Tensor& x, const F& layer) {
     if (session.tape != nullptr || session.observer != nullptr) return layer(x);
+    if (session.device() != Device::cpu && x.rows() <= kFewRows) return layer(x);
     const Arena::Scope scratch(session.arena);
     const Tensor result = layer(x);
     ops::copy(session, result, x);
@@ -302,6 +314,11 @@ int32_t Memory::length(int32_t segment) const {
                            : segments_[static_cast<size_t>(segment)].length;
 }
 
+std::span<const int32_t> Memory::entries(int32_t segment) const {
+  require(cache_ != nullptr, kBad, "memory: the segments of a tape are in no cache");
+  return cache_->entries(segment);
+}
+
 void Memory::release(int32_t segment) {
   require(cache_ != nullptr, kBad, "memory: the segments of a tape cannot be released");
   cache_->release(segment);
@@ -425,12 +442,15 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
   return segments;
 }
 
-Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& session) const {
+Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& session,
+                            const RowsOnDevice* on_device) const {
   const StandardRounding rounding;
   const State& s = *state_;
   const TransformerConfig& c = s.config;
   const bool taped = session.tape != nullptr;
   check_rows(rows, c.target_vocab, c, "forward");
+  require(on_device == nullptr || (session.device() != Device::cpu && !taped), kBad,
+          "forward: rows that only a device knows, on the CPU or under a tape");
   if (taped) check_whole_sequences(rows, "forward");
   if (!taped) check_cache(session.cache, c, "forward: the session");
   if (!c.decoder_only()) {
@@ -451,7 +471,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   }
   use_parameters(s.parameters, session);
 
-  Call call(c, session, Stack::decoder, rows);
+  Call call(c, session, Stack::decoder, rows, on_device);
   const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
   const std::span<Interval> self = arena_array<Interval>(session.host, rows.size());
   const std::span<Interval> cross = arena_array<Interval>(session.host, rows.size());
@@ -484,13 +504,25 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   // Both sides of the cache, for all layers.
   CachePlaces places;
   CacheView self_view, cross_view;
-  if (!taped) {
+  if (on_device != nullptr) {
+    places = session.cache.places(session, call.slots, call.positions.host);
+    ops::extend_table(session, call.positions, places.entries, on_device->self);
+    self_view = session.cache.view(session, call.slots, on_device->self);
+    if (!c.decoder_only()) {
+      cross_view = memory.cache_->view(session, call.segments, on_device->cross);
+    }
+  } else if (!taped) {
     places = session.cache.places(session, call.slots, stored_positions(call));
     self_view = session.cache.view(session, call.slots);
     if (!c.decoder_only()) cross_view = memory.cache_->view(session, call.segments);
   }
-  const ops::AttentionPlan self_plan = ops::plan_attention(session, self);
-  const ops::AttentionPlan cross_plan = ops::plan_attention(session, cross);
+  const auto planned = [&](std::span<Interval> intervals) {
+    // Rows that each read a table of their own need no lists of work.
+    return on_device != nullptr ? ops::AttentionPlan(session.mirror<Interval>(intervals))
+                                : ops::plan_attention(session, Mirrored<Interval>(intervals));
+  };
+  const ops::AttentionPlan self_plan = planned(self);
+  const ops::AttentionPlan cross_plan = planned(cross);
 
   Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
@@ -507,13 +539,16 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
     x = call.through(x, [&](Tensor y) {
       // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
       y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
-        return call.self_attention(
-            block.attention, s.rotary_table, number, h, visible, options,
-            [&](const Tensor& k, const Tensor& v) {
-              if (taped) return nn::KeyValues{.keys = k, .values = v};
-              session.cache.store(session, number, places, k, v);
-              return nn::KeyValues{.cache = &session.cache, .view = &self_view, .layer = number};
-            });
+        return call.self_attention(block.attention, s.rotary_table, number, h, visible, options,
+                                   [&](const Tensor& k, const Tensor& v) {
+                                     if (taped) return nn::KeyValues{.keys = k, .values = v};
+                                     return nn::KeyValues{.keys = k,
+                                                          .values = v,
+                                                          .cache = &session.cache,
+                                                          .view = &self_view,
+                                                          .layer = number,
+                                                          .places = &places};
+                                   });
       });
       if (!c.decoder_only()) {
         y = call.residual(block.cross_attention_norm, y, [&](const Tensor& h) {
@@ -545,6 +580,13 @@ Tensor Transformer::logits(const Tensor& hidden, Session& session) const {
   const Tensor result = autograd::logits(session, hidden, *state_->output.weight);
   if (session.observer != nullptr) session.observer->see_logits(result);
   return result;
+}
+
+Tensor Transformer::logits_to_choose(const Tensor& hidden, Session& session) const {
+  if (session.tape != nullptr || session.observer != nullptr) return logits(hidden, session);
+  const StandardRounding rounding;
+  use_parameters(state_->parameters, session);
+  return ops::linear(session, hidden, *state_->output.weight, ops::LinearOutput::padded_sums);
 }
 
 Tensor Transformer::log_probs(const Tensor& hidden, Session& session) const {

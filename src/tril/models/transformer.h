@@ -11,6 +11,7 @@
 //   Gradients gradients = tape.backward(model.loss(hidden, labels, {}, session));
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,8 @@ class Memory {
  public:
   bool holds(int32_t segment) const;
   int32_t length(int32_t segment) const;  // in tokens; raises for one it does not hold
+  // On CUDA and without a tape: where its positions are in what a table of RowsOnDevice counts.
+  std::span<const int32_t> entries(int32_t segment) const;
   // Frees a segment; its number may be given out again. Not under a tape.
   void release(int32_t segment);
 
@@ -49,6 +52,15 @@ class Memory {
   uint64_t tape_ = 0;  // and the tape
   // Without: pages, a slot a segment.
   std::shared_ptr<Cache> cache_;
+};
+
+// What only a device knows of rows that are one a sequence: their tokens, and where the keys of
+// their sequences are. A step that is enqueued before the one ahead of it has been looked at
+// is made of such rows (decode/search_ahead.h). CUDA only.
+struct RowsOnDevice {
+  Tensor tokens;  // i32 [row]; those of the rows themselves count for nothing
+  Tensor self;    // i32 [row, position]: entries of the session's cache, but for the rows' own
+  Tensor cross;   // the same of the memory's; undefined for a decoder-only model
 };
 
 class Transformer {
@@ -66,9 +78,11 @@ class Transformer {
   // folder has packed weights of this kind that were made from its model.safetensors they are
   // mapped, which shares memory between processes; otherwise they are packed now,
   // and the bits are the same. Without `compute`: fp32 where there is a model.safetensors, else
-  // what is there.
+  // what is there. `notice` is told of packed weights that are there and not used, and why.
+  using Notice = std::function<void(const std::string& text)>;
   static Transformer load_for_inference(const std::string& folder,
-                                        std::optional<Compute> compute = {});
+                                        std::optional<Compute> compute = {},
+                                        const Notice& notice = {});
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
   // be the same; a config.json is written where there is none, and one of another model is an
   // error.
@@ -95,10 +109,13 @@ class Transformer {
   // session's cache holds them, and rows follow on from what it holds (a prefix comes whole, in the
   // first call). Everything is checked before anything changes, and a call that fails leaves the
   // cache as it was.
-  Tensor forward(const Rows& rows, const Memory& memory, Session& session) const;
+  Tensor forward(const Rows& rows, const Memory& memory, Session& session,
+                 const RowsOnDevice* on_device = nullptr) const;
 
   // [row, model] -> [row, vocab].
   Tensor logits(const Tensor& hidden, Session& session) const;
+  // The same for ops::choose_tokens(): on CUDA a row may have room behind its last token.
+  Tensor logits_to_choose(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
   // Makes `part` the part of these tokens, in this order: copies their weights.
   void choose_output(std::span<const int32_t> tokens, OutputPart& part, Session& session) const;

@@ -9,7 +9,6 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/base/math.h"
-#include "tril/base/notice.h"
 #include "tril/base/rounding.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
@@ -384,7 +383,7 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
 }
 
 Transformer Transformer::load_for_inference(const std::string& folder,
-                                            std::optional<Compute> wanted) {
+                                            std::optional<Compute> wanted, const Notice& notice) {
   const StandardRounding rounding;
   const TransformerConfig config = read_config(folder);
   const std::string tensor_file = join(folder, kTensorFile);
@@ -409,9 +408,11 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     }
     // Weights that were trained on since, or packed by another version, are packed again, in
     // memory.
-    notice(file, ": not used, it was ",
-           this_format ? "made from other weights" : "packed by another version of tril",
-           ": 'tril quantize ", folder, " --to ", word_for(compute), "' packs it anew");
+    if (notice) {
+      notice(concat(file, ": not used, it was ",
+                    this_format ? "made from other weights" : "packed by another version of tril",
+                    ": 'tril quantize ", folder, " --to ", word_for(compute), "' packs it anew"));
+    }
   }
   if (!kinds.empty()) {
     fail(ErrorCode::invalid_argument, folder, ": has only ", names_of(kinds),

@@ -5,13 +5,16 @@ namespace tril::nn {
 MultiHeadAttention::MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model,
                                        int64_t head_count, int64_t kv_head_count, int64_t dimension,
                                        Bias bias)
-    : heads(head_count),
-      kv_heads(kv_head_count),
-      head_dim(dimension),
-      query(set, name + ".query", heads * head_dim, model, bias),
-      key(set, name + ".key", kv_heads * head_dim, model, bias),
-      value(set, name + ".value", kv_heads * head_dim, model, bias),
-      output(set, name + ".output", model, heads * head_dim, bias) {}
+    : heads(head_count), kv_heads(kv_head_count), head_dim(dimension) {
+  const int64_t outs[] = {heads * head_dim, kv_heads * head_dim, kv_heads * head_dim};
+  {
+    const ParameterSet::Stack stack(set, outs, model);
+    query = Linear(set, name + ".query", outs[0], model, bias);
+    key = Linear(set, name + ".key", outs[1], model, bias);
+    value = Linear(set, name + ".value", outs[2], model, bias);
+  }
+  output = Linear(set, name + ".output", model, heads * head_dim, bias);
+}
 
 Tensor MultiHeadAttention::queries(Context& context, const Tensor& x) const {
   return query(context, x).reshaped({x.rows(), heads, head_dim});
@@ -41,8 +44,17 @@ Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyVa
   }
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "attention: cached keys belong to an earlier tape or none: they have no gradient");
-  return ops::attention_paged(context, q, from.cache->keys_of(*from.view, from.layer), plan,
-                              options);
+  if (from.places != nullptr && context.device() == Device::cpu) {
+    from.cache->store(context, from.layer, *from.places, from.keys, from.values);
+  }
+  ops::PagedKeys keys = from.cache->keys_of(*from.view, from.layer);
+  if (from.places != nullptr && context.device() != Device::cpu) {
+    keys.fresh_keys = from.keys;
+    keys.fresh_values = from.values;
+    keys.fresh_entries = from.places->entries;
+  }
+  keys.rests = true;  // but for the fresh ones, what is cached is of earlier calls
+  return ops::attention_paged(context, q, keys, plan, options);
 }
 
 Tensor MultiHeadAttention::project(Context& context, const Tensor& heads_out) const {

@@ -12,13 +12,15 @@
 namespace tril::nn {
 
 // Where an attention finds its keys and values: contiguous tensors (under a tape, and in the
-// encoder), or the slots of a cache.
+// encoder), or the slots of a cache. With both, the tensors are the rows' own and are stored in
+// their places first.
 struct KeyValues {
   Tensor keys{}, values{};  // [key, kv_heads, head_dim]
 
-  const Cache* cache = nullptr;
+  Cache* cache = nullptr;
   const CacheView* view = nullptr;  // what the rows see of it
   int64_t layer = 0;
+  const CachePlaces* places = nullptr;  // of the rows' own
 };
 
 struct MultiHeadAttention {

@@ -159,16 +159,16 @@ void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> posi
   require(slots.size() == positions.size(), kBad, "cache: ", slots.size(), " slots but ",
           positions.size(), " positions");
   // Checked before anything changes: a slot's k-th row must sit at its length plus k.
+  seen_.assign(slots_.size(), false);
   for (size_t row = 0; row < slots.size(); ++row) {
     if (slots[row] < 0) continue;
+    const int32_t length = at(slots[row]).length;
     const bool follows_row = row > 0 && slots[row - 1] == slots[row];
-    if (!follows_row) {
-      for (size_t before = 0; before + 1 < row; ++before) {
-        require(slots[before] != slots[row], kBad, "cache: the rows of slot ", slots[row],
-                " are not side by side");
-      }
-    }
-    const int32_t expected = follows_row ? positions[row - 1] + 1 : at(slots[row]).length;
+    const auto number = static_cast<size_t>(slots[row]);
+    require(follows_row || !seen_[number], kBad, "cache: the rows of slot ", slots[row],
+            " are not side by side");
+    seen_[number] = true;
+    const int32_t expected = follows_row ? positions[row - 1] + 1 : length;
     require(positions[row] == expected, kBad, "cache: row ", row, " of slot ", slots[row],
             " is at position ", positions[row], ", the next is ", expected);
   }
@@ -240,13 +240,30 @@ void Cache::store(Context& context, int64_t layer, const CachePlaces& places, co
   });
 }
 
+std::span<const int32_t> Cache::lengths(Context& context, std::span<const int32_t> slots) const {
+  const std::span<int32_t> result =
+      array<int32_t>(context.host, static_cast<int64_t>(slots.size()));
+  for (size_t row = 0; row < slots.size(); ++row) {
+    result[row] = slots[row] >= 0 ? at(slots[row]).length : 0;
+  }
+  return result;
+}
+
+CacheView Cache::view(Context& context, std::span<const int32_t> slots, const Tensor& table) const {
+  require(table.rows() >= static_cast<int64_t>(slots.size()), ErrorCode::shape_mismatch,
+          "cache: a table ", table.shape(), " for ", slots.size(), " rows");
+  for (const void* memory : {static_cast<const void*>(pool_), table.address()}) {
+    context.queue.note(memory);
+  }
+  context.queue.note(table.columns());
+  return {.lengths = lengths(context, slots),
+          .table = {{}, table.on_device<int32_t>()},
+          .table_stride = table.columns()};
+}
+
 CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
   const auto rows = static_cast<int64_t>(slots.size());
-  const std::span<int32_t> lengths = array<int32_t>(context.host, rows);
-  for (size_t row = 0; row < slots.size(); ++row) {
-    lengths[row] = slots[row] >= 0 ? at(slots[row]).length : 0;
-  }
-  CacheView view{.slots = slots, .lengths = lengths};
+  CacheView view{.slots = slots, .lengths = lengths(context, slots)};
   if (placement_.device == Device::cpu) {
     const auto pages = array<const float* const*>(context.host, rows);
     for (size_t row = 0; row < slots.size(); ++row) {
@@ -255,7 +272,7 @@ CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
     view.pages = pages;
     return view;
   }
-  for (const int32_t length : lengths) {
+  for (const int32_t length : view.lengths) {
     view.table_stride = std::max<int64_t>(view.table_stride, length);
   }
   // So that a step stays the same step while its sequences grow.

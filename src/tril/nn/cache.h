@@ -22,7 +22,7 @@ struct CachePlaces {
   Mirrored<int32_t> entries{};                // on CUDA
 };
 struct CacheView {
-  std::span<const int32_t> slots{};              // by row
+  std::span<const int32_t> slots{};              // by row; empty where a device has the table
   std::span<const float* const* const> pages{};  // by row
   std::span<const int32_t> lengths{};            // by row: keys stored in its slot
   Mirrored<int32_t> table{};                     // on CUDA: [row, table_stride] entries
@@ -60,6 +60,11 @@ class Cache {
              const Tensor& values);
   // What attention reads. Slots of -1 have no pages.
   CacheView view(Context& context, std::span<const int32_t> slots) const;
+  // The same where a device has the table: i32 [row or more, position or more]. Each row reads its
+  // own.
+  CacheView view(Context& context, std::span<const int32_t> slots, const Tensor& table) const;
+  // Where the positions of a slot are, on CUDA: what such a table is made of.
+  std::span<const int32_t> entries(int32_t slot) const { return at(slot).ids; }
   ops::PagedKeys keys_of(const CacheView& view, int64_t layer) const;
 
  private:
@@ -83,6 +88,7 @@ class Cache {
   void drop_page(int32_t id);
   void drop_pages_from(Slot& slot, size_t first);
   void share(const Slot& from, Slot& to);
+  std::span<const int32_t> lengths(Context& context, std::span<const int32_t> slots) const;
 
   int64_t layers_;
   int64_t kv_heads_;
@@ -91,6 +97,7 @@ class Cache {
   int32_t page_positions_;
   int64_t layer_floats_;  // of the keys, or of the values, of one layer in a page
   std::vector<Slot> slots_;
+  std::vector<bool> seen_;  // by slot, in extend(): false between calls
   std::vector<Page> pages_;
   std::vector<int32_t> free_;
   std::vector<float*> blocks_;  // what the pages were cut from

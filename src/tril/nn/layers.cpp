@@ -47,8 +47,32 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
   return added;
 }
 
+ParameterSet::Stack::Stack(ParameterSet& set, std::span<const int64_t> outs, int64_t in)
+    : set_(set) {
+  set.stack_ = this;
+  int64_t total = 0;
+  for (const int64_t out : outs) {
+    if (out != ops::padded_size(out)) return;
+    total += out;
+  }
+  if (set.placement_.activations != DType::bf16 || set.only_packed()) return;
+  panels_ = Tensor(set.panels_, {total, ops::padded_size(in)}, DType::bf16);
+  biases_ = Tensor(set.panels_, {total}, DType::bf16);
+}
+
+void ParameterSet::Stack::place(ops::LinearWeight& matrix) {
+  const auto take = [&](const Tensor& from, int64_t& taken) {
+    taken += matrix.out;
+    return from.slice(taken - matrix.out, taken);
+  };
+  if (!panels_.defined()) return;
+  if (!matrix.forward_panels.defined()) matrix.forward_panels = take(panels_, panels_taken_);
+  if (matrix.bias.defined()) matrix.rounded_bias = take(biases_, biases_taken_);
+}
+
 void ParameterSet::use_as_linear(ops::LinearWeight& matrix, const Tensor& bias) {
   matrix.bias = bias;
+  if (stack_ != nullptr) stack_->place(matrix);
   ops::allocate_packed(panels_, placement_.activations, matrix);
 }
 
@@ -155,6 +179,9 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t mod
 }
 
 Tensor FeedForward::operator()(Context& context, const Tensor& x) const {
+  if (!gate && activation == ops::Activation::relu) {
+    return out(context, autograd::linear_relu(context, x, *in.weight));
+  }
   const Tensor hidden = in(context, x);
   return out(context, gate ? autograd::gated(context, activation, gate(context, x), hidden)
                            : autograd::activation(context, activation, hidden));

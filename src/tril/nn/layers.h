@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,24 @@ class ParameterSet {
   enum class Use { table, linear };
   ops::LinearWeight& add_matrix(const std::string& name, int64_t out, int64_t in, Init init,
                                 Use use);
+  // Matrices and biases that are added while it lives are packed one behind the other where that
+  // makes one product of theirs possible (ops::are_stacked). `outs` are theirs, in order.
+  class Stack {
+   public:
+    Stack(ParameterSet& set, std::span<const int64_t> outs, int64_t in);
+    ~Stack() { set_.stack_ = nullptr; }
+    Stack(const Stack&) = delete;
+    Stack& operator=(const Stack&) = delete;
+
+   private:
+    friend class ParameterSet;
+    void place(ops::LinearWeight& matrix);
+
+    ParameterSet& set_;
+    Tensor panels_, biases_;  // undefined where nothing is stacked
+    int64_t panels_taken_ = 0, biases_taken_ = 0;
+  };
+
   // A table is multiplied by as well.
   void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
@@ -76,6 +95,7 @@ class ParameterSet {
   Find find_;
   Arena weights_;
   Arena panels_;
+  Stack* stack_ = nullptr;
   std::vector<Parameter> list_;
   int64_t count_ = 0;
   std::deque<Matrix> matrices_;

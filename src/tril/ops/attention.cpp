@@ -286,6 +286,13 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
           sizes.head_dim, ", the cache ", keys.head_dim);
   require(keys.lengths.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
           " rows, but lengths for ", keys.lengths.size());
+  const Shape fresh{sizes.query, sizes.kv_heads, sizes.head_dim};
+  require(!keys.fresh_keys.defined() ||
+              (keys.fresh_keys.shape() == fresh && keys.fresh_values.shape() == fresh &&
+               keys.fresh_entries.size() == sizes.query),
+          kShape, "attention: fresh keys ", keys.fresh_keys.shape(), " and values ",
+          keys.fresh_values.shape(), " for ", keys.fresh_entries.size(), " entries, expected ",
+          fresh);
   for (size_t row = 0; row < intervals.host.size(); ++row) {
     const Interval& at = intervals.host[row];
     require(at.empty() || (at.origin == 0 && at.lo >= 0 && at.hi <= keys.lengths[row]), kBad,

@@ -1,6 +1,7 @@
 // Masked multi-head attention: checks, the plan of runs, and the choice of kernel.
 //
-// q [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; one Interval a query row.
+// q [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; one Interval a query row. Rows of q
+// and of k and v may lie apart on CUDA; what was one matrix has gradients that are one matrix.
 // Spans given here are read during the call only.
 #pragma once
 
@@ -89,6 +90,13 @@ struct PagedKeys {
   // [query] or empty: rows side by side with the same number read the table's row of the first of
   // them, together. When empty, each row reads its own, and what it sees is read on the device.
   std::span<const int32_t> sequences{};
+  // On CUDA: keys and values of this call's rows [query, kv_heads, head_dim] that are yet to become
+  // entries of the table, row r's fresh_entries[r] (-1: none); stored before anything is read.
+  Tensor fresh_keys{}, fresh_values{};
+  Mirrored<int32_t> fresh_entries{};
+  // All else in the table was written before the step's embeddings were looked up, so that it may
+  // be read while earlier kernels are at work (kernels/cuda/launch.cuh).
+  bool rests = false;
 };
 // Intervals count positions of the row's sequence: their origin is 0.
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "tril/kernels/cuda/choice.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/ops/linear.h"
 #include "tril/ops/loss.h"
 #include "tril/ops/on_cuda.h"
 
@@ -15,14 +15,13 @@ void choose_on_cuda(Context& context, const Tensor& logits, const TokenBits& all
                     const Mirrored<int32_t>& wanted, const ChosenTokens& chosen) {
   const Arena::Scope scratch(context.arena);
   const int64_t rows = logits.rows();
-  const int64_t vocab = logits.columns();
-  auto* norms = context.arena.allocate_array<float>(rows);
+  const int64_t vocab = allowed.vocab();
   const kernels::cuda::ChooseTokens args{
       .rows = rows,
       .vocab = vocab,
       .count = count,
       .logits = logits.on_device(),
-      .norms = norms,
+      .stride = logits.columns(),
       .allowed = context.uploaded(allowed.words()),
       .wanted = context.on_device(wanted),
       .tokens = chosen.tokens.on_device<int32_t>(),
@@ -30,10 +29,8 @@ void choose_on_cuda(Context& context, const Tensor& logits, const TokenBits& all
       .wanted_log_probs = chosen.wanted.on_device(),
       .workspace =
           context.arena.allocate(kernels::cuda::choose_tokens_workspace(rows, vocab, count))};
-  context.launch([&](Stream stream) {
-    kernels::cuda::softmax_normalisers(stream, args.logits, rows, vocab, vocab, norms);
-    kernels::cuda::choose_tokens(stream, args);
-  });
+  context.queue.note(count);
+  context.launch_in_chain([&](Stream stream) { kernels::cuda::choose_tokens(stream, args); });
 }
 
 void choose_on_cpu(Context& context, const Tensor& logits, const TokenBits& allowed, int64_t count,
@@ -79,15 +76,17 @@ TokenBits::TokenBits(int64_t vocab, std::span<const int32_t> forbidden)
 
 ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBits& allowed,
                            int64_t count, const Mirrored<int32_t>& wanted) {
-  require(logits.shape().rank() == 2 && logits.columns() == allowed.vocab() && count >= 1,
-          ErrorCode::shape_mismatch, "choice: the best ", count, " of logits ", logits.shape(),
-          " over a vocabulary of ", allowed.vocab());
+  const bool padded = on_cuda(context) && logits.columns() == padded_size(allowed.vocab());
+  require(
+      logits.shape().rank() == 2 && (logits.columns() == allowed.vocab() || padded) && count >= 1,
+      ErrorCode::shape_mismatch, "choice: the best ", count, " of logits ", logits.shape(),
+      " over a vocabulary of ", allowed.vocab());
   const int64_t rows = logits.rows();
   require(wanted.size() == rows, ErrorCode::shape_mismatch, "choice: ", rows, " rows, ",
           wanted.size(), " tokens asked for");
   for (const int32_t token : wanted) {
-    require(token >= -1 && token < logits.columns(), ErrorCode::invalid_argument, "choice: token ",
-            token, " is not below ", logits.columns());
+    require(token >= -1 && token < allowed.vocab(), ErrorCode::invalid_argument, "choice: token ",
+            token, " is not below ", allowed.vocab());
   }
   // So that one copy brings them to the host.
   const int64_t part = rows * count;

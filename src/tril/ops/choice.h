@@ -30,8 +30,8 @@ struct ChosenTokens {
   Tensor log_probs;  // [row, count], largest first; at equal ones the lower token first
   Tensor wanted;     // [row]: the log-probability of wanted[row], where one is
 };
-// logits [row, vocab]. NaN and tokens without a probability are never chosen. wanted[row] is -1 for
-// none.
+// logits [row, vocab], on CUDA also LinearOutput::padded_sums. NaN and tokens without a probability
+// are never chosen. wanted[row] is -1 for none.
 ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBits& allowed,
                            int64_t count, const Mirrored<int32_t>& wanted);
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "tril/ops/key_values.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
 
@@ -377,13 +378,52 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
 const void* read(const Context& context, const Tensor& tensor) {
   const void* memory = nullptr;
   with_activation_type(context.activations,
-                       [&](auto type) { memory = tensor.on_device<decltype(type)>(); });
+                       [&](auto type) { memory = tensor.rows_on_device<decltype(type)>(); });
   return memory;
+}
+
+// Gradients lie as what they are of: side by side where that does, so that they are one matrix
+// again.
+AttentionGradients gradients_like(Context& context, const Tensor& q, const Tensor& k,
+                                  const Tensor& v) {
+  const auto plain = [&](const Tensor& of) {
+    return Tensor(context.arena, of.shape(), context.activations);
+  };
+  const auto beside = [&](const Tensor& whole, int64_t begin, const Tensor& of) {
+    return whole.column_slice(begin, begin + of.size() / of.shape()[0]).reshaped(of.shape());
+  };
+  const Tensor all[] = {q, k, v};
+  if (const Tensor joined = Tensor::joined(all); joined.defined()) {
+    const Tensor whole = plain(joined);
+    const int64_t heads = q.size() / q.shape()[0], kv_heads = k.size() / k.shape()[0];
+    return {beside(whole, 0, q), beside(whole, heads, k), beside(whole, heads + kv_heads, v)};
+  }
+  if (const Tensor joined = Tensor::joined(std::span(all).subspan(1)); joined.defined()) {
+    const Tensor whole = plain(joined);
+    return {plain(q), beside(whole, 0, k), beside(whole, k.size() / k.shape()[0], v)};
+  }
+  return {plain(q), plain(k), plain(v)};
 }
 
 void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
   forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
-  context.launch([&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+  context.launch_in_chain(
+      [&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+}
+
+// Whether rows side by side are of one sequence, so that they read its keys together.
+bool share_sequences(std::span<const int32_t> sequences) {
+  const auto shared = [](int32_t a, int32_t b) { return a == b && a >= 0; };
+  return std::adjacent_find(sequences.begin(), sequences.end(), shared) != sequences.end();
+}
+
+kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys) {
+  if (!keys.fresh_keys.defined()) return {};
+  const auto [k, v] = with_one_stride(context, keys.fresh_keys, keys.fresh_values);
+  return {.k = read(context, k),
+          .v = read(context, v),
+          .stride = k.row_stride(),
+          .entries = context.on_device(keys.fresh_entries)};
 }
 
 }  // namespace
@@ -414,9 +454,10 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
   return lists;
 }
 
-AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                               const AttentionPlan& plan, const AttentionSizes& sizes,
-                               const AttentionOptions& options) {
+AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& keys,
+                               const Tensor& values, const AttentionPlan& plan,
+                               const AttentionSizes& sizes, const AttentionOptions& options) {
+  const auto [k, v] = with_one_stride(context, keys, values);
   const AttentionPlan::Lists lists =
       plan.lists() != nullptr ? *plan.lists()
                               : cuda_attention_lists(context, plan.intervals(), Passes::forward);
@@ -428,8 +469,9 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   forward.q = read(context, q);
   forward.k = read(context, k);
   forward.v = read(context, v);
-  forward.q_stride = forward.out_stride = sizes.heads * sizes.head_dim;
-  forward.kv_stride = sizes.kv_heads * sizes.head_dim;
+  forward.q_stride = q.row_stride();
+  forward.out_stride = sizes.heads * sizes.head_dim;
+  forward.kv_stride = k.row_stride();
   const AttentionResult result{Tensor(context.arena, q.shape(), context.activations),
                                Tensor(context.arena, {sizes.query, sizes.heads, 2})};
   forward.out = result.out.raw();
@@ -439,11 +481,12 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   return result;
 }
 
-AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& k,
-                                            const Tensor& v, const AttentionResult& result,
+AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& keys,
+                                            const Tensor& values, const AttentionResult& result,
                                             const Tensor& dout, const AttentionPlan& plan,
                                             const AttentionSizes& sizes,
                                             const AttentionOptions& options) {
+  const auto [k, v] = with_one_stride(context, keys, values);
   const Widening widening = options.widen_head == -1 ? Widening::none : Widening::by_a_key;
   const bool planned = plan.lists() != nullptr && plan.lists()->has_backward;
   const AttentionPlan::Lists lists =
@@ -469,15 +512,15 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   backward.out = read(context, result.out);
   backward.dout = read(context, dout);
   backward.stats = result.stats.on_device<float>();
-  const AttentionGradients gradients{Tensor(context.arena, q.shape(), context.activations),
-                                     Tensor(context.arena, k.shape(), context.activations),
-                                     Tensor(context.arena, v.shape(), context.activations)};
-  backward.dq = gradients.dq.raw();
-  backward.dk = gradients.dk.raw();
-  backward.dv = gradients.dv.raw();
-  backward.q_stride = backward.out_stride = sizes.heads * sizes.head_dim;
-  backward.dout_stride = backward.dq_stride = backward.q_stride;
-  backward.kv_stride = backward.dkv_stride = sizes.kv_heads * sizes.head_dim;
+  const AttentionGradients gradients = gradients_like(context, q, k, v);
+  backward.dq = gradients.dq.raw_rows();
+  backward.dk = gradients.dk.raw_rows();
+  backward.dv = gradients.dv.raw_rows();
+  backward.q_stride = q.row_stride();
+  backward.dq_stride = gradients.dq.row_stride();
+  backward.kv_stride = k.row_stride();
+  backward.dkv_stride = gradients.dk.row_stride();
+  backward.out_stride = backward.dout_stride = sizes.heads * sizes.head_dim;
   const Arena::Scope scratch(context.arena);
   backward.workspace =
       context.arena.allocate(kernels::cuda::attention_backward_workspace(backward.shape));
@@ -493,13 +536,19 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
   forward.shape = shape_on_cuda(context, sizes, 0, options);
   forward.intervals = context.on_device(intervals);
   forward.q = read(context, q);
-  forward.q_stride = forward.out_stride = sizes.heads * sizes.head_dim;
+  forward.q_stride = q.row_stride();
+  forward.out_stride = sizes.heads * sizes.head_dim;
   forward.k = keys.keys;
   forward.v = keys.values;
   forward.kv_stride = keys.entry_stride;
   forward.table = context.on_device(keys.table);
   forward.table_stride = keys.table_stride;
-  if (!keys.sequences.empty()) {
+  forward.fresh = fresh_of(context, keys);
+  forward.keys_rest = keys.rests;
+  // Rows of their own sequences need no list: other kernels then, so a kept step is told by it.
+  const bool shared = share_sequences(keys.sequences);
+  context.queue.note(static_cast<int64_t>(shared));
+  if (shared) {
     const Arena::Scope scratch(context.host);
     const auto same = [&](int32_t a, int32_t b) {
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];

@@ -21,25 +21,41 @@ Blas::Policy policy_from_environment() {
        wish);
 }
 
-void multiply(Context& context, const Gemm& product) {
-  Blas& blas = products(context);
+void note_product(Context& context, const Gemm& product) {
   // A step with another weight, at another place or of another size is another step: a graph that
   // was kept of one must not run for the other.
   for (const void* memory : {product.a, product.b, static_cast<const void*>(product.c)}) {
     context.queue.note(memory);
   }
   for (const int64_t size : {product.m, product.n, product.k}) context.queue.note(size);
+  context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
+}
+void multiply(Context& context, const Gemm& product) {
+  note_product(context, product);
+  Blas& blas = products(context);
   context.launch([&](Stream stream) { blas.gemm(stream, product); });
+}
+// Of a layer's forward pass: only activations are written.
+void multiply_in_chain(Context& context, const Gemm& product) {
+  note_product(context, product);
+  Blas& blas = products(context);
+  context.launch_in_chain([&](Stream stream) { blas.gemm(stream, product); });
 }
 
 // For a kernel that reads or writes activations, or what is f32 everywhere.
 template <class Pointer = const void*>
-Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
+Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) {
   require(tensor.device() == Device::cuda, ErrorCode::invalid_argument, "linear: ", what,
           " is in the memory of ", tensor.device(), ", expected cuda");
   require(tensor.dtype() == type, ErrorCode::invalid_argument, "linear: ", what, " is of ",
           tensor.dtype(), ", expected ", type);
-  return tensor.raw();
+  return tensor.raw_rows();
+}
+// The same where rows are taken to lie side by side.
+template <class Pointer = const void*>
+Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
+  tensor.raw();  // which raises where they do not
+  return rows_in_memory<Pointer>(what, tensor, type);
 }
 
 void round_weight(Context& context, const LinearWeight& linear, BFloat16* to) {
@@ -117,12 +133,15 @@ void cuda_pack_forward(Context& context, const LinearWeight& linear) {
   }
 }
 
-void cuda_linear(Context& context, const Tensor& x, const LinearWeight& linear, const Tensor& y) {
+void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
+                 const Tensor& y, AfterProduct after) {
   const Arena::Scope scratch(context.arena);
+  const LinearWeight& linear = *weights[0];
   const Weight weight = weight_of(context, linear);
+  const bool stacked = weights.size() > 1;
   Gemm product{.orientation = Orientation::forward,
                .m = x.shape()[0],
-               .n = linear.out,
+               .n = stacked ? y.shape()[1] : linear.out,
                .k = linear.in,
                .type = context.activations,
                .a = in_memory("the input", x, context.activations),
@@ -133,32 +152,36 @@ void cuda_linear(Context& context, const Tensor& x, const LinearWeight& linear, 
                .c = y.raw(),
                .c_stride = y.shape()[1],
                .c_type = y.dtype(),
-               .adds = false};
+               .adds = false,
+               .relu = after == AfterProduct::relu};
   // Where the result has room for them, the zeros behind the last output make a size that the
   // fastest algorithms take.
-  if (weight.outputs == y.shape()[1]) product.n = weight.outputs;
-  multiply(context, product);
+  if (!stacked && weight.outputs == y.shape()[1]) product.n = weight.outputs;
+  multiply_in_chain(context, product);
 }
 
-void cuda_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear,
-                         const Tensor& dx) {
+void cuda_input_gradient(Context& context, const Tensor& dy,
+                         std::span<const LinearWeight* const> weights, const Tensor& dx,
+                         SliceOfSum slice) {
   const Arena::Scope scratch(context.arena);
+  const LinearWeight& linear = *weights[0];
   const Weight weight = weight_of(context, linear);
-  const bool padded = weight.outputs == dy.shape()[1];
+  const bool whole = weights.size() > 1 || weight.outputs == dy.shape()[1];
   multiply(context, Gemm{.orientation = Orientation::input_gradient,
                          .m = dy.shape()[0],
                          .n = linear.in,
-                         .k = padded ? weight.outputs : linear.out,
+                         .k = whole ? dy.shape()[1] : linear.out,
                          .type = context.activations,
-                         .a = in_memory("the output's gradient", dy, context.activations),
-                         .a_stride = dy.shape()[1],
+                         .a = rows_in_memory("the output's gradient", dy, context.activations),
+                         .a_stride = dy.row_stride(),
                          .b = weight.data,
                          .b_stride = weight.stride,
                          .bias = nullptr,
                          .c = in_memory<void*>("the input's gradient", dx, context.activations),
                          .c_stride = linear.in,
                          .c_type = context.activations,
-                         .adds = false});
+                         .adds = slice == SliceOfSum::further,
+                         .relu = false});
 }
 
 void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
@@ -168,28 +191,57 @@ void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, S
                          .n = x.shape()[1],
                          .k = x.shape()[0],
                          .type = context.activations,
-                         .a = in_memory("the output's gradient", dy, context.activations),
-                         .a_stride = dy.shape()[1],
+                         .a = rows_in_memory("the output's gradient", dy, context.activations),
+                         .a_stride = dy.row_stride(),
                          .b = in_memory("the input", x, context.activations),
                          .b_stride = x.shape()[1],
                          .bias = nullptr,
                          .c = in_memory<void*>("the weight's gradient", dw, DType::f32),
                          .c_stride = x.shape()[1],
                          .c_type = DType::f32,
-                         .adds = slice == SliceOfSum::further});
+                         .adds = slice == SliceOfSum::further,
+                         .relu = false});
 }
 
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db) {
   const Arena::Scope scratch(context.arena);
   const int64_t rows = dy.shape()[0];
-  const int64_t slices = (rows + kernels::cuda::kColumnSumRows - 1) / kernels::cuda::kColumnSumRows;
-  auto* partial = context.arena.allocate_array<float>(slices * db.size());
-  const void* in = in_memory("the output's gradient", dy, context.activations);
+  auto* partial =
+      context.arena.allocate_array<float>(kernels::cuda::column_slices(rows) * db.size());
+  const void* in = rows_in_memory("the output's gradient", dy, context.activations);
   auto* out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32));
   context.launch([&](Stream stream) {
-    kernels::cuda::column_sums(stream, context.activations, in, rows, db.size(), dy.shape()[1],
-                               partial, out, slice == SliceOfSum::further);
+    kernels::cuda::sum_column_slices(stream, context.activations, in, rows, db.size(),
+                                     dy.row_stride(), partial);
+    kernels::cuda::merge_column_slices(stream, partial, rows, db.size(), out,
+                                       slice == SliceOfSum::further);
   });
+}
+
+bool cuda_relu_gradient(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                        const Tensor& db) {
+  // Blocks have 128 columns of a slice. Of fewer than this, two kernels are faster than one: only
+  // the first is waited for, and it is spread over the device.
+  constexpr int64_t kLeastBlocks = 264;
+  const int64_t rows = y.shape()[0], columns = y.shape()[1];
+  const int64_t slices = kernels::cuda::column_slices(rows);
+  if (slices * (columns / 128) < kLeastBlocks) return false;
+  for (const Tensor* tensor : {&y, &dy, &dx}) context.queue.note(tensor->address());
+  const void* results = in_memory("the result", y, context.activations);
+  const void* slopes = in_memory("the output's gradient", dy, context.activations);
+  void* to = in_memory<void*>("the input's gradient", dx, context.activations);
+  auto* out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32));
+  auto* partial = context.arena.allocate_array<float>(slices * columns);  // it is read aside
+  context.launch([&](Stream stream) {
+    kernels::cuda::relu_backward_slices(stream, context.activations, results, slopes, rows, columns,
+                                        to, partial);
+  });
+  context.aside(Lane::sums, [&] {
+    context.launch([&](Stream stream) {
+      kernels::cuda::merge_column_slices(stream, partial, rows, columns, out, false);
+    });
+  });
+  return true;
 }
 
 }  // namespace tril::ops

@@ -53,16 +53,19 @@ void log_probs(Context& context, const Tensor& logits, const Tensor& out) {
   });
 }
 
-int64_t loss_slice(int64_t vocab) {
+int64_t loss_slice(int64_t rows, int64_t vocab) {
+  constexpr int64_t kTile = 128;
   const int64_t fitting = kLossBytes / (padded_size(vocab) * int64_t{sizeof(float)});
-  return std::clamp<int64_t>(fitting / 64 * 64, 64, kLossRows);
+  const int64_t most = std::clamp<int64_t>(fitting / kTile * kTile, kTile, kLossRows);
+  const int64_t slices = std::max<int64_t>((rows + most - 1) / most, 1);
+  return (rows + slices * kTile - 1) / (slices * kTile) * kTile;
 }
 
 void projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
                     const Mirrored<int32_t>& labels, const LossOptions& options,
                     const LossResult& result) {
   const int64_t rows = x.shape()[0];
-  const int64_t most = loss_slice(output.out);
+  const int64_t most = loss_slice(rows, output.out);
   Batch batch{context.on_device(labels), context.uploaded(options.factor), options.smoothing};
   const Arena::Scope scratch(context.arena);
   auto* losses = context.arena.allocate_array<float>(rows);

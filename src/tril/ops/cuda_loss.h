@@ -8,10 +8,12 @@ namespace tril::ops::cuda {
 
 void log_probs(Context& context, const Tensor& logits, const Tensor& out);
 
-// Slices of rows whose logits are this many bytes at most, and kLossRows rows at most.
-constexpr int64_t kLossBytes = int64_t{256} << 20;
-constexpr int64_t kLossRows = 2048;
-int64_t loss_slice(int64_t vocab);
+// Equal slices of rows whose logits are this many bytes at most, and kLossRows rows at most: the
+// input gradient of so many rows of 512 columns is one tile a processor of an H200, while that of
+// a few leaves most of them idle.
+constexpr int64_t kLossBytes = int64_t{1280} << 20;
+constexpr int64_t kLossRows = 8448;
+int64_t loss_slice(int64_t rows, int64_t vocab);
 // Gradients where result.dx is defined.
 void projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
                     const Mirrored<int32_t>& labels, const LossOptions& options,

@@ -27,7 +27,7 @@ uint8_t* bits_of(const Tensor& kept) { return reinterpret_cast<uint8_t*>(memory_
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
   note_all(context, a, b);
   with_activation_type(out.dtype(), [&]<class T>(T) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       on_card::add<T>(stream, out.size(), memory_of<T>(a), memory_of<T>(b), memory_of<T>(out));
     });
   });
@@ -64,7 +64,7 @@ void assign(Context& context, const Tensor& from, const Tensor& to) {
 void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result) {
   note_all(context, x, args.weight, args.kind, args.epsilon);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       on_card::norm_forward<T>(stream, args, memory_of<T>(x), memory_of<T>(result.y),
                                memory_of<float>(result.stats));
     });
@@ -77,7 +77,7 @@ void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey
   on_card::Dropout mask;
   if (key.probability > 0.0f) mask = dropout_of(context, key, x);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       on_card::residual_norm_forward<T>(stream, args, mask, memory_of<T>(x), memory_of<T>(f),
                                         memory_of<T>(result.s), memory_of<T>(result.y),
                                         memory_of<float>(result.stats), bits_of(result.kept));
@@ -89,8 +89,7 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                              const ResidualNorm& forward, const Tensor& dy,
                              const ResidualNormGradients& gradients) {
   note_all(context, forward.s, forward.stats, dy, args.weight, args.kind, forward.probability);
-  const Arena::Scope scratch(context.arena);
-  auto* partial =
+  auto* partial =  // no scratch: it is read aside
       context.arena.allocate_array<float>(on_card::norm_backward_partial(args.rows, args.columns));
   with_activation_type(dy.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
@@ -102,9 +101,13 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                                           .kept = bits_of(forward.kept),
                                           .dx = memory_of<T>(gradients.dx),
                                           .df = memory_of<T>(gradients.df),
-                                          .dweight = memory_of<float>(gradients.dweight),
-                                          .dbias = memory_of<float>(gradients.dbias),
                                           .partial = partial});
+    });
+  });
+  context.aside(Lane::sums, [&] {
+    context.launch([&](Stream stream) {
+      on_card::merge_norm_gradients(stream, args, partial, memory_of<float>(gradients.dweight),
+                                    memory_of<float>(gradients.dbias));
     });
   });
 }
@@ -130,6 +133,7 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
                                            .position_table = memory_of<float>(lookup.positions)};
       on_card::embedding_forward<T, Entry>(stream, args, memory_of<T>(out));
     });
+    context.begin_chain();
   };
   if (rounded) {
     look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_size(packed->in));
@@ -141,28 +145,38 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
   });
 }
 
-void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
-                        const Tensor& dout, const Tensor& dtable) {
-  note_all(context, dout, dtable.rows(), scale);
-  const int64_t rows = dout.rows();
-  const int64_t entries = dtable.rows();
+void lookup_order(Context& context, const Mirrored<int32_t>& ids, const LookupOrder& to) {
+  const int64_t rows = ids.size();
+  const int64_t entries = to.starts.size() - 1;
   const int32_t* sorted_by = context.on_device(ids);
+  note_all(context, sorted_by, entries);
   const Arena::Scope scratch(context.arena);
-  auto* order = context.arena.allocate_array<int32_t>(rows);
-  auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
   void* workspace = context.arena.allocate(on_card::sort_by_id_workspace(rows));
+  context.launch([&](Stream stream) {
+    on_card::sort_by_id(stream, sorted_by, rows, entries, memory_of<int32_t>(to.order),
+                        memory_of<int32_t>(to.starts), workspace);
+  });
+}
+
+void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
+                        const Tensor& dout, const LookupOrder& known, SliceOfSum slice,
+                        const Tensor& dtable) {
+  note_all(context, dout, dtable, scale, slice);
+  const Arena::Scope scratch(context.arena);
+  const LookupOrder order =
+      known.starts.defined() ? known : ops::lookup_order(context, ids, dtable.rows());
   auto* partial = context.arena.allocate_array<float>(
-      on_card::embedding_backward_partial(rows, dout.columns()));
+      on_card::embedding_backward_partial(dout.rows(), dout.columns()));
   with_activation_type(dout.dtype(), [&]<class T>(T) {
     context.launch([&](Stream stream) {
-      on_card::sort_by_id(stream, sorted_by, rows, entries, order, starts, workspace);
       on_card::embedding_backward<T>(stream,
-                                     {.rows = rows,
+                                     {.rows = dout.rows(),
                                       .columns = dout.columns(),
-                                      .entries = entries,
+                                      .entries = dtable.rows(),
                                       .scale = scale,
-                                      .order = order,
-                                      .starts = starts},
+                                      .order = memory_of<int32_t>(order.order),
+                                      .starts = memory_of<int32_t>(order.starts),
+                                      .adds = slice == SliceOfSum::further},
                                      memory_of<T>(dout), partial, memory_of<float>(dtable));
     });
   });
@@ -171,7 +185,7 @@ void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float sc
 void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y) {
   note_all(context, x, kind);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       on_card::activation_forward<T>(stream, kind, x.size(), memory_of<T>(x), memory_of<T>(y));
     });
   });
@@ -192,7 +206,7 @@ void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& 
            const Tensor& y) {
   note_all(context, gate, x, kind);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       on_card::gated_forward<T>(stream, kind, x.size(), memory_of<T>(gate), memory_of<T>(x),
                                 memory_of<T>(y));
     });
@@ -235,16 +249,17 @@ void dropout_gradient(Context& context, float probability, const Tensor& kept, c
 
 void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
             const Tensor& table, const Tensor& y) {
-  note_all(context, x, table, turn);
+  note_all(context, x, x.row_stride(), table, turn);
   on_card::Rotary args{.rows = x.shape()[0],
                        .heads = x.shape()[1],
                        .head_dim = x.shape()[2],
                        .positions = context.on_device(positions),
-                       .sign = turn == Turn::forwards ? 1.0f : -1.0f};
+                       .sign = turn == Turn::forwards ? 1.0f : -1.0f,
+                       .x_stride = x.row_stride()};
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       args.table = memory_of<float>(table);
-      on_card::rotary<T>(stream, args, memory_of<T>(x), memory_of<T>(y));
+      on_card::rotary<T>(stream, args, x.rows_on_device<T>(), memory_of<T>(y));
     });
   });
 }

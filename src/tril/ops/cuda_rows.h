@@ -47,8 +47,11 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                              const ResidualNormGradients& gradients);
 
 void embedding(Context& context, const Lookup& lookup, const Tensor& out);
+void lookup_order(Context& context, const Mirrored<int32_t>& ids, const LookupOrder& to);
+// `known` may be empty.
 void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
-                        const Tensor& dout, const Tensor& dtable);
+                        const Tensor& dout, const LookupOrder& known, SliceOfSum slice,
+                        const Tensor& dtable);
 
 void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y);
 void activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy,

@@ -6,13 +6,21 @@
 
 namespace tril::ops {
 
+// The same keys and values, with rows equally far apart, as kernels read them: copies where one of
+// them was turned by its position and the other lies in the matrix it was made in.
+struct KeysAndValues {
+  Tensor keys, values;
+};
+KeysAndValues with_one_stride(Context& context, const Tensor& keys, const Tensor& values);
+
 // Where entries lie: entry e begins e * stride elements behind these.
 struct KeyValueEntries {
   void* keys = nullptr;
   void* values = nullptr;
   int64_t stride = 0;
 };
-// Row r of keys and values [row, width] becomes entry entries[r]; -1: none.
+// Row r of keys and values [row, width] becomes entry entries[r]; -1: none. Their rows may lie
+// apart.
 void store_key_values(Context& context, const Tensor& keys, const Tensor& values,
                       const Mirrored<int32_t>& entries, const KeyValueEntries& to);
 

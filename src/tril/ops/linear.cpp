@@ -4,6 +4,7 @@
 #include "tril/ops/cuda_linear.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/products.h"
+#include "tril/ops/rows.h"
 
 namespace tril::ops {
 namespace {
@@ -164,7 +165,35 @@ void check_input(const Tensor& x, const LinearWeight& linear) {
           "linear: the bias has ", linear.bias.size(), " entries, expected ", linear.out);
 }
 
+int64_t outputs_of(std::span<const LinearWeight* const> weights) {
+  int64_t outputs = 0;
+  for (const LinearWeight* linear : weights) outputs += linear->out;
+  return outputs;
+}
+
 }  // namespace
+
+bool are_stacked(const Context& context, std::span<const LinearWeight* const> weights) {
+  if (context.device() == Device::cpu || context.activations != DType::bf16) return false;
+  const auto follows = [](const Tensor& next, const Tensor& before) {
+    const int64_t bytes = before.size() * size_of(DType::bf16);
+    return next.address() == static_cast<const char*>(before.address()) + bytes;
+  };
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const LinearWeight& linear = *weights[i];
+    if (!linear.forward_panels.defined() || linear.out != padded_size(linear.out)) return false;
+    if (i == 0) continue;
+    const LinearWeight& before = *weights[i - 1];
+    const bool biased = linear.rounded_bias.defined();
+    if (linear.in != before.in || !follows(linear.forward_panels, before.forward_panels) ||
+        biased != before.rounded_bias.defined() || linear.bias.defined() != biased ||
+        before.bias.defined() != biased ||
+        (biased && !follows(linear.rounded_bias, before.rounded_bias))) {
+      return false;
+    }
+  }
+  return !weights.empty();
+}
 
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
              std::span<Tensor> y) {
@@ -178,12 +207,25 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
             "linear: weights of different types");
   }
   const int64_t rows = x.shape()[0];
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context) && weights.size() > 1 && are_stacked(context, weights)) {
+      const Tensor all(context.arena, {rows, outputs_of(weights)}, context.activations);
+      int64_t begin = 0;
+      for (size_t i = 0; i < weights.size(); ++i) {
+        y[i] = all.column_slice(begin, begin + weights[i]->out);
+        begin += weights[i]->out;
+      }
+      return cuda_linear(context, x, weights, all);
+    }
+  }
   for (size_t i = 0; i < weights.size(); ++i) {
     y[i] = Tensor(context.arena, {rows, weights[i]->out}, context.activations);
   }
   if constexpr (kCudaBuilt) {
     if (on_cuda(context)) {
-      for (size_t i = 0; i < weights.size(); ++i) cuda_linear(context, x, *weights[i], y[i]);
+      for (size_t i = 0; i < weights.size(); ++i) {
+        cuda_linear(context, x, weights.subspan(i, 1), y[i]);
+      }
       return;
     }
   }
@@ -233,7 +275,8 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, Lin
       const int64_t columns =
           output == LinearOutput::padded_sums ? padded_size(linear.out) : linear.out;
       const Tensor sums(context.arena, {x.shape()[0], columns});
-      cuda_linear(context, x, linear, sums);
+      const LinearWeight* const weights[] = {&linear};
+      cuda_linear(context, x, weights, sums);
       return sums;
     }
   }
@@ -241,6 +284,36 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, Lin
   Tensor y[1];
   linears(context, x, weights, y);
   return y[0];
+}
+
+bool has_linear_relu(const Context& context) { return kCudaBuilt && on_cuda(context); }
+
+Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear) {
+  require(has_linear_relu(context), ErrorCode::internal, "linear: no ReLU of a product on ",
+          context.device());
+  check_input(x, linear);
+  Tensor y(context.arena, {x.shape()[0], linear.out}, context.activations);
+  const LinearWeight* const weights[] = {&linear};
+  if constexpr (kCudaBuilt) cuda_linear(context, x, weights, y, AfterProduct::relu);
+  return y;
+}
+
+ReluGradients linear_relu_gradients(Context& context, const Tensor& y, const Tensor& dy) {
+  check_matrix("ReLU gradient", "the result", y);
+  require(y.shape() == dy.shape(), ErrorCode::shape_mismatch, "ReLU gradient: ", y.shape(), " and ",
+          dy.shape());
+  ReluGradients gradients{{}, Tensor(context.arena, {y.shape()[1]})};
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      gradients.dx = Tensor(context.arena, y.shape(), context.activations);
+      if (cuda_relu_gradient(context, y, dy, gradients.dx, gradients.dbias)) return gradients;
+    }
+  }
+  gradients.dx = activation_gradient(context, Activation::relu, y, dy);
+  context.aside(Lane::sums, [&] {
+    linear_bias_gradient_into(context, gradients.dx, SliceOfSum::first, gradients.dbias);
+  });
+  return gradients;
 }
 
 namespace {
@@ -266,7 +339,8 @@ void linear_input_gradient_into(Context& context, const Tensor& dy, const Linear
   if constexpr (kCudaBuilt) {
     if (on_cuda(context)) {
       check_result("linear gradient", dx, {dy.shape()[0], linear.in});
-      return cuda_input_gradient(context, dy, linear, dx);
+      const LinearWeight* const weights[] = {&linear};
+      return cuda_input_gradient(context, dy, weights, dx);
     }
   }
   const Arena::Scope scratch(context.arena);
@@ -282,6 +356,35 @@ void linear_input_gradient_into(Context& context, const Tensor& dy, const Linear
 Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear) {
   Tensor dx(context.arena, {dy.rows(), linear.in}, context.activations);
   linear_input_gradient_into(context, dy, linear, dx);
+  return dx;
+}
+
+void add_linear_input_gradient(Context& context, const Tensor& dy,
+                               std::span<const LinearWeight* const> weights, const Tensor& dx) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      require(weights.size() == 1 || are_stacked(context, weights), ErrorCode::internal,
+              "linear gradient: the weights are not stacked");
+      require(dy.shape().rank() == 2 && dy.shape()[1] == outputs_of(weights),
+              ErrorCode::shape_mismatch, "linear gradient: ", dy.shape(), " of ",
+              outputs_of(weights), " outputs");
+      check_result("linear gradient", dx, {dy.shape()[0], weights[0]->in});
+      return cuda_input_gradient(context, dy, weights, dx, SliceOfSum::further);
+    }
+  }
+  require(weights.size() == 1, ErrorCode::internal, "linear gradient: weights are not stacked");
+  const Arena::Scope scratch(context.arena);
+  const Tensor added = linear_input_gradient(context, dy, *weights[0]);
+  kernels::add(context.parallel, dx.size(), dx.data(), added.data(), dx.data());
+}
+
+Tensor linears_input_gradient(Context& context, const Tensor& dy,
+                              std::span<const LinearWeight* const> weights) {
+  require(are_stacked(context, weights) && dy.shape().rank() == 2 &&
+              dy.shape()[1] == outputs_of(weights),
+          ErrorCode::internal, "linear gradient: ", dy.shape(), " of weights that are not stacked");
+  Tensor dx(context.arena, {dy.shape()[0], weights[0]->in}, context.activations);
+  if constexpr (kCudaBuilt) cuda_input_gradient(context, dy, weights, dx);
   return dx;
 }
 

@@ -71,11 +71,32 @@ void unpack_row(const LinearWeight& linear, int64_t row, float* to);
 enum class LinearOutput { activation, sums, padded_sums };
 Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear,
               LinearOutput output = LinearOutput::activation);
+// Whether one product with all of these is possible: on CUDA in bf16, of outputs that need no
+// padding, packed one behind the other in memory (nn::ParameterSet::Stack).
+bool are_stacked(const Context& context, std::span<const LinearWeight* const> weights);
+// ReLU of it, with the bits of the two one after the other. Whether that is one product here:
+bool has_linear_relu(const Context& context);
+Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear);
+// What its gradient passes on: dx of the ReLU whose result was y, and the gradient of the bias, the
+// column sums of dx, which is made aside.
+struct ReluGradients {
+  Tensor dx, dbias;
+};
+ReluGradients linear_relu_gradients(Context& context, const Tensor& y, const Tensor& dy);
 // Several weights on the same input, in one go: y[i] = linear(x, weights[i]), with the same bits.
+// Of stacked weights y are column slices of one matrix, whose rows lie apart (tensor/tensor.h).
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
              std::span<Tensor> y);
+// Gradients are taken of dy whose rows lie apart too.
 // The gradient of x: dy W.
 Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear);
+// The same of stacked weights, dy of all of them side by side: one sum over all outputs.
+Tensor linears_input_gradient(Context& context, const Tensor& dy,
+                              std::span<const LinearWeight* const> weights);
+// dx += dy W, of one weight or of stacked ones. Where activations are rounded, so is the sum of
+// both, once.
+void add_linear_input_gradient(Context& context, const Tensor& dy,
+                               std::span<const LinearWeight* const> weights, const Tensor& dx);
 // The gradient of W: dyᵀ x, summed over tokens in slices.
 Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& x);
 // The gradient of b: the column sums of dy.

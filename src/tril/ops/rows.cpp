@@ -122,6 +122,24 @@ void assign(Context& context, const Tensor& from, const Tensor& to) {
   std::copy_n(from.data(), from.size(), to.data());
 }
 
+Tensor dense(Context& context, const Tensor& x) {
+  if (x.dense()) return x;
+  const Tensor copy(context.arena, x.shape(), x.dtype());
+  const int64_t each = size_of(x.dtype());
+  const int64_t rows = x.shape()[0];
+  const auto copy_rows = [&] {
+    context.queue.copy_rows(x.raw_rows(), x.row_stride() * each, copy.raw(),
+                            copy.row_stride() * each, rows);
+  };
+  if (context.device() == Device::cpu) {
+    copy_rows();
+  } else {
+    context.queue.note(x.address());
+    context.launch([&](Stream) { copy_rows(); });
+  }
+  return copy;
+}
+
 Tensor as_activations(Context& context, const Tensor& x) {
   if (x.dtype() == context.activations) return x;
   Tensor rounded(context.arena, x.shape(), context.activations);
@@ -260,15 +278,49 @@ Tensor embedding(Context& context, const Lookup& lookup) {
   return out;
 }
 
-Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
-                          float scale, const Tensor& dout) {
+LookupOrder lookup_order(Context& context, const Mirrored<int32_t>& ids, int64_t entries) {
+  LookupOrder result;
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      check_ids("embedding gradient: id", ids, entries);
+      result.order = Tensor(context.arena, {ids.size()}, DType::i32);
+      result.starts = Tensor(context.arena, {entries + 1}, DType::i32);
+      cuda::lookup_order(context, ids, result);
+    }
+  }
+  return result;
+}
+
+namespace {
+
+void check_lookup_gradient(const Mirrored<int32_t>& ids, int64_t entries, const Tensor& dout) {
   check_ids("embedding gradient: id", ids, entries);
   require(dout.rows() == ids.size(), kShape, "embedding gradient: ", ids.size(), " ids but ",
           dout.rows(), " rows");
+}
+
+}  // namespace
+
+void add_embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
+                            const Tensor& dout, const LookupOrder& order, const Tensor& dtable) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      check_lookup_gradient(ids, dtable.rows(), dout);
+      return cuda::embedding_gradient(context, ids, scale, dout, order, SliceOfSum::further,
+                                      dtable);
+    }
+  }
+  const Arena::Scope scratch(context.arena);
+  add_into(context, embedding_gradient(context, ids, dtable.rows(), scale, dout), dtable);
+}
+
+Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
+                          float scale, const Tensor& dout, const LookupOrder& known) {
+  check_lookup_gradient(ids, entries, dout);
   const Tensor dtable(context.arena, {entries, dout.columns()});
   if constexpr (kCudaBuilt) {
     if (on_cuda(context)) {
-      cuda::embedding_gradient(context, ids, scale, dout, dtable);
+      cuda::embedding_gradient(context, ids, scale, dout, known, SliceOfSum::first, dtable);
       return dtable;
     }
   }

@@ -21,6 +21,8 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *=
 Tensor filled(Context& context, const Shape& shape, float value, DType type = DType::f32);
 // to = from, element by element, rounded where its type is narrower.
 void assign(Context& context, const Tensor& from, const Tensor& to);
+// x itself, or a copy where its rows lie apart.
+Tensor dense(Context& context, const Tensor& x);
 // x itself, or rounded to the type of activations.
 Tensor as_activations(Context& context, const Tensor& x);
 
@@ -29,7 +31,7 @@ struct NormResult {
   Tensor stats;  // [row, 2]
 };
 struct NormGradients {
-  Tensor dx, dweight, dbias;  // dbias undefined without a bias
+  Tensor dx, dweight, dbias;  // dbias undefined without a bias; both are made aside on a device
 };
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias);
@@ -49,9 +51,18 @@ struct Lookup {
   Tensor positions;  // [positions, columns] or undefined
 };
 Tensor embedding(Context& context, const Lookup& lookup);
+// Rows by the entry they look up, which gradients go by. It depends on ids alone, so on CUDA it can
+// be made long before; on the CPU it is made where it is used, and this is empty.
+struct LookupOrder {
+  Tensor order{}, starts{};  // i32: [row], [entries + 1]
+};
+LookupOrder lookup_order(Context& context, const Mirrored<int32_t>& ids, int64_t entries);
 // [entries, columns].
 Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
-                          float scale, const Tensor& dout);
+                          float scale, const Tensor& dout, const LookupOrder& order = {});
+// The same, added to `dtable`.
+void add_embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
+                            const Tensor& dout, const LookupOrder& order, const Tensor& dtable);
 
 Tensor activation(Context& context, Activation kind, const Tensor& x);
 Tensor activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy);
@@ -99,7 +110,8 @@ ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, f
                                               const ResidualNorm& forward, const Tensor& weight,
                                               const Tensor& bias, const Tensor& dy);
 
-// x [row, heads, head_dim]; table as kernels::fill_rotary_table makes it.
+// x [row, heads, head_dim], whose rows may lie apart on CUDA; table as kernels::fill_rotary_table
+// makes it.
 Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table);
 

@@ -59,8 +59,12 @@ class Arena {
   class Scope {
    public:
     explicit Scope(Arena& arena)
-        : arena_(arena), block_(arena.current_), mark_(arena.mark_), used_(arena.used_before_) {}
+        : arena_(arena), block_(arena.current_), mark_(arena.mark_), used_(arena.used_before_) {
+      ++arena.scopes_;
+    }
     ~Scope() {
+      --arena_.scopes_;
+      if (arena_.holds_ > 0) return;
       arena_.current_ = block_;
       arena_.mark_ = mark_;
       arena_.used_before_ = used_;
@@ -73,6 +77,20 @@ class Arena {
     size_t block_;
     int64_t mark_;
     int64_t used_;
+  };
+  bool in_scope() const { return scopes_ > 0; }
+
+  // While a Hold lives, scopes that end give nothing back: for what may be read later than the host
+  // thinks. Begun in no scope.
+  class Hold {
+   public:
+    explicit Hold(Arena& arena) : arena_(arena) { ++arena.holds_; }
+    ~Hold() { --arena_.holds_; }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Arena& arena_;
   };
 
  private:
@@ -90,6 +108,8 @@ class Arena {
   int64_t mark_ = 0;         // bytes used in it
   int64_t used_before_ = 0;  // bytes used in the blocks before it
   int64_t peak_ = 0;
+  int scopes_ = 0;  // open ones
+  int holds_ = 0;
   std::vector<std::shared_ptr<const void>> kept_;
 };
 

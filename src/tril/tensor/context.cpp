@@ -22,6 +22,7 @@ void Context::reset() {
   arena.reset();
   host.reset();
   queue.reset();
+  end_chain();
 }
 
 }  // namespace tril

@@ -81,8 +81,6 @@ struct Context {
   // Raises `unsupported` on a processor without the instructions tril needs, `device` without a
   // usable card.
   explicit Context(int threads = 0, const Placement& placement = {});
-  Context(int threads, Device device, DType activation_type)
-      : Context(threads, Placement(device, activation_type)) {}
 
   // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
   // records: what it holds lies in these arenas.
@@ -117,10 +115,40 @@ struct Context {
   // For operations on a device: f(stream) enqueues a kernel.
   template <class F>
   void launch(const F& f) {
+    end_chain();
     static const char trace = 0;  // one a kind of launch
     if (!queue.launches(&trace, arena.top())) return;
     f(queue.stream());
     queue.launched();
+  }
+  // The same for kernels that write activations of this step and entries of its cache that nobody
+  // read before, and nothing else: neither weights nor tables. In a chain and in a graph they may
+  // overlap (kernels/cuda/launch.cuh). What a step uploads is there before its graph begins; where
+  // kernels are launched one by one it is not, so there they never overlap.
+  template <class F>
+  void launch_in_chain(const F& f) {
+    static const char trace = 0;
+    queue.note(static_cast<int64_t>(in_chain_));
+    if (!queue.launches(&trace, arena.top())) return;
+    Stream stream = queue.stream();
+    stream.overlaps = in_chain_ && queue.captures();
+    f(stream);
+    queue.launched();
+  }
+  // Behind an ordinary launch that has waited for all before it: what was written until then rests.
+  // A chain ends with the step, or with the next launch that may write anything.
+  void begin_chain() { in_chain_ = tape == nullptr; }
+  void end_chain() { in_chain_ = false; }
+
+  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs beside
+  // what is enqueued next, until queue.join(). What it allocates stays until the step ends, and what
+  // it reads must stay as it is until then; so within a Scope it runs in its turn.
+  template <class F>
+  void aside(Lane lane, const F& f) {
+    if (device() == Device::cpu || arena.in_scope()) return f();
+    const Arena::Hold hold(arena);
+    const Queue::Aside there(queue, lane);
+    f();
   }
 
   Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
@@ -132,6 +160,9 @@ struct Context {
   Parallel parallel;
   Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)
   TestHooks hooks;
+
+ private:
+  bool in_chain_ = false;
 };
 
 }  // namespace tril

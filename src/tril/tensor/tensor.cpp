@@ -24,14 +24,20 @@ Tensor Tensor::view(const Arena& arena, const void* memory, const Shape& shape, 
 }
 
 void* Tensor::raw() const {
+  void* memory = raw_rows();
+  require(dense(), ErrorCode::internal, "tensor ", shape_, " was read as if it were dense");
+  return memory;
+}
+
+void* Tensor::raw_rows() const {
   require(defined(), ErrorCode::invalid_argument, "an undefined tensor was read");
   require(is_current(ticket_), ErrorCode::invalid_argument, "tensor ", shape_,
           " is stale: its arena was reset or destroyed since it was made");
   return data_;
 }
 
-void Tensor::check_readable(DType type, Device device) const {
-  raw();
+void Tensor::check_kind(DType type, Device device) const {
+  raw_rows();
   require(device == device_, ErrorCode::internal, "tensor ", shape_, " on ", device_,
           " was read on ", device);
   require(type == type_, ErrorCode::invalid_argument, "a tensor of ", type_, " was read as ", type);
@@ -40,6 +46,8 @@ void Tensor::check_readable(DType type, Device device) const {
 Tensor Tensor::reshaped(const Shape& shape) const {
   require(shape.size() == size(), ErrorCode::shape_mismatch, "reshape: ", shape_, " has ", size(),
           " elements, ", shape, " has ", shape.size());
+  require(dense() || (shape.rank() > 0 && shape[0] == shape_[0]), ErrorCode::unsupported,
+          "reshape: ", shape_, " to ", shape, ", but its rows lie apart");
   Tensor result = *this;
   result.shape_ = shape;
   return result;
@@ -48,10 +56,9 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 Tensor Tensor::slice(int64_t begin, int64_t end) const {
   require(shape_.rank() >= 1 && begin >= 0 && begin <= end && end <= shape_[0],
           ErrorCode::invalid_argument, "slice: rows ", begin, " to ", end, " of ", shape_);
-  const int64_t row = shape_[0] == 0 ? 0 : size() / shape_[0];
   Tensor result = *this;
   result.part_of_ = part_of_ != nullptr ? part_of_ : data_;
-  result.data_ = static_cast<char*>(raw()) + begin * row * size_of(type_);
+  result.data_ = static_cast<char*>(raw_rows()) + begin * row_stride() * size_of(type_);
   switch (shape_.rank()) {
     case 1: result.shape_ = Shape{end - begin}; break;
     case 2: result.shape_ = Shape{end - begin, shape_[1]}; break;
@@ -61,12 +68,56 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
   return result;
 }
 
+Tensor Tensor::column_slice(int64_t begin, int64_t end) const {
+  require(shape_.rank() == 2 && begin >= 0 && begin <= end && end <= shape_[1],
+          ErrorCode::invalid_argument, "column_slice: columns ", begin, " to ", end, " of ", shape_);
+  Tensor result = *this;
+  result.data_ = static_cast<char*>(raw()) + begin * size_of(type_);
+  result.shape_ = Shape{shape_[0], end - begin};
+  result.row_stride_ = end - begin == shape_[1] ? 0 : shape_[1];
+  return result;
+}
+
+Tensor Tensor::joined(std::span<const Tensor> parts) {
+  int64_t columns = 0;
+  for (const Tensor& part : parts) {
+    if (!part.defined() || part.dense() || part.shape_.rank() == 0 ||
+        part.row_stride_ != parts[0].row_stride_ || part.shape_[0] != parts[0].shape_[0] ||
+        part.type_ != parts[0].type_ || part.device_ != parts[0].device_ ||
+        part.data_ != static_cast<char*>(parts[0].data_) + columns * size_of(part.type_)) {
+      return {};
+    }
+    columns += part.shape_[0] == 0 ? 0 : part.size() / part.shape_[0];
+  }
+  if (parts.empty() || columns != parts[0].row_stride_) return {};
+  Tensor result = parts[0];
+  result.shape_ = Shape{parts[0].shape_[0], columns};
+  result.row_stride_ = 0;
+  return result;
+}
+
 namespace {
 
+// Row behind row, wherever they lie.
 std::vector<char> bytes_of(const Tensor& tensor) {
-  std::vector<char> bytes(static_cast<size_t>(tensor.size() * size_of(tensor.dtype())));
-  copy(Device::cpu, bytes.data(), tensor.device(), tensor.raw(),
-       static_cast<int64_t>(bytes.size()));
+  const int64_t each = size_of(tensor.dtype());
+  std::vector<char> bytes(static_cast<size_t>(tensor.size() * each));
+  const auto read = [&](std::vector<char>& to) {
+    copy(Device::cpu, to.data(), tensor.device(), tensor.raw_rows(),
+         static_cast<int64_t>(to.size()));
+  };
+  if (tensor.dense() || tensor.size() == 0) {
+    read(bytes);
+    return bytes;
+  }
+  const int64_t rows = tensor.shape()[0];
+  const int64_t row = tensor.size() / rows * each;
+  const int64_t step = tensor.row_stride() * each;
+  std::vector<char> apart(static_cast<size_t>((rows - 1) * step + row));
+  read(apart);
+  for (int64_t i = 0; i < rows; ++i) {
+    std::memcpy(bytes.data() + i * row, apart.data() + i * step, static_cast<size_t>(row));
+  }
   return bytes;
 }
 
@@ -91,7 +142,7 @@ std::vector<float> to_floats(const Tensor& tensor) {
 }
 
 OnHost::OnHost(const Tensor& tensor) : size_(static_cast<size_t>(tensor.size())) {
-  if (tensor.device() == Device::cpu && tensor.dtype() == DType::f32) {
+  if (tensor.device() == Device::cpu && tensor.dtype() == DType::f32 && tensor.dense()) {
     data_ = tensor.data();
   } else {
     copy_ = to_floats(tensor);
@@ -120,7 +171,7 @@ void set_zero(const Tensor& tensor) {
 void copy_into(const Tensor& from, const Tensor& to) {
   require(from.size() == to.size(), ErrorCode::shape_mismatch, "copy: ", from.shape(), " into ",
           to.shape());
-  if (from.dtype() != to.dtype()) return set_values(to, to_floats(from));
+  if (from.dtype() != to.dtype() || !from.dense()) return set_values(to, to_floats(from));
   copy(to.device(), to.raw(), from.device(), from.raw(), from.size() * size_of(from.dtype()));
 }
 

@@ -1,8 +1,9 @@
 // Tensor: a typed, shaped handle to memory that an Arena owns. Copying copies the handle.
 //
-// Tensors are dense and row-major. A default Tensor is undefined: it stands for "not there" (a
-// Linear without bias). Constness is that of the handle: what may be written is said where a
-// tensor is passed.
+// Tensors are row-major, and dense but for a column_slice() of a matrix, whose rows lie apart: only
+// those operations take it that say so; to others it is an error. A default Tensor is undefined: it
+// stands for "not there" (a Linear without bias). Constness is that of the handle: what may be
+// written is said where a tensor is passed.
 #pragma once
 
 #include <span>
@@ -32,8 +33,8 @@ class Tensor {
   DType dtype() const { return type_; }
   Device device() const { return device_; }
 
-  // Raises when the tensor is undefined, of another type, not in the host's memory, or from an
-  // arena that was since reset.
+  // Raises when the tensor is undefined, of another type, not in the host's memory, not dense, or
+  // from an arena that was since reset.
   template <class T = float>
   T* data() const {
     check_readable(dtype_of<T>(), Device::cpu);
@@ -46,18 +47,40 @@ class Tensor {
     return static_cast<T*>(data_);
   }
   void* raw() const;
+  // The first row, for who goes by row_stride(): the tensor need not be dense.
+  template <class T = float>
+  T* rows_on_device() const {
+    check_kind(dtype_of<T>(), device_);
+    return static_cast<T*>(raw_rows());
+  }
+  void* raw_rows() const;
+  bool dense() const { return row_stride_ == 0; }
+  // From one row of the first axis to the next, in elements.
+  int64_t row_stride() const {
+    return !dense() ? row_stride_ : shape_.rank() == 0 || shape_[0] == 0 ? 0 : size() / shape_[0];
+  }
   // What tells tensors apart: two handles to the same memory have the same address. Never read.
   const void* address() const { return data_; }
   // For a slice, the address of the tensor it is a part of; null for a whole one.
   const void* part_of() const { return part_of_; }
 
-  // The same elements in another shape.
+  // The same elements in another shape; where rows lie apart, of as many rows.
   Tensor reshaped(const Shape& shape) const;
   // Rows [begin, end) of the first axis.
   Tensor slice(int64_t begin, int64_t end) const;
+  // Columns [begin, end) of a dense matrix, as a tensor of its own: unlike a slice it has a gradient
+  // (so the matrix itself may not).
+  Tensor column_slice(int64_t begin, int64_t end) const;
+  // The matrix whose column_slice()s these are, all of them, in this order; undefined where they are not.
+  // Their shapes may have been changed since.
+  static Tensor joined(std::span<const Tensor> parts);
 
  private:
-  void check_readable(DType type, Device device) const;
+  void check_kind(DType type, Device device) const;
+  void check_readable(DType type, Device device) const {
+    check_kind(type, device);
+    raw();
+  }
 
   void* data_ = nullptr;
   const void* part_of_ = nullptr;
@@ -65,6 +88,7 @@ class Tensor {
   ArenaTicket ticket_;
   DType type_ = DType::f32;
   Device device_ = Device::cpu;
+  int64_t row_stride_ = 0;  // 0: dense
 };
 
 // The elements of a tensor on any device, of any type, as fp32: for reading results, which waits

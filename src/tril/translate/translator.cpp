@@ -218,8 +218,9 @@ Translator Translator::load(const std::string& folder, int threads, const Placem
 }
 
 Translator Translator::load_for_inference(const std::string& folder, int threads,
-                                          std::optional<Compute> compute) {
-  return with_tokenizer(Transformer::load_for_inference(folder, compute), folder, threads);
+                                          std::optional<Compute> compute,
+                                          const Transformer::Notice& notice) {
+  return with_tokenizer(Transformer::load_for_inference(folder, compute, notice), folder, threads);
 }
 
 const Transformer& Translator::model() const { return state_->model; }

@@ -127,7 +127,8 @@ class Translator {
   // One that cannot be trained or proved, with its weights in the form the kernels read: faster to
   // load, half the memory or less; see Transformer::load_for_inference.
   static Translator load_for_inference(const std::string& folder, int threads = 0,
-                                       std::optional<Compute> compute = {});
+                                       std::optional<Compute> compute = {},
+                                       const Transformer::Notice& notice = {});
   Translator(Transformer model, Tokenizer tokenizer, int threads = 0);
 
   const Transformer& model() const;

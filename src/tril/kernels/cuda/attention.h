@@ -178,6 +178,18 @@ struct AttentionForward {
   // count from 0. The table row of a tile is that of its first row.
   const int32_t* table = nullptr;
   int64_t table_stride = 0;
+  // What this step makes itself of keys and values [query, kv_heads, head_dim], which are not in
+  // the cache yet: row r's become its entry entries[r] (-1: none) before any row reads the cache.
+  // Without a list of tiles no other row may see that entry, and that is done on the way.
+  struct Fresh {
+    const void *k = nullptr, *v = nullptr;
+    int64_t stride = 0;
+    const int32_t* entries = nullptr;  // [query]; null: nothing is fresh
+  };
+  Fresh fresh;
+  // No kernel of the chain writes the keys and values of the cache, but for what is fresh
+  // (launch.cuh).
+  bool keys_rest = false;
   void* out = nullptr;  // [query, heads, head_dim], rows out_stride apart; all rows are written
   int64_t out_stride = 0;
   float* stats = nullptr;     // or null

@@ -8,7 +8,9 @@
 #include <type_traits>
 
 #include "tril/kernels/cuda/attention_long.cuh"
+#include "tril/kernels/cuda/attention_row.cuh"
 #include "tril/kernels/cuda/attention_softmax.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 
@@ -150,6 +152,8 @@ template <int kDim>
 __global__ void __launch_bounds__(kThreads, kResident<kDim>)
     forward_kernel(const __grid_constant__ ForwardLaunch launch) {
   constexpr bool kKeepsQueries = kDim == 128;
+  let_next_begin();
+  wait_for_earlier();
   const AttentionForward& a = launch.args;
   const SharedMemory<kDim> shared{dynamic_shared()};
   const Tiles tiles = shared.tiles();
@@ -243,6 +247,19 @@ int64_t grid_of(const AttentionForward& args) {
   return std::min(blocks_of<kDim>(), tiles * args.shape.heads);
 }
 
+void store_fresh(Stream stream, const AttentionForward& a) {
+  store_key_values(stream, {.type = a.shape.type,
+                            .rows = a.shape.query,
+                            .width = a.shape.kv_heads * a.shape.head_dim,
+                            .k = a.fresh.k,
+                            .v = a.fresh.v,
+                            .stride = a.fresh.stride,
+                            .entries = a.fresh.entries,
+                            .to_k = const_cast<void*>(a.k),
+                            .to_v = const_cast<void*>(a.v),
+                            .to_stride = a.kv_stride});
+}
+
 }  // namespace
 
 int64_t attention_forward_workspace(const AttentionForward& args) {
@@ -256,6 +273,8 @@ int64_t attention_forward_workspace(const AttentionForward& args) {
 
 void attention_forward(Stream stream, const AttentionForward& args) {
   if (args.shape.query == 0) return;
+  if (suits_row_attention(args)) return row_attention(stream, args);
+  if (args.fresh.entries != nullptr) store_fresh(stream, args);
   if (args.shape.type == DType::f32) return attention_forward_f32(stream, args);
   ForwardLaunch launch;
   launch.args = args;
@@ -267,8 +286,9 @@ void attention_forward(Stream stream, const AttentionForward& args) {
   launch.after_long = start_long_attention(stream, launch);
   if (launch.after_long && args.long_tiles.all) return;
   with_columns(head_dim, [&](auto columns) {
-    start(stream, forward_kernel<columns>, grid_of<columns>(args), kThreads, kSharedBytes<columns>,
-          launch);
+    cuda::launch(stream, forward_kernel<columns>,
+                 dim3(static_cast<unsigned>(grid_of<columns>(args))), kThreads,
+                 kSharedBytes<columns>, launch);
   });
 }
 

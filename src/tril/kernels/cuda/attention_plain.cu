@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tril/kernels/cuda/attention_tiles.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -349,6 +350,8 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) store_kernel(const __grid_constant__ StoreKeyValues s) {
+  let_next_begin();
+  wait_for_earlier();
   const int64_t all = s.rows * s.width;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < all;
        i += int64_t{gridDim.x} * kThreads) {
@@ -415,11 +418,11 @@ void attention_facts(Stream stream, const AttentionBackward& args, RowFact* fact
 
 void store_key_values(Stream stream, const StoreKeyValues& args) {
   if (args.rows == 0 || args.width == 0) return;
-  const int64_t blocks = blocks_for(args.rows * args.width, kThreads);
+  const dim3 blocks(static_cast<unsigned>(blocks_for(args.rows * args.width, kThreads)));
   if (args.type == DType::f32) {
-    start(stream, store_kernel<float>, blocks, kThreads, 0, args);
+    launch(stream, store_kernel<float>, blocks, kThreads, 0, args);
   } else {
-    start(stream, store_kernel<uint16_t>, blocks, kThreads, 0, args);
+    launch(stream, store_kernel<uint16_t>, blocks, kThreads, 0, args);
   }
 }
 

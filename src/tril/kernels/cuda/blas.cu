@@ -34,8 +34,10 @@ class Operation {
           lay_out(second, CUDA_R_16BF, a_terms_first ? p.k : p.m, a_terms_first ? p.m : p.k,
                   p.a_stride) &&
           lay_out(result, p.c_type == DType::f32 ? CUDA_R_32F : CUDA_R_16BF, p.n, p.m, p.c_stride);
+    if (ok_ && p.relu) ok_ = set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_RELU);
     if (ok_ && p.bias != nullptr) {
-      ok_ = set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS) &&
+      ok_ = set(CUBLASLT_MATMUL_DESC_EPILOGUE,
+                p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS) &&
             set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF) &&
             set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     }
@@ -125,6 +127,7 @@ class Trial {
     product_.b = b_.get();
     if (product.bias != nullptr) product_.bias = bias_.get();
     product_.c = ours_.get();
+    if (product.adds) fill_result(ours_);
     gemm_own(stream, product_);
     product_.c = theirs_.get();
   }
@@ -143,6 +146,7 @@ class Trial {
     for (const int64_t rows : kRows) {
       // No number that our product holds, so that what is not written differs.
       cudaMemsetAsync(theirs_.get(), 0xa5, static_cast<size_t>(c_bytes()), queue);
+      if (product_.adds) fill_result(theirs_);
       const Gemm part = with_rows(product_, rows);
       if (!multiply(part)) return false;
       count_differing(stream_, part.c_type, ours_.get(), theirs_.get(), rows, part.n, part.c_stride,
@@ -162,7 +166,12 @@ class Trial {
     return product_.orientation == Orientation::forward ? product_.n : product_.k;
   }
   int64_t c_bytes() const { return kRows[0] * product_.c_stride * size_of(product_.c_type); }
-  void fill(TrialSide side, TermsAre terms, int64_t rows, int64_t columns, const DeviceMemory& to) {
+  // With what is added to: of bf16, weight gradients have no trial.
+  void fill_result(const DeviceMemory& c) const {
+    fill(TrialSide::b, TermsAre::columns, kRows[0], product_.c_stride, c);
+  }
+  void fill(TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
+            const DeviceMemory& to) const {
     fill_trial(stream_, side, terms, rows, columns, static_cast<BFloat16*>(to.get()));
   }
 
@@ -188,8 +197,8 @@ bool suits(const Gemm& p, Policy policy) {
     return false;
   }
   if (splits_tokens(p)) return true;
-  return !p.adds && p.n % core::kPiece == 0 && p.k % core::kPiece == 0 &&
-         (p.m > kFewRows || policy == Policy::free);
+  return !(p.adds && p.c_type == DType::f32) && p.n % core::kPiece == 0 &&
+         p.k % core::kPiece == 0 && (!has_few_rows(p) || policy == Policy::free);
 }
 
 __global__ void add_bias_kernel(const bf16* bias, int64_t rows, int64_t columns, float* c,
@@ -212,11 +221,30 @@ void add_bias(cudaStream_t stream, const Gemm& p) {
                                                    static_cast<float*>(p.c), p.c_stride);
 }
 
+__global__ void relu_kernel(int64_t rows, int64_t pairs, __nv_bfloat162* c, int64_t stride) {
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (column >= pairs) return;
+  for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const float2 value = __bfloat1622float2(c[row * stride + column]);
+    c[row * stride + column] =
+        __floats2bfloat162_rn(value.x <= 0.0f ? 0.0f : value.x, value.y <= 0.0f ? 0.0f : value.y);
+  }
+}
+// Of c as it is, where no algorithm has it in its last step: n is even here.
+void make_relu(cudaStream_t stream, const Gemm& p) {
+  constexpr int64_t kThreads = 256;
+  constexpr int64_t kMostRows = 2048;
+  const dim3 blocks(static_cast<unsigned>((p.n / 2 + kThreads - 1) / kThreads),
+                    static_cast<unsigned>(std::min(p.m, kMostRows)));
+  relu_kernel<<<blocks, kThreads, 0, stream>>>(p.m, p.n / 2, static_cast<__nv_bfloat162*>(p.c),
+                                               p.c_stride / 2);
+}
+
 }  // namespace
 
 struct Blas::State {
   // What a choice depends on.
-  using Key = std::array<int64_t, 10>;
+  using Key = std::array<int64_t, 11>;
   struct Choice {
     bool ours = true;
     cublasLtMatmulAlgo_t algorithm{};
@@ -232,7 +260,7 @@ struct Blas::State {
   Policy policy;
   const CublasLt* lt = nullptr;
   cublasLtHandle_t handle = nullptr;
-  void* workspace = nullptr;
+  std::map<void*, void*> workspaces;  // one a stream: products of two may run side by side
   bool opened = false;
   std::map<Key, Choice> choices;
   Counts counts;
@@ -243,7 +271,7 @@ struct Blas::State {
   explicit State(Policy wanted) : policy(wanted) {}
   ~State() {
     if (handle != nullptr) lt->destroy(handle);
-    static_cast<void>(cudaFree(workspace));
+    for (const auto& [stream, memory] : workspaces) static_cast<void>(cudaFree(memory));
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -256,11 +284,17 @@ struct Blas::State {
       handle = nullptr;
       return false;
     }
-    if (cudaMalloc(&workspace, kWorkspaceBytes) != cudaSuccess) {
-      workspace = nullptr;
+    return true;
+  }
+
+  // Null where there is no memory for it.
+  void* workspace_of(cudaStream_t stream) {
+    const auto [at, added] = workspaces.try_emplace(stream, nullptr);
+    if (added && cudaMalloc(&at->second, kWorkspaceBytes) != cudaSuccess) {
+      at->second = nullptr;
       cudaGetLastError();
     }
-    return true;
+    return at->second;
   }
 
   static Key key_of(const Gemm& p) {
@@ -273,18 +307,21 @@ struct Blas::State {
             p.c_stride,
             static_cast<int64_t>(p.c_type),
             p.bias != nullptr,
-            p.adds};
+            p.adds,
+            p.relu};
   }
 
-  bool multiply(cudaStream_t stream, const Gemm& p, const Choice& choice) const {
+  bool multiply(cudaStream_t stream, const Gemm& p, const Choice& choice) {
     const Operation operation(*lt, p);
     if (!operation.ok()) return false;
+    void* workspace = choice.workspace > 0 ? workspace_of(stream) : nullptr;
+    if (choice.workspace > 0 && workspace == nullptr) return false;
     const float one = 1.0f;
     const float beta = p.adds ? 1.0f : 0.0f;
     const cublasStatus_t status =
         lt->matmul(handle, operation.description, &one, p.b, operation.first, p.a, operation.second,
                    &beta, p.c, operation.result, p.c, operation.result, &choice.algorithm,
-                   choice.workspace > 0 ? workspace : nullptr, choice.workspace, stream);
+                   workspace, choice.workspace, stream);
     if (status != CUBLAS_STATUS_SUCCESS) cudaGetLastError();  // ours will do it
     return status == CUBLAS_STATUS_SUCCESS;
   }
@@ -301,7 +338,7 @@ struct Blas::State {
       };
       const bool may_split = policy == Policy::free || splits_tokens(p);
       set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-          may_split && workspace != nullptr ? uint64_t{kWorkspaceBytes} : uint64_t{0});
+          may_split ? uint64_t{kWorkspaceBytes} : uint64_t{0});
       if (policy != Policy::free) {
         set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
             static_cast<uint32_t>(may_split ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
@@ -334,7 +371,7 @@ struct Blas::State {
   }
 
   // The least of some times of the product, in milliseconds, its result into `c`.
-  float time_of(cudaStream_t stream, Gemm p, const Choice& choice, void* c) const {
+  float time_of(cudaStream_t stream, Gemm p, const Choice& choice, void* c) {
     constexpr int kTimes = 4;  // the first warms up
     p.c = c;
     cudaEvent_t begin = nullptr, end = nullptr;
@@ -362,6 +399,7 @@ struct Blas::State {
   // library's first it is, in every run.
   Choice choose(Stream stream, const Gemm& p) {
     if (splits_tokens(p)) return first_that_passes(stream, p, 0).choice;
+    cudaDeviceSynchronize();  // other streams would be in the way
     constexpr int kMostTimed = 8;
     const auto queue = static_cast<cudaStream_t>(stream.handle);
     const DeviceMemory c(p.m * p.c_stride * size_of(p.c_type));
@@ -438,12 +476,18 @@ void Blas::gemm(Stream stream, const Gemm& product) {
   Gemm theirs = product;
   const bool bias_later = product.bias != nullptr && product.c_type == DType::f32;
   if (bias_later) theirs.bias = nullptr;
-  const State::Choice* choice =
-      suits(theirs, state_->policy) ? state_->choice_for(stream, theirs) : nullptr;
-  if (choice == nullptr || choice->ours || !state_->multiply(queue, theirs, *choice)) {
-    return gemm_own(stream, product);
+  const auto multiplied = [&] {
+    const State::Choice* choice =
+        suits(theirs, state_->policy) ? state_->choice_for(stream, theirs) : nullptr;
+    return choice != nullptr && !choice->ours && state_->multiply(queue, theirs, *choice);
+  };
+  if (multiplied()) {
+    if (bias_later) add_bias(queue, product);
+    return;
   }
-  if (bias_later) add_bias(queue, product);
+  theirs.relu = false;
+  if (product.relu && multiplied()) return make_relu(queue, product);
+  gemm_own(stream, product);
 }
 
 Blas::Counts Blas::counts() const { return state_->counts; }

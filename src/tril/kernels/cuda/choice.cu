@@ -1,117 +1,377 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tril/kernels/cuda/choice.h"
+#include "tril/kernels/cuda/launch.cuh"
+#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/softmax_sums.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kEach = static_cast<int>(kChoicePart) / kThreads;  // tokens a thread holds
 constexpr int kNoToken = INT32_MAX;
 
-// No token: worse than every other.
+// By a logit, or by a log-probability. No token: worse than every other.
 struct Candidate {
-  float log_prob = -INFINITY;
+  float value = -INFINITY;
   int32_t token = kNoToken;
 };
 
 __device__ bool better(const Candidate& a, const Candidate& b) {
-  return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
+  return a.value != b.value ? a.value > b.value : a.token < b.token;
 }
 
 // The best of the block's candidates, for every thread. An order that is total, so that any order
 // of comparisons gives the same.
+template <int kThreads>
 __device__ Candidate best_of_block(Candidate mine) {
-  __shared__ Candidate by_warp[kThreads / 32];
-  for (int distance = 16; distance > 0; distance /= 2) {
-    const Candidate other{__shfl_xor_sync(~0u, mine.log_prob, distance),
-                          __shfl_xor_sync(~0u, mine.token, distance)};
+  __shared__ Candidate by_warp[kThreads / kWarp];
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    const Candidate other{__shfl_xor_sync(kAllLanes, mine.value, distance),
+                          __shfl_xor_sync(kAllLanes, mine.token, distance)};
     if (better(other, mine)) mine = other;
   }
   __syncthreads();  // who came before has read
-  if (threadIdx.x % 32 == 0) by_warp[threadIdx.x / 32] = mine;
+  if (lane_of_thread() == 0) by_warp[threadIdx.x / kWarp] = mine;
   __syncthreads();
   Candidate best = by_warp[0];
-  for (int warp = 1; warp < kThreads / 32; ++warp) {
+  for (int warp = 1; warp < kThreads / kWarp; ++warp) {
     if (better(by_warp[warp], best)) best = by_warp[warp];
   }
   return best;
 }
 
-// Draws the best `count` of what the threads hold, best first: candidate(i) for i in [0, each).
-template <int each, class Put>
-__device__ void draw_best(Candidate (&held)[each], int64_t count, const Put& put) {
+// Draws the best `count` of what the threads hold, best first, one after the other: held(f) calls f
+// with each candidate of this thread. Slow, but for any number and any ties.
+template <int kThreads, class Held, class Put>
+__device__ void draw_best(int64_t count, const Held& held, const Put& put) {
   Candidate last{INFINITY, -1};
   for (int64_t n = 0; n < count; ++n) {
     Candidate mine;
-#pragma unroll
-    for (int i = 0; i < each; ++i) {
-      if (better(last, held[i]) && better(held[i], mine)) mine = held[i];
-    }
-    last = best_of_block(mine);
+    held([&](const Candidate& each) {
+      if (better(last, each) && better(each, mine)) mine = each;
+    });
+    last = best_of_block<kThreads>(mine);
     if (threadIdx.x == 0) put(n, last);
   }
 }
 
-__global__ void choose_in_parts(ChooseTokens args, int64_t parts, Candidate* found) {
+__device__ void put_choice(const ChooseTokens& args, int64_t row, int64_t n, const Candidate& c) {
+  args.tokens[row * args.count + n] = c.token == kNoToken ? -1 : c.token;
+  args.log_probs[row * args.count + n] = c.value;
+}
+__device__ void put_wanted(const ChooseTokens& args, int64_t row, float norm) {
+  const int32_t wanted = args.wanted == nullptr ? -1 : args.wanted[row];
+  if (wanted < 0) return;
+  args.wanted_log_probs[row] = args.logits[row * args.stride + wanted] - norm;
+}
+__device__ Candidate candidate_at(const ChooseTokens& args, const float* logits, float norm,
+                                  int64_t token) {
+  const float log_prob = logits[token] - norm;
+  const bool allowed = (args.allowed[token / 32] >> (token % 32) & 1u) != 0;
+  if (!allowed || !(log_prob > -INFINITY)) return {};
+  return {log_prob, static_cast<int32_t>(token)};
+}
+
+// ---- a few of a row that is read once -----------------------------------------------------------
+// The 1,024 threads that share a row (softmax_sums.cuh) are eight blocks. A block hands on the sums
+// of its warps and its kept = count + 1 best logits: of equal log-probabilities one more than is
+// needed tells whether others could be among the best.
+constexpr int kPartThreads = 128;
+constexpr int kPartWarps = kPartThreads / kWarp;
+constexpr int kParts = kSoftmaxThreads / kPartThreads;
+constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
+constexpr int kMostKept = 17;
+constexpr int kListed = kPartThreads;
+
+struct Scanned {
+  Sums* sums = nullptr;             // [rows, kSoftmaxWarps]
+  Candidate* candidates = nullptr;  // [rows, kParts, kept]: best first
+  int kept = 0;
+};
+
+// Numbers that are ordered as floats are, but that -0 is below 0.
+__device__ uint32_t ordered(float x) {
+  const uint32_t bits = __float_as_uint(x);
+  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
+}
+__device__ float from_ordered(uint32_t key) {
+  return __uint_as_float((key >> 31) != 0 ? key & 0x7FFFFFFFu : ~key);
+}
+
+// What at least `kept` of the block's numbers reach, if there are so many: the kept-th of a warp's
+// largest, of the warp for which that is most.
+__device__ float reached_by(float largest, int kept) {
+  __shared__ float by_warp[kPartWarps];
+  uint32_t mine = ordered(largest);
+  uint32_t most = 0;
+  for (int n = 0; n < kept; ++n) {
+    most = __reduce_max_sync(kAllLanes, mine);
+    const unsigned there = __ballot_sync(kAllLanes, mine == most);
+    if (lane_of_thread() == __ffs(static_cast<int>(there)) - 1) mine = ordered(-INFINITY);
+  }
+  if (lane_of_thread() == 0) by_warp[threadIdx.x / kWarp] = from_ordered(most);
+  __syncthreads();
+  float reached = by_warp[0];
+#pragma unroll
+  for (int warp = 1; warp < kPartWarps; ++warp) reached = fmaxf(reached, by_warp[warp]);
+  return reached;
+}
+
+// Each of the list goes to its place: as many as are better are before it.
+template <class Put>
+__device__ void put_by_rank(const Candidate* list, int size, int kept, const Put& put) {
+  for (int i = static_cast<int>(threadIdx.x); i < size; i += kPartThreads) {
+    const Candidate mine = list[i];
+    if (mine.token == kNoToken) continue;
+    int rank = 0;
+    for (int other = 0; other < size; ++other) rank += better(list[other], mine) ? 1 : 0;
+    if (rank < kept) put(rank, mine);
+  }
+}
+
+// The packs of one of the threads that share a row.
+class RowPacks {
+ public:
+  __device__ RowPacks(const ChooseTokens& args, Access access, int64_t row, int member)
+      : logits_(args.logits + row * args.stride),
+        allowed_(args.allowed),
+        vocab_(static_cast<int>(args.vocab)),
+        first_(member * kPack),
+        access_(access) {}
+  __device__ int place(int number) const { return first_ + number * kStep; }
+  __device__ int size(int number) const {
+    return static_cast<int>(count_below(place(number), vocab_));
+  }
+  __device__ StoredPack<float> stored(int number) const {
+    return load_stored(logits_ + place(number), size(number), access_);
+  }
+  // A bit for each that may be chosen by its number.
+  __device__ uint32_t allowed(int number) const {
+    const int at = place(number);
+    if (at >= vocab_) return 0;
+    const uint32_t there = (1u << size(number)) - 1u;
+    return allowed_[at / 32] >> (at % 32) & there;
+  }
+  // f with each that may be chosen; they come from memory again.
+  template <class F>
+  __device__ void each(const F& f) const {
+#pragma unroll 1
+    for (int number = 0; place(number) < vocab_; ++number) {
+      const Pack x = widened(stored(number));
+      const uint32_t bits = allowed(number);
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        if ((bits >> e & 1u) != 0 && x.at[e] > -INFINITY) f(Candidate{x.at[e], place(number) + e});
+      }
+    }
+  }
+
+  static constexpr int kStep = kSoftmaxThreads * kPack;
+
+ private:
+  const float* logits_;
+  const uint32_t* allowed_;
+  int vocab_;
+  int first_;
+  Access access_;
+};
+
+// The largest of a pack that may be chosen.
+__device__ float largest_of(const Pack& x, uint32_t allowed) {
+  float largest = -INFINITY;
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) {
+    if ((allowed >> e & 1u) != 0) largest = fmaxf(largest, x.at[e]);
+  }
+  return largest;
+}
+
+__global__ void __launch_bounds__(kPartThreads, 8)
+    scan_kernel(ChooseTokens args, Access access, Scanned to) {
+  __shared__ Candidate list[kListed];
+  __shared__ int listed;
+  let_next_begin();
+  const int64_t row = blockIdx.x / kParts;
+  const int part = static_cast<int>(blockIdx.x) % kParts;
+  const RowPacks packs(args, access, row, part * kPartThreads + static_cast<int>(threadIdx.x));
+  if (threadIdx.x == 0) listed = 0;
+  wait_for_earlier();
+  Sums sums{-INFINITY, 0.0f, 0.0f};
+  float largest = -INFINITY;
+  // Some are on their way while one is worked on. Not unrolled: code has to come from memory, too.
+  constexpr int kAhead = 3;
+  StoredPack<float> coming[kAhead];
+#pragma unroll
+  for (int i = 0; i < kAhead; ++i) coming[i] = packs.stored(i);
+#pragma unroll 1
+  for (int number = 0; packs.place(number) < args.vocab; ++number) {
+    const Pack x = widened(coming[0]);
+#pragma unroll
+    for (int i = 0; i + 1 < kAhead; ++i) coming[i] = coming[i + 1];
+    coming[kAhead - 1] = packs.stored(number + kAhead);
+    largest = fmaxf(largest, largest_of(x, packs.allowed(number)));
+    add_pack(x, packs.size(number), sums);
+  }
+  sums = joined_in_warp(sums);
+  if (lane_of_thread() == 0) {
+    to.sums[row * kSoftmaxWarps + part * kPartWarps + threadIdx.x / kWarp] = sums;
+  }
+  Candidate* const found = to.candidates + (row * kParts + part) * to.kept;
+  const float reached = reached_by(largest, to.kept);
+  if (largest >= reached) {
+    packs.each([&](const Candidate& each) {
+      if (each.value < reached) return;
+      const int at = atomicAdd(&listed, 1);  // the order is of no account
+      if (at < kListed) list[at] = each;
+    });
+  }
+  if (static_cast<int>(threadIdx.x) < to.kept) found[threadIdx.x] = Candidate();
+  __syncthreads();
+  if (listed <= kListed) {
+    put_by_rank(list, listed, to.kept, [&](int rank, const Candidate& c) { found[rank] = c; });
+  } else {
+    draw_best<kPartThreads>(
+        to.kept, [&](const auto& f) { packs.each(f); },
+        [&](int64_t n, const Candidate& c) { found[n] = c; });
+  }
+}
+
+__global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args, Scanned from) {
+  __shared__ Candidate list[kParts * kMostKept];
+  __shared__ float norm_of_row;
+  __shared__ float last;  // log p at the last place
+  let_next_begin();
+  wait_for_earlier();
+  const int64_t row = blockIdx.x;
+  const int size = kParts * from.kept;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread < kWarp) {
+    const Sums sums = joined_in_warp(from.sums[row * kSoftmaxWarps + thread]);
+    if (thread == 0) norm_of_row = normaliser(sums);
+  }
+  for (int i = thread; i < size; i += kPartThreads) list[i] = from.candidates[row * size + i];
+  if (thread == 0) last = -INFINITY;
+  __syncthreads();
+  const float norm = norm_of_row;
+  for (int i = thread; i < size; i += kPartThreads) {
+    const float log_prob = list[i].value - norm;
+    list[i] = log_prob > -INFINITY ? Candidate{log_prob, list[i].token} : Candidate();
+  }
+  for (int64_t n = thread; n < args.count; n += kPartThreads) put_choice(args, row, n, {});
+  if (thread == 0) put_wanted(args, row, norm);
+  __syncthreads();
+  put_by_rank(list, size, static_cast<int>(args.count), [&](int rank, const Candidate& c) {
+    put_choice(args, row, rank, c);
+    if (rank == args.count - 1) last = c.value;
+  });
+  __syncthreads();
+  // What a part did not keep is no better than the last it kept: one of the best only if that one's
+  // log p is not below all of theirs.
+  bool open = false;
+  if (thread < kParts) {
+    const Candidate& kept_last = list[(thread + 1) * from.kept - 1];
+    open = kept_last.token != kNoToken && kept_last.value >= last;
+  }
+  if (__syncthreads_or(open)) {
+    const float* logits = args.logits + row * args.stride;
+    draw_best<kPartThreads>(
+        args.count,
+        [&](const auto& f) {
+          for (int64_t token = thread; token < args.vocab; token += kPartThreads) {
+            f(candidate_at(args, logits, norm, token));
+          }
+        },
+        [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
+  }
+}
+
+// ---- many, or of very many ----------------------------------------------------------------------
+constexpr int kDrawThreads = 256;
+constexpr int kDrawn = 16;  // tokens a thread holds
+constexpr int64_t kDrawPart = int64_t{kDrawThreads} * kDrawn;
+
+__global__ void __launch_bounds__(kDrawThreads)
+    draw_parts_kernel(ChooseTokens args, const float* norms, int64_t parts, Candidate* found) {
   const int64_t row = blockIdx.y;
   const int64_t part = blockIdx.x;
-  const float* logits = args.logits + row * args.vocab;
-  const float norm = args.norms[row];
-  Candidate held[kEach];
+  const float* logits = args.logits + row * args.stride;
+  const float norm = norms[row];
+  Candidate held[kDrawn];
 #pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    const int64_t token = part * kChoicePart + i * kThreads + threadIdx.x;
-    if (token >= args.vocab) continue;
-    const float log_prob = logits[token] - norm;
-    const bool allowed = (args.allowed[token / 32] >> (token % 32) & 1u) != 0;
-    if (allowed && log_prob > -INFINITY) held[i] = {log_prob, static_cast<int32_t>(token)};
+  for (int i = 0; i < kDrawn; ++i) {
+    const int64_t token = part * kDrawPart + i * kDrawThreads + threadIdx.x;
+    if (token < args.vocab) held[i] = candidate_at(args, logits, norm, token);
   }
   Candidate* to = found + (row * parts + part) * args.count;
-  draw_best(held, args.count, [&](int64_t n, const Candidate& best) { to[n] = best; });
-  if (part == 0 && threadIdx.x == 0) {
-    const int32_t wanted = args.wanted == nullptr ? -1 : args.wanted[row];
-    if (wanted >= 0) args.wanted_log_probs[row] = logits[wanted] - norm;
-  }
+  draw_best<kDrawThreads>(
+      args.count,
+      [&](const auto& f) {
+#pragma unroll
+        for (const Candidate& each : held) f(each);
+      },
+      [&](int64_t n, const Candidate& best) { to[n] = best; });
+  if (part == 0 && threadIdx.x == 0) put_wanted(args, row, norm);
 }
 
-__global__ void merge_parts(ChooseTokens args, int64_t parts, const Candidate* found) {
+__global__ void __launch_bounds__(kDrawThreads)
+    merge_parts_kernel(ChooseTokens args, int64_t parts, const Candidate* found) {
   const int64_t row = blockIdx.x;
-  const Candidate* from = found + row * parts * args.count;
   const int64_t candidates = parts * args.count;
-  Candidate last{INFINITY, -1};
-  for (int64_t n = 0; n < args.count; ++n) {
-    Candidate mine;
-    for (int64_t i = threadIdx.x; i < candidates; i += kThreads) {
-      const Candidate other = from[i];
-      if (better(last, other) && better(other, mine)) mine = other;
-    }
-    last = best_of_block(mine);
-    if (threadIdx.x == 0) {
-      args.tokens[row * args.count + n] = last.token == kNoToken ? -1 : last.token;
-      args.log_probs[row * args.count + n] = last.log_prob;
-    }
-  }
+  const Candidate* from = found + row * candidates;
+  draw_best<kDrawThreads>(
+      args.count,
+      [&](const auto& f) {
+        for (int64_t i = threadIdx.x; i < candidates; i += kDrawThreads) f(from[i]);
+      },
+      [&](int64_t n, const Candidate& best) { put_choice(args, row, n, best); });
 }
 
-int64_t parts_of(int64_t vocab) { return (vocab + kChoicePart - 1) / kChoicePart; }
+bool is_scanned(int64_t vocab, int64_t count) {
+  return vocab <= kMostScanned && count + 1 <= kMostKept;
+}
+int64_t draw_parts(int64_t vocab) { return (vocab + kDrawPart - 1) / kDrawPart; }
+
+void scan(Stream stream, const ChooseTokens& args) {
+  auto* sums = static_cast<Sums*>(args.workspace);
+  const Scanned scanned{sums, reinterpret_cast<Candidate*>(sums + args.rows * kSoftmaxWarps),
+                        static_cast<int>(args.count + 1)};
+  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads, 0,
+         args, access_of(args.stride, args.logits), scanned);
+  launch(stream, decide_kernel, dim3(static_cast<unsigned>(args.rows)), kPartThreads, 0, args,
+         scanned);
+}
+
+void draw(Stream stream, const ChooseTokens& args) {
+  const auto handle = handle_of(stream);
+  const int64_t parts = draw_parts(args.vocab);
+  auto* norms = static_cast<float*>(args.workspace);
+  auto* found = reinterpret_cast<Candidate*>(norms + (args.rows + 1) / 2 * 2);
+  softmax_normalisers(stream, args.logits, args.rows, args.vocab, args.stride, norms);
+  const dim3 grid(static_cast<unsigned>(parts), static_cast<unsigned>(args.rows));
+  draw_parts_kernel<<<grid, kDrawThreads, 0, handle>>>(args, norms, parts, found);
+  merge_parts_kernel<<<static_cast<unsigned>(args.rows), kDrawThreads, 0, handle>>>(args, parts,
+                                                                                    found);
+}
 
 }  // namespace
 
 int64_t choose_tokens_workspace(int64_t rows, int64_t vocab, int64_t count) {
-  return rows * parts_of(vocab) * count * static_cast<int64_t>(sizeof(Candidate));
+  constexpr auto kCandidate = static_cast<int64_t>(sizeof(Candidate));
+  if (is_scanned(vocab, count)) {
+    return rows *
+           (kSoftmaxWarps * static_cast<int64_t>(sizeof(Sums)) + kParts * (count + 1) * kCandidate);
+  }
+  return (rows + 1) * static_cast<int64_t>(sizeof(float)) +
+         rows * draw_parts(vocab) * count * kCandidate;
 }
 
 void choose_tokens(Stream stream, const ChooseTokens& args) {
   if (args.rows == 0) return;
-  const auto handle = static_cast<cudaStream_t>(stream.handle);
-  const int64_t parts = parts_of(args.vocab);
-  auto* found = static_cast<Candidate*>(args.workspace);
-  const dim3 grid(static_cast<unsigned>(parts), static_cast<unsigned>(args.rows));
-  choose_in_parts<<<grid, kThreads, 0, handle>>>(args, parts, found);
-  merge_parts<<<static_cast<unsigned>(args.rows), kThreads, 0, handle>>>(args, parts, found);
+  if (is_scanned(args.vocab, args.count)) return scan(stream, args);
+  draw(stream, args);
 }
 
 }  // namespace tril::kernels::cuda

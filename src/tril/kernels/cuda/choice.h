@@ -1,9 +1,13 @@
 // The best tokens of rows of logits on CUDA: what decode/choice.h's best_choices() gives, without
 // the rows ever coming to the host.
 //
-//   log p[t] = logits[t] - norm, rounded once; tokens by log p, largest first, at equal ones the
-//   lower token first. NaN and -inf are never chosen. Where fewer are left, the rest is token -1.
+//   log p[t] = logits[t] - norm, rounded once, norm as rows.h's softmax_normalisers(); tokens by
+//   log p, largest first, at equal ones the lower token first. NaN and -inf are never chosen. Where
+//   fewer are left, the rest is token -1.
 //
+// The logits are read once: the sums for the norm and the best logits of a part of the row come
+// from the same pass. Where that cannot decide (equal log p at the last place), and where many are
+// asked for or the vocabulary is very large, they are read again.
 // A row depends on that row alone. Kernels neither allocate nor throw.
 #pragma once
 
@@ -13,14 +17,12 @@
 
 namespace tril::kernels::cuda {
 
-constexpr int64_t kChoicePart = 4096;  // tokens that one block looks at
-
 struct ChooseTokens {
   int64_t rows = 0;
   int64_t vocab = 0;
   int64_t count = 1;
-  const float* logits = nullptr;      // [rows, vocab]
-  const float* norms = nullptr;       // [rows]
+  const float* logits = nullptr;  // [rows, stride], the first `vocab` of a row count
+  int64_t stride = 0;
   const uint32_t* allowed = nullptr;  // a bit a token
   const int32_t* wanted = nullptr;    // [rows]: a token whose log p is asked for; -1: none
   int32_t* tokens = nullptr;          // [rows, count]

@@ -1,4 +1,5 @@
 // Sums, scales, conversions, activations: what is done element by element.
+#include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
 
@@ -17,6 +18,8 @@ struct Arrays {
 template <class T, int kIn, int kOut, class F>
 __global__ void __launch_bounds__(kThreads)
     each(int64_t size, Access access, Arrays<kIn, const T> in, Arrays<kOut, T> out, F f) {
+  let_next_begin();
+  wait_for_earlier();
   const int64_t first = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
   const int count = count_below(first, size);
   if (count == 0) return;
@@ -45,8 +48,8 @@ void for_each_element(Stream stream, int64_t size, const Arrays<kIn, const T>& i
   bool all = true;
   for (const T* array : in.at) all = all && aligned(array);
   for (const T* array : out.at) all = all && aligned(array);
-  each<T, kIn, kOut, F><<<blocks_for(size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
-      size, all ? Access::vector : Access::scalar, in, out, f);
+  launch(stream, each<T, kIn, kOut, F>, blocks_for(size, kThreads * kPack), kThreads, 0, size,
+         all ? Access::vector : Access::scalar, in, out, f);
 }
 
 struct Sum {
@@ -113,7 +116,8 @@ struct ValueAndSlope {
 template <Activation kKind>
 __device__ ValueAndSlope activate(float x) {
   if constexpr (kKind == Activation::relu) {
-    return {0.0f > x ? 0.0f : x, x > 0.0f ? 1.0f : 0.0f};  // NaN stays NaN
+    // NaN stays NaN. -0 becomes +0, as in products (gemm.h).
+    return {x <= 0.0f ? 0.0f : x, x > 0.0f ? 1.0f : 0.0f};
   } else if constexpr (kKind == Activation::gelu) {
     const float cdf = __fmaf_rn(erff(x * kInverseSqrt2), 0.5f, 0.5f);
     const float density = expf(x * x * -0.5f) * kInverseSqrt2Pi;

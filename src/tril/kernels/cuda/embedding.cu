@@ -1,4 +1,5 @@
 // Embedding lookup and its gradient, for which rows are sorted by id.
+#include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
 
@@ -11,6 +12,7 @@ constexpr int kRowThreads = 128;  // four rows, or entries, a warp each
 template <class T, class Entry>
 __global__ void __launch_bounds__(kRowThreads)
     lookup_kernel(Embedding<Entry> e, Access access, T* out) {
+  let_next_begin();  // it is started ordinarily: a chain begins here
   const int64_t row = int64_t{blockIdx.x} * (kRowThreads / kWarp) + threadIdx.x / kWarp;
   if (row >= e.rows) return;
   const Entry* entry = e.table + e.ids[row] * e.table_stride;

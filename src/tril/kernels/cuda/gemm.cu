@@ -186,10 +186,10 @@ void gemm_own(Stream stream, const Gemm& product) {
   if (product.m == 0 || product.n == 0) return;
   const auto queue = static_cast<cudaStream_t>(stream.handle);
   if (product.type == DType::f32) return gemm_f32(queue, product);
-  const bool few = product.orientation == Orientation::forward && product.m <= kFewRows &&
+  const bool few = has_few_rows(product) &&
                    aligned_rows(product.a, product.a_stride, product.type) &&
                    aligned_rows(product.b, product.b_stride, product.type);
-  if (few) return gemm_few_rows(queue, product);
+  if (few) return gemm_few_rows(stream, product);
   gemm_tiled(queue, product);
 }
 

@@ -2,13 +2,16 @@
 //
 // The weights are the operand with 16 rows, so that one row of x is no less welcome than eight. A
 // warp makes 16 outputs of up to 64 rows, alone through all terms; what it will multiply comes into
-// shared memory many tiles ahead, brought by all four warps of a block. Where outputs are few one
-// warp of a block multiplies, so that they spread over the card; where they are many all four do,
-// and share the rows of x they read. The sum is the same
-// whichever operand has 16 rows: each product is the same, and so are the 16 that are added.
+// shared memory ahead, brought by all four warps of a block, the weights while earlier kernels
+// are still at work (launch.cuh). Where outputs are few one warp of a block multiplies, so that
+// they spread over the card; where they are many all four do, and share the rows of x they read.
+// The sum is the same whichever operand has 16 rows: each product is the same, and so are the 16
+// that are added.
+#include <algorithm>
 #include <cstdint>
 
 #include "tril/kernels/cuda/gemm_parts.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -16,6 +19,7 @@ namespace {
 constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
 constexpr int kThreads = 128;
 constexpr int kSteps = kDepth / core::kTerms;
+constexpr int64_t kMultiprocessors = 132;  // of the card this is made for
 
 template <int kRowTiles, int kWarps>
 constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
@@ -54,89 +58,213 @@ struct Fragments {
   }
 };
 
+// Where the sums of a block go. The bias is fetched before they are there, or waiting for it would
+// be the last thing that every kernel does.
+template <int kRowTiles>
+class Outputs {
+ public:
+  __device__ Outputs(const Gemm& p, int row, int output, int lane)
+      : p_(p), row_(row + lane % 4 * 2), output_(output + lane / 4) {
+    if (p.bias == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int column = output_ + 8 * i;
+      if (column < p.n) bias_[i] = __bfloat162float(static_cast<const bf16*>(p.bias)[column]);
+    }
+  }
+  __device__ void store(const float (&sums)[kRowTiles][4]) const {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) store(row_ + 8 * i + e % 2, e / 2, sums[i][e]);
+    }
+  }
+
+ private:
+  __device__ void store(int row, int half, float sum) const {
+    const int column = output_ + 8 * half;
+    if (row >= p_.m || column >= p_.n) return;
+    const float biased = p_.bias == nullptr ? sum : sum + bias_[half];
+    const float value = p_.relu && biased <= 0.0f ? 0.0f : biased;  // NaN stays NaN
+    const int64_t at = row * p_.c_stride + column;
+    if (p_.c_type == DType::f32) {
+      static_cast<float*>(p_.c)[at] = value;
+    } else {
+      static_cast<bf16*>(p_.c)[at] = __float2bfloat16_rn(value);
+    }
+  }
+
+  const Gemm& p_;
+  int row_, output_;
+  float bias_[2] = {};
+};
+
+// The block's part of a product and what brings its tiles. kOutputs weights a tile, then the rows.
+template <int kRowTiles, int kWarps>
+struct Part {
+  static constexpr int kOutputs = 16 * kWarps;
+  static constexpr int kRows = 8 * kRowTiles;
+  static constexpr int kStage = kStageElements<kRowTiles, kWarps>;
+  int row, output;
+  TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights;
+  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x;
+
+  // Blocks of the same outputs are neighbours: the second finds the weights in L2.
+  __device__ static int row_of(int m) {
+    return static_cast<int>(blockIdx.x) % ((m + kRows - 1) / kRows) * kRows;
+  }
+  __device__ static int output_of(int m) {
+    return static_cast<int>(blockIdx.x) / ((m + kRows - 1) / kRows) * kOutputs;
+  }
+  __device__ explicit Part(const Gemm& p)
+      : row(row_of(static_cast<int>(p.m))),
+        output(output_of(static_cast<int>(p.m))),
+        weights({static_cast<const bf16*>(p.b), p.b_stride, static_cast<int>(p.n),
+                 static_cast<int>(p.k)},
+                output, 0, static_cast<int>(threadIdx.x)),
+        x({static_cast<const bf16*>(p.a), p.a_stride, static_cast<int>(p.m), static_cast<int>(p.k)},
+          row, 0, static_cast<int>(threadIdx.x)) {}
+};
+
+// How many steps of 16 terms a tile has, which begins at this one: zeros to a multiple of 16, no
+// further.
+__device__ inline int steps_from(int term, int k) {
+  return k - term >= kDepth ? kSteps : (k - term + core::kTerms - 1) / core::kTerms;
+}
+
+// Long chains: tiles come while others are multiplied.
 template <int kRowTiles, int kWarps, int kStages>
 __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
-  constexpr int kOutputs = 16 * kWarps;
-  constexpr int kRows = 8 * kRowTiles;
-  constexpr int kStage = kStageElements<kRowTiles, kWarps>;
-  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
-  // Blocks of the same outputs are neighbours: the second finds the weights in L2.
-  const int row_blocks = (m + kRows - 1) / kRows;
-  const int row = static_cast<int>(blockIdx.x) % row_blocks * kRows;
-  const int output = static_cast<int>(blockIdx.x) / row_blocks * kOutputs;
+  using Block = Part<kRowTiles, kWarps>;
+  let_next_begin();
+  Block part(p);
+  const int k = static_cast<int>(p.k);
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
   const bool multiplies = thread < 32 * kWarps;
   const int warp_output = thread / 32 * 16;
-  float sums[kRowTiles][4] = {};
-
-  TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights(
-      {static_cast<const bf16*>(p.b), p.b_stride, n, k}, output, 0, thread);
-  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x(
-      {static_cast<const bf16*>(p.a), p.a_stride, m, k}, row, 0, thread);
-  const auto load = [&](int term, int stage) {
-    if (term < k) {
-      bf16* tile = tiles + stage * kStage;
-      weights.load(tile);
-      x.load(tile + kOutputs * kDepth);
-    }
+  const auto load = [&](int term, int stage, bool weights, bool x) {
+    bf16* tile = tiles + stage * Block::kStage;
+    if (weights && term < k) part.weights.load(tile);
+    if (x && term < k) part.x.load(tile + Block::kOutputs * kDepth);
     core::commit_copies();  // an empty one too: waiting counts them
   };
+  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, true, false);
+  const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
+  wait_for_earlier();
+  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, false, true);
+  float sums[kRowTiles][4] = {};
   Fragments<kRowTiles> fragments;
-  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i);
   int reading = 0, loading = kStages - 1;
   for (int term = 0; term < k; term += kDepth) {
     core::wait_for_copies<kStages - 2>();
     __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
     if (multiplies) {
-      const bf16* tile = tiles + reading * kStage;
-      fragments.read(tile + warp_output * kDepth, tile + kOutputs * kDepth, lane);
+      const bf16* tile = tiles + reading * Block::kStage;
+      fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
     }
-    load(term + (kStages - 1) * kDepth, loading);
-    if (multiplies && k - term >= kDepth) {
-      fragments.multiply(sums, kSteps);
-    } else if (multiplies) {  // zeros to a multiple of 16, no further
-      fragments.multiply(sums, (k - term + core::kTerms - 1) / core::kTerms);
-    }
+    load(term + (kStages - 1) * kDepth, loading, true, true);
+    if (multiplies) fragments.multiply(sums, steps_from(term, k));
     reading = after<kStages>(reading);
     loading = after<kStages>(loading);
   }
-  if (!multiplies) return;
-  const Result result(p);
-#pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) {
-    const int r = row + 8 * i + lane % 4 * 2;
-    const int c = output + warp_output + lane / 4;
-    result.store(r, c, sums[i][0]);
-    result.store(r + 1, c, sums[i][1]);
-    result.store(r, c + 8, sums[i][2]);
-    result.store(r + 1, c + 8, sums[i][3]);
+  if (multiplies) outputs.store(sums);
+}
+
+// Short ones: all of the chain comes at once, so that nobody waits in between.
+template <int kRowTiles, int kWarps>
+__global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  bf16* tiles = reinterpret_cast<bf16*>(memory);
+  using Block = Part<kRowTiles, kWarps>;
+  let_next_begin();
+  Block part(p);
+  const int k = static_cast<int>(p.k);
+  const int count = (k + kDepth - 1) / kDepth;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp_output = static_cast<int>(threadIdx.x) / 32 * 16;
+  for (int i = 0; i < count; ++i) part.weights.load(tiles + i * Block::kStage);
+  const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
+  wait_for_earlier();
+  for (int i = 0; i < count; ++i) {
+    part.x.load(tiles + i * Block::kStage + Block::kOutputs * kDepth);
   }
+  core::commit_copies();
+  core::wait_for_copies<0>();
+  __syncthreads();
+  if (threadIdx.x >= 32 * kWarps) return;
+  float sums[kRowTiles][4] = {};
+  const auto read = [&](Fragments<kRowTiles>& fragments, int i) {
+    const bf16* tile = tiles + i * Block::kStage;
+    if (i >= count) return;
+    fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
+  };
+  // Two at a time: one is read while the other is multiplied.
+  Fragments<kRowTiles> even, odd;
+  read(even, 0);
+  for (int i = 0; i < count; i += 2) {
+    read(odd, i + 1);
+    even.multiply(sums, steps_from(i * kDepth, k));
+    if (i + 1 >= count) break;
+    read(even, i + 2);
+    odd.multiply(sums, steps_from((i + 1) * kDepth, k));
+  }
+  outputs.store(sums);
+}
+
+template <int kRowTiles, int kWarps>
+dim3 blocks_of(const Gemm& p) {
+  const int64_t row_blocks = (p.m + 8 * kRowTiles - 1) / (8 * kRowTiles);
+  const int64_t output_blocks = (p.n + 16 * kWarps - 1) / (16 * kWarps);
+  return dim3(static_cast<unsigned>(row_blocks * output_blocks));
 }
 
 template <int kRowTiles, int kWarps, int kStages>
-void launch(cudaStream_t stream, const Gemm& p) {
+void launch_long(Stream stream, const Gemm& p) {
   constexpr int kBytes =
       kStages * kStageElements<kRowTiles, kWarps> * static_cast<int>(sizeof(bf16));
   const auto kernel = few_rows_kernel<kRowTiles, kWarps, kStages>;
   static const bool allowed = allow_shared_memory(kernel, kBytes);
   static_cast<void>(allowed);  // else the launch fails, and says so
-  const int64_t row_blocks = (p.m + 8 * kRowTiles - 1) / (8 * kRowTiles);
-  const int64_t output_blocks = (p.n + 16 * kWarps - 1) / (16 * kWarps);
-  kernel<<<static_cast<unsigned>(row_blocks * output_blocks), kThreads, kBytes, stream>>>(p);
+  launch(stream, kernel, blocks_of<kRowTiles, kWarps>(p), kThreads, kBytes, p);
 }
 
-// One warp that multiplies: the whole of a short chain is on its way at once, or 32 KiB of weights
-// of a long one.
-template <int kRowTiles>
-void launch_rows(cudaStream_t stream, const Gemm& p, int warps) {
-  if (warps == 4) return launch<kRowTiles, 4, 6>(stream, p);
-  if constexpr (kRowTiles <= 4) {
-    if (p.k > 8 * kDepth) return launch<kRowTiles, 1, 17>(stream, p);
-  }
-  launch<kRowTiles, 1, 9>(stream, p);
+// What a block may have of its multiprocessor's memory: 8.6 and its like have 99 KiB, so there the
+// longest chains are not held.
+constexpr int64_t kMostHeldBytes = int64_t{200} << 10;
+int64_t held_bytes_allowed() {
+  static const int64_t bytes = [] {
+    int device = 0, most = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    return most < kMostHeldBytes ? int64_t{most} : kMostHeldBytes;
+  }();
+  return bytes;
+}
+template <int kRowTiles, int kWarps>
+int64_t held_bytes(const Gemm& p) {
+  return (p.k + kDepth - 1) / kDepth * kStageElements<kRowTiles, kWarps> * int64_t{sizeof(bf16)};
+}
+template <int kRowTiles, int kWarps>
+void launch_held(Stream stream, const Gemm& p) {
+  const auto kernel = held_rows_kernel<kRowTiles, kWarps>;
+  static const bool allowed = allow_shared_memory(kernel, static_cast<int>(held_bytes_allowed()));
+  static_cast<void>(allowed);
+  launch(stream, kernel, blocks_of<kRowTiles, kWarps>(p), kThreads,
+         static_cast<int>(held_bytes<kRowTiles, kWarps>(p)), p);
+}
+
+// The whole of a chain is on its way at once where all blocks find room; else so many tiles that a
+// multiprocessor is kept busy.
+template <int kRowTiles, int kWarps>
+void launch_rows(Stream stream, const Gemm& p) {
+  const int64_t bytes = held_bytes<kRowTiles, kWarps>(p);
+  const int64_t at_once = kMultiprocessors * (kMostHeldBytes / std::max<int64_t>(bytes, 1));
+  const bool held = bytes <= held_bytes_allowed() && blocks_of<kRowTiles, kWarps>(p).x <= at_once;
+  if (held) return launch_held<kRowTiles, kWarps>(stream, p);
+  launch_long<kRowTiles, kWarps, kWarps == 4 ? 6 : kRowTiles <= 4 ? 17 : 9>(stream, p);
 }
 
 struct Division {
@@ -144,10 +272,11 @@ struct Division {
   int warps = 1;
 };
 
-// How to divide outputs and rows between blocks: that by which the busiest multiprocessor reads
-// least. No bit depends on it.
+// How to divide outputs and rows between blocks: that by which the time to read them is least, be
+// it what the busiest multiprocessor reads or what all of them ask of L2, which serves about 50 of
+// them as fast as they can read. No bit depends on it.
 Division divide(const Gemm& p) {
-  constexpr int64_t kMultiprocessors = 132;
+  constexpr int64_t kServed = 50;
   Division best;
   int64_t least = INT64_MAX;
   for (const int warps : {4, 1}) {
@@ -156,18 +285,25 @@ Division divide(const Gemm& p) {
       const int64_t blocks =
           ((p.n + 16 * warps - 1) / (16 * warps)) * ((p.m + 8 * row_tiles - 1) / (8 * row_tiles));
       const int64_t turns = (blocks + kMultiprocessors - 1) / kMultiprocessors;
-      const int64_t rows_read = turns * (16 * warps + 8 * row_tiles);
-      if (rows_read >= least) continue;
-      least = rows_read;
+      const int64_t rows = 16 * warps + 8 * row_tiles;  // that a block reads
+      const int64_t time = std::max(turns * kServed, blocks) * rows;
+      if (time >= least) continue;
+      least = time;
       best = {row_tiles, warps};
     }
   }
   return best;
 }
 
+template <int kRowTiles>
+void launch_rows(Stream stream, const Gemm& p, int warps) {
+  if (warps == 4) return launch_rows<kRowTiles, 4>(stream, p);
+  launch_rows<kRowTiles, 1>(stream, p);
+}
+
 }  // namespace
 
-void gemm_few_rows(cudaStream_t stream, const Gemm& product) {
+void gemm_few_rows(Stream stream, const Gemm& product) {
   const Division division = divide(product);
   switch (division.row_tiles) {
     case 1: return launch_rows<1>(stream, product, division.warps);

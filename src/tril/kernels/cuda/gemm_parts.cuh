@@ -13,13 +13,20 @@ namespace tril::kernels::cuda {
 // Each sums as the contract says. Sizes are above zero, but k.
 void gemm_f32(cudaStream_t stream, const Gemm& product);
 void gemm_tiled(cudaStream_t stream, const Gemm& product);
-// Forward, up to kFewRows rows, operands aligned to 16 bytes.
-constexpr int64_t kFewRows = 64;
-void gemm_few_rows(cudaStream_t stream, const Gemm& product);
+// Forward, few rows, operands aligned to 16 bytes.
+void gemm_few_rows(Stream stream, const Gemm& product);
 
 // Whether each row of a matrix begins at a multiple of 16 bytes.
 inline bool aligned_rows(const void* matrix, int64_t stride, DType type) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && stride * size_of(type) % 16 == 0;
+}
+
+// What gemm_few_rows() is best at: up to 64 rows, and up to 256 where outputs and terms are few, as
+// in the layers of a decoding step.
+inline bool has_few_rows(const Gemm& p) {
+  constexpr int64_t kFewRows = 64, kSomeRows = 256, kFewOutputs = 4096, kFewTerms = 1024;
+  const bool small = p.m <= kSomeRows && p.n <= kFewOutputs && p.k <= kFewTerms;
+  return p.orientation == Orientation::forward && (p.m <= kFewRows || small) && !p.adds;
 }
 
 using bf16 = __nv_bfloat16;
@@ -104,9 +111,10 @@ class Result {
     const int64_t at = row * p_.c_stride + column;
     if (p_.c_type == DType::f32) {
       float* c = static_cast<float*>(p_.c) + at;
-      *c = p_.adds ? *c + value : value;
+      *c = relu(p_.adds ? *c + value : value);
     } else {
-      static_cast<bf16*>(p_.c)[at] = __float2bfloat16_rn(value);
+      bf16* c = static_cast<bf16*>(p_.c) + at;
+      *c = rounded(p_.adds ? __bfloat162float(*c) + value : value);
     }
   }
   // Of an even column and the next.
@@ -122,14 +130,21 @@ class Result {
     const int64_t at = row * p_.c_stride + column;
     if (p_.c_type == DType::f32) {
       auto* c = reinterpret_cast<float2*>(static_cast<float*>(p_.c) + at);
-      *c = p_.adds ? make_float2(c->x + value, c->y + other) : make_float2(value, other);
+      *c =
+          p_.adds ? make_float2(c->x + value, c->y + other) : make_float2(relu(value), relu(other));
     } else {
-      *reinterpret_cast<__nv_bfloat162*>(static_cast<bf16*>(p_.c) + at) =
-          __halves2bfloat162(__float2bfloat16_rn(value), __float2bfloat16_rn(other));
+      auto* c = reinterpret_cast<__nv_bfloat162*>(static_cast<bf16*>(p_.c) + at);
+      const float2 before = p_.adds ? __bfloat1622float2(*c) : make_float2(0.0f, 0.0f);
+      *c = __halves2bfloat162(rounded(p_.adds ? before.x + value : value),
+                              rounded(p_.adds ? before.y + other : other));
     }
   }
 
  private:
+  __device__ float relu(float value) const {
+    return p_.relu && value <= 0.0f ? 0.0f : value;  // NaN stays NaN
+  }
+  __device__ bf16 rounded(float value) const { return __float2bfloat16_rn(relu(value)); }
   __device__ float with_bias(int64_t column, float sum) const {
     if (p_.bias == nullptr) return sum;
     return sum + (p_.type == DType::f32

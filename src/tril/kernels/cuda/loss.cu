@@ -1,62 +1,12 @@
 // The normaliser of a softmax over the vocabulary, log-probabilities, and the loss.
-#include <cmath>
-
-#include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/softmax_sums.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 1024;  // a block a row
-constexpr int kWarps = kThreads / kWarp;
-static_assert(kWarps == kWarp, "the warps' sums are folded by one warp");
-
-// The largest of some numbers, the sum of e^(x - largest), and the plain sum. NaN is not the
-// largest of anything, but it is in both sums.
-struct Sums {
-  float top, exponentials, plain;
-};
-
-// What a sum over e^(x - from) is multiplied with to become one over e^(x - to).
-__device__ inline float change_of_top(float from, float to) {
-  return from == to ? 1.0f : expf(from - to);  // both may be -infinity
-}
-
-__device__ Sums joined_by(const Sums& mine, int step) {
-  const Sums other{__shfl_xor_sync(kAllLanes, mine.top, step),
-                   __shfl_xor_sync(kAllLanes, mine.exponentials, step),
-                   __shfl_xor_sync(kAllLanes, mine.plain, step)};
-  const float top = fmaxf(mine.top, other.top);
-  return {top,
-          mine.exponentials * change_of_top(mine.top, top) +
-              other.exponentials * change_of_top(other.top, top),
-          mine.plain + other.plain};
-}
-__device__ Sums joined_in_warp(Sums sums) {
-#pragma unroll
-  for (int step = kWarp / 2; step > 0; step /= 2) sums = joined_by(sums, step);
-  return sums;
-}
-
-__device__ void add_pack(const Pack& x, int count, Sums& sums) {
-  float top = -INFINITY;
-#pragma unroll
-  for (int i = 0; i < kPack; ++i) {
-    if (i < count) top = fmaxf(top, x.at[i]);
-  }
-  if (top > sums.top) {
-    sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
-    sums.top = top;
-  }
-#pragma unroll
-  for (int i = 0; i < kPack; ++i) {
-    if (i < count) {
-      // Where all so far are -infinity, -infinity - top would be NaN.
-      sums.exponentials += x.at[i] == -INFINITY ? 0.0f : expf(x.at[i] - sums.top);
-      sums.plain += x.at[i];
-    }
-  }
-}
+constexpr int kThreads = kSoftmaxThreads;  // a block a row
+constexpr int kWarps = kSoftmaxWarps;
 
 // Of a row, by all threads of a block and for all of them.
 __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
@@ -77,10 +27,6 @@ __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   }
   __syncthreads();
   return whole;
-}
-
-__device__ inline float normaliser(const Sums& sums) {
-  return sums.top + static_cast<float>(log(static_cast<double>(sums.exponentials)));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -130,10 +76,18 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
     const Pack from = load(x + at, inside, access);
     Pack gradient;
 #pragma unroll
-    for (int i = 0; i < kPack; ++i) {
-      float share = expf(from.at[i] - norm) - spread;
-      if (at + i == label) share = share - (1.0f - c.smoothing);
-      gradient.at[i] = i < inside ? share * g : 0.0f;
+    for (int i = 0; i < kPack; ++i) gradient.at[i] = (expf(from.at[i] - norm) - spread) * g;
+    // One pack of the row has the label, one may reach behind the vocabulary.
+    if (label >= at && label < at + kPack) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) {
+        if (at + i != label) continue;
+        gradient.at[i] = (expf(from.at[i] - norm) - spread - (1.0f - c.smoothing)) * g;
+      }
+    }
+    if (inside < kPack) {
+#pragma unroll
+      for (int i = 0; i < kPack; ++i) gradient.at[i] = i < inside ? gradient.at[i] : 0.0f;
     }
     store(gradient, to + at, count_below(at, c.stride), access);
   }

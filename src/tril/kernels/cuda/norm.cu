@@ -4,6 +4,7 @@
 // and written once. Longer rows, and rows that cannot be reached 16 bytes at a time, are read again
 // in each pass; the order of all sums is the same.
 #include "tril/kernels/cuda/dropout.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -74,10 +75,31 @@ struct ResidualRows {
   }
 };
 
-template <class T, int kStretches, class Rows>
+// Weight and bias are fetched first where rows are few, so that nobody waits for them in the end;
+// where rows are many, others work meanwhile, and the registers are worth more.
+enum class Weights { first, last };
+constexpr int64_t kFewNormRows = 1024;
+
+template <class T, int kStretches, Weights kWeights, class Rows>
 __global__ void __launch_bounds__(kForwardThreads)
     forward_kernel(Norm norm, Rows rows, Access access, T* y, float* stats) {
+  let_next_begin();
   const int64_t row = int64_t{blockIdx.x} * (kForwardThreads / kWarp) + threadIdx.x / kWarp;
+  const auto weight_at = [&](int64_t at, int count) {
+    return load(norm.weight + at, count, access);
+  };
+  const auto bias_at = [&](int64_t at, int count) {
+    return load(norm.bias + at, norm.bias == nullptr ? 0 : count, access);
+  };
+  constexpr bool kFetched = kWeights == Weights::first && kStretches > 0;
+  Pack weights[kFetched ? kStretches : 1], biases[kFetched ? kStretches : 1];
+  if constexpr (kFetched) {
+    over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
+      weights[i] = weight_at(at, count);
+      biases[i] = bias_at(at, count);
+    });
+  }
+  wait_for_earlier();
   if (row >= norm.rows) return;
   const float inverse = 1.0f / static_cast<float>(norm.columns);
   const auto source = rows.row(row, norm.columns);
@@ -107,8 +129,14 @@ __global__ void __launch_bounds__(kForwardThreads)
   over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
     if (count == 0) return;
     const Pack x = value(i, at, count);
-    const Pack weight = load(norm.weight + at, count, access);
-    const Pack bias = load(norm.bias + at, norm.bias == nullptr ? 0 : count, access);
+    Pack weight, bias;
+    if constexpr (kFetched) {
+      weight = weights[i];
+      bias = biases[i];
+    } else {
+      weight = weight_at(at, count);
+      bias = bias_at(at, count);
+    }
     Pack result;
 #pragma unroll
     for (int e = 0; e < kPack; ++e) {
@@ -129,9 +157,12 @@ void launch_forward(Stream stream, const Norm& norm, const Rows& rows, Access ac
                     float* stats) {
   if (norm.rows == 0) return;
   with_stretches(norm.columns, access, [&](auto stretches) {
-    forward_kernel<T, decltype(stretches)::value>
-        <<<blocks_for(norm.rows, kForwardThreads / kWarp), kForwardThreads, 0, handle_of(stream)>>>(
-            norm, rows, access, y, stats);
+    constexpr int kStretches = decltype(stretches)::value;
+    const auto kernel = norm.rows <= kFewNormRows
+                            ? forward_kernel<T, kStretches, Weights::first, Rows>
+                            : forward_kernel<T, kStretches, Weights::last, Rows>;
+    launch(stream, kernel, blocks_for(norm.rows, kForwardThreads / kWarp), kForwardThreads, 0, norm,
+           rows, access, y, stats);
   });
 }
 
@@ -151,6 +182,7 @@ struct Backward {
   float scale;
   float* partial;  // [slices, 2, columns]: of weight and bias
   Access access;
+  int64_t slice;  // rows of one
 };
 
 struct RowStats {
@@ -195,17 +227,29 @@ __global__ void __launch_bounds__(kBackwardThreads) backward_kernel(Backward<T> 
   __shared__ __align__(16) float all[kChains][kStretch];
   const int64_t columns = b.norm.columns;
   const float inverse = 1.0f / static_cast<float>(columns);
-  const int64_t begin = int64_t{blockIdx.x} * kNormSlice;
-  const int64_t end = begin + kNormSlice < b.norm.rows ? begin + kNormSlice : b.norm.rows;
+  const int64_t begin = int64_t{blockIdx.x} * b.slice;
+  const int64_t end = begin + b.slice < b.norm.rows ? begin + b.slice : b.norm.rows;
   Pack dweight[kStretches] = {};
   Pack dbias[kStretches] = {};
-  for (int64_t row = begin + threadIdx.x / kWarp; row < end; row += kChains) {
+  // A row comes while the one before is done.
+  StoredPack<T> next_x[kStretches], next_dy[kStretches];
+  const auto fetch = [&](int64_t row) {
+    over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
+      next_x[i] = load_stored(b.x + row * columns + at, count, b.access);
+      next_dy[i] = load_stored(b.dy + row * columns + at, count, b.access);
+    });
+  };
+  const int64_t first = begin + threadIdx.x / kWarp;
+  if (first < end) fetch(first);
+  for (int64_t row = first; row < end; row += kChains) {
     const RowStats stats(b.stats, row);
     StoredPack<T> x[kStretches], dy[kStretches];
-    over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
-      x[i] = load_stored(b.x + row * columns + at, count, b.access);
-      dy[i] = load_stored(b.dy + row * columns + at, count, b.access);
-    });
+#pragma unroll
+    for (int i = 0; i < kStretches; ++i) {
+      x[i] = next_x[i];
+      dy[i] = next_dy[i];
+    }
+    if (row + kChains < end) fetch(row + kChains);
     float sum_g = 0.0f;
     float sum_gx = 0.0f;
     over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
@@ -296,8 +340,8 @@ __global__ void __launch_bounds__(kBackwardThreads) long_columns_kernel(Backward
   const int64_t slice = blockIdx.x / blocks;
   const int64_t column = blockIdx.x % blocks * kBackwardThreads + threadIdx.x;
   if (column >= columns) return;
-  const int64_t begin = slice * kNormSlice;
-  const int64_t end = begin + kNormSlice < b.norm.rows ? begin + kNormSlice : b.norm.rows;
+  const int64_t begin = slice * b.slice;
+  const int64_t end = begin + b.slice < b.norm.rows ? begin + b.slice : b.norm.rows;
   float weight_sum = 0.0f;
   float bias_sum = 0.0f;
   for (int chain = 0; chain < kChains; ++chain) {
@@ -347,29 +391,25 @@ __global__ void __launch_bounds__(kWarp* kMergeChains)
   }
 }
 
-int64_t slices_of(int64_t rows) { return (rows + kNormSlice - 1) / kNormSlice; }
+int64_t slices_of(int64_t rows) { return (rows + norm_slice(rows) - 1) / norm_slice(rows); }
 
 template <class T>
-void launch_backward(Stream stream, const Backward<T>& b, float* dweight, float* dbias) {
+void launch_backward(Stream stream, const Backward<T>& b) {
   const int64_t rows = b.norm.rows;
   const int64_t columns = b.norm.columns;
   const int64_t slices = slices_of(rows);
   const cudaStream_t on = handle_of(stream);
-  if (rows > 0) {
-    with_stretches(columns, b.access, [&](auto stretches) {
-      constexpr int kStretches = decltype(stretches)::value;
-      if constexpr (kStretches > 0) {
-        backward_kernel<T, kStretches>
-            <<<static_cast<unsigned>(slices), kBackwardThreads, 0, on>>>(b);
-      } else {
-        const int64_t blocks = (columns + kBackwardThreads - 1) / kBackwardThreads;
-        long_rows_kernel<<<blocks_for(rows, kChains), kBackwardThreads, 0, on>>>(b);
-        long_columns_kernel<<<static_cast<unsigned>(slices * blocks), kBackwardThreads, 0, on>>>(b);
-      }
-    });
-  }
-  merge_slices_kernel<<<blocks_for(2 * columns, kWarp), kWarp * kMergeChains, 0, on>>>(
-      b.partial, slices, columns, dweight, dbias);
+  if (rows == 0) return;
+  with_stretches(columns, b.access, [&](auto stretches) {
+    constexpr int kStretches = decltype(stretches)::value;
+    if constexpr (kStretches > 0) {
+      backward_kernel<T, kStretches><<<static_cast<unsigned>(slices), kBackwardThreads, 0, on>>>(b);
+    } else {
+      const int64_t blocks = (columns + kBackwardThreads - 1) / kBackwardThreads;
+      long_rows_kernel<<<blocks_for(rows, kChains), kBackwardThreads, 0, on>>>(b);
+      long_columns_kernel<<<static_cast<unsigned>(slices * blocks), kBackwardThreads, 0, on>>>(b);
+    }
+  });
 }
 
 // Of everything a norm reads and writes by packs.
@@ -407,27 +447,18 @@ void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormB
   launch_backward<T>(stream,
                      {norm, args.s, args.stats, args.dy, args.dx, args.df, args.kept,
                       dropout_scale(args.probability), args.partial,
-                      norm_access(norm, args.s, args.dy, args.dx, args.df)},
-                     args.dweight, args.dbias);
+                      norm_access(norm, args.s, args.dy, args.dx, args.df), norm_slice(norm.rows)});
 }
 
-template <class T>
-void norm_backward(Stream stream, const Norm& norm, const T* x, const float* stats, const T* dy,
-                   T* dx, float* dweight, float* dbias, float* partial) {
-  residual_norm_backward<T>(stream, norm,
-                            {.s = x,
-                             .stats = stats,
-                             .dy = dy,
-                             .dx = dx,
-                             .dweight = dweight,
-                             .dbias = dbias,
-                             .partial = partial});
+void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,
+                          float* dbias) {
+  merge_slices_kernel<<<blocks_for(2 * norm.columns, kWarp), kWarp * kMergeChains, 0,
+                        handle_of(stream)>>>(partial, slices_of(norm.rows), norm.columns, dweight,
+                                             dbias);
 }
 
 #define TRIL_INSTANTIATE(T)                                                                       \
   template void norm_forward<T>(Stream, const Norm&, const T*, T*, float*);                       \
-  template void norm_backward<T>(Stream, const Norm&, const T*, const float*, const T*, T*,       \
-                                 float*, float*, float*);                                         \
   template void residual_norm_forward<T>(Stream, const Norm&, const Dropout&, const T*, const T*, \
                                          T*, T*, float*, uint8_t*);                               \
   template void residual_norm_backward<T>(Stream, const Norm&, const ResidualNormBackward<T>&);

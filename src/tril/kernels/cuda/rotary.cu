@@ -1,3 +1,4 @@
+#include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
 
@@ -10,6 +11,8 @@ constexpr int kThreads = 128;
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     rotary_kernel(Rotary r, Access access, const T* x, T* y) {
+  let_next_begin();
+  wait_for_earlier();
   const int64_t row = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
   if (row >= r.rows) return;
   const int half = static_cast<int>(r.head_dim / 2);
@@ -18,7 +21,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int unit = lane_of_thread(); unit < static_cast<int>(r.heads) * packs; unit += kWarp) {
     const int at = unit % packs * kPack;
     const int count = count_below(at, half);
-    const int64_t from = (row * r.heads + unit / packs) * r.head_dim + at;
+    const int64_t within = int64_t{unit / packs} * r.head_dim + at;
+    const int64_t from = row * r.x_stride + within;
+    const int64_t to = row * r.heads * r.head_dim + within;
     const Pack c = load(cosines + at, count, access);
     const Pack s = load(cosines + half + at, count, access);
     const Pack low = load(x + from, count, access);
@@ -30,8 +35,8 @@ __global__ void __launch_bounds__(kThreads)
       turned_low.at[i] = __fmaf_rn(-high.at[i], sine, low.at[i] * c.at[i]);
       turned_high.at[i] = __fmaf_rn(low.at[i], sine, high.at[i] * c.at[i]);
     }
-    store(turned_low, y + from, count, access);
-    store(turned_high, y + from + half, count, access);
+    store(turned_low, y + to, count, access);
+    store(turned_high, y + to + half, count, access);
   }
 }
 
@@ -40,8 +45,10 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 void rotary(Stream stream, const Rotary& args, const T* x, T* y) {
   if (args.rows == 0) return;
-  rotary_kernel<<<blocks_for(args.rows, kThreads / kWarp), kThreads, 0, handle_of(stream)>>>(
-      args, access_of(args.head_dim / 2, x, y, args.table), x, y);
+  launch(
+      stream, rotary_kernel<T>, blocks_for(args.rows, kThreads / kWarp), kThreads, 0, args,
+      args.x_stride % kPack == 0 ? access_of(args.head_dim / 2, x, y, args.table) : Access::scalar,
+      x, y);
 }
 template void rotary<float>(Stream, const Rotary&, const float*, float*);
 template void rotary<BFloat16>(Stream, const Rotary&, const BFloat16*, BFloat16*);

@@ -39,17 +39,18 @@ void round_padded(Stream stream, const float* from, int64_t rows, int64_t column
 // Weight and bias are f32 (norm.weight and norm.bias point to device memory). stats [rows, 2].
 //
 // Order of a sum over columns: packs of eight; pack i belongs to lane i mod 32, which adds its
-// elements ascending; the lanes are folded by halves (lane l and lane l xor 16, 8, 4, 2, 1).
-// Of a sum over rows: slices of kNormSlice rows; in a slice row i belongs to chain i mod 8, the
-// chains are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
+// elements ascending; the lanes are folded by halves (lane l and lane l xor 16, 8, 4, 2, 1). Of a
+// sum over rows: slices of norm_slice() rows; in a slice row i belongs to chain i mod 8, the chains
+// are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
 template <class T>
 void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats);
-constexpr int64_t kNormSlice = 64;
-// `partial` has room for norm_backward_partial() floats.
-int64_t norm_backward_partial(int64_t rows, int64_t columns);
-template <class T>
-void norm_backward(Stream stream, const Norm& norm, const T* x, const float* stats, const T* dy,
-                   T* dx, float* dweight, float* dbias, float* partial);
+// So many that an H200 does all of them at once, two a processor.
+constexpr int64_t norm_slice(int64_t rows) {
+  constexpr int64_t kSlices = 264, kChains = 8;
+  const int64_t chain = (rows + kSlices * kChains - 1) / (kSlices * kChains);
+  return kChains * (chain < 2 ? 2 : chain);
+}
+// The backward pass is residual_norm_backward(), below, without a residual.
 
 // ---- embeddings ---------------------------------------------------------------------------------
 // out = round(fma(table, scale, position)), or round(table scale) without positions. The table is
@@ -130,7 +131,8 @@ template <class T>
 void residual_norm_forward(Stream stream, const Norm& norm, const Dropout& args, const T* x,
                            const T* f, T* s, T* y, float* stats, uint8_t* kept);
 // dx is the gradient of s, and df what dropout_by_bits() makes of it; without dropout, where `kept`
-// is null, dx is both and df is not written. The rest as norm_backward().
+// is null, dx is both and df is not written. The gradients of weight and bias are left in slices,
+// which merge_norm_gradients() adds up, dbias null for none.
 template <class T>
 struct ResidualNormBackward {
   const T* s = nullptr;
@@ -139,11 +141,13 @@ struct ResidualNormBackward {
   float probability = 0.0f;
   const uint8_t* kept = nullptr;
   T *dx = nullptr, *df = nullptr;
-  float *dweight = nullptr, *dbias = nullptr;
   float* partial = nullptr;  // norm_backward_partial() floats
 };
+int64_t norm_backward_partial(int64_t rows, int64_t columns);
 template <class T>
 void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormBackward<T>& args);
+void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,
+                          float* dbias);
 
 // ---- rotary -------------------------------------------------------------------------------------
 struct Rotary {
@@ -152,7 +156,8 @@ struct Rotary {
   int64_t head_dim = 0;
   const int32_t* positions = nullptr;
   const float* table = nullptr;
-  float sign = 1.0f;  // -1 turns backwards
+  float sign = 1.0f;     // -1 turns backwards
+  int64_t x_stride = 0;  // from a row of x to the next; those of y are dense
 };
 template <class T>
 void rotary(Stream stream, const Rotary& args, const T* x, T* y);

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# cuda_sanitize.sh FOLDER [TOOL...]: runs compute-sanitizer (memcheck, racecheck, initcheck, or the
+# tools named) over a cut-down list, one case a kernel, one training and one decoding step, and fails on
+# any finding. FOLDER has bin/test_cuda and bin/tril: a build, or what `ninja -C build/cuda folder`
+# made. The tools run side by side; each one's report is left in SANITIZE_LOGS (a scratch folder unless
+# the environment names one) and shown where it found something. `cuda_sanitize.sh --there` says whether
+# there is a compute-sanitizer at all.
+set -uo pipefail
+if (($# < 1)); then
+  printf 'usage: scripts/cuda_sanitize.sh FOLDER [TOOL...]\n' >&2
+  exit 2
+fi
+sanitizer=$(command -v compute-sanitizer || printf '/usr/local/cuda/bin/compute-sanitizer')
+if [[ $1 == --there ]]; then
+  [[ -x $sanitizer ]]
+  exit
+fi
+folder=$1
+shift
+tools=("$@")
+((${#tools[@]})) || tools=(memcheck racecheck initcheck)
+root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/..
+if [[ ! -x $sanitizer ]]; then
+  printf 'cuda_sanitize: no compute-sanitizer here\n' >&2
+  exit 2
+fi
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/tril-sanitize.XXXXXX")
+trap 'rm -rf -- "$scratch"' EXIT
+logs=${SANITIZE_LOGS:-$scratch}
+mkdir -p -- "$logs"
+
+# One case a kernel, the smallest there is; properties try four of theirs.
+cases=(
+  Activation.IsTheReferenceWithinRounding Add.OfSlicesHasTheSameBits
+  Assign.RoundsOrWidens Filled.WritesEveryElement RoundPadded.PadsWithZeros ScaleBy.IsOneRoundingOfEachAndNothingForOne
+  MoveTowards.IsTheFormulaInEveryBit
+  Attention.AgreesWithTheTextbook Attention.AgreesWithTheTextbookOverSeveralSpans
+  Attention.RowsThatSeeNothingAreZero Attention.RowsTogetherInACacheHaveTheBitsOfTheBatch
+  Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
+  Attention.AgreesWithTheTextbookInLongSequences
+  ChooseTokens.AreTheFirstOfAllSorted
+  CrossEntropy.IsTheReferenceWithinRounding CrossEntropy.TheTotalIsAnOrderedSum
+  Dropout.IsTheReferenceBitForBit Dropout.ByItsBitsIsTheSameFunction
+  Embedding.IsTheReferenceWithinRounding Embedding.ReadsTheRoundedWeight SortById.IsStable
+  Linear.IsTheReferenceWithinRounding Linear.GradientsAreThoseOfTheReferenceWithinRounding
+  Linear.FurtherSlicesAreAdded Linear.RowsByWeightAreThoseOfTheirOwnProducts
+  Norm.IsTheReferenceWithinRounding ResidualNorm.HasTheBitsOfTheThree
+  ProjectedLoss.ARowDependsOnThatRowOnly Rotary.IsTheReferenceWithinRounding
+  Update.IsTheContractInEveryBit RowsInSteps.UpdatesGoOn
+)
+filter=$(IFS=:; printf '%s' "${cases[*]}")
+known=$("$folder/bin/test_cuda" --gtest_list_tests --gtest_filter="$filter" | grep -c '^  ')
+if ((known != ${#cases[@]})); then
+  printf 'cuda_sanitize: of %s cases the tests know %s\n' "${#cases[@]}" "$known" >&2
+  exit 2
+fi
+export TRIL_TEST_DEVICE=cuda TRIL_GOLDEN_FOLDER=$root/tests/golden RC_PARAMS='seed=7 max_success=4 max_size=30'
+
+cat "$root/examples/phrases.en" >"$scratch/train.en"
+cat "$root/examples/phrases.hi" >"$scratch/train.hi"
+head -1 "$scratch/train.en" >"$scratch/one.en"
+
+# under TOOL COMMAND...: a finding is exit status 99.
+under() {
+  local tool=$1
+  shift
+  local -a options=(--tool "$tool" --error-exitcode 99 --print-limit 1000 --show-backtrace no)
+  [[ $tool == memcheck ]] && options+=(--leak-check no)
+  printf '== %s: %s %s\n' "$tool" "${1##*/}" "${2%%=*}"
+  timeout "${SANITIZE_SECONDS:-600}" "$sanitizer" "${options[@]}" "$@"
+}
+
+# Training's fourth update is a kept graph; decoding writes a few tokens, alone and by beam.
+run_tool() {
+  local tool=$1 model=$scratch/model-$1 rc=0 each
+  # cuBLASLt's kernels are not ours, and initcheck does not see all that they write.
+  [[ $tool == memcheck ]] || export TRIL_CUDA_PRODUCTS=own
+  under "$tool" "$folder/bin/test_cuda" --gtest_filter="$filter" || rc=$?
+  under "$tool" "$folder/bin/tril" train --source "$scratch/train.en" --target "$scratch/train.hi" -o "$model" \
+    --device cuda --encoder-layers 1 --decoder-layers 1 --model 64 --heads 2 --feed-forward 96 --vocab 400 \
+    --batch-tokens 256 --micro-batch-tokens 256 --updates 5 --max-length 64 --seed 7 || rc=$?
+  for each in 1 4; do
+    under "$tool" "$folder/bin/tril" translate "$model" --device cuda --beam "$each" --max-tokens 8 \
+      <"$scratch/one.en" || rc=$?
+  done
+  return "$rc"
+}
+
+declare -A running
+for tool in "${tools[@]}"; do
+  run_tool "$tool" >"$logs/$tool.log" 2>&1 &
+  running[$tool]=$!
+done
+status=0
+for tool in "${tools[@]}"; do
+  rc=0
+  wait "${running[$tool]}" || rc=$?
+  if ((rc != 0)); then
+    printf '%s: FAILED (%s)\n' "$tool" "$rc"
+    # Each place once, with how often it was named.
+    sed -n 's/^=========     at //p' "$logs/$tool.log" | sort | uniq -c | sort -rn | head -20
+    grep -v '^=========' "$logs/$tool.log" | tail -n 40
+    status=1
+  elif (($(grep -c '       OK \]' -- "$logs/$tool.log") < ${#cases[@]})); then
+    printf '%s: FAILED: not all of the %s cases ran\n' "$tool" "${#cases[@]}"
+    status=1
+  else
+    printf '%s: clean, %s cases\n' "$tool" "${#cases[@]}"
+  fi
+done
+exit "$status"

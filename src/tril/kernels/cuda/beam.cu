@@ -1,0 +1,162 @@
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "tril/kernels/cuda/beam.h"
+
+namespace tril::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kCells = 4096;  // of the table that are turned over at a time
+constexpr int kNone = INT32_MAX;
+
+// By number, a continuation is row * count + place, which is also the order of equal scores.
+struct Candidate {
+  double score = -INFINITY;
+  int number = kNone;
+};
+
+__device__ bool better(const Candidate& a, const Candidate& b) {
+  return a.score != b.score ? a.score > b.score : a.number < b.number;
+}
+
+// The best of the block's, for every thread. The order is total: any order of comparisons gives it.
+__device__ Candidate best_of_block(Candidate mine) {
+  __shared__ Candidate by_warp[kThreads / 32];
+  for (int distance = 16; distance > 0; distance /= 2) {
+    const Candidate other{__shfl_xor_sync(~0u, mine.score, distance),
+                          __shfl_xor_sync(~0u, mine.number, distance)};
+    if (better(other, mine)) mine = other;
+  }
+  __syncthreads();  // who came before has read
+  if (threadIdx.x % 32 == 0) by_warp[threadIdx.x / 32] = mine;
+  __syncthreads();
+  Candidate best = by_warp[0];
+  for (int warp = 1; warp < kThreads / 32; ++warp) {
+    if (better(by_warp[warp], best)) best = by_warp[warp];
+  }
+  return best;
+}
+
+// What the next step begins with, while what it comes from is still read.
+struct Next {
+  double* scores;
+  int32_t* tokens;
+  int32_t* parents;
+};
+
+// Returns how many are alive.
+__device__ int choose_next(const AdvanceBeams& a, int64_t first_row, const Next& next) {
+  const int width = static_cast<int>(a.width), count = static_cast<int>(a.count);
+  const int32_t* choices = a.choices + first_row * count;
+  const float* log_probs = a.log_probs + first_row * count;
+  const double* scores = a.scores + first_row;
+  Candidate last{INFINITY, -1};
+  int alive = 0;
+  for (int looked_at = 0; looked_at < 2 * width && alive < width; ++looked_at) {
+    Candidate mine;
+    for (int number = static_cast<int>(threadIdx.x); number < width * count; number += kThreads) {
+      const double before = scores[number / count];
+      if (choices[number] < 0 || before == -INFINITY) continue;
+      const Candidate other{before + static_cast<double>(log_probs[number]), number};
+      if (better(last, other) && better(other, mine)) mine = other;
+    }
+    last = best_of_block(mine);
+    if (last.number == kNone) break;
+    if (choices[last.number] == a.end) continue;
+    if (threadIdx.x == 0) {
+      next.scores[alive] = last.score;
+      next.tokens[alive] = choices[last.number];
+      next.parents[alive] = last.number / count;
+    }
+    ++alive;
+  }
+  return alive;
+}
+
+// Row i of the group becomes what row parents[i] was, columns at a time.
+__device__ void turn_table(const AdvanceBeams& a, int64_t first_row, int alive,
+                           const int32_t* parents, int32_t* cells) {
+  const int width = static_cast<int>(a.width);
+  const int columns = max(1, kCells / width);
+  const int length = a.positions[first_row] + 1;
+  int32_t* table = a.table + first_row * a.table_stride;
+  for (int begin = 0; begin < length; begin += columns) {
+    const int some = min(columns, length - begin);
+    for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kThreads) {
+      cells[i] = table[parents[i / some] * a.table_stride + begin + i % some];
+    }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kThreads) {
+      table[i / some * a.table_stride + begin + i % some] = cells[i];
+    }
+    __syncthreads();
+  }
+}
+
+__global__ void advance_kernel(const AdvanceBeams a) {
+  __shared__ int32_t cells[kCells];
+  extern __shared__ double memory[];
+  const int width = static_cast<int>(a.width);
+  auto* tokens = reinterpret_cast<int32_t*>(memory + width);
+  const Next next{memory, tokens, tokens + width};
+  const int64_t first_row = blockIdx.x * a.width;
+  const int alive = choose_next(a, first_row, next);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+    a.scores[first_row + i] = i < alive ? next.scores[i] : -INFINITY;
+    a.tokens[first_row + i] = i < alive ? next.tokens[i] : 0;
+  }
+  if (width > 1) turn_table(a, first_row, alive, next.parents, cells);
+}
+
+__global__ void extend_kernel(const ExtendTable a) {
+  const int64_t row = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  if (row >= a.rows || a.entries[row] < 0) return;
+  a.table[row * a.table_stride + a.positions[row]] = a.entries[row];
+}
+
+__global__ void set_rows_kernel(const SetRows a) {
+  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  if (i >= a.count) return;
+  a.tokens[a.rows[i]] = a.new_tokens[i];
+  a.scores[a.rows[i]] = a.new_scores[i];
+}
+
+__global__ void set_table_kernel(const SetTable a) {
+  const int64_t i = blockIdx.x;
+  for (int64_t column = threadIdx.x; column < a.columns; column += kThreads) {
+    a.table[a.rows[i] * a.table_stride + column] = a.entries[i * a.columns + column];
+  }
+}
+
+cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+unsigned blocks_for(int64_t items) {
+  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
+}
+
+}  // namespace
+
+void advance_beams(Stream stream, const AdvanceBeams& args) {
+  if (args.groups == 0) return;
+  const auto bytes = static_cast<size_t>(args.width) * (sizeof(double) + 2 * sizeof(int32_t));
+  advance_kernel<<<static_cast<unsigned>(args.groups), kThreads, bytes, of(stream)>>>(args);
+}
+
+void extend_table(Stream stream, const ExtendTable& args) {
+  if (args.rows == 0) return;
+  extend_kernel<<<blocks_for(args.rows), kThreads, 0, of(stream)>>>(args);
+}
+
+void set_rows(Stream stream, const SetRows& args) {
+  if (args.count == 0) return;
+  set_rows_kernel<<<blocks_for(args.count), kThreads, 0, of(stream)>>>(args);
+}
+
+void set_table(Stream stream, const SetTable& args) {
+  if (args.count == 0 || args.columns == 0) return;
+  set_table_kernel<<<static_cast<unsigned>(args.count), kThreads, 0, of(stream)>>>(args);
+}
+
+}  // namespace tril::kernels::cuda

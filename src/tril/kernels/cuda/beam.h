@@ -1,0 +1,67 @@
+// Beam search between two steps of a model on CUDA: what decode/hypotheses.h says of a step, for
+// many sentences at once, without the host.
+//
+// A sentence is a group of `width` rows, its alive hypotheses in order. Row i of a group has a
+// score, -inf where no hypothesis is, and offers `count` continuations, best first; their order is
+// by score in double, then by row, then by place. The first 2 * width are looked at: END is passed
+// over, the first `width` others are the alive hypotheses of the next step. Each takes over its
+// parent's row of the table, which says where the keys of its sequence are.
+//
+// A group depends on that group alone. Kernels neither allocate nor throw.
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/stream.h"
+
+namespace tril::kernels::cuda {
+
+constexpr int64_t kMostBeams = 1024;  // in a group
+
+struct AdvanceBeams {
+  int64_t groups = 0;
+  int64_t width = 1;
+  int64_t count = 1;
+  int32_t end = -1;
+  const int32_t* choices = nullptr;    // [row, count]; -1: no more
+  const float* log_probs = nullptr;    // [row, count]
+  const int32_t* positions = nullptr;  // [row]: of the row's token; the same in a group
+  int32_t* tokens = nullptr;           // [row]: what the model reads next; 0 for none
+  double* scores = nullptr;            // [row]
+  int32_t* table = nullptr;            // [row, table_stride], filled up to the row's position
+  int64_t table_stride = 0;
+};
+void advance_beams(Stream stream, const AdvanceBeams& args);
+
+// table[r, positions[r]] = entries[r], but for entries of -1.
+struct ExtendTable {
+  int64_t rows = 0;
+  const int32_t* positions = nullptr;
+  const int32_t* entries = nullptr;
+  int32_t* table = nullptr;
+  int64_t table_stride = 0;
+};
+void extend_table(Stream stream, const ExtendTable& args);
+
+// Rows of sentences that begin: row rows[i] gets the i-th token and score, and the i-th row of
+// `entries` as the beginning of its row of the table.
+struct SetRows {
+  int64_t count = 0;
+  const int32_t* rows = nullptr;
+  const int32_t* new_tokens = nullptr;
+  const double* new_scores = nullptr;
+  int32_t* tokens = nullptr;
+  double* scores = nullptr;
+};
+void set_rows(Stream stream, const SetRows& args);
+struct SetTable {
+  int64_t count = 0;
+  const int32_t* rows = nullptr;
+  const int32_t* entries = nullptr;  // [count, columns]
+  int64_t columns = 0;
+  int32_t* table = nullptr;
+  int64_t table_stride = 0;
+};
+void set_table(Stream stream, const SetTable& args);
+
+}  // namespace tril::kernels::cuda

@@ -1,0 +1,91 @@
+// The sums behind a softmax over the vocabulary, with the order that rows.h says: a row is in the
+// hands of kSoftmaxThreads threads, of one block or of several. For loss.cu and choice.cu, so that
+// a score and a search have the same bits.
+#pragma once
+
+#include <cmath>
+
+#include "tril/kernels/cuda/rows.cuh"
+
+namespace tril::kernels::cuda {
+
+constexpr int kSoftmaxThreads = 1024;
+constexpr int kSoftmaxWarps = kSoftmaxThreads / kWarp;
+static_assert(kSoftmaxWarps == kWarp, "the warps' sums are folded by one warp");
+
+// The largest of some numbers, the sum of e^(x - largest), and the plain sum. NaN is not the
+// largest of anything, but it is in both sums.
+struct Sums {
+  float top, exponentials, plain;
+};
+
+// What a sum over e^(x - from) is multiplied with to become one over e^(x - to).
+__device__ inline float change_of_top(float from, float to) {
+  return from == to ? 1.0f : expf(from - to);  // both may be -infinity
+}
+
+__device__ inline Sums joined_by(const Sums& mine, int step) {
+  const Sums other{__shfl_xor_sync(kAllLanes, mine.top, step),
+                   __shfl_xor_sync(kAllLanes, mine.exponentials, step),
+                   __shfl_xor_sync(kAllLanes, mine.plain, step)};
+  const float top = fmaxf(mine.top, other.top);
+  return {top,
+          mine.exponentials * change_of_top(mine.top, top) +
+              other.exponentials * change_of_top(other.top, top),
+          mine.plain + other.plain};
+}
+__device__ inline Sums joined_in_warp(Sums sums) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) sums = joined_by(sums, step);
+  return sums;
+}
+
+// Eight at once, with the bits of add_one_by_one().
+__device__ inline void add_whole_pack(const Pack& x, Sums& sums) {
+  float top = x.at[0];
+#pragma unroll
+  for (int i = 1; i < kPack; ++i) top = fmaxf(top, x.at[i]);
+  if (top > sums.top) {
+    sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
+    sums.top = top;
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    sums.exponentials += expf(x.at[i] - sums.top);  // of -infinity zero
+    sums.plain += x.at[i];
+  }
+}
+__device__ inline void add_one_by_one(const Pack& x, int count, Sums& sums) {
+  float top = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    if (i < count) top = fmaxf(top, x.at[i]);
+  }
+  if (top > sums.top) {
+    sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
+    sums.top = top;
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i) {
+    if (i < count) {
+      // Where all so far are -infinity, -infinity - top would be NaN.
+      sums.exponentials += x.at[i] == -INFINITY ? 0.0f : expf(x.at[i] - sums.top);
+      sums.plain += x.at[i];
+    }
+  }
+}
+// The first `count` of a pack.
+__device__ inline void add_pack(const Pack& x, int count, Sums& sums) {
+  // Where all so far are -infinity (or no numbers), one by one.
+  if (count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY)) {
+    add_whole_pack(x, sums);
+  } else {
+    add_one_by_one(x, count, sums);
+  }
+}
+
+__device__ inline float normaliser(const Sums& sums) {
+  return sums.top + static_cast<float>(log(static_cast<double>(sums.exponentials)));
+}
+
+}  // namespace tril::kernels::cuda

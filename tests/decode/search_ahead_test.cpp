@@ -1,0 +1,133 @@
+// Beams that a device carries from step to step, against the hypotheses of the host.
+#include <algorithm>
+#include <cmath>
+
+#include "support/property.h"
+#include "support/testing.h"
+#include "tril/decode/hypotheses.h"
+#include "tril/ops/beam.h"
+
+namespace tril {
+namespace {
+
+constexpr int32_t kEnd = 3;
+
+template <class T>
+std::vector<T> values_of(const Tensor& tensor) {
+  std::vector<T> values(static_cast<size_t>(tensor.size()));
+  copy(Device::cpu, values.data(), tensor.device(), tensor.raw(),
+       tensor.size() * int64_t{sizeof(T)});
+  return values;
+}
+template <class T>
+Tensor filled(Arena& arena, const Shape& shape, DType type, const std::vector<T>& values) {
+  const Tensor tensor(arena, shape, type);
+  copy(tensor.device(), tensor.raw(), Device::cpu, values.data(),
+       tensor.size() * int64_t{sizeof(T)});
+  return tensor;
+}
+
+// A sentence as the host follows it, and as the rows of a group do.
+struct Followed {
+  Hypotheses hypotheses;
+  std::vector<std::vector<int32_t>> paths;  // of the alive: the marks of the rows they passed
+};
+
+// Few different log-probabilities, so that there are ties; fewer than `count` now and then.
+std::vector<Choice> random_choices(Random& random, int64_t count) {
+  std::vector<Choice> choices;
+  const bool few = random.below(8) == 0;
+  const auto offered =
+      few ? 1 + random.below(static_cast<uint32_t>(count)) : static_cast<uint32_t>(count);
+  for (uint32_t i = 0; i < offered; ++i) {
+    choices.push_back({static_cast<int32_t>(2 + 3 * i + random.below(3)),
+                       -0.25f * static_cast<float>(random.below(9))});
+  }
+  std::sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+    return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
+  });
+  return choices;
+}
+
+RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
+  static Context context(1, testing::placement());
+  context.reset();
+  const int64_t width = *rc::gen::element<int64_t>(1, 2, 3, 4, 8, 40);
+  const int64_t groups = *rc::gen::inRange<int64_t>(1, 5);
+  const int64_t count = *rc::gen::element<int64_t>(1, 2 * width);
+  const int64_t steps = *rc::gen::inRange<int64_t>(1, 12);
+  const int64_t rows = groups * width;
+  const int64_t stride = 16;
+  Random random(*rc::gen::arbitrary<uint64_t>());
+  SearchOptions options;
+  options.beam = width;
+  options.end = kEnd;
+
+  std::vector<double> scores(static_cast<size_t>(rows), -INFINITY);
+  for (int64_t row = 0; row < rows; row += width) scores[static_cast<size_t>(row)] = 0.0;
+  const std::vector<int32_t> zeros(static_cast<size_t>(rows), 0);
+  const std::vector<int32_t> no_marks(static_cast<size_t>(rows * stride), -1);
+  const ops::Beams beams{filled(context.arena, {rows}, DType::i32, zeros),
+                         filled(context.arena, {rows}, DType::f64, scores),
+                         filled(context.arena, {rows, stride}, DType::i32, no_marks)};
+  std::vector<Followed> sentences;
+  for (int64_t group = 0; group < groups; ++group) {
+    sentences.push_back({Hypotheses(options, steps + 1), {{}}});
+    sentences.back().hypotheses.start({}, {});
+  }
+  for (int32_t step = 0; step < static_cast<int32_t>(steps); ++step) {
+    // Every row marks its place in the table, as its keys would be put there.
+    auto table = values_of<int32_t>(beams.table);
+    std::vector<int32_t> tokens(static_cast<size_t>(rows * count), -1);
+    std::vector<float> log_probs(static_cast<size_t>(rows * count), -INFINITY);
+    std::vector<std::vector<Choice>> offered(static_cast<size_t>(rows));
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto r = static_cast<size_t>(row);
+      table[static_cast<size_t>(row * stride + step)] = static_cast<int32_t>(row) + 1000 * step;
+      offered[r] = random_choices(random, count);
+      for (size_t i = 0; i < offered[r].size(); ++i) {
+        tokens[r * static_cast<size_t>(count) + i] = offered[r][i].token;
+        log_probs[r * static_cast<size_t>(count) + i] = offered[r][i].log_prob;
+      }
+    }
+    copy(beams.table.device(), beams.table.raw(), Device::cpu, table.data(),
+         beams.table.size() * int64_t{sizeof(int32_t)});
+    ops::ChosenTokens chosen;
+    chosen.tokens = filled(context.arena, {rows, count}, DType::i32, tokens);
+    chosen.log_probs = filled(context.arena, {rows, count}, DType::f32, log_probs);
+    const std::vector<int32_t> positions(static_cast<size_t>(rows), step);
+    ops::advance_beams(context, chosen, positions, width, kEnd, beams);
+    context.queue.wait();
+
+    const auto next_tokens = values_of<int32_t>(beams.tokens);
+    const auto next_scores = values_of<double>(beams.scores);
+    const auto next_table = values_of<int32_t>(beams.table);
+    for (int64_t group = 0; group < groups; ++group) {
+      Followed& sentence = sentences[static_cast<size_t>(group)];
+      const size_t alive_before = sentence.hypotheses.alive().size();
+      if (alive_before == 0) continue;  // done: what its rows do nobody looks at
+      const auto first = static_cast<size_t>(group * width);
+      for (size_t i = 0; i < alive_before; ++i) {
+        sentence.paths[i].push_back(static_cast<int32_t>(first + i) + 1000 * step);
+      }
+      sentence.hypotheses.advance({offered.data() + first, alive_before});
+      const auto alive = sentence.hypotheses.alive();
+      std::vector<std::vector<int32_t>> paths;
+      for (size_t i = 0; i < alive.size(); ++i) {
+        RC_ASSERT(next_tokens[first + i] == alive[i].token);
+        RC_ASSERT(next_scores[first + i] == alive[i].score);
+        paths.push_back(sentence.paths[alive[i].parent]);
+        const auto* marks = next_table.data() + (first + i) * static_cast<size_t>(stride);
+        RC_ASSERT(std::vector<int32_t>(marks, marks + step + 1) == paths.back());
+      }
+      for (size_t i = alive.size(); !alive.empty() && i < static_cast<size_t>(width); ++i) {
+        RC_ASSERT(next_scores[first + i] == -INFINITY);
+        RC_ASSERT(next_tokens[first + i] == 0);
+      }
+      sentence.paths = paths;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tril
