@@ -373,9 +373,9 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
   }
   // What kernels are given by value, so that a kept step with another one is another step.
   context.queue.note(shape.bias);
-  for (const int64_t value : {int64_t{std::bit_cast<int32_t>(shape.scale)}, shape.bias_zero,
-                              int64_t{shape.widen_head}, shape.widen_row,
-                              int64_t{shape.descending_blocks}}) {
+  for (const int64_t value :
+       {int64_t{std::bit_cast<int32_t>(shape.scale)}, shape.bias_zero, int64_t{shape.widen_head},
+        shape.widen_row, int64_t{shape.descending_blocks}}) {
     context.queue.note(value);
   }
   return shape;

@@ -28,8 +28,8 @@ void note_product(Context& context, const Gemm& product) {
        {product.a, product.b, product.bias, static_cast<const void*>(product.c)}) {
     context.queue.note(memory);
   }
-  for (const int64_t size : {product.m, product.n, product.k, product.a_stride, product.b_stride,
-                             product.c_stride}) {
+  for (const int64_t size :
+       {product.m, product.n, product.k, product.a_stride, product.b_stride, product.c_stride}) {
     context.queue.note(size);
   }
   context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
