@@ -37,7 +37,7 @@ cases=(
   Attention.AgreesWithTheTextbook Attention.AgreesWithTheTextbookOverSeveralSpans
   Attention.RowsThatSeeNothingAreZero Attention.RowsTogetherInACacheHaveTheBitsOfTheBatch
   Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
-  Attention.AgreesWithTheTextbookInLongSequences
+  LongAttention.AgreesWithTheTextbook
   ChooseTokens.AreTheFirstOfAllSorted
   CrossEntropy.IsTheReferenceWithinRounding CrossEntropy.TheTotalIsAnOrderedSum
   Dropout.IsTheReferenceBitForBit Dropout.ByItsBitsIsTheSameFunction
