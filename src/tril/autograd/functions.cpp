@@ -35,7 +35,10 @@ namespace {
 void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
                       const Tensor& dy) {
   if (!t.tracks(x)) return;
-  if (weights.size() == 1) {
+  const Tensor so_far = t.to_add_to(x);
+  if (so_far.defined()) {
+    ops::add_linear_input_gradient(t.context(), dy, weights, so_far);
+  } else if (weights.size() == 1) {
     t.accumulate(x, ops::linear_input_gradient(t.context(), dy, *weights[0]));
   } else {
     t.accumulate(x, ops::linears_input_gradient(t.context(), dy, weights));

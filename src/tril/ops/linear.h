@@ -93,8 +93,7 @@ Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWei
 // The same of stacked weights, dy of all of them side by side: one sum over all outputs.
 Tensor linears_input_gradient(Context& context, const Tensor& dy,
                               std::span<const LinearWeight* const> weights);
-// dx += dy W, of one weight or of stacked ones. Where activations are rounded, so is the sum of
-// both, once.
+// dx += dy W, of one weight or of stacked ones, with the bits of the product and a sum.
 void add_linear_input_gradient(Context& context, const Tensor& dy,
                                std::span<const LinearWeight* const> weights, const Tensor& dx);
 // The gradient of W: dyᵀ x, summed over tokens in slices.

@@ -8,7 +8,7 @@
 // accumulators as they are: logits, weight gradients) or of the type of a: then it is
 // round(round(sum) + bias) with one rounding at the end, bf16(accumulator + bias). ReLU of that,
 // where asked for: +0 for what is not above zero, but NaN stays NaN. Where c is added to, the sum
-// is added to it before the rounding.
+// is rounded first, and again with it.
 //
 // Order. f32: one chain of fused multiply-adds over k ascending. bf16: what a loop of
 // mma.sync.m16n8k16 over k ascending makes of it, from zero, with k padded by zeros to 16. Forward
