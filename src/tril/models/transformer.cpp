@@ -88,15 +88,19 @@ struct Call {
     return table.defined() ? autograd::rotary(session, x, positions, table) : x;
   }
 
-  // x + f(norm(x)), or norm(x + f(x)).
+  // x + f(norm(x)), or norm(x + f(x)); f gives an nn::LastProduct.
   template <class F>
   Tensor residual(const nn::Norm& norm, const Tensor& x, const F& f) {
     if (config.norm_position == NormPosition::pre) {
-      return autograd::add(session, x, dropout(f(norm(session, x))));
+      return autograd::add(session, x, dropout(f(norm(session, x))(session)));
     }
-    const Tensor y = f(x);
-    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
-                                   norm.weight, norm.bias);
+    const nn::LastProduct last = f(x);
+    if (session.tape == nullptr) {
+      return ops::linear_residual_norm(session, norm.kind, norm.epsilon, x, last.input,
+                                       *last.linear->weight, norm.weight, norm.bias);
+    }
+    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, last(session),
+                                   next_dropout(), norm.weight, norm.bias);
   }
 
   // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
@@ -116,9 +120,10 @@ struct Call {
   // Self-attention of one layer on its normed input. `where(k, v)` says where attention is to find
   // the keys and values: as they are, or in a cache.
   template <class Where>
-  Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
-                        int64_t layer, const Tensor& h, const ops::AttentionPlan& plan,
-                        const ops::AttentionOptions& options, const Where& where) const {
+  nn::LastProduct self_attention(const nn::MultiHeadAttention& attention,
+                                 const Tensor& rotary_table, int64_t layer, const Tensor& h,
+                                 const ops::AttentionPlan& plan,
+                                 const ops::AttentionOptions& options, const Where& where) const {
     const auto projected = attention.queries_keys_values(session, h);
     const Tensor q = rotate(rotary_table, projected.queries);
     const Tensor k = rotate(rotary_table, projected.keys);
@@ -128,7 +133,7 @@ struct Call {
     observe(layer, Site::value, v);
     const Tensor out = attention.attend(session, q, where(k, v), plan, options);
     observe(layer, Site::context, out);
-    return attention.project(session, out);
+    return attention.project(out);
   }
 
   Tensor embed(const ops::LinearWeight* table, const Tensor& position_table, const nn::Norm& norm) {
@@ -560,7 +565,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
                           .cache = memory.cache_.get(), .view = &cross_view, .layer = number};
           const Tensor out = block.cross_attention.attend(session, q, from, cross_plan, {});
           call.observe(number, Site::cross_context, out);
-          return block.cross_attention.project(session, out);
+          return block.cross_attention.project(out);
         });
       }
       return call.residual(block.feed_forward_norm, y,

@@ -178,13 +178,14 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t mod
   out = Linear(set, name + ".out", model, hidden, bias);
 }
 
-Tensor FeedForward::operator()(Context& context, const Tensor& x) const {
+LastProduct FeedForward::operator()(Context& context, const Tensor& x) const {
   if (!gate && activation == ops::Activation::relu) {
-    return out(context, autograd::linear_relu(context, x, *in.weight));
+    return {autograd::linear_relu(context, x, *in.weight), &out};
   }
   const Tensor hidden = in(context, x);
-  return out(context, gate ? autograd::gated(context, activation, gate(context, x), hidden)
-                           : autograd::activation(context, activation, hidden));
+  return {gate ? autograd::gated(context, activation, gate(context, x), hidden)
+               : autograd::activation(context, activation, hidden),
+          &out};
 }
 
 }  // namespace tril::nn
