@@ -87,19 +87,15 @@ struct Call {
     return table.defined() ? autograd::rotary(session, x, positions, table) : x;
   }
 
-  // x + f(norm(x)), or norm(x + f(x)); f gives an nn::LastProduct.
+  // x + f(norm(x)), or norm(x + f(x)).
   template <class F>
   Tensor residual(const nn::Norm& norm, const Tensor& x, const F& f) {
     if (config.norm_position == NormPosition::pre) {
-      return autograd::add(session, x, dropout(f(norm(session, x))(session)));
+      return autograd::add(session, x, dropout(f(norm(session, x))));
     }
-    const nn::LastProduct last = f(x);
-    if (session.tape == nullptr) {
-      return ops::linear_residual_norm(session, norm.kind, norm.epsilon, x, last.input,
-                                       *last.linear->weight, norm.weight, norm.bias);
-    }
-    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, last(session),
-                                   next_dropout(), norm.weight, norm.bias);
+    const Tensor y = f(x);
+    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
+                                   norm.weight, norm.bias);
   }
 
   // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
@@ -120,10 +116,9 @@ struct Call {
   // Self-attention of one layer on its normed input. `where(k, v)` says where attention is to find
   // the keys and values: as they are, or in a cache.
   template <class Where>
-  nn::LastProduct self_attention(const nn::MultiHeadAttention& attention,
-                                 const Tensor& rotary_table, int64_t layer, const Tensor& h,
-                                 const ops::AttentionPlan& plan,
-                                 const ops::AttentionOptions& options, const Where& where) const {
+  Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
+                        int64_t layer, const Tensor& h, const ops::AttentionPlan& plan,
+                        const ops::AttentionOptions& options, const Where& where) const {
     const auto projected = attention.queries_keys_values(session, h);
     const Tensor q = rotate(rotary_table, projected.queries);
     const Tensor k = rotate(rotary_table, projected.keys);
@@ -133,7 +128,7 @@ struct Call {
     observe(layer, Site::value, v);
     const Tensor out = attention.attend(session, q, where(k, v), plan, options);
     observe(layer, Site::context, out);
-    return attention.project(out);
+    return attention.project(session, out);
   }
 
   Tensor embed(const ops::LinearWeight* table, const Tensor& position_table, const nn::Norm& norm) {

@@ -455,7 +455,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
                           .cache = memory.cache_.get(), .view = &views.cross, .layer = number};
           const Tensor out = block.cross_attention.attend(session, q, from, cross_plan, {});
           call.observe(number, Site::cross_context, out);
-          return block.cross_attention.project(out);
+          return block.cross_attention.project(session, out);
         });
       }
       return call.residual(block.feed_forward_norm, y,
