@@ -3,18 +3,23 @@
 # tools named) over a cut-down list, one case a kernel, one training and one decoding step, and fails on
 # any finding. FOLDER has bin/test_cuda and bin/tril: a build, or what `ninja -C build/cuda folder`
 # made. The tools run side by side; each one's report is left in SANITIZE_LOGS (a scratch folder unless
-# the environment names one) and shown where it found something.
+# the environment names one) and shown where it found something. `cuda_sanitize.sh --there` says whether
+# there is a compute-sanitizer at all.
 set -uo pipefail
 if (($# < 1)); then
   printf 'usage: scripts/cuda_sanitize.sh FOLDER [TOOL...]\n' >&2
   exit 2
+fi
+sanitizer=$(command -v compute-sanitizer || printf '/usr/local/cuda/bin/compute-sanitizer')
+if [[ $1 == --there ]]; then
+  [[ -x $sanitizer ]]
+  exit
 fi
 folder=$1
 shift
 tools=("$@")
 ((${#tools[@]})) || tools=(memcheck racecheck initcheck)
 root=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/..
-sanitizer=$(command -v compute-sanitizer || printf '/usr/local/cuda/bin/compute-sanitizer')
 if [[ ! -x $sanitizer ]]; then
   printf 'cuda_sanitize: no compute-sanitizer here\n' >&2
   exit 2
@@ -32,7 +37,7 @@ cases=(
   Attention.AgreesWithTheTextbook Attention.AgreesWithTheTextbookOverSeveralSpans
   Attention.RowsThatSeeNothingAreZero Attention.RowsTogetherInACacheHaveTheBitsOfTheBatch
   Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
-  Attention.AgreesWithTheTextbookInLongSequences
+  LongAttention.AgreesWithTheTextbook AdvanceBeams.GoTheWayOfTheHypotheses
   ChooseTokens.AreTheFirstOfAllSorted
   CrossEntropy.IsTheReferenceWithinRounding CrossEntropy.TheTotalIsAnOrderedSum
   Dropout.IsTheReferenceBitForBit Dropout.ByItsBitsIsTheSameFunction
@@ -53,7 +58,7 @@ export TRIL_TEST_DEVICE=cuda TRIL_GOLDEN_FOLDER=$root/tests/golden RC_PARAMS='se
 
 cat "$root/examples/phrases.en" >"$scratch/train.en"
 cat "$root/examples/phrases.hi" >"$scratch/train.hi"
-head -1 "$scratch/train.en" >"$scratch/one.en"
+head -5 "$scratch/train.en" >"$scratch/some.en"
 
 # under TOOL COMMAND...: a finding is exit status 99.
 under() {
@@ -65,18 +70,19 @@ under() {
   timeout "${SANITIZE_SECONDS:-600}" "$sanitizer" "${options[@]}" "$@"
 }
 
-# Training's fourth update is a kept graph; decoding writes a few tokens, alone and by beam.
+# Training's fourth update is a kept graph; decoding writes a few tokens, by itself and by beam, of more
+# sentences than there are places, so that steps are kept and places taken again.
 run_tool() {
   local tool=$1 model=$scratch/model-$1 rc=0 each
-  # What writes cuBLASLt's results is not ours, and initcheck does not see all of it.
+  # cuBLASLt's kernels are not ours, and initcheck does not see all that they write.
   [[ $tool == memcheck ]] || export TRIL_CUDA_PRODUCTS=own
   under "$tool" "$folder/bin/test_cuda" --gtest_filter="$filter" || rc=$?
   under "$tool" "$folder/bin/tril" train --source "$scratch/train.en" --target "$scratch/train.hi" -o "$model" \
     --device cuda --encoder-layers 1 --decoder-layers 1 --model 64 --heads 2 --feed-forward 96 --vocab 400 \
     --batch-tokens 256 --micro-batch-tokens 256 --updates 5 --max-length 64 --seed 7 || rc=$?
   for each in 1 4; do
-    under "$tool" "$folder/bin/tril" translate "$model" --device cuda --beam "$each" --max-tokens 8 \
-      <"$scratch/one.en" || rc=$?
+    under "$tool" "$folder/bin/tril" translate "$model" --device cuda --beam "$each" --max-tokens 8 --batch 8 \
+      <"$scratch/some.en" || rc=$?
   done
   return "$rc"
 }

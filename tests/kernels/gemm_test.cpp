@@ -71,7 +71,12 @@ std::vector<float> scalar_chains(const Product& p) {
         chain = std::fma(p.a[row * p.k + i], p.b[i * p.n + column], chain);
       }
       merge();
-      c.push_back(p.bias.empty() ? total : total + p.bias[column]);
+      if (!p.bias.empty()) {
+        total += p.bias[column];
+      } else if (p.summation == kernels::Summation::token_slices) {
+        total += 0.0f;
+      }
+      c.push_back(total);
     }
   }
   return c;
@@ -159,6 +164,22 @@ TEST(Gemm, LongChainsContinueAndSlicesMerge) {
     EXPECT_EQ(testing::equal_bits(whole, scalar_chains(p)), k <= kTokenSlice);
     p.bias.clear();
     EXPECT_TRUE(same_bits(run(Parallel(2), p), scalar_chains(p))) << "no bias, k = " << k;
+  }
+}
+
+// A product that is too small for any number leaves its sign behind, and in a sum over tokens it
+// must not: there the same token among others, whose terms are zero, would have another gradient.
+TEST(Gemm, ASumOverTokensIsNeverMinusZero) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  Random random(3);
+  for (const int64_t k : {1, 5, 512, 700}) {
+    Product p(random, 7, 70, k);
+    p.bias.clear();
+    p.a.assign(p.a.size(), -1e-30f);
+    p.b.assign(p.b.size(), 1e-30f);
+    EXPECT_TRUE(same_bits(run(Parallel(1), p), std::vector<float>(7 * 70, -0.0f))) << "k = " << k;
+    p.summation = kernels::Summation::token_slices;
+    EXPECT_TRUE(same_bits(run(Parallel(1), p), std::vector<float>(7 * 70, 0.0f))) << "k = " << k;
   }
 }
 

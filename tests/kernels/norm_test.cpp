@@ -2,6 +2,7 @@
 
 #include "kernels/gradient_check.h"
 #include "kernels/rows_support.h"
+#include "tril/kernels/cuda/rows.h"
 #include "tril/kernels/gemm.h"
 #include "tril/kernels/reference/norm.h"
 #include "tril/ops/rows.h"
@@ -85,11 +86,11 @@ Result run(Context& context, const Case& c) {
 Result run(const Case& c) { return run(context_here(), c); }
 
 // The sum over rows of f(row, sum so far): slices of kTokenSlice rows, added ascending. On CUDA
-// slices of 64 rows in eight chains, and the slices in 32.
+// slices of norm_slice() rows in eight chains, and the slices in 32.
 template <class F>
 float sum_over_rows(int64_t rows, const F& f) {
   const bool cpu = testing::device() == Device::cpu;
-  const int64_t slice_rows = cpu ? kernels::kTokenSlice : 64;
+  const int64_t slice_rows = cpu ? kernels::kTokenSlice : kernels::cuda::norm_slice(rows);
   const int64_t chains = cpu ? 1 : 8;
   std::vector<float> totals(cpu ? 1 : 32);
   for (int64_t begin = 0; begin < rows; begin += slice_rows) {
@@ -283,7 +284,7 @@ RC_GTEST_PROP(Norm, FollowsItsOrderBitForBit, ()) {
 TEST(Norm, ThreadsAndTargetsChangeNothing) {
   Random random(1);
   for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
-    for (const int64_t rows : {3, 512, 513, 1100}) {
+    for (const int64_t rows : {3, 512, 513, 1100, 4300}) {
       const Case c(random, kind, rows, 83);
       EXPECT_TRUE(same_bits(run(c).all(), scalar(c).all())) << rows << " rows";
       EXPECT_TRUE(testing::same_again([&](Context& context) { return run(context, c).all(); }));
@@ -335,6 +336,18 @@ TEST(Norm, NanStaysInItsRow) {
           same_bits(rows_of(result.dx, c.columns, row, 1), rows_of(clean.dx, c.columns, row, 1)));
     }
     for (const float value : rows_of(result.y, c.columns, 2, 1)) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+// A product that is too small for any number leaves no sign behind in a sum over tokens.
+TEST(Norm, AGradientThatVanishesIsZeroInAnyCompany) {
+  Random random(5);
+  for (const int64_t rows : {1, 3, 600}) {
+    Case c(random, NormKind::rms, rows, 37);
+    c.dy.assign(c.dy.size(), 0.0f);
+    std::fill_n(c.x.begin(), 37, 1e-10f);
+    std::fill_n(c.dy.begin(), 37, -1e-38f);
+    EXPECT_TRUE(same_bits(run(c).dweight, std::vector<float>(37, 0.0f))) << rows << " rows";
   }
 }
 

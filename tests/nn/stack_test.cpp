@@ -99,6 +99,34 @@ TEST(Stack, IsTurnedAsADenseTensorIs) {
   EXPECT_TRUE(same_bits(floats_of(apart), floats_of(dense)));
 }
 
+// Keys that were turned are dense, values are not: attention and its gradients are those of dense
+// tensors.
+TEST(Stack, TurnedKeysBesideValuesAsTheyWere) {
+  Random random(11);
+  const Sizes& n = kSizes[0];
+  Context context(1, testing::placement());
+  const Layer layer(n, context);
+  const Tensor x =
+      activations_of(context, {n.rows, n.model}, random_floats(random, n.rows * n.model));
+  const auto [q, k, v] = layer.attention.queries_keys_values(context, x);
+  std::vector<Interval> intervals;
+  for (int32_t row = 0; row < n.rows; ++row) intervals.push_back(causal_interval(0, row));
+  const Tensor dense[] = {ops::dense(context, q), ops::dense(context, k), ops::dense(context, v)};
+  const auto expected = ops::attention(context, dense[0], dense[1], dense[2], intervals, {});
+  const Tensor dout =
+      activations_of(context, expected.out.shape(), random_floats(random, expected.out.size()));
+  const auto gradients = ops::attention_gradients(context, dense[0], dense[1], dense[2], expected,
+                                                  dout, intervals, {});
+  for (const Tensor& keys : {k, dense[1]}) {
+    const auto result = ops::attention(context, q, keys, v, intervals, {});
+    EXPECT_TRUE(same_bits(floats_of(result.out), floats_of(expected.out)));
+    const auto again = ops::attention_gradients(context, q, keys, v, result, dout, intervals, {});
+    EXPECT_TRUE(same_bits(floats_of(again.dq), floats_of(gradients.dq)));
+    EXPECT_TRUE(same_bits(floats_of(again.dk), floats_of(gradients.dk)));
+    EXPECT_TRUE(same_bits(floats_of(again.dv), floats_of(gradients.dv)));
+  }
+}
+
 // Sums of products in double, and how far a result of the device may be from each.
 struct Expected {
   std::vector<double> value, bound, size;  // size: the sum of absolute values

@@ -228,13 +228,17 @@ TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
   }
 }
 
-TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreementAlone) {
-  if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
+// In bf16 rows near something that is not finite are computed again, each alone and so in its right
+// order (docs/design/cuda_attention.md): there the leak probe sees the other order as well.
+TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreement) {
+  const Sections failed = testing::activations() == DType::f32
+                              ? Sections{Section::agreement}
+                              : Sections{Section::agreement, Section::leaks};
   TestHooks hooks;
   hooks.order_by_batch = true;
   for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
     const ProofReport report = proof_with(hooks, Masking::causal, family);
-    EXPECT_EQ(report.failed(), Sections{Section::agreement});
+    EXPECT_EQ(report.failed(), failed);
     EXPECT_EQ(report.agreement[0].writing, Writing::teacher_forced);
     EXPECT_EQ(report.agreement[0].company, Company::alone);
     // Only the long one has more than one block: of targets from the 65th token on, of sources,

@@ -45,21 +45,26 @@ void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeigh
   }
 }
 
-void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
-                    const Tensor& gradient) {
-  // Gradients of sums in fp32 are rounded as activations are.
-  const Tensor dy = ops::as_activations(t.context(), gradient);
+// All but the bias.
+void pass_on_product(Tape& t, const Tensor& x, const ops::LinearWeight& weight, const Tensor& dy) {
   if (t.tracks(weight.weight)) {
     t.context().aside(Lane::products, [&] {
       t.accumulate(weight.weight, ops::linear_weight_gradient(t.context(), dy, x));
     });
   }
+  const ops::LinearWeight* const weights[] = {&weight};
+  pass_on_to_input(t, x, weights, dy);
+}
+
+void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
+                    const Tensor& gradient) {
+  // Gradients of sums in fp32 are rounded as activations are.
+  const Tensor dy = ops::as_activations(t.context(), gradient);
   if (t.tracks(weight.bias)) {
     t.context().aside(
         Lane::sums, [&] { t.accumulate(weight.bias, ops::linear_bias_gradient(t.context(), dy)); });
   }
-  const ops::LinearWeight* const weights[] = {&weight};
-  pass_on_to_input(t, x, weights, dy);
+  pass_on_product(t, x, weight, dy);
 }
 
 // Of stacked weights whose outputs' gradients are one matrix, all of which is wanted: as one layer.
@@ -131,7 +136,13 @@ Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& l
   if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
     tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
       // Above zero is the result where what was summed is.
-      pass_on_linear(t, x, *weight, ops::activation_gradient(t.context(), kRelu, y, dy));
+      if (!weight->bias.defined()) {
+        const Tensor dsum = ops::activation_gradient(t.context(), kRelu, y, dy);
+        return pass_on_product(t, x, *weight, dsum);
+      }
+      const ops::ReluGradients gradients = ops::linear_relu_gradients(t.context(), y, dy);
+      accumulate_aside(t, weight->bias, gradients.dbias);
+      pass_on_product(t, x, *weight, gradients.dx);
     });
   }
   return y;

@@ -43,7 +43,7 @@ void check(cudaError_t error, std::string_view what) {
   require(error != cudaErrorMemoryAllocation, ErrorCode::out_of_memory,
           "out of memory on cuda: ", what);
   require(!is_lost(error), ErrorCode::device, "cuda: the card was lost (", what, ": ", text,
-          "): nvidia-smi and the system's log may say why; start the program again");
+          "): nvidia-smi and the system's log may say why");
   fail(ErrorCode::device, "cuda: ", what, ": ", text);
 }
 

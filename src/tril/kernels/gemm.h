@@ -4,8 +4,9 @@
 //
 // Order: each c[m][n] is one chain of fused multiply-adds over k ascending from zero, whatever the
 // number of rows or threads; the bias is added last, rounded on its own. Summation::token_slices
-// starts the chain anew every kTokenSlice terms and adds the partial sums in ascending order: the
-// form for sums over tokens.
+// starts the chain anew every kTokenSlice terms and adds the partial sums in ascending order, and
+// zero where there is no bias: the form for sums over tokens, in which one that vanishes is +0
+// whether or not terms of zero stood beside it.
 // The right operand is packed into panels of 64 columns, once for weights. Panels of bf16 are
 // storage: each element is widened to fp32, which is exact, and the chain is the same. Rows of a
 // and c are contiguous; nothing may alias. Any m, n, k >= 0; k = 0 gives the bias or zero.

@@ -5,7 +5,7 @@
 //
 // Order: means are sums over 16 virtual lanes (element i to lane i mod 16, ascending, missing ones
 // zero), folded by halving, times 1/columns. y is fma((x - mean) r, w, b). Gradients of w and b are
-// sums over tokens in slices of kTokenSlice rows, merged ascending.
+// sums over tokens in slices of kTokenSlice rows, added to zero ascending (so never -0).
 // Ba et al., arXiv 1607.06450; Zhang and Sennrich, arXiv 1910.07467.
 // y may be x. A row depends on that row only. Kernels neither allocate, throw nor log.
 #pragma once

@@ -42,8 +42,8 @@ struct Peaks {
 };
 // Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
 Peaks measure_peaks(int threads, double seconds_each);
-// A CUDA card's: a large product of bf16 by whatever algorithm cuBLASLt likes best, and copies
-// within the card's memory and within its L2, which count what is read and what is written alike.
+// A CUDA card's: a large product of bf16 by whatever algorithm cuBLASLt likes best; reading and
+// copying, which stands for adding in place, within the card's memory and within its L2.
 // Medians: what a card does for a moment it does not keep up.
 // Raises `device` without a usable card.
 Peaks measure_cuda_peaks(double seconds_each);

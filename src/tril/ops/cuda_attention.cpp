@@ -2,14 +2,15 @@
 
 #include <bit>
 
+#include "tril/ops/key_values.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
 
 namespace tril::ops {
 
 using kernels::cuda::AttentionKeyTile;
-using kernels::cuda::AttentionLongPart;
-using kernels::cuda::AttentionLongParts;
+using kernels::cuda::AttentionLongKeys;
+using kernels::cuda::AttentionLongRows;
 using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::kKeyBlock;
@@ -267,57 +268,81 @@ kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
           .rows = upload_padded(context, rows).items};
 }
 
-AttentionLongParts upload_long_parts(Context& context, std::span<AttentionLongPart> parts) {
-  std::sort(parts.begin(), parts.end(), [](const AttentionLongPart& a, const AttentionLongPart& b) {
-    const auto work = [](const AttentionLongPart& p) {
-      return int64_t{p.end - p.begin} * (p.last - p.first);
-    };
+template <class Part, class Work>
+kernels::cuda::AttentionLongParts<Part> upload_long_parts(Context& context, std::span<Part> parts,
+                                                          const Work& work) {
+  std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
     return work(a) != work(b) ? work(a) > work(b) : a.begin < b.begin;
   });
-  const Uploaded<AttentionLongPart> uploaded =
-      upload_padded(context, std::span<const AttentionLongPart>(parts));
+  const Uploaded<Part> uploaded = upload_padded(context, std::span<const Part>(parts));
   return {.parts = uploaded.items,
           .count = context.uploaded(static_cast<int32_t>(parts.size())),
           .capacity = uploaded.capacity};
+}
+template <class Visit>
+void for_each_long_sequence(std::span<const AttentionTile> rows, const Visit& visit) {
+  for_each_sequence(rows, [&](size_t begin, size_t end) {
+    if (is_long(rows[begin])) visit(begin, end);
+  });
+}
+
+kernels::cuda::AttentionLongParts<AttentionLongKeys> upload_long_keys(
+    Context& context, std::span<const AttentionTile> rows, int64_t most) {
+  const Arena::Scope scratch(context.host);
+  auto* parts = context.host.allocate_array<AttentionLongKeys>(most);
+  size_t count = 0;
+  for_each_long_sequence(rows, [&](size_t begin, size_t end) {
+    size_t block = 0;
+    for_each_block(rows, begin, end, int32_t{kKeyBlock},
+                   [&](int32_t key, int32_t key_end, size_t first, size_t last) {
+                     const size_t i = block++ % kernels::cuda::kLongKeyBlocks;
+                     if (i == 0) parts[count++] = {.begin = key};
+                     AttentionLongKeys& part = parts[count - 1];
+                     part.end = key_end;
+                     part.first[i] = static_cast<int32_t>(first);
+                     part.last[i] = static_cast<int32_t>(last);
+                   });
+  });
+  return upload_long_parts(context, std::span(parts, count), [](const AttentionLongKeys& part) {
+    int32_t tiles = 0;
+    for (int i = 0; i < kernels::cuda::kLongKeyBlocks; ++i) tiles += part.last[i] - part.first[i];
+    return tiles;
+  });
+}
+
+kernels::cuda::AttentionLongParts<AttentionLongRows> upload_long_rows(
+    Context& context, std::span<const AttentionTile> rows, int64_t most, size_t tiles) {
+  const Arena::Scope scratch(context.host);
+  auto* parts = context.host.allocate_array<AttentionLongRows>(most);
+  size_t count = 0;
+  for_each_long_sequence(rows, [&](size_t begin, size_t end) {
+    constexpr auto kStep = static_cast<int32_t>(kKeyBlock);
+    const int32_t origin = rows[begin].origin;
+    for (size_t tile = begin; tile < end; tile += tiles) {
+      const size_t next = std::min(tile + tiles, end);
+      parts[count++] = {static_cast<int32_t>(tile), static_cast<int32_t>(next),
+                        origin + (rows[tile].key_begin - origin) / kStep * kStep,
+                        rows[next - 1].key_end};
+    }
+  });
+  return upload_long_parts(context, std::span(parts, count), [](const AttentionLongRows& part) {
+    return int64_t{part.end - part.begin} * (part.last - part.first);
+  });
 }
 
 // The long sequences once more, in the parts of kernels/cuda/attention.h; `rows` by origin.
 kernels::cuda::AttentionLongGradients upload_long_gradients(Context& context,
                                                             std::span<const AttentionTile> rows) {
-  const Arena::Scope scratch(context.host);
-  int64_t most = 0;
-  for_each_sequence(rows, [&](size_t begin, size_t end) {
-    const AttentionTile& first = rows[begin];
-    if (!is_long(first)) return;
-    most += (first.sequence_end - first.origin) / kKeyBlock + 1 + static_cast<int64_t>(end - begin);
+  int64_t blocks = 0;
+  for_each_long_sequence(rows, [&](size_t begin, size_t) {
+    blocks += (rows[begin].sequence_end - rows[begin].origin) / kKeyBlock + 1;
   });
   kernels::cuda::AttentionLongGradients gradients;
-  if (most == 0) return gradients;
-  auto* parts = context.host.allocate_array<AttentionLongPart>(most);
-  for (size_t i = 0; i < std::size(kernels::cuda::kLongWidths); ++i) {
-    const auto width = static_cast<size_t>(kernels::cuda::kLongWidths[i]);
-    size_t count = 0;
-    for_each_sequence(rows, [&](size_t begin, size_t end) {
-      if (!is_long(rows[begin])) return;
-      for_each_block(rows, begin, end, static_cast<int32_t>(width) * int32_t{kKeyBlock},
-                     [&](int32_t key, int32_t key_end, size_t first, size_t last) {
-                       parts[count++] = {key, key_end, static_cast<int32_t>(first),
-                                         static_cast<int32_t>(last)};
-                     });
-    });
-    gradients.keys[i] = upload_long_parts(context, {parts, count});
-    count = 0;
-    for_each_sequence(rows, [&](size_t begin, size_t end) {
-      if (!is_long(rows[begin])) return;
-      const int32_t origin = rows[begin].origin;
-      for (size_t tile = begin; tile < end; tile += width) {
-        const size_t next = std::min(tile + width, end);
-        const int32_t seen = (rows[tile].key_begin - origin) / int32_t{kKeyBlock};
-        parts[count++] = {static_cast<int32_t>(tile), static_cast<int32_t>(next),
-                          origin + seen * int32_t{kKeyBlock}, rows[next - 1].key_end};
-      }
-    });
-    gradients.rows[i] = upload_long_parts(context, {parts, count});
+  if (blocks == 0) return gradients;
+  gradients.keys = upload_long_keys(context, rows, blocks);
+  for (size_t i = 0; i < std::size(kernels::cuda::kLongRowTiles); ++i) {
+    gradients.rows[i] = upload_long_rows(context, rows, static_cast<int64_t>(rows.size()),
+                                         static_cast<size_t>(kernels::cuda::kLongRowTiles[i]));
   }
   return gradients;
 }
@@ -346,6 +371,13 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
     shape.bias_zero = options.bias_zero;
     shape.positions = context.on_device(options.positions);
   }
+  // What kernels are given by value, so that a kept step with another one is another step.
+  context.queue.note(shape.bias);
+  for (const int64_t value :
+       {int64_t{std::bit_cast<int32_t>(shape.scale)}, shape.bias_zero, int64_t{shape.widen_head},
+        shape.widen_row, int64_t{shape.descending_blocks}}) {
+    context.queue.note(value);
+  }
   return shape;
 }
 
@@ -355,12 +387,6 @@ const void* read(const Context& context, const Tensor& tensor) {
   with_activation_type(context.activations,
                        [&](auto type) { memory = tensor.rows_on_device<decltype(type)>(); });
   return memory;
-}
-// Keys and values have one stride.
-int64_t stride_of(const Tensor& k, const Tensor& v) {
-  require(k.row_stride() == v.row_stride(), ErrorCode::internal, "attention: rows of keys are ",
-          k.row_stride(), " apart, those of values ", v.row_stride());
-  return k.row_stride();
 }
 
 // Gradients lie as what they are of: side by side where that does, so that they are one matrix
@@ -400,9 +426,10 @@ bool share_sequences(std::span<const int32_t> sequences) {
 
 kernels::cuda::AttentionForward::Fresh fresh_of(Context& context, const PagedKeys& keys) {
   if (!keys.fresh_keys.defined()) return {};
-  return {.k = read(context, keys.fresh_keys),
-          .v = read(context, keys.fresh_values),
-          .stride = stride_of(keys.fresh_keys, keys.fresh_values),
+  const auto [k, v] = with_one_stride(context, keys.fresh_keys, keys.fresh_values);
+  return {.k = read(context, k),
+          .v = read(context, v),
+          .stride = k.row_stride(),
           .entries = context.on_device(keys.fresh_entries)};
 }
 
@@ -434,9 +461,10 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
   return lists;
 }
 
-AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                               const AttentionPlan& plan, const AttentionSizes& sizes,
-                               const AttentionOptions& options) {
+AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& keys,
+                               const Tensor& values, const AttentionPlan& plan,
+                               const AttentionSizes& sizes, const AttentionOptions& options) {
+  const auto [k, v] = with_one_stride(context, keys, values);
   const AttentionPlan::Lists lists =
       plan.lists() != nullptr ? *plan.lists()
                               : cuda_attention_lists(context, plan.intervals(), Passes::forward);
@@ -450,7 +478,7 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   forward.v = read(context, v);
   forward.q_stride = q.row_stride();
   forward.out_stride = sizes.heads * sizes.head_dim;
-  forward.kv_stride = stride_of(k, v);
+  forward.kv_stride = k.row_stride();
   const AttentionResult result{Tensor(context.arena, q.shape(), context.activations),
                                Tensor(context.arena, {sizes.query, sizes.heads, 2})};
   forward.out = result.out.raw();
@@ -460,11 +488,12 @@ AttentionResult cuda_attention(Context& context, const Tensor& q, const Tensor& 
   return result;
 }
 
-AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& k,
-                                            const Tensor& v, const AttentionResult& result,
+AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, const Tensor& keys,
+                                            const Tensor& values, const AttentionResult& result,
                                             const Tensor& dout, const AttentionPlan& plan,
                                             const AttentionSizes& sizes,
                                             const AttentionOptions& options) {
+  const auto [k, v] = with_one_stride(context, keys, values);
   const Widening widening = options.widen_head == -1 ? Widening::none : Widening::by_a_key;
   const bool planned = plan.lists() != nullptr && plan.lists()->has_backward;
   const AttentionPlan::Lists lists =
@@ -496,7 +525,7 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   backward.dv = gradients.dv.raw_rows();
   backward.q_stride = q.row_stride();
   backward.dq_stride = gradients.dq.row_stride();
-  backward.kv_stride = stride_of(k, v);
+  backward.kv_stride = k.row_stride();
   backward.dkv_stride = gradients.dk.row_stride();
   backward.out_stride = backward.dout_stride = sizes.heads * sizes.head_dim;
   const Arena::Scope scratch(context.arena);

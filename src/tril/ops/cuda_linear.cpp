@@ -26,10 +26,14 @@ Blas::Policy policy_from_environment() {
 void note_product(Context& context, const Gemm& product) {
   // A step with another weight, at another place or of another size is another step: a graph that
   // was kept of one must not run for the other.
-  for (const void* memory : {product.a, product.b, static_cast<const void*>(product.c)}) {
+  for (const void* memory :
+       {product.a, product.b, product.bias, static_cast<const void*>(product.c)}) {
     context.queue.note(memory);
   }
-  for (const int64_t size : {product.m, product.n, product.k}) context.queue.note(size);
+  for (const int64_t size :
+       {product.m, product.n, product.k, product.a_stride, product.b_stride, product.c_stride}) {
+    context.queue.note(size);
+  }
   context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
 }
 void multiply(Context& context, const Gemm& product) {
@@ -245,14 +249,42 @@ void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, S
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db) {
   const Arena::Scope scratch(context.arena);
   const int64_t rows = dy.shape()[0];
-  const int64_t slices = (rows + kernels::cuda::kColumnSumRows - 1) / kernels::cuda::kColumnSumRows;
-  auto* partial = context.arena.allocate_array<float>(slices * db.size());
+  auto* partial =
+      context.arena.allocate_array<float>(kernels::cuda::column_slices(rows) * db.size());
   const void* in = rows_in_memory("the output's gradient", dy, context.activations);
   auto* out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32));
   context.launch([&](Stream stream) {
-    kernels::cuda::column_sums(stream, context.activations, in, rows, db.size(), dy.row_stride(),
-                               partial, out, slice == SliceOfSum::further);
+    kernels::cuda::sum_column_slices(stream, context.activations, in, rows, db.size(),
+                                     dy.row_stride(), partial);
+    kernels::cuda::merge_column_slices(stream, partial, rows, db.size(), out,
+                                       slice == SliceOfSum::further);
   });
+}
+
+bool cuda_relu_gradient(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                        const Tensor& db) {
+  // Blocks have 128 columns of a slice. Of fewer than this, two kernels are faster than one: only
+  // the first is waited for, and it is spread over the device.
+  constexpr int64_t kLeastBlocks = 264;
+  const int64_t rows = y.shape()[0], columns = y.shape()[1];
+  const int64_t slices = kernels::cuda::column_slices(rows);
+  if (slices * (columns / 128) < kLeastBlocks) return false;
+  for (const Tensor* tensor : {&y, &dy, &dx}) context.queue.note(tensor->address());
+  const void* results = in_memory("the result", y, context.activations);
+  const void* slopes = in_memory("the output's gradient", dy, context.activations);
+  void* to = in_memory<void*>("the input's gradient", dx, context.activations);
+  auto* out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32));
+  auto* partial = context.arena.allocate_array<float>(slices * columns);  // it is read aside
+  context.launch([&](Stream stream) {
+    kernels::cuda::relu_backward_slices(stream, context.activations, results, slopes, rows, columns,
+                                        to, partial);
+  });
+  context.aside(Lane::sums, [&] {
+    context.launch([&](Stream stream) {
+      kernels::cuda::merge_column_slices(stream, partial, rows, columns, out, false);
+    });
+  });
+  return true;
 }
 
 }  // namespace tril::ops

@@ -27,5 +27,8 @@ void cuda_input_gradient(Context& context, const Tensor& dy,
 void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
                           const Tensor& dw);
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db);
+// dx and, aside, its column sums. False, and nothing was done, where two kernels are faster.
+bool cuda_relu_gradient(Context& context, const Tensor& y, const Tensor& dy, const Tensor& dx,
+                        const Tensor& db);
 
 }  // namespace tril::ops

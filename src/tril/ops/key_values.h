@@ -6,6 +6,13 @@
 
 namespace tril::ops {
 
+// The same keys and values, with rows equally far apart, as kernels read them: copies where one of
+// them was turned by its position and the other lies in the matrix it was made in.
+struct KeysAndValues {
+  Tensor keys, values;
+};
+KeysAndValues with_one_stride(Context& context, const Tensor& keys, const Tensor& values);
+
 // Where entries lie: entry e begins e * stride elements behind these.
 struct KeyValueEntries {
   void* keys = nullptr;

@@ -4,6 +4,7 @@
 #include "tril/ops/cuda_linear.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/products.h"
+#include "tril/ops/rows.h"
 
 namespace tril::ops {
 namespace {
@@ -295,6 +296,24 @@ Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear
   const LinearWeight* const weights[] = {&linear};
   if constexpr (kCudaBuilt) cuda_linear(context, x, weights, y, AfterProduct::relu);
   return y;
+}
+
+ReluGradients linear_relu_gradients(Context& context, const Tensor& y, const Tensor& dy) {
+  check_matrix("ReLU gradient", "the result", y);
+  require(y.shape() == dy.shape(), ErrorCode::shape_mismatch, "ReLU gradient: ", y.shape(), " and ",
+          dy.shape());
+  ReluGradients gradients{{}, Tensor(context.arena, {y.shape()[1]})};
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) {
+      gradients.dx = Tensor(context.arena, y.shape(), context.activations);
+      if (cuda_relu_gradient(context, y, dy, gradients.dx, gradients.dbias)) return gradients;
+    }
+  }
+  gradients.dx = activation_gradient(context, Activation::relu, y, dy);
+  context.aside(Lane::sums, [&] {
+    linear_bias_gradient_into(context, gradients.dx, SliceOfSum::first, gradients.dbias);
+  });
+  return gradients;
 }
 
 namespace {

@@ -77,6 +77,12 @@ bool are_stacked(const Context& context, std::span<const LinearWeight* const> we
 // ReLU of it, with the bits of the two one after the other. Whether that is one product here:
 bool has_linear_relu(const Context& context);
 Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear);
+// What its gradient passes on: dx of the ReLU whose result was y, and the gradient of the bias, the
+// column sums of dx, which is made aside.
+struct ReluGradients {
+  Tensor dx, dbias;
+};
+ReluGradients linear_relu_gradients(Context& context, const Tensor& y, const Tensor& dy);
 // Several weights on the same input, in one go: y[i] = linear(x, weights[i]), with the same bits.
 // Of stacked weights y are column slices of one matrix, whose rows lie apart (tensor/tensor.h).
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
@@ -87,8 +93,7 @@ Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWei
 // The same of stacked weights, dy of all of them side by side: one sum over all outputs.
 Tensor linears_input_gradient(Context& context, const Tensor& dy,
                               std::span<const LinearWeight* const> weights);
-// dx += dy W, of one weight or of stacked ones. Where activations are rounded, so is the sum of
-// both, once.
+// dx += dy W, of one weight or of stacked ones, with the bits of the product and a sum.
 void add_linear_input_gradient(Context& context, const Tensor& dy,
                                std::span<const LinearWeight* const> weights, const Tensor& dx);
 // The gradient of W: dyᵀ x, summed over tokens in slices.

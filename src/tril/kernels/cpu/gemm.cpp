@@ -96,7 +96,9 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
         const float* bias = g.bias == nullptr || end < g.k
                                 ? nullptr
                                 : g.bias + panel * kPanelColumns + column + i * kLanes;
-        Vec16 addend;
+        // A sum over tokens is added to zero, so that it is never -0.
+        const bool has_addend = bias != nullptr || g.summation == Summation::token_slices;
+        Vec16 addend = zero16();
         if (bias != nullptr) load_columns(bias, in_group, addend);
         for (int r = 0; r < kRows; ++r) {
           float* to = c + r * g.n + i * kLanes;
@@ -105,7 +107,7 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
             load_columns(to, in_group, before);
             sums.at[r][i] = before + sums.at[r][i];
           }
-          if (bias != nullptr) sums.at[r][i] = sums.at[r][i] + addend;
+          if (has_addend) sums.at[r][i] = sums.at[r][i] + addend;
           if (in_group == kLanes) {
             store16(sums.at[r][i], to);
           } else {

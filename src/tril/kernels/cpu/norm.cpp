@@ -95,8 +95,8 @@ void NormBackward(const Parallel& parallel, const Norm& n, const float* x, const
         slice_w = fma(gradient, normed, slice_w);
         slice_b = slice_b + gradient;
       }
-      total_w = begin == 0 ? slice_w : total_w + slice_w;
-      total_b = begin == 0 ? slice_b : total_b + slice_b;
+      total_w = total_w + slice_w;
+      total_b = total_b + slice_b;
     }
     store16(total_w, dweight + column, width);
     if (dbias != nullptr) store16(total_b, dbias + column, width);

@@ -284,12 +284,12 @@ struct Delta {
   float* delta = nullptr;    // f32: [query, heads]
   RowFact* facts = nullptr;  // bf16: [heads, query]
 
-  __device__ __forceinline__ void put(int64_t item, float sum) const {
+  __device__ __forceinline__ void put(int64_t row, int64_t head, float sum) const {
+    const int64_t item = row * heads + head;
     if (facts == nullptr) {
       delta[item] = sum;
       return;
     }
-    const int64_t row = item / heads, head = item % heads;
     const float base = __fsub_rn(stats[2 * item], log2_of(stats[2 * item + 1]));
     facts[head * query + row] = {base, sum, intervals[row].lo, intervals[row].hi};
   }
@@ -303,16 +303,18 @@ __device__ __forceinline__ float value_of(uint16_t bits) {
 template <class T>
 __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__ Delta d) {
   constexpr int kLanes = 8;
-  const int64_t all = d.query * d.heads;
   const int lane = lane_id() % kLanes;
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / kLanes;
   const int64_t step = int64_t{gridDim.x} * kThreads / kLanes;
-  const int64_t rounds = (all + step - 1) / step;
+  const int64_t rounds = (d.query * d.heads + step - 1) / step;
+  // Divided once: it takes longer than the sums.
+  const int64_t step_rows = step / d.heads, step_heads = step % d.heads;
+  int64_t row = begin / d.heads, head = begin % d.heads;
   for (int64_t round = 0; round < rounds; ++round) {
-    const int64_t item = begin + round * step;
+    const bool there = row < d.query;
     float sum = 0.0f;
-    if (item < all) {
-      const int64_t row = item / d.heads, column = item % d.heads * d.head_dim;
+    if (there) {
+      const int64_t column = head * d.head_dim;
       const T* out = static_cast<const T*>(d.out) + row * d.out_stride + column;
       const T* dout = static_cast<const T*>(d.dout) + row * d.dout_stride + column;
       for (int64_t c = lane * 8; c < d.head_dim; c += kLanes * 8) {
@@ -336,7 +338,13 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__
     for (int apart = kLanes / 2; apart > 0; apart /= 2) {
       sum = __fadd_rn(sum, __shfl_xor_sync(kAllLanes, sum, apart));
     }
-    if (item < all && lane == 0) d.put(item, sum);
+    if (there && lane == 0) d.put(row, head, sum);
+    row += step_rows;
+    head += step_heads;
+    if (head >= d.heads) {
+      head -= d.heads;
+      ++row;
+    }
   }
 }
 

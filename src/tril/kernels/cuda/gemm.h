@@ -8,13 +8,14 @@
 // accumulators as they are: logits, weight gradients) or of the type of a: then it is
 // round(round(sum) + bias) with one rounding at the end, bf16(accumulator + bias). ReLU of that,
 // where asked for: +0 for what is not above zero, but NaN stays NaN. Where c is added to, the sum
-// is added to it before the rounding.
+// is rounded first, and again with it.
 //
 // Order. f32: one chain of fused multiply-adds over k ascending. bf16: what a loop of
 // mma.sync.m16n8k16 over k ascending makes of it, from zero, with k padded by zeros to 16. Forward
 // and input gradients hold it for every m, n, stride and address: the bits of a row of c depend on
 // that row of a and on b alone. Weight gradients are the same from run to run on one device, but
-// their tokens may be split, by an algorithm that m, n, k and the strides decide.
+// their tokens may be split, by an algorithm that m, n, k and the strides decide; in f32 zero is
+// added last, so that a sum that vanishes is +0 whether or not tokens of zero stood beside it.
 //
 // Up to 64 rows of a forward product are ours (gemm_few_rows.cu). Larger products go to cuBLASLt,
 // by algorithms that neither split k nor need a workspace, and that gave our bits on a trial
@@ -95,10 +96,20 @@ class Blas {
 void gemm_own(Stream stream, const Gemm& product);
 
 // out[n] = sum over rows of in[row][n], the gradient of a bias, in f32: slices of 512 rows, of 16
-// chains of 32 rows each; chains merged ascending, slices merged ascending. `partial` has room for
-// ceil(rows / 512) * columns floats. Adds where asked.
-void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
-                 int64_t stride, float* partial, float* out, bool adds);
+// chains of 32 rows each; chains merged ascending, slices merged ascending. The slices' sums are
+// made first, column_slices() * columns floats of them, and then merged; added to `out` where
+// asked.
 constexpr int64_t kColumnSumRows = 512;
+constexpr int64_t column_slices(int64_t rows) {
+  return (rows + kColumnSumRows - 1) / kColumnSumRows;
+}
+void sum_column_slices(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
+                       int64_t stride, float* partial);
+void merge_column_slices(Stream stream, const float* partial, int64_t rows, int64_t columns,
+                         float* out, bool adds);
+// The slices' sums of the gradient of a ReLU, which is written too: dx = dy where y, its result, is
+// above zero, else dy times zero. All dense, each [rows][columns].
+void relu_backward_slices(Stream stream, DType type, const void* y, const void* dy, int64_t rows,
+                          int64_t columns, void* dx, float* partial);
 
 }  // namespace tril::kernels::cuda

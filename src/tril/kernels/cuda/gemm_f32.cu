@@ -63,6 +63,13 @@ __global__ void __launch_bounds__(kThreads) chain_kernel(const Gemm p) {
       }
     }
   }
+  if constexpr (kOrientation == Orientation::weight_gradient) {  // a sum over tokens is never -0
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) sums[i][j] += 0.0f;
+    }
+  }
   const Result result(p);
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {

@@ -112,7 +112,7 @@ class Result {
       *c = relu(p_.adds ? *c + value : value);
     } else {
       bf16* c = static_cast<bf16*>(p_.c) + at;
-      *c = rounded(p_.adds ? __bfloat162float(*c) + value : value);
+      *c = p_.adds ? added(*c, value) : rounded(value);
     }
   }
   // Of an even column and the next.
@@ -132,9 +132,8 @@ class Result {
           p_.adds ? make_float2(c->x + value, c->y + other) : make_float2(relu(value), relu(other));
     } else {
       auto* c = reinterpret_cast<__nv_bfloat162*>(static_cast<bf16*>(p_.c) + at);
-      const float2 before = p_.adds ? __bfloat1622float2(*c) : make_float2(0.0f, 0.0f);
-      *c = __halves2bfloat162(rounded(p_.adds ? before.x + value : value),
-                              rounded(p_.adds ? before.y + other : other));
+      *c = p_.adds ? __halves2bfloat162(added(c->x, value), added(c->y, other))
+                   : __halves2bfloat162(rounded(value), rounded(other));
     }
   }
 
@@ -143,6 +142,9 @@ class Result {
     return p_.relu && value <= 0.0f ? 0.0f : value;  // NaN stays NaN
   }
   __device__ bf16 rounded(float value) const { return __float2bfloat16_rn(relu(value)); }
+  __device__ bf16 added(bf16 to, float value) const {
+    return __float2bfloat16_rn(__bfloat162float(to) + __bfloat162float(rounded(value)));
+  }
   __device__ float with_bias(int64_t column, float sum) const {
     if (p_.bias == nullptr) return sum;
     return sum + (p_.type == DType::f32

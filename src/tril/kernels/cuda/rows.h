@@ -44,8 +44,12 @@ void round_padded(Stream stream, const float* from, int64_t rows, int64_t column
 // are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
 template <class T>
 void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats);
-// Short ones where there are few rows, so that all of the device has some.
-constexpr int64_t norm_slice(int64_t rows) { return rows <= 8192 ? 16 : 32; }
+// So many that an H200 does all of them at once, two a processor.
+constexpr int64_t norm_slice(int64_t rows) {
+  constexpr int64_t kSlices = 264, kChains = 8;
+  const int64_t chain = (rows + kSlices * kChains - 1) / (kSlices * kChains);
+  return kChains * (chain < 2 ? 2 : chain);
+}
 // The backward pass is residual_norm_backward(), below, without a residual.
 
 // ---- embeddings ---------------------------------------------------------------------------------

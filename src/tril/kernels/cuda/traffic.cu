@@ -1,0 +1,70 @@
+#include "tril/kernels/cuda/traffic.h"
+
+namespace tril::kernels::cuda {
+namespace {
+
+// A block moves one piece of kTrafficBlock bytes a pass. Eight blocks are on a multiprocessor at a
+// time, each with all its reads under way at once: several times what it takes to hide the time
+// that memory needs to answer.
+constexpr int kThreads = 256;
+constexpr int kInFlight = 4;
+constexpr int64_t kPiece = int64_t{kThreads} * kInFlight;
+static_assert(kPiece * sizeof(uint4) == kTrafficBlock);
+
+struct Held {
+  uint4 at[kInFlight];
+};
+
+// The piece of a pass: another one each time, so that no pass can be skipped.
+__device__ __forceinline__ int64_t place(int pass) {
+  return (static_cast<int64_t>(blockIdx.x) + pass) % gridDim.x * kPiece + threadIdx.x;
+}
+
+__device__ __forceinline__ Held load(const uint4* from) {
+  Held held;
+#pragma unroll
+  for (int i = 0; i < kInFlight; ++i) held.at[i] = __ldcg(from + i * kThreads);
+  return held;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    copy_kernel(const uint4* __restrict__ from, uint4* __restrict__ to, int passes) {
+  for (int pass = 0; pass < passes; ++pass) {
+    const int64_t at = place(pass);
+    const Held held = load(from + at);
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) __stcg(to + at + i * kThreads, held.at[i]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    read_kernel(const uint4* __restrict__ from, uint4* unused, int passes) {
+  uint4 all = {};
+  for (int pass = 0; pass < passes; ++pass) {
+    const Held held = load(from + place(pass));
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) {
+      all.x |= held.at[i].x;
+      all.y |= held.at[i].y;
+      all.z |= held.at[i].z;
+      all.w |= held.at[i].w;
+    }
+  }
+  if ((all.x & all.y & all.z & all.w) != 0) *unused = all;
+}
+
+}  // namespace
+
+void copy_traffic(Stream stream, const void* from, void* to, int64_t bytes, int passes) {
+  const auto blocks = static_cast<unsigned>(bytes / kTrafficBlock);
+  copy_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
+      static_cast<const uint4*>(from), static_cast<uint4*>(to), passes);
+}
+
+void read_traffic(Stream stream, const void* from, void* unused, int64_t bytes, int passes) {
+  const auto blocks = static_cast<unsigned>(bytes / kTrafficBlock);
+  read_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
+      static_cast<const uint4*>(from), static_cast<uint4*>(unused), passes);
+}
+
+}  // namespace tril::kernels::cuda

@@ -1,0 +1,21 @@
+// Bytes that move through a card's memory and nothing else, as fast as they go: what the speed of
+// that memory is measured with (measure/).
+#pragma once
+
+#include <cstdint>
+
+#include "tril/base/stream.h"
+
+namespace tril::kernels::cuda {
+
+// Numbers of bytes are multiples of this; arrays begin at multiples of 16.
+constexpr int64_t kTrafficBlock = 16384;
+
+// to = from, `passes` times over. Nothing is kept in L1, so that an array that fits into L2 comes
+// from there.
+void copy_traffic(Stream stream, const void* from, void* to, int64_t bytes, int passes);
+// Reads all bytes of `from`, `passes` times. `unused`, 16 bytes, is not written, which the compiler
+// does not know, as long as they are zero.
+void read_traffic(Stream stream, const void* from, void* unused, int64_t bytes, int passes);
+
+}  // namespace tril::kernels::cuda
