@@ -116,26 +116,12 @@ void Cache::add_pages() {
   for (int64_t i = 0; i < count; ++i) pages_.push_back({block + i * page_floats, 0});
 }
 
-// A step with another pool is another step.
-void Cache::note_pool(Context& context) const {
-  context.queue.note(pool_);
-  context.queue.note(pool_entries_);
-}
-char* Cache::layer_of_pool(int64_t layer) const {
-  const int64_t entry_bytes = 2 * width() * size_of(placement_.activations);
-  return static_cast<char*>(pool_) + layer * pool_entries_ * entry_bytes;
-}
-
 // Entries keep their numbers.
 void Cache::grow_pool() {
   const int64_t entries = std::max(kFirstEntries, 2 * pool_entries_);
-  const int64_t entry_bytes = 2 * width() * size_of(placement_.activations);
-  auto* pool =
-      static_cast<char*>(tril::allocate(placement_.device, layers_ * entries * entry_bytes));
-  for (int64_t layer = 0; layer < layers_; ++layer) {
-    tril::copy(placement_.device, pool + layer * entries * entry_bytes, placement_.device,
-               layer_of_pool(layer), pool_entries_ * entry_bytes);
-  }
+  const int64_t entry_bytes = 2 * layers_ * width() * size_of(placement_.activations);
+  void* pool = tril::allocate(placement_.device, entries * entry_bytes);
+  tril::copy(placement_.device, pool, placement_.device, pool_, pool_entries_ * entry_bytes);
   tril::release(placement_.device, pool_);
   for (int64_t entry = entries - 1; entry >= pool_entries_; --entry) {
     free_.push_back(static_cast<int32_t>(entry));
@@ -233,10 +219,11 @@ void Cache::store(Context& context, int64_t layer, const CachePlaces& places, co
           " rows of ", width());
   require(layer >= 0 && layer < layers_, kBad, "cache: layer ", layer, " of ", layers_);
   if (placement_.device != Device::cpu) {
-    note_pool(context);
-    char* first = layer_of_pool(layer);
-    ops::store_key_values(context, keys, values, places.entries,
-                          {first, first + width() * size_of(placement_.activations), 2 * width()});
+    context.queue.note(pool_);
+    auto* first = static_cast<char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
+    ops::store_key_values(
+        context, keys, values, places.entries,
+        {first, first + width() * size_of(placement_.activations), 2 * layers_ * width()});
     return;
   }
   const float* k = keys.data();
@@ -265,8 +252,9 @@ std::span<const int32_t> Cache::lengths(Context& context, std::span<const int32_
 CacheView Cache::view(Context& context, std::span<const int32_t> slots, const Tensor& table) const {
   require(table.rows() >= static_cast<int64_t>(slots.size()), ErrorCode::shape_mismatch,
           "cache: a table ", table.shape(), " for ", slots.size(), " rows");
-  note_pool(context);
-  context.queue.note(table.address());
+  for (const void* memory : {static_cast<const void*>(pool_), table.address()}) {
+    context.queue.note(memory);
+  }
   context.queue.note(table.columns());
   return {.lengths = lengths(context, slots),
           .table = {{}, table.on_device<int32_t>()},
@@ -289,7 +277,7 @@ CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
   }
   // So that a step stays the same step while its sequences grow.
   view.table_stride = (view.table_stride + kTableStep - 1) / kTableStep * kTableStep;
-  note_pool(context);
+  context.queue.note(pool_);
   const std::span<int32_t> table = array<int32_t>(context.host, rows * view.table_stride);
   for (size_t row = 0; row < slots.size(); ++row) {
     int32_t* to = table.data() + static_cast<int64_t>(row) * view.table_stride;
@@ -313,10 +301,11 @@ ops::PagedKeys Cache::keys_of(const CacheView& view, int64_t layer) const {
     keys.values_offset = keys.keys_offset + layer_floats_;
     return keys;
   }
-  const char* first = layer_of_pool(layer);
+  const auto* first =
+      static_cast<const char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
   keys.keys = first;
   keys.values = first + width() * size_of(placement_.activations);
-  keys.entry_stride = 2 * width();
+  keys.entry_stride = 2 * layers_ * width();
   keys.sequences = view.slots;
   keys.table = view.table;
   keys.table_stride = view.table_stride;

@@ -84,8 +84,6 @@ class Cache {
   int32_t take_page();
   void add_pages();
   void grow_pool();
-  void note_pool(Context& context) const;
-  char* layer_of_pool(int64_t layer) const;
   int64_t width() const { return kv_heads_ * head_dim_; }  // of one key in all heads
   void drop_page(int32_t id);
   void drop_pages_from(Slot& slot, size_t first);
@@ -103,8 +101,7 @@ class Cache {
   std::vector<Page> pages_;
   std::vector<int32_t> free_;
   std::vector<float*> blocks_;  // what the pages were cut from
-  // On CUDA all pages are entries of one pool: [layer, entry, keys or values, width], so that what
-  // a kernel reads lies in few pages of the device's memory.
+  // On CUDA all pages are entries of one pool: [entry, layer, keys or values, width].
   void* pool_ = nullptr;
   int64_t pool_entries_ = 0;
 };

@@ -17,7 +17,8 @@
 // their tokens may be split, by an algorithm that m, n, k and the strides decide; in f32 zero is
 // added last, so that a sum that vanishes is +0 whether or not tokens of zero stood beside it.
 //
-// Up to 64 rows of a forward product are ours (gemm_few_rows.cu). Larger products go to cuBLASLt,
+// Up to 64 rows of a forward product are ours, and up to 256 where outputs and
+// terms are few (gemm_few_rows.cu). Larger products go to cuBLASLt,
 // by algorithms that neither split k nor need a workspace, and that gave our bits on a trial
 // (trial.h) when they were chosen: for the orientation, n, k, strides, type of c, bias, ReLU, sums
 // to add to, and numbers of rows alike. ReLU is a kernel of its own where only that differs. Where

@@ -103,8 +103,7 @@ void launch_rows(Stream stream, const Gemm& p) {
   const int64_t at_once = kMultiprocessors * (kMostHeldBytes / std::max<int64_t>(bytes, 1));
   const bool held = bytes <= held_bytes_allowed() && blocks_of<kRowTiles, kWarps>(p).x <= at_once;
   if (held) return launch_held<kRowTiles, kWarps>(stream, p);
-  constexpr int kStages = kWarps == 1 ? (kRowTiles <= 4 ? 18 : 10) : kRowTiles <= 4 ? 8 : 6;
-  launch_long<kRowTiles, kWarps, kStages>(stream, p);
+  launch_long<kRowTiles, kWarps, kWarps == 4 ? 6 : kRowTiles <= 4 ? 17 : 9>(stream, p);
 }
 
 struct Division {

@@ -89,9 +89,9 @@ struct LaneBias {
 };
 
 // How many steps of 16 terms a tile has, which begins at this one: zeros to a multiple of 16, no
-// further; none behind the end.
+// further.
 __device__ inline int steps_from(int term, int k) {
-  return k - term >= kDepth ? kSteps : (max(k - term, 0) + core::kTerms - 1) / core::kTerms;
+  return k - term >= kDepth ? kSteps : (k - term + core::kTerms - 1) / core::kTerms;
 }
 
 // The sums of a block's part, by its first kWarps warps. early() is called when the first weights
@@ -101,7 +101,6 @@ __device__ inline int steps_from(int term, int k) {
 template <int kRowTiles, int kWarps, int kStages, class Early, class Late>
 __device__ void sum_long(const Gemm& p, Part<kRowTiles, kWarps>& part, bf16* tiles,
                          float (&sums)[kRowTiles][4], const Early& early, const Late& late) {
-  static_assert(kStages % 2 == 0 && kStages >= 4);
   using Block = Part<kRowTiles, kWarps>;
   const int k = static_cast<int>(p.k);
   const int thread = static_cast<int>(threadIdx.x);
@@ -115,34 +114,24 @@ __device__ void sum_long(const Gemm& p, Part<kRowTiles, kWarps>& part, bf16* til
     if (what != Of::weights && term < k) part.x.load(tile + Block::kOutputs * kDepth);
     core::commit_copies();  // an empty one too: waiting counts them
   };
-  constexpr int kAhead = kStages - 2;
-  for (int i = 0; i < kAhead; ++i) load(i * kDepth, i, Of::weights);
+  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, Of::weights);
   early();
   wait_for_earlier();
-  for (int i = 0; i < kAhead; ++i) load(i * kDepth, i, Of::x);
+  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, Of::x);
   late();
-  Fragments<kRowTiles> even, odd;
-  int reading = 0, loading = kAhead;
-  // Two tiles at a time, for half as many barriers.
-  for (int term = 0; term < k; term += 2 * kDepth) {
-    core::wait_for_copies<kAhead - 2>();
-    __syncthreads();  // the tiles have come, and nobody reads those that are loaded next
+  Fragments<kRowTiles> fragments;
+  int reading = 0, loading = kStages - 1;
+  for (int term = 0; term < k; term += kDepth) {
+    core::wait_for_copies<kStages - 2>();
+    __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
     if (multiplies) {
       const bf16* tile = tiles + reading * Block::kStage;
-      const bf16* next = tile + Block::kStage;  // a pair does not end the ring: kStages is even
-      even.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
-      if (term + kDepth < k) {
-        odd.read(next + warp_output * kDepth, next + Block::kOutputs * kDepth, lane);
-      }
+      fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
     }
-    load(term + kAhead * kDepth, loading, Of::both);
-    load(term + (kAhead + 1) * kDepth, loading + 1, Of::both);
-    if (multiplies) {
-      even.multiply(sums, steps_from(term, k));
-      odd.multiply(sums, steps_from(term + kDepth, k));
-    }
-    reading = reading + 2 == kStages ? 0 : reading + 2;
-    loading = loading + 2 == kStages ? 0 : loading + 2;
+    load(term + (kStages - 1) * kDepth, loading, Of::both);
+    if (multiplies) fragments.multiply(sums, steps_from(term, k));
+    reading = after<kStages>(reading);
+    loading = after<kStages>(loading);
   }
 }
 

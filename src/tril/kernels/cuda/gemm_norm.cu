@@ -131,7 +131,7 @@ void start(Stream stream, const GemmNorm& args) {
 template <int kRowTiles, int kStretches>
 void start(Stream stream, const GemmNorm& args) {
   constexpr int64_t kStageBytes = kStageElements<kRowTiles, kWarps> * int64_t{sizeof(bf16)};
-  constexpr int kStages = static_cast<int>(kMostHeldBytes / kStageBytes) / 2 * 2;
+  constexpr int kStages = static_cast<int>(kMostHeldBytes / kStageBytes);
   if (held_bytes<kRowTiles, kWarps>(args.product) <= kMostHeldBytes / 2) {
     return start<kRowTiles, kStretches, kHeld>(stream, args);
   }

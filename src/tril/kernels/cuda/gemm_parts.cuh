@@ -21,10 +21,12 @@ inline bool aligned_rows(const void* matrix, int64_t stride, DType type) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && stride * size_of(type) % 16 == 0;
 }
 
-// What gemm_few_rows() is for.
+// What gemm_few_rows() is best at: up to 64 rows, and up to 256 where outputs and terms are few, as
+// in the layers of a decoding step.
 inline bool has_few_rows(const Gemm& p) {
-  constexpr int64_t kFewRows = 64;
-  return p.orientation == Orientation::forward && p.m <= kFewRows && !p.adds;
+  constexpr int64_t kFewRows = 64, kSomeRows = 256, kFewOutputs = 4096, kFewTerms = 1024;
+  const bool small = p.m <= kSomeRows && p.n <= kFewOutputs && p.k <= kFewTerms;
+  return p.orientation == Orientation::forward && (p.m <= kFewRows || small) && !p.adds;
 }
 
 using bf16 = __nv_bfloat16;
