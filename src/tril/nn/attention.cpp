@@ -57,8 +57,8 @@ Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyVa
   return ops::attention_paged(context, q, keys, plan, options);
 }
 
-LastProduct MultiHeadAttention::project(const Tensor& heads_out) const {
-  return {heads_out.reshaped({heads_out.shape()[0], heads * head_dim}), &output};
+Tensor MultiHeadAttention::project(Context& context, const Tensor& heads_out) const {
+  return output(context, heads_out.reshaped({heads_out.shape()[0], heads * head_dim}));
 }
 
 }  // namespace tril::nn

@@ -42,7 +42,7 @@ struct MultiHeadAttention {
                 const ops::AttentionPlan& plan, const ops::AttentionOptions& options) const;
 
   // [query, heads, head_dim] -> [query, model]: the heads side by side, projected.
-  LastProduct project(const Tensor& heads_out) const;
+  Tensor project(Context& context, const Tensor& heads_out) const;
 
   int64_t heads = 0;
   int64_t kv_heads = 0;

@@ -178,14 +178,13 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t mod
   out = Linear(set, name + ".out", model, hidden, bias);
 }
 
-LastProduct FeedForward::operator()(Context& context, const Tensor& x) const {
+Tensor FeedForward::operator()(Context& context, const Tensor& x) const {
   if (!gate && activation == ops::Activation::relu) {
-    return {autograd::linear_relu(context, x, *in.weight), &out};
+    return out(context, autograd::linear_relu(context, x, *in.weight));
   }
   const Tensor hidden = in(context, x);
-  return {gate ? autograd::gated(context, activation, gate(context, x), hidden)
-               : autograd::activation(context, activation, hidden),
-          &out};
+  return out(context, gate ? autograd::gated(context, activation, gate(context, x), hidden)
+                           : autograd::activation(context, activation, hidden));
 }
 
 }  // namespace tril::nn

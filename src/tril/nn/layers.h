@@ -131,15 +131,6 @@ struct Norm {
   Tensor weight, bias;
 };
 
-// What a part of a layer ends with, yet to be multiplied: so that it may be one with what comes
-// behind it.
-struct LastProduct {
-  Tensor input;
-  const Linear* linear = nullptr;
-
-  Tensor operator()(Context& context) const { return (*linear)(context, input); }
-};
-
 // out(activation(in(x))), or gated: out(activation(gate(x)) in(x)).
 struct FeedForward {
   enum class Form { plain, gated };
@@ -147,7 +138,7 @@ struct FeedForward {
   FeedForward(ParameterSet& set, const std::string& name, int64_t model, int64_t hidden,
               ops::Activation kind, Form form, Bias bias);
 
-  LastProduct operator()(Context& context, const Tensor& x) const;
+  Tensor operator()(Context& context, const Tensor& x) const;
 
   ops::Activation activation = ops::Activation::relu;
   Linear in, gate, out;

@@ -1,10 +1,8 @@
 #include "tril/ops/cuda_linear.h"
 
-#include <bit>
 #include <cstdlib>
 #include <string_view>
 
-#include "tril/kernels/cuda/gemm_norm.h"
 #include "tril/kernels/cuda/rows.h"
 
 namespace tril::ops {
@@ -164,43 +162,6 @@ void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight
   // fastest algorithms take.
   if (!stacked && weight.outputs == y.shape()[1]) product.n = weight.outputs;
   multiply_in_chain(context, product);
-}
-
-bool cuda_linear_norm(Context& context, const Tensor& h, const LinearWeight& linear,
-                      const kernels::Norm& norm, const Tensor& x, const Tensor& y) {
-  // Without panels it would have to be rounded first: the other way does that.
-  if (!cuda_card().hopper || !linear.forward_panels.defined()) return false;
-  const Arena::Scope scratch(context.arena);
-  const Weight weight = weight_of(context, linear);
-  const kernels::cuda::GemmNorm args{
-      .product = {.orientation = Orientation::forward,
-                  .m = h.shape()[0],
-                  .n = linear.out,
-                  .k = linear.in,
-                  .type = context.activations,
-                  .a = in_memory("the input", h, context.activations),
-                  .a_stride = linear.in,
-                  .b = weight.data,
-                  .b_stride = weight.stride,
-                  .bias = bias_of(context, linear),
-                  .c = nullptr,
-                  .c_stride = linear.out,
-                  .c_type = context.activations,
-                  .adds = false,
-                  .relu = false},
-      .norm = norm,
-      .x = x.on_device<BFloat16>(),
-      .y = y.on_device<BFloat16>()};
-  if (!kernels::cuda::suits_gemm_norm(args)) return false;
-  note_product(context, args.product);
-  for (const void* memory : {static_cast<const void*>(args.x), static_cast<const void*>(args.y),
-                             static_cast<const void*>(norm.weight)}) {
-    context.queue.note(memory);
-  }
-  context.queue.note(std::bit_cast<int32_t>(norm.epsilon) * int64_t{2} +
-                     (norm.kind == kernels::NormKind::rms ? 1 : 0));
-  context.launch_in_chain([&](Stream stream) { kernels::cuda::gemm_norm(stream, args); });
-  return true;
 }
 
 void cuda_input_gradient(Context& context, const Tensor& dy,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "tril/kernels/cuda/gemm.h"
-#include "tril/kernels/norm.h"
 #include "tril/ops/linear.h"
 
 namespace tril::ops {
@@ -18,9 +17,6 @@ void cuda_pack_forward(Context& context, const LinearWeight& linear);
 enum class AfterProduct { nothing, relu };
 void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
                  const Tensor& y, AfterProduct after = AfterProduct::nothing);
-// y = norm(x + h Wᵀ + b) in one kernel; false where there is none for it, and nothing was done.
-bool cuda_linear_norm(Context& context, const Tensor& h, const LinearWeight& linear,
-                      const kernels::Norm& norm, const Tensor& x, const Tensor& y);
 void cuda_input_gradient(Context& context, const Tensor& dy,
                          std::span<const LinearWeight* const> weights, const Tensor& dx,
                          SliceOfSum slice = SliceOfSum::first);

@@ -5,7 +5,6 @@
 #include "tril/kernels/dropout.h"
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
-#include "tril/ops/cuda_linear.h"
 #include "tril/ops/cuda_rows.h"
 
 namespace tril::ops {
@@ -41,15 +40,6 @@ kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tenso
           .epsilon = epsilon,
           .weight = weight.on_device(),
           .bias = bias.defined() ? bias.on_device() : nullptr};
-}
-
-// Rows h, of which the linear layer makes what is added to x.
-void check_rows_for(std::string_view what, const Tensor& x, const Tensor& h,
-                    const LinearWeight& linear) {
-  require(h.shape().rank() == 2 && h.columns() == linear.in && h.rows() == x.rows() &&
-              x.columns() == linear.out,
-          kShape, what, ": ", h.shape(), " times [", linear.out, ", ", linear.in, "] added to ",
-          x.shape());
 }
 
 void check_ids(std::string_view what, const Mirrored<int32_t>& ids, int64_t entries) {
@@ -214,22 +204,6 @@ ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const
   const Tensor s = add(context, x, dropped.y);
   const NormResult normed = norm(context, kind, epsilon, s, weight, bias);
   return {s, normed.y, normed.stats, dropped.kept, key.probability};
-}
-
-Tensor linear_residual_norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
-                            const Tensor& h, const LinearWeight& linear, const Tensor& weight,
-                            const Tensor& bias) {
-  check_rows_for("residual norm", x, h, linear);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context) && context.activations == DType::bf16) {
-      const Tensor y = like(context, x);
-      if (cuda_linear_norm(context, h, linear, norm_of(kind, epsilon, x, weight, bias), x, y)) {
-        return y;
-      }
-    }
-  }
-  const Tensor f = ops::linear(context, h, linear);
-  return residual_norm(context, kind, epsilon, x, f, {}, weight, bias).y;
 }
 
 ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, float epsilon,

@@ -101,11 +101,6 @@ struct ResidualNorm {
 ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                            const Tensor& f, const DropoutKey& key, const Tensor& weight,
                            const Tensor& bias);
-// norm(x + linear(h)), what a layer ends with where no gradient is asked for: on CUDA in one kernel
-// where that can be, with the bits of two.
-Tensor linear_residual_norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
-                            const Tensor& h, const LinearWeight& linear, const Tensor& weight,
-                            const Tensor& bias);
 struct ResidualNormGradients {
   Tensor dx;
   Tensor df;  // undefined where nothing was dropped: then it is dx

@@ -1,72 +1,217 @@
 // Products of few rows, as decoding makes them: bound by reading the weights once.
 //
-// Where outputs are few one warp of a block multiplies, so that they spread over the card; where
-// they are many all four do, and share the rows of x they read.
+// The weights are the operand with 16 rows, so that one row of x is no less welcome than eight. A
+// warp makes 16 outputs of up to 64 rows, alone through all terms; what it will multiply comes into
+// shared memory ahead, brought by all four warps of a block, the weights while earlier kernels
+// are still at work (launch.cuh). Where outputs are few one warp of a block multiplies, so that
+// they spread over the card; where they are many all four do, and share the rows of x they read.
+// The sum is the same whichever operand has 16 rows: each product is the same, and so are the 16
+// that are added.
 #include <algorithm>
 #include <cstdint>
 
-#include "tril/kernels/cuda/gemm_few_rows.cuh"
+#include "tril/kernels/cuda/gemm_parts.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
 
-using namespace few;
-
+constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
+constexpr int kThreads = 128;
+constexpr int kSteps = kDepth / core::kTerms;
 constexpr int64_t kMultiprocessors = 132;  // of the card this is made for
 
-// Where the sums of a warp go.
+template <int kRowTiles, int kWarps>
+constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
+
+// What a warp multiplies of a tile: 16 outputs by 8 kRowTiles rows.
 template <int kRowTiles>
-__device__ void store(const Gemm& p, int row, int output, const LaneBias& bias, int lane,
-                      const float (&sums)[kRowTiles][4]) {
+struct Fragments {
+  uint32_t left[kSteps][4];
+  uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
+
+  __device__ void read(const bf16* outputs, const bf16* rows, int lane) {
 #pragma unroll
-  for (int i = 0; i < kRowTiles; ++i) {
+    for (int step = 0; step < kSteps; ++step) {
+      const int piece = 2 * step + lane / 16;
+      core::load_matrices(left[step], outputs + core::place<kDepth>(lane % 16, piece));
+    }
 #pragma unroll
-    for (int e = 0; e < 4; ++e) {
-      const int r = row + 8 * i + lane % 4 * 2 + e % 2;
-      const int column = output + lane / 4 + e / 2 * 8;
-      if (r >= p.m || column >= p.n) continue;
-      const float biased = p.bias == nullptr ? sums[i][e] : sums[i][e] + bias.at[e / 2];
-      const float value = p.relu && biased <= 0.0f ? 0.0f : biased;  // NaN stays NaN
-      const int64_t at = r * p.c_stride + column;
-      if (p.c_type == DType::f32) {
-        static_cast<float*>(p.c)[at] = value;
-      } else {
-        static_cast<bf16*>(p.c)[at] = __float2bfloat16_rn(value);
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int pair = 0; pair < kSteps / 2; ++pair) {
+        const int piece = 4 * pair + lane / 8;
+        core::load_matrices(right[i][pair], rows + core::place<kDepth>(8 * i + lane % 8, piece));
       }
     }
   }
-}
+  __device__ void multiply(float (&sums)[kRowTiles][4], int steps) const {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      if (step >= steps) break;
+#pragma unroll
+      for (int i = 0; i < kRowTiles; ++i) {
+        const uint32_t(&terms)[4] = right[i][step / 2];
+        core::multiply_add(sums[i], left[step], terms[step % 2 * 2], terms[step % 2 * 2 + 1]);
+      }
+    }
+  }
+};
 
-// The part of this block. Blocks of the same outputs are neighbours: the second finds the weights
-// in L2.
+// Where the sums of a block go. The bias is fetched before they are there, or waiting for it would
+// be the last thing that every kernel does.
+template <int kRowTiles>
+class Outputs {
+ public:
+  __device__ Outputs(const Gemm& p, int row, int output, int lane)
+      : p_(p), row_(row + lane % 4 * 2), output_(output + lane / 4) {
+    if (p.bias == nullptr) return;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int column = output_ + 8 * i;
+      if (column < p.n) bias_[i] = __bfloat162float(static_cast<const bf16*>(p.bias)[column]);
+    }
+  }
+  __device__ void store(const float (&sums)[kRowTiles][4]) const {
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) store(row_ + 8 * i + e % 2, e / 2, sums[i][e]);
+    }
+  }
+
+ private:
+  __device__ void store(int row, int half, float sum) const {
+    const int column = output_ + 8 * half;
+    if (row >= p_.m || column >= p_.n) return;
+    const float biased = p_.bias == nullptr ? sum : sum + bias_[half];
+    const float value = p_.relu && biased <= 0.0f ? 0.0f : biased;  // NaN stays NaN
+    const int64_t at = row * p_.c_stride + column;
+    if (p_.c_type == DType::f32) {
+      static_cast<float*>(p_.c)[at] = value;
+    } else {
+      static_cast<bf16*>(p_.c)[at] = __float2bfloat16_rn(value);
+    }
+  }
+
+  const Gemm& p_;
+  int row_, output_;
+  float bias_[2] = {};
+};
+
+// The block's part of a product and what brings its tiles. kOutputs weights a tile, then the rows.
 template <int kRowTiles, int kWarps>
-__device__ Part<kRowTiles, kWarps> part_of_block(const Gemm& p) {
-  using Block = Part<kRowTiles, kWarps>;
-  const int row_blocks = (static_cast<int>(p.m) + Block::kRows - 1) / Block::kRows;
-  const int block = static_cast<int>(blockIdx.x);
-  return {p, block % row_blocks * Block::kRows, block / row_blocks * Block::kOutputs};
+struct Part {
+  static constexpr int kOutputs = 16 * kWarps;
+  static constexpr int kRows = 8 * kRowTiles;
+  static constexpr int kStage = kStageElements<kRowTiles, kWarps>;
+  int row, output;
+  TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights;
+  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x;
+
+  // Blocks of the same outputs are neighbours: the second finds the weights in L2.
+  __device__ static int row_of(int m) {
+    return static_cast<int>(blockIdx.x) % ((m + kRows - 1) / kRows) * kRows;
+  }
+  __device__ static int output_of(int m) {
+    return static_cast<int>(blockIdx.x) / ((m + kRows - 1) / kRows) * kOutputs;
+  }
+  __device__ explicit Part(const Gemm& p)
+      : row(row_of(static_cast<int>(p.m))),
+        output(output_of(static_cast<int>(p.m))),
+        weights({static_cast<const bf16*>(p.b), p.b_stride, static_cast<int>(p.n),
+                 static_cast<int>(p.k)},
+                output, 0, static_cast<int>(threadIdx.x)),
+        x({static_cast<const bf16*>(p.a), p.a_stride, static_cast<int>(p.m), static_cast<int>(p.k)},
+          row, 0, static_cast<int>(threadIdx.x)) {}
+};
+
+// How many steps of 16 terms a tile has, which begins at this one: zeros to a multiple of 16, no
+// further.
+__device__ inline int steps_from(int term, int k) {
+  return k - term >= kDepth ? kSteps : (k - term + core::kTerms - 1) / core::kTerms;
 }
 
-constexpr int kHeld = 0;  // for a number of stages
+// Long chains: tiles come while others are multiplied.
 template <int kRowTiles, int kWarps, int kStages>
 __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
+  using Block = Part<kRowTiles, kWarps>;
   let_next_begin();
-  auto part = part_of_block<kRowTiles, kWarps>(p);
+  Block part(p);
+  const int k = static_cast<int>(p.k);
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 32;
-  const int output = part.output + thread / 32 * 16;
+  const bool multiplies = thread < 32 * kWarps;
+  const int warp_output = thread / 32 * 16;
+  const auto load = [&](int term, int stage, bool weights, bool x) {
+    bf16* tile = tiles + stage * Block::kStage;
+    if (weights && term < k) part.weights.load(tile);
+    if (x && term < k) part.x.load(tile + Block::kOutputs * kDepth);
+    core::commit_copies();  // an empty one too: waiting counts them
+  };
+  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, true, false);
+  const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
+  wait_for_earlier();
+  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, false, true);
   float sums[kRowTiles][4] = {};
-  LaneBias bias;
-  const auto early = [&] { bias.fetch(p, output, lane); };
-  const auto late = [] {};
-  if constexpr (kStages == kHeld) {
-    sum_held<kRowTiles, kWarps>(p, part, tiles, sums, early, late);
-  } else {
-    sum_long<kRowTiles, kWarps, kStages>(p, part, tiles, sums, early, late);
+  Fragments<kRowTiles> fragments;
+  int reading = 0, loading = kStages - 1;
+  for (int term = 0; term < k; term += kDepth) {
+    core::wait_for_copies<kStages - 2>();
+    __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
+    if (multiplies) {
+      const bf16* tile = tiles + reading * Block::kStage;
+      fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
+    }
+    load(term + (kStages - 1) * kDepth, loading, true, true);
+    if (multiplies) fragments.multiply(sums, steps_from(term, k));
+    reading = after<kStages>(reading);
+    loading = after<kStages>(loading);
   }
-  if (thread < 32 * kWarps) store<kRowTiles>(p, part.row, output, bias, lane, sums);
+  if (multiplies) outputs.store(sums);
+}
+
+// Short ones: all of the chain comes at once, so that nobody waits in between.
+template <int kRowTiles, int kWarps>
+__global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  bf16* tiles = reinterpret_cast<bf16*>(memory);
+  using Block = Part<kRowTiles, kWarps>;
+  let_next_begin();
+  Block part(p);
+  const int k = static_cast<int>(p.k);
+  const int count = (k + kDepth - 1) / kDepth;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp_output = static_cast<int>(threadIdx.x) / 32 * 16;
+  for (int i = 0; i < count; ++i) part.weights.load(tiles + i * Block::kStage);
+  const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
+  wait_for_earlier();
+  for (int i = 0; i < count; ++i) {
+    part.x.load(tiles + i * Block::kStage + Block::kOutputs * kDepth);
+  }
+  core::commit_copies();
+  core::wait_for_copies<0>();
+  __syncthreads();
+  if (threadIdx.x >= 32 * kWarps) return;
+  float sums[kRowTiles][4] = {};
+  const auto read = [&](Fragments<kRowTiles>& fragments, int i) {
+    const bf16* tile = tiles + i * Block::kStage;
+    if (i >= count) return;
+    fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
+  };
+  // Two at a time: one is read while the other is multiplied.
+  Fragments<kRowTiles> even, odd;
+  read(even, 0);
+  for (int i = 0; i < count; i += 2) {
+    read(odd, i + 1);
+    even.multiply(sums, steps_from(i * kDepth, k));
+    if (i + 1 >= count) break;
+    read(even, i + 2);
+    odd.multiply(sums, steps_from((i + 1) * kDepth, k));
+  }
+  outputs.store(sums);
 }
 
 template <int kRowTiles, int kWarps>
@@ -86,9 +231,25 @@ void launch_long(Stream stream, const Gemm& p) {
   launch(stream, kernel, blocks_of<kRowTiles, kWarps>(p), kThreads, kBytes, p);
 }
 
+// What a block may have of its multiprocessor's memory: 8.6 and its like have 99 KiB, so there the
+// longest chains are not held.
+constexpr int64_t kMostHeldBytes = int64_t{200} << 10;
+int64_t held_bytes_allowed() {
+  static const int64_t bytes = [] {
+    int device = 0, most = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    return most < kMostHeldBytes ? int64_t{most} : kMostHeldBytes;
+  }();
+  return bytes;
+}
+template <int kRowTiles, int kWarps>
+int64_t held_bytes(const Gemm& p) {
+  return (p.k + kDepth - 1) / kDepth * kStageElements<kRowTiles, kWarps> * int64_t{sizeof(bf16)};
+}
 template <int kRowTiles, int kWarps>
 void launch_held(Stream stream, const Gemm& p) {
-  const auto kernel = few_rows_kernel<kRowTiles, kWarps, kHeld>;
+  const auto kernel = held_rows_kernel<kRowTiles, kWarps>;
   static const bool allowed = allow_shared_memory(kernel, static_cast<int>(held_bytes_allowed()));
   static_cast<void>(allowed);
   launch(stream, kernel, blocks_of<kRowTiles, kWarps>(p), kThreads,

@@ -53,34 +53,21 @@ bool may_overlap(Kernel* kernel) {
          attributes.ptxVersion >= kLeastVersion;
 }
 
-// In clusters of so many blocks; compute capability 9.0 where that is more than one.
 template <class... Parameters, class... Arguments>
-void launch_clusters(Stream stream, void (*kernel)(Parameters...), dim3 blocks, unsigned cluster,
-                     int threads, int shared_bytes, const Arguments&... arguments) {
-  cudaLaunchAttribute attributes[2] = {};
-  unsigned count = 0;
-  if (stream.overlaps && may_overlap(kernel)) {
-    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
-  }
-  if (cluster > 1) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count++].val.clusterDim = {cluster, 1, 1};
-  }
+void launch(Stream stream, void (*kernel)(Parameters...), dim3 blocks, int threads,
+            int shared_bytes, const Arguments&... arguments) {
+  cudaLaunchAttribute overlaps{};
+  overlaps.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlaps.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
   config.stream = static_cast<cudaStream_t>(stream.handle);
-  config.attrs = attributes;
-  config.numAttrs = count;
+  config.attrs = &overlaps;
+  config.numAttrs = stream.overlaps && may_overlap(kernel) ? 1 : 0;
   // What goes wrong is told by whoever asks for the last error, as for any launch.
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
-}
-template <class... Parameters, class... Arguments>
-void launch(Stream stream, void (*kernel)(Parameters...), dim3 blocks, int threads,
-            int shared_bytes, const Arguments&... arguments) {
-  launch_clusters(stream, kernel, blocks, 1, threads, shared_bytes, arguments...);
 }
 
 }  // namespace tril::kernels::cuda

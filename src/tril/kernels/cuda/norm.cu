@@ -5,7 +5,6 @@
 // in each pass; the order of all sums is the same.
 #include "tril/kernels/cuda/dropout.cuh"
 #include "tril/kernels/cuda/launch.cuh"
-#include "tril/kernels/cuda/norm_row.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -86,20 +85,70 @@ __global__ void __launch_bounds__(kForwardThreads)
     forward_kernel(Norm norm, Rows rows, Access access, T* y, float* stats) {
   let_next_begin();
   const int64_t row = int64_t{blockIdx.x} * (kForwardThreads / kWarp) + threadIdx.x / kWarp;
-  const auto make = [&](const auto& weights) {
-    wait_for_earlier();
-    if (row >= norm.rows) return;
-    const auto source = rows.row(row, norm.columns);
-    const NormStats made =
-        norm_row<T, kStretches>(norm, source, weights, access, y + row * norm.columns);
-    if (lane_of_thread() != 0) return;
-    stats[2 * row] = made.mean;
-    stats[2 * row + 1] = made.r;
+  const auto weight_at = [&](int64_t at, int count) {
+    return load(norm.weight + at, count, access);
   };
-  if constexpr (kWeights == Weights::first && kStretches > 0) {
-    make(FetchedNormWeights<kStretches>(norm, access));
-  } else {
-    make(NormWeights{norm, access});
+  const auto bias_at = [&](int64_t at, int count) {
+    return load(norm.bias + at, norm.bias == nullptr ? 0 : count, access);
+  };
+  constexpr bool kFetched = kWeights == Weights::first && kStretches > 0;
+  Pack weights[kFetched ? kStretches : 1], biases[kFetched ? kStretches : 1];
+  if constexpr (kFetched) {
+    over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
+      weights[i] = weight_at(at, count);
+      biases[i] = bias_at(at, count);
+    });
+  }
+  wait_for_earlier();
+  if (row >= norm.rows) return;
+  const float inverse = 1.0f / static_cast<float>(norm.columns);
+  const auto source = rows.row(row, norm.columns);
+  Pack held[kStretches > 0 ? kStretches : 1] = {};
+  const auto value = [&](int i, int64_t at, int count) {
+    if constexpr (kStretches > 0) return held[i];
+    return source.again(at, count);
+  };
+  float sum = 0.0f;
+  over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
+    const Pack x = source.first(i, at, count);
+    if constexpr (kStretches > 0) held[i] = x;
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) sum += x.at[e];
+  });
+  const float mean = norm.kind == NormKind::layer ? warp_sum(sum) * inverse : 0.0f;
+  float squares = 0.0f;
+  over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
+    const Pack x = value(i, at, count);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {
+      const float centred = e < count ? x.at[e] - mean : 0.0f;
+      squares = __fmaf_rn(centred, centred, squares);
+    }
+  });
+  const float r = 1.0f / sqrtf(warp_sum(squares) * inverse + norm.epsilon);
+  over_row<kStretches>(norm.columns, [&](int i, int64_t at, int count) {
+    if (count == 0) return;
+    const Pack x = value(i, at, count);
+    Pack weight, bias;
+    if constexpr (kFetched) {
+      weight = weights[i];
+      bias = biases[i];
+    } else {
+      weight = weight_at(at, count);
+      bias = bias_at(at, count);
+    }
+    Pack result;
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {
+      const float normed = (x.at[e] - mean) * r;
+      result.at[e] = norm.bias == nullptr ? normed * weight.at[e]
+                                          : __fmaf_rn(normed, weight.at[e], bias.at[e]);
+    }
+    store(result, y + row * norm.columns + at, count, access);
+  });
+  if (lane_of_thread() == 0) {
+    stats[2 * row] = mean;
+    stats[2 * row + 1] = r;
   }
 }
 
