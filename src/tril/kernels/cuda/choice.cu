@@ -126,17 +126,26 @@ class RowPacks {
     const uint32_t there = (1u << size(number)) - 1u;
     return allowed_[at / 32] >> (at % 32) & there;
   }
-  // f with each that may be chosen; they come from memory again.
+  // f with each of a pack that may be chosen; it comes from memory again.
+  template <class F>
+  __device__ void each_of(int number, const StoredPack<float>& pack, const F& f) const {
+    const Pack x = widened(pack);
+    const uint32_t bits = allowed(number);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {
+      if ((bits >> e & 1u) != 0 && x.at[e] > -INFINITY) f(Candidate{x.at[e], place(number) + e});
+    }
+  }
   template <class F>
   __device__ void each(const F& f) const {
+    constexpr int kAtOnce = 4;
 #pragma unroll 1
-    for (int number = 0; place(number) < vocab_; ++number) {
-      const Pack x = widened(stored(number));
-      const uint32_t bits = allowed(number);
+    for (int first = 0; place(first) < vocab_; first += kAtOnce) {
+      StoredPack<float> packs[kAtOnce];
 #pragma unroll
-      for (int e = 0; e < kPack; ++e) {
-        if ((bits >> e & 1u) != 0 && x.at[e] > -INFINITY) f(Candidate{x.at[e], place(number) + e});
-      }
+      for (int i = 0; i < kAtOnce; ++i) packs[i] = stored(first + i);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) each_of(first + i, packs[i], f);
     }
   }
 
@@ -171,7 +180,9 @@ __global__ void __launch_bounds__(kPartThreads, 8)
   if (threadIdx.x == 0) listed = 0;
   wait_for_earlier();
   Sums sums{-INFINITY, 0.0f, 0.0f};
-  float largest = -INFINITY;
+  // The largest that may be chosen, its pack, and the largest of the other packs.
+  float largest = -INFINITY, second = -INFINITY;
+  int largest_pack = 0;
   // Some are on their way while one is worked on. Not unrolled: code has to come from memory, too.
   constexpr int kAhead = 3;
   StoredPack<float> coming[kAhead];
@@ -183,7 +194,12 @@ __global__ void __launch_bounds__(kPartThreads, 8)
 #pragma unroll
     for (int i = 0; i + 1 < kAhead; ++i) coming[i] = coming[i + 1];
     coming[kAhead - 1] = packs.stored(number + kAhead);
-    largest = fmaxf(largest, largest_of(x, packs.allowed(number)));
+    const float of_pack = largest_of(x, packs.allowed(number));
+    second = fmaxf(second, fminf(of_pack, largest));
+    if (of_pack > largest) {
+      largest = of_pack;
+      largest_pack = number;
+    }
     add_pack(x, packs.size(number), sums);
   }
   sums = joined_in_warp(sums);
@@ -192,12 +208,15 @@ __global__ void __launch_bounds__(kPartThreads, 8)
   }
   Candidate* const found = to.candidates + (row * kParts + part) * to.kept;
   const float reached = reached_by(largest, to.kept);
-  if (largest >= reached) {
-    packs.each([&](const Candidate& each) {
-      if (each.value < reached) return;
-      const int at = atomicAdd(&listed, 1);  // the order is of no account
-      if (at < kListed) list[at] = each;
-    });
+  const auto put_in_list = [&](const Candidate& each) {
+    if (each.value < reached) return;
+    const int at = atomicAdd(&listed, 1);  // the order is of no account
+    if (at < kListed) list[at] = each;
+  };
+  if (largest >= reached && second < reached) {
+    packs.each_of(largest_pack, packs.stored(largest_pack), put_in_list);
+  } else if (largest >= reached) {
+    packs.each(put_in_list);
   }
   if (static_cast<int>(threadIdx.x) < to.kept) found[threadIdx.x] = Candidate();
   __syncthreads();
