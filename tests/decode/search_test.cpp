@@ -422,6 +422,49 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
   EXPECT_EQ(session.cache.length(mine), 1);
 }
 
+// One session, searched with again and again: wider beams, more slots, prefixes, and in the middle
+// of a search, by who is told of a result.
+TEST(Search, ASessionServesAgainAndWithin) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5);
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 9; ++i) {
+    requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}});
+    if (i % 3 == 1) requests.back().prefix = {2, 5};
+  }
+  const auto alone = [&](int64_t beam) {
+    SearchOptions options = small_options();
+    options.beam = options.n_best = beam;
+    Session fresh(model, 1);
+    return run_search(model, options, beam, requests, fresh);
+  };
+  Session session(model, 1);
+  for (const int64_t beam : {1, 4, 2, 4, 1}) {
+    SearchOptions options = small_options();
+    options.beam = options.n_best = beam;
+    SearchOptions inner_options = small_options();
+    inner_options.beam = inner_options.n_best = 3;
+    const auto expected = alone(beam), expected_inner = alone(3);
+    size_t next = 0;
+    std::vector<SearchResult> results(requests.size());
+    search(
+        model, options, 3 * beam,
+        [&] { return next < requests.size() ? std::optional(requests[next++]) : std::nullopt; },
+        [&](SearchResult&& result) {
+          const auto inner = run_search(model, inner_options, 12, requests, session);
+          for (size_t i = 0; i < inner.size(); ++i) {
+            EXPECT_TRUE(same(inner[i].hypotheses, expected_inner[i].hypotheses)) << i;
+          }
+          results[static_cast<size_t>(result.number)] = std::move(result);
+          return true;
+        },
+        session);
+    for (size_t i = 0; i < results.size(); ++i) {
+      EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
+    }
+    EXPECT_EQ(session.cache.page_count(), 0);
+  }
+}
+
 // Callers that share a model, each with its own session; on CUDA some of their steps are being kept
 // as graphs while others launch and read back.
 TEST(Search, ThreadsMaySearchAtOnce) {

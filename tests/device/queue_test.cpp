@@ -272,21 +272,41 @@ TEST(Fetch, ComesLaterInTheOrderOfTheQueue) {
   const Tensor one = testing::tensor_of(arena, {1}, std::vector<float>{1.0f});
   set_zero(value);
   std::vector<int64_t> numbers;
-  for (int i = 0; i < 300; ++i) {
+  for (int64_t i = 0; i < Queue::kMostFetches + 10; ++i) {
     ops::add_into(context, one, value);
     numbers.push_back(context.queue.fetch(value.raw(), sizeof(float)));
   }
-  for (size_t i = numbers.size() - Queue::kMostFetches; i < numbers.size(); ++i) {
+  const auto fetched = [&](size_t i) {
     float got = 0.0f;
     context.queue.fetched(numbers[i], &got, sizeof got);
-    EXPECT_EQ(got, static_cast<float>(i + 1));
+    return got;
+  };
+  EXPECT_EQ(testing::raised_by([&] { fetched(9); }).code, ErrorCode::internal) << "forgotten";
+  for (const size_t i : {10, 11, 1000, 500}) EXPECT_EQ(fetched(i), static_cast<float>(i + 1));
+  EXPECT_EQ(testing::raised_by([&] { fetched(500); }).code, ErrorCode::internal) << "once";
+  // What nobody has asked for yet is kept while others come and go.
+  for (int i = 0; i < 20; ++i) {
+    const int64_t number = context.queue.fetch(one.raw(), sizeof(float));
+    float got = 0.0f;
+    context.queue.fetched(number, &got, sizeof got);
+    EXPECT_EQ(got, 1.0f);
   }
-  float gone = 0.0f;
-  EXPECT_EQ(testing::raised_by([&] {
-              context.queue.fetched(numbers[numbers.size() - Queue::kMostFetches - 1], &gone,
-                                    sizeof gone);
-            }).code,
-            ErrorCode::internal);
+  EXPECT_EQ(fetched(999), 1000.0f);
+}
+
+// Of any size.
+TEST(Fetch, BringsMuch) {
+  Context context(1, testing::placement());
+  Arena arena(testing::device());
+  for (const int64_t size : {1, 100, 100'000, 7, 200'000}) {
+    std::vector<float> values(static_cast<size_t>(size));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    const Tensor tensor = testing::tensor_of(arena, {size}, values);
+    std::vector<float> got(values.size());
+    const int64_t bytes = size * int64_t{sizeof(float)};
+    context.queue.fetched(context.queue.fetch(tensor.raw(), bytes), got.data(), bytes);
+    EXPECT_EQ(got, values);
+  }
 }
 
 }  // namespace

@@ -82,6 +82,20 @@ TEST(LongAttention, EitherWayHasTheSameBits) {
   }
 }
 
+// Whether a block of 64 keys is seen by all rows of a tile, or by all but one.
+TEST(LongAttention, EitherWayHasTheSameBitsAtTheEdgesOfBlocks) {
+  for (const int64_t head_dim : {64, 128}) {
+    for (const int32_t extent : {63, 64, 65, 127, 128, 129}) {
+      for (const Kind kind : {Kind::window, Kind::prefix}) {
+        SCOPED_TRACE(::testing::Message()
+                     << head_dim << ", kind " << static_cast<int>(kind) << " of " << extent);
+        const Case c = make_case({{2, 260}}, kind, 1, 1, head_dim, extent, false, 7);
+        EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+      }
+    }
+  }
+}
+
 // More keys than rows of a tile see, more tiles than a part has, and a group of heads.
 TEST(LongAttention, EitherWayHasTheSameBitsInAll) {
   for (const int64_t head_dim : {64, 128}) {

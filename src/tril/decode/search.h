@@ -122,7 +122,7 @@ using SearchTrace = std::function<void(const SearchStep&)>;
 // that may have to wait (a terminal) waits only when all it handed out came back.
 using NextRequest = std::function<std::optional<SearchRequest>()>;
 // Called for each request as it is finished: not in the order they came in. It may use the session,
-// as no step is under way. Returning false stops the search.
+// and search with it. Returning false stops the search.
 using SearchDone = std::function<bool(SearchResult&&)>;
 
 // Decodes all requests, at most `slots` hypotheses at a time; `slots` is at least the beam, or the

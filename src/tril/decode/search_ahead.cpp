@@ -4,7 +4,10 @@
 #include <bit>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <utility>
 
+#include "tril/decode/log_probs.h"
 #include "tril/decode/sentences.h"
 #include "tril/ops/beam.h"
 
@@ -18,19 +21,29 @@ constexpr int64_t kTableStep = 128;
 // What the device knows of its rows. It belongs to the session, so that steps of one search are
 // kept for the next.
 struct DeviceRows {
-  DeviceRows(int64_t row_count, int64_t positions, bool encoder)
-      : rows(row_count),
-        arena(Device::cuda),
-        beams{Tensor(arena, {rows}, DType::i32), Tensor(arena, {rows}, DType::f64),
-              Tensor(arena, {rows, positions}, DType::i32)},
+  struct Size {
+    int64_t rows = 0;
+    int64_t positions = 0;
+    bool encoder = false;
+
+    bool holds(const Size& other) const {
+      return rows >= other.rows && positions == other.positions && encoder == other.encoder;
+    }
+  };
+
+  DeviceRows(const Size& of, Device device)
+      : size(of),
+        arena(device),
+        beams{Tensor(arena, {of.rows}, DType::i32), Tensor(arena, {of.rows}, DType::f64),
+              Tensor(arena, {of.rows, of.positions}, DType::i32)},
         on_device{beams.tokens, beams.table,
-                  encoder ? Tensor(arena, {rows, positions}, DType::i32) : Tensor()} {
+                  of.encoder ? Tensor(arena, {of.rows, of.positions}, DType::i32) : Tensor()} {
     // Rows that no sentence has had yet are looked up too.
     for (const Tensor& tensor : {beams.tokens, beams.scores, beams.table}) set_zero(tensor);
-    if (encoder) set_zero(on_device.cross);
+    if (of.encoder) set_zero(on_device.cross);
   }
 
-  int64_t rows;
+  Size size;
   Arena arena;
   ops::Beams beams;
   RowsOnDevice on_device;
@@ -49,11 +62,12 @@ class AheadSearch {
         bits_(config_.target_vocab, options.forbidden),
         intake_(model, options, slots / width_, session),
         places_(static_cast<size_t>(slots / width_)),
-        device_(device_rows()) {}
+        device_(take_rows()) {}
   ~AheadSearch() {
     for (const Place& place : places_) {
       if (place.sentence != nullptr) release_slots(*place.sentence);
     }
+    session_.search = device_;
   }
   AheadSearch(const AheadSearch&) = delete;
   AheadSearch& operator=(const AheadSearch&) = delete;
@@ -82,15 +96,16 @@ class AheadSearch {
 
   int64_t count() const { return std::min(2 * options_.beam, config_.target_vocab); }
 
-  DeviceRows& device_rows() {
-    const auto rows = static_cast<int64_t>(std::bit_ceil(places_.size())) * width_;
-    const int64_t positions = (config_.max_length + kTableStep - 1) / kTableStep * kTableStep;
-    auto* kept = static_cast<DeviceRows*>(session_.search.get());
-    if (kept == nullptr || kept->rows < rows) {
-      session_.search.reset();
-      session_.search = std::make_shared<DeviceRows>(rows, positions, !config_.decoder_only());
-    }
-    return *static_cast<DeviceRows*>(session_.search.get());
+  // Taken out of the session until the search ends: whoever is told of a result may search with the
+  // same session.
+  std::shared_ptr<DeviceRows> take_rows() {
+    const DeviceRows::Size size{static_cast<int64_t>(std::bit_ceil(places_.size())) * width_,
+                                (config_.max_length + kTableStep - 1) / kTableStep * kTableStep,
+                                !config_.decoder_only()};
+    auto kept = std::static_pointer_cast<DeviceRows>(std::exchange(session_.search, nullptr));
+    if (kept != nullptr && kept->size.holds(size)) return kept;
+    kept.reset();
+    return std::make_shared<DeviceRows>(size, session_.device());
   }
 
   // ---- sentences that begin ---------------------------------------------------------------------
@@ -122,11 +137,11 @@ class AheadSearch {
         segments.push_back(sentence.segment);
       }
     }
-    ops::set_beams(session_, rows, tokens, scores, device_.beams);
-    set_table(rows, device_.beams.table,
+    ops::set_beams(session_, rows, tokens, scores, device_->beams);
+    set_table(rows, device_->beams.table,
               [&](size_t i) { return session_.cache.entries(self_slots[i]); });
     if (config_.decoder_only()) return;
-    set_table(rows, device_.on_device.cross,
+    set_table(rows, device_->on_device.cross,
               [&](size_t i) { return intake_.memory().entries(segments[i]); });
   }
 
@@ -158,15 +173,7 @@ class AheadSearch {
                         {.slot = where.slot, .segment = where.segment, .first = 1});
       wanted.insert(wanted.end(), prefix.begin(), prefix.end());
     }
-    std::vector<float> log_probs(wanted.size());
-    if (!wanted.empty()) {
-      session_.reset();
-      const Tensor hidden = model_.forward(rows, intake_.memory(), session_);
-      const auto chosen =
-          ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_, 1, wanted);
-      session_.queue.download(chosen.wanted.raw(), chosen.wanted.size() * size_of(DType::f32),
-                              log_probs.data());
-    }
+    const std::vector<float> log_probs = log_probs_of(rows, wanted);
     size_t first = 0;
     for (const size_t place : joined) {
       Sentence& sentence = *places_[place].sentence;
@@ -174,6 +181,24 @@ class AheadSearch {
       start(sentence, std::span(log_probs).subspan(first, length));
       first += length;
     }
+  }
+
+  // Of wanted[row] behind each row.
+  std::vector<float> log_probs_of(const Rows& rows, std::span<const int32_t> wanted) {
+    std::vector<float> log_probs(wanted.size());
+    if (wanted.empty()) return log_probs;
+    session_.reset();
+    const Tensor hidden = model_.forward(rows, intake_.memory(), session_);
+    for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, hidden.rows() - begin);
+      const Arena::Scope scratch(session_.arena);
+      const Tensor logits = model_.logits_to_choose(hidden.slice(begin, begin + count), session_);
+      const auto some = wanted.subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+      const auto chosen = ops::choose_tokens(session_, logits, bits_, 1, Mirrored<int32_t>(some));
+      session_.queue.download(chosen.wanted.raw(), count * size_of(DType::f32),
+                              log_probs.data() + begin);
+    }
+    return log_probs;
   }
 
   // ---- steps ------------------------------------------------------------------------------------
@@ -208,11 +233,11 @@ class AheadSearch {
     session_.step([&] {
       session_.reset();
       forget_rows();
-      const Tensor hidden = model_.forward(rows_, intake_.memory(), session_, &device_.on_device);
+      const Tensor hidden = model_.forward(rows_, intake_.memory(), session_, &device_->on_device);
       chosen = ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_,
                                   count(), session_.mirror<int32_t>(none_wanted_));
       ops::advance_beams(session_, chosen, session_.mirror<int32_t>(rows_.positions), width_,
-                         options_.end, device_.beams);
+                         options_.end, device_->beams);
     });
     step.fetch = session_.queue.fetch(chosen.all.raw(), bytes_of(step));
     pending_.push_back(std::move(step));
@@ -288,7 +313,7 @@ class AheadSearch {
 
   Intake intake_;
   std::vector<Place> places_;
-  DeviceRows& device_;
+  const std::shared_ptr<DeviceRows> device_;
   std::deque<Step> pending_;
 
   // Kept between steps so that a warm one allocates little.

@@ -1,5 +1,5 @@
 // Devices and their memory: the CPU, and one CUDA card. Everything above names a device and asks
-// here; no layer above ops/ asks which it is.
+// here; no layer above ops/ chooses kernels by it.
 #pragma once
 
 #include <cstdint>

@@ -36,6 +36,7 @@ struct Queue::State {
   // A step by its trace.
   struct Step {
     int seen = 0;
+    int64_t last = 0;  // when
     void* graph = nullptr;
   };
   enum class Mode { direct, walking, capturing };
@@ -61,6 +62,7 @@ struct Queue::State {
   uint64_t trace = 0;
   bool repeats = false;  // some step has come often enough
   std::map<uint64_t, Step> steps;
+  int64_t clock = 0;  // steps so far
 
   State() : stream(cuda::make_stream(cuda::Urgency::urgent)), forked(cuda::make_event()) {
     for (Branch& branch : branches) {
@@ -98,6 +100,17 @@ struct Queue::State {
     added.on_device = static_cast<char*>(cuda::allocate(bytes));
     for (char*& pinned : added.pinned) pinned = static_cast<char*>(cuda::allocate_pinned(bytes));
     blocks.push_back(added);
+  }
+  // Makes room for another step.
+  void forget_oldest() {
+    const auto oldest = std::min_element(
+        steps.begin(), steps.end(),
+        [](const auto& a, const auto& b) { return a.second.last < b.second.last; });
+    if (oldest->second.graph != nullptr) {
+      cuda::wait(stream);  // it may be under way
+      cuda::drop_graph(oldest->second.graph);
+    }
+    steps.erase(oldest);
   }
   void note(uint64_t value) {
     trace = (trace ^ value) * 0x9E3779B97F4A7C15ULL;
@@ -289,25 +302,37 @@ void Queue::step(const std::function<void()>& body) {
         for (State::Branch& branch : s.branches) branch.apart = false;  // nothing was enqueued
         throw;
       }
-      walked->second.graph = cuda::end_capture(s.stream);
-      require(s.trace == walked->first, ErrorCode::internal,
-              "queue: a step differed when it was kept");
+      void* const graph = cuda::end_capture(s.stream);
+      if (s.trace != walked->first) {
+        cuda::drop_graph(graph);
+        fail(ErrorCode::internal, "queue: a step differed when it was kept");
+      }
+      walked->second.graph = graph;
     }
-    if (known) return s.run(walked->second.graph);
+    if (known) {
+      walked->second.last = ++s.clock;
+      return s.run(walked->second.graph);
+    }
   }
   s.mode = State::Mode::direct;
   s.trace = 0;
   body();
   s.join();
-  if (s.steps.size() >= kMostSteps) return;  // each is another: nothing to be gained
-  s.repeats = ++s.steps[s.trace].seen >= kRunsBeforeGraph || s.repeats;
+  if (s.steps.size() >= kMostSteps && !s.steps.contains(s.trace)) s.forget_oldest();
+  State::Step& step = s.steps[s.trace];
+  step.last = ++s.clock;
+  s.repeats = ++step.seen >= kRunsBeforeGraph || s.repeats;
 }
 
 bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
 
 int64_t Queue::fetch(const void* from, int64_t bytes) {
+  const auto free = std::find_if(fetched_.begin(), fetched_.end(), [&](const Fetch& place) {
+    return place.number < 0 || place.number <= fetches_ - kMostFetches;
+  });
+  Fetch& place = free != fetched_.end() ? *free : fetched_.emplace_back();
   const int64_t number = fetches_++;
-  Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
+  place.number = number;
   if (!state_) {
     place.bytes.assign(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
     return number;
@@ -329,11 +354,13 @@ int64_t Queue::fetch(const void* from, int64_t bytes) {
 }
 
 void Queue::fetched(int64_t number, void* to, int64_t bytes) {
-  require(number < fetches_ && number >= fetches_ - kMostFetches, ErrorCode::internal,
-          "queue: fetch ", number, " was not kept");
-  const Fetch& place = fetched_[static_cast<size_t>(number % kMostFetches)];
-  if (state_) cuda::wait_for(place.event);
-  std::memcpy(to, state_ ? place.pinned : place.bytes.data(), static_cast<size_t>(bytes));
+  const auto place = std::find_if(fetched_.begin(), fetched_.end(),
+                                  [&](const Fetch& each) { return each.number == number; });
+  require(number >= 0 && place != fetched_.end(), ErrorCode::internal, "queue: fetch ", number,
+          " was not kept");
+  place->number = -1;
+  if (state_) cuda::wait_for(place->event);
+  std::memcpy(to, state_ ? place->pinned : place->bytes.data(), static_cast<size_t>(bytes));
 }
 
 int64_t Queue::graphs() const {

@@ -13,7 +13,6 @@
 // CPU a queue does nothing. It belongs to one thread at a time.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -78,9 +77,9 @@ class Queue {
   // Waits for all that was enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Begins to copy to the host, behind what is enqueued so far; fetched() waits for it. The last
-  // kMostFetches are kept. Not within a step.
-  static constexpr int64_t kMostFetches = 16;
+  // Begins to copy to the host, behind what is enqueued so far; fetched() waits for it, once. What
+  // nobody asks for is forgotten when kMostFetches have come after it. Not within a step.
+  static constexpr int64_t kMostFetches = 1024;
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
 
@@ -93,6 +92,7 @@ class Queue {
  private:
   struct State;
   struct Fetch {
+    int64_t number = -1;  // whose it is; -1: nobody's
     void* event = nullptr;
     void* pinned = nullptr;
     int64_t room = 0;  // of the pinned memory
@@ -101,7 +101,7 @@ class Queue {
 
   Device device_;
   std::unique_ptr<State> state_;
-  std::array<Fetch, kMostFetches> fetched_{};
+  std::vector<Fetch> fetched_{};
   int64_t fetches_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tril/base/rounding.h"
+#include "tril/models/call.h"
 #include "tril/models/weights.h"
 #include "tril/ops/beam.h"
 #include "tril/ops/weights.h"
@@ -12,139 +13,6 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kFewRows = 1024;
-
-template <class T>
-std::span<T> arena_array(Arena& arena, int64_t count) {
-  return {arena.allocate_array<T>(count), static_cast<size_t>(count)};
-}
-
-std::span<const int32_t> keep(Arena& arena, std::span<const int32_t> values) {
-  const std::span<int32_t> copy = arena_array<int32_t>(arena, static_cast<int64_t>(values.size()));
-  std::copy(values.begin(), values.end(), copy.begin());
-  return copy;
-}
-
-// The rows of a call. Rules keep views of them until the backward pass, so they move into the step:
-// what kernels read to the device as well.
-struct Call {
-  const TransformerConfig& config;
-  Session& session;
-  Stack stack;
-  Mirrored<int32_t> tokens, positions, sentences;
-  std::span<const int32_t> slots, segments, prefixes;
-  uint32_t dropout_site = 0;
-
-  Call(const TransformerConfig& c, Session& s, Stack which, const Rows& rows,
-       const RowsOnDevice* on_device = nullptr)
-      : config(c),
-        session(s),
-        stack(which),
-        tokens(tokens_of(s, rows, on_device)),
-        positions(s.mirror<int32_t>(rows.positions)),
-        sentences(s.mirror<int32_t>(rows.sentences)),
-        slots(keep(s.host, rows.slots)),
-        segments(segments_of(s.host, rows)),
-        prefixes(keep(s.host, rows.prefixes)) {}
-
-  static Mirrored<int32_t> tokens_of(Session& session, const Rows& rows,
-                                     const RowsOnDevice* on_device) {
-    if (on_device == nullptr) return session.mirror<int32_t>(rows.tokens);
-    session.queue.note(on_device->tokens.address());
-    return {keep(session.host, rows.tokens), on_device->tokens.on_device<int32_t>()};
-  }
-
-  // Filler has no segment, whatever its row says.
-  static std::span<const int32_t> segments_of(Arena& host, const Rows& rows) {
-    const std::span<int32_t> copy = arena_array<int32_t>(host, rows.size());
-    for (size_t row = 0; row < copy.size(); ++row) {
-      copy[row] = rows.slots[row] < 0 ? -1 : rows.segments[row];
-    }
-    return copy;
-  }
-
-  void observe(int64_t layer, Site site, const Tensor& tensor,
-               std::span<const Interval> intervals = {},
-               const ops::AttentionOptions* options = nullptr) const {
-    if (session.observer == nullptr) return;
-    session.observer->see(
-        {stack, layer, site, tensor, intervals, options, tokens.host, slots, positions.host});
-  }
-
-  // Each use is a site of its own, counted from the start of the call.
-  ops::DropoutKey next_dropout() {
-    const uint32_t site = dropout_site++ + (stack == Stack::encoder ? 0 : 1u << 15);
-    if (session.tape == nullptr || !session.dropout) return {};  // a probability of zero
-    return {.probability = static_cast<float>(config.dropout),
-            .seed = session.dropout->seed,
-            .step = session.dropout->step,
-            .site = site,
-            .sentences = sentences,
-            .positions = positions};
-  }
-  Tensor dropout(const Tensor& x) { return autograd::dropout(session, next_dropout(), x); }
-
-  Tensor rotate(const Tensor& table, const Tensor& x) const {
-    return table.defined() ? autograd::rotary(session, x, positions, table) : x;
-  }
-
-  // x + f(norm(x)), or norm(x + f(x)).
-  template <class F>
-  Tensor residual(const nn::Norm& norm, const Tensor& x, const F& f) {
-    if (config.norm_position == NormPosition::pre) {
-      return autograd::add(session, x, dropout(f(norm(session, x))));
-    }
-    const Tensor y = f(x);
-    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
-                                   norm.weight, norm.bias);
-  }
-
-  // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
-  // observer holds on to it: then only its result stays, in the memory of its input, so that the
-  // most a call needs does not grow with the number of layers. Few rows on a device need little
-  // memory, and to copy them costs as much as to multiply them.
-  template <class F>
-  Tensor through(const Tensor& x, const F& layer) {
-    if (session.tape != nullptr || session.observer != nullptr) return layer(x);
-    if (session.device() != Device::cpu && x.rows() <= kFewRows) return layer(x);
-    const Arena::Scope scratch(session.arena);
-    const Tensor result = layer(x);
-    ops::copy(session, result, x);
-    return x;
-  }
-
-  // Self-attention of one layer on its normed input. `where(k, v)` says where attention is to find
-  // the keys and values: as they are, or in a cache.
-  template <class Where>
-  Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
-                        int64_t layer, const Tensor& h, const ops::AttentionPlan& plan,
-                        const ops::AttentionOptions& options, const Where& where) const {
-    const auto projected = attention.queries_keys_values(session, h);
-    const Tensor q = rotate(rotary_table, projected.queries);
-    const Tensor k = rotate(rotary_table, projected.keys);
-    const Tensor& v = projected.values;
-    observe(layer, Site::query, q, plan.intervals().host, &options);
-    observe(layer, Site::key, k);
-    observe(layer, Site::value, v);
-    const Tensor out = attention.attend(session, q, where(k, v), plan, options);
-    observe(layer, Site::context, out);
-    return attention.project(session, out);
-  }
-
-  Tensor embed(const ops::LinearWeight* table, const Tensor& position_table, const nn::Norm& norm) {
-    const float scale = config.embedding_scale ? std::sqrt(static_cast<float>(config.model)) : 1.0f;
-    Tensor x = autograd::embedding(session, {.ids = tokens,
-                                             .table = table->weight,
-                                             .packed = table,
-                                             .scale = scale,
-                                             .position_ids = positions,
-                                             .positions = position_table});
-    if (config.embedding_norm) x = norm(session, x);
-    x = dropout(x);
-    observe(-1, Site::embedded, x);
-    return x;
-  }
-};
 
 void check_rows(const Rows& rows, int64_t vocab, const TransformerConfig& config,
                 std::string_view what) {
@@ -283,6 +151,70 @@ ops::AttentionPlan narrowed(const Call& call, int64_t layer, const ops::Attentio
     if (hit && result[row].hi > result[row].lo) --result[row].hi;
   }
   return ops::plan_attention(call.session, result);
+}
+
+// What each row sees: of its own sequence, and of its source.
+struct Sight {
+  std::span<Interval> self, cross;
+};
+// cross_of(segment): where the keys of an encoded sentence are.
+template <class CrossOf>
+Sight sight_of(const Call& call, const CrossOf& cross_of) {
+  Session& session = call.session;
+  const bool taped = session.tape != nullptr;
+  const int64_t rows = call.positions.size();
+  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
+  const Sight sight{arena_array<Interval>(session.host, rows),
+                    arena_array<Interval>(session.host, rows)};
+  for (size_t row = 0; row < sight.self.size(); ++row) {
+    Interval& self = sight.self[row];
+    self = sight.cross[row] = Interval{};
+    if (call.slots[row] < 0) continue;
+    const int32_t position = call.positions[row];
+    // Where position 0 of the row's sequence is: among the step's rows, or in its own slot.
+    const int32_t origin = taped ? extent[row].begin : 0;
+    const int32_t first = call.positions[static_cast<size_t>(extent[row].begin)];
+    const int32_t length = first + extent[row].end - extent[row].begin;
+    require(first == 0 || first >= call.prefixes[row], kBad, "forward: row ", row,
+            " is in a sequence with a prefix of ", call.prefixes[row],
+            ", whose rows see each other: they must come in one call");
+    self = session.masking == Masking::causal
+               ? prefix_interval(origin, position, length, call.prefixes[row])
+               : full_interval(origin, length);
+    if (call.config.window > 0) {
+      const auto width = static_cast<int32_t>(call.config.window);
+      self.lo = window_interval(origin, position, width).lo;
+    }
+    if (!call.config.decoder_only()) sight.cross[row] = cross_of(call.segments[row]);
+  }
+  if (session.masking == Masking::causal) {
+    check_causal(sight.self, call.positions.host, call.prefixes);
+  }
+  return sight;
+}
+
+// Both caches as all layers of a call use them: where its rows are stored, and what they read.
+struct Views {
+  CachePlaces places;
+  CacheView self, cross;
+};
+Views views_of(const Call& call, const Cache* memory, const RowsOnDevice* on_device) {
+  Session& session = call.session;
+  const Cache& cache = session.cache;
+  Views views;
+  if (on_device == nullptr) {
+    views.places = cache.places(session, call.slots, stored_positions(call));
+    views.self = cache.view(session, call.slots);
+    if (memory != nullptr) views.cross = memory->view(session, call.segments);
+    return views;
+  }
+  views.places = cache.places(session, call.slots, call.positions.host);
+  ops::extend_table(session, call.positions, views.places.entries, on_device->self);
+  views.self = cache.view(session, call.slots, on_device->self);
+  if (memory != nullptr) {
+    views.cross = memory->view(session, call.segments, on_device->cross);
+  }
+  return views;
 }
 
 // The options of self-attention in both stacks.
@@ -472,57 +404,20 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   use_parameters(s.parameters, session);
 
   Call call(c, session, Stack::decoder, rows, on_device);
-  const std::span<const Extent> extent = extents(session.host, call.slots, call.positions.host);
-  const std::span<Interval> self = arena_array<Interval>(session.host, rows.size());
-  const std::span<Interval> cross = arena_array<Interval>(session.host, rows.size());
-  for (size_t row = 0; row < self.size(); ++row) {
-    self[row] = cross[row] = Interval{};
-    if (call.slots[row] < 0) continue;
-    const int32_t position = call.positions[row];
-    // Where position 0 of the row's sequence is: among the step's rows, or in its own slot.
-    const int32_t origin = taped ? extent[row].begin : 0;
-    const int32_t first = call.positions[static_cast<size_t>(extent[row].begin)];
-    const int32_t length = first + extent[row].end - extent[row].begin;
-    require(first == 0 || first >= call.prefixes[row], kBad, "forward: row ", row,
-            " is in a sequence with a prefix of ", call.prefixes[row],
-            ", whose rows see each other: they must come in one call");
-    self[row] = session.masking == Masking::causal
-                    ? prefix_interval(origin, position, length, call.prefixes[row])
-                    : full_interval(origin, length);
-    if (c.window > 0) {
-      const auto width = static_cast<int32_t>(c.window);
-      self[row].lo = window_interval(origin, position, width).lo;
-    }
-    if (c.decoder_only()) continue;
-    const int32_t segment = call.segments[row];
-    cross[row] = full_interval(taped ? memory.segments_[static_cast<size_t>(segment)].origin : 0,
-                               memory.length(segment));
-  }
-  if (session.masking == Masking::causal) check_causal(self, call.positions.host, call.prefixes);
+  const Sight sight = sight_of(call, [&](int32_t segment) {
+    return full_interval(taped ? memory.segments_[static_cast<size_t>(segment)].origin : 0,
+                         memory.length(segment));
+  });
   std::optional<CacheExtension> extension;
   if (!taped) extension.emplace(session.cache, call);
-  // Both sides of the cache, for all layers.
-  CachePlaces places;
-  CacheView self_view, cross_view;
-  if (on_device != nullptr) {
-    places = session.cache.places(session, call.slots, call.positions.host);
-    ops::extend_table(session, call.positions, places.entries, on_device->self);
-    self_view = session.cache.view(session, call.slots, on_device->self);
-    if (!c.decoder_only()) {
-      cross_view = memory.cache_->view(session, call.segments, on_device->cross);
-    }
-  } else if (!taped) {
-    places = session.cache.places(session, call.slots, stored_positions(call));
-    self_view = session.cache.view(session, call.slots);
-    if (!c.decoder_only()) cross_view = memory.cache_->view(session, call.segments);
-  }
+  const Views views = taped ? Views{} : views_of(call, memory.cache_.get(), on_device);
   const auto planned = [&](std::span<Interval> intervals) {
     // Rows that each read a table of their own need no lists of work.
     return on_device != nullptr ? ops::AttentionPlan(session.mirror<Interval>(intervals))
                                 : ops::plan_attention(session, Mirrored<Interval>(intervals));
   };
-  const ops::AttentionPlan self_plan = planned(self);
-  const ops::AttentionPlan cross_plan = planned(cross);
+  const ops::AttentionPlan self_plan = planned(sight.self);
+  const ops::AttentionPlan cross_plan = planned(sight.cross);
 
   Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
@@ -534,7 +429,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
       options.widen_row = session.hooks.widen_row;
     }
 
-    const ops::AttentionPlan visible = narrowed(call, number, self_plan, self);
+    const ops::AttentionPlan visible = narrowed(call, number, self_plan, sight.self);
 
     x = call.through(x, [&](Tensor y) {
       // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
@@ -545,19 +440,19 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
                                      return nn::KeyValues{.keys = k,
                                                           .values = v,
                                                           .cache = &session.cache,
-                                                          .view = &self_view,
+                                                          .view = &views.self,
                                                           .layer = number,
-                                                          .places = &places};
+                                                          .places = &views.places};
                                    });
       });
       if (!c.decoder_only()) {
         y = call.residual(block.cross_attention_norm, y, [&](const Tensor& h) {
           const Tensor q = block.cross_attention.queries(session, h);
-          call.observe(number, Site::cross_query, q, cross);
+          call.observe(number, Site::cross_query, q, sight.cross);
           const nn::KeyValues from =
               taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
                     : nn::KeyValues{
-                          .cache = memory.cache_.get(), .view = &cross_view, .layer = number};
+                          .cache = memory.cache_.get(), .view = &views.cross, .layer = number};
           const Tensor out = block.cross_attention.attend(session, q, from, cross_plan, {});
           call.observe(number, Site::cross_context, out);
           return block.cross_attention.project(session, out);

@@ -9,8 +9,8 @@
 namespace tril::ops {
 
 using kernels::cuda::AttentionKeyTile;
-using kernels::cuda::AttentionLongPart;
-using kernels::cuda::AttentionLongParts;
+using kernels::cuda::AttentionLongKeys;
+using kernels::cuda::AttentionLongRows;
 using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::kKeyBlock;
@@ -268,57 +268,81 @@ kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
           .rows = upload_padded(context, rows).items};
 }
 
-AttentionLongParts upload_long_parts(Context& context, std::span<AttentionLongPart> parts) {
-  std::sort(parts.begin(), parts.end(), [](const AttentionLongPart& a, const AttentionLongPart& b) {
-    const auto work = [](const AttentionLongPart& p) {
-      return int64_t{p.end - p.begin} * (p.last - p.first);
-    };
+template <class Part, class Work>
+kernels::cuda::AttentionLongParts<Part> upload_long_parts(Context& context, std::span<Part> parts,
+                                                          const Work& work) {
+  std::sort(parts.begin(), parts.end(), [&](const Part& a, const Part& b) {
     return work(a) != work(b) ? work(a) > work(b) : a.begin < b.begin;
   });
-  const Uploaded<AttentionLongPart> uploaded =
-      upload_padded(context, std::span<const AttentionLongPart>(parts));
+  const Uploaded<Part> uploaded = upload_padded(context, std::span<const Part>(parts));
   return {.parts = uploaded.items,
           .count = context.uploaded(static_cast<int32_t>(parts.size())),
           .capacity = uploaded.capacity};
+}
+template <class Visit>
+void for_each_long_sequence(std::span<const AttentionTile> rows, const Visit& visit) {
+  for_each_sequence(rows, [&](size_t begin, size_t end) {
+    if (is_long(rows[begin])) visit(begin, end);
+  });
+}
+
+kernels::cuda::AttentionLongParts<AttentionLongKeys> upload_long_keys(
+    Context& context, std::span<const AttentionTile> rows, int64_t most) {
+  const Arena::Scope scratch(context.host);
+  auto* parts = context.host.allocate_array<AttentionLongKeys>(most);
+  size_t count = 0;
+  for_each_long_sequence(rows, [&](size_t begin, size_t end) {
+    size_t block = 0;
+    for_each_block(rows, begin, end, int32_t{kKeyBlock},
+                   [&](int32_t key, int32_t key_end, size_t first, size_t last) {
+                     const size_t i = block++ % kernels::cuda::kLongKeyBlocks;
+                     if (i == 0) parts[count++] = {.begin = key};
+                     AttentionLongKeys& part = parts[count - 1];
+                     part.end = key_end;
+                     part.first[i] = static_cast<int32_t>(first);
+                     part.last[i] = static_cast<int32_t>(last);
+                   });
+  });
+  return upload_long_parts(context, std::span(parts, count), [](const AttentionLongKeys& part) {
+    int32_t tiles = 0;
+    for (int i = 0; i < kernels::cuda::kLongKeyBlocks; ++i) tiles += part.last[i] - part.first[i];
+    return tiles;
+  });
+}
+
+kernels::cuda::AttentionLongParts<AttentionLongRows> upload_long_rows(
+    Context& context, std::span<const AttentionTile> rows, int64_t most, size_t tiles) {
+  const Arena::Scope scratch(context.host);
+  auto* parts = context.host.allocate_array<AttentionLongRows>(most);
+  size_t count = 0;
+  for_each_long_sequence(rows, [&](size_t begin, size_t end) {
+    constexpr auto kStep = static_cast<int32_t>(kKeyBlock);
+    const int32_t origin = rows[begin].origin;
+    for (size_t tile = begin; tile < end; tile += tiles) {
+      const size_t next = std::min(tile + tiles, end);
+      parts[count++] = {static_cast<int32_t>(tile), static_cast<int32_t>(next),
+                        origin + (rows[tile].key_begin - origin) / kStep * kStep,
+                        rows[next - 1].key_end};
+    }
+  });
+  return upload_long_parts(context, std::span(parts, count), [](const AttentionLongRows& part) {
+    return int64_t{part.end - part.begin} * (part.last - part.first);
+  });
 }
 
 // The long sequences once more, in the parts of kernels/cuda/attention.h; `rows` by origin.
 kernels::cuda::AttentionLongGradients upload_long_gradients(Context& context,
                                                             std::span<const AttentionTile> rows) {
-  const Arena::Scope scratch(context.host);
-  int64_t most = 0;
-  for_each_sequence(rows, [&](size_t begin, size_t end) {
-    const AttentionTile& first = rows[begin];
-    if (!is_long(first)) return;
-    most += (first.sequence_end - first.origin) / kKeyBlock + 1 + static_cast<int64_t>(end - begin);
+  int64_t blocks = 0;
+  for_each_long_sequence(rows, [&](size_t begin, size_t) {
+    blocks += (rows[begin].sequence_end - rows[begin].origin) / kKeyBlock + 1;
   });
   kernels::cuda::AttentionLongGradients gradients;
-  if (most == 0) return gradients;
-  auto* parts = context.host.allocate_array<AttentionLongPart>(most);
-  for (size_t i = 0; i < std::size(kernels::cuda::kLongWidths); ++i) {
-    const auto width = static_cast<size_t>(kernels::cuda::kLongWidths[i]);
-    size_t count = 0;
-    for_each_sequence(rows, [&](size_t begin, size_t end) {
-      if (!is_long(rows[begin])) return;
-      for_each_block(rows, begin, end, static_cast<int32_t>(width) * int32_t{kKeyBlock},
-                     [&](int32_t key, int32_t key_end, size_t first, size_t last) {
-                       parts[count++] = {key, key_end, static_cast<int32_t>(first),
-                                         static_cast<int32_t>(last)};
-                     });
-    });
-    gradients.keys[i] = upload_long_parts(context, {parts, count});
-    count = 0;
-    for_each_sequence(rows, [&](size_t begin, size_t end) {
-      if (!is_long(rows[begin])) return;
-      const int32_t origin = rows[begin].origin;
-      for (size_t tile = begin; tile < end; tile += width) {
-        const size_t next = std::min(tile + width, end);
-        const int32_t seen = (rows[tile].key_begin - origin) / int32_t{kKeyBlock};
-        parts[count++] = {static_cast<int32_t>(tile), static_cast<int32_t>(next),
-                          origin + seen * int32_t{kKeyBlock}, rows[next - 1].key_end};
-      }
-    });
-    gradients.rows[i] = upload_long_parts(context, {parts, count});
+  if (blocks == 0) return gradients;
+  gradients.keys = upload_long_keys(context, rows, blocks);
+  for (size_t i = 0; i < std::size(kernels::cuda::kLongRowTiles); ++i) {
+    gradients.rows[i] = upload_long_rows(context, rows, static_cast<int64_t>(rows.size()),
+                                         static_cast<size_t>(kernels::cuda::kLongRowTiles[i]));
   }
   return gradients;
 }
@@ -346,6 +370,13 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
     shape.bias_offsets = options.bias.shape()[1];
     shape.bias_zero = options.bias_zero;
     shape.positions = context.on_device(options.positions);
+  }
+  // What kernels are given by value, so that a kept step with another one is another step.
+  context.queue.note(shape.bias);
+  for (const int64_t value :
+       {int64_t{std::bit_cast<int32_t>(shape.scale)}, shape.bias_zero, int64_t{shape.widen_head},
+        shape.widen_row, int64_t{shape.descending_blocks}}) {
+    context.queue.note(value);
   }
   return shape;
 }

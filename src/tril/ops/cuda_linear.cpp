@@ -24,10 +24,14 @@ Blas::Policy policy_from_environment() {
 void note_product(Context& context, const Gemm& product) {
   // A step with another weight, at another place or of another size is another step: a graph that
   // was kept of one must not run for the other.
-  for (const void* memory : {product.a, product.b, static_cast<const void*>(product.c)}) {
+  for (const void* memory :
+       {product.a, product.b, product.bias, static_cast<const void*>(product.c)}) {
     context.queue.note(memory);
   }
-  for (const int64_t size : {product.m, product.n, product.k}) context.queue.note(size);
+  for (const int64_t size :
+       {product.m, product.n, product.k, product.a_stride, product.b_stride, product.c_stride}) {
+    context.queue.note(size);
+  }
   context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
 }
 void multiply(Context& context, const Gemm& product) {

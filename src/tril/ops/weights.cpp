@@ -57,6 +57,7 @@ void copy(Context& context, const Tensor& from, const Tensor& to) {
   if (!on_cuda(context)) {
     std::memcpy(to.raw(), from.raw(), static_cast<size_t>(bytes));
   } else {
+    for (const Tensor& end : {from, to}) context.queue.note(end.address());
     context.launch([&](Stream) { context.queue.copy(from.raw(), to.raw(), bytes); });
   }
 }

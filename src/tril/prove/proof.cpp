@@ -18,6 +18,9 @@ constexpr int64_t kBeamSentences = 4;
 constexpr int64_t kMaxWritten = 12;
 // Weights times rows of sequential training that a model is given; beyond it, the tiny one.
 constexpr double kSequentialWork = 1.5e11;
+// Steps of sequential training that a card is given, likewise: each is hundreds of kernels with
+// next to nothing to do.
+constexpr int64_t kStepsOnCard = 1000;
 // Tokens of the tiny model's sources: it is the decoder that is measured.
 constexpr size_t kTinySource = 16;
 
@@ -172,7 +175,9 @@ class Proof {
       const double work =
           static_cast<double>(prefix_rows) * static_cast<double>(model_.parameter_count());
       line.in_fp32 = model_.placement().activations != DType::f32;
-      line.on_tiny_model = c.length > max_length() || (work > kSequentialWork && !options_.full);
+      const bool slow = work > kSequentialWork || (model_.placement().device != Device::cpu &&
+                                                   c.rows * c.length > kStepsOnCard);
+      line.on_tiny_model = c.length > max_length() || (slow && !options_.full);
       const std::string what = concat("sequential against parallel training, ", c.rows, " x ",
                                       c.length, line.on_tiny_model ? " on a tiny model" : "");
       const SequentialOptions how{

@@ -20,10 +20,6 @@ std::vector<int32_t> labels_of(const TokenPair& pair) {
   return labels;
 }
 
-// Gradients on the host, in the order of the model's parameters; empty where the loss does not
-// depend on one.
-using HostGradients = std::span<const std::span<const float>>;
-
 // One way to train: a session of its own, so that its memory is its own.
 class Learner {
  public:
@@ -56,27 +52,6 @@ class Learner {
     seconds_ += time.seconds();
     return result;
   }
-  // Valid until the next step or call. From a device they come in one go: waiting for each would
-  // take longer than the step.
-  HostGradients on_host(const Gradients& gradients) {
-    const auto parameters = model_.parameters();
-    if (session_.device() != Device::cpu) download(gradients, parameters);
-    on_host_.clear();
-    const float* next = downloaded_.data();
-    for (const auto& parameter : parameters) {
-      const Tensor gradient = gradients.of(parameter.tensor);
-      const auto size = gradient.defined() ? static_cast<size_t>(gradient.size()) : 0;
-      if (size == 0) {
-        on_host_.emplace_back();
-      } else if (session_.device() == Device::cpu) {
-        on_host_.emplace_back(gradient.data(), size);
-      } else {
-        on_host_.emplace_back(next, size);
-        next += size;
-      }
-    }
-    return on_host_;
-  }
   // Forgets what the steps so far cost, but not their memory, which the next ones will use again.
   void warm() {
     counter_.clear();
@@ -91,34 +66,10 @@ class Learner {
   const Parallel& parallel() const { return session_.parallel; }
 
  private:
-  // Side by side on the device, and then over.
-  void download(const Gradients& gradients,
-                std::span<const Transformer::NamedParameter> parameters) {
-    if (!side_by_side_.defined()) side_by_side_ = Tensor(beside_, {model_.parameter_count()});
-    int64_t count = 0;
-    for (const auto& parameter : parameters) {
-      const Tensor gradient = gradients.of(parameter.tensor);
-      if (!gradient.defined()) continue;
-      require(gradient.dtype() == DType::f32, ErrorCode::internal, "prove: a gradient of ",
-              gradient.dtype());
-      const int64_t end = count + gradient.size();
-      session_.queue.copy(gradient.raw(), side_by_side_.slice(count, end).raw(),
-                          gradient.size() * int64_t{sizeof(float)});
-      count = end;
-    }
-    downloaded_.resize(static_cast<size_t>(count));
-    session_.queue.download(side_by_side_.raw(), count * int64_t{sizeof(float)},
-                            downloaded_.data());
-  }
-
   const Transformer& model_;
   ForwardCounter counter_;
   Session session_;
   double seconds_ = 0.0;
-  Arena beside_{session_.device()};
-  Tensor side_by_side_;
-  std::vector<float> downloaded_;
-  std::vector<std::span<const float>> on_host_;
 };
 
 // NaN counts as larger than anything.
@@ -200,18 +151,16 @@ class PrefixSums {
     stride_ = std::max<size_t>(stride_, 1);
   }
 
-  void add(const Parallel& parallel, HostGradients gradients) {
-    parallel(static_cast<int64_t>(sums_.size()), [&](int64_t task) {
-      const auto i = static_cast<size_t>(task);
-      add_one(gradients[i], sums_[i]);
-    });
+  void add(const Parallel& parallel, const Gradients& gradients) {
+    parallel(static_cast<int64_t>(sums_.size()),
+             [&](int64_t task) { add_one(gradients, sums_[static_cast<size_t>(task)]); });
     double largest = 0.0;
     for (const Sum& sum : sums_) largest = larger(largest, sum.last);
     largest_.push_back(largest);
     parallel(static_cast<int64_t>(strict_.size()), [&](int64_t task) {
       Strict& strict = strict_[static_cast<size_t>(task)];
-      const auto gradient = gradients[strict.place];
-      for (size_t i = 0; i < gradient.size(); ++i) {
+      const Gradient gradient(gradients, sums_[strict.place].parameter);
+      for (size_t i = 0; i < strict.sums.size(); ++i) {
         const float g = gradient[i];
         strict.sums[i].sum += static_cast<double>(g);
         strict.sums[i].absolute += std::abs(static_cast<double>(g));
@@ -220,10 +169,8 @@ class PrefixSums {
     });
     std::vector<float>& kept = kept_.emplace_back();
     for (const Strict& strict : strict_) {
-      const auto gradient = gradients[strict.place];
-      for (size_t i = 0; i < strict.sums.size(); i += stride_) {
-        kept.push_back(gradient.empty() ? 0.0f : gradient[i]);
-      }
+      const Gradient gradient(gradients, sums_[strict.place].parameter);
+      for (size_t i = 0; i < strict.sums.size(); i += stride_) kept.push_back(gradient[i]);
     }
   }
 
@@ -240,11 +187,15 @@ class PrefixSums {
     std::vector<StrictSum> sums;
   };
 
-  static void add_one(std::span<const float> gradient, Sum& sum) {
+  static void add_one(const Gradients& gradients, Sum& sum) {
+    const Tensor gradient = gradients.of(sum.parameter);
     sum.last = 0.0;
-    for (size_t i = 0; i < gradient.size(); ++i) {
-      sum.values[i] += gradient[i];
-      sum.last = larger(sum.last, gradient[i]);
+    if (!gradient.defined()) return;
+    const OnHost values(gradient);
+    const float* from = values.data();
+    for (size_t i = 0; i < sum.values.size(); ++i) {
+      sum.values[i] += from[i];
+      sum.last = larger(sum.last, from[i]);
     }
   }
 
@@ -530,7 +481,7 @@ SequentialComparison compare_sequential_with_parallel(const Transformer& model,
     if (options.progress) options.progress(position, positions.count());
     const Learner::Step step = learn_prefix(sequential, positions, position);
     result.sequential_loss += step.loss;
-    sums.add(sequential.parallel(), sequential.on_host(step.gradients));
+    sums.add(sequential.parallel(), step.gradients);
   }
   result.sequential = cost_of(sequential, [&] {
     for (int64_t position = 0; position < positions.count(); ++position) {

@@ -140,9 +140,9 @@ struct Context {
   void begin_chain() { in_chain_ = tape == nullptr; }
   void end_chain() { in_chain_ = false; }
 
-  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs beside
-  // what is enqueued next, until queue.join(). What it allocates stays until the step ends, and what
-  // it reads must stay as it is until then; so within a Scope it runs in its turn.
+  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs
+  // beside what is enqueued next, until queue.join(). What it allocates stays until the step ends,
+  // and what it reads must stay as it is until then; so within a Scope it runs in its turn.
   template <class F>
   void aside(Lane lane, const F& f) {
     if (device() == Device::cpu || arena.in_scope()) return f();

@@ -70,7 +70,8 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
 
 Tensor Tensor::column_slice(int64_t begin, int64_t end) const {
   require(shape_.rank() == 2 && begin >= 0 && begin <= end && end <= shape_[1],
-          ErrorCode::invalid_argument, "column_slice: columns ", begin, " to ", end, " of ", shape_);
+          ErrorCode::invalid_argument, "column_slice: columns ", begin, " to ", end, " of ",
+          shape_);
   Tensor result = *this;
   result.data_ = static_cast<char*>(raw()) + begin * size_of(type_);
   result.shape_ = Shape{shape_[0], end - begin};

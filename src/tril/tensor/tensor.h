@@ -68,11 +68,11 @@ class Tensor {
   Tensor reshaped(const Shape& shape) const;
   // Rows [begin, end) of the first axis.
   Tensor slice(int64_t begin, int64_t end) const;
-  // Columns [begin, end) of a dense matrix, as a tensor of its own: unlike a slice it has a gradient
-  // (so the matrix itself may not).
+  // Columns [begin, end) of a dense matrix, as a tensor of its own: unlike a slice it has a
+  // gradient (so the matrix itself may not).
   Tensor column_slice(int64_t begin, int64_t end) const;
-  // The matrix whose column_slice()s these are, all of them, in this order; undefined where they are not.
-  // Their shapes may have been changed since.
+  // The matrix whose column_slice()s these are, all of them, in this order; undefined where they
+  // are not. Their shapes may have been changed since.
   static Tensor joined(std::span<const Tensor> parts);
 
  private:

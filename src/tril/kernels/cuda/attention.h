@@ -119,24 +119,31 @@ struct AttentionKeyTiles {
   const AttentionTile* rows = nullptr;  // what tile_begin counts, by origin and row
 };
 
-// Gradients of long sequences, where the card and the shape allow it as above: parts of up to
-// `width` blocks of kKeyBlock keys, or of up to `width` tiles of rows, and what each is multiplied
-// with. Keys [begin, end) from a multiple of kKeyBlock from the origin on, with the tiles
-// [first, last) of AttentionKeyTiles::rows, those that see some of them; or the tiles [begin, end)
-// with the keys [first, last) from such a multiple on.
-struct AttentionLongPart {
+// Gradients of long sequences, where the card and the shape allow it as above, are made in parts.
+// Keys [begin, end) from a multiple of kKeyBlock from the origin on, at most kLongKeyBlocks blocks;
+// some rows of the tiles [first[i], last[i]) of AttentionKeyTiles::rows see some of block i.
+constexpr int kLongKeyBlocks = 2;
+struct AttentionLongKeys {
+  int32_t begin = 0, end = 0;
+  int32_t first[kLongKeyBlocks] = {}, last[kLongKeyBlocks] = {};
+};
+// Or the tiles [begin, end) of rows, which see [first, last), the first key lying such a multiple
+// from the origin. There is a list for each of the kLongRowTiles most tiles of a part.
+constexpr int kLongRowTiles[] = {2, 3};
+struct AttentionLongRows {
   int32_t begin = 0, end = 0;
   int32_t first = 0, last = 0;
 };
+template <class Part>
 struct AttentionLongParts {
-  const AttentionLongPart* parts = nullptr;  // longest first
-  const int32_t* count = nullptr;            // [1]
-  int64_t capacity = 0;                      // 0: there are none
+  const Part* parts = nullptr;     // longest first
+  const int32_t* count = nullptr;  // [1]
+  int64_t capacity = 0;            // 0: there are none
 };
-constexpr int64_t kLongWidths[] = {2, 3};
 struct AttentionLongGradients {
-  AttentionLongParts keys[2], rows[2];  // by width
-  bool all = false;                     // no row is in any other sequence
+  AttentionLongParts<AttentionLongKeys> keys{};
+  AttentionLongParts<AttentionLongRows> rows[2] = {};
+  bool all = false;  // no row is in any other sequence
 };
 
 struct AttentionShape {

@@ -181,10 +181,10 @@ __device__ __noinline__ void repair_keys(const BackwardLaunch& launch, int items
     const AttentionKeyTile keys = a.key_tiles.tiles[item.tile];
     if (keys.tile_begin >= keys.tile_end) continue;
     for (int key = keys.key_begin + warp_id(); key < keys.key_end; key += kThreads / 32) {
-      if (is_poisoned(dk_of(launch, item.kv_head), key) ||
-          is_poisoned(dv_of(launch, item.kv_head), key)) {
-        key_alone<kDim, L::kOut>(launch, keys.tile_begin, keys.tile_end, key, item.kv_head,
-                                 item.part * L::kOut);
+      const int column = item.part * L::kOut;  // the first of those that this block wrote
+      if (is_poisoned(dk_of(launch, item.kv_head), key, column, column + L::kOut) ||
+          is_poisoned(dv_of(launch, item.kv_head), key, column, column + L::kOut)) {
+        key_alone<kDim, L::kOut>(launch, keys.tile_begin, keys.tile_end, key, item.kv_head, column);
       }
     }
     if (!L::kFused || !is_short(keys.first)) continue;

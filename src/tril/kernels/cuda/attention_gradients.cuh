@@ -263,10 +263,12 @@ __device__ __forceinline__ void store_sums(const GradientOut& out, const float (
     return __fadd_rn(__fmul_rn(sums[i][2 * half + e], out.factor), 0.0f);
   });
 }
-// Whether a row that was written holds something infinite or not a number.
-__device__ __forceinline__ bool is_poisoned(const GradientOut& out, int64_t row) {
+// Whether columns [begin, end) of a row that was written hold something infinite or not a number:
+// all of them, or those of a part where the others are another block's to write.
+__device__ __forceinline__ bool is_poisoned(const GradientOut& out, int64_t row, int begin = 0,
+                                            int end = static_cast<int>(kMaxHeadDim)) {
   bool finite = true;
-  for (int c = lane_id(); c < out.to.head_dim; c += 32) {
+  for (int c = begin + lane_id(); c < min(end, static_cast<int>(out.to.head_dim)); c += 32) {
     finite = finite && (out.to.base[row * out.to.stride + c] & 0x7f80u) != 0x7f80u;
   }
   return !__all_sync(kAllLanes, finite);

@@ -60,13 +60,34 @@ __device__ __forceinline__ void copy_tile(unsigned char* to, const CUtensorMap& 
   }
 }
 
+// Where k16 columns of a tile begin, in 16ths of bytes.
+__device__ __forceinline__ constexpr uint32_t slice_place(int k) {
+  return static_cast<uint32_t>(k / 4 * kPanelBytes + k % 4 * 32) / 16;
+}
 // Starts c = a bᵀ of two tiles.
 template <int kDim>
 __device__ __forceinline__ void start_rows(float (&c)[8][4], uint32_t a, uint32_t b) {
 #pragma unroll
   for (int k = 0; k < kDim / 16; ++k) {
-    const uint32_t at = static_cast<uint32_t>(k / 4 * kPanelBytes + k % 4 * 32) / 16;
-    multiply_rows(c, operand(a + at), operand(b + at), k > 0 ? 1 : 0);
+    multiply_rows(c, operand(a + slice_place(k)), operand(b + slice_place(k)), k > 0 ? 1 : 0);
+  }
+}
+// The same with a in registers.
+template <int kCount>
+__device__ __forceinline__ void start_rows(float (&c)[8][4], const Fragment (&a)[kCount],
+                                           uint32_t b) {
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    multiply_rows(c, a[k], operand(b + slice_place(k)), k > 0 ? 1 : 0);
+  }
+}
+// The 16 rows of this warp of a tile, as start_rows() wants them; a panel is a SharedTile.
+template <int kCount>
+__device__ __forceinline__ void load_rows(Fragment (&a)[kCount], unsigned char* tile) {
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    const SharedTile<kPanelColumns> panel{tile + k / 4 * kPanelBytes};
+    a[k] = panel.left(warp_id() % 4 * kSlice, k % 4 * 16);
   }
 }
 // Starts c += a b of weights [64, 64], two columns a register as they leave start_rows(), and a

@@ -303,18 +303,15 @@ __device__ __forceinline__ float value_of(uint16_t bits) {
 template <class T>
 __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__ Delta d) {
   constexpr int kLanes = 8;
-  // Four rows of a head, then the next head: facts of neighbouring rows lie side by side.
-  constexpr int64_t kRows = 4;
-  const int64_t all = (d.query + kRows - 1) / kRows * kRows * d.heads;
   const int lane = lane_id() % kLanes;
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / kLanes;
   const int64_t step = int64_t{gridDim.x} * kThreads / kLanes;
-  const int64_t rounds = (all + step - 1) / step;
+  const int64_t rounds = (d.query * d.heads + step - 1) / step;
+  // Divided once: it takes longer than the sums.
+  const int64_t step_rows = step / d.heads, step_heads = step % d.heads;
+  int64_t row = begin / d.heads, head = begin % d.heads;
   for (int64_t round = 0; round < rounds; ++round) {
-    const int64_t item = begin + round * step;
-    const int64_t row = item / (kRows * d.heads) * kRows + item % kRows;
-    const int64_t head = item / kRows % d.heads;
-    const bool there = item < all && row < d.query;
+    const bool there = row < d.query;
     float sum = 0.0f;
     if (there) {
       const int64_t column = head * d.head_dim;
@@ -342,6 +339,12 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__
       sum = __fadd_rn(sum, __shfl_xor_sync(kAllLanes, sum, apart));
     }
     if (there && lane == 0) d.put(row, head, sum);
+    row += step_rows;
+    head += step_heads;
+    if (head >= d.heads) {
+      head -= d.heads;
+      ++row;
+    }
   }
 }
 

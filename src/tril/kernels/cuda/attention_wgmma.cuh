@@ -183,6 +183,23 @@ __device__ __forceinline__ void multiply_rows(float (&c)[8][4], uint64_t a, uint
       : TRIL_PINNED_32(c, 0)
       : "l"(a), "l"(b), "r"(adds));
 }
+// The same with a in registers.
+__device__ __forceinline__ void multiply_rows(float (&c)[8][4], const Fragment& a, uint64_t b,
+                                              int adds) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, "
+      "%8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, "
+      "%24, %25, %26, %27, %28, %29, %30, %31"
+      "}, {%32, %33, %34, %35}, %36, p, 1, 1, 0;\n"
+      "}"
+      : TRIL_PINNED_32(c, 0)
+      : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "l"(b), "r"(adds));
+}
 // c += a b of k16 rows; a in registers.
 __device__ __forceinline__ void add_columns(float (&c)[8][4], const Fragment& a, uint64_t b) {
   asm volatile(

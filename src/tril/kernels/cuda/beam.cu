@@ -3,41 +3,17 @@
 #include <cstdint>
 
 #include "tril/kernels/cuda/beam.h"
+#include "tril/kernels/cuda/best.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 constexpr int kCells = 4096;  // of the table that are turned over at a time
-constexpr int kNone = INT32_MAX;
 
-// By number, a continuation is row * count + place, which is also the order of equal scores.
-struct Candidate {
-  double score = -INFINITY;
-  int number = kNone;
-};
-
-__device__ bool better(const Candidate& a, const Candidate& b) {
-  return a.score != b.score ? a.score > b.score : a.number < b.number;
-}
-
-// The best of the block's, for every thread. The order is total: any order of comparisons gives it.
-__device__ Candidate best_of_block(Candidate mine) {
-  __shared__ Candidate by_warp[kThreads / 32];
-  for (int distance = 16; distance > 0; distance /= 2) {
-    const Candidate other{__shfl_xor_sync(~0u, mine.score, distance),
-                          __shfl_xor_sync(~0u, mine.number, distance)};
-    if (better(other, mine)) mine = other;
-  }
-  __syncthreads();  // who came before has read
-  if (threadIdx.x % 32 == 0) by_warp[threadIdx.x / 32] = mine;
-  __syncthreads();
-  Candidate best = by_warp[0];
-  for (int warp = 1; warp < kThreads / 32; ++warp) {
-    if (better(by_warp[warp], best)) best = by_warp[warp];
-  }
-  return best;
-}
+// A continuation by its score. Its number is row * count + place, which is also the order of equal
+// scores.
+using Candidate = Ranked<double>;
 
 // What the next step begins with, while what it comes from is still read.
 struct Next {
@@ -62,11 +38,11 @@ __device__ int choose_next(const AdvanceBeams& a, int64_t first_row, const Next&
       const Candidate other{before + static_cast<double>(log_probs[number]), number};
       if (better(last, other) && better(other, mine)) mine = other;
     }
-    last = best_of_block(mine);
-    if (last.number == kNone) break;
+    last = best_of_block<kThreads>(mine);
+    if (last.number == Candidate::kNone) break;
     if (choices[last.number] == a.end) continue;
     if (threadIdx.x == 0) {
-      next.scores[alive] = last.score;
+      next.scores[alive] = last.value;
       next.tokens[alive] = choices[last.number];
       next.parents[alive] = last.number / count;
     }

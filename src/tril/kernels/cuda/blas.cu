@@ -287,14 +287,13 @@ struct Blas::State {
     return true;
   }
 
-  // Null where there is no memory for it.
+  // Null where there is no memory for it. The error is left for whoever asks for the last one: to
+  // take another algorithm instead would make bits depend on how much memory is free.
   void* workspace_of(cudaStream_t stream) {
     const auto [at, added] = workspaces.try_emplace(stream, nullptr);
-    if (added && cudaMalloc(&at->second, kWorkspaceBytes) != cudaSuccess) {
-      at->second = nullptr;
-      cudaGetLastError();
-    }
-    return at->second;
+    if (!added || cudaMalloc(&at->second, kWorkspaceBytes) == cudaSuccess) return at->second;
+    workspaces.erase(at);
+    return nullptr;
   }
 
   static Key key_of(const Gemm& p) {
@@ -399,9 +398,9 @@ struct Blas::State {
   // library's first it is, in every run.
   Choice choose(Stream stream, const Gemm& p) {
     if (splits_tokens(p)) return first_that_passes(stream, p, 0).choice;
-    cudaDeviceSynchronize();  // other streams would be in the way
     constexpr int kMostTimed = 8;
     const auto queue = static_cast<cudaStream_t>(stream.handle);
+    cudaStreamSynchronize(queue);  // what came before would be in the way
     const DeviceMemory c(p.m * p.c_stride * size_of(p.c_type));
     Choice best;
     float least = INFINITY;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "tril/kernels/cuda/best.cuh"
 #include "tril/kernels/cuda/choice.h"
 #include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.h"
@@ -11,37 +12,7 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kNoToken = INT32_MAX;
-
-// By a logit, or by a log-probability. No token: worse than every other.
-struct Candidate {
-  float value = -INFINITY;
-  int32_t token = kNoToken;
-};
-
-__device__ bool better(const Candidate& a, const Candidate& b) {
-  return a.value != b.value ? a.value > b.value : a.token < b.token;
-}
-
-// The best of the block's candidates, for every thread. An order that is total, so that any order
-// of comparisons gives the same.
-template <int kThreads>
-__device__ Candidate best_of_block(Candidate mine) {
-  __shared__ Candidate by_warp[kThreads / kWarp];
-  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
-    const Candidate other{__shfl_xor_sync(kAllLanes, mine.value, distance),
-                          __shfl_xor_sync(kAllLanes, mine.token, distance)};
-    if (better(other, mine)) mine = other;
-  }
-  __syncthreads();  // who came before has read
-  if (lane_of_thread() == 0) by_warp[threadIdx.x / kWarp] = mine;
-  __syncthreads();
-  Candidate best = by_warp[0];
-  for (int warp = 1; warp < kThreads / kWarp; ++warp) {
-    if (better(by_warp[warp], best)) best = by_warp[warp];
-  }
-  return best;
-}
+using Candidate = Ranked<float>;  // a token by its logit, or by its log-probability
 
 // Draws the best `count` of what the threads hold, best first, one after the other: held(f) calls f
 // with each candidate of this thread. Slow, but for any number and any ties.
@@ -59,7 +30,7 @@ __device__ void draw_best(int64_t count, const Held& held, const Put& put) {
 }
 
 __device__ void put_choice(const ChooseTokens& args, int64_t row, int64_t n, const Candidate& c) {
-  args.tokens[row * args.count + n] = c.token == kNoToken ? -1 : c.token;
+  args.tokens[row * args.count + n] = c.number == Candidate::kNone ? -1 : c.number;
   args.log_probs[row * args.count + n] = c.value;
 }
 __device__ void put_wanted(const ChooseTokens& args, int64_t row, float norm) {
@@ -125,7 +96,7 @@ template <class Put>
 __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put& put) {
   for (int i = static_cast<int>(threadIdx.x); i < size; i += kPartThreads) {
     const Candidate mine = list[i];
-    if (mine.token == kNoToken) continue;
+    if (mine.number == Candidate::kNone) continue;
     int rank = 0;
     for (int other = 0; other < size; ++other) rank += better(list[other], mine) ? 1 : 0;
     if (rank < kept) put(rank, mine);
@@ -258,7 +229,7 @@ __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args,
   const float norm = norm_of_row;
   for (int i = thread; i < size; i += kPartThreads) {
     const float log_prob = list[i].value - norm;
-    list[i] = log_prob > -INFINITY ? Candidate{log_prob, list[i].token} : Candidate();
+    list[i] = log_prob > -INFINITY ? Candidate{log_prob, list[i].number} : Candidate();
   }
   for (int64_t n = thread; n < args.count; n += kPartThreads) put_choice(args, row, n, {});
   if (thread == 0) put_wanted(args, row, norm);
@@ -273,7 +244,7 @@ __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args,
   bool open = false;
   if (thread < kParts) {
     const Candidate& kept_last = list[(thread + 1) * from.kept - 1];
-    open = kept_last.token != kNoToken && kept_last.value >= last;
+    open = kept_last.number != Candidate::kNone && kept_last.value >= last;
   }
   if (__syncthreads_or(open)) {
     const float* logits = args.logits + row * args.stride;
