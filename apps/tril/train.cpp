@@ -238,10 +238,12 @@ void add_train(CLI::App& app) {
     settle("--encoder-layers", &TransformerConfig::encoder_layers);
     settle("--decoder-layers", &TransformerConfig::decoder_layers);
     settle("--dropout", &TransformerConfig::dropout);
-    // A batch that was asked to be small is one pass.
+    // A batch that was asked to be small is one pass, and on a card any batch is.
     int64_t& pass = arguments->options.micro_batch_tokens;
     if (train->count("--micro-batch-tokens") == 0) {
-      pass = std::min(pass, arguments->options.batch_tokens);
+      const bool on_card = placement_for(arguments->device).device != Device::cpu;
+      pass = on_card ? arguments->options.batch_tokens
+                     : std::min(pass, arguments->options.batch_tokens);
     }
     if (train->count("--bpe-dropout") == 0 &&
         arguments->options.tokenizer.type == TokenizerType::unigram) {

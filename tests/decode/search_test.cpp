@@ -465,6 +465,28 @@ TEST(Search, ASessionServesAgainAndWithin) {
   }
 }
 
+// More positions than a cache on CUDA begins with, so that its memory moves while a step is under
+// way.
+TEST(Search, TheCacheGrowsWhileSentencesAreDecoded) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5, 60);
+  SearchOptions options = small_options();
+  options.beam = options.n_best = 4;
+  options.max_tokens = 50;
+  options.forbidden = {0, options.end};  // all are cut: long ones
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 40; ++i) {
+    requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}});
+    requests.back().source.resize(static_cast<size_t>(12 + i % 7), 2 + i % 6);
+  }
+  Session together(model, 1), apart(model, 1);
+  const auto found = run_search(model, options, 160, requests, together);
+  const auto expected = run_search(model, options, 8, requests, apart);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_TRUE(same(found[i].hypotheses, expected[i].hypotheses)) << i;
+    EXPECT_EQ(found[i].hypotheses[0].tokens.size(), 50u);
+  }
+}
+
 // Callers that share a model, each with its own session; on CUDA some of their steps are being kept
 // as graphs while others launch and read back.
 TEST(Search, ThreadsMaySearchAtOnce) {

@@ -121,7 +121,13 @@ void Cache::grow_pool() {
   const int64_t entries = std::max(kFirstEntries, 2 * pool_entries_);
   const int64_t entry_bytes = 2 * layers_ * width() * size_of(placement_.activations);
   void* pool = tril::allocate(placement_.device, entries * entry_bytes);
-  tril::copy(placement_.device, pool, placement_.device, pool_, pool_entries_ * entry_bytes);
+  try {
+    // Waits for all that was enqueued: a step that is under way writes into the old one.
+    tril::copy(placement_.device, pool, placement_.device, pool_, pool_entries_ * entry_bytes);
+  } catch (...) {
+    tril::release(placement_.device, pool);
+    throw;
+  }
   tril::release(placement_.device, pool_);
   for (int64_t entry = entries - 1; entry >= pool_entries_; --entry) {
     free_.push_back(static_cast<int32_t>(entry));

@@ -99,8 +99,8 @@ void for_each_option(Options& o, const Visit& visit) {
   visit("updates", o.updates, "Updates of the weights; 0: about 60 rounds through the text",
         "Learning");
   visit("batch-tokens", o.batch_tokens, "Target tokens an update", "Learning");
-  visit("micro-batch-tokens", o.micro_batch_tokens, "Target tokens one pass; divides batch-tokens",
-        "Learning");
+  visit("micro-batch-tokens", o.micro_batch_tokens,
+        "Target tokens one pass; divides batch-tokens. On a card: all, unless given", "Learning");
   visit("schedule", o.schedule.type, "How the learning rate falls after the warm-up", "Learning");
   visit("rate", o.schedule.peak, "Learning rate at its peak", "Learning");
   visit("warm-up", o.schedule.warm_up, "Updates until the peak", "Learning");
