@@ -30,6 +30,17 @@ TEST(LongAttention, AgreesWithTheTextbook) {
   }
 }
 
+// One tile of rows, less or all of it, and two heads a group: what streams past keys is two steps,
+// for which every kernel has a place each. scripts/cuda_sanitize.sh wants such a case.
+TEST(LongAttention, OfFewRowsAgreesWithTheTextbook) {
+  for (const int32_t rows : {60, 64}) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << rows << " rows, " << head_dim);
+      expect_right(make_case({{3, 300}, {304, 161}}, Kind::cross, 2, 1, head_dim, rows, false, 8));
+    }
+  }
+}
+
 TEST(LongAttention, ARowAloneHasTheSameBits) {
   for (const Kind kind : kAllKinds) {
     for (const int64_t head_dim : {64, 128}) {

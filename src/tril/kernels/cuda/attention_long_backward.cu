@@ -278,7 +278,9 @@ struct Worker {
   float ds_sums[kDim / 8][4];       // dk or dq
   float p_sums[kSide == Side::keys ? kDim / 8 : 1][4];  // dv
 
-  // This warp no longer needs something.
+  // This warp no longer needs something. One lane arrives for all, whose reads __syncwarp() puts
+  // before it; racecheck does not follow that, and calls every place that is written again a race
+  // with the reads of facts and counts before (scripts/cuda_sanitize.sh).
   __device__ __forceinline__ void drop(Barrier* barrier) {
     __syncwarp();
     if (lane_id() == 0) barrier_arrive(barrier);
