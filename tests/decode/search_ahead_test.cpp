@@ -1,14 +1,21 @@
-// Beams that a device carries from step to step, against the hypotheses of the host.
+// A device that searches a step ahead of the host: the beams it carries, against the hypotheses of
+// the host, and what sessions go through.
 #include <algorithm>
 #include <cmath>
 
+#include "slow_search.h"
+#include "support/models.h"
 #include "support/property.h"
-#include "support/testing.h"
 #include "tril/decode/hypotheses.h"
 #include "tril/ops/beam.h"
 
 namespace tril {
 namespace {
+
+using testing::Family;
+using testing::run_search;
+using testing::same;
+using testing::sharp_model;
 
 constexpr int32_t kEnd = 3;
 
@@ -126,6 +133,82 @@ RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
       }
       sentence.paths = paths;
     }
+  }
+}
+
+// ---- sessions ---------------------------------------------------------------------------------
+
+SearchOptions small_options() {
+  SearchOptions options;
+  options.start = 0;
+  options.end = 1;
+  options.forbidden = {0};
+  options.max_tokens = 12;
+  return options;
+}
+
+// One session, searched with again and again: wider beams, more slots, prefixes, and in the middle
+// of a search, by who is told of a result.
+TEST(Search, ASessionServesAgainAndWithin) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5);
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 9; ++i) {
+    requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}});
+    if (i % 3 == 1) requests.back().prefix = {2, 5};
+  }
+  const auto alone = [&](int64_t beam) {
+    SearchOptions options = small_options();
+    options.beam = options.n_best = beam;
+    Session fresh(model, 1);
+    return run_search(model, options, beam, requests, fresh);
+  };
+  Session session(model, 1);
+  for (const int64_t beam : {1, 4, 2, 4, 1}) {
+    SearchOptions options = small_options();
+    options.beam = options.n_best = beam;
+    SearchOptions inner_options = small_options();
+    inner_options.beam = inner_options.n_best = 3;
+    const auto expected = alone(beam), expected_inner = alone(3);
+    size_t next = 0;
+    std::vector<SearchResult> results(requests.size());
+    search(
+        model, options, 3 * beam,
+        [&] { return next < requests.size() ? std::optional(requests[next++]) : std::nullopt; },
+        [&](SearchResult&& result) {
+          const auto inner = run_search(model, inner_options, 12, requests, session);
+          for (size_t i = 0; i < inner.size(); ++i) {
+            EXPECT_TRUE(same(inner[i].hypotheses, expected_inner[i].hypotheses)) << i;
+          }
+          results[static_cast<size_t>(result.number)] = std::move(result);
+          return true;
+        },
+        session);
+    for (size_t i = 0; i < results.size(); ++i) {
+      EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
+    }
+    EXPECT_EQ(session.cache.page_count(), 0);
+  }
+}
+
+// More positions than a cache on CUDA begins with, so that its memory moves while a step is under
+// way.
+TEST(Search, TheCacheGrowsWhileSentencesAreDecoded) {
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5, 60);
+  SearchOptions options = small_options();
+  options.beam = options.n_best = 4;
+  options.max_tokens = 50;
+  options.forbidden = {0, options.end};  // all are cut: long ones
+  std::vector<SearchRequest> requests;
+  for (int32_t i = 0; i < 40; ++i) {
+    requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}});
+    requests.back().source.resize(static_cast<size_t>(12 + i % 7), 2 + i % 6);
+  }
+  Session together(model, 1), apart(model, 1);
+  const auto found = run_search(model, options, 160, requests, together);
+  const auto expected = run_search(model, options, 8, requests, apart);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_TRUE(same(found[i].hypotheses, expected[i].hypotheses)) << i;
+    EXPECT_EQ(found[i].hypotheses[0].tokens.size(), 50u);
   }
 }
 
