@@ -1,6 +1,12 @@
-# tril_embed_page(TARGET FOLDER): puts the page's files into a source of TARGET at build time.
+# tril_embed_page(TARGET FOLDER FILE...): puts the page's files into a source of TARGET at build time.
+# They are named one by one: a pattern would be looked up again at every build.
 function(tril_embed_page target folder)
-  file(GLOB parts CONFIGURE_DEPENDS ${folder}/*.js ${folder}/*.css ${folder}/*.html)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/ OUTPUT_VARIABLE parts)
+  file(GLOB there RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${folder}/*.js ${folder}/*.css ${folder}/*.html)
+  list(REMOVE_ITEM there ${ARGN})
+  if(there)
+    message(FATAL_ERROR "${folder} has files that are not named in CMakeLists.txt: ${there}")
+  endif()
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_page.cpp)
   add_custom_command(
     OUTPUT ${source}

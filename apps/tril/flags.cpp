@@ -32,7 +32,7 @@ void add_device_flag(CLI::App& command, std::optional<Device>& device) {
       .add_option_function<std::string>(
           "--device",
           [&device](const std::string& number) { device = static_cast<Device>(std::stoi(number)); },
-          "Where to compute (default: cuda where there is a card, else cpu)")
+          "Where to compute (default: cuda where there is a card that can do it, else cpu)")
       ->transform(one_of(words))
       ->type_name("cpu|cuda");
 }

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -28,6 +29,15 @@ void show_machine() {
 }
 
 void show_model(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder + "/model.safetensors", ignored) &&
+      std::filesystem::exists(folder + "/config.json", ignored)) {
+    const Transformer model = Transformer::load_for_inference(folder);
+    fmt::print("{}", to_json(model.config()));
+    fmt::print("{} parameters, packed in {}: for inference on the CPU\n", model.parameter_count(),
+               word_for(model.compute()));
+    return;
+  }
   const Transformer model = Transformer::load(folder);
   fmt::print("{}", to_json(model.config()));
   int64_t count = 0;

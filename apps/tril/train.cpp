@@ -80,16 +80,32 @@ std::string shell_quoted(const std::string& text) {
   return quoted + "'";
 }
 
-std::string how_to_go_on(const std::string& folder) {
-  return fmt::format("to go on: {} train --resume -o {}", program_name(), shell_quoted(folder));
+std::string how_to_go_on(const Arguments& arguments) {
+  std::string command =
+      fmt::format("{} train --resume -o {}", program_name(), shell_quoted(arguments.folder));
+  // Where it was asked to compute: on another device the bits would be others.
+  if (arguments.device) command += concat(" --device ", *arguments.device);
+  return "to go on: " + command;
+}
+
+// Where it computes, when that is not what a machine without a card would do.
+void tell_device(const Placement& placement, const TrainEvents& events) {
+  const CudaCard& card = cuda_card();
+  if (placement.device == Device::cuda) {
+    events.message(concat("on ", card.name, ", in ", placement.activations));
+  } else if (!card.usable && card.driver != 0) {
+    events.message(concat("on the CPU: ", card.problem));
+  }
 }
 
 // What was learnt up to the last checkpoint outlives the card and its memory.
 TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& arguments,
                                        RunStart start, const TrainEvents& events) {
+  const Placement placement = placement_for(arguments.device);
+  tell_device(placement, events);
   try {
-    return train(text, arguments.options, arguments.folder, start,
-                 {arguments.threads, placement_for(arguments.device)}, events);
+    return train(text, arguments.options, arguments.folder, start, {arguments.threads, placement},
+                 events);
   } catch (const Error& error) {
     const bool of_device =
         error.code() == ErrorCode::device || error.code() == ErrorCode::out_of_memory;
@@ -98,7 +114,7 @@ TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& argu
         !std::filesystem::exists(arguments.folder + "/training/checkpoint.safetensors", ignored)) {
       throw;
     }
-    fail(error.code(), error.what(), "; ", how_to_go_on(arguments.folder));
+    fail(error.code(), error.what(), "; ", how_to_go_on(arguments));
   }
 }
 
@@ -139,7 +155,7 @@ void run(const Arguments& arguments) {
   const TrainSummary summary = train_or_say_how_to_go_on(text, arguments, start, events);
   if (!summary.finished) {
     progress.say(fmt::format("stopped after update {} of {}; {}", summary.last.update,
-                             summary.last.updates, how_to_go_on(arguments.folder)));
+                             summary.last.updates, how_to_go_on(arguments)));
     throw Stopped{stop->signal()};
   }
   progress.say(fmt::format("{} after {} update{}, {}: {}",
@@ -191,7 +207,10 @@ std::vector<std::string> with_files(const std::vector<std::string>& arguments) {
     require(file.empty(), ErrorCode::invalid_argument,
             "train: --resume goes on with the options of the run: leave --config out");
     const std::string folder = value_of(arguments, {"-o", "--output"});
-    if (!folder.empty()) file = folder + "/training/options.toml";
+    if (!folder.empty()) {
+      check_start(folder, RunStart::resume);
+      file = folder + "/training/options.toml";
+    }
   }
   if (file.empty()) return arguments;
   std::vector<std::string> result = flags_of_file(file, arguments);

@@ -147,7 +147,7 @@ expect_error 'bad number' 'log-every' "${train[@]}" --source s --target t --log-
 expect_error 'bad word' 'schedule' "${train[@]}" --source s --target t --schedule steep
 expect_error 'heads' 'heads' "${train[@]}" --source s --target t --heads 3
 expect_error 'vocabulary' 'vocab' "${train[@]}" --source s --target t --vocab 100
-expect_error 'nothing to resume' 'options.toml' "$tril" train --resume -o model
+expect_error 'nothing to resume' 'there is no run to resume here' "$tril" train --resume -o model
 expect_error 'no folder' 'has no name' "$tril" train "${small[@]}" --source s --target t -o ''
 expect_error 'unknown in the file' 'colour' \
   sh -c "printf 'colour = 3\n' >bad.toml; '$tril' train --config bad.toml -o model --source s --target t"

@@ -8,7 +8,10 @@ namespace {
 }  // namespace
 
 CudaCard find_card(const InjectedFault&) {
-  return {.problem = "cuda: not built into this program", .name = {}};
+  return {.problem =
+              "cuda: not built into this program, which takes CUDA 13 (nvcc in PATH or in "
+              "/usr/local/cuda) when it is built",
+          .name = {}};
 }
 void* allocate(int64_t) { absent(); }
 void release(void*) { absent(); }

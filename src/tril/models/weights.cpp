@@ -122,9 +122,11 @@ std::string names_of(std::span<const Compute> kinds) {
 void require_weights(const std::string& folder) {
   if (exists(join(folder, kTensorFile))) return;
   const std::vector<Compute> kinds = packed_kinds(folder);
-  require(kinds.empty(), ErrorCode::io, folder, ": has only packed weights (", names_of(kinds),
-          "), which can infer and nothing else: give the folder they were made from, the one with ",
-          kTensorFile);
+  require(
+      kinds.empty(), ErrorCode::io, folder, ": has only packed weights (", names_of(kinds),
+      "), which infer on the CPU and nothing else (load_for_inference()): for this give the folder "
+      "they were made from, the one with ",
+      kTensorFile);
 }
 
 TransformerConfig read_config(const std::string& folder) {

@@ -564,7 +564,8 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   prepare(text, options, tokenizer, events);
   if (options.updates == 0) options.updates = updates_for(text.train, options);
   require(state.update <= options.updates, ErrorCode::bad_format, paths.checkpoint,
-          ": is after update ", state.update, " of ", options.updates);
+          ": is after update ", state.update, ", and --updates asks for ", options.updates,
+          " in all: give more");
   warn(text.train, options, events);
   model_config(text, options, tokenizer).check();
   Run run(text, options, paths, tokenizer, state, on, events);

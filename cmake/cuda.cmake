@@ -1,0 +1,23 @@
+# tril_find_nvcc(LEAST): sets TRIL_NVCC to CUDA's compiler of at least that version, or TRIL_NVCC_PROBLEM to
+# why there is none. Asked anew each time: CUDA may have been installed since.
+macro(tril_find_nvcc least)
+  set(TRIL_NVCC_PROBLEM "")
+  if(CMAKE_CUDA_COMPILER)
+    set(TRIL_NVCC ${CMAKE_CUDA_COMPILER})
+  elseif(DEFINED ENV{CUDACXX})
+    set(TRIL_NVCC $ENV{CUDACXX})
+  else()
+    unset(CMAKE_CUDA_COMPILER CACHE) # not found is no compiler
+    find_program(TRIL_NVCC nvcc PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  endif()
+  if(NOT TRIL_NVCC)
+    set(TRIL_NVCC_PROBLEM "there is no CUDA compiler (nvcc) here, in PATH or in /usr/local/cuda")
+  else()
+    execute_process(COMMAND ${TRIL_NVCC} --version OUTPUT_VARIABLE tril_nvcc_says ERROR_QUIET)
+    if(NOT tril_nvcc_says MATCHES "release ([0-9]+[.][0-9]+)")
+      set(TRIL_NVCC_PROBLEM "${TRIL_NVCC} does not say which CUDA it is of")
+    elseif(CMAKE_MATCH_1 VERSION_LESS ${least})
+      set(TRIL_NVCC_PROBLEM "${TRIL_NVCC} is of CUDA ${CMAKE_MATCH_1}, ${least} is needed")
+    endif()
+  endif()
+endmacro()
