@@ -219,8 +219,9 @@ rm "$model/shortlist.safetensors"
 # A folder with packed weights alone infers; what needs more, and a kind it has not, is one line that
 # says what to give instead.
 small=$scratch/small
-only='small: has only packed weights (packed.int8.safetensors), .*: give the folder they were made from'
-run_error '' 'info of packed weights' "$only" "$tril" info "$small"
+only='small: has only packed weights (packed.int8.safetensors), .*: for this give the folder they were made from'
+run '' 0 'info of packed weights' "$tril" info "$small"
+grep -q ' parameters, packed in int8: for inference on the CPU$' "$scratch/out" || fail 'info of packed weights: not said'
 run_error '' 'quantize of packed weights' "$only" "$tril" quantize "$small" --to bf16
 run '' 2 'prove of packed weights' "$tril" prove "$small"
 says 'prove of packed weights' "$only"
