@@ -16,6 +16,7 @@ using testing::Family;
 using testing::run_search;
 using testing::same;
 using testing::sharp_model;
+using testing::small_options;
 
 constexpr int32_t kEnd = 3;
 
@@ -137,15 +138,6 @@ RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
 }
 
 // ---- sessions ---------------------------------------------------------------------------------
-
-SearchOptions small_options() {
-  SearchOptions options;
-  options.start = 0;
-  options.end = 1;
-  options.forbidden = {0};
-  options.max_tokens = 12;
-  return options;
-}
 
 // One session, searched with again and again: wider beams, more slots, prefixes, and in the middle
 // of a search, by who is told of a result.

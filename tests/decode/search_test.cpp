@@ -20,16 +20,7 @@ using testing::random_requests;
 using testing::run_search;
 using testing::same;
 using testing::sharp_model;
-
-// A model of three tokens and START has little to say; these ids fit every random configuration.
-SearchOptions small_options() {
-  SearchOptions options;
-  options.start = 0;
-  options.end = 1;
-  options.forbidden = {0};
-  options.max_tokens = 12;
-  return options;
-}
+using testing::small_options;
 
 // All weights are zero, so that all tokens are equally likely.
 void make_all_alike(Transformer& model) {

@@ -234,6 +234,15 @@ bool same(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b) {
                     [](const Hypothesis& x, const Hypothesis& y) { return same(x, y); });
 }
 
+SearchOptions small_options() {
+  SearchOptions options;
+  options.start = 0;
+  options.end = 1;
+  options.forbidden = {0};
+  options.max_tokens = 12;
+  return options;
+}
+
 Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max_length) {
   TransformerConfig config = tiny_config(family);
   config.target_vocab = vocab;

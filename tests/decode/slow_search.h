@@ -44,6 +44,8 @@ std::vector<SearchResult> run_search(const Transformer& model, const SearchOptio
 bool same(const Hypothesis& a, const Hypothesis& b);
 bool same(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b);
 
+// A model of three tokens and START has little to say; these ids fit every random configuration.
+SearchOptions small_options();
 // A tiny model with `vocab` tokens whose probabilities are far from uniform.
 Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max_length = 64);
 // Requests with random sources (and prefixes, where asked for) that fit the model.

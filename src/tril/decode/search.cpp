@@ -60,7 +60,7 @@ class Search {
         trace_(trace),
         intake_(model, options, slots / width_, session) {}
   ~Search() {
-    for (const auto& sentence : active_) release_slots(*sentence);
+    for (const auto& sentence : active_) release_slots(*sentence, session_);
   }
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
@@ -286,11 +286,6 @@ class Search {
       if (!inherited[i]) session_.cache.release(slots[i]);
     }
     slots = std::move(next);
-  }
-
-  void release_slots(Sentence& sentence) {
-    for (const int32_t slot : sentence.slots) session_.cache.release(slot);
-    sentence.slots.clear();
   }
 
   const Transformer& model_;

@@ -65,7 +65,7 @@ class AheadSearch {
         device_(take_rows()) {}
   ~AheadSearch() {
     for (const Place& place : places_) {
-      if (place.sentence != nullptr) release_slots(*place.sentence);
+      if (place.sentence != nullptr) release_slots(*place.sentence, session_);
     }
     session_.search = device_;
   }
@@ -275,7 +275,7 @@ class AheadSearch {
                      static_cast<Sentence*>(nullptr));
       }
       const std::unique_ptr<Sentence> finished = std::move(places_[place].sentence);
-      release_slots(*finished);
+      release_slots(*finished, session_);
       intake_.release(*finished);
       if (!done({finished->request.number, finished->hypotheses.take()})) return false;
     }
@@ -296,11 +296,6 @@ class AheadSearch {
         choices_[i].push_back({token, found_[log_probs + at]});
       }
     }
-  }
-
-  void release_slots(Sentence& sentence) {
-    for (const int32_t slot : sentence.slots) session_.cache.release(slot);
-    sentence.slots.clear();
   }
 
   const Transformer& model_;

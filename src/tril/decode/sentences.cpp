@@ -82,6 +82,11 @@ void Intake::fetch(const NextRequest& next) {
   for (size_t i = 0; i < waiting_.size(); ++i) waiting_[i]->segment = segments[i];
 }
 
+void release_slots(Sentence& sentence, Session& session) {
+  for (const int32_t slot : sentence.slots) session.cache.release(slot);
+  sentence.slots.clear();
+}
+
 void start(Sentence& sentence, std::span<const float> log_probs) {
   for (size_t i = 0; i < log_probs.size(); ++i) {
     require(!std::isnan(log_probs[i]), ErrorCode::bad_format, "search: request ",

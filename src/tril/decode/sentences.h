@@ -60,6 +60,8 @@ class Intake {
   std::deque<std::unique_ptr<Sentence>> waiting_;
 };
 
+// Gives back all that the sentence has of the session's cache.
+void release_slots(Sentence& sentence, Session& session);
 // One step of a sentence: choices[i] are those of its i-th alive hypothesis. Raises `bad_format`
 // naming the request where there are none.
 void advance(Sentence& sentence, std::span<const std::vector<Choice>> choices,
