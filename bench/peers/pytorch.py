@@ -129,7 +129,7 @@ def batches(vocab, tokens):
     """
     generator = torch.Generator().manual_seed(1)
     groups, group = [], []
-    for length in sorted(work.LENGTHS * 64):
+    for length in sorted(work.LENGTHS * (tokens // 64)):
         if group and sum(group) + length > tokens:
             groups.append(group)
             group = []

@@ -23,6 +23,7 @@ using testing::random_case;
 using testing::random_kind;
 using testing::run;
 using testing::same_bits;
+using testing::Told;
 
 RC_GTEST_PROP(Attention, ThreadsDoNotMatter, ()) {
   const Case c = random_case(random_kind(), 200);
@@ -74,6 +75,32 @@ TEST(Attention, RowsTogetherInACacheHaveTheBitsOfTheBatch) {
     const std::span<const float> expected(out.data() + 40 * width,
                                           static_cast<size_t>(150 * width));
     EXPECT_TRUE(same_bits(cached_rows(c, c.segments[1], 40, 190), expected));
+  }
+}
+
+// A step of many sentences: as above, but each row goes for a sequence of its own.
+TEST(Attention, ManyRowsInACacheHaveTheBitsOfTheBatch) {
+  for (const int head_dim : {24, 32, 64, 128}) {
+    for (const int length : {110, 125, 150, 180, 330}) {
+      const Kind kind = length == 180 ? Kind::window : Kind::causal;
+      const Case c = make_case({{0, length}}, kind, 8, 2, head_dim, 40, length == 150, 9);
+      const std::vector<float> out = run(c, 2).out;
+      // Of 100 rows, the first sees little where the sequence is short.
+      const int64_t begin = length - 100, width = c.n.heads * c.n.head_dim;
+      for (const int64_t end : {begin + 4, int64_t{length}}) {
+        const std::span<const float> expected(out.data() + begin * width,
+                                              static_cast<size_t>((end - begin) * width));
+        EXPECT_TRUE(same_bits(cached_rows(c, c.segments[0], begin, end, Told::apart), expected))
+            << head_dim << " columns, rows to " << end << " of " << length;
+      }
+    }
+  }
+  // All of them see at most so many keys.
+  for (const int keys : {1, 16, 17, 40, 48, 49, 64}) {
+    const Case c = make_case({{0, keys}}, Kind::cross, 8, 8, 64, 200, false, 10);
+    const std::vector<float> out = run(c, 2).out;
+    const std::span<const float> expected(out.data(), size_t{200} * 8 * 64);
+    EXPECT_TRUE(same_bits(cached_rows(c, c.segments[0], 0, 200, Told::apart), expected)) << keys;
   }
 }
 

@@ -241,6 +241,7 @@ struct CachedRows {
   const Case& c;
   const Segment& segment;
   int64_t begin, end;
+  Told told = Told::together;
 
   int32_t length() const { return c.rows[static_cast<size_t>(end - 1)].hi - segment.origin; }
   std::vector<float> keys(const std::vector<float>& from) const {
@@ -306,7 +307,7 @@ ops::PagedKeys in_table(Context& context, Table& table, const CachedRows& rows) 
     table.entries.insert(table.entries.end(), place.begin(), place.begin() + length);
     table.entries.push_back(1 << 30);
     table.lengths.push_back(static_cast<int32_t>(length));
-    table.sequences.push_back(7);
+    table.sequences.push_back(rows.told == Told::together ? 7 : static_cast<int32_t>(row));
   }
   keys.table = table.entries;
   keys.lengths = table.lengths;
@@ -316,8 +317,9 @@ ops::PagedKeys in_table(Context& context, Table& table, const CachedRows& rows) 
 
 }  // namespace
 
-std::vector<float> cached_rows(const Case& c, const Segment& segment, int64_t begin, int64_t end) {
-  const CachedRows rows{c, segment, begin, end};
+std::vector<float> cached_rows(const Case& c, const Segment& segment, int64_t begin, int64_t end,
+                               Told told) {
+  const CachedRows rows{c, segment, begin, end, told};
   Context context(1, testing::placement());
   Cache cache(1, c.n.kv_heads, c.n.head_dim);
   Table table;

@@ -73,8 +73,11 @@ void expect_right(const Case& c);
 // Every `stride`-th row of `out` has the bits of that row alone in a cache of which only the keys
 // it may see are there, as when decoding.
 void expect_rows_match_alone(const Case& c, const std::vector<float>& out, int64_t stride);
-// Rows [begin, end) of a sequence, so: [row, heads, head_dim].
-std::vector<float> cached_rows(const Case& c, const Segment& segment, int64_t begin, int64_t end);
+// Rows [begin, end) of a sequence, so: [row, heads, head_dim]. Attention is told that they are of
+// one sequence, or, on a device, that each is of its own.
+enum class Told { together, apart };
+std::vector<float> cached_rows(const Case& c, const Segment& segment, int64_t begin, int64_t end,
+                               Told told = Told::together);
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -242,16 +242,21 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
   }
 }
 
-// On numbers on which no two orders agree: few rows, tiles, and rows read element by element.
+// On numbers on which no two orders agree: few rows, tiles, and rows read element by element; the
+// outputs of a layer, and those of a vocabulary.
 TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
   if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
     Context context(1, Placement(Device::cuda, DType::bf16));
+    struct Sizes {
+      int64_t n, k;
+    };
     for (const auto c_type : {DType::bf16, DType::f32}) {
-      for (const int64_t k : {64, 200, 512, 2048}) {
+      for (const auto& [n, k] :
+           {Sizes{264, 64}, Sizes{264, 200}, Sizes{264, 512}, Sizes{264, 2048}, Sizes{16384, 64},
+            Sizes{20008, 200}, Sizes{16411, 512}, Sizes{17000, 1024}}) {
         context.reset();
-        const int64_t n = 264;
         Product whole(context, Orientation::forward, 300, n, k, c_type);  // tiles
         whole.fill_for_trial();
         const auto expected = whole.result(kernels::cuda::gemm_own);
@@ -262,7 +267,7 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
           few.gemm.bias = whole.gemm.bias;
           ASSERT_TRUE(same(few.gemm, few.result(kernels::cuda::gemm_own),
                            std::span(expected).subspan(100 * n, rows * n)))
-              << rows << " rows, k " << k;
+              << rows << " rows, n " << n << ", k " << k;
         }
         Product shifted(context, Orientation::forward, 300, n, k, c_type, {0, 1});
         shifted.fill_for_trial();  // element by element, the same numbers

@@ -13,6 +13,7 @@ using kernels::cuda::AttentionLongKeys;
 using kernels::cuda::AttentionLongRows;
 using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
+using kernels::cuda::keys_of_rows;
 using kernels::cuda::kKeyBlock;
 using kernels::cuda::kLongTileRows;
 using kernels::cuda::kShortKeys;
@@ -561,8 +562,13 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];
     };
     forward.tiles = upload_tiles(context, cut_rows(context.host, intervals.host, kTileRows, same));
+    forward.tiles.most_keys = keys.table_stride;
+  } else {
+    int64_t most = 0;
+    for (const Interval& at : intervals) most = std::max<int64_t>(most, at.hi - at.origin);
+    forward.tiles.most_keys = keys_of_rows(forward.shape, most, keys.table_stride);
+    context.queue.note(forward.tiles.most_keys);
   }
-  forward.tiles.most_keys = keys.table_stride;
   Tensor out(context.arena, q.shape(), context.activations);
   forward.out = out.raw();
   const Arena::Scope scratch(context.arena);

@@ -198,6 +198,10 @@ struct AttentionForward {
 // 0 where no tile has more than kKeySpan keys. Reads everything but the workspace.
 int64_t attention_forward_workspace(const AttentionForward& args);
 void attention_forward(Stream stream, const AttentionForward& args);
+// The most_keys to give without a list: few numbers, so that one kept step serves many lengths.
+// Either `bound`, which no row will ever exceed, or, where that pays, a little more than what rows
+// see of it now.
+int64_t keys_of_rows(const AttentionShape& shape, int64_t most_keys, int64_t bound);
 
 struct AttentionBackward {
   AttentionShape shape;

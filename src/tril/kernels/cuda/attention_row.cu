@@ -1,13 +1,21 @@
 // The forward pass in bf16 for one row a sequence through a table: a step of decoding. What is to
-// be done is little, so all of it is about not waiting.
+// be done is little, so all of it is about not waiting: for memory, nor for instructions, which
+// have to come from there too. So little is unrolled here, and nothing written twice.
 //
-// A block has one row and head. Which keys it sees and where they are is read before earlier
-// kernels have ended, and where the keys rest, they are too. Of a block of 64 keys each of the four
-// warps scores 16; all four make the same weights of the scores, and each has its own columns of
-// the result. Sums are those of attention_softmax.cuh: each chain goes through the same terms in
-// the same order, and a row's bits do not depend on the other 15 of a slice, which are zero here.
+// A team of warps has one row and head: all four of a block where rows are few, one where they are
+// many, so that all find room on the card at once. Which keys it sees and where they are is read
+// before earlier kernels have ended, and where the keys rest, they are too. Of a block of 64 keys
+// the warps of a team score 16 each in turn; all make the same weights of the scores, and each has
+// its own columns of the result.
+//
+// Sums are those of attention_softmax.cuh: each chain goes through the same terms in the same
+// order, and a row's bits do not depend on the other rows of a slice. Here keys, and columns of
+// values, are the operand with 16 rows, and the row is the first of eight columns, the others
+// zero: half the products, and the same sums (gemm_few_rows.cu).
 //
 // Nothing outside the row's interval is ever brought in, so nothing has to be repaired.
+#include <algorithm>
+
 #include "tril/kernels/cuda/attention_row.cuh"
 #include "tril/kernels/cuda/attention_softmax.cuh"
 #include "tril/kernels/cuda/launch.cuh"
@@ -15,28 +23,62 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kWarps = kThreads / 32;
-static_assert(kWarps == kChunks, "a warp scores a group of 16 keys");
+// Warps that share a row and head, of which a block has kTeams. A row's next block of keys comes
+// while one is worked on where there are two stages.
+template <int kDimension, int kTeamWarps, int kStageCount>
+struct Plan {
+  static constexpr int kDim = kDimension;
+  static constexpr int kWarps = kTeamWarps;
+  static constexpr int kStages = kStageCount;
+  static constexpr int kTeamThreads = 32 * kWarps;
+  static constexpr int kTeams = kThreads / kTeamThreads;
+  static constexpr int kSixteens = (kDim / 16 + kWarps - 1) / kWarps;  // of columns, a warp
+  static constexpr int kResident = kWarps == 1 ? 5 : 3;
 
-// A row's next block of keys comes while one is worked on; where rows are many, more of them at a
-// time are worth more.
-template <int kDim, int kStages>
-constexpr int kRowBytes = kStages*(2 * kTileBytes<kDim> + kBlock * int{sizeof(float)});
-constexpr int64_t kManyBlocks = 6 * 132;
-template <int kDim, int kStages>
-constexpr int kRowResident = kDim <= 64 && kStages == 1 ? 8 : 3;
+  __device__ static int thread() { return static_cast<int>(threadIdx.x) % kTeamThreads; }
+  __device__ static int team() { return static_cast<int>(threadIdx.x) / kTeamThreads; }
+  __device__ static int warp() { return warp_id() % kWarps; }
+  __device__ static void meet() {
+    if constexpr (kWarps == 1) {
+      __syncwarp();
+    } else {
+      static_assert(kTeams == 1);
+      __syncthreads();
+    }
+  }
+};
 
-// The row and head of a block, and what it sees.
-struct RowOfBlock {
-  int row, head, kv_head;
+// What a team has of shared memory: stages of `room` keys and as many values, the scores of a block
+// and the result.
+template <class P>
+struct Shared {
+  static constexpr int kScores = P::kStages * kBlock;
+  unsigned char* memory;
+  int room;
+
+  __host__ __device__ static constexpr int bytes(int room) {
+    return P::kStages * 2 * room * P::kDim * 2 + (kScores + P::kDim) * int{sizeof(float)};
+  }
+  __device__ __forceinline__ SharedTile<P::kDim> keys(int stage) const {
+    return {memory + 2 * stage * room * P::kDim * 2};
+  }
+  __device__ __forceinline__ SharedTile<P::kDim> values(int stage) const {
+    return {memory + (2 * stage + 1) * room * P::kDim * 2};
+  }
+  __device__ __forceinline__ float* scores(int stage) const {
+    return reinterpret_cast<float*>(memory + P::kStages * 2 * room * P::kDim * 2) + stage * kBlock;
+  }
+  __device__ __forceinline__ float* result() const { return scores(0) + kScores; }
+};
+
+// The row and head of a team, and what it sees.
+struct RowOfTeam {
+  int row, head;
   Interval seen;
   int own;  // the entry that this step makes; -1: none, or it is in the cache already
 
-  __device__ __forceinline__ explicit RowOfBlock(const AttentionForward& a) {
-    const int heads = static_cast<int>(a.shape.heads);
-    row = static_cast<int>(blockIdx.x) / heads;
-    head = static_cast<int>(blockIdx.x) % heads;
-    kv_head = head / (heads / static_cast<int>(a.shape.kv_heads));
+  __device__ __forceinline__ RowOfTeam(const AttentionForward& a, int team_row, int team_head)
+      : row(team_row), head(team_head) {
     seen = a.intervals[row];
     if (seen.empty()) seen.lo = seen.hi = seen.origin;
     own = a.fresh.entries == nullptr ? -1 : a.fresh.entries[row];
@@ -49,101 +91,95 @@ struct RowOfBlock {
 
 // Brings blocks of keys and values into shared memory. A thread has one chunk of 8 columns of
 // every kStep-th key.
-template <int kDim>
+template <class P>
 class KeyBlocks {
  public:
-  __device__ __forceinline__ KeyBlocks(const AttentionForward& a, const RowOfBlock& at,
-                                       unsigned char* memory)
-      : a_(a), at_(at), memory_(memory) {
-    column_ = static_cast<int>(threadIdx.x) % kRowChunks * 8;
-  }
-  __device__ __forceinline__ SharedTile<kDim> keys(int stage) const {
-    return {memory_ + 2 * stage * kTileBytes<kDim>};
-  }
-  __device__ __forceinline__ SharedTile<kDim> values(int stage) const {
-    return {memory_ + (2 * stage + 1) * kTileBytes<kDim>};
+  // `group`: heads that share keys.
+  __device__ __forceinline__ KeyBlocks(const AttentionForward& a, const RowOfTeam& at, int group,
+                                       const Shared<P>& shared)
+      : a_(a), at_(at), shared_(shared), column_(P::thread() % kRowChunks * 8) {
+    const int kv_head = at.head / group;
+    head_column_ = kv_head * static_cast<int>(a.shape.head_dim);
+    is_first_of_group_ = kv_head * group == at.head;
   }
 
   // Starts to bring block `number`, but for the entry that this step makes.
   __device__ __forceinline__ void bring(int stage, int number) {
     const int block = at_.seen.origin + number * kBlock;
     const int begin = max(at_.seen.lo - block, 0), end = min(at_.seen.hi - block, kBlock);
+    // Every warp has all entries of the block, two a lane.
     const int32_t* table = a_.table + at_.row * a_.table_stride + block;
+    const auto entry_at = [&](int key) {
+      return key >= begin && key < end ? table[key] : kOutside;
+    };
+    const int low = entry_at(lane_id()), high = entry_at(lane_id() + 32);
+    own_key_ = kOutside;
+    const SharedTile<P::kDim> keys = shared_.keys(stage), values = shared_.values(stage);
+    const int stride = static_cast<int>(a_.kv_stride);
+#pragma unroll 1
+    for (int first = begin / kRound * kRound; first < end; first += kRound) {
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int key = key_of(i);
-      entries_[i] = key >= begin && key < end ? table[key] : kOutside;
-    }
-    const int fill_begin = begin / kSlice * kSlice;
-    const int fill_end = (end + kSlice - 1) / kSlice * kSlice;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int key = key_of(i);
-      if (key < fill_begin || key >= fill_end || is_own(i)) continue;
-      const bool there = entries_[i] != kOutside && column_ < a_.shape.head_dim;
-      const int64_t from = there ? entries_[i] * a_.kv_stride + head_column() + column_ : 0;
-      const auto* k = static_cast<const uint16_t*>(a_.k);
-      const auto* v = static_cast<const uint16_t*>(a_.v);
-      copy_16(keys(stage).chunk(key, column_ / 8), k + from, there ? 16 : 0);
-      copy_16(values(stage).chunk(key, column_ / 8), v + from, there ? 16 : 0);
+      for (int i = 0; i < kRound; i += kStep) {
+        const int key = first + i + P::thread() / kRowChunks;  // on one side of 32 in all lanes
+        const int entry = __shfl_sync(kAllLanes, first + i < 32 ? low : high, key % 32);
+        if (at_.own >= 0 && entry == at_.own) {
+          own_key_ = key;
+          continue;
+        }
+        const bool there = entry != kOutside && column_ < a_.shape.head_dim;
+        const int64_t from = there ? int64_t{entry} * stride + head_column_ + column_ : 0;
+        copy_16(keys.chunk(key, column_ / 8), static_cast<const uint16_t*>(a_.k) + from,
+                there ? 16 : 0);
+        copy_16(values.chunk(key, column_ / 8), static_cast<const uint16_t*>(a_.v) + from,
+                there ? 16 : 0);
+      }
     }
   }
   // And that one from where it was made, which is not before earlier kernels have ended.
   __device__ __forceinline__ void bring_own(int stage) const {
-    if (at_.own < 0) return;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      if (!is_own(i)) continue;
-      const bool there = column_ < a_.shape.head_dim;
-      *reinterpret_cast<uint4*>(keys(stage).chunk(key_of(i), column_ / 8)) =
-          there ? made(a_.fresh.k) : uint4{};
-      *reinterpret_cast<uint4*>(values(stage).chunk(key_of(i), column_ / 8)) =
-          there ? made(a_.fresh.v) : uint4{};
-    }
+    if (own_key_ == kOutside) return;
+    const bool there = column_ < a_.shape.head_dim;
+    *reinterpret_cast<uint4*>(shared_.keys(stage).chunk(own_key_, column_ / 8)) =
+        there ? made(a_.fresh.k) : uint4{};
+    *reinterpret_cast<uint4*>(shared_.values(stage).chunk(own_key_, column_ / 8)) =
+        there ? made(a_.fresh.v) : uint4{};
   }
   // Into the cache, by the first head of a group.
   __device__ __forceinline__ void store_own() const {
-    const int group = static_cast<int>(a_.shape.heads / a_.shape.kv_heads);
-    if (at_.own < 0 || at_.head % group != 0 || threadIdx.x >= 2 * kRowChunks) return;
+    if (at_.own < 0 || !is_first_of_group_ || P::thread() >= 2 * kRowChunks) return;
     if (column_ >= a_.shape.head_dim) return;
-    const bool is_key = threadIdx.x < kRowChunks;
+    const bool is_key = P::thread() < kRowChunks;
     void* to = const_cast<void*>(is_key ? a_.k : a_.v);  // what is read here is also written
-    auto* entry = static_cast<uint16_t*>(to) + at_.own * a_.kv_stride + head_column() + column_;
+    auto* entry = static_cast<uint16_t*>(to) + at_.own * a_.kv_stride + head_column_ + column_;
     *reinterpret_cast<uint4*>(entry) = made(is_key ? a_.fresh.k : a_.fresh.v);
   }
 
  private:
-  static constexpr int kRowChunks = kDim / 8;
-  static constexpr int kStep = kThreads / kRowChunks;
-  static constexpr int kEach = kBlock / kStep;
+  static constexpr int kRowChunks = P::kDim / 8;
+  static constexpr int kStep = P::kTeamThreads / kRowChunks;
+  static constexpr int kRound = kStep > kSlice ? kStep : kSlice;
   static constexpr int kOutside = -1;
 
-  __device__ __forceinline__ int key_of(int i) const {
-    return static_cast<int>(threadIdx.x) / kRowChunks + i * kStep;
-  }
-  __device__ __forceinline__ bool is_own(int i) const {
-    return at_.own >= 0 && entries_[i] == at_.own;
-  }
-  __device__ __forceinline__ int64_t head_column() const { return at_.kv_head * a_.shape.head_dim; }
   __device__ __forceinline__ uint4 made(const void* from) const {
     return *reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(from) +
-                                           at_.row * a_.fresh.stride + head_column() + column_);
+                                           at_.row * a_.fresh.stride + head_column_ + column_);
   }
 
   const AttentionForward& a_;
-  const RowOfBlock& at_;
-  unsigned char* memory_;
-  int column_;
-  int entries_[kEach];
+  const RowOfTeam& at_;
+  const Shared<P>& shared_;
+  int column_, head_column_;
+  bool is_first_of_group_;
+  int own_key_ = kOutside;  // of the block that was brought last, if this thread has it
 };
 
-// The row as the left operand: row 0 of 16, the others zero. Lane t of four has the columns
+// The row as the right operand: column 0 of 8, the others zero. Lane t of four has the terms
 // 16 k + 2 t and the next, and those 8 on.
 template <int kDim>
 struct RowOfQueries {
   uint32_t x[kDim / 16][2];
 
-  __device__ __forceinline__ RowOfQueries(const AttentionForward& a, const RowOfBlock& at) {
+  __device__ __forceinline__ void read(const AttentionForward& a, const RowOfTeam& at) {
     const auto* from =
         static_cast<const uint16_t*>(a.q) + at.row * a.q_stride + at.head * a.shape.head_dim;
 #pragma unroll
@@ -156,24 +192,24 @@ struct RowOfQueries {
       }
     }
   }
-  __device__ __forceinline__ Fragment at(int k) const { return {{x[k][0], 0u, x[k][1], 0u}}; }
 };
 
-// A product of which only the first row counts.
-__device__ __forceinline__ void mma_row(float (&c)[2], const Fragment& a, uint32_t b0,
-                                        uint32_t b1) {
-  float all[4] = {c[0], c[1], 0.0f, 0.0f};
+// A product of which only the first column counts: c[0] is its row g, c[1] row g + 8, in the lanes
+// (g, 0).
+__device__ __forceinline__ void mma_column(float (&c)[2], const Fragment& a, uint32_t b0,
+                                           uint32_t b1) {
+  float all[4] = {c[0], 0.0f, c[1], 0.0f};
   mma(all, a, b0, b1);
   c[0] = all[0];
-  c[1] = all[1];
+  c[1] = all[2];
 }
+__device__ __forceinline__ bool has_column() { return (lane_id() & 3) == 0; }
 
-// What a warp keeps of the row: two eights of columns of every kWarps-th sixteen, and in all lanes
-// what attention_softmax.cuh has in the four of a row.
-template <int kDim>
+// What a warp keeps of the row: every kWarps-th sixteen of columns, as mma_column() has them, and
+// in all lanes what attention_softmax.cuh has in the four of a row.
+template <class P>
 struct RowPart {
-  static constexpr int kSixteens = (kDim / 16 + kWarps - 1) / kWarps;
-  float acc[2 * kSixteens][2];  // of a product's four, those of its first row
+  float acc[P::kSixteens][2];
   float top, sum;
 
   __device__ __forceinline__ void clear() {
@@ -192,7 +228,7 @@ struct RowPart {
       top = most;
       sum = __fmaf_rn(sum, now, __fmul_rn(earlier.sum, before));
 #pragma unroll
-      for (int i = 0; i < 2 * kSixteens; ++i) {
+      for (int i = 0; i < P::kSixteens; ++i) {
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           acc[i][e] = __fmaf_rn(acc[i][e], now, __fmul_rn(earlier.acc[i][e], before));
@@ -204,42 +240,49 @@ struct RowPart {
   }
 };
 
-// The scores of this warp's 16 keys of a block into scores[64], -inf where the row sees nothing.
-template <int kDim>
-__device__ __forceinline__ void score_keys(const AttentionForward& a, const RowOfBlock& at,
-                                           const RowOfQueries<kDim>& q,
-                                           const SharedTile<kDim>& keys, int block, int begin,
-                                           int end, float* scores) {
-  const int group = warp_id();
-  float s[2][2] = {};
-  if (group >= begin && group < end) {
-#pragma unroll
-    for (int k = 0; k < kDim / 16; ++k) {
-      const Fragment b = keys.right(group * kSlice, 16 * k);
-      mma_row(s[0], q.at(k), b.x[0], b.x[1]);
-      mma_row(s[1], q.at(k), b.x[2], b.x[3]);
-    }
-  }
-  if (lane_id() >= 4) return;
+// The groups of 16 keys of a block of which a row sees some: [begin, end).
+struct Groups {
+  int begin, end;
+
+  __device__ __forceinline__ Groups(const Interval& seen, int block)
+      : begin(max(seen.lo - block, 0) / kSlice),
+        end((min(seen.hi - block, kBlock) + kSlice - 1) / kSlice) {}
+  __device__ __forceinline__ bool has(int group) const { return group >= begin && group < end; }
+};
+
+// The scores of this warp's keys of a block into scores[64], -inf where the row sees nothing.
+template <class P>
+__device__ __forceinline__ void score_keys(const AttentionForward& a, const RowOfTeam& at,
+                                           const RowOfQueries<P::kDim>& q,
+                                           const SharedTile<P::kDim>& keys, int block,
+                                           const Groups& groups, float* scores) {
   const Scoring scoring(a.shape, at.head);
   const int entry = bias_entry(a.shape, at.row, at.seen.origin);
   const Sight sight{at.seen.lo, at.seen.hi};
+#pragma unroll 1
+  for (int group = P::warp(); group < kChunks; group += P::kWarps) {
+    float s[2] = {};
+    if (groups.has(group)) {
 #pragma unroll
-  for (int n = 0; n < 2; ++n) {
+      for (int k = 0; k < P::kDim / 16; ++k) {
+        mma_column(s, keys.left(group * kSlice, 16 * k), q.x[k][0], q.x[k][1]);
+      }
+    }
+    if (!has_column()) continue;
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int column = group * kSlice + 8 * n + 2 * lane_id() + e;
+    for (int half = 0; half < 2; ++half) {
+      const int column = group * kSlice + 8 * half + lane_id() / 4;
       const int key = block + column;
-      const float score = scoring(s[n][e], entry + key);
+      const float score = scoring(s[half], entry + key);
       scores[column] = sight.sees(key) ? score : kNothing;
     }
   }
 }
 
 // A block of keys: weights from the scores, the same in every warp, and this warp's columns.
-template <int kDim>
-__device__ __forceinline__ void add_values(RowPart<kDim>& part, const SharedTile<kDim>& values,
-                                           const float* scores, int begin, int end) {
+template <class P>
+__device__ __forceinline__ void add_values(RowPart<P>& part, const SharedTile<P::kDim>& values,
+                                           const float* scores, const Groups& groups) {
   const int t = lane_id() & 3;
   float2 s[2 * kChunks];
   float most = kNothing;
@@ -264,7 +307,7 @@ __device__ __forceinline__ void add_values(RowPart<kDim>& part, const SharedTile
     p[n] = pack_bf16(p0, p1);
     block_sum = __fadd_rn(block_sum, low_of(p[n]));
     block_sum = __fadd_rn(block_sum, high_of(p[n]));
-    if (lane_id() >= 4) p[n] = 0;  // only row 0 is a row
+    if (lane_id() >= 4) p[n] = 0;  // only column 0 is the row
   }
   part.sum = __fadd_rn(__fmul_rn(part.sum, factor), block_sum);
 #pragma unroll
@@ -274,96 +317,122 @@ __device__ __forceinline__ void add_values(RowPart<kDim>& part, const SharedTile
   }
 #pragma unroll
   for (int group = 0; group < kChunks; ++group) {
-    if (group < begin || group >= end) continue;  // nothing was brought there
-    const Fragment weights{{p[2 * group], 0u, p[2 * group + 1], 0u}};
+    if (!groups.has(group)) continue;  // nothing was brought there
 #pragma unroll
-    for (int i = 0; i < RowPart<kDim>::kSixteens; ++i) {
-      const int sixteen = warp_id() + i * kWarps;
-      if (sixteen >= kDim / 16) continue;
-      const Fragment b = values.right_transposed(group * kSlice, 16 * sixteen);
-      mma_row(part.acc[2 * i], weights, b.x[0], b.x[1]);
-      mma_row(part.acc[2 * i + 1], weights, b.x[2], b.x[3]);
+    for (int i = 0; i < P::kSixteens; ++i) {
+      const int sixteen = P::warp() + i * P::kWarps;
+      if (sixteen >= P::kDim / 16) continue;
+      const Fragment v = values.right_transposed(group * kSlice, 16 * sixteen);
+      mma_column(part.acc[i], {{v.x[0], v.x[2], v.x[1], v.x[3]}}, p[2 * group], p[2 * group + 1]);
     }
   }
 }
 
-template <int kDim>
-__device__ __forceinline__ void store_row(const AttentionForward& a, const RowOfBlock& at,
-                                          const RowPart<kDim>& part) {
-  if (lane_id() >= 4) return;
+// This warp's columns, two a lane: they change hands in shared memory.
+template <class P>
+__device__ __forceinline__ void store_row(const AttentionForward& a, const RowOfTeam& at,
+                                          const RowPart<P>& part, float* result) {
   const bool empty = at.seen.lo >= at.seen.hi;
   const float inverse = empty ? 0.0f : __fdiv_rn(1.0f, part.sum);
-  const auto value = [&](float sum) {
-    return empty ? 0.0f : __fadd_rn(__fmul_rn(sum, inverse), 0.0f);
-  };
+#pragma unroll
+  for (int i = 0; i < P::kSixteens; ++i) {
+    const int sixteen = P::warp() + i * P::kWarps;
+    if (!has_column() || sixteen >= P::kDim / 16) continue;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      result[16 * sixteen + 8 * half + lane_id() / 4] =
+          empty ? 0.0f : __fadd_rn(__fmul_rn(part.acc[i][half], inverse), 0.0f);
+    }
+  }
+  __syncwarp();
   auto* out = static_cast<uint16_t*>(a.out) + at.row * a.out_stride + at.head * a.shape.head_dim;
 #pragma unroll
-  for (int i = 0; i < 2 * RowPart<kDim>::kSixteens; ++i) {
-    const int sixteen = warp_id() + i / 2 * kWarps;
-    const int column = 16 * sixteen + i % 2 * 8 + 2 * lane_id();
-    if (sixteen >= kDim / 16 || column >= a.shape.head_dim) continue;
-    *reinterpret_cast<uint32_t*>(out + column) =
-        pack_bf16(value(part.acc[i][0]), value(part.acc[i][1]));
+  for (int pair = lane_id(); pair < 8 * P::kSixteens; pair += 32) {
+    const int column = 16 * (P::warp() + pair / 8 * P::kWarps) + pair % 8 * 2;
+    if (column >= a.shape.head_dim) continue;
+    const float2 both = *reinterpret_cast<const float2*>(result + column);
+    *reinterpret_cast<uint32_t*>(out + column) = pack_bf16(both.x, both.y);
   }
 }
 
-template <int kDim, int kStages>
-__global__ void __launch_bounds__(kThreads, kRowResident<kDim, kStages>)
-    row_kernel(const __grid_constant__ AttentionForward a) {
+template <class P>
+__global__ void __launch_bounds__(kThreads, P::kResident)
+    row_kernel(const __grid_constant__ AttentionForward a, int group, int room) {
   let_next_begin();
-  unsigned char* memory = dynamic_shared();
-  float* const scores = reinterpret_cast<float*>(memory + kStages * 2 * kTileBytes<kDim>);
-  const RowOfBlock at(a);
-  KeyBlocks<kDim> blocks(a, at, memory);
+  const int head = static_cast<int>(blockIdx.y) * P::kTeams + P::team();
+  if (head >= a.shape.heads) return wait_for_earlier();
+  const Shared<P> shared{dynamic_shared() + P::team() * Shared<P>::bytes(room), room};
+  const RowOfTeam at(a, static_cast<int>(blockIdx.x), head);
+  KeyBlocks<P> blocks(a, at, group, shared);
   const int first = at.first_block(), end = at.blocks_end();
-  if (a.keys_rest && first < end) blocks.bring(0, first);
-  wait_for_earlier();
-  if (!a.keys_rest && first < end) blocks.bring(0, first);
-  const RowOfQueries<kDim> q(a, at);
-  blocks.store_own();
-  RowPart<kDim> part, earlier;
+  RowOfQueries<P::kDim> q;
+  RowPart<P> part, earlier;
   part.clear();
-  bool is_first = true;
-  for (int number = first, stage = 0; number < end; ++number, stage = (stage + 1) % kStages) {
-    blocks.bring_own(stage);
-    copies_wait();
-    __syncthreads();  // what is needed is there; nobody reads the other stage any more
-    if (kStages > 1 && number + 1 < end) blocks.bring(stage ^ 1, number + 1);
-    const int block = at.seen.origin + number * kBlock;
-    const int groups_begin = max(at.seen.lo - block, 0) / kSlice;
-    const int groups_end = (min(at.seen.hi - block, kBlock) + kSlice - 1) / kSlice;
-    float* const of_block = scores + stage * kBlock;
-    score_keys<kDim>(a, at, q, blocks.keys(stage), block, groups_begin, groups_end, of_block);
-    __syncthreads();
-    add_values<kDim>(part, blocks.values(stage), of_block, groups_begin, groups_end);
-    if ((number + 1) % kBlocksPerSpan == 0 || number + 1 == end) {
-      part.end_span(earlier, is_first);
-      is_first = false;
+  earlier.clear();
+  if (!a.keys_rest) wait_for_earlier();
+    // With two stages a block comes while the one before it is worked on.
+#pragma unroll 1
+  for (int next = first; next <= end; ++next) {
+    const int stage = P::kStages == 1 ? 0 : next & 1;
+    const int ready = P::kStages == 1 ? 0 : stage ^ 1;
+    const auto work = [&] {
+      const int block = at.seen.origin + (next - 1) * kBlock;
+      const Groups groups(at.seen, block);
+      score_keys<P>(a, at, q, shared.keys(ready), block, groups, shared.scores(ready));
+      P::meet();
+      add_values<P>(part, shared.values(ready), shared.scores(ready), groups);
+      if (next % kBlocksPerSpan == 0 || next == end) {
+        part.end_span(earlier, (next - 1) / kBlocksPerSpan == first / kBlocksPerSpan);
+      }
+    };
+    if (next > first) {
+      blocks.bring_own(ready);
+      copies_wait();
+      P::meet();  // what is needed is there; nobody reads the other stage any more
+      if (P::kStages == 1) {
+        work();
+        P::meet();
+      }
     }
-    if (kStages == 1 && number + 1 < end) {
-      __syncthreads();  // nobody reads it any more
-      blocks.bring(0, number + 1);
+    if (next < end) blocks.bring(stage, next);
+    if (next == first) {
+      wait_for_earlier();
+      q.read(a, at);
+      blocks.store_own();
+    } else if (P::kStages > 1) {
+      work();
     }
   }
-  if (first >= end) earlier.clear();
-  store_row<kDim>(a, at, earlier);
+  store_row<P>(a, at, earlier, shared.result());
 }
 
-template <int kDim, int kStages>
-void start_rows(Stream stream, const AttentionForward& args) {
-  const auto kernel = row_kernel<kDim, kStages>;
-  constexpr int kBytes = kRowBytes<kDim, kStages>;
+bool has_many_rows(const AttentionShape& shape) {
+  constexpr int64_t kMany = 6 * 132;
+  return shape.query * shape.heads > kMany;
+}
+int64_t whole_slices(int64_t keys) { return (keys + kSlice - 1) / kSlice * kSlice; }
+
+template <class P>
+void start_rows(Stream stream, const AttentionForward& args, int room) {
+  const auto kernel = row_kernel<P>;
   static const bool allowed =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes) ==
-      cudaSuccess;
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           P::kTeams * Shared<P>::bytes(kBlock)) == cudaSuccess;
   static_cast<void>(allowed);  // else the launch fails, and says so
-  const auto blocks = static_cast<unsigned>(args.shape.query * args.shape.heads);
-  launch(stream, kernel, dim3(blocks), kThreads, kBytes, args);
+  const dim3 blocks(static_cast<unsigned>(args.shape.query),
+                    static_cast<unsigned>((args.shape.heads + P::kTeams - 1) / P::kTeams));
+  launch(stream, kernel, blocks, kThreads, P::kTeams * Shared<P>::bytes(room), args,
+         static_cast<int>(args.shape.heads / args.shape.kv_heads), room);
 }
 template <int kDim>
 void start_rows(Stream stream, const AttentionForward& args) {
-  if (args.shape.query * args.shape.heads > kManyBlocks) return start_rows<kDim, 1>(stream, args);
-  start_rows<kDim, 2>(stream, args);
+  if (!has_many_rows(args.shape)) return start_rows<Plan<kDim, 4, 2>>(stream, args, kBlock);
+  if constexpr (kDim <= 64) {
+    const int64_t keys = std::min<int64_t>(args.tiles.most_keys, kBlock);
+    start_rows<Plan<kDim, 1, 1>>(stream, args, static_cast<int>(whole_slices(keys)));
+  } else {
+    start_rows<Plan<kDim, 4, 1>>(stream, args, kBlock);
+  }
 }
 
 }  // namespace
@@ -384,6 +453,10 @@ void row_attention(Stream stream, const AttentionForward& args) {
   if (args.shape.head_dim <= 32) return start_rows<32>(stream, args);
   if (args.shape.head_dim <= 64) return start_rows<64>(stream, args);
   start_rows<128>(stream, args);
+}
+
+int64_t keys_of_rows(const AttentionShape& shape, int64_t most_keys, int64_t bound) {
+  return has_many_rows(shape) && most_keys <= kBlock ? whole_slices(most_keys) : bound;
 }
 
 }  // namespace tril::kernels::cuda

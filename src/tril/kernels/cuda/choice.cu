@@ -53,9 +53,14 @@ __device__ Candidate candidate_at(const ChooseTokens& args, const float* logits,
 constexpr int kPartThreads = 128;
 constexpr int kPartWarps = kPartThreads / kWarp;
 constexpr int kParts = kSoftmaxThreads / kPartThreads;
-constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 constexpr int kMostKept = 17;
 constexpr int kListed = kPartThreads;
+// A block holds its part of the row in shared memory.
+constexpr int kPartStep = kSoftmaxThreads * kPack;  // places from a thread's pack to its next
+// Of a pack of all threads, and a bit for each that says whether it may be chosen by its number.
+constexpr int kPackBytes = kPartThreads * (kPack * int{sizeof(float)} + kPack / 8);
+constexpr int kMostHeldBytes = 96 << 10;
+constexpr int64_t kMostScanned = int64_t{kMostHeldBytes / kPackBytes} * kPartStep;
 
 struct Scanned {
   Sums* sums = nullptr;             // [rows, kSoftmaxWarps]
@@ -78,6 +83,7 @@ __device__ float reached_by(float largest, int kept) {
   __shared__ float by_warp[kPartWarps];
   uint32_t mine = ordered(largest);
   uint32_t most = 0;
+#pragma unroll 1
   for (int n = 0; n < kept; ++n) {
     most = __reduce_max_sync(kAllLanes, mine);
     const unsigned there = __ballot_sync(kAllLanes, mine == most);
@@ -94,60 +100,91 @@ __device__ float reached_by(float largest, int kept) {
 // Each of the list goes to its place: as many as are better are before it.
 template <class Put>
 __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put& put) {
+#pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < size; i += kPartThreads) {
     const Candidate mine = list[i];
     if (mine.number == Candidate::kNone) continue;
     int rank = 0;
+#pragma unroll 2
     for (int other = 0; other < size; ++other) rank += better(list[other], mine) ? 1 : 0;
     if (rank < kept) put(rank, mine);
   }
 }
 
-// The packs of one of the threads that share a row.
+// The packs of one of the threads that share a row: brought into shared memory, where this thread
+// alone reads them. Nothing is unrolled: code has to come from memory, too.
 class RowPacks {
  public:
-  __device__ RowPacks(const ChooseTokens& args, Access access, int64_t row, int member)
-      : logits_(args.logits + row * args.stride),
-        allowed_(args.allowed),
-        vocab_(static_cast<int>(args.vocab)),
+  __device__ RowPacks(int64_t vocab, int member, unsigned char* memory)
+      : vocab_(static_cast<int>(vocab)),
         first_(member * kPack),
-        access_(access) {}
-  __device__ int place(int number) const { return first_ + number * kStep; }
-  __device__ int size(int number) const {
-    return static_cast<int>(count_below(place(number), vocab_));
+        packs_(reinterpret_cast<float4*>(memory) + threadIdx.x),
+        bits_(memory + (vocab_ + kPartStep - 1) / kPartStep * kPartThreads * kPack * 4 +
+              threadIdx.x) {}
+  __device__ bool has(int number) const { return place(number) < vocab_; }
+  __device__ int size(int number) const { return min(vocab_ - place(number), kPack); }
+  __device__ void bring_allowed(const uint32_t* allowed) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(allowed);
+#pragma unroll 4
+    for (int number = 0; has(number); ++number) {
+      const uint32_t there = (1u << size(number)) - 1u;
+      bits_[number * kPartThreads] = static_cast<unsigned char>(bytes[place(number) / 8] & there);
+    }
   }
-  __device__ StoredPack<float> stored(int number) const {
-    return load_stored(logits_ + place(number), size(number), access_);
-  }
-  // A bit for each that may be chosen by its number.
-  __device__ uint32_t allowed(int number) const {
-    const int at = place(number);
-    if (at >= vocab_) return 0;
-    const uint32_t there = (1u << size(number)) - 1u;
-    return allowed_[at / 32] >> (at % 32) & there;
-  }
-  // f with each that may be chosen; they come from memory again.
-  template <class F>
-  __device__ void each(const F& f) const {
+  __device__ void bring_logits(const float* logits, Access access) {
 #pragma unroll 1
-    for (int number = 0; place(number) < vocab_; ++number) {
-      const Pack x = widened(stored(number));
-      const uint32_t bits = allowed(number);
+    for (int number = 0; has(number); ++number) {
+      const float* from = logits + place(number);
+      if (access == Access::vector && size(number) == kPack) {
+        copy_16(low(number), from);
+        copy_16(high(number), from + kPack / 2);
+      } else {
+        const StoredPack<float> pack = load_stored(from, size(number), access);
+        *low(number) = pack.low;
+        *high(number) = pack.high;
+      }
+    }
+    asm volatile("cp.async.wait_all;" ::: "memory");
+  }
+  __device__ Pack at(int number) const {
+    return widened(StoredPack<float>{*low(number), *high(number)});
+  }
+  __device__ uint32_t allowed(int number) const { return bits_[number * kPartThreads]; }
+  // f with each that may be chosen and is `least` or more.
+  template <class F>
+  __device__ void each_from(float least, const F& f) const {
+#pragma unroll 1
+    for (int number = 0; has(number); ++number) {
+      const Pack x = at(number);
+      uint32_t bits = 0;
 #pragma unroll
       for (int e = 0; e < kPack; ++e) {
-        if ((bits >> e & 1u) != 0 && x.at[e] > -INFINITY) f(Candidate{x.at[e], place(number) + e});
+        bits |= x.at[e] >= least && x.at[e] > -INFINITY ? 1u << e : 0u;
+      }
+      for (bits &= allowed(number); bits != 0; bits &= bits - 1) {
+        const int e = __ffs(static_cast<int>(bits)) - 1;
+        const float4* half = e < kPack / 2 ? low(number) : high(number);
+        f(Candidate{reinterpret_cast<const float*>(half)[e % (kPack / 2)], place(number) + e});
       }
     }
   }
 
-  static constexpr int kStep = kSoftmaxThreads * kPack;
-
  private:
-  const float* logits_;
-  const uint32_t* allowed_;
+  __device__ int place(int number) const { return first_ + number * kPartStep; }
+  // Halves of a pack lie apart, so that neighbours read from different banks.
+  __device__ float4* low(int number) const { return packs_ + 2 * number * kPartThreads; }
+  __device__ float4* high(int number) const { return low(number) + kPartThreads; }
+  __device__ static void copy_16(float4* to, const float* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(from)
+                 : "memory");
+  }
+
   int vocab_;
   int first_;
-  Access access_;
+  float4* packs_;
+  unsigned char* bits_;
 };
 
 // The largest of a pack that may be chosen.
@@ -155,34 +192,36 @@ __device__ float largest_of(const Pack& x, uint32_t allowed) {
   float largest = -INFINITY;
 #pragma unroll
   for (int e = 0; e < kPack; ++e) {
-    if ((allowed >> e & 1u) != 0) largest = fmaxf(largest, x.at[e]);
+    largest = fmaxf(largest, (allowed >> e & 1u) != 0 ? x.at[e] : -INFINITY);
   }
   return largest;
 }
 
-__global__ void __launch_bounds__(kPartThreads, 8)
+// The kept best of a block, one after the other: where so many are equal that no list holds them.
+__device__ __noinline__ void draw_kept(const RowPacks& packs, int kept, Candidate* found) {
+  draw_best<kPartThreads>(
+      kept, [&](const auto& f) { packs.each_from(-INFINITY, f); },
+      [&](int64_t n, const Candidate& c) { found[n] = c; });
+}
+
+__global__ void __launch_bounds__(kPartThreads)
     scan_kernel(ChooseTokens args, Access access, Scanned to) {
+  extern __shared__ __align__(16) unsigned char held[];
   __shared__ Candidate list[kListed];
   __shared__ int listed;
   let_next_begin();
   const int64_t row = blockIdx.x / kParts;
   const int part = static_cast<int>(blockIdx.x) % kParts;
-  const RowPacks packs(args, access, row, part * kPartThreads + static_cast<int>(threadIdx.x));
+  RowPacks packs(args.vocab, part * kPartThreads + static_cast<int>(threadIdx.x), held);
+  packs.bring_allowed(args.allowed);
   if (threadIdx.x == 0) listed = 0;
   wait_for_earlier();
+  packs.bring_logits(args.logits + row * args.stride, access);
   Sums sums{-INFINITY, 0.0f, 0.0f};
   float largest = -INFINITY;
-  // Some are on their way while one is worked on. Not unrolled: code has to come from memory, too.
-  constexpr int kAhead = 3;
-  StoredPack<float> coming[kAhead];
-#pragma unroll
-  for (int i = 0; i < kAhead; ++i) coming[i] = packs.stored(i);
 #pragma unroll 1
-  for (int number = 0; packs.place(number) < args.vocab; ++number) {
-    const Pack x = widened(coming[0]);
-#pragma unroll
-    for (int i = 0; i + 1 < kAhead; ++i) coming[i] = coming[i + 1];
-    coming[kAhead - 1] = packs.stored(number + kAhead);
+  for (int number = 0; packs.has(number); ++number) {
+    const Pack x = packs.at(number);
     largest = fmaxf(largest, largest_of(x, packs.allowed(number)));
     add_pack(x, packs.size(number), sums);
   }
@@ -193,8 +232,7 @@ __global__ void __launch_bounds__(kPartThreads, 8)
   Candidate* const found = to.candidates + (row * kParts + part) * to.kept;
   const float reached = reached_by(largest, to.kept);
   if (largest >= reached) {
-    packs.each([&](const Candidate& each) {
-      if (each.value < reached) return;
+    packs.each_from(reached, [&](const Candidate& each) {
       const int at = atomicAdd(&listed, 1);  // the order is of no account
       if (at < kListed) list[at] = each;
     });
@@ -204,10 +242,22 @@ __global__ void __launch_bounds__(kPartThreads, 8)
   if (listed <= kListed) {
     put_by_rank(list, listed, to.kept, [&](int rank, const Candidate& c) { found[rank] = c; });
   } else {
-    draw_best<kPartThreads>(
-        to.kept, [&](const auto& f) { packs.each(f); },
-        [&](int64_t n, const Candidate& c) { found[n] = c; });
+    draw_kept(packs, to.kept, found);
   }
+}
+
+// The best of a row by what it is, one after the other: where log-probabilities are equal that
+// logits were not, and a part may not have kept enough.
+__device__ __noinline__ void draw_choices(const ChooseTokens& args, int64_t row, float norm) {
+  const float* logits = args.logits + row * args.stride;
+  draw_best<kPartThreads>(
+      args.count,
+      [&](const auto& f) {
+        for (int64_t token = threadIdx.x; token < args.vocab; token += kPartThreads) {
+          f(candidate_at(args, logits, norm, token));
+        }
+      },
+      [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
 }
 
 __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args, Scanned from) {
@@ -223,14 +273,17 @@ __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args,
     const Sums sums = joined_in_warp(from.sums[row * kSoftmaxWarps + thread]);
     if (thread == 0) norm_of_row = normaliser(sums);
   }
+#pragma unroll 1
   for (int i = thread; i < size; i += kPartThreads) list[i] = from.candidates[row * size + i];
   if (thread == 0) last = -INFINITY;
   __syncthreads();
   const float norm = norm_of_row;
+#pragma unroll 1
   for (int i = thread; i < size; i += kPartThreads) {
     const float log_prob = list[i].value - norm;
     list[i] = log_prob > -INFINITY ? Candidate{log_prob, list[i].number} : Candidate();
   }
+#pragma unroll 1
   for (int64_t n = thread; n < args.count; n += kPartThreads) put_choice(args, row, n, {});
   if (thread == 0) put_wanted(args, row, norm);
   __syncthreads();
@@ -246,17 +299,7 @@ __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args,
     const Candidate& kept_last = list[(thread + 1) * from.kept - 1];
     open = kept_last.number != Candidate::kNone && kept_last.value >= last;
   }
-  if (__syncthreads_or(open)) {
-    const float* logits = args.logits + row * args.stride;
-    draw_best<kPartThreads>(
-        args.count,
-        [&](const auto& f) {
-          for (int64_t token = thread; token < args.vocab; token += kPartThreads) {
-            f(candidate_at(args, logits, norm, token));
-          }
-        },
-        [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
-  }
+  if (__syncthreads_or(open)) draw_choices(args, row, norm);
 }
 
 // ---- many, or of very many ----------------------------------------------------------------------
@@ -309,8 +352,13 @@ void scan(Stream stream, const ChooseTokens& args) {
   auto* sums = static_cast<Sums*>(args.workspace);
   const Scanned scanned{sums, reinterpret_cast<Candidate*>(sums + args.rows * kSoftmaxWarps),
                         static_cast<int>(args.count + 1)};
-  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads, 0,
-         args, access_of(args.stride, args.logits), scanned);
+  static const bool allowed =
+      cudaFuncSetAttribute(scan_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           kMostHeldBytes) == cudaSuccess;
+  static_cast<void>(allowed);  // else the launch fails, and says so
+  const int64_t packs = (args.vocab + kPartStep - 1) / kPartStep;
+  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads,
+         static_cast<int>(packs) * kPackBytes, args, access_of(args.stride, args.logits), scanned);
   launch(stream, decide_kernel, dim3(static_cast<unsigned>(args.rows)), kPartThreads, 0, args,
          scanned);
 }

@@ -35,7 +35,7 @@ __device__ inline Sums joined_by(const Sums& mine, int step) {
           mine.plain + other.plain};
 }
 __device__ inline Sums joined_in_warp(Sums sums) {
-#pragma unroll
+#pragma unroll 1  // code has to come from memory, too
   for (int step = kWarp / 2; step > 0; step /= 2) sums = joined_by(sums, step);
   return sums;
 }
