@@ -58,7 +58,7 @@ class Search {
         allowed_(config_.target_vocab, options.forbidden),
         session_(session),
         trace_(trace),
-        intake_(model, options, slots / width_, session) {}
+        intake_(model, options, slots / width_, encoded_, session) {}
   ~Search() {
     for (const auto& sentence : active_) release_slots(*sentence, session_);
   }
@@ -297,6 +297,7 @@ class Search {
   Session& session_;
   const SearchTrace& trace_;
 
+  EncodedSentences encoded_;
   Intake intake_;
   std::vector<std::unique_ptr<Sentence>> active_;  // in slots
   std::vector<std::unique_ptr<SentenceTokens>> spare_tokens_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "tril/decode/encoded.h"
 #include "tril/decode/log_probs.h"
 #include "tril/decode/sentences.h"
 #include "tril/ops/beam.h"
@@ -18,35 +19,29 @@ constexpr size_t kAhead = 1;        // steps that may be under way while another
 constexpr int64_t kMostBeam = 256;  // wider ones would keep a device's threads waiting
 constexpr int64_t kTableStep = 128;
 
-// What the device knows of its rows. It belongs to the session, so that steps of one search are
-// kept for the next.
+// What the device knows of its rows, and the memory for what was encoded. It belongs to the
+// session, so that steps of one search are kept for the next, and memory is not asked for again.
 struct DeviceRows {
-  struct Size {
-    int64_t rows = 0;
-    int64_t positions = 0;
-    bool encoder = false;
-
-    bool holds(const Size& other) const {
-      return rows >= other.rows && positions == other.positions && encoder == other.encoder;
-    }
-  };
-
-  DeviceRows(const Size& of, Device device)
-      : size(of),
+  DeviceRows(int64_t count, const TransformerConfig& config, Device device)
+      : rows(count),
+        of(config),
         arena(device),
-        beams{Tensor(arena, {of.rows}, DType::i32), Tensor(arena, {of.rows}, DType::f64),
-              Tensor(arena, {of.rows, of.positions}, DType::i32)},
+        beams{Tensor(arena, {rows}, DType::i32), Tensor(arena, {rows}, DType::f64),
+              Tensor(arena, {rows, positions()}, DType::i32)},
         on_device{beams.tokens, beams.table,
-                  of.encoder ? Tensor(arena, {of.rows, of.positions}, DType::i32) : Tensor()} {
+                  of.decoder_only() ? Tensor() : Tensor(arena, {rows, positions()}, DType::i32)} {
     // Rows that no sentence has had yet are looked up too.
     for (const Tensor& tensor : {beams.tokens, beams.scores, beams.table}) set_zero(tensor);
-    if (of.encoder) set_zero(on_device.cross);
+    if (!of.decoder_only()) set_zero(on_device.cross);
   }
+  int64_t positions() const { return (of.max_length + kTableStep - 1) / kTableStep * kTableStep; }
 
-  Size size;
+  int64_t rows;
+  TransformerConfig of;
   Arena arena;
   ops::Beams beams;
   RowsOnDevice on_device;
+  EncodedSentences encoded{};
 };
 
 class AheadSearch {
@@ -60,14 +55,17 @@ class AheadSearch {
         session_(session),
         trace_(trace),
         bits_(config_.target_vocab, options.forbidden),
-        intake_(model, options, slots / width_, session),
         places_(static_cast<size_t>(slots / width_)),
-        device_(take_rows()) {}
+        device_(take_rows()),
+        intake_(model, options, slots / width_, device_->encoded, session) {}
   ~AheadSearch() {
     for (const Place& place : places_) {
-      if (place.sentence != nullptr) release_slots(*place.sentence, session_);
+      if (place.sentence == nullptr) continue;
+      release_slots(*place.sentence, session_);
+      intake_.release(*place.sentence);
     }
-    session_.search = device_;
+    // Of a search that failed something may be encoded that nobody knows of.
+    if (ended_) session_.search = device_;
   }
   AheadSearch(const AheadSearch&) = delete;
   AheadSearch& operator=(const AheadSearch&) = delete;
@@ -76,9 +74,10 @@ class AheadSearch {
     for (;;) {
       join(next);
       const bool more = enqueue();
-      if (!more && pending_.empty()) return;
-      if (pending_.size() > (more ? kAhead : 0) && !look(done)) return;
+      if (!more && pending_.empty()) break;
+      if (pending_.size() > (more ? kAhead : 0) && !look(done)) break;
     }
+    ended_ = true;
   }
 
  private:
@@ -99,13 +98,11 @@ class AheadSearch {
   // Taken out of the session until the search ends: whoever is told of a result may search with the
   // same session.
   std::shared_ptr<DeviceRows> take_rows() {
-    const DeviceRows::Size size{static_cast<int64_t>(std::bit_ceil(places_.size())) * width_,
-                                (config_.max_length + kTableStep - 1) / kTableStep * kTableStep,
-                                !config_.decoder_only()};
+    const int64_t rows = static_cast<int64_t>(std::bit_ceil(places_.size())) * width_;
     auto kept = std::static_pointer_cast<DeviceRows>(std::exchange(session_.search, nullptr));
-    if (kept != nullptr && kept->size.holds(size)) return kept;
+    if (kept != nullptr && kept->rows >= rows && kept->of == config_) return kept;
     kept.reset();
-    return std::make_shared<DeviceRows>(size, session_.device());
+    return std::make_shared<DeviceRows>(rows, config_, session_.device());
   }
 
   // ---- sentences that begin ---------------------------------------------------------------------
@@ -306,9 +303,10 @@ class AheadSearch {
   const SearchTrace& trace_;
   const ops::TokenBits bits_;
 
-  Intake intake_;
   std::vector<Place> places_;
   const std::shared_ptr<DeviceRows> device_;
+  Intake intake_;
+  bool ended_ = false;
   std::deque<Step> pending_;
 
   // Kept between steps so that a warm one allocates little.

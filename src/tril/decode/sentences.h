@@ -38,9 +38,16 @@ struct Sentence {
 
 class Intake {
  public:
-  // `places`: sentences that can be decoded at once. All given here must outlive this.
-  Intake(const Transformer& model, const SearchOptions& options, int64_t places, Session& session)
-      : model_(model), options_(options), places_(places), session_(session) {}
+  // `places`: sentences that can be decoded at once. All given here must outlive this; what was
+  // taken and not released stays among the encoded.
+  Intake(const Transformer& model, const SearchOptions& options, int64_t places,
+         EncodedSentences& encoded, Session& session)
+      : model_(model), options_(options), places_(places), encoded_(encoded), session_(session) {}
+  ~Intake() {
+    for (const auto& sentence : waiting_) release(*sentence);
+  }
+  Intake(const Intake&) = delete;
+  Intake& operator=(const Intake&) = delete;
 
   // The next sentence, encoded; null when none is there now. When none waits, as many as could be
   // decoded at once are fetched and encoded together: one call for many costs far less than one
@@ -55,8 +62,8 @@ class Intake {
   const Transformer& model_;
   const SearchOptions& options_;
   const int64_t places_;
+  EncodedSentences& encoded_;
   Session& session_;
-  EncodedSentences encoded_;
   std::deque<std::unique_ptr<Sentence>> waiting_;
 };
 

@@ -57,8 +57,10 @@ constexpr int kMostKept = 17;
 constexpr int kListed = kPartThreads;
 // A block holds its part of the row in shared memory.
 constexpr int kPartStep = kSoftmaxThreads * kPack;  // places from a thread's pack to its next
-// Of a pack of all threads, and a bit for each that says whether it may be chosen by its number.
-constexpr int kPackBytes = kPartThreads * (kPack * int{sizeof(float)} + kPack / 8);
+// Of a pack of all threads: itself, the largest of it that may be chosen, and a bit for each that
+// says whether it may.
+constexpr int kPackBytes = kPartThreads * ((kPack + 1) * int{sizeof(float)} + kPack / 8);
+constexpr uint32_t kAllAllowed = (1u << kPack) - 1u;
 constexpr int kMostHeldBytes = 96 << 10;
 constexpr int64_t kMostScanned = int64_t{kMostHeldBytes / kPackBytes} * kPartStep;
 
@@ -116,11 +118,14 @@ __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put
 class RowPacks {
  public:
   __device__ RowPacks(int64_t vocab, int member, unsigned char* memory)
-      : vocab_(static_cast<int>(vocab)),
-        first_(member * kPack),
-        packs_(reinterpret_cast<float4*>(memory) + threadIdx.x),
-        bits_(memory + (vocab_ + kPartStep - 1) / kPartStep * kPartThreads * kPack * 4 +
-              threadIdx.x) {}
+      : vocab_(static_cast<int>(vocab)), first_(member * kPack) {
+    const int count = (vocab_ + kPartStep - 1) / kPartStep;
+    auto* const packs = reinterpret_cast<float4*>(memory);
+    auto* const largest = reinterpret_cast<float*>(packs + 2 * count * kPartThreads);
+    packs_ = packs + threadIdx.x;
+    largest_ = largest + threadIdx.x;
+    bits_ = reinterpret_cast<unsigned char*>(largest + count * kPartThreads) + threadIdx.x;
+  }
   __device__ bool has(int number) const { return place(number) < vocab_; }
   __device__ int size(int number) const { return min(vocab_ - place(number), kPack); }
   __device__ void bring_allowed(const uint32_t* allowed) {
@@ -132,17 +137,20 @@ class RowPacks {
     }
   }
   __device__ void bring_logits(const float* logits, Access access) {
-#pragma unroll 1
-    for (int number = 0; has(number); ++number) {
-      const float* from = logits + place(number);
-      if (access == Access::vector && size(number) == kPack) {
-        copy_16(low(number), from);
-        copy_16(high(number), from + kPack / 2);
-      } else {
-        const StoredPack<float> pack = load_stored(from, size(number), access);
-        *low(number) = pack.low;
-        *high(number) = pack.high;
+    int number = 0;
+    if (access == Access::vector) {
+#pragma unroll 4  // a copy holds on to its registers
+      for (; place(number) + kPack <= vocab_; ++number) {
+        copy_16(low(number), logits + place(number));
+        copy_16(high(number), logits + place(number) + kPack / 2);
       }
+    }
+#pragma unroll 1
+    for (; has(number); ++number) {
+      const Pack pack = load(logits + place(number), size(number), Access::scalar);
+      const StoredPack<float> as_stored = stored<float>(pack);
+      *low(number) = as_stored.low;
+      *high(number) = as_stored.high;
     }
     asm volatile("cp.async.wait_all;" ::: "memory");
   }
@@ -150,11 +158,14 @@ class RowPacks {
     return widened(StoredPack<float>{*low(number), *high(number)});
   }
   __device__ uint32_t allowed(int number) const { return bits_[number * kPartThreads]; }
+  __device__ void keep_largest(int number, float x) { largest_[number * kPartThreads] = x; }
   // f with each that may be chosen and is `least` or more.
   template <class F>
   __device__ void each_from(float least, const F& f) const {
 #pragma unroll 1
     for (int number = 0; has(number); ++number) {
+      const float largest = largest_[number * kPartThreads];
+      if (!(largest >= least && largest > -INFINITY)) continue;
       const Pack x = at(number);
       uint32_t bits = 0;
 #pragma unroll
@@ -184,11 +195,12 @@ class RowPacks {
   int vocab_;
   int first_;
   float4* packs_;
+  float* largest_;
   unsigned char* bits_;
 };
 
 // The largest of a pack that may be chosen.
-__device__ float largest_of(const Pack& x, uint32_t allowed) {
+__device__ float largest_allowed(const Pack& x, uint32_t allowed) {
   float largest = -INFINITY;
 #pragma unroll
   for (int e = 0; e < kPack; ++e) {
@@ -222,8 +234,12 @@ __global__ void __launch_bounds__(kPartThreads)
 #pragma unroll 1
   for (int number = 0; packs.has(number); ++number) {
     const Pack x = packs.at(number);
-    largest = fmaxf(largest, largest_of(x, packs.allowed(number)));
-    add_pack(x, packs.size(number), sums);
+    const float top = largest_of(x);
+    const uint32_t allowed = packs.allowed(number);
+    const float choosable = allowed == kAllAllowed ? top : largest_allowed(x, allowed);
+    packs.keep_largest(number, choosable);
+    largest = fmaxf(largest, choosable);
+    add_pack(x, packs.size(number), top, sums);
   }
   sums = joined_in_warp(sums);
   if (lane_of_thread() == 0) {

@@ -15,7 +15,8 @@ __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   Sums sums{-INFINITY, 0.0f, 0.0f};
   for (int64_t at = int64_t{threadIdx.x} * kPack; at < vocab; at += kThreads * kPack) {
     const int count = count_below(at, vocab);
-    add_pack(load(x + at, count, access), count, sums);
+    const Pack pack = load(x + at, count, access);
+    add_pack(pack, count, largest_of(pack), sums);
   }
   sums = joined_in_warp(sums);
   const int warp = static_cast<int>(threadIdx.x) / kWarp;

@@ -40,11 +40,14 @@ __device__ inline Sums joined_in_warp(Sums sums) {
   return sums;
 }
 
-// Eight at once, with the bits of add_one_by_one().
-__device__ inline void add_whole_pack(const Pack& x, Sums& sums) {
-  float top = x.at[0];
+__device__ inline float largest_of(const Pack& x) {
+  float largest = x.at[0];
 #pragma unroll
-  for (int i = 1; i < kPack; ++i) top = fmaxf(top, x.at[i]);
+  for (int i = 1; i < kPack; ++i) largest = fmaxf(largest, x.at[i]);
+  return largest;
+}
+// Eight at once, with the bits of add_one_by_one(); `top` is their largest.
+__device__ inline void add_whole_pack(const Pack& x, float top, Sums& sums) {
   if (top > sums.top) {
     sums.exponentials = sums.exponentials * change_of_top(sums.top, top);
     sums.top = top;
@@ -74,11 +77,11 @@ __device__ inline void add_one_by_one(const Pack& x, int count, Sums& sums) {
     }
   }
 }
-// The first `count` of a pack.
-__device__ inline void add_pack(const Pack& x, int count, Sums& sums) {
+// The first `count` of a pack, `top` the largest of all eight.
+__device__ inline void add_pack(const Pack& x, int count, float top, Sums& sums) {
   // Where all so far are -infinity (or no numbers), one by one.
   if (count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY)) {
-    add_whole_pack(x, sums);
+    add_whole_pack(x, top, sums);
   } else {
     add_one_by_one(x, count, sums);
   }
