@@ -55,14 +55,8 @@ constexpr int kPartWarps = kPartThreads / kWarp;
 constexpr int kParts = kSoftmaxThreads / kPartThreads;
 constexpr int kMostKept = 17;
 constexpr int kListed = kPartThreads;
-// A block holds its part of the row in shared memory.
 constexpr int kPartStep = kSoftmaxThreads * kPack;  // places from a thread's pack to its next
-// Of a pack of all threads: itself, the largest of it that may be chosen, and a bit for each that
-// says whether it may.
-constexpr int kPackBytes = kPartThreads * ((kPack + 1) * int{sizeof(float)} + kPack / 8);
-constexpr uint32_t kAllAllowed = (1u << kPack) - 1u;
-constexpr int kMostHeldBytes = 96 << 10;
-constexpr int64_t kMostScanned = int64_t{kMostHeldBytes / kPackBytes} * kPartStep;
+constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 
 struct Scanned {
   Sums* sums = nullptr;             // [rows, kSoftmaxWarps]
@@ -113,94 +107,8 @@ __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put
   }
 }
 
-// The packs of one of the threads that share a row: brought into shared memory, where this thread
-// alone reads them. Nothing is unrolled: code has to come from memory, too.
-class RowPacks {
- public:
-  __device__ RowPacks(int64_t vocab, int member, unsigned char* memory)
-      : vocab_(static_cast<int>(vocab)), first_(member * kPack) {
-    const int count = (vocab_ + kPartStep - 1) / kPartStep;
-    auto* const packs = reinterpret_cast<float4*>(memory);
-    auto* const largest = reinterpret_cast<float*>(packs + 2 * count * kPartThreads);
-    packs_ = packs + threadIdx.x;
-    largest_ = largest + threadIdx.x;
-    bits_ = reinterpret_cast<unsigned char*>(largest + count * kPartThreads) + threadIdx.x;
-  }
-  __device__ bool has(int number) const { return place(number) < vocab_; }
-  __device__ int size(int number) const { return min(vocab_ - place(number), kPack); }
-  __device__ void bring_allowed(const uint32_t* allowed) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(allowed);
-#pragma unroll 4
-    for (int number = 0; has(number); ++number) {
-      const uint32_t there = (1u << size(number)) - 1u;
-      bits_[number * kPartThreads] = static_cast<unsigned char>(bytes[place(number) / 8] & there);
-    }
-  }
-  __device__ void bring_logits(const float* logits, Access access) {
-    int number = 0;
-    if (access == Access::vector) {
-#pragma unroll 4  // a copy holds on to its registers
-      for (; place(number) + kPack <= vocab_; ++number) {
-        copy_16(low(number), logits + place(number));
-        copy_16(high(number), logits + place(number) + kPack / 2);
-      }
-    }
-#pragma unroll 1
-    for (; has(number); ++number) {
-      const Pack pack = load(logits + place(number), size(number), Access::scalar);
-      const StoredPack<float> as_stored = stored<float>(pack);
-      *low(number) = as_stored.low;
-      *high(number) = as_stored.high;
-    }
-    asm volatile("cp.async.wait_all;" ::: "memory");
-  }
-  __device__ Pack at(int number) const {
-    return widened(StoredPack<float>{*low(number), *high(number)});
-  }
-  __device__ uint32_t allowed(int number) const { return bits_[number * kPartThreads]; }
-  __device__ void keep_largest(int number, float x) { largest_[number * kPartThreads] = x; }
-  // f with each that may be chosen and is `least` or more.
-  template <class F>
-  __device__ void each_from(float least, const F& f) const {
-#pragma unroll 1
-    for (int number = 0; has(number); ++number) {
-      const float largest = largest_[number * kPartThreads];
-      if (!(largest >= least && largest > -INFINITY)) continue;
-      const Pack x = at(number);
-      uint32_t bits = 0;
-#pragma unroll
-      for (int e = 0; e < kPack; ++e) {
-        bits |= x.at[e] >= least && x.at[e] > -INFINITY ? 1u << e : 0u;
-      }
-      for (bits &= allowed(number); bits != 0; bits &= bits - 1) {
-        const int e = __ffs(static_cast<int>(bits)) - 1;
-        const float4* half = e < kPack / 2 ? low(number) : high(number);
-        f(Candidate{reinterpret_cast<const float*>(half)[e % (kPack / 2)], place(number) + e});
-      }
-    }
-  }
-
- private:
-  __device__ int place(int number) const { return first_ + number * kPartStep; }
-  // Halves of a pack lie apart, so that neighbours read from different banks.
-  __device__ float4* low(int number) const { return packs_ + 2 * number * kPartThreads; }
-  __device__ float4* high(int number) const { return low(number) + kPartThreads; }
-  __device__ static void copy_16(float4* to, const float* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from)
-                 : "memory");
-  }
-
-  int vocab_;
-  int first_;
-  float4* packs_;
-  float* largest_;
-  unsigned char* bits_;
-};
-
-// The largest of a pack that may be chosen.
-__device__ float largest_allowed(const Pack& x, uint32_t allowed) {
+// What comes seldom stays out of the way of what comes always.
+__device__ __noinline__ float largest_allowed(Pack x, uint32_t allowed) {
   float largest = -INFINITY;
 #pragma unroll
   for (int e = 0; e < kPack; ++e) {
@@ -208,38 +116,125 @@ __device__ float largest_allowed(const Pack& x, uint32_t allowed) {
   }
   return largest;
 }
+__device__ __noinline__ Sums with_one_by_one(Pack x, int count, Sums sums) {
+  add_one_by_one(x, count, sums);
+  return sums;
+}
+
+// Some packs of one of the threads that share a row, in its registers: all are on their way at
+// once. Behind the last of the vocabulary rows have room for a whole pack.
+class HeldPacks {
+ public:
+  static constexpr int kHeld = 8;
+
+  // The packs from number `base` on. Which of them may be chosen comes first: that rests.
+  __device__ void bring_allowed(const ChooseTokens& args, int member, int base) {
+    first_ = member * kPack + base * kPartStep;
+    left_ = static_cast<int>(args.vocab) - first_;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(args.allowed) + first_ / 8;
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) allowed_[i] = has(i) ? bytes[i * (kPartStep / 8)] : 0u;
+  }
+  __device__ void bring_logits(const float* row) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      if (has(i)) packs_[i] = *reinterpret_cast<const StoredPack<float>*>(row + place(i));
+    }
+  }
+  __device__ bool has(int i) const { return i * kPartStep < left_; }
+  __device__ int place(int i) const { return first_ + i * kPartStep; }
+  __device__ Pack at(int i) const { return widened(packs_[i]); }
+  // A bit for each that may be chosen by its number.
+  __device__ uint32_t allowed(int i) const {
+    const int there = left_ - i * kPartStep;
+    return there >= kPack ? allowed_[i] : allowed_[i] & ((1u << max(there, 0)) - 1u);
+  }
+  // Adds all to the sums, and returns the largest that may be chosen.
+  __device__ float add_to(Sums& sums) const {
+    float largest = -INFINITY;
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      if (!has(i)) continue;
+      const Pack x = at(i);
+      const float top = largest_of(x);
+      const int count = min(left_ - i * kPartStep, kPack);
+      if (count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY)) {
+        add_whole_pack(x, top, sums);
+      } else {
+        sums = with_one_by_one(x, count, sums);
+      }
+      const uint32_t bits = allowed(i);
+      largest = fmaxf(largest, bits == kAllAllowed ? top : largest_allowed(x, bits));
+    }
+    return largest;
+  }
+  // f with each that may be chosen and is `least` or more.
+  template <class F>
+  __device__ void each_from(float least, const F& f) const {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      if (!has(i)) continue;
+      const Pack x = at(i);
+      if (!(largest_of(x) >= least)) continue;
+      visit_from(x, allowed(i), least, place(i), f);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kAllAllowed = (1u << kPack) - 1u;
+
+  template <class F>
+  __device__ static __noinline__ void visit_from(Pack x, uint32_t allowed, float least, int place,
+                                                 const F& f) {
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) {
+      if ((allowed >> e & 1u) != 0 && x.at[e] >= least && x.at[e] > -INFINITY) {
+        f(Candidate{x.at[e], place + e});
+      }
+    }
+  }
+
+  int first_, left_;
+  uint32_t allowed_[kHeld];
+  StoredPack<float> packs_[kHeld];
+};
 
 // The kept best of a block, one after the other: where so many are equal that no list holds them.
-__device__ __noinline__ void draw_kept(const RowPacks& packs, int kept, Candidate* found) {
+__device__ __noinline__ void draw_kept(const ChooseTokens& args, const float* row, int member,
+                                       int kept, Candidate* found) {
   draw_best<kPartThreads>(
-      kept, [&](const auto& f) { packs.each_from(-INFINITY, f); },
+      kept,
+      [&](const auto& f) {
+        for (int at = member * kPack; at < args.vocab; at += kPartStep) {
+          for (int token = at; token < min(at + kPack, static_cast<int>(args.vocab)); ++token) {
+            if ((args.allowed[token / 32] >> (token % 32) & 1u) != 0 && row[token] > -INFINITY) {
+              f(Candidate{row[token], token});
+            }
+          }
+        }
+      },
       [&](int64_t n, const Candidate& c) { found[n] = c; });
 }
 
-__global__ void __launch_bounds__(kPartThreads)
-    scan_kernel(ChooseTokens args, Access access, Scanned to) {
-  extern __shared__ __align__(16) unsigned char held[];
+__global__ void __launch_bounds__(kPartThreads, 4) scan_kernel(ChooseTokens args, Scanned to) {
   __shared__ Candidate list[kListed];
   __shared__ int listed;
   let_next_begin();
   const int64_t row = blockIdx.x / kParts;
   const int part = static_cast<int>(blockIdx.x) % kParts;
-  RowPacks packs(args.vocab, part * kPartThreads + static_cast<int>(threadIdx.x), held);
-  packs.bring_allowed(args.allowed);
+  const int member = part * kPartThreads + static_cast<int>(threadIdx.x);
+  const float* const logits = args.logits + row * args.stride;
+  const int packs = static_cast<int>((args.vocab + kPartStep - 1) / kPartStep);
   if (threadIdx.x == 0) listed = 0;
-  wait_for_earlier();
-  packs.bring_logits(args.logits + row * args.stride, access);
+  HeldPacks held;
   Sums sums{-INFINITY, 0.0f, 0.0f};
   float largest = -INFINITY;
 #pragma unroll 1
-  for (int number = 0; packs.has(number); ++number) {
-    const Pack x = packs.at(number);
-    const float top = largest_of(x);
-    const uint32_t allowed = packs.allowed(number);
-    const float choosable = allowed == kAllAllowed ? top : largest_allowed(x, allowed);
-    packs.keep_largest(number, choosable);
-    largest = fmaxf(largest, choosable);
-    add_pack(x, packs.size(number), top, sums);
+  for (int base = 0; base < packs; base += HeldPacks::kHeld) {
+    held.bring_allowed(args, member, base);
+    wait_for_earlier();  // which is nothing but the first time
+    held.bring_logits(logits);
+    largest = fmaxf(largest, held.add_to(sums));
   }
   sums = joined_in_warp(sums);
   if (lane_of_thread() == 0) {
@@ -248,17 +243,24 @@ __global__ void __launch_bounds__(kPartThreads)
   Candidate* const found = to.candidates + (row * kParts + part) * to.kept;
   const float reached = reached_by(largest, to.kept);
   if (largest >= reached) {
-    packs.each_from(reached, [&](const Candidate& each) {
-      const int at = atomicAdd(&listed, 1);  // the order is of no account
-      if (at < kListed) list[at] = each;
-    });
+#pragma unroll 1
+    for (int base = 0; base < packs; base += HeldPacks::kHeld) {
+      if (packs > HeldPacks::kHeld) {  // else they are still there
+        held.bring_allowed(args, member, base);
+        held.bring_logits(logits);
+      }
+      held.each_from(reached, [&](const Candidate& each) {
+        const int at = atomicAdd(&listed, 1);  // the order is of no account
+        if (at < kListed) list[at] = each;
+      });
+    }
   }
   if (static_cast<int>(threadIdx.x) < to.kept) found[threadIdx.x] = Candidate();
   __syncthreads();
   if (listed <= kListed) {
     put_by_rank(list, listed, to.kept, [&](int rank, const Candidate& c) { found[rank] = c; });
   } else {
-    draw_kept(packs, to.kept, found);
+    draw_kept(args, logits, member, to.kept, found);
   }
 }
 
@@ -362,19 +364,18 @@ __global__ void __launch_bounds__(kDrawThreads)
 bool is_scanned(int64_t vocab, int64_t count) {
   return vocab <= kMostScanned && count + 1 <= kMostKept;
 }
+// Whether rows can be read by whole packs, behind their end, too.
+bool in_packs(const ChooseTokens& args) {
+  return access_of(args.stride, args.logits) == Access::vector;
+}
 int64_t draw_parts(int64_t vocab) { return (vocab + kDrawPart - 1) / kDrawPart; }
 
 void scan(Stream stream, const ChooseTokens& args) {
   auto* sums = static_cast<Sums*>(args.workspace);
   const Scanned scanned{sums, reinterpret_cast<Candidate*>(sums + args.rows * kSoftmaxWarps),
                         static_cast<int>(args.count + 1)};
-  static const bool allowed =
-      cudaFuncSetAttribute(scan_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           kMostHeldBytes) == cudaSuccess;
-  static_cast<void>(allowed);  // else the launch fails, and says so
-  const int64_t packs = (args.vocab + kPartStep - 1) / kPartStep;
-  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads,
-         static_cast<int>(packs) * kPackBytes, args, access_of(args.stride, args.logits), scanned);
+  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads, 0,
+         args, scanned);
   launch(stream, decide_kernel, dim3(static_cast<unsigned>(args.rows)), kPartThreads, 0, args,
          scanned);
 }
@@ -395,17 +396,16 @@ void draw(Stream stream, const ChooseTokens& args) {
 
 int64_t choose_tokens_workspace(int64_t rows, int64_t vocab, int64_t count) {
   constexpr auto kCandidate = static_cast<int64_t>(sizeof(Candidate));
-  if (is_scanned(vocab, count)) {
-    return rows *
-           (kSoftmaxWarps * static_cast<int64_t>(sizeof(Sums)) + kParts * (count + 1) * kCandidate);
-  }
-  return (rows + 1) * static_cast<int64_t>(sizeof(float)) +
-         rows * draw_parts(vocab) * count * kCandidate;
+  const int64_t drawn = (rows + 1) * static_cast<int64_t>(sizeof(float)) +
+                        rows * draw_parts(vocab) * count * kCandidate;
+  const int64_t scanned = rows * (kSoftmaxWarps * static_cast<int64_t>(sizeof(Sums)) +
+                                  kParts * (count + 1) * kCandidate);
+  return is_scanned(vocab, count) ? std::max(scanned, drawn) : drawn;
 }
 
 void choose_tokens(Stream stream, const ChooseTokens& args) {
   if (args.rows == 0) return;
-  if (is_scanned(args.vocab, args.count)) return scan(stream, args);
+  if (is_scanned(args.vocab, args.count) && in_packs(args)) return scan(stream, args);
   draw(stream, args);
 }
 

@@ -30,11 +30,13 @@ struct Fragments {
   uint32_t left[kSteps][4];
   uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
 
-  __device__ void read(const bf16* outputs, const bf16* rows, int lane) {
+  // Of outputs that lie in rows of kColumns terms, those from piece `first` on.
+  template <int kColumns = kDepth>
+  __device__ void read(const bf16* outputs, const bf16* rows, int lane, int first = 0) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const int piece = 2 * step + lane / 16;
-      core::load_matrices(left[step], outputs + core::place<kDepth>(lane % 16, piece));
+      const int piece = first + 2 * step + lane / 16;
+      core::load_matrices(left[step], outputs + core::place<kColumns>(lane % 16, piece));
     }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
@@ -72,19 +74,18 @@ class Outputs {
       if (column < p.n) bias_[i] = __bfloat162float(static_cast<const bf16*>(p.bias)[column]);
     }
   }
-  // Those of outputs before `end`.
-  __device__ void store(const float (&sums)[kRowTiles][4], int end) const {
+  __device__ void store(const float (&sums)[kRowTiles][4]) const {
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) store(row_ + 8 * i + e % 2, e / 2, sums[i][e], end);
+      for (int e = 0; e < 4; ++e) store(row_ + 8 * i + e % 2, e / 2, sums[i][e]);
     }
   }
 
  private:
-  __device__ void store(int row, int half, float sum, int end) const {
+  __device__ void store(int row, int half, float sum) const {
     const int column = output_ + 8 * half;
-    if (row >= p_.m || column >= end) return;
+    if (row >= p_.m || column >= p_.n) return;
     const float biased = p_.bias == nullptr ? sum : sum + bias_[half];
     const float value = p_.relu && biased <= 0.0f ? 0.0f : biased;  // NaN stays NaN
     const int64_t at = row * p_.c_stride + column;
@@ -171,7 +172,7 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
     reading = after<kStages>(reading);
     loading = after<kStages>(loading);
   }
-  if (multiplies) outputs.store(sums, static_cast<int>(p.n));
+  if (multiplies) outputs.store(sums);
 }
 
 // Short ones: all of the chain comes at once, so that nobody waits in between.
@@ -212,55 +213,57 @@ __global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
     read(even, i + 2);
     odd.multiply(sums, steps_from((i + 1) * kDepth, k));
   }
-  outputs.store(sums, static_cast<int>(p.n));
+  outputs.store(sums);
 }
 
-// Very many outputs, as a vocabulary has: a block stays, holds the rows of x, and all the weights
-// of its share stream past it, the first of them before earlier kernels have ended. A share is a
-// number of sixteens of outputs, kWarps of them at a time.
-template <int kRowTiles, int kStages>
+// Very many outputs, as a vocabulary has: a block stays and holds the rows of x. Each of its warps
+// has a share of the outputs, sixteen at a time, whose weights stream past it in long pieces, the
+// first of them before earlier kernels have ended. A warp waits for nobody but memory.
+constexpr int kStreamTerms = 256;  // of a tile
+constexpr int kStreamStages = 4;
+constexpr int kStreamTile = 16 * kStreamTerms;
+
+template <int kRowTiles>
 __global__ void __launch_bounds__(kThreads) streamed_rows_kernel(const Gemm p) {
-  constexpr int kWarps = kThreads / 32;
   constexpr int kRows = 8 * kRowTiles;
-  constexpr int kStage = 16 * kWarps * kDepth;
   extern __shared__ __align__(128) unsigned char memory[];
-  bf16* const weights = reinterpret_cast<bf16*>(memory);
-  bf16* const x = weights + kStages * kStage;
   let_next_begin();
   const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   const int depths = (k + kDepth - 1) / kDepth;
-  const int sixteens = (n + 15) / 16;
-  const auto share = [&](int64_t block) { return static_cast<int>(block * sixteens / gridDim.x); };
-  const int begin = 16 * share(blockIdx.x), end = min(n, 16 * share(blockIdx.x + 1));
+  bf16* const tiles = reinterpret_cast<bf16*>(memory) + warp * kStreamStages * kStreamTile;
+  bf16* const x = reinterpret_cast<bf16*>(memory) + kThreads / 32 * kStreamStages * kStreamTile;
+  const auto share = [&](int64_t number) {
+    return static_cast<int>(number * ((n + 15) / 16) / (int64_t{gridDim.x} * (kThreads / 32)));
+  };
+  const int64_t number = int64_t{blockIdx.x} * (kThreads / 32) + warp;
+  const int begin = 16 * share(number), end = 16 * share(number + 1);
 
-  // Tiles of weights in the order in which they are multiplied: through all terms, then the next
-  // outputs. A thread has a piece of every sixteenth output.
-  const int first = thread / 8, piece = thread % 8;
-  const bf16* source = static_cast<const bf16*>(p.b) + (begin + first) * p.b_stride + piece * 8;
+  // In the order in which they are multiplied: all terms of sixteen outputs, then the next.
+  const bf16* source = static_cast<const bf16*>(p.b) + begin * p.b_stride + lane * core::kPiece;
   int load_output = begin, load_term = 0;
   const auto load = [&](int stage) {
     if (load_output < end) {
-      bf16* const tile = weights + stage * kStage;
-      const int there = min(max(k - load_term - piece * 8, 0), 8) * static_cast<int>(sizeof(bf16));
+      bf16* const tile = tiles + stage * kStreamTile;
+      const int left = min(max(k - load_term - lane * core::kPiece, 0), core::kPiece);
 #pragma unroll
-      for (int i = 0; i < 16 * kWarps; i += 16) {
-        const bool is_there = load_output + first + i < end;
-        core::copy_async(tile + core::place<kDepth>(first + i, piece),
-                         source + (is_there ? i * p.b_stride + load_term : 0),
-                         is_there ? there : 0);
+      for (int i = 0; i < 16; ++i) {
+        const int there = load_output + i < n ? left : 0;
+        core::copy_async(tile + core::place<kStreamTerms>(i, lane), source + i * p.b_stride,
+                         there * static_cast<int>(sizeof(bf16)));
       }
-      load_term += kDepth;
+      source += kStreamTerms;
+      load_term += kStreamTerms;
       if (load_term >= k) {
+        source += 16 * p.b_stride - load_term;
         load_term = 0;
-        load_output += 16 * kWarps;
-        source += 16 * kWarps * p.b_stride;
+        load_output += 16;
       }
     }
     core::commit_copies();  // an empty one too: waiting counts them
   };
 #pragma unroll 1
-  for (int i = 0; i < kStages - 1; ++i) load(i);
+  for (int i = 0; i < kStreamStages - 1; ++i) load(i);
   wait_for_earlier();
   TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> rows(
       {static_cast<const bf16*>(p.a), p.a_stride, m, k}, 0, 0, thread);
@@ -268,26 +271,28 @@ __global__ void __launch_bounds__(kThreads) streamed_rows_kernel(const Gemm p) {
   for (int i = 0; i < depths; ++i) rows.load(x + i * kRows * kDepth);
   core::commit_copies();
   core::wait_for_copies<0>();
+  __syncthreads();
 
-  const int warp_output = thread / 32 * 16;
-  float sums[kRowTiles][4] = {};
   Fragments<kRowTiles> fragments;
-  int stage = 0, depth = 0;
+  int stage = 0;
 #pragma unroll 1
-  for (int output = begin; output < end;) {
-    core::wait_for_copies<kStages - 2>();
-    __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
-    fragments.read(weights + stage * kStage + warp_output * kDepth, x + depth * kRows * kDepth,
-                   lane);
-    load(stage == 0 ? kStages - 1 : stage - 1);
-    fragments.multiply(sums, steps_from(depth * kDepth, k));
-    stage = after<kStages>(stage);
-    if (++depth < depths) continue;
-    Outputs<kRowTiles>(p, 0, output + warp_output, lane).store(sums, end);
-#pragma unroll
-    for (auto& each : sums) each[0] = each[1] = each[2] = each[3] = 0.0f;
-    depth = 0;
-    output += 16 * kWarps;
+  for (int output = begin; output < end; output += 16) {
+    float sums[kRowTiles][4] = {};
+#pragma unroll 1
+    for (int term = 0; term < k; term += kStreamTerms) {
+      core::wait_for_copies<kStreamStages - 2>();
+      __syncwarp();  // the tile has come, and nobody reads the one that is loaded next
+      load(stage == 0 ? kStreamStages - 1 : stage - 1);
+      const bf16* const tile = tiles + stage * kStreamTile;
+#pragma unroll 2
+      for (int part = 0; part < kStreamTerms && term + part < k; part += kDepth) {
+        fragments.template read<kStreamTerms>(tile, x + (term + part) * kRows, lane,
+                                              part / core::kPiece);
+        fragments.multiply(sums, steps_from(term + part, k));
+      }
+      stage = after<kStreamStages>(stage);
+    }
+    Outputs<kRowTiles>(p, 0, output, lane).store(sums);
   }
 }
 
@@ -344,15 +349,13 @@ void launch_rows(Stream stream, const Gemm& p) {
   launch_long<kRowTiles, kWarps, kWarps == 4 ? 6 : kRowTiles <= 4 ? 17 : 9>(stream, p);
 }
 
-template <int kRowTiles>
-constexpr int kStreamStages = kRowTiles <= 4 ? 8 : 14;
+// Where outputs are so many that every warp has several sixteens of them, and the rows fit.
 template <int kRowTiles>
 int64_t streamed_bytes(const Gemm& p) {
   const int64_t depths = (p.k + kDepth - 1) / kDepth;
-  return (kStreamStages<kRowTiles> * kThreads / 2 + 8 * kRowTiles * depths) * kDepth *
+  return (kThreads / 32 * kStreamStages * kStreamTile + 8 * kRowTiles * depths * kDepth) *
          int64_t{sizeof(bf16)};
 }
-// Whether outputs are so many that each block has several rounds of them, and the rows fit.
 template <int kRowTiles>
 bool is_streamed(const Gemm& p) {
   constexpr int64_t kManyOutputs = 16384;
@@ -361,12 +364,11 @@ bool is_streamed(const Gemm& p) {
 }
 template <int kRowTiles>
 void launch_streamed(Stream stream, const Gemm& p) {
-  const auto kernel = streamed_rows_kernel<kRowTiles, kStreamStages<kRowTiles>>;
+  const auto kernel = streamed_rows_kernel<kRowTiles>;
   static const bool allowed = allow_shared_memory(kernel, static_cast<int>(held_bytes_allowed()));
   static_cast<void>(allowed);
-  const int64_t bytes = streamed_bytes<kRowTiles>(p);
-  const int64_t blocks = kMultiprocessors * std::max<int64_t>(1, kMostHeldBytes / bytes);
-  launch(stream, kernel, dim3(static_cast<unsigned>(blocks)), kThreads, static_cast<int>(bytes), p);
+  launch(stream, kernel, dim3(kMultiprocessors), kThreads,
+         static_cast<int>(streamed_bytes<kRowTiles>(p)), p);
 }
 
 struct Division {
