@@ -2,6 +2,7 @@
 // the host, and what sessions go through.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "slow_search.h"
 #include "support/models.h"
@@ -104,8 +105,15 @@ RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
     chosen.tokens = filled(context.arena, {rows, count}, DType::i32, tokens);
     chosen.log_probs = filled(context.arena, {rows, count}, DType::f32, log_probs);
     const std::vector<int32_t> positions(static_cast<size_t>(rows), step);
-    ops::advance_beams(context, chosen, positions, width, kEnd, beams);
-    context.queue.wait();
+    const int64_t bytes = rows * count * int64_t{sizeof(float)};
+    const Queue::Delivery delivery = context.queue.expect(2 * bytes);
+    ops::advance_beams(context, chosen, positions, width, kEnd, beams, delivery.to);
+    context.queue.deliver(delivery.number);
+    std::vector<char> delivered(static_cast<size_t>(2 * bytes));
+    context.queue.fetched(delivery.number, delivered.data(), 2 * bytes);
+    RC_ASSERT(std::memcmp(delivered.data(), tokens.data(), static_cast<size_t>(bytes)) == 0);
+    RC_ASSERT(std::memcmp(delivered.data() + bytes, log_probs.data(), static_cast<size_t>(bytes)) ==
+              0);
 
     const auto next_tokens = values_of<int32_t>(beams.tokens);
     const auto next_scores = values_of<double>(beams.scores);

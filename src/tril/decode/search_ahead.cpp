@@ -226,22 +226,24 @@ class AheadSearch {
     }
     step.rows = rows_.size();
     none_wanted_.assign(static_cast<size_t>(step.rows), -1);
-    ops::ChosenTokens chosen;
+    const Queue::Delivery delivery = session_.queue.expect(bytes_of(step));
     session_.step([&] {
       session_.reset();
       forget_rows();
       const Tensor hidden = model_.forward(rows_, intake_.memory(), session_, &device_->on_device);
-      chosen = ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_,
-                                  count(), session_.mirror<int32_t>(none_wanted_));
+      const ops::ChosenTokens chosen =
+          ops::choose_tokens(session_, model_.logits_to_choose(hidden, session_), bits_, count(),
+                             session_.mirror<int32_t>(none_wanted_));
       ops::advance_beams(session_, chosen, session_.mirror<int32_t>(rows_.positions), width_,
-                         options_.end, device_->beams);
+                         options_.end, device_->beams, delivery.to);
     });
-    step.fetch = session_.queue.fetch(chosen.all.raw(), bytes_of(step));
+    session_.queue.deliver(delivery.number);
+    step.fetch = delivery.number;
     pending_.push_back(std::move(step));
     return true;
   }
 
-  // Tokens, then log-probabilities (ops::ChosenTokens::all).
+  // Tokens, then log-probabilities.
   int64_t bytes_of(const Step& step) const { return 2 * step.rows * count() * size_of(DType::f32); }
 
   // The slots as they were before this step: a step may be walked before it runs.

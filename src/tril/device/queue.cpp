@@ -326,16 +326,15 @@ void Queue::step(const std::function<void()>& body) {
 
 bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
 
-int64_t Queue::fetch(const void* from, int64_t bytes) {
+Queue::Fetch& Queue::take_place(int64_t bytes) {
   const auto free = std::find_if(fetched_.begin(), fetched_.end(), [&](const Fetch& place) {
     return place.number < 0 || place.number <= fetches_ - kMostFetches;
   });
   Fetch& place = free != fetched_.end() ? *free : fetched_.emplace_back();
-  const int64_t number = fetches_++;
-  place.number = number;
+  place.number = fetches_++;
   if (!state_) {
-    place.bytes.assign(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
-    return number;
+    place.bytes.resize(static_cast<size_t>(bytes));
+    return place;
   }
   if (place.event == nullptr) place.event = cuda::make_event();
   if (place.room < bytes) {
@@ -347,20 +346,46 @@ int64_t Queue::fetch(const void* from, int64_t bytes) {
     place.pinned = cuda::allocate_pinned(room);
     place.room = room;
   }
-  state_->join();
-  cuda::copy_async(state_->stream, place.pinned, from, bytes);
-  cuda::record(place.event, state_->stream);
-  return number;
+  return place;
 }
 
-void Queue::fetched(int64_t number, void* to, int64_t bytes) {
+Queue::Fetch& Queue::place_of(int64_t number) {
   const auto place = std::find_if(fetched_.begin(), fetched_.end(),
                                   [&](const Fetch& each) { return each.number == number; });
   require(number >= 0 && place != fetched_.end(), ErrorCode::internal, "queue: fetch ", number,
           " was not kept");
-  place->number = -1;
-  if (state_) cuda::wait_for(place->event);
-  std::memcpy(to, state_ ? place->pinned : place->bytes.data(), static_cast<size_t>(bytes));
+  return *place;
+}
+
+int64_t Queue::fetch(const void* from, int64_t bytes) {
+  Fetch& place = take_place(bytes);
+  if (!state_) {
+    std::memcpy(place.bytes.data(), from, static_cast<size_t>(bytes));
+    return place.number;
+  }
+  state_->join();
+  cuda::copy_async(state_->stream, place.pinned, from, bytes);
+  cuda::record(place.event, state_->stream);
+  return place.number;
+}
+
+Queue::Delivery Queue::expect(int64_t bytes) {
+  Fetch& place = take_place(bytes);
+  return {place.number, state_ ? place.pinned : place.bytes.data()};
+}
+
+void Queue::deliver(int64_t number) {
+  const Fetch& place = place_of(number);
+  if (!state_) return;
+  state_->join();
+  cuda::record(place.event, state_->stream);
+}
+
+void Queue::fetched(int64_t number, void* to, int64_t bytes) {
+  Fetch& place = place_of(number);
+  place.number = -1;
+  if (state_) cuda::wait_for(place.event);
+  std::memcpy(to, state_ ? place.pinned : place.bytes.data(), static_cast<size_t>(bytes));
 }
 
 int64_t Queue::graphs() const {

@@ -82,6 +82,15 @@ class Queue {
   static constexpr int64_t kMostFetches = 1024;
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
+  // The same without a copy, which would keep the device waiting between two steps: memory of the
+  // host for what a kernel writes there itself. The step is given the address as data; deliver()
+  // follows once it is enqueued, then fetched().
+  struct Delivery {
+    int64_t number = 0;
+    void* to = nullptr;
+  };
+  Delivery expect(int64_t bytes);
+  void deliver(int64_t number);
 
   // Runs a step. `body` enqueues it, and may be called twice: what it does on the host must come to
   // the same when it does. It may not wait.
@@ -98,6 +107,10 @@ class Queue {
     int64_t room = 0;  // of the pinned memory
     std::vector<char> bytes{};
   };
+
+  // A place for so much, with the next number.
+  Fetch& take_place(int64_t bytes);
+  Fetch& place_of(int64_t number);
 
   Device device_;
   std::unique_ptr<State> state_;

@@ -1,6 +1,7 @@
 #include "tril/ops/beam.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -59,7 +60,7 @@ void advance_group(const ChosenTokens& chosen, int64_t first_row, int64_t length
 }  // namespace
 
 void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<int32_t>& positions,
-                   int64_t width, int32_t end, const Beams& beams) {
+                   int64_t width, int32_t end, const Beams& beams, void* deliver_to) {
   const int64_t rows = chosen.tokens.rows();
   require(width >= 1 && width <= kernels::cuda::kMostBeams && rows % width == 0, kShape,
           "beam: ", rows, " rows in groups of ", width);
@@ -73,26 +74,35 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
   }
   if constexpr (kCudaBuilt) {
     if (on_cuda(context)) {
-      const kernels::cuda::AdvanceBeams args{.groups = rows / width,
-                                             .width = width,
-                                             .count = chosen.tokens.columns(),
-                                             .end = end,
-                                             .choices = chosen.tokens.on_device<int32_t>(),
-                                             .log_probs = chosen.log_probs.on_device(),
-                                             .positions = context.on_device(positions),
-                                             .tokens = beams.tokens.on_device<int32_t>(),
-                                             .scores = beams.scores.on_device<double>(),
-                                             .table = beams.table.on_device<int32_t>(),
-                                             .table_stride = beams.table.columns()};
+      const kernels::cuda::AdvanceBeams args{
+          .groups = rows / width,
+          .width = width,
+          .count = chosen.tokens.columns(),
+          .end = end,
+          .choices = chosen.tokens.on_device<int32_t>(),
+          .log_probs = chosen.log_probs.on_device(),
+          .positions = context.on_device(positions),
+          .tokens = beams.tokens.on_device<int32_t>(),
+          .scores = beams.scores.on_device<double>(),
+          .table = beams.table.on_device<int32_t>(),
+          .table_stride = beams.table.columns(),
+          .deliver_to = deliver_to == nullptr ? nullptr : context.uploaded(deliver_to)};
       for (const Tensor& kept : {beams.tokens, beams.scores, beams.table}) {
         context.queue.note(kept.address());
       }
       for (const int64_t size : {width, args.count, int64_t{end}, args.table_stride}) {
         context.queue.note(size);
       }
-      context.launch([&](Stream stream) { kernels::cuda::advance_beams(stream, args); });
+      context.launch_in_chain([&](Stream stream) { kernels::cuda::advance_beams(stream, args); });
+      context.end_chain();
       return;
     }
+  }
+  if (deliver_to != nullptr) {
+    const int64_t bytes = chosen.tokens.size() * size_of(DType::i32);
+    std::memcpy(deliver_to, chosen.tokens.raw(), static_cast<size_t>(bytes));
+    std::memcpy(static_cast<char*>(deliver_to) + bytes, chosen.log_probs.raw(),
+                static_cast<size_t>(bytes));
   }
   std::vector<Continuation> all;
   for (int64_t row = 0; row < rows; row += width) {
@@ -119,6 +129,7 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
                                           .table_stride = table.columns()};
     context.queue.note(table.address());
     context.launch([&](Stream stream) { kernels::cuda::extend_table(stream, args); });
+    context.begin_chain();
   }
 }
 

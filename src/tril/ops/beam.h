@@ -16,8 +16,10 @@ struct Beams {
 // A step as decode/hypotheses.h has it: continuations by score, then by row, then by place; of the
 // first 2 * width those without END are alive, `width` at most. Each takes over its parent's row of
 // the table, up to the row's position. The same in double, and the same ties, as on the host.
+// `deliver_to`, where given, is memory of Queue::expect() for chosen.tokens and chosen.log_probs,
+// one behind the other.
 void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<int32_t>& positions,
-                   int64_t width, int32_t end, const Beams& beams);
+                   int64_t width, int32_t end, const Beams& beams, void* deliver_to = nullptr);
 
 // The entry of each row's position becomes part of the table; -1: none. CUDA only.
 void extend_table(Context& context, const Mirrored<int32_t>& positions,

@@ -88,14 +88,8 @@ ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBi
     require(token >= -1 && token < allowed.vocab(), ErrorCode::invalid_argument, "choice: token ",
             token, " is not below ", allowed.vocab());
   }
-  // So that one copy brings them to the host.
-  const int64_t part = rows * count;
-  const Tensor all(context.arena, {2 * part + rows});
-  const auto from = [&](int64_t first) { return static_cast<float*>(all.raw()) + first; };
-  const Arena& arena = context.arena;
-  const ChosenTokens chosen{all, Tensor::view(arena, from(0), {rows, count}, DType::i32),
-                            Tensor::view(arena, from(part), {rows, count}, DType::f32),
-                            Tensor::view(arena, from(2 * part), {rows}, DType::f32)};
+  const ChosenTokens chosen{Tensor(context.arena, {rows, count}, DType::i32),
+                            Tensor(context.arena, {rows, count}), Tensor(context.arena, {rows})};
   if constexpr (kCudaBuilt) {
     if (on_cuda(context)) {
       choose_on_cuda(context, logits, allowed, count, wanted, chosen);

@@ -25,7 +25,6 @@ class TokenBits {
 };
 
 struct ChosenTokens {
-  Tensor all;        // the memory of the three that follow, one behind the other
   Tensor tokens;     // i32 [row, count]; -1 where there are no more
   Tensor log_probs;  // [row, count], largest first; at equal ones the lower token first
   Tensor wanted;     // [row]: the log-probability of wanted[row], where one is

@@ -122,7 +122,7 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
   const bool placed = lookup.positions.defined();
   const int32_t* position_ids = placed ? context.on_device(lookup.position_ids) : nullptr;
   const auto look_up = [&]<class T, class Entry>(T, Entry, const Tensor& table, int64_t stride) {
-    context.launch([&](Stream stream) {
+    context.launch_in_chain([&](Stream stream) {
       const on_card::Embedding<Entry> args{.rows = out.rows(),
                                            .columns = out.columns(),
                                            .scale = lookup.scale,

@@ -4,6 +4,7 @@
 
 #include "tril/kernels/cuda/beam.h"
 #include "tril/kernels/cuda/best.cuh"
+#include "tril/kernels/cuda/launch.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -71,9 +72,24 @@ __device__ void turn_table(const AdvanceBeams& a, int64_t first_row, int alive,
   }
 }
 
+// What the group was offered.
+__device__ void deliver(const AdvanceBeams& a, int64_t first_row) {
+  if (a.deliver_to == nullptr) return;
+  auto* const choices = static_cast<int32_t*>(*a.deliver_to);
+  auto* const log_probs = reinterpret_cast<float*>(choices + a.groups * a.width * a.count);
+  const int64_t first = first_row * a.count;
+  for (int64_t i = first + threadIdx.x; i < first + a.width * a.count; i += kThreads) {
+    choices[i] = a.choices[i];
+    log_probs[i] = a.log_probs[i];
+  }
+}
+
 __global__ void advance_kernel(const AdvanceBeams a) {
   __shared__ int32_t cells[kCells];
   extern __shared__ double memory[];
+  let_next_begin();
+  wait_for_earlier();
+  deliver(a, blockIdx.x * a.width);
   const int width = static_cast<int>(a.width);
   auto* tokens = reinterpret_cast<int32_t*>(memory + width);
   const Next next{memory, tokens, tokens + width};
@@ -116,8 +132,9 @@ unsigned blocks_for(int64_t items) {
 
 void advance_beams(Stream stream, const AdvanceBeams& args) {
   if (args.groups == 0) return;
-  const auto bytes = static_cast<size_t>(args.width) * (sizeof(double) + 2 * sizeof(int32_t));
-  advance_kernel<<<static_cast<unsigned>(args.groups), kThreads, bytes, of(stream)>>>(args);
+  const int64_t bytes = args.width * int64_t{sizeof(double) + 2 * sizeof(int32_t)};
+  launch(stream, advance_kernel, dim3(static_cast<unsigned>(args.groups)), kThreads,
+         static_cast<int>(bytes), args);
 }
 
 void extend_table(Stream stream, const ExtendTable& args) {

@@ -30,7 +30,11 @@ struct AdvanceBeams {
   double* scores = nullptr;            // [row]
   int32_t* table = nullptr;            // [row, table_stride], filled up to the row's position
   int64_t table_stride = 0;
+  // Where the host waits for choices and log_probs, one behind the other: the address of memory of
+  // the host that the device may write. Null: nobody waits.
+  void* const* deliver_to = nullptr;
 };
+// May overlap with kernels of the chain before it, but as it writes tables it is the last of it.
 void advance_beams(Stream stream, const AdvanceBeams& args);
 
 // table[r, positions[r]] = entries[r], but for entries of -1.

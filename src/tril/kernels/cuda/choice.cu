@@ -1,3 +1,4 @@
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -59,9 +60,8 @@ constexpr int kPartStep = kSoftmaxThreads * kPack;  // places from a thread's pa
 constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 
 struct Scanned {
-  Sums* sums = nullptr;             // [rows, kSoftmaxWarps]
-  Candidate* candidates = nullptr;  // [rows, kParts, kept]: best first
-  int kept = 0;
+  Sums sums[kPartWarps];
+  Candidate kept[kMostKept];  // best first
 };
 
 // Numbers that are ordered as floats are, but that -0 is below 0.
@@ -216,12 +216,10 @@ __device__ __noinline__ void draw_kept(const ChooseTokens& args, const float* ro
       [&](int64_t n, const Candidate& c) { found[n] = c; });
 }
 
-__global__ void __launch_bounds__(kPartThreads, 4) scan_kernel(ChooseTokens args, Scanned to) {
+// A part of a row; by all threads of a block.
+__device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int kept, Scanned& to) {
   __shared__ Candidate list[kListed];
   __shared__ int listed;
-  let_next_begin();
-  const int64_t row = blockIdx.x / kParts;
-  const int part = static_cast<int>(blockIdx.x) % kParts;
   const int member = part * kPartThreads + static_cast<int>(threadIdx.x);
   const float* const logits = args.logits + row * args.stride;
   const int packs = static_cast<int>((args.vocab + kPartStep - 1) / kPartStep);
@@ -237,11 +235,8 @@ __global__ void __launch_bounds__(kPartThreads, 4) scan_kernel(ChooseTokens args
     largest = fmaxf(largest, held.add_to(sums));
   }
   sums = joined_in_warp(sums);
-  if (lane_of_thread() == 0) {
-    to.sums[row * kSoftmaxWarps + part * kPartWarps + threadIdx.x / kWarp] = sums;
-  }
-  Candidate* const found = to.candidates + (row * kParts + part) * to.kept;
-  const float reached = reached_by(largest, to.kept);
+  if (lane_of_thread() == 0) to.sums[threadIdx.x / kWarp] = sums;
+  const float reached = reached_by(largest, kept);
   if (largest >= reached) {
 #pragma unroll 1
     for (int base = 0; base < packs; base += HeldPacks::kHeld) {
@@ -255,12 +250,12 @@ __global__ void __launch_bounds__(kPartThreads, 4) scan_kernel(ChooseTokens args
       });
     }
   }
-  if (static_cast<int>(threadIdx.x) < to.kept) found[threadIdx.x] = Candidate();
+  if (static_cast<int>(threadIdx.x) < kept) to.kept[threadIdx.x] = Candidate();
   __syncthreads();
   if (listed <= kListed) {
-    put_by_rank(list, listed, to.kept, [&](int rank, const Candidate& c) { found[rank] = c; });
+    put_by_rank(list, listed, kept, [&](int rank, const Candidate& c) { to.kept[rank] = c; });
   } else {
-    draw_kept(args, logits, member, to.kept, found);
+    draw_kept(args, logits, member, kept, to.kept);
   }
 }
 
@@ -278,21 +273,20 @@ __device__ __noinline__ void draw_choices(const ChooseTokens& args, int64_t row,
       [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
 }
 
-__global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args, Scanned from) {
+// What the parts of a row have found: part(i) is the i-th of them.
+template <class Parts>
+__device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, const Parts& part) {
   __shared__ Candidate list[kParts * kMostKept];
   __shared__ float norm_of_row;
   __shared__ float last;  // log p at the last place
-  let_next_begin();
-  wait_for_earlier();
-  const int64_t row = blockIdx.x;
-  const int size = kParts * from.kept;
+  const int size = kParts * kept;
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < kWarp) {
-    const Sums sums = joined_in_warp(from.sums[row * kSoftmaxWarps + thread]);
+    const Sums sums = joined_in_warp(part(thread / kPartWarps)->sums[thread % kPartWarps]);
     if (thread == 0) norm_of_row = normaliser(sums);
   }
 #pragma unroll 1
-  for (int i = thread; i < size; i += kPartThreads) list[i] = from.candidates[row * size + i];
+  for (int i = thread; i < size; i += kPartThreads) list[i] = part(i / kept)->kept[i % kept];
   if (thread == 0) last = -INFINITY;
   __syncthreads();
   const float norm = norm_of_row;
@@ -314,10 +308,41 @@ __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args,
   // log p is not below all of theirs.
   bool open = false;
   if (thread < kParts) {
-    const Candidate& kept_last = list[(thread + 1) * from.kept - 1];
+    const Candidate& kept_last = list[(thread + 1) * kept - 1];
     open = kept_last.number != Candidate::kNone && kept_last.value >= last;
   }
   if (__syncthreads_or(open)) draw_choices(args, row, norm);
+}
+
+// Where the parts of a row are a cluster, the first of them decides: a kernel less...
+__global__ void __launch_bounds__(kPartThreads, 4) choose_kernel(ChooseTokens args) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __shared__ Scanned mine;
+  let_next_begin();
+  const auto cluster = cooperative_groups::this_cluster();
+  const int64_t row = blockIdx.x / kParts;
+  const int part = static_cast<int>(cluster.block_rank());
+  const int kept = static_cast<int>(args.count + 1);
+  scan_part(args, row, part, kept, mine);
+  cluster.sync();
+  if (part == 0) {
+    decide_row(args, row, kept, [&](int i) { return cluster.map_shared_rank(&mine, i); });
+  }
+  cluster.sync();  // until then the others' memory is read
+#endif
+}
+// ... else another kernel.
+__global__ void __launch_bounds__(kPartThreads, 4) scan_kernel(ChooseTokens args, Scanned* to) {
+  let_next_begin();
+  scan_part(args, blockIdx.x / kParts, static_cast<int>(blockIdx.x) % kParts,
+            static_cast<int>(args.count + 1), to[blockIdx.x]);
+}
+__global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args, Scanned* from) {
+  let_next_begin();
+  wait_for_earlier();
+  const int64_t row = blockIdx.x;
+  decide_row(args, row, static_cast<int>(args.count + 1),
+             [&](int i) { return from + row * kParts + i; });
 }
 
 // ---- many, or of very many ----------------------------------------------------------------------
@@ -371,11 +396,13 @@ bool in_packs(const ChooseTokens& args) {
 int64_t draw_parts(int64_t vocab) { return (vocab + kDrawPart - 1) / kDrawPart; }
 
 void scan(Stream stream, const ChooseTokens& args) {
-  auto* sums = static_cast<Sums*>(args.workspace);
-  const Scanned scanned{sums, reinterpret_cast<Candidate*>(sums + args.rows * kSoftmaxWarps),
-                        static_cast<int>(args.count + 1)};
-  launch(stream, scan_kernel, dim3(static_cast<unsigned>(args.rows * kParts)), kPartThreads, 0,
-         args, scanned);
+  const dim3 parts(static_cast<unsigned>(args.rows * kParts));
+  constexpr int64_t kFewRows = 64;  // where rows are many, it takes long to find room for clusters
+  if (args.rows <= kFewRows && is_made_for_hopper(choose_kernel)) {
+    return launch_clusters(stream, choose_kernel, parts, kParts, kPartThreads, 0, args);
+  }
+  auto* scanned = static_cast<Scanned*>(args.workspace);
+  launch(stream, scan_kernel, parts, kPartThreads, 0, args, scanned);
   launch(stream, decide_kernel, dim3(static_cast<unsigned>(args.rows)), kPartThreads, 0, args,
          scanned);
 }
@@ -398,8 +425,7 @@ int64_t choose_tokens_workspace(int64_t rows, int64_t vocab, int64_t count) {
   constexpr auto kCandidate = static_cast<int64_t>(sizeof(Candidate));
   const int64_t drawn = (rows + 1) * static_cast<int64_t>(sizeof(float)) +
                         rows * draw_parts(vocab) * count * kCandidate;
-  const int64_t scanned = rows * (kSoftmaxWarps * static_cast<int64_t>(sizeof(Sums)) +
-                                  kParts * (count + 1) * kCandidate);
+  const int64_t scanned = rows * kParts * static_cast<int64_t>(sizeof(Scanned));
   return is_scanned(vocab, count) ? std::max(scanned, drawn) : drawn;
 }
 

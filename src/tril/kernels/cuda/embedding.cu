@@ -12,7 +12,9 @@ constexpr int kRowThreads = 128;  // four rows, or entries, a warp each
 template <class T, class Entry>
 __global__ void __launch_bounds__(kRowThreads)
     lookup_kernel(Embedding<Entry> e, Access access, T* out) {
-  let_next_begin();  // it is started ordinarily: a chain begins here
+  // In this order: whoever begins after this knows that all before it has ended (launch.cuh).
+  wait_for_earlier();
+  let_next_begin();
   const int64_t row = int64_t{blockIdx.x} * (kRowThreads / kWarp) + threadIdx.x / kWarp;
   if (row >= e.rows) return;
   const Entry* entry = e.table + e.ids[row] * e.table_stride;
@@ -269,8 +271,8 @@ void embedding_forward(Stream stream, const Embedding<Entry>& args, T* out) {
   if (args.rows == 0) return;
   const bool whole = args.table_stride % kPack == 0;
   const Access access = access_of(args.columns, args.table, args.position_table, out);
-  lookup_kernel<<<blocks_for(args.rows, kRowThreads / kWarp), kRowThreads, 0, handle_of(stream)>>>(
-      args, whole ? access : Access::scalar, out);
+  launch(stream, lookup_kernel<T, Entry>, blocks_for(args.rows, kRowThreads / kWarp), kRowThreads,
+         0, args, whole ? access : Access::scalar, out);
 }
 
 int64_t sort_by_id_workspace(int64_t rows) {

@@ -30,13 +30,11 @@ struct Fragments {
   uint32_t left[kSteps][4];
   uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
 
-  // Of outputs that lie in rows of kColumns terms, those from piece `first` on.
-  template <int kColumns = kDepth>
-  __device__ void read(const bf16* outputs, const bf16* rows, int lane, int first = 0) {
+  __device__ void read(const bf16* outputs, const bf16* rows, int lane) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const int piece = first + 2 * step + lane / 16;
-      core::load_matrices(left[step], outputs + core::place<kColumns>(lane % 16, piece));
+      const int piece = 2 * step + lane / 16;
+      core::load_matrices(left[step], outputs + core::place<kDepth>(lane % 16, piece));
     }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
@@ -216,86 +214,6 @@ __global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
   outputs.store(sums);
 }
 
-// Very many outputs, as a vocabulary has: a block stays and holds the rows of x. Each of its warps
-// has a share of the outputs, sixteen at a time, whose weights stream past it in long pieces, the
-// first of them before earlier kernels have ended. A warp waits for nobody but memory.
-constexpr int kStreamTerms = 256;  // of a tile
-constexpr int kStreamStages = 4;
-constexpr int kStreamTile = 16 * kStreamTerms;
-
-template <int kRowTiles>
-__global__ void __launch_bounds__(kThreads) streamed_rows_kernel(const Gemm p) {
-  constexpr int kRows = 8 * kRowTiles;
-  extern __shared__ __align__(128) unsigned char memory[];
-  let_next_begin();
-  const int m = static_cast<int>(p.m), n = static_cast<int>(p.n), k = static_cast<int>(p.k);
-  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
-  const int depths = (k + kDepth - 1) / kDepth;
-  bf16* const tiles = reinterpret_cast<bf16*>(memory) + warp * kStreamStages * kStreamTile;
-  bf16* const x = reinterpret_cast<bf16*>(memory) + kThreads / 32 * kStreamStages * kStreamTile;
-  const auto share = [&](int64_t number) {
-    return static_cast<int>(number * ((n + 15) / 16) / (int64_t{gridDim.x} * (kThreads / 32)));
-  };
-  const int64_t number = int64_t{blockIdx.x} * (kThreads / 32) + warp;
-  const int begin = 16 * share(number), end = 16 * share(number + 1);
-
-  // In the order in which they are multiplied: all terms of sixteen outputs, then the next.
-  const bf16* source = static_cast<const bf16*>(p.b) + begin * p.b_stride + lane * core::kPiece;
-  int load_output = begin, load_term = 0;
-  const auto load = [&](int stage) {
-    if (load_output < end) {
-      bf16* const tile = tiles + stage * kStreamTile;
-      const int left = min(max(k - load_term - lane * core::kPiece, 0), core::kPiece);
-#pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const int there = load_output + i < n ? left : 0;
-        core::copy_async(tile + core::place<kStreamTerms>(i, lane), source + i * p.b_stride,
-                         there * static_cast<int>(sizeof(bf16)));
-      }
-      source += kStreamTerms;
-      load_term += kStreamTerms;
-      if (load_term >= k) {
-        source += 16 * p.b_stride - load_term;
-        load_term = 0;
-        load_output += 16;
-      }
-    }
-    core::commit_copies();  // an empty one too: waiting counts them
-  };
-#pragma unroll 1
-  for (int i = 0; i < kStreamStages - 1; ++i) load(i);
-  wait_for_earlier();
-  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> rows(
-      {static_cast<const bf16*>(p.a), p.a_stride, m, k}, 0, 0, thread);
-#pragma unroll 1
-  for (int i = 0; i < depths; ++i) rows.load(x + i * kRows * kDepth);
-  core::commit_copies();
-  core::wait_for_copies<0>();
-  __syncthreads();
-
-  Fragments<kRowTiles> fragments;
-  int stage = 0;
-#pragma unroll 1
-  for (int output = begin; output < end; output += 16) {
-    float sums[kRowTiles][4] = {};
-#pragma unroll 1
-    for (int term = 0; term < k; term += kStreamTerms) {
-      core::wait_for_copies<kStreamStages - 2>();
-      __syncwarp();  // the tile has come, and nobody reads the one that is loaded next
-      load(stage == 0 ? kStreamStages - 1 : stage - 1);
-      const bf16* const tile = tiles + stage * kStreamTile;
-#pragma unroll 2
-      for (int part = 0; part < kStreamTerms && term + part < k; part += kDepth) {
-        fragments.template read<kStreamTerms>(tile, x + (term + part) * kRows, lane,
-                                              part / core::kPiece);
-        fragments.multiply(sums, steps_from(term + part, k));
-      }
-      stage = after<kStreamStages>(stage);
-    }
-    Outputs<kRowTiles>(p, 0, output, lane).store(sums);
-  }
-}
-
 template <int kRowTiles, int kWarps>
 dim3 blocks_of(const Gemm& p) {
   const int64_t row_blocks = (p.m + 8 * kRowTiles - 1) / (8 * kRowTiles);
@@ -346,29 +264,7 @@ void launch_rows(Stream stream, const Gemm& p) {
   const int64_t at_once = kMultiprocessors * (kMostHeldBytes / std::max<int64_t>(bytes, 1));
   const bool held = bytes <= held_bytes_allowed() && blocks_of<kRowTiles, kWarps>(p).x <= at_once;
   if (held) return launch_held<kRowTiles, kWarps>(stream, p);
-  launch_long<kRowTiles, kWarps, kWarps == 4 ? 6 : kRowTiles <= 4 ? 17 : 9>(stream, p);
-}
-
-// Where outputs are so many that every warp has several sixteens of them, and the rows fit.
-template <int kRowTiles>
-int64_t streamed_bytes(const Gemm& p) {
-  const int64_t depths = (p.k + kDepth - 1) / kDepth;
-  return (kThreads / 32 * kStreamStages * kStreamTile + 8 * kRowTiles * depths * kDepth) *
-         int64_t{sizeof(bf16)};
-}
-template <int kRowTiles>
-bool is_streamed(const Gemm& p) {
-  constexpr int64_t kManyOutputs = 16384;
-  return p.n >= kManyOutputs && p.m <= 8 * kRowTiles &&
-         streamed_bytes<kRowTiles>(p) <= held_bytes_allowed();
-}
-template <int kRowTiles>
-void launch_streamed(Stream stream, const Gemm& p) {
-  const auto kernel = streamed_rows_kernel<kRowTiles>;
-  static const bool allowed = allow_shared_memory(kernel, static_cast<int>(held_bytes_allowed()));
-  static_cast<void>(allowed);
-  launch(stream, kernel, dim3(kMultiprocessors), kThreads,
-         static_cast<int>(streamed_bytes<kRowTiles>(p)), p);
+  launch_long<kRowTiles, kWarps, kWarps == 4 ? 6 : 17>(stream, p);
 }
 
 struct Division {
@@ -376,23 +272,24 @@ struct Division {
   int warps = 1;
 };
 
-// How to divide outputs and rows between blocks: that by which the time to read them is least, be
-// it what the busiest multiprocessor reads or what all of them ask of L2, which serves about 50 of
-// them as fast as they can read. No bit depends on it.
+// How to divide outputs and rows between blocks: that by which the busiest multiprocessor reads
+// least. Where outputs are few there is little to read, and products that wait for each other cost
+// more: there a warp makes fewer. No bit depends on it. Measured in whole steps of decoding.
 Division divide(const Gemm& p) {
-  constexpr int64_t kServed = 50;
+  constexpr int64_t kFewOutputs = 4096;
+  const int most_tiles = p.n <= kFewOutputs ? 4 : 8;
   Division best;
   int64_t least = INT64_MAX;
   for (const int warps : {4, 1}) {
     for (const int row_tiles : {8, 4, 2, 1}) {
       if (row_tiles > 1 && p.m <= 4 * row_tiles) continue;  // half of it would do
+      if (row_tiles > (warps == 4 ? most_tiles : 2)) continue;
       const int64_t blocks =
           ((p.n + 16 * warps - 1) / (16 * warps)) * ((p.m + 8 * row_tiles - 1) / (8 * row_tiles));
       const int64_t turns = (blocks + kMultiprocessors - 1) / kMultiprocessors;
-      const int64_t rows = 16 * warps + 8 * row_tiles;  // that a block reads
-      const int64_t time = std::max(turns * kServed, blocks) * rows;
-      if (time >= least) continue;
-      least = time;
+      const int64_t read = turns * (16 * warps + 8 * row_tiles);  // rows of x and of the weights
+      if (read >= least) continue;
+      least = read;
       best = {row_tiles, warps};
     }
   }
@@ -401,7 +298,6 @@ Division divide(const Gemm& p) {
 
 template <int kRowTiles>
 void launch_rows(Stream stream, const Gemm& p, int warps) {
-  if (is_streamed<kRowTiles>(p)) return launch_streamed<kRowTiles>(stream, p);
   if (warps == 4) return launch_rows<kRowTiles, 4>(stream, p);
   launch_rows<kRowTiles, 1>(stream, p);
 }
@@ -413,8 +309,8 @@ void gemm_few_rows(Stream stream, const Gemm& product) {
   switch (division.row_tiles) {
     case 1: return launch_rows<1>(stream, product, division.warps);
     case 2: return launch_rows<2>(stream, product, division.warps);
-    case 4: return launch_rows<4>(stream, product, division.warps);
-    default: return launch_rows<8>(stream, product, division.warps);
+    case 4: return launch_rows<4, 4>(stream, product);
+    default: return launch_rows<8, 4>(stream, product);
   }
 }
 
