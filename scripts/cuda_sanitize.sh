@@ -36,6 +36,7 @@ cases=(
   MoveTowards.IsTheFormulaInEveryBit
   Attention.AgreesWithTheTextbook Attention.AgreesWithTheTextbookOverSeveralSpans
   Attention.RowsThatSeeNothingAreZero Attention.RowsTogetherInACacheHaveTheBitsOfTheBatch
+  Attention.ManyRowsOfFewKeysHaveTheBitsOfTheBatch
   Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
   LongAttention.AgreesWithTheTextbook LongAttention.OfFewRowsAgreesWithTheTextbook
   AdvanceBeams.GoTheWayOfTheHypotheses

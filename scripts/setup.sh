@@ -85,13 +85,20 @@ tril_setup() {
   tril_fail "could not install ${missing[*]}" "$log"
 }
 
-# tril_is_configured ROOT PRESET: true when build/PRESET was configured for this very tree (one
-# copied with its build would otherwise build the old place) and from these presets. Ninja itself
-# runs CMake again when a CMake file changed.
+# tril_place ROOT: what a configured build depends on: where the tree is (one copied with its build
+# would otherwise build the old place), and CUDA's compiler, which may have been installed since.
+tril_place() {
+  local nvcc
+  nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc) || nvcc=none
+  printf '%s\n%s\n' "$1" "$(readlink -f -- "$nvcc")"
+}
+
+# tril_is_configured ROOT PRESET: true when build/PRESET was configured for this very place and from
+# these presets. Ninja itself runs CMake again when a CMake file changed.
 tril_is_configured() {
   local stamp=$1/build/$2/.configured
   [[ -f $stamp && -f $1/build/$2/build.ninja && ! $1/CMakePresets.json -nt $stamp ]] &&
-    [[ $(<"$stamp") == "$1" ]]
+    [[ $(<"$stamp") == "$(tril_place "$1")" ]]
 }
 
 # tril_configure ROOT PRESET: configures build/PRESET, from the start.
@@ -100,7 +107,7 @@ tril_configure() {
   local dir=$root/build/$preset version
   local log=$dir/configure.log
   if (cd -- "$root" && exec cmake --fresh --preset "$preset") </dev/null >"$log" 2>&1; then
-    printf '%s\n' "$root" >"$dir/.configured"
+    tril_place "$root" >"$dir/.configured"
     return
   fi
   [[ -t 2 ]] && printf '\n' >&2

@@ -58,8 +58,9 @@ void add_compute_flag(CLI::App& command, std::optional<Compute>& compute) {
           [&compute](const std::string& number) {
             compute = static_cast<Compute>(std::stoi(number));
           },
-          "How weights are kept: fp32, bf16 (half the memory), int8 (a quarter, fastest), or "
-          "bf16-dot (bf16 products by the processor, with bits of their own)")
+          "How weights are kept: fp32, bf16 (half the memory; the default on a card), int8 (a "
+          "quarter, fastest on a CPU), or bf16-dot (bf16 products by the processor, with bits of "
+          "their own). The last two compute on the CPU only")
       ->transform(one_of(words))
       ->type_name("fp32|bf16|int8|bf16-dot");
 }

@@ -19,7 +19,10 @@ void show_machine() {
   for (const Target other : available_targets()) fmt::print(" {}", to_string(other));
   fmt::print("; TRIL_TARGET chooses)\n");
   if (!card.usable) {
-    fmt::print("card       none to use: {}\n", card.problem);
+    constexpr std::string_view kPrefix = "cuda: ";
+    std::string_view problem = card.problem;
+    if (problem.starts_with(kPrefix)) problem.remove_prefix(kPrefix.size());
+    fmt::print("card       none to use: {}\n", problem);
     return;
   }
   fmt::print("card       {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB, {}\n",

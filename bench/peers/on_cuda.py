@@ -13,6 +13,7 @@ import contextlib
 import json
 import statistics
 import subprocess
+import sys
 import time
 
 import torch
@@ -53,8 +54,10 @@ class Tril:
     def measure(self, group, match, seconds=0.5):
         command = [self.program, "bench", "--json", "--device", "cuda", "--only", group, "--match", match,
                    "--seconds", str(seconds)]
-        report = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                           text=True).stdout)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        report = json.loads(done.stdout)
         return {entry["name"]: entry for entry in report["results"]}
 
 
@@ -200,13 +203,21 @@ def attention(tril, report, args):
             report(f"attention {name} {direction}", 1 / entry["seconds"], {f"PyTorch {backend}": 1 / seconds}, "/s")
 
 
+GROUPS = {"train": train, "translate": translate, "attention": attention}
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tril", required=True, help="a program built with CUDA")
-    parser.add_argument("--only", default="train,translate,attention")
+    parser.add_argument("--only", default=",".join(GROUPS), help="some of train,translate,attention (default: all)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out: it takes minutes")
     parser.add_argument("--json", help="also write the figures to this file")
     args = parser.parse_args()
+    for group in args.only.split(","):
+        if group not in GROUPS:
+            parser.error(f"--only: no group {group}: there are {', '.join(GROUPS)}")
+    if not torch.cuda.is_available():
+        parser.error("PyTorch finds no NVIDIA card here")
     rows = []
 
     def report(name, ours, theirs, unit):
@@ -217,7 +228,7 @@ def main():
 
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n\n| work | tril | theirs | ratio |\n|---|---|---|---|")
     tril = Tril(args.tril)
-    for group, run in (("train", train), ("translate", translate), ("attention", attention)):
+    for group, run in GROUPS.items():
         if group in args.only.split(","):
             run(tril, report, args)
     if args.json:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "slow_search.h"
 #include "support/models.h"
@@ -186,6 +187,21 @@ TEST(Search, ASessionServesAgainAndWithin) {
     for (size_t i = 0; i < results.size(); ++i) {
       EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
     }
+    EXPECT_EQ(session.cache.page_count(), 0);
+    // One that ends early, and one that fails, leave nothing behind.
+    const auto interrupted = [&](const std::function<bool()>& done) {
+      next = 0;
+      search(
+          model, options, 3 * beam,
+          [&] { return next < requests.size() ? std::optional(requests[next++]) : std::nullopt; },
+          [&](SearchResult&&) { return done(); }, session);
+    };
+    interrupted([] { return false; });
+    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(testing::raised_by([&] {
+                interrupted([]() -> bool { fail(ErrorCode::io, "no room"); });
+              }).text,
+              "no room");
     EXPECT_EQ(session.cache.page_count(), 0);
   }
 }

@@ -13,6 +13,7 @@
 # word, and a picture of a run is one that commands have drawn.
 set -u
 export LC_ALL=C.UTF-8
+export CUDA_VISIBLE_DEVICES= # the pages show what a CPU computes
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tril=$(readlink -f "$1")
 pages=$(cd "${2:-$root/docs/guide}" && pwd)

@@ -59,7 +59,7 @@ if ! "$tril" info | grep -q 'cuda: not built into'; then
     expect_error "${fault%% *}" "cuda: ${fault#* }.*; --device cpu" \
       env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" bench --device cuda
     expect 0 "info, ${fault%% *}" env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" info
-    prints "info, ${fault%% *}" "^card  *none to use: cuda: ${fault#* }"
+    prints "info, ${fault%% *}" "^card  *none to use: ${fault#* }"
   done
   expect 0 'without a card the CPU' env TRIL_FAULT=old-driver "$tril" bench --only gemm --seconds 0.01 --threads 1 \
     --match 512x512x512

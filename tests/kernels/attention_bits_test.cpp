@@ -95,7 +95,9 @@ TEST(Attention, ManyRowsInACacheHaveTheBitsOfTheBatch) {
       }
     }
   }
-  // All of them see at most so many keys.
+}
+// All of them see at most so many keys.
+TEST(Attention, ManyRowsOfFewKeysHaveTheBitsOfTheBatch) {
   for (const int keys : {1, 16, 17, 40, 48, 49, 64}) {
     const Case c = make_case({{0, keys}}, Kind::cross, 8, 8, 64, 200, false, 10);
     const std::vector<float> out = run(c, 2).out;

@@ -333,8 +333,8 @@ TEST(Bits, KeptStepsEqualTheParallelPass) {
   config.encoder_layers = 1;
   config.decoder_layers = 3;
   config.max_length = 100;
-  constexpr int kLength = 70;  // more than one block of keys
-  for (const int count : {1, 3, 40}) {
+  constexpr int kLength = 70;                // more than one block of keys
+  for (const int count : {1, 3, 40, 100}) {  // of 100, attention has a warp a row and head
     const Transformer model = random_model(config, 5);
     Random random(static_cast<uint64_t>(count));
     std::vector<Sentence> sentences(static_cast<size_t>(count));

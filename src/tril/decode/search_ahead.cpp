@@ -59,13 +59,17 @@ class AheadSearch {
         device_(take_rows()),
         intake_(model, options, slots / width_, device_->encoded, session) {}
   ~AheadSearch() {
+    for (const Step& step : pending_) session_.queue.forget(step.fetch);
     for (const Place& place : places_) {
       if (place.sentence == nullptr) continue;
       release_slots(*place.sentence, session_);
-      intake_.release(*place.sentence);
+      if (ended_) intake_.release(*place.sentence);
     }
-    // Of a search that failed something may be encoded that nobody knows of.
-    if (ended_) session_.search = device_;
+    if (!ended_) {  // of a search that failed something may be encoded that nobody knows of
+      intake_.abandon();
+      device_->encoded = {};
+    }
+    session_.search = device_;
   }
   AheadSearch(const AheadSearch&) = delete;
   AheadSearch& operator=(const AheadSearch&) = delete;
@@ -227,6 +231,8 @@ class AheadSearch {
     step.rows = rows_.size();
     none_wanted_.assign(static_cast<size_t>(step.rows), -1);
     const Queue::Delivery delivery = session_.queue.expect(bytes_of(step));
+    step.fetch = delivery.number;
+    pending_.push_back(std::move(step));
     session_.step([&] {
       session_.reset();
       forget_rows();
@@ -238,8 +244,6 @@ class AheadSearch {
                          options_.end, device_->beams, delivery.to);
     });
     session_.queue.deliver(delivery.number);
-    step.fetch = delivery.number;
-    pending_.push_back(std::move(step));
     return true;
   }
 

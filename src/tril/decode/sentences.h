@@ -54,6 +54,8 @@ class Intake {
   // for each.
   std::unique_ptr<Sentence> take(const NextRequest& next);
   void release(const Sentence& sentence);
+  // Nothing that waits will be taken any more; what was encoded is no concern of this.
+  void abandon() { waiting_.clear(); }
   const Memory& memory() const { return encoded_.memory(); }
 
  private:

@@ -205,6 +205,7 @@ Stream make_stream(Urgency urgency) {
   return {stream};
 }
 void drop_stream(Stream stream) { static_cast<void>(cudaStreamDestroy(of(stream))); }
+void settle(Stream stream) { static_cast<void>(cudaStreamSynchronize(of(stream))); }
 void wait(Stream stream) { check(cudaStreamSynchronize(of(stream)), "the device's work"); }
 void check_launch(Stream stream) {
   check(cudaGetLastError(), "starting a kernel");

@@ -21,7 +21,8 @@ void release_pinned(void* memory);
 enum class Urgency { urgent, spare };
 Stream make_stream(Urgency urgency);
 void drop_stream(Stream stream);
-void wait(Stream stream);  // raises what went wrong on the device
+void wait(Stream stream);    // raises what went wrong on the device
+void settle(Stream stream);  // the same for who cannot raise
 // What went wrong with what was enqueued just now, if anything.
 void check_launch(Stream stream);
 void lose(Stream stream);  // a kernel that traps: after it the device is lost to this process

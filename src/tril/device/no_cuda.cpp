@@ -8,9 +8,7 @@ namespace {
 }  // namespace
 
 CudaCard find_card(const InjectedFault&) {
-  return {.problem =
-              "cuda: not built into this program, which takes CUDA 13 (nvcc in PATH or in "
-              "/usr/local/cuda) when it is built",
+  return {.problem = "cuda: not built into this program: when it was, " TRIL_NO_CUDA_BECAUSE,
           .name = {}};
 }
 void* allocate(int64_t) { absent(); }
@@ -20,6 +18,7 @@ void release_pinned(void*) { absent(); }
 Stream make_stream(Urgency) { absent(); }
 void drop_stream(Stream) { absent(); }
 void wait(Stream) { absent(); }
+void settle(Stream) { absent(); }
 void check_launch(Stream) { absent(); }
 void lose(Stream) { absent(); }
 void copy_async(Stream, void*, const void*, int64_t) { absent(); }

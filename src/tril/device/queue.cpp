@@ -159,6 +159,7 @@ Queue::Queue(Device device) : device_(device) {
   if (device == Device::cuda) state_ = std::make_unique<State>();
 }
 Queue::~Queue() {
+  if (state_ && !fetched_.empty()) cuda::settle(state_->stream);  // kernels write there, too
   for (const Fetch& place : fetched_) {
     if (place.event == nullptr) continue;
     cuda::drop_event(place.event);
@@ -328,10 +329,11 @@ bool Queue::captures() const { return state_ && state_->mode == State::Mode::cap
 
 Queue::Fetch& Queue::take_place(int64_t bytes) {
   const auto free = std::find_if(fetched_.begin(), fetched_.end(), [&](const Fetch& place) {
-    return place.number < 0 || place.number <= fetches_ - kMostFetches;
+    return place.number < 0 || (!place.expected && place.number <= fetches_ - kMostFetches);
   });
   Fetch& place = free != fetched_.end() ? *free : fetched_.emplace_back();
   place.number = fetches_++;
+  place.expected = false;
   if (!state_) {
     place.bytes.resize(static_cast<size_t>(bytes));
     return place;
@@ -371,6 +373,7 @@ int64_t Queue::fetch(const void* from, int64_t bytes) {
 
 Queue::Delivery Queue::expect(int64_t bytes) {
   Fetch& place = take_place(bytes);
+  place.expected = true;
   return {place.number, state_ ? place.pinned : place.bytes.data()};
 }
 
@@ -379,6 +382,12 @@ void Queue::deliver(int64_t number) {
   if (!state_) return;
   state_->join();
   cuda::record(place.event, state_->stream);
+}
+
+void Queue::forget(int64_t number) {
+  for (Fetch& place : fetched_) {
+    if (place.number == number) place.number = -1;
+  }
 }
 
 void Queue::fetched(int64_t number, void* to, int64_t bytes) {

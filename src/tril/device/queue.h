@@ -91,6 +91,8 @@ class Queue {
   };
   Delivery expect(int64_t bytes);
   void deliver(int64_t number);
+  // Nobody will ask for it any more. What is expected is not forgotten otherwise.
+  void forget(int64_t number);
 
   // Runs a step. `body` enqueues it, and may be called twice: what it does on the host must come to
   // the same when it does. It may not wait.
@@ -102,6 +104,7 @@ class Queue {
   struct State;
   struct Fetch {
     int64_t number = -1;  // whose it is; -1: nobody's
+    bool expected = false;
     void* event = nullptr;
     void* pinned = nullptr;
     int64_t room = 0;  // of the pinned memory

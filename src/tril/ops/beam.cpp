@@ -129,6 +129,7 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
                                           .table_stride = table.columns()};
     context.queue.note(table.address());
     context.launch([&](Stream stream) { kernels::cuda::extend_table(stream, args); });
+    // For the embedding that follows: what begins behind that knows that the table is written.
     context.begin_chain();
   }
 }

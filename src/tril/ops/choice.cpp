@@ -77,10 +77,10 @@ TokenBits::TokenBits(int64_t vocab, std::span<const int32_t> forbidden)
 ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBits& allowed,
                            int64_t count, const Mirrored<int32_t>& wanted) {
   const bool padded = on_cuda(context) && logits.columns() == padded_size(allowed.vocab());
-  require(
-      logits.shape().rank() == 2 && (logits.columns() == allowed.vocab() || padded) && count >= 1,
-      ErrorCode::shape_mismatch, "choice: the best ", count, " of logits ", logits.shape(),
-      " over a vocabulary of ", allowed.vocab());
+  require(logits.shape().rank() == 2 && (logits.columns() == allowed.vocab() || padded) &&
+              allowed.vocab() >= 1 && count >= 1,
+          ErrorCode::shape_mismatch, "choice: the best ", count, " of logits ", logits.shape(),
+          " over a vocabulary of ", allowed.vocab());
   const int64_t rows = logits.rows();
   require(wanted.size() == rows, ErrorCode::shape_mismatch, "choice: ", rows, " rows, ",
           wanted.size(), " tokens asked for");

@@ -122,7 +122,8 @@ struct Context {
     queue.launched();
   }
   // The same for kernels that write activations of this step and entries of its cache that nobody
-  // read before, and nothing else: neither weights nor tables. In a chain and in a graph they may
+  // read before, and nothing else: neither weights nor tables, unless they are the chain's last and
+  // end_chain() follows. In a chain and in a graph they may
   // overlap (kernels/cuda/launch.cuh). What a step uploads is there before its graph begins; where
   // kernels are launched one by one it is not, so there they never overlap.
   template <class F>
@@ -135,7 +136,8 @@ struct Context {
     f(stream);
     queue.launched();
   }
-  // Behind an ordinary launch that has waited for all before it: what was written until then rests.
+  // Behind a launch that waits for all before it, be it an ordinary one or an embedding, which lets
+  // the next begin only then: what was written until then rests.
   // A chain ends with the step, or with the next launch that may write anything.
   void begin_chain() { in_chain_ = tape == nullptr; }
   void end_chain() { in_chain_ = false; }

@@ -268,14 +268,16 @@ __device__ __forceinline__ void score_keys(const AttentionForward& a, const RowO
         mma_column(s, keys.left(group * kSlice, 16 * k), q.x[k][0], q.x[k][1]);
       }
     }
-    if (!has_column()) continue;
+    if (has_column()) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int column = group * kSlice + 8 * half + lane_id() / 4;
-      const int key = block + column;
-      const float score = scoring(s[half], entry + key);
-      scores[column] = sight.sees(key) ? score : kNothing;
+      for (int half = 0; half < 2; ++half) {
+        const int column = group * kSlice + 8 * half + lane_id() / 4;
+        const int key = block + column;
+        const float score = scoring(s[half], entry + key);
+        scores[column] = sight.sees(key) ? score : kNothing;
+      }
     }
+    __syncwarp();  // products are made by all lanes together
   }
 }
 
@@ -456,7 +458,8 @@ void row_attention(Stream stream, const AttentionForward& args) {
 }
 
 int64_t keys_of_rows(const AttentionShape& shape, int64_t most_keys, int64_t bound) {
-  return has_many_rows(shape) && most_keys <= kBlock ? whole_slices(most_keys) : bound;
+  const bool pays = shape.type == DType::bf16 && shape.head_dim <= 64 && has_many_rows(shape);
+  return pays && most_keys <= kBlock ? whole_slices(most_keys) : bound;
 }
 
 }  // namespace tril::kernels::cuda

@@ -372,7 +372,7 @@ struct Blas::State {
   // The least of some times of the product, in milliseconds, its result into `c`. Short ones are
   // timed several at once: the clock is as coarse as they are.
   float time_of(cudaStream_t stream, Gemm p, const Choice& choice, void* c) {
-    constexpr int kTimes = 4;  // the first warms up
+    constexpr int kTimes = 5;  // the first warms up
     constexpr float kEnough = 0.1f;
     constexpr int kMostAtOnce = 8;
     int at_once = 1;
@@ -393,7 +393,7 @@ struct Blas::State {
         break;
       }
       if (i > 0) least = std::min(least, taken / static_cast<float>(at_once));
-      if (i == 0) at_once = taken * kMostAtOnce <= kEnough ? kMostAtOnce : 1;
+      if (i == 1) at_once = taken * kMostAtOnce <= kEnough ? kMostAtOnce : 1;
     }
     cudaEventDestroy(begin);
     cudaEventDestroy(end);

@@ -158,7 +158,7 @@ class HeldPacks {
       const Pack x = at(i);
       const float top = largest_of(x);
       const int count = min(left_ - i * kPartStep, kPack);
-      if (count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY)) {
+      if (is_added_whole(x, count, sums)) {
         add_whole_pack(x, top, sums);
       } else {
         sums = with_one_by_one(x, count, sums);

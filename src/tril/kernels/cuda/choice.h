@@ -6,8 +6,9 @@
 //   fewer are left, the rest is token -1.
 //
 // The logits are read once: the sums for the norm and the best logits of a part of the row come
-// from the same pass. Where that cannot decide (equal log p at the last place), and where many are
-// asked for or the vocabulary is very large, they are read again.
+// from the same pass. Some are read again where the vocabulary has more than 65,536 tokens, all of
+// them where that cannot decide (equal log p at the last place), where many are asked for, and
+// where rows have no room behind them for whole packs of eight.
 // A row depends on that row alone. Kernels neither allocate nor throw.
 #pragma once
 

@@ -77,10 +77,13 @@ __device__ inline void add_one_by_one(const Pack& x, int count, Sums& sums) {
     }
   }
 }
+// Whether eight may be added at once: not where all so far are -infinity (or no numbers).
+__device__ inline bool is_added_whole(const Pack& x, int count, const Sums& sums) {
+  return count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY);
+}
 // The first `count` of a pack, `top` the largest of all eight.
 __device__ inline void add_pack(const Pack& x, int count, float top, Sums& sums) {
-  // Where all so far are -infinity (or no numbers), one by one.
-  if (count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY)) {
+  if (is_added_whole(x, count, sums)) {
     add_whole_pack(x, top, sums);
   } else {
     add_one_by_one(x, count, sums);
