@@ -89,8 +89,8 @@ tril_setup() {
 # would otherwise build the old place), and CUDA's compiler, which may have been installed since.
 tril_place() {
   local nvcc
-  nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc) || nvcc=none
-  printf '%s\n%s\n' "$1" "$(readlink -f -- "$nvcc")"
+  nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc) && nvcc=$(readlink -f -- "$nvcc")
+  printf '%s\n%s\n' "$1" "${nvcc:-no nvcc}"
 }
 
 # tril_is_configured ROOT PRESET: true when build/PRESET was configured for this very place and from

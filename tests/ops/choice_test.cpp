@@ -97,6 +97,7 @@ RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
       if (best >= 0) RC_ASSERT(found[at] == from[best]);
     }
     const auto r = static_cast<size_t>(row);
+    if (wanted[r] < 0) RC_ASSERT(wanted_found[r] == 0.0f);
     if (wanted[r] < 0) continue;
     RC_ASSERT(wanted_found[r] == from[wanted[r]] ||
               (std::isnan(wanted_found[r]) && std::isnan(from[wanted[r]])));

@@ -59,7 +59,7 @@ void choose_on_cpu(Context& context, const Tensor& logits, const TokenBits& allo
     }
     std::fill(tokens + found, tokens + count, -1);
     std::fill(best + found, best + count, -std::numeric_limits<float>::infinity());
-    if (wanted[row] >= 0) chosen.wanted.data()[row] = from[wanted[row]];
+    chosen.wanted.data()[row] = wanted[row] < 0 ? 0.0f : from[wanted[row]];
   });
 }
 

@@ -27,7 +27,7 @@ class TokenBits {
 struct ChosenTokens {
   Tensor tokens;     // i32 [row, count]; -1 where there are no more
   Tensor log_probs;  // [row, count], largest first; at equal ones the lower token first
-  Tensor wanted;     // [row]: the log-probability of wanted[row], where one is
+  Tensor wanted;     // [row]: the log-probability of wanted[row]; 0 for none
 };
 // logits [row, vocab], on CUDA also LinearOutput::padded_sums. NaN and tokens without a probability
 // are never chosen. wanted[row] is -1 for none.

@@ -35,9 +35,9 @@ __device__ void put_choice(const ChooseTokens& args, int64_t row, int64_t n, con
   args.log_probs[row * args.count + n] = c.value;
 }
 __device__ void put_wanted(const ChooseTokens& args, int64_t row, float norm) {
-  const int32_t wanted = args.wanted == nullptr ? -1 : args.wanted[row];
-  if (wanted < 0) return;
-  args.wanted_log_probs[row] = args.logits[row * args.stride + wanted] - norm;
+  if (args.wanted == nullptr) return;
+  const int32_t wanted = args.wanted[row];
+  args.wanted_log_probs[row] = wanted < 0 ? 0.0f : args.logits[row * args.stride + wanted] - norm;
 }
 __device__ Candidate candidate_at(const ChooseTokens& args, const float* logits, float norm,
                                   int64_t token) {
@@ -317,7 +317,8 @@ __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, cons
 // Where the parts of a row are a cluster, the first of them decides: a kernel less...
 __global__ void __launch_bounds__(kPartThreads, 4) choose_kernel(ChooseTokens args) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  __shared__ Scanned mine;
+  __shared__ alignas(Scanned) unsigned char memory[sizeof(Scanned)];  // which nobody initialises
+  Scanned& mine = *reinterpret_cast<Scanned*>(memory);
   let_next_begin();
   const auto cluster = cooperative_groups::this_cluster();
   const int64_t row = blockIdx.x / kParts;

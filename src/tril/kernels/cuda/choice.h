@@ -28,7 +28,7 @@ struct ChooseTokens {
   const int32_t* wanted = nullptr;    // [rows]: a token whose log p is asked for; -1: none
   int32_t* tokens = nullptr;          // [rows, count]
   float* log_probs = nullptr;         // [rows, count]
-  float* wanted_log_probs = nullptr;  // [rows]
+  float* wanted_log_probs = nullptr;  // [rows]; 0 for none
   void* workspace = nullptr;          // choose_tokens_workspace() bytes
 };
 int64_t choose_tokens_workspace(int64_t rows, int64_t vocab, int64_t count);
