@@ -52,7 +52,7 @@ expect_error 'unknown flag' '--loud' "$tril" bench --loud
 expect_error 'bad group' 'gemm' "$tril" bench --only everything
 expect_error 'bad threads' 'threads' "$tril" bench --threads -3
 expect_error 'bench without a card' 'cuda' env CUDA_VISIBLE_DEVICES= "$tril" bench --device cuda
-if ! "$tril" info | grep -q 'cuda: not built into'; then
+if ! "$tril" info | grep -q 'not built into'; then
   # A driver and cards that are pretended (docs/design/device.md): one line that says what is missing.
   for fault in 'no-driver no NVIDIA driver' 'old-driver the driver is too old: it knows CUDA 12.4' \
     'no-card no NVIDIA card' 'old-card Tesla V100.*compute capability 7.0.*8.0 or later'; do
