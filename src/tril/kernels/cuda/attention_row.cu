@@ -33,6 +33,8 @@ struct Plan {
   static constexpr int kTeamThreads = 32 * kWarps;
   static constexpr int kTeams = kThreads / kTeamThreads;
   static constexpr int kSixteens = (kDim / 16 + kWarps - 1) / kWarps;  // of columns, a warp
+  // Blocks that a multiprocessor has registers for: more of them with one warp a row, so that 256
+  // sentences of eight heads are all there at once, and not so many that registers go to memory.
   static constexpr int kResident = kWarps == 1 ? 5 : 3;
 
   __device__ static int thread() { return static_cast<int>(threadIdx.x) % kTeamThreads; }

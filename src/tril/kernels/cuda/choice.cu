@@ -59,6 +59,7 @@ constexpr int kListed = kPartThreads;
 constexpr int kPartStep = kSoftmaxThreads * kPack;  // places from a thread's pack to its next
 constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 
+// What a block hands on.
 struct Scanned {
   Sums sums[kPartWarps];
   Candidate kept[kMostKept];  // best first
