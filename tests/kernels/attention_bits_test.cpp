@@ -96,6 +96,7 @@ TEST(Attention, ManyRowsInACacheHaveTheBitsOfTheBatch) {
     }
   }
 }
+
 // All of them see at most so many keys.
 TEST(Attention, ManyRowsOfFewKeysHaveTheBitsOfTheBatch) {
   for (const int keys : {1, 16, 17, 40, 48, 49, 64}) {

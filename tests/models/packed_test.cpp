@@ -221,8 +221,7 @@ TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
   const std::string expected =
       (folder_ / "alone") +
       ": has only packed weights (packed.int8.safetensors), which infer on the CPU and nothing "
-      "else "
-      "(load_for_inference()): for this give the folder they were made from, the one with "
+      "else (load_for_inference()): for this give the folder they were made from, the one with "
       "model.safetensors";
   EXPECT_EQ(raised_by([&] { Transformer::load(folder_ / "alone"); }).text, expected);
   EXPECT_EQ(raised_by([&] {

@@ -373,8 +373,8 @@ __global__ void __launch_bounds__(kThreads, P::kResident)
   RowPart<P> part, earlier;
   part.clear();
   earlier.clear();
+  // With two stages a block comes while the one before it is worked on.
   if (!a.keys_rest) wait_for_earlier();
-    // With two stages a block comes while the one before it is worked on.
 #pragma unroll 1
   for (int next = first; next <= end; ++next) {
     const int stage = P::kStages == 1 ? 0 : next & 1;
