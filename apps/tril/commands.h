@@ -33,6 +33,7 @@ void add_score(CLI::App& app);
 void add_shortlist(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
+void add_verify(CLI::App& app);
 
 // The arguments of `tril train` with the options of --config, or of the run that --resume goes on
 // with, put before those given.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "loading.h"
 #include "decoding.h"
 #include "lines.h"
 #include "tril/tril.h"
@@ -61,7 +62,7 @@ void check_sound(const Explanation& e) {
 
 void run(const Flags& flags) {
   check(flags);
-  const Translator translator = Translator::load(flags.model, flags.options.threads);
+  const Translator translator = Translator::load(flags.model, flags.options.threads, {}, telling());
   const Explanation e =
       explain(translator, sentence_of(flags, translator.model().config()), flags.options);
   const std::string page = explain_page(e);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "loading.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -35,13 +36,13 @@ void show_model(const std::string& folder) {
   std::error_code ignored;
   if (!std::filesystem::exists(folder + "/model.safetensors", ignored) &&
       std::filesystem::exists(folder + "/config.json", ignored)) {
-    const Transformer model = Transformer::load_for_inference(folder);
+    const Transformer model = Transformer::load_for_inference(folder, {}, telling());
     fmt::print("{}", to_json(model.config()));
     fmt::print("{} parameters, packed in {}: for inference on the CPU\n", model.parameter_count(),
                word_for(model.compute()));
     return;
   }
-  const Transformer model = Transformer::load(folder);
+  const Transformer model = Transformer::load(folder, {}, telling());
   fmt::print("{}", to_json(model.config()));
   int64_t count = 0;
   for (const auto& parameter : model.parameters()) {

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "lesson.h"
+#include "loading.h"
 
 namespace tril::app {
 namespace {
@@ -24,7 +25,7 @@ Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) 
   const std::string demo = "demo-model";
   std::error_code ignored;
   const auto load = [&](const std::string& folder) {
-    return Subject{Translator::load(folder, flags.threads),
+    return Subject{Translator::load(folder, flags.threads, {}, telling()),
                    is_demo_model(folder) ? Seen::never : Seen::unknown};
   };
   if (!flags.model.empty()) return load(flags.model);

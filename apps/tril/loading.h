@@ -8,8 +8,11 @@
 
 namespace tril::app {
 
-// Translator::load_for_inference; what it has to say beside the result goes to stderr.
+// How the program loads: what a person should know goes to stderr.
+LoadOptions telling(bool trust = false);
+
+// Translator::load_for_inference, or load() for a GPU.
 Translator load_translator(const std::string& folder, int threads, std::optional<Device> device,
-                           std::optional<Compute> compute = {});
+                           std::optional<Compute> compute = {}, bool trust = false);
 
 }  // namespace tril::app

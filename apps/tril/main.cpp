@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   tril::app::add_evaluate(app);
   tril::app::add_quantize(app);
   tril::app::add_shortlist(app);
+  tril::app::add_verify(app);
   tril::app::add_prove(app);
   tril::app::add_explain(app);
   tril::app::add_bench(app);

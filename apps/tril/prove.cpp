@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "flags.h"
+#include "loading.h"
 #include "progress.h"
 #include "units.h"
 
@@ -19,13 +20,23 @@ std::optional<Tokenizer> tokenizer_in(const std::string& folder, const Transform
   const std::string path = folder + "/tokenizer.model";
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  constexpr int64_t kMaxBytes = int64_t{1} << 28;
-  Tokenizer tokenizer = Tokenizer::from_bytes(read_file(path, kMaxBytes), path);
+  Tokenizer tokenizer = Tokenizer::from_bytes(read_model_file(folder, kTokenizerFile), path);
   require(tokenizer.vocab() == config.target_vocab &&
               (config.decoder_only() || tokenizer.vocab() == config.source_vocab),
           ErrorCode::bad_format, path, ": ", tokenizer.vocab(), " pieces, but the model reads ",
           config.source_vocab, " and writes ", config.target_vocab);
   return tokenizer;
+}
+
+// A proof of weights that were damaged would prove nothing about the model that was trained.
+std::vector<VerifiedFile> verified(const std::string& folder) {
+  std::vector<VerifiedFile> files = verify_model(folder);
+  for (const VerifiedFile& file : files) {
+    if (file.state != FileState::damaged) continue;
+    const bool named = file.detail.starts_with(file.path);
+    fail(ErrorCode::bad_format, named ? "" : file.path + ": ", file.detail);
+  }
+  return files;
 }
 
 void run(const ProveFlags& flags) {
@@ -39,8 +50,8 @@ void run(const ProveFlags& flags) {
               std::filesystem::is_directory(flags.model, ignored),
           ErrorCode::invalid_argument, flags.model,
           ": not a folder; a model is one, with config.json and model.safetensors in it");
-  const Transformer model = Transformer::load(flags.model, placement_for(flags.device));
-  const uint64_t weights = fingerprint_of_file(flags.model + "/model.safetensors");
+  const std::vector<VerifiedFile> files = verified(flags.model);
+  const Transformer model = Transformer::load(flags.model, placement_for(flags.device), telling());
   const std::optional<Tokenizer> tokenizer = tokenizer_in(flags.model, model.config());
   const ProofText text = proof_text(flags, model, tokenizer);
   if (text.cut > 0) {
@@ -68,7 +79,7 @@ void run(const ProveFlags& flags) {
                            .model = model,
                            .tokenizer = tokenizer,
                            .text = text,
-                           .weights = weights,
+                           .files = files,
                            .threads = Parallel(flags.threads).threads(),
                            .seconds = taken.count()};
   flags.json ? print_json(proved, report) : print_report(proved, report);

@@ -33,7 +33,7 @@ struct ProvedModel {
   const Transformer& model;
   const std::optional<Tokenizer>& tokenizer;
   const ProofText& text;
-  uint64_t weights = 0;  // fingerprint of model.safetensors
+  const std::vector<VerifiedFile>& files;  // of the model folder, none damaged
   int threads = 0;
   double seconds = 0.0;
 };

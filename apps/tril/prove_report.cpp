@@ -42,6 +42,21 @@ class Pieces {
   const ProvedModel& proved_;
 };
 
+// Of the file the weights came from; the first half of it, which a line has room for.
+std::string seal_text(const ProvedModel& proved) {
+  const FolderSeal& seal = proved.model.seal();
+  return seal.sealed() ? fmt::format("seal {}, the file", seal.identity.substr(0, 16))
+                       : "a file that is not sealed";
+}
+
+void print_files(const ProvedModel& proved) {
+  const auto sealed = std::count_if(
+      proved.files.begin(), proved.files.end(),
+      [](const VerifiedFile& file) { return file.state == FileState::sound; });
+  fmt::print("{} of {} verified: every byte matches its checksum\n", sealed,
+             counted(std::ssize(proved.files), "file"));
+}
+
 void print_head(const ProvedModel& proved, const ProofReport& report) {
   const TransformerConfig& c = proved.model.config();
   const std::string layers =
@@ -54,6 +69,7 @@ void print_head(const ProvedModel& proved, const ProofReport& report) {
   fmt::print("{}, {}: {}\n{}, {}, {}\n", counted(report.sentences, "sentence"),
              counted(report.positions, "position"), proved.text.origin, cpu_name(),
              to_string(current_target()), counted(proved.threads, "thread"));
+  print_files(proved);
   if (proved.flags.unmasked) fmt::print("THE CAUSAL MASK IS OFF.\n");
 }
 
@@ -112,7 +128,7 @@ void print_table(const ProvedModel& proved, const ProofReport& report) {
   const size_t n = t.given.size();
   fmt::print("\n1  The same decoder, called in two ways: {}\n", mark(t.holds()));
   cells("", "training", "inference");
-  cells("weights", fmt::format("FNV-1a {:016x}, the file", proved.weights),
+  cells("weights", seal_text(proved),
         t.weights_untouched() ? fmt::format("the same {}, unchanged", counted(t.tensors, "tensor"))
                               : "CHANGED on the way");
   cells("1 weight moved",
@@ -392,7 +408,7 @@ Json json_of(const ProvedModel& proved, const TableEvidence& t) {
   return {
       {"holds", t.holds()},
       {"weights",
-       {{"file_fnv1a", fmt::format("{:016x}", proved.weights)},
+       {{"seal", proved.model.seal().identity},
         {"memory_fnv1a_before", fmt::format("{:016x}", t.weights_before)},
         {"memory_fnv1a_after", fmt::format("{:016x}", t.weights_after)},
         {"tensors", t.tensors},

@@ -17,6 +17,7 @@ struct QuantizeFlags {
   std::string model;
   std::string output;  // empty: beside the model
   Compute to = Compute::int8;
+  bool overwrite = false;
 };
 
 std::string mebibytes(const fs::path& file) {
@@ -42,14 +43,8 @@ void run(const QuantizeFlags& flags) {
           ErrorCode::invalid_argument, "-o ", flags.output,
           ": is the model's own folder; without -o the packed weights go there");
   const std::string folder = flags.output.empty() ? flags.model : flags.output;
-  Transformer::save_packed(flags.model, folder, flags.to);
-  for (const char* name : {"tokenizer.model", Shortlist::kFile}) {
-    const fs::path file = fs::path(flags.model) / name;
-    if (flags.output.empty() || !fs::exists(file)) continue;
-    std::error_code error;
-    fs::copy_file(file, fs::path(folder) / name, fs::copy_options::overwrite_existing, error);
-    require(!error, ErrorCode::io, folder, "/", name, ": cannot copy: ", error.message());
-  }
+  Transformer::save_packed(flags.model, folder, flags.to,
+                           flags.overwrite ? Overwrite::yes : Overwrite::no);
   const fs::path packed =
       fs::path(folder) / fmt::format("packed.{}.safetensors", word_for(flags.to));
   fmt::print("{}  {} (was {})\n", packed.string(), mebibytes(packed),
@@ -75,15 +70,16 @@ void add_quantize(CLI::App& app) {
       ->required();
   quantize->add_option("-o,--output", flags->output,
                        "A folder that needs nothing of the first; without it, beside the model");
+  quantize->add_flag("--overwrite", flags->overwrite,
+                     "With -o: replace the packed weights of another model that are there");
   quantize->footer(
       "Examples:\n"
       "  tril quantize my-model --to int8\n"
       "  tril translate my-model --compute int8 < text.en\n"
       "  tril quantize my-model --to int8 -o my-small-model\n\n"
-      "The weights are written in the order the processor reads them and mapped from disk. With "
-      "-o\n"
-      "loading reads nothing; beside the model it reads that through, to know that the packed\n"
-      "weights were made from it. Results are the same bits as with --compute alone.");
+      "The weights are written in the order the processor reads them and mapped from disk. Results\n"
+      "are the same bits as with --compute alone. A folder with other weights in it, or a training,\n"
+      "is never written to.");
   quantize->callback([flags] { run(*flags); });
 }
 

@@ -41,10 +41,8 @@ void run(const Flags& flags) {
   ShortlistReport report;
   const Shortlist shortlist = learn_shortlist(corpus, translator.tokenizer(), options, &report);
   progress.clear();
-  // Nothing is lost when this is stopped: the file is replaced whole or not at all.
-  remove_abandoned(flags.model);
   shortlist.save(flags.model);
-  const fs::path file = fs::path(flags.model) / Shortlist::kFile;
+  const fs::path file = fs::path(flags.model) / kShortlistFile;
   std::error_code ignored;
   const auto bytes = static_cast<int64_t>(fs::file_size(file, ignored));
   fmt::print("{}  {}, from {}\n", file.string(), bytes_text(bytes), counted(report.pairs, "pair"));

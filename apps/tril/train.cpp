@@ -100,7 +100,10 @@ void tell_device(const Placement& placement, const TrainEvents& events) {
 
 // What was learnt up to the last checkpoint outlives the card and its memory.
 TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& arguments,
-                                       RunStart start, const TrainEvents& events) {
+                                       RunStart start, TrainEvents events) {
+  // Until this run has a checkpoint, one in the folder is that of the run it was to replace.
+  bool resumable = false;
+  events.resumable = [&] { resumable = true; };
   const Placement placement = placement_for(arguments.device);
   tell_device(placement, events);
   try {
@@ -109,11 +112,7 @@ TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& argu
   } catch (const Error& error) {
     const bool of_device =
         error.code() == ErrorCode::device || error.code() == ErrorCode::out_of_memory;
-    std::error_code ignored;
-    if (!of_device ||
-        !std::filesystem::exists(arguments.folder + "/training/checkpoint.safetensors", ignored)) {
-      throw;
-    }
+    if (!of_device || !resumable) throw;
     fail(error.code(), error.what(), "; ", how_to_go_on(arguments));
   }
 }
@@ -185,12 +184,11 @@ std::string value_of(const std::vector<std::string>& arguments,
   return "";
 }
 
-// The options of a TOML file as flags, but for those given on the command line.
-std::vector<std::string> flags_of_file(const std::string& path,
-                                       const std::vector<std::string>& given) {
-  constexpr int64_t kMaxBytes = 1 << 20;
+// The options of a TOML text as flags, but for those given on the command line.
+std::vector<std::string> flags_of(const std::string& toml, const std::string& file,
+                                  const std::vector<std::string>& given) {
   std::vector<std::string> flags;
-  for (const TomlOption& option : parse_toml(read_file(path, kMaxBytes), path)) {
+  for (const TomlOption& option : parse_toml(toml, file)) {
     const std::string flag = "--" + option.name;
     if (is_given(given, flag)) continue;
     flags.push_back(flag);
@@ -202,18 +200,20 @@ std::vector<std::string> flags_of_file(const std::string& path,
 }  // namespace
 
 std::vector<std::string> with_files(const std::vector<std::string>& arguments) {
-  std::string file = value_of(arguments, {"--config"});
+  constexpr int64_t kMaxBytes = 1 << 20;
+  const std::string config = value_of(arguments, {"--config"});
+  const std::string folder = value_of(arguments, {"-o", "--output"});
+  std::vector<std::string> result;
   if (is_given(arguments, "--resume")) {
-    require(file.empty(), ErrorCode::invalid_argument,
+    require(config.empty(), ErrorCode::invalid_argument,
             "train: --resume goes on with the options of the run: leave --config out");
-    const std::string folder = value_of(arguments, {"-o", "--output"});
     if (!folder.empty()) {
       check_start(folder, RunStart::resume);
-      file = folder + "/training/options.toml";
+      result = flags_of(options_of_run(folder), folder, arguments);
     }
+  } else if (!config.empty()) {
+    result = flags_of(read_file(config, kMaxBytes), config, arguments);
   }
-  if (file.empty()) return arguments;
-  std::vector<std::string> result = flags_of_file(file, arguments);
   result.insert(result.end(), arguments.begin(), arguments.end());
   return result;
 }

@@ -28,8 +28,10 @@
 #include "tril/lesson/pictures.h"        // of the lessons
 #include "tril/measure/measure.h"        // what `tril bench` measures
 #include "tril/models/config.h"          // TransformerConfig
+#include "tril/models/folder.h"          // what a model folder holds
 #include "tril/models/session.h"         // Session, Observer
 #include "tril/models/transformer.h"     // Transformer, Memory
+#include "tril/models/verify.h"          // verify_folder, seal_folder
 #include "tril/prove/agreement.h"        // parallel against stepwise
 #include "tril/prove/proof.h"            // the proof on a model
 #include "tril/prove/sequential.h"       // sequential against parallel training

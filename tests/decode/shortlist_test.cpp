@@ -433,9 +433,9 @@ RC_GTEST_PROP(Shortlist, ComesBackFromItsFile, ()) {
     loaded.choose({&source, 1}, {}, got);
     RC_ASSERT(got == expected);
   }
-  const std::string bytes = read_file(folder / Shortlist::kFile, 1 << 24);
+  const std::string bytes = read_file(folder / std::string(kShortlistFile), 1 << 24);
   loaded.save(folder.path() + "/");
-  RC_ASSERT(read_file(folder / Shortlist::kFile, 1 << 24) == bytes);
+  RC_ASSERT(read_file(folder / std::string(kShortlistFile), 1 << 24) == bytes);
 }
 
 // Writes a file of the format with these numbers.
@@ -461,13 +461,13 @@ struct File {
     add("listed", listed);
     add("begins", begins);
     add("target_vocab", target_vocab);
-    save_safetensors(folder / Shortlist::kFile, tensors, metadata);
+    save_safetensors(folder / std::string(kShortlistFile), tensors, metadata);
   }
 };
 
 TEST(Shortlist, BadFilesAreOneClearError) {
   const TempFolder folder;
-  const std::string path = folder / Shortlist::kFile;
+  const std::string path = folder / std::string(kShortlistFile);
   const auto text = [&](ErrorCode code) {
     const auto raised = raised_by([&] { Shortlist::load(folder.path()); });
     EXPECT_EQ(raised.code, code);

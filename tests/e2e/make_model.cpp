@@ -3,10 +3,8 @@
 // `other` has another tokenizer.
 //   make_model FOLDER translate|generate|other|base
 #include <cstdio>
-#include <filesystem>
 #include <string>
 
-#include "tril/io/atomic_file.h"
 #include "tril/tril.h"
 
 int main(int argc, char** argv) {
@@ -15,7 +13,6 @@ int main(int argc, char** argv) {
   if (std::string(argv[2]) == "base") {
     tril::TransformerConfig base;  // the defaults are the base model's
     base.source_vocab = base.target_vocab = 32000;
-    std::filesystem::create_directories(folder);
     tril::Transformer(base.completed(), 5).save(folder);
     return 0;
   }
@@ -39,7 +36,5 @@ int main(int argc, char** argv) {
   config.encoder_layers = decoder_only ? 0 : 1;
   config.decoder_layers = 2;
   config.max_length = 64;
-  std::filesystem::create_directories(folder);
-  tril::Transformer(config.completed(), 5).save(folder);
-  tril::write_file_atomically(folder + "/tokenizer.model", tokenizer.bytes());
+  tril::Transformer(config.completed(), 5).save(folder, {{"tokenizer.model", tokenizer.bytes()}});
 }

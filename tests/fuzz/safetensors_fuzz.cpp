@@ -12,9 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   static tril::Arena arena;
   arena.reset();
   try {
-    tril::SafetensorsMetadata metadata;
+    tril::SafetensorsInfo info;
     const std::string_view text(reinterpret_cast<const char*>(bytes), size);
-    const auto tensors = tril::parse_safetensors(text, "fuzz", arena, &metadata);
+    const auto tensors = tril::parse_safetensors(text, "fuzz", arena, &info);
     size_t total = 0;
     for (size_t i = 0; i < tensors.size(); ++i) {
       const tril::Tensor& tensor = tensors[i].tensor;

@@ -206,21 +206,72 @@ TEST(AtomicFile, OfManyWritersOneWinsWhole) {
   EXPECT_EQ(folder.names(), Names{"f"});
 }
 
+// A process that is killed while it writes leaves its temporary file; what is being written has a
+// lock that tells the two apart, whatever number the process has.
 TEST(AtomicFile, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
   const TempFolder folder;
   const pid_t dead = ::fork();
-  if (dead == 0) ::_exit(0);
+  if (dead == 0) {
+    AtomicFile left(folder / "model.bin");
+    left.write("half");
+    ::kill(::getpid(), SIGKILL);
+  }
   ::waitpid(dead, nullptr, 0);
-  const std::string theirs = "model.bin." + std::to_string(dead) + ".0.tmp";
-  const std::string ours = "model.bin." + std::to_string(::getpid()) + ".0.tmp";
-  for (const std::string& name : {theirs, ours, std::string("model.bin"), std::string("x.tmp"),
+  ASSERT_EQ(folder.names().size(), 1u);
+  AtomicFile ours(folder / "other.bin");
+  const std::string same_number = "model.bin." + std::to_string(::getpid()) + ".999.tmp";
+  for (const std::string& name : {same_number, std::string("model.bin"), std::string("x.tmp"),
                                   std::string("a.0.0.tmp"), std::string("a.99999999999.0.tmp")}) {
     write_file_atomically(folder / name, "x");
   }
   remove_abandoned(folder.path());
-  EXPECT_EQ(folder.names(),
-            (Names{ours, "model.bin", "x.tmp", "a.0.0.tmp", "a.99999999999.0.tmp"}));
+  Names left = folder.names();
+  EXPECT_EQ(std::erase_if(left, [](const std::string& n) { return n.starts_with("other.bin."); }),
+            1u);
+  EXPECT_EQ(left, (Names{"model.bin", "x.tmp", "a.0.0.tmp", "a.99999999999.0.tmp"}));
+  ours.commit();
   remove_abandoned(folder / "nowhere");
+}
+
+TEST(AtomicFile, TheNextWriterOfAFileRemovesWhatWasLeftOfIt) {
+  const TempFolder folder;
+  const pid_t dead = ::fork();
+  if (dead == 0) {
+    AtomicFile one(folder / "f");
+    AtomicFile two(folder / "g");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(dead, nullptr, 0);
+  ASSERT_EQ(folder.names().size(), 2u);
+  write_file_atomically(folder / "f", "x");
+  EXPECT_EQ(folder.names().size(), 2u);  // f, and what was left of g
+  write_file_atomically(folder / "g", "x");
+  EXPECT_EQ(folder.names(), (Names{"f", "g"}));
+}
+
+TEST(AtomicFile, ReplacesALinkWhereItIsTold) {
+  const TempFolder folder;
+  write_file_atomically(folder / "theirs", "old");
+  std::filesystem::create_symlink("theirs", folder / "link");
+  std::filesystem::create_symlink("nowhere", folder / "dangling");
+  for (const char* name : {"link", "dangling"}) {
+    AtomicFile file(folder / name, Links::replace);
+    file.write("new");
+    file.commit();
+    EXPECT_FALSE(std::filesystem::is_symlink(folder / name));
+    EXPECT_EQ(read_file(folder / name, kAny), "new");
+  }
+  EXPECT_EQ(read_file(folder / "theirs", kAny), "old");
+}
+
+TEST(AtomicFile, WritesOverWhatItWroteBefore) {
+  const TempFolder folder;
+  AtomicFile file(folder / "f");
+  file.write("0123456789");
+  file.rewrite(2, "ab");
+  file.write("end");
+  file.commit();
+  EXPECT_EQ(read_file(folder / "f", kAny), "01ab456789end");
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ TEST(Safetensors, EveryTypeComesBackInBits) {
   const auto saved = every_type(arena);
   const SafetensorsMetadata metadata = {{"step", "7"}, {"é\n\"", ""}};
   save_safetensors(folder / "m.st", saved, metadata);
-  SafetensorsMetadata metadata_again = {{"stale", "x"}};
-  const auto loaded = load_safetensors(folder / "m.st", arena, &metadata_again);
-  EXPECT_EQ(metadata_again, metadata);
+  SafetensorsInfo info{.metadata = {{"stale", "x"}}};
+  const auto loaded = load_safetensors(folder / "m.st", arena, &info);
+  EXPECT_EQ(info.metadata, metadata);
   ASSERT_EQ(loaded.size(), saved.size());
   const std::vector<std::string> names = {"bytes", "empty", "half", "ids", "scalar", "z"};
   for (size_t i = 0; i < loaded.size(); ++i) {
@@ -101,20 +101,30 @@ TEST(Safetensors, EveryTypeComesBackInBits) {
   }
 }
 
+// As the header of io/safetensors_header.h says, put together by hand.
 TEST(Safetensors, TheBytesAreThese) {
   const TempFolder folder;
   Arena arena;
   const std::vector<NamedTensor> tensors = {{"b", make<int8_t>(arena, {2}, {1, 2})},
                                             {"c", make<int32_t>(arena, {1, 1}, {3})},
                                             {"a", make<int8_t>(arena, {}, {4})}};
-  save_safetensors(folder / "m.st", tensors, {{"k", "v"}});
-  std::string header =
-      R"({"__metadata__":{"k":"v"},"a":{"dtype":"I8","shape":[],"data_offsets":[4,5]},)"
-      R"("b":{"dtype":"I8","shape":[2],"data_offsets":[5,7]},)"
-      R"("c":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]}})";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  EXPECT_EQ(read_file(folder / "m.st", 1 << 20),
-            file_of(header, std::string_view("\3\0\0\0\4\1\2", 7)));
+  const std::string seal = save_safetensors(folder / "m.st", tensors, {{"k", "v"}});
+  const std::string_view data("\3\0\0\0\4\1\2", 7);
+  const auto digits = [&](size_t at, size_t bytes) {
+    return to_string(checksum_of(data.substr(at, bytes)));
+  };
+  const auto header_with = [&](const std::string& sealed) {
+    std::string header = concat(R"({"__metadata__":{"k":"v","tril_checksums":")", digits(4, 1),
+                                digits(5, 2), digits(0, 4), R"(","tril_seal":")", sealed,
+                                R"("},"a":{"dtype":"I8","shape":[],"data_offsets":[4,5]},)"
+                                R"("b":{"dtype":"I8","shape":[2],"data_offsets":[5,7]},)"
+                                R"("c":{"dtype":"I32","shape":[1,1],"data_offsets":[0,4]}})");
+    header.resize((8 + header.size() + 63) / 64 * 64 - 8, ' ');
+    return header;
+  };
+  EXPECT_EQ(seal, to_string(checksum_of(file_of(header_with(std::string(32, '0'))))));
+  EXPECT_EQ(read_file(folder / "m.st", 1 << 20), file_of(header_with(seal), data));
+  EXPECT_EQ(read_safetensors_info(folder / "m.st").seal, seal);
 }
 
 TEST(Safetensors, TheOrderGivenDoesNotMatter) {
@@ -131,8 +141,9 @@ TEST(Safetensors, NoTensorsIsAFileToo) {
   const TempFolder folder;
   Arena arena;
   save_safetensors(folder / "m.st", {});
-  EXPECT_EQ(read_file(folder / "m.st", 100), file_of("{}" + std::string(54, ' ')));
   EXPECT_TRUE(load_safetensors(folder / "m.st", arena).empty());
+  write_file_atomically(folder / "bare.st", file_of("{}"));
+  EXPECT_TRUE(load_safetensors(folder / "bare.st", arena).empty());
 }
 
 // Mapped, a file has the tensors that reading it has, each where it can be used at once.
@@ -146,10 +157,10 @@ TEST(Safetensors, IsMappedAsItIsRead) {
   std::fill_n(bytes.data<int8_t>(), 5, int8_t{7});
   const std::vector<NamedTensor> tensors = {{"odd", odd}, {"line", line}, {"bytes", bytes}};
   save_safetensors(folder / "m.st", tensors, {{"k", "v"}});
-  SafetensorsMetadata metadata;
+  SafetensorsInfo info;
   auto mapping = std::make_unique<Arena>();
-  const auto mapped = map_safetensors(folder / "m.st", *mapping, &metadata);
-  EXPECT_EQ(metadata.at("k"), "v");
+  const auto mapped = map_safetensors(folder / "m.st", *mapping, &info);
+  EXPECT_EQ(info.metadata.at("k"), "v");
   ASSERT_EQ(mapped.size(), 3u);
   EXPECT_TRUE(same_bits(mapped[1].tensor, line));
   EXPECT_TRUE(same_bits(mapped[2].tensor, odd));
@@ -392,9 +403,9 @@ TEST(SafetensorsErrors, Files) {
   EXPECT_EQ(error_of([&] { load_safetensors(folder / "none", arena); }),
             "input/output: " + (folder / "none") + ": cannot open: No such file or directory");
   EXPECT_EQ(error_of([&] { load_safetensors(folder / "", arena); }),
-            "input/output: " + (folder / "") + ": cannot read: Is a directory");
+            "input/output: " + (folder / "") + ": cannot be read: it is no regular file");
   EXPECT_EQ(error_of([&] { load_safetensors("/dev/zero", arena); }),
-            "bad format: /dev/zero: truncated: 0 bytes, the header's length alone has 8");
+            "input/output: /dev/zero: cannot be read: it is no regular file");
 }
 
 TEST(SafetensorsSave, RefusesWhatCannotBeReadBack) {
@@ -461,7 +472,9 @@ bool reads(const std::string& bytes, Arena& arena) {
   }
 }
 
-TEST(SafetensorsErrors, NoTruncationAndAnyChangedByteIsReadOrOneError) {
+// A file that was sealed is read as it was written or not at all, whatever byte is changed to
+// whatever other: the seal's own digits, blanks and the length included.
+TEST(SafetensorsErrors, EveryTruncationAndEveryChangedByteIsFound) {
   const TempFolder folder;
   Arena arena;
   const std::vector<NamedTensor> tensors = {{"é", make<float>(arena, {1, 2}, {1, 2})},
@@ -475,6 +488,24 @@ TEST(SafetensorsErrors, NoTruncationAndAnyChangedByteIsReadOrOneError) {
     EXPECT_FALSE(reads(valid.substr(0, size), scratch)) << size;
   }
   EXPECT_FALSE(reads(valid + "x", scratch));
+  for (size_t i = 0; i < valid.size(); ++i) {
+    for (int byte = 0; byte < 256; ++byte) {
+      std::string changed = valid;
+      changed[i] = static_cast<char>(byte);
+      EXPECT_EQ(reads(changed, scratch), changed == valid) << "byte " << i << " as " << byte;
+    }
+  }
+}
+
+// Without a seal every changed byte is read, or is one error.
+TEST(SafetensorsErrors, AnyChangedByteOfAnUnsealedFileIsReadOrOneError) {
+  const std::string valid =
+      file_of(R"({"__metadata__":{"k":"v"},"b":{"dtype":"I8","shape":[],"data_offsets":[8,9]},)"
+              R"("e":{"dtype":"F64","shape":[0],"data_offsets":[0,0]},)"
+              R"("é":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})",
+              "12345678b");
+  Arena scratch;
+  ASSERT_TRUE(reads(valid, scratch));
   int refused = 0;
   for (size_t i = 0; i < valid.size(); ++i) {
     for (int byte = 0; byte < 256; ++byte) {
@@ -491,6 +522,36 @@ TEST(SafetensorsErrors, NoTruncationAndAnyChangedByteIsReadOrOneError) {
     }
   }
   EXPECT_GT(refused, 255 * 20);
+}
+
+// Large enough for several blocks and several threads; each way of reading finds a change in any.
+TEST(SafetensorsErrors, DamageIsNamedByTensorInEveryWayOfReading) {
+  const TempFolder folder;
+  Arena arena;
+  const std::string path = folder / "m.st";
+  Random random(3);
+  const std::vector<NamedTensor> tensors = {{"large", random_tensor(arena, {1300, 1024}, random)},
+                                            {"small", random_tensor(arena, {64}, random)}};
+  save_safetensors(path, tensors);
+  const std::string valid = read_file(path, 1 << 24);
+  const std::string damaged =
+      "bad format: " + path + ": damaged, or changed since it was sealed: tensor '";
+  const int64_t data_begin = std::ssize(valid) - (1300 * 1024 + 64) * 4;
+  for (const auto& [at, name] : {std::pair{data_begin, "large"},
+                                 {data_begin + (int64_t{3} << 20) + 5, "large"},
+                                 {data_begin + 1300 * 1024 * 4 - 1, "large"},
+                                 {std::ssize(valid) - 1, "small"}}) {
+    std::string changed = valid;
+    changed[static_cast<size_t>(at)] ^= 4;
+    write_file_atomically(path, changed);
+    const std::string expected = damaged + name + "' does not match its checksum";
+    Arena scratch;
+    EXPECT_EQ(error_of([&] { load_safetensors(path, scratch); }), expected);
+    EXPECT_EQ(error_of([&] { map_safetensors(path, scratch); }), expected);
+    EXPECT_EQ(error_of([&] { verify_safetensors(path); }), expected);
+    EXPECT_NO_THROW(map_safetensors(path, scratch, nullptr, MapVerify::trust));
+    EXPECT_NO_THROW(read_safetensors_info(path));
+  }
 }
 
 RC_GTEST_PROP(Safetensors, WhatIsSavedIsLoaded, ()) {

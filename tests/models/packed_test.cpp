@@ -191,8 +191,9 @@ TEST_F(PackedFolder, OfOtherWeightsIsNotUsed) {
   Transformer::save_packed(folder_ / "m", folder_ / "m", Compute::int8);
   std::vector<std::string> heard;
   const auto load = [&](Compute compute) {
-    return Transformer::load_for_inference(folder_ / "m", compute,
-                                           [&](const std::string& text) { heard.push_back(text); });
+    return Transformer::load_for_inference(
+        folder_ / "m", compute,
+        {.notice = [&](const std::string& text) { heard.push_back(text); }});
   };
   load(Compute::int8);
   load(Compute::bf16);
@@ -205,8 +206,9 @@ TEST_F(PackedFolder, OfOtherWeightsIsNotUsed) {
   ASSERT_EQ(heard,
             std::vector<std::string>{file + ": not used, it was made from other weights" + anew});
   Arena arena;
-  SafetensorsMetadata metadata;
-  const std::vector<NamedTensor> tensors = load_safetensors(file, arena, &metadata);
+  SafetensorsInfo info;
+  const std::vector<NamedTensor> tensors = load_safetensors(file, arena, &info);
+  SafetensorsMetadata metadata = info.metadata;
   metadata["tril_packed"] = "0";
   save_safetensors(file, tensors, metadata);
   heard.clear();
@@ -278,12 +280,13 @@ TEST_F(PackedFolder, SaysWhatIsWrong) {
 
   const std::string file = folder_ / "alone/packed.int8.safetensors";
   Arena arena;
-  SafetensorsMetadata metadata;
-  std::vector<NamedTensor> tensors = load_safetensors(file, arena, &metadata);
+  SafetensorsInfo info;
+  std::vector<NamedTensor> tensors = load_safetensors(file, arena, &info);
+  SafetensorsMetadata metadata = info.metadata;
   metadata["tril_packed"] = "0";
   save_safetensors(file, tensors, metadata);
   EXPECT_NE(error("alone", Compute::int8).find("another version"), std::string::npos);
-  metadata["tril_packed"] = "1";
+  metadata["tril_packed"] = "2";
   const auto last = tensors.back();
   tensors.pop_back();
   save_safetensors(file, tensors, metadata);

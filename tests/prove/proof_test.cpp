@@ -302,13 +302,5 @@ TEST(Proof, RefusesWhatTheModelCannotRead) {
             "prove: END is 11, not below the vocabulary of 11");
 }
 
-// The published test vectors of FNV-1a.
-TEST(Proof, FingerprintsFiles) {
-  const testing::TempFolder folder;
-  std::ofstream(folder / "foobar") << "foobar";
-  EXPECT_EQ(fingerprint_of_file(folder / "foobar"), 0x85944171f73967e8u);
-  EXPECT_EQ(testing::raised_by([&] { fingerprint_of_file(folder / "none"); }).code, ErrorCode::io);
-}
-
 }  // namespace
 }  // namespace tril

@@ -1,13 +1,13 @@
 #include "tril/decode/shortlist.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 
 #include "tril/base/error.h"
+#include "tril/io/atomic_file.h"
+#include "tril/io/folder_update.h"
 #include "tril/io/safetensors.h"
+#include "tril/models/folder.h"
 
 namespace tril {
 namespace {
@@ -21,11 +21,8 @@ constexpr const char* kBegins = "begins";
 constexpr const char* kTargetVocab = "target_vocab";
 constexpr const char* kFormat = "tril_shortlist";
 constexpr const char* kFormatNow = "1";
-constexpr const char* kTokenizer = "tokenizer";
 
-std::string file_in(const std::string& folder) {
-  return concat(folder, folder.ends_with('/') ? "" : "/", Shortlist::kFile);
-}
+std::string file_in(const std::string& folder) { return path_in(folder, kShortlistFile); }
 
 void sort_unique(std::vector<int32_t>& tokens) {
   std::sort(tokens.begin(), tokens.end());
@@ -101,16 +98,16 @@ Shortlist::Shortlist(const ShortlistTable& table) {
 
 Shortlist Shortlist::load(const std::string& folder) {
   const std::string file = file_in(folder);
-  struct stat info {};
-  require(stat(file.c_str(), &info) == 0 || errno != ENOENT, ErrorCode::io, file,
+  require(file_exists(file), ErrorCode::io, file,
           ": there is no shortlist in this folder: 'tril shortlist' makes one");
   Arena arena;
-  SafetensorsMetadata metadata;
-  const std::vector<NamedTensor> tensors = load_safetensors(file, arena, &metadata);
+  SafetensorsInfo info;
+  const std::vector<NamedTensor> tensors = load_safetensors(file, arena, &info);
+  SafetensorsMetadata& metadata = info.metadata;
   require(metadata[kFormat] == kFormatNow, ErrorCode::bad_format, file,
           ": not a shortlist this version of tril made: 'tril shortlist' makes one");
   auto state = std::make_shared<State>();
-  state->tokenizer = metadata[kTokenizer];
+  state->tokenizer = metadata[kShortlistTokenizer];
   const auto vocab = numbers_of(tensors, kTargetVocab, file);
   require(vocab.size() == 1 && vocab[0] >= 1, ErrorCode::bad_format, file, ": ", kTargetVocab,
           ": expected one number above 0");
@@ -147,8 +144,11 @@ void Shortlist::save(const std::string& folder) const {
       {kListed, tensor_of(state_->listed)},
       {kBegins, tensor_of(state_->begins)},
       {kTargetVocab, tensor_of({static_cast<int32_t>(state_->target_vocab)})}};
-  save_safetensors(file_in(folder), tensors,
-                   {{kFormat, kFormatNow}, {kTokenizer, state_->tokenizer}});
+  // A link here may lead to another model's shortlist.
+  AtomicFile file(file_in(folder), Links::replace);
+  write_safetensors(file, tensors,
+                    {{kFormat, kFormatNow}, {kShortlistTokenizer, state_->tokenizer}});
+  file.commit();
 }
 
 int64_t Shortlist::source_vocab() const { return static_cast<int64_t>(state_->begins.size()) - 1; }

@@ -36,9 +36,8 @@ class Shortlist {
   // Raises `invalid_argument` for a token outside the vocabulary, and where none is in every set.
   explicit Shortlist(const ShortlistTable& table);
 
-  // In a model folder. A file that is not there, cut short, or made by another program is one Error
-  // that names it (`io`, `bad_format`); nothing in it is trusted.
-  static constexpr const char* kFile = "shortlist.safetensors";
+  // In a model folder (kShortlistFile). A file that is not there, cut short, or made by another
+  // program is one Error that names it (`io`, `bad_format`); nothing in it is trusted.
   static Shortlist load(const std::string& folder);
   // Replaces the file whole or not at all; the same table gives the same bytes.
   void save(const std::string& folder) const;

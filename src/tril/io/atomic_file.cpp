@@ -1,6 +1,7 @@
 #include "tril/io/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,21 +56,58 @@ std::string follow_links(const std::string& path) {
   return resolved == nullptr ? path : std::string(resolved.get());
 }
 
-// The process that a temporary file NAME.PID.N.tmp belongs to; 0 for any other name.
-pid_t writer_of(std::string_view name) {
+// A temporary file is called NAME.PID.N.tmp. PID is 0 for any other name.
+struct TemporaryName {
+  std::string_view target;
+  pid_t writer = 0;
+};
+
+TemporaryName parse_temporary(std::string_view name) {
   constexpr std::string_view kEnd = ".tmp";
-  if (!name.ends_with(kEnd)) return 0;
+  if (!name.ends_with(kEnd)) return {};
   name.remove_suffix(kEnd.size());
   std::array<int32_t, 2> numbers{};  // N, PID
   for (int32_t& number : numbers) {
     const size_t dot = name.rfind('.');
-    if (dot == name.npos || dot == 0) return 0;
+    if (dot == name.npos || dot == 0) return {};
     const char* end = name.data() + name.size();
     const auto [at, error] = std::from_chars(name.data() + dot + 1, end, number);
-    if (error != std::errc() || at != end) return 0;
+    if (error != std::errc() || at != end) return {};
     name = name.substr(0, dot);
   }
-  return numbers[1];
+  return {name, numbers[1]};
+}
+
+int lock(int descriptor) {
+  int result;
+  do {
+    result = ::flock(descriptor, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  return result;
+}
+
+// Whoever writes a temporary file holds its lock, and the system gives it back when that process
+// ends, however it does. Where a file system has no locks, a process with its number is asked for.
+bool is_abandoned(int descriptor, pid_t writer) {
+  if (lock(descriptor) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return ::kill(writer, 0) != 0 && errno == ESRCH;
+}
+
+// A new temporary file beside `target`, locked: its name and descriptor. -1: errno says why not.
+int create_temporary(const std::string& target, std::string& name) {
+  static std::atomic<uint64_t> counter = 0;
+  while (true) {
+    name = concat(target, ".", ::getpid(), ".", counter++, ".tmp");
+    const int descriptor = open_retrying(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (descriptor < 0 && errno == EEXIST) continue;  // left by a process that was killed
+    if (descriptor < 0) return -1;
+    // Between its creation and its lock another writer may have taken it for abandoned.
+    struct stat made;
+    const bool locked = lock(descriptor) == 0 || errno != EWOULDBLOCK;
+    if (locked && ::fstat(descriptor, &made) == 0 && made.st_nlink > 0) return descriptor;
+    ::close(descriptor);
+  }
 }
 
 }  // namespace
@@ -93,6 +131,19 @@ int64_t InputFile::read(void* memory, int64_t bytes) {
   while (done < bytes) {
     const ssize_t got =
         ::read(descriptor_, static_cast<char*>(memory) + done, static_cast<size_t>(bytes - done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_to("read", path_, errno);
+    if (got == 0) break;
+    done += got;
+  }
+  return done;
+}
+
+int64_t InputFile::read_at(int64_t offset, void* memory, int64_t bytes) const {
+  int64_t done = 0;
+  while (done < bytes) {
+    const ssize_t got = ::pread(descriptor_, static_cast<char*>(memory) + done,
+                                static_cast<size_t>(bytes - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_to("read", path_, errno);
     if (got == 0) break;
@@ -125,6 +176,13 @@ MappedFile::~MappedFile() {
   if (memory_ != nullptr) ::munmap(const_cast<void*>(memory_), size_);
 }
 
+void require_regular(const std::string& path) {
+  check_path(path);
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail_to("open", path, errno);
+  require(S_ISREG(status.st_mode), ErrorCode::io, path, ": cannot be read: it is no regular file");
+}
+
 std::string read_file(const std::string& path, int64_t max_bytes) {
   InputFile file(path);
   constexpr int64_t kChunk = 1 << 16;
@@ -145,25 +203,24 @@ std::string read_file(const std::string& path, int64_t max_bytes) {
   return contents;
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+AtomicFile::AtomicFile(const std::string& path, Links links) : path_(path) {
   check_path(path);
-  target_ = follow_links(path);
+  target_ = links == Links::follow ? follow_links(path) : path;
   struct stat old;
-  const bool replaces = ::stat(target_.c_str(), &old) == 0;
+  const bool exists = ::lstat(target_.c_str(), &old) == 0;
+  const bool replaces_link = exists && links == Links::replace && S_ISLNK(old.st_mode);
   // A rename as root would replace even /dev/null.
-  require(!replaces || S_ISREG(old.st_mode), ErrorCode::io, path_,
+  require(!exists || replaces_link || S_ISREG(old.st_mode), ErrorCode::io, path_,
           ": cannot be written: it is no regular file");
 
-  static std::atomic<uint64_t> counter = 0;
-  do {
-    temporary_ = concat(target_, ".", ::getpid(), ".", counter++, ".tmp");
-    descriptor_ = open_retrying(temporary_, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  } while (descriptor_ < 0 && errno == EEXIST);  // left by a process that was killed
+  remove_abandoned(folder_of(target_), target_.substr(target_.rfind('/') + 1));
+  descriptor_ = create_temporary(target_, temporary_);
   if (descriptor_ < 0) fail_to("create a file beside it", path_, errno);
 
   struct stat made;
-  if (replaces && (::fstat(descriptor_, &made) != 0 ||
-                   (made.st_mode != old.st_mode && ::fchmod(descriptor_, old.st_mode) != 0))) {
+  const bool keeps_mode = exists && !replaces_link;
+  if (keeps_mode && (::fstat(descriptor_, &made) != 0 ||
+                     (made.st_mode != old.st_mode && ::fchmod(descriptor_, old.st_mode) != 0))) {
     give_up("keep the permissions");
   }
 }
@@ -172,8 +229,8 @@ AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() {
   if (descriptor_ < 0) return;
+  ::unlink(temporary_.c_str());  // before the lock goes: nobody else removes it
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
   descriptor_ = -1;
 }
 
@@ -183,8 +240,12 @@ void AtomicFile::give_up(std::string_view doing) {
   fail_to(doing, path_, error);
 }
 
+void AtomicFile::check_open(std::string_view doing) const {
+  require(descriptor_ >= 0, ErrorCode::io, path_, ": ", doing, " after it was finished or failed");
+}
+
 void AtomicFile::write(std::string_view bytes) {
-  require(descriptor_ >= 0, ErrorCode::io, path_, ": written to after it was finished or failed");
+  check_open("written to");
   while (!bytes.empty()) {
     const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
@@ -194,29 +255,59 @@ void AtomicFile::write(std::string_view bytes) {
   }
 }
 
+void AtomicFile::rewrite(int64_t offset, std::string_view bytes) {
+  check_open("written to");
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) give_up("write");
+    bytes.remove_prefix(static_cast<size_t>(put));
+    offset += put;
+  }
+}
+
 void AtomicFile::commit() {
-  require(descriptor_ >= 0, ErrorCode::io, path_, ": finished after it was finished or failed");
+  flush();
+  take_name();
+  flush_folder(folder_of(target_));
+}
+
+void AtomicFile::flush() {
+  check_open("finished");
   if (::fsync(descriptor_) != 0) give_up("flush");
+}
+
+void AtomicFile::take_name() {
+  check_open("finished");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) give_up("rename a file to it");
   // From here on the file is in place; close() has nothing left to write.
   ::close(descriptor_);
   descriptor_ = -1;
-
-  const int folder = open_retrying(folder_of(target_), O_RDONLY | O_DIRECTORY);
-  if (folder < 0 && errno == EACCES) return;  // a folder that may be written but not read
-  if (folder < 0) fail_to("open the folder", path_, errno);
-  // EINVAL: a file system that cannot flush a folder has nothing to flush.
-  const int error = ::fsync(folder) != 0 && errno != EINVAL ? errno : 0;
-  ::close(folder);
-  if (error != 0) fail_to("flush the folder", path_, error);
 }
 
-void remove_abandoned(const std::string& folder) {
+void flush_folder(const std::string& folder) {
+  const int descriptor = open_retrying(folder, O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0 && errno == EACCES) return;  // a folder that may be written but not read
+  if (descriptor < 0) fail_to("open the folder", folder, errno);
+  // EINVAL: a file system that cannot flush a folder has nothing to flush.
+  const int error = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
+  ::close(descriptor);
+  if (error != 0) fail_to("flush the folder", folder, error);
+}
+
+void remove_abandoned(const std::string& folder, std::string_view name) {
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const pid_t writer = writer_of(entry.path().filename().string());
-    const bool gone = writer > 0 && ::kill(writer, 0) != 0 && errno == ESRCH;
-    if (gone) ::unlink(entry.path().c_str());
+  std::filesystem::directory_iterator entries(folder, error), end;
+  for (; !error && entries != end; entries.increment(error)) {
+    const std::string file = entries->path().filename().string();
+    const TemporaryName temporary = parse_temporary(file);
+    if (temporary.writer <= 0 || (!name.empty() && temporary.target != name)) continue;
+    const int descriptor =
+        open_retrying(entries->path().string(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) continue;
+    if (is_abandoned(descriptor, temporary.writer)) ::unlink(entries->path().c_str());
+    ::close(descriptor);
   }
 }
 

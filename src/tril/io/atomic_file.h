@@ -3,8 +3,10 @@
 //
 // A file written here is either the old one or the whole new one, whatever happens in between: the
 // contents go into a temporary file beside the target (`NAME.PID.N.tmp`), which takes the target's
-// name only when it is complete and on the disk. An object belongs to one thread at a time; two
-// threads or processes that write one path at once leave one of the two files whole.
+// name only when it is complete and on the disk. The writer holds a lock on it meanwhile, so that
+// what a killed process left behind is known, and the next writer of that file removes it.
+// An object belongs to one thread at a time; two threads or processes that write one path at once
+// leave one of the two files whole.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,9 @@ class InputFile {
   int64_t size() const;
   // Up to `bytes` bytes into `memory`; fewer only at the end of the file. Returns how many.
   int64_t read(void* memory, int64_t bytes);
+  // The same from `offset` on, of a file that is no pipe; any number of threads may call it at
+  // once.
+  int64_t read_at(int64_t offset, void* memory, int64_t bytes) const;
 
  private:
   std::string path_;
@@ -48,37 +53,58 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// Raises `io` unless `path` is a regular file, links followed: opening a pipe would wait for
+// whoever writes to it.
+void require_regular(const std::string& path);
+
 // The whole file, which may be a pipe. Raises when it holds more than `max_bytes`.
 std::string read_file(const std::string& path, int64_t max_bytes);
 
-// A new file in the place of `path`, or of what the symbolic link `path` points to. A replaced file
-// hands its permissions on. Nothing but a regular file is ever replaced.
+// What becomes of a symbolic link in the target's place: the file it leads to is replaced, as when
+// writing to it; or the link itself, so that nothing outside the target's folder is touched.
+enum class Links { follow, replace };
+
+// A new file in the place of `path`. A replaced file hands its permissions on. Nothing but a
+// regular file (or a link, as above) is ever replaced.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::string& path);
+  explicit AtomicFile(const std::string& path, Links links = Links::follow);
   // Without commit() nothing has happened: the temporary file is removed.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  // When a call raises (a full disk), the temporary file is gone and the old file is whole; write()
-  // and commit() after that, or after commit(), are errors.
+  const std::string& path() const { return path_; }
+
+  // When a call raises (a full disk), the temporary file is gone and the old file is whole; any
+  // call after that, or after commit(), is an error.
   void write(std::string_view bytes);
+  // Bytes in the place of as many that were written before, from `offset` on.
+  void rewrite(int64_t offset, std::string_view bytes);
   // Flushes to the disk, renames over the target, flushes the folder.
   void commit();
 
+  // commit() in its parts, for files that change together (io/folder_update.h).
+  void flush();
+  void take_name();
+
  private:
+  void check_open(std::string_view doing) const;
   [[noreturn]] void give_up(std::string_view doing);
   void discard();
 
   std::string path_;    // as given, for errors
-  std::string target_;  // links followed
+  std::string target_;  // links followed, where they are
   std::string temporary_;
   int descriptor_ = -1;
 };
 
-// Removes the temporary files that processes which are no more left in a folder.
-void remove_abandoned(const std::string& folder);
+// Makes what was created, renamed or removed in a folder last.
+void flush_folder(const std::string& folder);
+
+// Removes the temporary files that processes which are no more left in a folder; with `name` those
+// of this file alone.
+void remove_abandoned(const std::string& folder, std::string_view name = {});
 
 void write_file_atomically(const std::string& path, std::string_view contents);
 

@@ -20,6 +20,7 @@
 
 #include "tril/autograd/tape.h"
 #include "tril/models/config.h"
+#include "tril/models/folder.h"
 #include "tril/models/output_part.h"
 #include "tril/models/session.h"
 #include "tril/ops/linear.h"
@@ -29,6 +30,10 @@
 namespace tril {
 
 struct NamedTensor;  // io/safetensors.h
+struct ConfigFile;   // models/folder_files.h
+
+// Whether what stands in the way of a new file may be replaced.
+enum class Overwrite { no, yes };
 
 // What the encoder leaves for the decoder: each decoder layer's cross-attention keys and values,
 // already projected. A segment is one encoded sentence. Under a tape a memory is part of the step,
@@ -68,25 +73,30 @@ class Transformer {
   // Random weights drawn from the seed. Raises `invalid_argument` for a configuration that cannot
   // be built.
   Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement = {});
-  // A model folder: config.json and model.safetensors. Every fault is one Error that names the file
-  // and the field or tensor.
-  static Transformer load(const std::string& folder, const Placement& placement = {});
-  // Writes the folder; each file is replaced whole or not at all.
-  void save(const std::string& folder) const;
+  // A model folder (models/folder.h). Every fault is one Error that names the file and the field or
+  // tensor; what does not match its checksum is one.
+  static Transformer load(const std::string& folder, const Placement& placement = {},
+                          const LoadOptions& options = {});
+  // Writes the folder, sealed, with the files that belong to the weights beside them (a tokenizer):
+  // at no moment are files of two models mixed there.
+  void save(const std::string& folder, const ModelFiles& beside = {}) const;
+  // What the folder it was loaded from says of its files.
+  const FolderSeal& seal() const;
 
   // A model that only infers: weights in the form the kernels read and in no other. Where the
   // folder has packed weights of this kind that were made from its model.safetensors they are
   // mapped, which shares memory between processes; otherwise they are packed now,
   // and the bits are the same. Without `compute`: fp32 where there is a model.safetensors, else
-  // what is there. `notice` is told of packed weights that are there and not used, and why.
-  using Notice = std::function<void(const std::string& text)>;
+  // what is there.
   static Transformer load_for_inference(const std::string& folder,
                                         std::optional<Compute> compute = {},
-                                        const Notice& notice = {});
+                                        const LoadOptions& options = {});
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
-  // be the same; a config.json is written where there is none, and one of another model is an
-  // error.
-  static void save_packed(const std::string& from, const std::string& folder, Compute compute);
+  // be the same. Otherwise the files beside the weights go there too, and the folder needs nothing
+  // of the first. One that holds another model's packed weights is an error unless they may be
+  // replaced; one that holds other weights, or a training, always is.
+  static void save_packed(const std::string& from, const std::string& folder, Compute compute,
+                          Overwrite overwrite = Overwrite::no);
   // The same without files: a copy that only infers.
   Transformer packed(Compute compute) const;
   Compute compute() const;
@@ -145,6 +155,8 @@ class Transformer {
   struct State;
   struct Encoded;
   explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  static Transformer load_packed(const std::string& folder, const ConfigFile& config,
+                                 Compute compute, const LoadOptions& options);
   static Transformer from_packed(const TransformerConfig& config, Compute compute,
                                  std::span<const NamedTensor> tensors, std::shared_ptr<Arena> arena,
                                  const std::string& file);

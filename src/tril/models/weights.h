@@ -1,4 +1,4 @@
-// The layers of a Transformer and their names: what the model folder holds. Internal to models/.
+// The layers of a Transformer and their names. Internal to models/.
 #pragma once
 
 #include <vector>
@@ -33,6 +33,7 @@ struct Transformer::State {
   State(const TransformerConfig& given, Compute compute, nn::ParameterSet::Find find);
 
   TransformerConfig config;
+  FolderSeal seal;  // of the folder it was loaded from
   nn::ParameterSet parameters;
   Arena tables_arena;
 

@@ -1,9 +1,7 @@
 #include "tril/prove/proof.h"
 
 #include <algorithm>
-#include <fstream>
 
-#include "tril/base/fingerprint.h"
 
 namespace tril {
 namespace {
@@ -244,19 +242,6 @@ ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
   require(options.end >= 0 && options.end < model.config().target_vocab, kBad, "prove: END is ",
           options.end, ", not below the vocabulary of ", model.config().target_vocab);
   return Proof(model, pairs, options).run();
-}
-
-uint64_t fingerprint_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  require(file.is_open(), ErrorCode::io, path, ": cannot be opened");
-  Fingerprint fingerprint;
-  std::vector<char> buffer(1 << 20);
-  while (file) {
-    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    fingerprint.add({buffer.data(), static_cast<size_t>(file.gcount())});
-  }
-  require(file.eof(), ErrorCode::io, path, ": cannot be read");
-  return fingerprint.value();
 }
 
 }  // namespace tril

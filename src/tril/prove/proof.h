@@ -90,7 +90,4 @@ struct ProofOptions {
 ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
                   const ProofOptions& options);
 
-// FNV-1a, 64 bits, of a file's bytes. Raises `io`.
-uint64_t fingerprint_of_file(const std::string& path);
-
 }  // namespace tril

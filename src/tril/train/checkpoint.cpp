@@ -1,7 +1,10 @@
 #include "tril/train/checkpoint.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 
+#include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
 #include "tril/io/safetensors.h"
 
@@ -10,6 +13,7 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMaxCount = int64_t{1} << 53;
+constexpr const char* kTokenizer = "tokenizer";  // a tensor of its bytes
 
 // Numbers apart by blanks, in the order written.
 std::string to_text(const std::vector<StreamPlace::Waiting>& waiting) {
@@ -115,20 +119,34 @@ std::vector<NamedTensor> weights_of(const Transformer& model) {
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const TrainState& state, const Transformer& model,
+void save_checkpoint(const std::string& path, const TrainState& state,
+                     const std::string& tokenizer_bytes, const Transformer& model,
                      const AdamWOptimizer& optimizer, const WeightAverage& average) {
   std::vector<NamedTensor> tensors = weights_of(model);
   for (const auto& part : {optimizer.moments(), average.tensors()}) {
     tensors.insert(tensors.end(), part.begin(), part.end());
   }
-  save_safetensors(path, tensors, {{"state", to_json(state)}});
+  Arena arena;
+  const Tensor tokenizer(arena, {std::ssize(tokenizer_bytes)}, DType::i8);
+  std::memcpy(tokenizer.raw(), tokenizer_bytes.data(), tokenizer_bytes.size());
+  tensors.push_back({kTokenizer, tokenizer});
+  AtomicFile file(path, Links::replace);
+  write_safetensors(file, tensors, {{"state", to_json(state)}});
+  file.commit();
 }
 
 TrainState load_state(const std::string& path) {
+  return state_from(read_safetensors_info(path).metadata, path);
+}
+
+std::string load_tokenizer(const std::string& path) {
   Arena arena;
-  SafetensorsMetadata metadata;
-  load_safetensors(path, arena, &metadata);
-  return state_from(metadata, path);
+  const std::vector<NamedTensor> tensors = load_safetensors(path, arena);
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [](const NamedTensor& one) {
+    return one.name == kTokenizer && one.tensor.dtype() == DType::i8;
+  });
+  if (found == tensors.end() || found->tensor.size() == 0) return {};
+  return {static_cast<const char*>(found->tensor.raw()), static_cast<size_t>(found->tensor.size())};
 }
 
 void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,

@@ -1,5 +1,6 @@
-// Checkpoint: everything a training run needs to go on as if it had never stopped, in one file that
-// is replaced whole or not at all.
+// Checkpoint: everything a training run needs to go on as if it had never stopped, options and
+// tokenizer included, in one file that is sealed and replaced whole or not at all: a run exists
+// from the moment its first checkpoint is in place.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +36,13 @@ struct TrainState {
   uint64_t tokenizer = 0;  // of its bytes
 };
 
-void save_checkpoint(const std::string& path, const TrainState& state, const Transformer& model,
+void save_checkpoint(const std::string& path, const TrainState& state,
+                     const std::string& tokenizer_bytes, const Transformer& model,
                      const AdamWOptimizer& optimizer, const WeightAverage& average);
 // The state alone, to look at before anything is built.
 TrainState load_state(const std::string& path);
+// The tokenizer of the run; empty in a checkpoint of a version that kept it in a file of its own.
+std::string load_tokenizer(const std::string& path);
 // Fills model, optimiser and average, which were made with the run's options.
 void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,
                      AdamWOptimizer& optimizer, WeightAverage& average, Context& context);

@@ -1,11 +1,6 @@
 #include "tril/train/trainer.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <deque>
 #include <filesystem>
@@ -19,9 +14,11 @@
 #include "tril/data/permutation.h"
 #include "tril/data/sides.h"
 #include "tril/io/atomic_file.h"
+#include "tril/io/folder_update.h"
 #include "tril/io/json.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/log.h"
+#include "tril/train/run_folder.h"
 #include "tril/train/step.h"
 
 namespace tril {
@@ -32,67 +29,8 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a conf
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
 
-// Where things are in a model folder.
-struct Paths {
-  explicit Paths(const std::string& root)
-      : folder(root),
-        last(root + "/last"),
-        training(root + "/training"),
-        tokenizer(training + "/tokenizer.model"),
-        options(training + "/options.toml"),
-        lock(training + "/lock"),
-        checkpoint(training + "/checkpoint.safetensors"),
-        log(training + "/log.jsonl"),
-        curve(training + "/curve.svg") {}
-  std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
-
-  static bool exists(const std::string& path) {
-    std::error_code ignored;
-    return std::filesystem::exists(path, ignored);
-  }
-  static void make_folder(const std::string& path) {
-    std::error_code error;
-    std::filesystem::create_directories(path, error);
-    require(!error, ErrorCode::io, path, ": cannot create: ", error.message());
-  }
-};
-
-// One run at a time in a folder: held from before the first file is written to the end.
-class FolderLock {
- public:
-  explicit FolderLock(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    require(descriptor_ >= 0, ErrorCode::io, path,
-            ": cannot open: ", std::generic_category().message(errno));
-    if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-      ::close(descriptor_);
-      fail(ErrorCode::io, path, ": another run is at work in this folder");
-    }
-  }
-  ~FolderLock() { ::close(descriptor_); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int descriptor_;
-};
-
-// A model folder with its tokenizer. Where another model was, it first stops being one: at no
-// moment do weights stand beside a tokenizer or a configuration they do not belong to.
 void publish(const Transformer& model, const Tokenizer& tokenizer, const std::string& folder) {
-  const std::string tokenizer_file = folder + "/tokenizer.model";
-  const std::string config_file = folder + "/config.json";
-  const bool same = Paths::exists(tokenizer_file) && Paths::exists(config_file) &&
-                    read_file(tokenizer_file, kMaxFileBytes) == tokenizer.bytes() &&
-                    read_file(config_file, kMaxFileBytes) == to_json(model.config());
-  if (!same) {
-    std::error_code error;
-    std::filesystem::remove(config_file, error);
-    require(!error, ErrorCode::io, config_file, ": cannot remove: ", error.message());
-    Paths::make_folder(folder);
-    write_file_atomically(tokenizer_file, tokenizer.bytes());
-  }
-  model.save(folder);
+  model.save(folder, {{std::string(kTokenizerFile), tokenizer.bytes()}});
 }
 
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
@@ -162,7 +100,7 @@ BatchOptions batch_options(const TrainingText& text, const TrainOptions& options
 // A run between two checkpoints, and everything it owns.
 class Run {
  public:
-  Run(TrainingText& text, const TrainOptions& options, const Paths& paths,
+  Run(TrainingText& text, const TrainOptions& options, const RunPaths& paths,
       const Tokenizer& tokenizer, const TrainState& state, const RunOn& on,
       const TrainEvents& events)
       : text_(text),
@@ -186,9 +124,12 @@ class Run {
     }
   }
 
+  // A new run is there, and can be resumed, from the moment its first checkpoint takes the place of
+  // any other: until then the run before it is untouched.
+  void begin() { save(); }
+
   TrainSummary go() {
     log_ = std::make_unique<TrainingLog>(paths_.log, state_.update, state_.last_evaluation);
-    if (state_.update == 0) save();  // there is something to resume from the first moment on
     TrainSummary summary;
     summary.parameters = model_.parameter_count();
     while (!state_.finished) {
@@ -199,8 +140,7 @@ class Run {
         save();
         continue;
       }
-      if (cancelled()) break;
-      update();
+      if (cancelled() || !update()) break;
       const bool last = state_.update == options_.updates;
       if (state_.update % options_.log_every == 0 || last) write_log();
       if (evaluation_due()) average_.evaluating();
@@ -208,6 +148,7 @@ class Run {
       if (events_.progress) events_.progress(status());
     }
     if (!state_.finished) save();
+    check_outcome();
     // What knows nothing and says so has a loss of log(vocab).
     if (events_.message &&
         state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
@@ -222,6 +163,14 @@ class Run {
   }
 
  private:
+  // A run that has nothing to show for itself has failed.
+  void check_outcome() const {
+    require(
+        !state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
+        "train: no evaluation had a finite loss, so there is no model to keep: a smaller --rate "
+        "or a longer --warm-up helps");
+  }
+
   // An evaluation that was cancelled is made up for when the run goes on.
   bool evaluation_due() const {
     return state_.update > state_.last_evaluation &&
@@ -230,15 +179,21 @@ class Run {
 
   bool cancelled() const { return events_.cancelled && events_.cancelled(); }
 
-  void update() {
+  // False when it was cancelled between two micro-batches: nothing has been learnt from it then,
+  // and the stream's place is that of before.
+  bool update() {
+    const bool in_parts = micro_batches_.size() > 1;
+    if (in_parts) place_before_ = stream_.place();
     int64_t tokens = 0;
     for (Batch& batch : micro_batches_) {
+      if (in_parts && cancelled()) return false;
       stream_.next(batch);
       tokens += batch.target_tokens;
     }
     const auto number = state_.update + 1;
     Outcome outcome{.update = number, .tokens = tokens};
     for (size_t i = 0; i < micro_batches_.size(); ++i) {
+      if (in_parts && cancelled()) return false;
       Tensor loss;
       session_.queue.step([&] { loss = enqueue(i, number, tokens); });
       outcome.losses.push_back(session_.queue.fetch(loss.raw(), sizeof(float)));
@@ -248,8 +203,10 @@ class Run {
     state_.update = number;
     state_.target_tokens += tokens;
     sitting_tokens_ += tokens;
+    place_before_.reset();
     // A device may be some updates behind; the host looks when it must.
     while (outcomes_.size() > updates_behind(session_)) learn_outcome();
+    return true;
   }
 
   // One micro-batch of an update, the last with the update itself. May be walked before it runs
@@ -346,6 +303,9 @@ class Run {
     if (!text_.valid) {
       require(is_finite(candidate_), ErrorCode::invalid_argument,
               "train: the weights are not finite any more: a smaller --rate helps");
+      require(state_.bad_updates == 0 || state_.update < options_.updates,
+              ErrorCode::invalid_argument, "train: the last ", state_.bad_updates,
+              " updates had no finite gradient: a smaller --rate or a longer --warm-up helps");
       publish(candidate_, tokenizer_, paths_.folder);
       keep_last();
       return true;
@@ -402,15 +362,15 @@ class Run {
     learn_all_outcomes();
     state_.seconds = seconds();
     counted_ = sitting_.seconds();
-    state_.place = stream_.place();
+    state_.place = place_before_ ? *place_before_ : stream_.place();
     state_.optimizer_steps = optimizer_.last(session_).steps;
-    log_->flush();
-    save_checkpoint(paths_.checkpoint, state_, model_, optimizer_, average_);
+    if (log_ != nullptr) log_->flush();
+    save_checkpoint(paths_.checkpoint, state_, tokenizer_.bytes(), model_, optimizer_, average_);
   }
 
   TrainingText& text_;
   const TrainOptions& options_;
-  const Paths& paths_;
+  const RunPaths& paths_;
   const Tokenizer& tokenizer_;
   const TrainEvents& events_;
   Transformer model_;
@@ -421,6 +381,7 @@ class Run {
   TrainState state_;
   std::unique_ptr<TrainingLog> log_;
   BatchStream stream_;
+  std::optional<StreamPlace> place_before_;  // where an update that is under way began
   std::vector<Batch> micro_batches_;
   ScheduleOptions schedule_;
   Stopwatch sitting_;
@@ -439,7 +400,7 @@ class Run {
 
 // What a run begins or goes on with. Raises unless the checkpoint belongs to this text and these
 // options.
-TrainState first_state(const TrainingText& text, const TrainOptions& options, const Paths& paths,
+TrainState first_state(const TrainingText& text, const TrainOptions& options, const RunPaths& paths,
                        RunStart start) {
   TrainState now;
   now.options = to_toml(options);
@@ -468,18 +429,22 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
   return state;
 }
 
-Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options, const Paths& paths,
-                          RunStart start, TrainState& state, const TrainEvents& events) {
+Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options,
+                          const RunPaths& paths, RunStart start, TrainState& state,
+                          const TrainEvents& events) {
   if (start != RunStart::resume) {
     Tokenizer tokenizer = learn_tokenizer(text, options, events);
     state.tokenizer = fingerprint(tokenizer.bytes());
     if (options.bpe_dropout > 0.0) tokenizer.encode("x", {.probability = options.bpe_dropout});
     return tokenizer;
   }
-  std::string bytes = read_file(paths.tokenizer, kMaxFileBytes);
-  require(fingerprint(bytes) == state.tokenizer, ErrorCode::bad_format, paths.tokenizer,
+  std::string bytes = load_tokenizer(paths.checkpoint);
+  const bool in_checkpoint = !bytes.empty();
+  const std::string& file = in_checkpoint ? paths.checkpoint : paths.tokenizer;
+  if (!in_checkpoint) bytes = read_file(paths.tokenizer, kMaxFileBytes);
+  require(fingerprint(bytes) == state.tokenizer, ErrorCode::bad_format, file,
           ": is not the tokenizer of this run");
-  return Tokenizer::from_bytes(std::move(bytes), paths.tokenizer);
+  return Tokenizer::from_bytes(std::move(bytes), file);
 }
 
 int64_t updates_for(const Corpus& corpus, const TrainOptions& options) {
@@ -529,15 +494,25 @@ void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& t
 
 void check_start(const std::string& folder, RunStart start) {
   require(!folder.empty(), kBad, "train: the output folder has no name");
-  const Paths paths(folder);
-  const bool checkpoint = Paths::exists(paths.checkpoint);
+  const RunPaths paths(folder);
+  const bool checkpoint = RunPaths::exists(paths.checkpoint);
+  const bool model = RunPaths::exists(path_in(folder, kConfigFile));
   if (start == RunStart::resume) {
     require(checkpoint, ErrorCode::io, paths.checkpoint,
-            ": there is no run to resume here; without --resume one begins");
+            ": there is no run to resume here: a run can be resumed once its first checkpoint is "
+            "written; ",
+            model ? "--overwrite in the place of --resume begins one, and replaces the model here"
+                  : "without --resume one begins");
   } else if (start == RunStart::fresh) {
-    require(!checkpoint && !Paths::exists(paths.folder + "/config.json"), kBad, paths.folder,
-            ": holds a model already: --resume goes on with its training, --overwrite begins anew");
+    require(!checkpoint && !model, kBad, paths.folder, ": holds a model already: ",
+            checkpoint ? "--resume goes on with its training, --overwrite begins anew"
+                       : "--overwrite replaces it");
   }
+  check_writable(folder);
+}
+
+std::string options_of_run(const std::string& folder) {
+  return load_state(RunPaths(folder).checkpoint).options;
 }
 
 TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
@@ -558,7 +533,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   check(options);
   require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
   check_start(folder, start);
-  const Paths paths(folder);
+  const RunPaths paths(folder);
   TrainState state = first_state(text, options, paths, start);
   const Tokenizer tokenizer = first_tokenizer(text, options, paths, start, state, events);
   prepare(text, options, tokenizer, events);
@@ -571,15 +546,14 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   Run run(text, options, paths, tokenizer, state, on, events);
 
   // Everything given is good: from here on the folder is written. A model that is there stays until
-  // the first evaluation of this run.
-  Paths::make_folder(paths.training);
-  const FolderLock lock(paths.lock);
+  // the first evaluation of this run, and a run that is given up until this one's first checkpoint.
+  RunPaths::make_folder(paths.training);
+  const FolderLock lock(paths.lock, events.message);
   for (const auto& path : {paths.folder, paths.training, paths.last}) remove_abandoned(path);
-  if (start != RunStart::resume) {
-    std::error_code ignored;
-    std::filesystem::remove(paths.checkpoint, ignored);  // of the run that is given up
-    write_file_atomically(paths.tokenizer, tokenizer.bytes());
-  }
+  if (start != RunStart::resume) run.begin();
+  if (events.resumable) events.resumable();
+  // For people: the checkpoint holds both.
+  write_file_atomically(paths.tokenizer, tokenizer.bytes());
   write_file_atomically(paths.options, state.options);
   return run.go();
 }

@@ -4,8 +4,9 @@
 // The folder holds, when a run is done,
 //   config.json, model.safetensors, tokenizer.model   the best model: what `tril translate` reads
 //   last/                                             the model of the last evaluation
-//   training/options.toml, tokenizer.model, lock     every option, and what else the run stands on
-//   training/checkpoint.safetensors, log.jsonl, curve.svg
+//   training/checkpoint.safetensors                   the run: options, tokenizer, weights, state
+//   training/options.toml, tokenizer.model            the same, for people to look at
+//   training/log.jsonl, curve.svg, lock
 // The checkpoint is the truth: everything else is made again on the way from it, bit for bit,
 // whatever was or was not written when the run was killed.
 #pragma once
@@ -39,6 +40,7 @@ struct TrainEvents {
   std::function<void(const std::string&)> message{};
   std::function<void(const TrainStatus&, const Evaluation&, bool best)> evaluated{};
   std::function<bool()> cancelled{};  // true: write a checkpoint and return
+  std::function<void()> resumable{};  // from now on RunStart::resume goes on with this run
 };
 
 enum class RunStart { fresh, overwrite, resume };
@@ -59,8 +61,11 @@ struct TrainingText {
 };
 TrainingText read_text(const TrainOptions& options, const TrainEvents& events);
 
-// Raises unless such a run may begin in the folder; train() asks it too.
+// Raises unless such a run may begin in the folder and files can be written there; train() asks it
+// too.
 void check_start(const std::string& folder, RunStart start);
+// The options of the run in a folder, as TOML, from its checkpoint.
+std::string options_of_run(const std::string& folder);
 
 // Where it runs. The options of a run, its checkpoint and its models are the same everywhere: one
 // device goes on where another stopped.

@@ -4,14 +4,12 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/base/parallel.h"
-#include "tril/io/atomic_file.h"
 #include "tril/translate/state.h"
 
 namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 28;
 
 void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
                std::string_view tokenizer_file, std::string_view config_file) {
@@ -157,9 +155,16 @@ class TranslationCall {
 };
 
 // The model of a folder with the tokenizer of the same folder.
-Translator with_tokenizer(Transformer model, const std::string& folder, int threads) {
+Translator with_tokenizer(Transformer model, const std::string& folder, int threads,
+                          const LoadOptions& options) {
   const std::string file = folder + "/tokenizer.model";
-  Tokenizer tokenizer = Tokenizer::from_bytes(read_file(file, kMaxTokenizerBytes), file);
+  std::string bytes = read_model_file(folder, kTokenizerFile);
+  const FolderSeal& seal = model.seal();
+  if (!seal.check(folder, kTokenizerFile, bytes) && seal.sealed() && options.notice) {
+    options.notice(concat(file, ": not sealed with the weights, so damage to it would go ",
+                          "unnoticed: 'tril verify --seal ", folder, "' seals it"));
+  }
+  Tokenizer tokenizer = Tokenizer::from_bytes(std::move(bytes), file);
   check_fit(tokenizer, model.config(), file, folder + "/config.json");
   return {std::move(model), std::move(tokenizer), threads};
 }
@@ -213,14 +218,16 @@ Translator::Translator(Transformer model, Tokenizer tokenizer, int threads) {
   state_ = std::make_shared<TranslatorState>(std::move(model), std::move(tokenizer), threads);
 }
 
-Translator Translator::load(const std::string& folder, int threads, const Placement& placement) {
-  return with_tokenizer(Transformer::load(folder, placement), folder, threads);
+Translator Translator::load(const std::string& folder, int threads, const Placement& placement,
+                            const LoadOptions& options) {
+  return with_tokenizer(Transformer::load(folder, placement, options), folder, threads, options);
 }
 
 Translator Translator::load_for_inference(const std::string& folder, int threads,
                                           std::optional<Compute> compute,
-                                          const Transformer::Notice& notice) {
-  return with_tokenizer(Transformer::load_for_inference(folder, compute, notice), folder, threads);
+                                          const LoadOptions& options) {
+  return with_tokenizer(Transformer::load_for_inference(folder, compute, options), folder, threads,
+                        options);
 }
 
 const Transformer& Translator::model() const { return state_->model; }

@@ -123,12 +123,12 @@ class Translator {
   // raises, and `bad_format` where tokenizer and model do not fit. Threads: of each call; 0: all
   // cores.
   static Translator load(const std::string& folder, int threads = 0,
-                         const Placement& placement = {});
+                         const Placement& placement = {}, const LoadOptions& options = {});
   // One that cannot be trained or proved, with its weights in the form the kernels read: faster to
   // load, half the memory or less; see Transformer::load_for_inference.
   static Translator load_for_inference(const std::string& folder, int threads = 0,
                                        std::optional<Compute> compute = {},
-                                       const Transformer::Notice& notice = {});
+                                       const LoadOptions& options = {});
   Translator(Transformer model, Tokenizer tokenizer, int threads = 0);
 
   const Transformer& model() const;

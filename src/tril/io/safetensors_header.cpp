@@ -1,0 +1,307 @@
+#include "tril/io/safetensors_header.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "tril/base/error.h"
+#include "tril/io/json.h"
+
+namespace tril::safetensors {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the data is copied as it stands");
+
+using Kind = JsonValue::Kind;
+constexpr auto kBad = ErrorCode::bad_format;
+// Text, an archive, a download that went wrong: before the detail, what it comes to.
+constexpr std::string_view kForeign =
+    ": not a safetensors file, or a damaged one, to be made or copied again: ";
+constexpr std::string_view kMetadata = kSafetensorsMetadata;
+constexpr std::string_view kChecksums = "tril_checksums";
+constexpr std::string_view kSeal = "tril_seal";
+// A tensor is at most 10 values: itself, dtype, shape and 4 extents, data_offsets and 2 ends.
+constexpr JsonLimits kHeaderLimits = {.max_bytes = kSafetensorsMaxHeader,
+                                      .max_depth = 3,
+                                      .max_values = 11 * kSafetensorsMaxNames + 2};
+
+struct TypeName {
+  DType type;
+  std::string_view name;
+};
+constexpr std::array kTypes = {TypeName{DType::f32, "F32"}, TypeName{DType::f64, "F64"},
+                               TypeName{DType::bf16, "BF16"}, TypeName{DType::i8, "I8"},
+                               TypeName{DType::i32, "I32"}};
+
+std::string_view name_of(DType type) {
+  const auto at = std::find_if(kTypes.begin(), kTypes.end(),
+                               [type](const TypeName& entry) { return entry.type == type; });
+  require(at != kTypes.end(), ErrorCode::internal, "safetensors: no name for ", to_string(type));
+  return at->name;
+}
+
+Shape make_shape(std::span<const int64_t> extents) {
+  switch (extents.size()) {
+    case 0: return Shape{};
+    case 1: return Shape{extents[0]};
+    case 2: return Shape{extents[0], extents[1]};
+    case 3: return Shape{extents[0], extents[1], extents[2]};
+    default: return Shape{extents[0], extents[1], extents[2], extents[3]};
+  }
+}
+
+// Reads one tensor's object. `where` names the file and the tensor.
+class EntryReader {
+ public:
+  EntryReader(const JsonValue& object, std::string where)
+      : object_(object), where_(std::move(where)) {}
+
+  Entry read() const {
+    require(object_.kind == Kind::object, kBad, where_, ": expected an object, got ",
+            describe(object_));
+    for (const std::string& field : object_.names) {
+      require(field == "dtype" || field == "shape" || field == "data_offsets", kBad, where_, ": ",
+              printable(field), ": unknown field");
+    }
+    Entry entry;
+    entry.type = read_type();
+    const int64_t bytes = read_shape(entry);
+    read_offsets(entry);
+    require(entry.end - entry.begin == bytes, kBad, where_, ": data_offsets: ", name_of(entry.type),
+            " ", to_string(entry.shape), " needs ", bytes, " bytes, the offsets [", entry.begin,
+            ", ", entry.end, "] give ", entry.end - entry.begin);
+    return entry;
+  }
+
+ private:
+  const JsonValue& field(std::string_view name, Kind kind, std::string_view expected) const {
+    const JsonValue* value = object_.find(name);
+    require(value != nullptr, kBad, where_, ": ", name, ": missing, expected ", expected);
+    require(value->kind == kind, kBad, where_, ": ", name, ": expected ", expected, ", got ",
+            describe(*value));
+    return *value;
+  }
+
+  // An integer from 0 that 64 bits hold.
+  int64_t count(const JsonValue& value, std::string_view name) const {
+    require(value.kind == Kind::integer && value.integer >= 0, kBad, where_, ": ", name,
+            ": expected integers from 0 to ", INT64_MAX, ", got ", describe(value));
+    return value.integer;
+  }
+
+  DType read_type() const {
+    constexpr std::string_view kExpected = "one of F32, F64, BF16, I8, I32";
+    const JsonValue& value = field("dtype", Kind::string, kExpected);
+    for (const TypeName& entry : kTypes) {
+      if (entry.name == value.text) return entry.type;
+    }
+    fail(kBad, where_, ": dtype: expected ", kExpected, ", got ", describe(value));
+  }
+
+  // Returns the number of bytes.
+  int64_t read_shape(Entry& entry) const {
+    const JsonValue& value = field("shape", Kind::array, "an array of integers");
+    require(value.items.size() <= Shape::kMaxRank, kBad, where_, ": shape: ", value.items.size(),
+            " axes, at most ", Shape::kMaxRank, " are supported");
+    std::vector<int64_t> extents;
+    int64_t elements = 1;
+    int64_t bytes = 0;
+    bool fits = true;
+    for (const JsonValue& item : value.items) {
+      extents.push_back(count(item, "shape"));
+      fits = fits && !__builtin_mul_overflow(elements, extents.back(), &elements);
+    }
+    fits = fits && !__builtin_mul_overflow(elements, size_of(entry.type), &bytes);
+    require(fits, kBad, where_, ": shape: more bytes than 64 bits can count");
+    entry.shape = make_shape(extents);
+    return bytes;
+  }
+
+  void read_offsets(Entry& entry) const {
+    const JsonValue& value = field("data_offsets", Kind::array, "an array of two integers");
+    require(value.items.size() == 2, kBad, where_, ": data_offsets: expected two integers, got ",
+            value.items.size());
+    entry.begin = count(value.items[0], "data_offsets");
+    entry.end = count(value.items[1], "data_offsets");
+    require(entry.begin <= entry.end, kBad, where_, ": data_offsets: [", entry.begin, ", ",
+            entry.end, "] go backwards");
+  }
+
+  const JsonValue& object_;
+  std::string where_;
+};
+
+// Every byte of the data belongs to exactly one tensor.
+void check_cover(std::span<const Entry> entries, int64_t data_bytes, const std::string& file) {
+  const Entry* before = nullptr;
+  int64_t covered = 0;
+  for (const Entry& entry : entries) {
+    require(entry.end <= data_bytes, kBad, where(file, entry.name), ": data_offsets: [",
+            entry.begin, ", ", entry.end, "] go past the data, which has ", data_bytes, " bytes");
+    require(entry.begin >= covered, kBad, where(file, entry.name), ": data_offsets: [", entry.begin,
+            ", ", entry.end, "] overlap those of ",
+            before == nullptr ? "" : printable(before->name), ", which end at ", covered);
+    require(entry.begin == covered, kBad, where(file, entry.name), ": data_offsets: [", entry.begin,
+            ", ", entry.end, "] leave a hole: bytes from ", covered, " to ", entry.begin,
+            " belong to no tensor");
+    covered = entry.end;
+    before = &entry;
+  }
+  require(covered == data_bytes, kBad, file, ": the last ", data_bytes - covered, " of ",
+          data_bytes, " bytes of data belong to no tensor");
+}
+
+SafetensorsMetadata read_metadata(const JsonValue& object, const std::string& file) {
+  require(object.kind == Kind::object, kBad, file, ": ", kMetadata,
+          ": expected an object of strings, got ", describe(object));
+  require(std::ssize(object.items) <= kSafetensorsMaxNames, kBad, file, ": ", kMetadata, ": ",
+          object.items.size(), " entries, at most ", kSafetensorsMaxNames, " are allowed");
+  SafetensorsMetadata metadata;
+  for (size_t i = 0; i < object.items.size(); ++i) {
+    const JsonValue& value = object.items[i];
+    require(value.kind == Kind::string, kBad, file, ": ", kMetadata, ": ",
+            printable(object.names[i]), ": expected a string, got ", describe(value));
+    metadata.emplace(object.names[i], value.text);
+  }
+  return metadata;
+}
+
+// Where the digits of a metadata entry stand in the header's text as HeaderText writes it; npos: it
+// does not stand there like that.
+size_t place_of(std::string_view text, std::string_view key, std::string_view value) {
+  const std::string before = concat('"', key, "\":\"");
+  const size_t at = text.find(concat(before, value, '"'));
+  return at == text.npos ? at : at + before.size();
+}
+
+// Of the length and the header, with zeros where the seal itself stands.
+std::string seal_of(std::string_view text, size_t place) {
+  const auto length = std::bit_cast<std::array<char, kLengthBytes>>(uint64_t{text.size()});
+  std::string bytes(length.data(), length.size());
+  bytes += text;
+  bytes.replace(kLengthBytes + place, kChecksumDigits, kChecksumDigits, '0');
+  return to_string(checksum_of(bytes));
+}
+
+// Moves seal and checksums out of the metadata to where they belong, and compares the seal.
+void take_seal(Header& header, std::string_view text, const std::string& file) {
+  SafetensorsMetadata& metadata = header.info.metadata;
+  const auto sums = metadata.extract(std::string(kChecksums));
+  const auto seal = metadata.extract(std::string(kSeal));
+  if (sums.empty() && seal.empty()) return;
+  const bool both = !sums.empty() && !seal.empty();
+  const size_t place = both ? place_of(text, kSeal, seal.mapped()) : text.npos;
+  const bool sealed = place != text.npos && seal.mapped().size() == kChecksumDigits &&
+                      seal_of(text, place) == seal.mapped() &&
+                      sums.mapped().size() == kChecksumDigits * header.entries.size();
+  require(sealed, kBad, file,
+          ": damaged, or changed since it was sealed: its header does not match its checksum");
+  header.info.seal = seal.mapped();
+  std::vector<Entry*> by_name;
+  for (Entry& entry : header.entries) by_name.push_back(&entry);
+  std::sort(by_name.begin(), by_name.end(),
+            [](const Entry* a, const Entry* b) { return a->name < b->name; });
+  for (size_t i = 0; i < by_name.size(); ++i) {
+    by_name[i]->checksum = sums.mapped().substr(i * kChecksumDigits, kChecksumDigits);
+  }
+}
+
+}  // namespace
+
+std::string where(const std::string& file, const std::string& tensor) {
+  return concat(file, ": ", printable(tensor));
+}
+
+void fail_damaged(const std::string& file, const std::string& tensor) {
+  fail(kBad, file, ": damaged, or changed since it was sealed: tensor '", printable(tensor),
+       "' does not match its checksum");
+}
+
+int64_t bytes_of(const Tensor& tensor) { return tensor.size() * size_of(tensor.dtype()); }
+
+Header read_header(std::string_view text, int64_t data_bytes, const std::string& file) {
+  require(text.starts_with('{'), kBad, file, kForeign, "the header does not begin with '{'");
+  const JsonValue object = parse_json(text, file, kHeaderLimits);
+  const bool has_metadata = object.find(kMetadata) != nullptr;
+  require(std::ssize(object.items) - (has_metadata ? 1 : 0) <= kSafetensorsMaxNames, kBad, file,
+          ": ", object.items.size(), " tensors, at most ", kSafetensorsMaxNames, " are allowed");
+  Header header;
+  for (size_t i = 0; i < object.items.size(); ++i) {
+    const std::string& name = object.names[i];
+    if (name == kMetadata) {
+      header.info.metadata = read_metadata(object.items[i], file);
+    } else {
+      header.entries.push_back(EntryReader(object.items[i], where(file, name)).read());
+      header.entries.back().name = name;
+    }
+  }
+  // The ends too: a tensor without elements begins where the next one begins.
+  std::sort(header.entries.begin(), header.entries.end(), [](const Entry& a, const Entry& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  check_cover(header.entries, data_bytes, file);
+  take_seal(header, text, file);
+  return header;
+}
+
+// The length of the header of a file of `file_bytes` bytes.
+int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std::string& file) {
+  require(std::ssize(first_bytes) == kLengthBytes && file_bytes >= kLengthBytes, kBad, file,
+          ": truncated: ", std::min(std::ssize(first_bytes), file_bytes),
+          " bytes, the header's length alone has ", kLengthBytes);
+  uint64_t length = 0;
+  std::memcpy(&length, first_bytes.data(), sizeof length);
+  require(length <= static_cast<uint64_t>(kSafetensorsMaxHeader), kBad, file, kForeign,
+          "its first 8 bytes give a header of ", length, " bytes, at most ", kSafetensorsMaxHeader,
+          " are allowed");
+  require(static_cast<int64_t>(length) <= file_bytes - kLengthBytes, kBad, file,
+          ": truncated: a header of ", length, " bytes, but only ", file_bytes - kLengthBytes,
+          " follow its length");
+  return static_cast<int64_t>(length);
+}
+
+HeaderText::HeaderText(std::span<const NamedTensor* const> sorted, std::span<const int64_t> begins,
+                       const SafetensorsMetadata& given) {
+  SafetensorsMetadata metadata = given;
+  metadata[std::string(kChecksums)] = std::string(kChecksumDigits * sorted.size(), '0');
+  metadata[std::string(kSeal)] = std::string(kChecksumDigits, '0');
+  std::string text = "{";
+  text += json_quoted(kMetadata) + ":";
+  char separator = '{';
+  for (const auto& [key, value] : metadata) {
+    text += concat(separator, json_quoted(key), ":", json_quoted(value));
+    separator = ',';
+  }
+  text += '}';
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const Tensor& tensor = sorted[i]->tensor;
+    text += concat(",", json_quoted(sorted[i]->name), ":{\"dtype\":\"", name_of(tensor.dtype()),
+                   "\",\"shape\":[");
+    for (int axis = 0; axis < tensor.shape().rank(); ++axis) {
+      text += concat(axis == 0 ? "" : ",", tensor.shape()[axis]);
+    }
+    text += concat("],\"data_offsets\":[", begins[i], ",", begins[i] + bytes_of(tensor), "]}");
+  }
+  text += '}';
+  const size_t before_data = (kLengthBytes + text.size() + kLine - 1) / kLine * kLine;
+  text.resize(before_data - kLengthBytes, ' ');
+  const auto length = std::bit_cast<std::array<char, kLengthBytes>>(uint64_t{text.size()});
+  bytes_ = std::string(length.data(), length.size()) + text;
+}
+
+std::string HeaderText::fill(std::span<const Checksum> of_tensors) {
+  std::string digits;
+  for (const Checksum& one : of_tensors) digits += to_string(one);
+  const std::string zeros(digits.size(), '0');
+  bytes_.replace(place_of(bytes_, kChecksums, zeros), digits.size(), digits);
+  const size_t place = place_of(bytes_, kSeal, std::string(kChecksumDigits, '0'));
+  const std::string seal =
+      seal_of(std::string_view(bytes_).substr(kLengthBytes), place - kLengthBytes);
+  bytes_.replace(place, kChecksumDigits, seal);
+  return seal;
+}
+
+}  // namespace tril::safetensors

@@ -1,0 +1,67 @@
+// The model folder: which files it has, and how they are known to belong together.
+//
+//   config.json                   the configuration, and the keystone: without it there is no model
+//   model.safetensors             the weights
+//   packed.COMPUTE.safetensors    the weights in the form the kernels read (`tril quantize`)
+//   tokenizer.model               written with the weights by whoever has one
+//   shortlist.safetensors         belongs to the tokenizer (decode/shortlist.h)
+// Weights, packed or not, are sealed: their file holds checksums of every tensor, of its own
+// header, of config.json and of the tokenizer. Its seal covers all of these, and so is the identity
+// of the model. Packed weights also name the identity of the weights they were made from.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/ops/linear.h"
+
+namespace tril {
+
+inline constexpr std::string_view kConfigFile = "config.json";
+inline constexpr std::string_view kWeightsFile = "model.safetensors";
+inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
+inline constexpr std::string_view kShortlistFile = "shortlist.safetensors";
+inline constexpr const char* kShortlistTokenizer = "tokenizer";  // in its metadata: which one
+inline constexpr std::string_view kTrainingFolder = "training";  // of a run (train/trainer.h)
+inline constexpr std::string_view kLastFolder = "last";          // a model folder of that run
+inline constexpr std::string_view kCheckpointFile = "checkpoint.safetensors";
+
+// Names to contents.
+using ModelFiles = std::map<std::string, std::string>;
+
+// What a model folder's weights say of the files beside them. Empty where they are not sealed.
+struct FolderSeal {
+  std::string identity{};
+  std::map<std::string, std::string> files{};  // name to checksum
+
+  bool sealed() const { return !identity.empty(); }
+  // Raises `bad_format` where the contents are not those that were sealed. False: the seal does not
+  // know this file.
+  bool check(const std::string& folder, std::string_view name, std::string_view contents) const;
+};
+
+// How a folder is loaded.
+struct LoadOptions {
+  // Told, in one line, what a person should know: that a folder is not sealed, that packed weights
+  // were not used and why.
+  std::function<void(const std::string& text)> notice{};
+  // Packed weights are mapped; their checksums are compared once, when they are. With `trust` they
+  // are taken as they are: for files that were verified before and have not been written since.
+  bool trust = false;
+  // False: packed weights are read into memory, so that whoever cuts the file short cannot harm
+  // this process.
+  bool map = true;
+};
+
+// A small file of a model folder, whole. Raises `io` for what is no regular file: a pipe would be
+// waited for.
+std::string read_model_file(const std::string& folder, std::string_view name);
+
+// packed.COMPUTE.safetensors, and the kinds of it a folder has.
+std::string packed_file_name(Compute compute);
+std::vector<Compute> packed_kinds(const std::string& folder);
+
+}  // namespace tril

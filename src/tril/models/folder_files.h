@@ -1,0 +1,36 @@
+// What reading, writing and verifying a model folder share. Internal to models/.
+#pragma once
+
+#include <string>
+
+#include "tril/io/safetensors.h"
+#include "tril/models/config.h"
+#include "tril/models/folder.h"
+
+namespace tril {
+
+// Of packed weights: which layout of the file, and the identity of the weights they were made from.
+inline constexpr const char* kPackedFormat = "tril_packed";
+inline constexpr const char* kPackedFormatNow = "2";
+inline constexpr const char* kPackedFormatUnsealed = "1";
+inline constexpr const char* kMadeFrom = "made_from";
+
+// How the files beside the weights stand in their metadata: file:NAME.
+std::string file_key(std::string_view name);
+void add_files(const ModelFiles& files, SafetensorsMetadata& metadata);
+FolderSeal seal_of(const SafetensorsInfo& info);
+
+// What identifies a file of weights: its seal, or the checksum of its bytes where it has none.
+std::string identity_of(const std::string& file);
+
+struct ConfigFile {
+  std::string text;
+  TransformerConfig config;
+};
+// Raises `io` where there is none, with a word on a training that has just begun.
+ConfigFile read_config(const std::string& folder);
+
+// "packed.int8.safetensors and packed.bf16.safetensors".
+std::string names_of(const std::vector<Compute>& kinds);
+
+}  // namespace tril

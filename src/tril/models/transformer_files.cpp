@@ -1,0 +1,311 @@
+// Transformers in model folders: saved, loaded, packed.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "tril/base/error.h"
+#include "tril/base/rounding.h"
+#include "tril/io/folder_update.h"
+#include "tril/io/json.h"
+#include "tril/io/safetensors.h"
+#include "tril/models/folder_files.h"
+#include "tril/models/weights.h"
+
+namespace tril {
+namespace {
+
+// For what needs the weights as they were learnt: packed ones do not give them back.
+void require_weights(const std::string& folder) {
+  if (file_exists(path_in(folder, kWeightsFile))) return;
+  const std::vector<Compute> kinds = packed_kinds(folder);
+  require(
+      kinds.empty(), ErrorCode::io, folder, ": has only packed weights (", names_of(kinds),
+      "), which infer on the CPU and nothing else (load_for_inference()): for this give the folder "
+      "they were made from, the one with ",
+      kWeightsFile);
+}
+
+// The tensor of this name; raises when it is not there.
+Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
+                  const std::string& file) {
+  const auto found =
+      std::lower_bound(sorted.begin(), sorted.end(), name,
+                       [](const NamedTensor& a, const std::string& b) { return a.name < b; });
+  require(found != sorted.end() && found->name == name, ErrorCode::bad_format, file, ": tensor '",
+          name, "' is missing");
+  return found->tensor;
+}
+
+// Compares the configuration with the seal of the weights, and says where there is none.
+void check_config(const FolderSeal& seal, const std::string& folder, const ConfigFile& config,
+                  const LoadOptions& options) {
+  if (seal.check(folder, kConfigFile, config.text) || !options.notice) return;
+  options.notice(concat(folder, ": not sealed, so damage to its files would go unnoticed: 'tril ",
+                        "verify --seal ", folder, "' seals them"));
+}
+
+// The files that go with the weights of a folder, compared with their seal.
+ModelFiles files_beside(const std::string& folder, const FolderSeal& seal) {
+  ModelFiles files;
+  for (const std::string_view name : {kConfigFile, kTokenizerFile}) {
+    if (!file_exists(path_in(folder, name))) continue;
+    std::string contents = read_model_file(folder, name);
+    seal.check(folder, name, contents);
+    files.emplace(name, std::move(contents));
+  }
+  return files;
+}
+
+bool holds_these(const std::string& folder, const ModelFiles& files) {
+  return std::all_of(files.begin(), files.end(), [&](const auto& file) {
+    return file_exists(path_in(folder, file.first)) &&
+           read_model_file(folder, file.first) == file.second;
+  });
+}
+
+void stage(FolderUpdate& update, const ModelFiles& files) {
+  for (const auto& [name, contents] : files) update.replace(name).write(contents);
+}
+
+// Numbers that are none would be packed without a word, and translate into nonsense.
+void require_finite(std::span<const nn::Parameter> parameters, const std::string& file) {
+  for (const nn::Parameter& parameter : parameters) {
+    const OnHost weights(parameter.tensor);
+    const auto values = weights.values();
+    require(std::all_of(values.begin(), values.end(), [](float w) { return std::isfinite(w); }),
+            ErrorCode::bad_format, file, ": tensor '", parameter.name,
+            "' holds numbers that are not finite: a training that diverged, or damage");
+  }
+}
+
+}  // namespace
+
+void Transformer::save(const std::string& folder, const ModelFiles& beside) const {
+  require(!state_->parameters.only_packed(), ErrorCode::unsupported, "'", folder,
+          "': a model loaded for inference cannot be saved");
+  std::vector<NamedTensor> tensors;
+  for (const nn::Parameter& parameter : state_->parameters.list()) {
+    tensors.push_back({parameter.name, parameter.tensor});
+  }
+  ModelFiles files = beside;
+  files.insert_or_assign(std::string(kConfigFile), to_json(state_->config));
+  SafetensorsMetadata metadata;
+  add_files(files, metadata);
+  FolderUpdate update(folder, std::string(kConfigFile));
+  write_safetensors(update.replace(std::string(kWeightsFile)), tensors, metadata);
+  // New weights of the same model are one file, replaced in one step.
+  if (!holds_these(folder, files)) stage(update, files);
+  update.commit();
+}
+
+Transformer Transformer::load(const std::string& folder, const Placement& placement,
+                              const LoadOptions& options) {
+  const StandardRounding rounding;
+  const ConfigFile config = read_config(folder);
+  require_weights(folder);
+  const std::string tensor_file = path_in(folder, kWeightsFile);
+  Arena arena;
+  SafetensorsInfo info;
+  const std::vector<NamedTensor> tensors = load_safetensors(tensor_file, arena, &info);
+  const FolderSeal seal = seal_of(info);
+  check_config(seal, folder, config, options);
+  const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
+  // Names and shapes are compared before memory is taken, so that a huge configuration beside a
+  // small file is an error and not an attempt to allocate.
+  auto state = std::make_shared<State>(
+      config.config, placement, [&](const std::string& name, const Shape& shape) {
+        const Tensor from = find(name);
+        require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name,
+                "' is ", from.shape(), ", the configuration asks for ", shape);
+      });
+  for (const nn::Parameter& parameter : state->parameters.list()) {
+    const Tensor from = find(parameter.name);
+    require(from.dtype() == DType::f32 || from.dtype() == DType::bf16, ErrorCode::bad_format,
+            tensor_file, ": tensor '", parameter.name, "' is of type ", from.dtype(),
+            ", expected f32 or bf16");
+    copy_into(from, parameter.tensor);
+  }
+  if (tensors.size() != state->parameters.list().size()) {
+    for (const NamedTensor& tensor : tensors) {
+      const auto& list = state->parameters.list();
+      require(std::any_of(list.begin(), list.end(),
+                          [&](const nn::Parameter& p) { return p.name == tensor.name; }),
+              ErrorCode::bad_format, tensor_file, ": tensor '", printable(tensor.name),
+              "' is not part of the model in ", path_in(folder, kConfigFile));
+    }
+  }
+  state->seal = seal;
+  Transformer model(std::move(state));
+  Context context(1, placement);
+  model.weights_changed(context);
+  return model;
+}
+
+namespace {
+
+// Where packed weights go when that is not the folder they are made from. Whether it holds the
+// same model; raises where it holds something that must not be replaced.
+bool same_model_at(const std::string& folder, const ModelFiles& files, const std::string& identity,
+                   Overwrite overwrite) {
+  constexpr auto kTaken = ErrorCode::invalid_argument;
+  const bool has_weights = file_exists(path_in(folder, kWeightsFile));
+  require(!has_weights || identity_of(path_in(folder, kWeightsFile)) == identity, kTaken, folder,
+          ": holds the weights of another model: choose another folder");
+  require(has_weights || !file_exists(path_in(folder, kTrainingFolder)), kTaken, folder,
+          ": a model is being trained in this folder: choose another");
+  const std::vector<Compute> kinds = packed_kinds(folder);
+  const bool same_weights = std::all_of(kinds.begin(), kinds.end(), [&](Compute kind) {
+    const std::string file = path_in(folder, packed_file_name(kind));
+    return read_safetensors_info(file).metadata[kMadeFrom] == identity;
+  });
+  if (same_weights && holds_these(folder, files)) return true;
+  const bool empty = kinds.empty() && !file_exists(path_in(folder, kConfigFile)) &&
+                     !file_exists(path_in(folder, kTokenizerFile));
+  require(empty || overwrite == Overwrite::yes, kTaken, folder,
+          ": holds another model, or an older state of this one: choose another folder, or ask for "
+          "it to be replaced");
+  return false;
+}
+
+}  // namespace
+
+void Transformer::save_packed(const std::string& from, const std::string& folder, Compute compute,
+                              Overwrite overwrite) {
+  const StandardRounding rounding;
+  read_config(from);  // first of all, whether there is a model
+  require_weights(from);
+  const std::string from_file = path_in(from, kWeightsFile);
+  const std::string identity = identity_of(from_file);
+  const Transformer model = load(from);
+  require(identity == (model.seal().sealed() ? model.seal().identity : identity), ErrorCode::io,
+          from_file, ": was replaced while it was read: try again");
+  require_finite(model.state_->parameters.list(), from_file);
+  Arena arena;
+  const std::vector<NamedTensor> tensors = model.packed_tensors(compute, arena);
+  const ModelFiles files = files_beside(from, model.seal());
+  SafetensorsMetadata metadata = {{kPackedFormat, kPackedFormatNow}, {kMadeFrom, identity}};
+  add_files(files, metadata);
+
+  ModelFiles shortlist;
+  if (file_exists(path_in(from, kShortlistFile))) {
+    shortlist.emplace(kShortlistFile, read_model_file(from, kShortlistFile));
+  }
+  std::error_code ignored;
+  const bool in_place = std::filesystem::equivalent(from, folder, ignored);
+  const bool same = in_place || same_model_at(folder, files, identity, overwrite);
+  FolderUpdate update(folder, std::string(kConfigFile));
+  write_safetensors(update.replace(packed_file_name(compute)), tensors, metadata);
+  if (!same) {
+    for (const Compute kind : packed_kinds(folder)) {
+      if (kind != compute) update.remove(packed_file_name(kind));
+    }
+    if (!files.contains(std::string(kTokenizerFile))) update.remove(std::string(kTokenizerFile));
+    if (shortlist.empty()) update.remove(std::string(kShortlistFile));
+  }
+  if (!same || (!in_place && !holds_these(folder, shortlist))) {
+    stage(update, files);
+    stage(update, shortlist);
+  }
+  update.commit();
+}
+
+Transformer Transformer::load_for_inference(const std::string& folder,
+                                            std::optional<Compute> wanted,
+                                            const LoadOptions& options) {
+  const StandardRounding rounding;
+  const ConfigFile config = read_config(folder);
+  const std::string tensor_file = path_in(folder, kWeightsFile);
+  const bool has_weights = file_exists(tensor_file);
+  const std::vector<Compute> kinds = has_weights ? std::vector<Compute>() : packed_kinds(folder);
+  if (!wanted && !kinds.empty()) {
+    require(kinds.size() == 1, ErrorCode::invalid_argument, folder, ": has ", names_of(kinds),
+            " and no ", kWeightsFile, ": say which to use, as in --compute ", word_for(kinds[0]));
+    wanted = kinds[0];
+  }
+  const Compute compute = wanted.value_or(Compute::fp32);
+  const std::string file = path_in(folder, packed_file_name(compute));
+  if (file_exists(file)) {
+    std::string format = read_safetensors_info(file).metadata[kPackedFormat];
+    const bool this_format = format == kPackedFormatNow;
+    const bool older = format == kPackedFormatUnsealed && !has_weights;
+    require(this_format || older || has_weights, ErrorCode::bad_format, file,
+            ": packed by another version of tril: `tril quantize` packs it anew");
+    const bool made_from_these =
+        this_format && has_weights &&
+        read_safetensors_info(file).metadata[kMadeFrom] == identity_of(tensor_file);
+    if (older || (this_format && !has_weights) || made_from_these) {
+      return load_packed(folder, config, compute, options);
+    }
+    // Weights that were trained on since, or packed by another version, are packed again, in
+    // memory.
+    if (options.notice) {
+      options.notice(
+          concat(file, ": not used, it was ",
+                 this_format ? "made from other weights" : "packed by another version of tril",
+                 ": 'tril quantize ", folder, " --to ", word_for(compute), "' packs it anew"));
+    }
+  }
+  if (!kinds.empty()) {
+    fail(ErrorCode::invalid_argument, folder, ": has only ", names_of(kinds),
+         ", nothing for --compute ", word_for(compute), ": give --compute ", word_for(kinds[0]),
+         ", or the folder they were made from, the one with ", kWeightsFile);
+  }
+  require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
+  const Transformer loaded = load(folder, {}, options);
+  Transformer packed = loaded.packed(compute);
+  packed.state_->seal = loaded.seal();
+  return packed;
+}
+
+Transformer Transformer::load_packed(const std::string& folder, const ConfigFile& config,
+                                     Compute compute, const LoadOptions& options) {
+  const std::string file = path_in(folder, packed_file_name(compute));
+  auto arena = std::make_shared<Arena>();
+  SafetensorsInfo info;
+  const std::vector<NamedTensor> tensors =
+      options.map
+          ? map_safetensors(file, *arena, &info, options.trust ? MapVerify::trust : MapVerify::yes)
+          : load_safetensors(file, *arena, &info);
+  const FolderSeal seal = seal_of(info);
+  check_config(seal, folder, config, options);
+  Transformer model = from_packed(config.config, compute, tensors, std::move(arena), file);
+  model.state_->seal = seal;
+  return model;
+}
+
+Transformer Transformer::from_packed(const TransformerConfig& config, Compute compute,
+                                     std::span<const NamedTensor> tensors,
+                                     std::shared_ptr<Arena> arena, const std::string& file) {
+  ops::check_supported(compute);
+  auto state = std::make_shared<State>(
+      config, compute, [&](const std::string& name, const Shape& shape, DType type) {
+        const Tensor found = find_named(tensors, name, file);
+        require(found.shape() == shape && found.dtype() == type, ErrorCode::bad_format, file,
+                ": tensor '", name, "' is ", found.dtype(), " ", found.shape(),
+                ", the configuration asks for ", type, " ", shape);
+        return found;
+      });
+  state->packed_arena = std::move(arena);
+  return Transformer(std::move(state));
+}
+
+Transformer Transformer::packed(Compute compute) const {
+  const StandardRounding rounding;
+  auto arena = std::make_shared<Arena>();
+  return from_packed(config(), compute, packed_tensors(compute, *arena), arena, "this model");
+}
+
+std::vector<NamedTensor> Transformer::packed_tensors(Compute compute, Arena& arena) const {
+  Context context(0);
+  std::vector<NamedTensor> tensors;
+  for (const nn::Parameter& p : state_->parameters.packed(context, compute, arena)) {
+    tensors.push_back({p.name, p.tensor});
+  }
+  std::sort(tensors.begin(), tensors.end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return tensors;
+}
+
+const FolderSeal& Transformer::seal() const { return state_->seal; }
+
+}  // namespace tril

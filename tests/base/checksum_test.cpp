@@ -1,0 +1,107 @@
+#include "tril/base/checksum.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tril/base/rng.h"
+
+namespace tril {
+namespace {
+
+std::string some_bytes(size_t size) {
+  std::string bytes(size, '\0');
+  uint64_t state = size;
+  for (char& byte : bytes) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<char>(state >> 56);
+  }
+  return bytes;
+}
+
+// A second implementation, from the words of the header alone: byte by byte, one block at a time.
+struct Plain {
+  static constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
+  static uint64_t word_at(const std::string& block, size_t at) {
+    uint64_t word = 0;
+    for (size_t i = 0; i < 8; ++i) {
+      const size_t place = at + i;
+      const uint64_t byte = place < block.size() ? static_cast<unsigned char>(block[place]) : 0;
+      word |= byte << (8 * i);
+    }
+    return word;
+  }
+  static uint64_t entered(uint64_t half, uint64_t word) {
+    const uint64_t mixed = (half ^ word) * kPrime;
+    return mixed ^ (mixed >> 32);
+  }
+  static Checksum block(const std::string& bytes) {
+    uint64_t chains[8];
+    for (uint64_t i = 0; i < 8; ++i) chains[i] = kPrime * (i + 1);
+    for (size_t at = 0; at < bytes.size(); at += 64) {
+      for (size_t i = 0; i < 8; ++i) {
+        const uint64_t mixed = (chains[i] ^ word_at(bytes, at + 8 * i)) * kPrime;
+        chains[i] = mixed ^ (mixed >> 29);
+      }
+    }
+    Checksum result{bytes.size(), bytes.size()};
+    for (size_t i = 0; i < 8; ++i) {
+      result.low = entered(result.low, chains[i]);
+      result.high = entered(result.high, chains[7 - i]);
+    }
+    return result;
+  }
+  static Checksum all(const std::string& bytes) {
+    Checksum result{1, 2};
+    for (size_t at = 0; at < bytes.size(); at += size_t{1} << 20) {
+      const Checksum one = block(bytes.substr(at, size_t{1} << 20));
+      result = {entered(result.low, one.low), entered(result.high, one.high)};
+    }
+    return {entered(result.low, bytes.size()), entered(result.high, bytes.size())};
+  }
+};
+
+TEST(Checksum, IsWhatItsHeaderSays) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{63}, size_t{64},
+                            size_t{65}, size_t{1000}, (size_t{1} << 20) - 1, size_t{1} << 20,
+                            (size_t{1} << 20) + 1, (size_t{3} << 20) + 77}) {
+    const std::string bytes = some_bytes(size);
+    EXPECT_EQ(to_string(checksum_of(bytes)), to_string(Plain::all(bytes))) << size;
+  }
+}
+
+// Files that were written must stay readable: the numbers of today are those of tomorrow.
+TEST(Checksum, DoesNotChangeBetweenVersions) {
+  EXPECT_EQ(to_string(checksum_of("")), "3c6ef372c2fa0b589e3779b9e17d05ac");
+  EXPECT_EQ(to_string(checksum_of("tril")), "196794836f5368e10e584ec14349eaf5");
+}
+
+TEST(Checksum, EveryFlippedBitIsFound) {
+  for (const size_t size : {size_t{1}, size_t{64}, size_t{200}}) {
+    std::string bytes = some_bytes(size);
+    std::set<std::string> seen{to_string(checksum_of(bytes))};
+    for (size_t bit = 0; bit < 8 * size; ++bit) {
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+      EXPECT_TRUE(seen.insert(to_string(checksum_of(bytes))).second) << size << " bit " << bit;
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+    }
+  }
+}
+
+TEST(Checksum, LengthAndOrderCount) {
+  const std::string zeros(200, '\0');
+  std::set<std::string> seen;
+  for (size_t size = 0; size <= zeros.size(); ++size) {
+    EXPECT_TRUE(seen.insert(to_string(checksum_of(zeros.substr(0, size)))).second) << size;
+  }
+  const std::string block(size_t{1} << 20, 'a');
+  const std::string other(size_t{1} << 20, 'b');
+  EXPECT_NE(checksum_of(block + other), checksum_of(other + block));
+  std::string swapped = some_bytes(128);
+  const Checksum before = checksum_of(swapped);
+  std::swap_ranges(swapped.begin(), swapped.begin() + 8, swapped.begin() + 64);
+  EXPECT_NE(checksum_of(swapped), before);
+}
+
+}  // namespace
+}  // namespace tril
