@@ -33,6 +33,7 @@ constexpr Group kGroups[] = {
     {"train", measure_training, Beside::peaks, On::any_device},
     {"translate", measure_translation, Beside::nothing, On::any_device},
     {"shortlist", measure_shortlist},
+    {"files", measure_files},
     {"growth", measure_growth},
     {"memory", measure_memory},
     {"learn", measure_learning},

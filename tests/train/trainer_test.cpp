@@ -10,6 +10,7 @@
 #include "support/testing.h"
 #include "tril/data/batches.h"
 #include "tril/io/atomic_file.h"
+#include "tril/io/safetensors.h"
 #include "tril/io/toml.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/log.h"
@@ -286,34 +287,137 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   }
 }
 
-// A checkpoint is a file like any other: what is wrong with it is one Error.
+// A checkpoint is a file like any other: what is wrong with it is one Error, even where somebody
+// sealed it so.
 TEST(Trainer, ACheckpointIsNotTrusted) {
   const TempFolder folder;
   TrainOptions options = small_options();
   run(options, folder / "m", RunStart::fresh);
   const std::string path = folder / "m/training/checkpoint.safetensors";
   const std::string whole = contents(path);
+  Arena arena;
+  SafetensorsInfo info;
+  const std::vector<NamedTensor> tensors = load_safetensors(path, arena, &info);
+  const auto replaced = [](std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    return at == text.npos ? text : text.replace(at, from.size(), to);
+  };
   const auto damaged = [&](const std::string& from, const std::string& to) {
-    std::string bytes = whole;
-    const size_t at = bytes.find(from);
-    EXPECT_NE(at, std::string::npos) << from;
-    EXPECT_EQ(from.size(), to.size());
-    bytes.replace(at, from.size(), to);
-    write_file_atomically(path, bytes);
+    std::vector<NamedTensor> changed = tensors;
+    for (NamedTensor& one : changed) one.name = replaced(one.name, from, to);
+    SafetensorsMetadata metadata = info.metadata;
+    metadata["state"] = replaced(metadata["state"], from, to);
+    save_safetensors(path, changed, metadata);
+    EXPECT_NE(contents(path), whole) << from;
     return raised_by([&] { run(options, folder / "m", RunStart::resume); }).code;
   };
   EXPECT_EQ(damaged("checkpoint.0.", "heckpoint.00."), ErrorCode::bad_format) << "no average";
-  EXPECT_EQ(damaged("\\\"update\\\": 12", "\\\"update\\\": 99"), ErrorCode::bad_format);
-  EXPECT_EQ(damaged("\\\"optimizer_steps\\\": 12", "\\\"optimizer_steps\\\": 13"),
-            ErrorCode::bad_format);
+  EXPECT_EQ(damaged("\"update\": 12", "\"update\": 99"), ErrorCode::bad_format);
+  EXPECT_EQ(damaged("\"optimizer_steps\": 12", "\"optimizer_steps\": 13"), ErrorCode::bad_format);
   EXPECT_EQ(damaged("weight.decoder", "weighs.decoder"), ErrorCode::bad_format);
   write_file_atomically(path, whole.substr(0, whole.size() / 2));
   EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code,
             ErrorCode::bad_format);
-  write_file_atomically(path, whole);
+  // A checkpoint of a version that kept the tokenizer in a file of its own goes on with that file.
+  std::vector<NamedTensor> without = tensors;
+  std::erase_if(without, [](const NamedTensor& one) { return one.name == "tokenizer"; });
+  ASSERT_EQ(without.size() + 1, tensors.size());
+  save_safetensors(path, without, info.metadata);
+  EXPECT_TRUE(run(options, folder / "m", RunStart::resume).finished);
+  save_safetensors(path, without, info.metadata);
   write_file_atomically(folder / "m/training/tokenizer.model", "another");
   EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code,
             ErrorCode::bad_format);
+}
+
+// Beside the checkpoint everything in training/ is for people, or made again.
+TEST(Trainer, TheCheckpointAloneIsEnoughToGoOn) {
+  const TempFolder folder;
+  const TrainOptions options = small_options();
+  run(options, folder / "whole", RunStart::fresh);
+  int asked = 0;
+  TrainEvents events;
+  events.cancelled = [&] { return ++asked > 30; };
+  ASSERT_FALSE(run(options, folder / "m", RunStart::fresh, 1, events).finished);
+  for (const char* name : {"tokenizer.model", "options.toml", "lock"}) {
+    std::filesystem::remove(folder / ("m/training/" + std::string(name)));
+  }
+  EXPECT_EQ(options_of_run(folder / "m"), to_toml(options));
+  run(options, folder / "m", RunStart::resume);
+  EXPECT_EQ(outcome(folder / "m"), outcome(folder / "whole"));
+}
+
+// A run that replaces another is there from its first checkpoint on; what stops it before that,
+// here an exception at the last moment, leaves the other as it was.
+TEST(Trainer, ARunReplacesAnotherInOneStep) {
+  const TempFolder folder;
+  const TrainOptions old_options = small_options();
+  TrainOptions options = small_options();
+  options.seed = 9;
+  run(options, folder / "fresh", RunStart::fresh);
+  run(old_options, folder / "m", RunStart::fresh);
+  const auto before = outcome(folder / "m");
+  struct Stop {};
+  TrainEvents events;
+  events.message = [](const std::string& text) {
+    if (text.find("rounds through the text") != std::string::npos) throw Stop{};
+  };
+  EXPECT_THROW(run(options, folder / "m", RunStart::overwrite, 1, events), Stop);
+  EXPECT_EQ(outcome(folder / "m"), before);
+  EXPECT_TRUE(run(old_options, folder / "m", RunStart::resume).finished);
+
+  events = {};
+  events.resumable = [] { throw Stop{}; };
+  EXPECT_THROW(run(options, folder / "m", RunStart::overwrite, 1, events), Stop);
+  // The old model is there until the new run's first evaluation, and the new run can be resumed.
+  EXPECT_EQ(contents(folder / "m/model.safetensors"), before[1]);
+  EXPECT_EQ(options_of_run(folder / "m"), to_toml(options));
+  EXPECT_TRUE(run(options, folder / "m", RunStart::resume).finished);
+  EXPECT_EQ(outcome(folder / "m"), outcome(folder / "fresh"));
+}
+
+// The messages name what works: none sends to another that sends back.
+TEST(Trainer, SaysHowToBeginWhatCannotBeResumed) {
+  const TempFolder folder;
+  const auto message = [&](RunStart start) {
+    return raised_by([&] { check_start(folder / "m", start); }).text;
+  };
+  EXPECT_NE(message(RunStart::resume).find("without --resume one begins"), std::string::npos);
+  EXPECT_NO_THROW(check_start(folder / "m", RunStart::fresh));
+  run(small_options(), folder / "m", RunStart::fresh);
+  EXPECT_NE(message(RunStart::fresh).find("--resume goes on"), std::string::npos);
+  std::filesystem::remove_all(folder / "m/training");  // a model without a run
+  EXPECT_EQ(message(RunStart::fresh),
+            (folder / "m") + ": holds a model already: --overwrite replaces it");
+  EXPECT_NE(message(RunStart::resume).find("--overwrite in the place of --resume begins one"),
+            std::string::npos);
+  EXPECT_NO_THROW(check_start(folder / "m", RunStart::overwrite));
+}
+
+TEST(Trainer, AFolderThatCannotBeIsKnownBeforeAnythingIsLearnt) {
+  const TempFolder folder;
+  write_file_atomically(folder / "file", "x");
+  TrainEvents events;
+  events.message = [](const std::string& text) { ADD_FAILURE() << text; };
+  for (const char* name : {"file", "file/model"}) {
+    const auto raised =
+        raised_by([&] { run(small_options(), folder / name, RunStart::fresh, 1, events); });
+    EXPECT_EQ(raised.code, ErrorCode::io);
+    EXPECT_NE(raised.text.find("is not a folder"), std::string::npos) << raised.text;
+  }
+}
+
+TEST(Trainer, OneRunAtATime) {
+  const TempFolder folder;
+  const TrainOptions options = small_options();
+  TrainEvents events;
+  std::string heard;
+  events.progress = [&](const TrainStatus& status) {
+    if (status.update != 2) return;
+    heard = raised_by([&] { run(options, folder / "m", RunStart::overwrite); }).text;
+  };
+  EXPECT_TRUE(run(options, folder / "m", RunStart::fresh, 1, events).finished);
+  EXPECT_NE(heard.find("another run is at work in this folder"), std::string::npos) << heard;
 }
 
 TEST(Trainer, ARunThatIsDoneMayBeMadeLonger) {
@@ -392,6 +496,25 @@ TEST(Trainer, ARunThatExplodesSaysWhatToDo) {
   options.optimizer.clip_norm = 0.0;
   const auto raised = raised_by([&] { run(options, folder / "m", RunStart::fresh); });
   EXPECT_NE(raised.text.find("--rate"), std::string::npos) << raised.text;
+}
+
+// Even one that ends before it is plain that it will not recover.
+TEST(Trainer, ARunThatEndsWithoutAFiniteGradientFails) {
+  for (const bool validated : {true, false}) {
+    const TempFolder folder;
+    TrainOptions options = small_options();
+    options.updates = options.evaluate_every = 6;
+    options.schedule.peak = 1e30;
+    options.schedule.warm_up = 0;
+    options.optimizer.clip_norm = 0.0;
+    TrainingText text = made_up_text();
+    if (!validated) text.valid.reset();
+    const auto raised =
+        raised_by([&] { train(text, options, folder / "m", RunStart::fresh, on(1), {}); });
+    EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
+    EXPECT_NE(raised.text.find("a smaller --rate"), std::string::npos) << raised.text;
+    EXPECT_FALSE(std::filesystem::exists(folder / "m/config.json")) << "no model is kept";
+  }
 }
 
 TEST(Trainer, OptionsAreCheckedByName) {

@@ -67,6 +67,8 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options);
 // The same model with and without a shortlist of fifty random tokens for each source token, in
 // turn: the output product alone, and whole translations.
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options);
+// Weights mapped with and without comparing their checksums, and loaded: what verifying costs.
+std::vector<Measurement> measure_files(const MeasureOptions& options);
 // Time a token of translation and of training against the length of sentences (16 ... 4,096) and
 // their number (1 ... 256), the process' peak memory, and attention's memory against length. A
 // small model; each point takes some seconds at most.
