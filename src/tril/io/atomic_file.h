@@ -26,26 +26,11 @@ class InputFile {
   int64_t size() const;
   // Up to `bytes` bytes into `memory`; fewer only at the end of the file. Returns how many.
   int64_t read(void* memory, int64_t bytes);
+  int descriptor() const { return descriptor_; }
 
  private:
   std::string path_;
   int descriptor_;
-};
-
-// A whole file as the system maps it, read-only: it is read as it is looked at, and shared with
-// every process that maps it too. What replaces the file by its name does not touch it.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
-
- private:
-  const void* memory_ = nullptr;
-  size_t size_ = 0;
 };
 
 // The whole file, which may be a pipe. Raises when it holds more than `max_bytes`.

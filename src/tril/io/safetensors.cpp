@@ -10,6 +10,7 @@
 #include "tril/base/error.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
+#include "tril/io/mapped_file.h"
 
 namespace tril {
 namespace {
