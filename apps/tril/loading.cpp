@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "flags.h"
+#include "output.h"
 
 namespace tril::app {
 
@@ -18,7 +19,7 @@ Translator load_translator(const std::string& folder, int threads, std::optional
   const Placement placement = placement_for(device, compute);
   if (placement.device != Device::cpu) return Translator::load(folder, threads, placement);
   return Translator::load_for_inference(folder, threads, compute, [](const std::string& text) {
-    fmt::print(stderr, "tril: {}\n", escaped(text));
+    message(fmt::format("tril: {}\n", escaped(text)));
   });
 }
 
