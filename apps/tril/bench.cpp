@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "flags.h"
+#include "output.h"
 #include "progress.h"
 #include "tril/tril.h"
 #include "units.h"
@@ -72,7 +73,7 @@ void print_row(const Measurement& m, Device device) {
       share, figure(m.tokens / m.seconds, 0), figure(std::max(m.mebibytes, m.resident), 1), m.note);
   row.erase(row.find_last_not_of(' ') + 1);
   fmt::print("{}\n", row);
-  std::fflush(stdout);
+  flush_output();
 }
 
 nlohmann::ordered_json json_of(const Measurement& m) {
@@ -200,7 +201,7 @@ void add_bench(CLI::App& app) {
   bench->add_option("--match", options->match, "Only what has this in its name");
   add_device_flag(*bench, options->device);
   bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   bench->add_option("--seconds", options->seconds, "About how long each kernel is repeated")
       ->check(CLI::Range(0.01, 600.0));
   bench->add_flag("--json", options->json, "Print JSON instead of a table");

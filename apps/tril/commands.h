@@ -13,8 +13,8 @@ namespace tril::app {
 // How the program was called, for commands it suggests: ./tril says so in TRIL_NAME.
 std::string program_name();
 
-// Thrown by a command that ran to its end and printed that something does not hold: the program
-// ends with 1, where an error ends it with 2.
+// Thrown by a command that ran to its end and printed that something does not hold, or that a line
+// could not be used: the program ends with 1, where an error ends it with 2.
 struct Failed {};
 
 // Whether a folder holds what `tril demo` trains: then it is known which sentences it has not seen.

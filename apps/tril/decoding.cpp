@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "commands.h"
 #include "flags.h"
 #include "lines.h"
+#include "output.h"
 
 namespace tril::app {
 namespace {
@@ -67,8 +69,8 @@ void tell_cut(const Translation& translation) {
   if (cut == 0) return;
   const size_t results = translation.hypotheses.size();
   const std::string which = results == 1 ? "" : fmt::format(": {} of {} results", cut, results);
-  fmt::print(stderr, "tril: line {}{} cut after {} tokens\n", translation.number + 1, which,
-             tokens);
+  message(
+      fmt::format("tril: line {}{} cut after {} tokens\n", translation.number + 1, which, tokens));
 }
 
 // Lines, each with its prefix where there is a file of them.
@@ -78,10 +80,9 @@ class Input {
     require(flags.input != "-" || flags.prefix != "-", ErrorCode::invalid_argument,
             "--input and --prefix cannot both be stdin");
     if (!flags.prefix.empty()) prefixes_.emplace(open_lines(flags.prefix));
-    is_terminal_ = flags.input == "-" && ::isatty(STDIN_FILENO) != 0;
-    if (is_terminal_) fmt::print(stderr, "type a line and press Enter; Ctrl-D ends\n");
+    const bool is_typed = flags.input == "-" && ::isatty(STDIN_FILENO) != 0;
+    if (is_typed) message("type a line and press Enter; Ctrl-D ends\n");
   }
-  bool is_terminal() const { return is_terminal_; }
 
   std::optional<TextRequest> next(LineReader::Wait wait) {
     return error_.hold([&] { return read(wait); });
@@ -111,22 +112,21 @@ class Input {
   LineReader lines_;
   std::optional<LineReader> prefixes_;
   LateError error_;
-  bool is_terminal_ = false;
 };
 
 }  // namespace
 
-CLI::Option* add_search_flags(CLI::App& command, SearchRule& search) {
+CLI::Option* add_search_flags(CLI::App& command, SearchRule& search, int64_t max_beam) {
   CLI::Option* beam =
       command.add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
-          ->check(CLI::Range(1, 1024))
+          ->transform(whole_number(1, max_beam))
           ->capture_default_str();
   command.add_option("--length-penalty", search.length_penalty, "Rank by score / length^this")
       ->capture_default_str();
   command
       .add_option("--max-tokens", search.max_tokens,
                   "Tokens of a result at most; 0: as many as the model takes")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->transform(whole_number(0, 1 << 30))
       ->capture_default_str();
   return beam;
 }
@@ -139,6 +139,21 @@ void add_ratio_flag(CLI::App& command, SearchRule& search) {
       ->capture_default_str();
 }
 
+void add_strict_flag(CLI::App& command, bool& strict) {
+  command.add_flag("--strict", strict,
+                   "End with an error at a line that is too long or not UTF-8, where otherwise it "
+                   "is answered with an empty one, stderr says so, and the exit code is 1");
+}
+
+void BadLineCount::tell(int64_t line, const std::string& why) {
+  ++lines_;
+  message(fmt::format("tril: line {} skipped: {}\n", line, escaped(why)));
+}
+
+void BadLineCount::raise() const {
+  if (lines_ > 0) throw Failed{};
+}
+
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   SearchRule& search = flags.options.search;
   search.beam = beam;
@@ -147,35 +162,35 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
       ->capture_default_str();
   CLI::Option* beam_flag = add_search_flags(command, search);
   command.add_option("--n-best", search.n_best, "Results a line, each on a line of its own")
-      ->check(CLI::Range(1, 1024))
+      ->transform(whole_number(1, 1024))
       ->capture_default_str();
   CLI::Option* sample = command.add_flag("--sample", search.sample, "Draw tokens at random");
   sample->excludes(beam_flag);
   command.add_option("--top-k", search.top_k, "Draw among the k likeliest tokens; 0: all")
       ->needs(sample)
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30));
+      ->transform(whole_number(0, 1 << 30));
   command.add_option("--top-p", search.top_p, "Draw among the likeliest that add up to this")
       ->needs(sample)
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--temperature", search.temperature, "Below 1 sharper, above 1 flatter")
       ->needs(sample);
   command.add_option("--seed", search.seed, "Of the draws: the same seed, the same output")
-      ->needs(sample);
+      ->needs(sample)
+      ->transform(any_seed());
   command.add_flag("--scores", flags.scores, "Print the log-probability before each result");
   command.add_flag("--ids", flags.ids, "Print token ids instead of text");
   command.add_flag("--json", flags.json,
                    "Print a JSON object a line: text, ids, pieces, score, log_probs, ...");
-  command.add_flag("--skip-bad-lines", flags.skip,
-                   "Answer a line that is too long or not UTF-8 with an empty one, and say so, "
-                   "instead of ending there");
+  add_strict_flag(command, flags.strict);
   add_compute_flag(command, flags.compute);
+  add_trust_flag(command, flags.trust);
   add_device_flag(command, flags.device);
   command.add_option("--threads", flags.threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   command
       .add_option("--batch", flags.batch,
                   "Hypotheses decoded at a time; a card is faster with some hundreds")
-      ->check(CLI::Range(1, 65536))
+      ->transform(whole_number(1, 65536))
       ->capture_default_str();
 }
 
@@ -186,9 +201,9 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   options.slots =
       std::max(flags.batch, options.search.sample ? options.search.n_best : options.search.beam);
   Input input(flags);
-  // Who types is told about a bad line and goes on.
-  options.bad_lines = flags.skip || input.is_terminal() ? BadLine::skip : BadLine::error;
+  options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
   LineWriter output;
+  BadLineCount bad;
   int64_t under_way = 0;
   bool closed = false;
   translator.translate(
@@ -201,17 +216,16 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
       },
       [&](Translation&& translation) {
         --under_way;
-        if (!translation.skipped.empty()) {
-          fmt::print(stderr, "tril: line {} skipped: {}\n", translation.number + 1,
-                     translation.skipped);
-        }
+        if (!translation.skipped.empty()) bad.tell(translation.number + 1, translation.skipped);
         tell_cut(translation);
         closed = !output.write(flags.json ? json_line(translation, flags)
                                           : text_lines(translation, flags));
         return !closed;
       },
       options);
-  if (!closed) input.check_end();
+  if (closed) return;
+  input.check_end();
+  bad.raise();
 }
 
 }  // namespace tril::app

@@ -7,6 +7,9 @@
 #include <memory>
 
 #include "commands.h"
+#include "flags.h"
+#include "output.h"
+#include "output_files.h"
 #include "progress.h"
 #include "tril/tril.h"
 
@@ -22,25 +25,28 @@ struct Flags {
 // The phrasebook as two files of lines for each part, and the demo's run as a file of options:
 // something to try `tril train` with.
 void dump(const Phrasebook& phrasebook, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  require(!error, ErrorCode::io, folder, ": cannot create: ", error.message());
-  const auto write = [&](const std::string& name, const std::vector<PhrasePair>& phrases) {
+  std::vector<std::pair<std::string, std::string>> files;  // name, contents
+  const auto add = [&](const std::string& name, const std::vector<PhrasePair>& phrases) {
     std::string english;
     std::string hindi;
     for (const PhrasePair& phrase : phrases) {
       english += phrase.english + "\n";
       hindi += phrase.hindi + "\n";
     }
-    write_file_atomically(folder + "/" + name + ".en", english);
-    write_file_atomically(folder + "/" + name + ".hi", hindi);
+    files.emplace_back(folder + "/" + name + ".en", english);
+    files.emplace_back(folder + "/" + name + ".hi", hindi);
   };
-  write("train", phrasebook.train);
-  write("test", phrasebook.held_out);
+  add("train", phrasebook.train);
+  add("test", phrasebook.held_out);
   TrainOptions options = demo_options();
   options.train.source = {folder + "/train.en"};
   options.train.target = {folder + "/train.hi"};
-  write_file_atomically(folder + "/demo.toml", to_toml(options));
+  files.emplace_back(folder + "/demo.toml", to_toml(options));
+  for (const auto& [path, contents] : files) check_replaces_nothing(path, contents);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  require(!error, ErrorCode::io, folder, ": cannot create: ", error.message());
+  for (const auto& [path, contents] : files) write_file_atomically(path, contents);
   fmt::print(
       "{0}/train.en, train.hi: {1} pairs\n{0}/test.en, test.hi: {2} pairs\n"
       "{0}/demo.toml: what the demo does with them\n",
@@ -119,7 +125,7 @@ void run(const Flags& flags) {
   check_folder(flags.folder);
   fmt::print("Learning English to Hindi from {} sentences; {} combinations are held out.\n",
              phrasebook.train.size(), phrasebook.held_out.size());
-  std::fflush(stdout);
+  flush_output();
   const TrainSummary summary = learn(phrasebook, flags);
   fmt::print("Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target tokens a second.\n\n",
              summary.last.seconds, summary.last.update, summary.parameters,
@@ -173,7 +179,7 @@ void add_demo(CLI::App& app) {
       ->capture_default_str();
   demo->add_option("--dump", flags->dump, "Only write the phrasebook to this folder");
   demo->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   demo->footer("Example:\n  tril demo\n  tril translate demo-model");
   demo->callback([flags] { run(*flags); });
 }

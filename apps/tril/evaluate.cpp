@@ -10,6 +10,8 @@
 #include "flags.h"
 #include "lines.h"
 #include "loading.h"
+#include "output.h"
+#include "output_files.h"
 #include "progress.h"
 #include "tril/tril.h"
 
@@ -25,11 +27,11 @@ struct Flags {
   int threads = 0;
   std::optional<Device> device;
   std::optional<Compute> compute;
-  bool json = false, shortlist = false;
+  bool json = false, shortlist = false, strict = false, trust = false;
 };
 
-// A line that must be there whole.
-bool next_line(LineReader& file, std::string& line) {
+// A line of references: each must be there whole, or the scores would be of something else.
+bool next_reference(LineReader& file, std::string& line) {
   if (!file.next(line)) return false;
   require(!file.too_long(), ErrorCode::invalid_argument, file.path(), ": line ", file.number(),
           ": ", fault_of(file, "it"));
@@ -47,7 +49,7 @@ class References {
   std::vector<std::string> next(const std::string& other) {
     std::vector<std::string> result(files_.size());
     for (size_t i = 0; i < files_.size(); ++i) {
-      require(next_line(files_[i], result[i]), ErrorCode::invalid_argument, files_[i].path(),
+      require(next_reference(files_[i], result[i]), ErrorCode::invalid_argument, files_[i].path(),
               " ends after ", files_[i].number(), " lines, ", other, " has more");
     }
     return result;
@@ -103,34 +105,75 @@ void print(const Scores& scores, const Flags& flags) {
   fmt::print("{}\n", document.dump(2));
 }
 
+// What can be wrong here is a reference.
+void add(Scores& scores, const std::string& hypothesis, const std::vector<std::string>& references,
+         const Flags& flags, int64_t line) {
+  try {
+    scores.add(hypothesis, references);
+  } catch (const Error& error) {
+    fail(error.code(), flags.references.front(), ": line ", line, ": ", error.what());
+  }
+}
+
 Scores empty_scores(const Flags& flags) {
   Scores scores;
   scores.bleu.tokenizer = flags.tokenizer;
   return scores;
 }
 
+// Why the translation last read cannot be scored; empty: it can.
+std::string fault_of_hypothesis(const LineReader& hypotheses, const std::string& line) {
+  std::string fault = fault_of(hypotheses, "it");
+  if (!fault.empty()) return fault;
+  const auto place = first_invalid_utf8(line);
+  return place ? concat("it is not UTF-8 at byte ", *place + 1) : "";
+}
+
+// A translation that cannot be used counts as an empty one.
+class BadTranslations {
+ public:
+  explicit BadTranslations(const Flags& flags) : strict_(flags.strict) {}
+
+  void tell(const std::string& file, int64_t line, const std::string& why) {
+    require(!strict_, ErrorCode::invalid_argument, file, ": line ", line, ": ", why);
+    lines_.tell(line, why + "; it counts as an empty translation");
+  }
+  void raise() const { lines_.raise(); }
+
+ private:
+  const bool strict_;
+  BadLineCount lines_;
+};
+
 // What a file says against what it should say.
 void evaluate_file(const Flags& flags) {
   Scores scores = empty_scores(flags);
   LineReader hypotheses = open_lines(flags.hypothesis);
   References references(flags.references);
-  for (std::string line; next_line(hypotheses, line);) {
-    const auto expected = references.next(hypotheses.path());
-    try {
-      scores.add(line, expected);
-    } catch (const Error& error) {
-      fail(error.code(), hypotheses.path(), ": line ", hypotheses.number(), ": ", error.what());
+  BadTranslations bad(flags);
+  for (std::string line; hypotheses.next(line);) {
+    const std::string fault = fault_of_hypothesis(hypotheses, line);
+    if (!fault.empty()) {
+      bad.tell(hypotheses.path(), hypotheses.number(), fault);
+      line.clear();
     }
+    const auto expected = references.next(hypotheses.path());
+    add(scores, line, expected, flags, hypotheses.number());
   }
   references.check_end(hypotheses.path(), hypotheses.number());
   require(hypotheses.number() > 0, ErrorCode::invalid_argument, hypotheses.path(), " is empty");
   print(scores, flags);
+  bad.raise();
 }
 
 // What a model says. The translations are kept where --output asks for it, whole or not at all.
 void evaluate_model(const Flags& flags) {
-  const Translator translator = load_translator(
-      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
+  std::vector<InputName> inputs = {{"--source", flags.source}};
+  for (const std::string& path : flags.references) inputs.push_back({"--reference", path});
+  check_output("--output", flags.output, inputs, flags.model);
+  const Translator translator =
+      load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
+                      flags.compute, flags.trust);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it translates nothing");
   Scores scores = empty_scores(flags);
@@ -141,8 +184,10 @@ void evaluate_model(const Flags& flags) {
   TranslateOptions options = flags.options;
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
   options.slots = std::max<int64_t>(options.slots, options.search.beam);
+  options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
   ProgressLine progress;
   const StopOnSignal stop;
+  BadTranslations bad(flags);
   int64_t cut = 0, first_cut = 0;
   translator.translate(
       [&]() -> std::optional<TextRequest> {
@@ -153,12 +198,10 @@ void evaluate_model(const Flags& flags) {
       },
       [&](Translation&& translation) {
         const auto expected = references.next(sources.path());
-        try {
-          scores.add(translation.text(), expected);
-        } catch (const Error& error) {
-          fail(error.code(), flags.references.front(), ": line ", translation.number + 1, ": ",
-               error.what());
+        if (!translation.skipped.empty()) {
+          bad.tell(sources.path(), translation.number + 1, translation.skipped);
         }
+        add(scores, translation.text(), expected, flags, translation.number + 1);
         if (!translation.hypotheses.front().ended && ++cut == 1) {
           first_cut = translation.number + 1;
         }
@@ -173,16 +216,17 @@ void evaluate_model(const Flags& flags) {
   require(sources.number() > 0, ErrorCode::invalid_argument, sources.path(), " is empty");
   if (kept != nullptr) kept->commit();
   if (cut > 0) {
-    fmt::print(stderr, "tril: {} of {} translations cut before their end, first line {}\n", cut,
-               scores.bleu.segments, first_cut);
+    message(fmt::format("tril: {} of {} translations cut before their end, first line {}\n", cut,
+                        scores.bleu.segments, first_cut));
   }
   print(scores, flags);
+  bad.raise();
 }
 
 // A file of translations is not translated: flags that say how would be ignored.
 void check_no_model_flags(const CLI::App& evaluate) {
   for (const char* name : {"--beam", "--length-penalty", "--max-tokens", "--max-ratio", "--batch",
-                           "--shortlist", "--compute", "--device", "--output"}) {
+                           "--shortlist", "--compute", "--trust", "--device", "--output"}) {
     require(evaluate.get_option(name)->count() == 0, ErrorCode::invalid_argument,
             "evaluate: ", name, " is for a model, not for --hypothesis");
   }
@@ -228,18 +272,23 @@ void add_evaluate(CLI::App& app) {
   add_search_flags(*evaluate, search);
   add_ratio_flag(*evaluate, search);
   evaluate->add_option("--batch", flags->options.slots, "Hypotheses decoded at a time")
-      ->check(CLI::Range(1, 65536))
+      ->transform(whole_number(1, 65536))
       ->capture_default_str();
   add_shortlist_flag(*evaluate, flags->shortlist);
   add_compute_flag(*evaluate, flags->compute);
+  add_trust_flag(*evaluate, flags->trust);
   add_device_flag(*evaluate, flags->device);
   evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   evaluate->add_flag("--json", flags->json, "Print JSON");
+  add_strict_flag(*evaluate, flags->strict);
   evaluate->footer(
       "Examples:\n"
       "  tril evaluate my-model --source test.en --reference test.hi\n"
       "  tril evaluate --hypothesis mine.hi --reference test.hi --tokenize intl\n\n"
+      "A line that is too long or not UTF-8 counts as an empty translation, stderr names it, and "
+      "the\n"
+      "exit code is 1; with --strict it is an error. References must all be good.\n\n"
       "The scores are those of sacreBLEU to every digit it prints; the line before them says how\n"
       "they were made.");
   evaluate->callback([flags, evaluate] { run(*flags, *evaluate); });

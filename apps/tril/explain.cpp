@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "commands.h"
-#include "loading.h"
 #include "decoding.h"
+#include "flags.h"
 #include "lines.h"
+#include "loading.h"
+#include "output_files.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -62,6 +64,7 @@ void check_sound(const Explanation& e) {
 
 void run(const Flags& flags) {
   check(flags);
+  check_output("-o", flags.output, {}, flags.model);
   const Translator translator = Translator::load(flags.model, flags.options.threads, {}, telling());
   const Explanation e =
       explain(translator, sentence_of(flags, translator.model().config()), flags.options);
@@ -96,13 +99,10 @@ void add_explain(CLI::App& app) {
   explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
   explain->add_option("--target", flags->options.target,
                       "What training reads; without it, what the model itself writes");
-  CLI::Option* beam = add_search_flags(*explain, flags->options.search);
-  beam->get_validator(0)->active(false);  // the range of other commands
-  beam->check(CLI::Range(1, 16))
-      ->description("Hypotheses kept at each step, here 16 at most; 1 is greedy");
+  add_search_flags(*explain, flags->options.search, 16);
   add_ratio_flag(*explain, flags->options.search);
   explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   explain->footer(
       "Examples:\n"
       "  tril explain demo-model 'How are you?' -o page.html\n"

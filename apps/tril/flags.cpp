@@ -1,8 +1,42 @@
 #include "flags.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <limits>
 
 namespace tril::app {
+namespace {
+
+// The number goes on in its plainest form: CLI11 reads 010 as eight.
+template <class Number>
+CLI::Validator number_between(Number min, Number max, const std::string& description) {
+  return CLI::Validator(
+      [min, max](std::string& word) {
+        Number number = 0;
+        const char* end = word.data() + word.size();
+        const auto [at, error] = std::from_chars(word.data(), end, number);
+        if (error == std::errc() && at == end && number >= min && number <= max) {
+          word = concat(number);
+          return std::string();
+        }
+        return concat("'", word, "' is not a whole number from ", min, " to ", max);
+      },
+      description);
+}
+
+}  // namespace
+
+CLI::Validator whole_number(int64_t min, int64_t max) {
+  return number_between(min, max, concat("INT in [", min, " - ", max, "]"));
+}
+
+CLI::Validator any_count() {
+  return number_between<int64_t>(0, std::numeric_limits<int64_t>::max(), "");
+}
+
+CLI::Validator any_seed() {
+  return number_between<uint64_t>(0, std::numeric_limits<uint64_t>::max(), "");
+}
 
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return CLI::Validator(
@@ -23,6 +57,12 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 void add_shortlist_flag(CLI::App& command, bool& shortlist) {
   command.add_flag("--shortlist", shortlist,
                    "Choose among the pieces that 'tril shortlist' listed for each line: faster");
+}
+
+void add_trust_flag(CLI::App& command, bool& trust) {
+  command.add_flag("--trust", trust,
+                   "Map packed weights without comparing their checksums: for files that 'tril "
+                   "verify' has checked");
 }
 
 void add_device_flag(CLI::App& command, std::optional<Device>& device) {

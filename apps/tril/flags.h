@@ -17,11 +17,22 @@ namespace tril::app {
 // Turns a word into its number in the list, which CLI11 reads as the enum's value.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
+// A whole number in decimal digits from `min` to `max`. Anything else, one that fits into no type
+// included, is an error that names the range.
+CLI::Validator whole_number(int64_t min, int64_t max);
+// The same for numbers whose range is checked elsewhere, and for seeds: 0 and whatever their type
+// holds above it.
+CLI::Validator any_count();
+CLI::Validator any_seed();
+
 // --shortlist, for commands that translate or score.
 void add_shortlist_flag(CLI::App& command, bool& shortlist);
 
 // --compute, for commands that only infer.
 void add_compute_flag(CLI::App& command, std::optional<Compute>& compute);
+
+// --trust, for commands that load packed weights.
+void add_trust_flag(CLI::App& command, bool& trust);
 
 // Shortlists are for the CPU: the device for a command that may have one.
 inline std::optional<Device> device_with(bool shortlist, std::optional<Device> device) {

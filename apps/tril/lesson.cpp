@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "commands.h"
+#include "flags.h"
+#include "output_files.h"
 
 namespace tril::app {
 namespace {
@@ -109,9 +111,10 @@ void add_lesson(CLI::App& app) {
   const CLI::Option* model = lesson->add_option(
       "--model", flags->model, "A translator's folder (default: ./demo-model, or one is learnt)");
   lesson->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
-  const CLI::Option* seed =
-      lesson->add_option("--seed", flags->seed, "Of what a lesson learns")->capture_default_str();
+      ->transform(whole_number(0, 1024));
+  const CLI::Option* seed = lesson->add_option("--seed", flags->seed, "Of what a lesson learns")
+                                ->transform(any_seed())
+                                ->capture_default_str();
   const CLI::Option* svg = lesson->add_option(
       "--svg", flags->svg,
       "Also draw it: a file for the picture (attention, masks, leakage, sequential)");
@@ -136,6 +139,7 @@ void add_lesson(CLI::App& app) {
             "lesson: '", chosen.name, "' has no picture: leave --svg out");
     require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
             "lesson: --svg needs the name of a file");
+    check_output("--svg", flags->svg, {}, flags->model);
     if (!chosen.show(*flags)) throw Failed{};
   });
 }

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "lesson.h"
+#include "output.h"
 
 namespace tril::app {
 namespace {
@@ -72,7 +73,7 @@ bool show_leakage(const LessonFlags& flags) {
       "Data leakage: the phrasebook learnt with the mask and without it, same sentences, same\n"
       "seed, {} updates each.\n",
       options.updates);
-  std::fflush(stdout);
+  flush_output();
   const LeakageLesson l = teach_leakage(options);
   write_picture(flags, draw_leakage(l));
   print_losses(l);

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "lesson.h"
 #include "loading.h"
+#include "output.h"
 
 namespace tril::app {
 namespace {
@@ -32,14 +33,13 @@ Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) 
   if (std::filesystem::exists(demo + "/config.json", ignored)) {
     Subject subject = load(demo);
     if (!subject.translator.model().config().decoder_only()) {
-      fmt::print(stderr, "using ./{} (--model chooses another)\n", demo);
+      message(fmt::format("using ./{} (--model chooses another)\n", demo));
       return subject;
     }
   }
-  fmt::print(
-      stderr,
+  message(fmt::format(
       "no model here: learning the phrasebook for {} updates, few enough to leave mistakes\n",
-      kUpdates);
+      kUpdates));
   return {learn_phrasebook(phrasebook, {.updates = kUpdates,
                                         .seed = flags.seed,
                                         .threads = flags.threads,
@@ -118,8 +118,8 @@ bool show_teacher_forcing(const LessonFlags& flags) {
   const TeacherLesson l =
       teach_teacher_forcing(subject.translator, phrasebook.held_out, flags.threads);
   if (l.left_out > 0) {
-    fmt::print(stderr, "{} sentences are longer than the model can read, and left out\n",
-               l.left_out);
+    message(
+        fmt::format("{} sentences are longer than the model can read, and left out\n", l.left_out));
   }
   fmt::print("Teacher forcing: what happens behind a wrong word.\n");
   print_example(l);

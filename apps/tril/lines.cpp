@@ -1,15 +1,20 @@
 #include "lines.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
-#include <cstring>
+
+#include "output.h"
 
 namespace tril::app {
 
 LineReader open_lines(const std::string& path) {
-  return path == "-" ? LineReader::standard_input() : LineReader(path);
+  if (path != "-") return LineReader(path);
+  // As prepare_standard_streams() leaves it where there was none.
+  const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
+  require(flags >= 0 && (flags & O_PATH) == 0, ErrorCode::io, "stdin is closed: nothing to read");
+  return LineReader::standard_input();
 }
 
 std::string fault_of(const LineReader& lines, std::string_view what) {
@@ -17,14 +22,12 @@ std::string fault_of(const LineReader& lines, std::string_view what) {
   return concat(what, " has more than ", lines.max_line_bytes(), " bytes: split it");
 }
 
-LineWriter::LineWriter() { std::signal(SIGPIPE, SIG_IGN); }
-
 bool LineWriter::write(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0 && errno == EPIPE) return false;
-    require(written > 0, ErrorCode::io, "the output could not be written: ", std::strerror(errno));
+    if (written < 0) fail_output(errno);
     text.remove_prefix(static_cast<size_t>(written));
   }
   return true;

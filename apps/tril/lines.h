@@ -42,7 +42,6 @@ class LateError {
 // stdout, written at once so that a reader sees each line as it is ready.
 class LineWriter {
  public:
-  LineWriter();
   // False when nobody reads any more (a closed pipe): time to end, quietly. Raises `io` for
   // anything else.
   bool write(std::string_view text);

@@ -6,12 +6,15 @@
 #include <system_error>
 
 #include "flags.h"
+#include "output.h"
 
 namespace tril::app {
 
 LoadOptions telling(bool trust) {
   LoadOptions options;
-  options.notice = [](const std::string& text) { fmt::print(stderr, "tril: {}\n", escaped(text)); };
+  options.notice = [](const std::string& text) {
+    message(fmt::format("tril: {}\n", escaped(text)));
+  };
   options.trust = trust;
   return options;
 }

@@ -3,10 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
+#include <sstream>
+#include <system_error>
 
 #include "commands.h"
+#include "cut_files.h"
+#include "output.h"
 #include "progress.h"
 #include "tril/tril.h"
 
@@ -27,22 +33,7 @@ void list_commands(const CLI::App& app) {
              tril::app::program_name());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app(
-      "tril: Transformers whose parallel training pass and step-by-step decoding are the same\n"
-      "function, bit for bit.");
-  app.name("tril");
-  app.set_version_flag("--version", "tril 0.1.0");
-  app.require_subcommand(1);
-  const std::string command = argc > 1 ? argv[1] : "";
-  app.failure_message([&](const CLI::App* root, const CLI::Error& error) {
-    const auto chosen = root->get_subcommands();  // those that were found on the command line
-    const bool known = !chosen.empty() && chosen.front()->get_name() == command;
-    return fmt::format("tril: {} (try 'tril {}--help')\n", tril::escaped(error.what()),
-                       known ? command + " " : "");
-  });
+void add_commands(CLI::App& app) {
   tril::app::add_demo(app);
   tril::app::add_lesson(app);
   tril::app::add_train(app);
@@ -57,38 +48,125 @@ int main(int argc, char** argv) {
   tril::app::add_explain(app);
   tril::app::add_bench(app);
   tril::app::add_info(app);
-  int code = 0;
+}
+
+// Last first, as CLI11 takes them.
+std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
+  const std::string command = argv[1];
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  tril::require(command.empty() || command.starts_with('-') ||
+                    std::any_of(commands.begin(), commands.end(),
+                                [&](const CLI::App* one) { return one->get_name() == command; }),
+                tril::ErrorCode::invalid_argument, "there is no command '", command,
+                "' (try 'tril --help')");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (command == "train") {
+    arguments = tril::app::with_files({argv + 2, argv + argc});
+    arguments.insert(arguments.begin(), command);
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+// Runs the command that was given; returns the exit code.
+int run(int argc, char** argv) {
+  CLI::App app(
+      "tril: Transformers whose parallel training pass and step-by-step decoding are the same\n"
+      "function, bit for bit.");
+  app.name("tril");
+  app.set_version_flag("--version", "tril 0.1.0");
+  app.require_subcommand(1);
+  const std::string command = argc > 1 ? argv[1] : "";
+  app.failure_message([&](const CLI::App* root, const CLI::Error& error) {
+    const auto chosen = root->get_subcommands();  // those that were found on the command line
+    const bool known = !chosen.empty() && chosen.front()->get_name() == command;
+    return fmt::format("tril: {} (try 'tril {}--help')\n", tril::escaped(error.what()),
+                       known ? command + " " : "");
+  });
+  add_commands(app);
   try {
-    const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-    tril::require(command.empty() || command.starts_with('-') ||
-                      std::any_of(commands.begin(), commands.end(),
-                                  [&](const CLI::App* one) { return one->get_name() == command; }),
-                  tril::ErrorCode::invalid_argument, "there is no command '", command,
-                  "' (try 'tril --help')");
-    std::vector<std::string> arguments(argv + 1, argv + argc);
-    if (command == "train") {
-      arguments = tril::app::with_files({argv + 2, argv + argc});
-      arguments.insert(arguments.begin(), command);
-    }
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
     if (argc > 1) {
-      app.parse(std::move(arguments));
+      app.parse(arguments_of(app, argc, argv));
     } else {
       list_commands(app);
     }
   } catch (const CLI::ParseError& error) {
-    code = app.exit(error) == 0 ? 0 : 2;
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    tril::app::message(err.str());
+    fmt::print("{}", out.str());
+    return code == 0 ? 0 : 2;
   } catch (const tril::app::Failed&) {
-    code = 1;
+    return 1;
+  }
+  return 0;
+}
+
+// What needs less memory, where something does.
+std::string_view what_needs_less(std::string_view command) {
+  if (command == "train") return "try a smaller --micro-batch-tokens, --max-tokens or --preset";
+  if (command == "translate" || command == "generate" || command == "evaluate") {
+    return "try a smaller --batch, --beam or --max-tokens, or --compute int8";
+  }
+  if (command == "score") return "try shorter lines, or --compute int8";
+  return "try on a machine with more memory, or when less of it is in use";
+}
+
+// Says in one line what is being thrown; returns the exit code.
+int tell_error(std::string_view command) {
+  using tril::app::message;
+  const auto error = [](std::string_view text) {
+    message(fmt::format("tril: {}\n", tril::escaped(text)));
+    return 2;
+  };
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    // Without asking for memory.
+    for (const std::string_view part :
+         {std::string_view("tril: "), command, std::string_view(": out of memory: "),
+          what_needs_less(command), std::string_view("\n")}) {
+      message(part);
+    }
+    return 2;
+  } catch (const std::system_error& failure) {
+    // What fmt::print() throws.
+    if (std::ferror(stdout) != 0) {
+      if (failure.code().value() == EPIPE) return 0;
+      return error("the output could not be written: " + failure.code().message());
+    }
+    if (failure.code() == std::errc::resource_unavailable_try_again) {
+      return error(
+          fmt::format("{}: threads could not be started ({}): give a smaller --threads, "
+                      "or raise the limit of processes",
+                      command, failure.code().message()));
+    }
+    return error(failure.what());
+  } catch (const tril::Error& failure) {
+    const bool memory = failure.code() == tril::ErrorCode::out_of_memory;
+    return error(memory
+                     ? fmt::format("{}: {}; {}", command, failure.what(), what_needs_less(command))
+                     : failure.what());
+  } catch (const std::exception& failure) {
+    return error(failure.what());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  tril::app::prepare_standard_streams();
+  tril::app::tell_of_cut_files();
+  int code = 0;
+  try {
+    code = run(argc, argv);
+    tril::app::flush_output();
+  } catch (const tril::app::OutputClosed&) {
+    return code;
   } catch (const tril::app::Stopped& stopped) {
     return 128 + stopped.signal;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tril: {}\n", tril::escaped(error.what()));
-    return 2;
-  }
-  if (std::fflush(stdout) != 0) {
-    fmt::print(stderr, "tril: the output could not be written\n");
-    return 2;
+  } catch (...) {
+    return tell_error(argc > 1 ? argv[1] : "");
   }
   return code;
 }

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <ctime>
+
+#include "output.h"
 
 namespace tril::app {
 namespace {
@@ -21,10 +21,9 @@ bool on_terminal() {
   return is;
 }
 
-// Nobody may be reading any more: that is no reason to stop.
 template <class... Parts>
 void write(fmt::format_string<Parts...> format, Parts&&... parts) {
-  std::fputs(fmt::format(format, std::forward<Parts>(parts)...).c_str(), stderr);
+  message(fmt::format(format, std::forward<Parts>(parts)...));
 }
 
 volatile std::sig_atomic_t received = 0;
@@ -60,7 +59,6 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
   for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
   write("\r\033[K{} {:3.0f}%  {}/{}  {}  {} left", bar, share * 100.0, done, all, what,
         duration(seconds_left));
-  std::fflush(stderr);
   shown_ = true;
 }
 
@@ -70,7 +68,6 @@ void ProgressLine::count(int64_t done, const std::string& what) {
 
 void ProgressLine::tell(const std::string& what) {
   write("{}{}{}", on_terminal() ? "\r\033[K" : "", what, on_terminal() ? "" : "\n");
-  std::fflush(stderr);
   shown_ = on_terminal();
 }
 
@@ -102,17 +99,18 @@ void ProgressLine::clear() {
 
 StopOnSignal::StopOnSignal() {
   received = 0;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  std::signal(SIGHUP, on_signal);
-  std::signal(SIGPIPE, SIG_IGN);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler == SIG_IGN) continue;
+    struct sigaction asking {};
+    asking.sa_handler = on_signal;
+    asking.sa_flags = SA_RESTART;
+    ::sigaction(kSignals[i], &asking, nullptr);
+  }
 }
 
 StopOnSignal::~StopOnSignal() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGHUP, SIG_DFL);
-  std::signal(SIGPIPE, SIG_DFL);
+  for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 int StopOnSignal::signal() const { return received; }

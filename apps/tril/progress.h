@@ -2,6 +2,8 @@
 // then elsewhere. And the way a signal stops it.
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -34,6 +36,7 @@ class ProgressLine {
 };
 
 // While it lives, Ctrl-C, SIGTERM and SIGHUP only ask; a second Ctrl-C ends the program at once.
+// Those that the program was started to ignore, as nohup does, stay ignored. One at a time.
 class StopOnSignal {
  public:
   StopOnSignal();
@@ -43,6 +46,10 @@ class StopOnSignal {
 
   bool asked() const { return signal() != 0; }
   int signal() const;
+
+ private:
+  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> before_{};  // what they did
 };
 
 // Thrown when a signal stopped the program: it ends with 128 + signal, as shells expect.

@@ -107,7 +107,7 @@ void add_prove(CLI::App& app) {
                   "Take the causal mask off: the proof must fail, and says where");
   add_device_flag(*prove, flags->device);
   prove->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   prove->footer(
       "Examples:\n  tril prove demo-model\n  tril prove demo-model --unmasked\n\n"
       "Exit code: 0 when everything holds, 1 when something does not, 2 when it could not run.");

@@ -50,9 +50,9 @@ std::string seal_text(const ProvedModel& proved) {
 }
 
 void print_files(const ProvedModel& proved) {
-  const auto sealed = std::count_if(
-      proved.files.begin(), proved.files.end(),
-      [](const VerifiedFile& file) { return file.state == FileState::sound; });
+  const auto sealed =
+      std::count_if(proved.files.begin(), proved.files.end(),
+                    [](const VerifiedFile& file) { return file.state == FileState::sound; });
   fmt::print("{} of {} verified: every byte matches its checksum\n", sealed,
              counted(std::ssize(proved.files), "file"));
 }

@@ -77,8 +77,10 @@ void add_quantize(CLI::App& app) {
       "  tril quantize my-model --to int8\n"
       "  tril translate my-model --compute int8 < text.en\n"
       "  tril quantize my-model --to int8 -o my-small-model\n\n"
-      "The weights are written in the order the processor reads them and mapped from disk. Results\n"
-      "are the same bits as with --compute alone. A folder with other weights in it, or a training,\n"
+      "The weights are written in the order the processor reads them and mapped from disk. "
+      "Results\n"
+      "are the same bits as with --compute alone. A folder with other weights in it, or a "
+      "training,\n"
       "is never written to.");
   quantize->callback([flags] { run(*flags); });
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "decoding.h"
 #include "flags.h"
 #include "lines.h"
 #include "loading.h"
@@ -19,11 +20,11 @@ struct Flags {
   int threads = 0;
   std::optional<Device> device;
   std::optional<Compute> compute;
-  bool ids = false, json = false, skip = false, shortlist = false;
+  bool ids = false, json = false, strict = false, trust = false, shortlist = false;
 };
 
-// "12 7 3": what `tril translate --ids` prints.
-std::vector<int32_t> ids_of(const std::string& line, const LineReader& file) {
+// "12 7 3": what `tril translate --ids` prints. Nothing for any other line.
+std::optional<std::vector<int32_t>> ids_of(const std::string& line) {
   std::vector<int32_t> ids;
   const char* at = line.data();
   const char* end = at + line.size();
@@ -34,9 +35,7 @@ std::vector<int32_t> ids_of(const std::string& line, const LineReader& file) {
     }
     int32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
-    require(error == std::errc() && (next == end || *next == ' '), ErrorCode::invalid_argument,
-            file.path(), ": line ", file.number(),
-            " is not a list of token ids with blanks between");
+    if (error != std::errc() || (next != end && *next != ' ')) return std::nullopt;
     ids.push_back(id);
     at = next;
   }
@@ -91,7 +90,10 @@ class Pairs {
     if (!flags_.ids) {
       request.target = std::move(target);
     } else if (request.fault.empty()) {
-      request.target_tokens = ids_of(target, target_);
+      request.target_tokens = ids_of(target);
+      if (!request.target_tokens) {
+        request.fault = "the target is not a list of token ids with blanks between";
+      }
     }
     return request;
   }
@@ -103,8 +105,9 @@ class Pairs {
 };
 
 void run(const Flags& flags) {
-  const Translator translator = load_translator(
-      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
+  const Translator translator =
+      load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
+                      flags.compute, flags.trust);
   const bool decoder_only = translator.model().config().decoder_only();
   require(decoder_only || !flags.source.empty(), ErrorCode::invalid_argument, flags.model,
           " has an encoder: --source is needed");
@@ -114,22 +117,22 @@ void run(const Flags& flags) {
       (flags.source == "-" ? 1 : 0) + (flags.target == "-" ? 1 : 0) + (flags.prefix == "-" ? 1 : 0);
   require(stdins <= 1, ErrorCode::invalid_argument,
           "only one of --source, --target and --prefix can be stdin");
-  ScoreTextOptions options{.bad_lines = flags.skip ? BadLine::skip : BadLine::error};
+  ScoreTextOptions options{.bad_lines = flags.strict ? BadLine::error : BadLine::skip};
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
   Pairs pairs(flags);
   LineWriter output;
+  BadLineCount bad;
   bool closed = false;
   translator.score([&] { return pairs.next(); },
                    [&](TextScore&& score) {
-                     if (!score.skipped.empty()) {
-                       fmt::print(stderr, "tril: line {} skipped: {}\n", score.number + 1,
-                                  score.skipped);
-                     }
+                     if (!score.skipped.empty()) bad.tell(score.number + 1, score.skipped);
                      closed = !output.write(line_of(score, flags));
                      return !closed;
                    },
                    options);
-  if (!closed) pairs.raise();
+  if (closed) return;
+  pairs.raise();
+  bad.raise();
 }
 
 }  // namespace
@@ -146,18 +149,17 @@ void add_score(CLI::App& app) {
       "Targets are token ids as 'tril translate --ids' prints them, scored as they are");
   score->add_flag("--json", flags->json,
                   "Print a JSON object a line: score, ids, pieces, log_probs");
-  score->add_flag("--skip-bad-lines", flags->skip,
-                  "Answer a line that is too long or not UTF-8 with an empty one, and say so, "
-                  "instead of ending there");
+  add_strict_flag(*score, flags->strict);
   add_shortlist_flag(*score, flags->shortlist);
   score
       ->add_option("--prefix", flags->prefix,
                    "What 'tril translate --shortlist' had each translation begin with")
       ->needs("--shortlist");
   add_compute_flag(*score, flags->compute);
+  add_trust_flag(*score, flags->trust);
   add_device_flag(*score, flags->device);
   score->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   score->footer(
       "Example:\n"
       "  tril score my-model --source text.en --target text.hi\n\n"

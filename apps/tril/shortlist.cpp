@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "flags.h"
 #include "loading.h"
 #include "progress.h"
 #include "tril/tril.h"
@@ -69,18 +70,18 @@ void add_shortlist(CLI::App& app) {
   command->add_option("--tsv", flags->files.tsv, "Source, tab, target in one file");
   ShortlistOptions& options = flags->options;
   command->add_option("--best", options.best, "Target pieces listed for each source piece")
-      ->check(CLI::Range(1, 1000))
+      ->transform(whole_number(1, 1000))
       ->capture_default_str();
   command
       ->add_option("--frequent", options.frequent,
                    "Most frequent target pieces, which every sentence may use")
-      ->check(CLI::Range(0, 1 << 30))
+      ->transform(whole_number(0, 1 << 30))
       ->capture_default_str();
   command->add_option("--rounds", options.rounds, "Rounds of learning")
-      ->check(CLI::Range(1, 100))
+      ->transform(whole_number(1, 100))
       ->capture_default_str();
   command->add_option("--threads", options.threads, "Threads to use; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   command->footer(
       "Example:\n"
       "  tril shortlist my-model --source train.en --target train.hi\n"

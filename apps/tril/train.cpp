@@ -46,6 +46,8 @@ struct AddFlag {
                    ->default_str(words[static_cast<size_t>(value)]);
     } else {
       option = command->add_option(flag, value, help)->capture_default_str();
+      if constexpr (std::is_same_v<Value, int64_t>) option->transform(any_count());
+      if constexpr (std::is_same_v<Value, uint64_t>) option->transform(any_seed());
     }
     option->group(group);
   }
@@ -232,7 +234,7 @@ void add_train(CLI::App& app) {
   train->add_flag("--overwrite", arguments->overwrite, "Replace a model that is there");
   add_device_flag(*train, arguments->device);
   train->add_option("--threads", arguments->threads, "Threads; 0 takes every core")
-      ->check(CLI::Range(0, 1024));
+      ->transform(whole_number(0, 1024));
   const AddFlag add_flag{train};
   add_flag("preset", arguments->preset,
            "Width/heads/feed-forward/layers: 128/4/256/4+4, 256/4/1024/3+3, 512/8/2048/6+6, "

@@ -10,8 +10,9 @@ namespace tril::app {
 namespace {
 
 void run(const DecodingFlags& flags) {
-  const Translator translator = load_translator(
-      flags.model, flags.threads, device_with(flags.shortlist, flags.device), flags.compute);
+  const Translator translator =
+      load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
+                      flags.compute, flags.trust);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it continues text with 'tril generate'");
   decode_lines(translator, flags);

@@ -48,9 +48,8 @@ void print_text(const std::vector<VerifiedFile>& files) {
 void print_json(const std::vector<VerifiedFile>& files) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const VerifiedFile& file : files) {
-    nlohmann::ordered_json entry = {{"path", escaped(file.path)},
-                                    {"bytes", file.bytes},
-                                    {"state", word_for(file.state)}};
+    nlohmann::ordered_json entry = {
+        {"path", escaped(file.path)}, {"bytes", file.bytes}, {"state", word_for(file.state)}};
     if (!file.detail.empty()) entry["detail"] = detail_of(file);
     list.push_back(std::move(entry));
   }

@@ -14,6 +14,7 @@
 #include "tril/decode/shortlist.h"  // Shortlist: the pieces a sentence is translated with
 #include "tril/explain/explain.h"   // explain, explain_page
 #include "tril/io/atomic_file.h"    // AtomicFile: written whole or not at all
+#include "tril/io/mapped_file.h"    // MappedFile: which file is mapped where
 #include "tril/io/toml.h"           // options in files
 #include "tril/lesson/demo.h"       // how the phrasebook is learnt
 #include "tril/lesson/learn_phrasebook.h"
@@ -42,6 +43,7 @@
 #include "tril/text/chrf.h"              // chrF
 #include "tril/text/display.h"           // columns on a terminal
 #include "tril/text/tokenizer.h"         // Tokenizer
+#include "tril/text/utf8.h"              // first_invalid_utf8
 #include "tril/train/learn.h"            // learn: a small model, in memory
 #include "tril/train/learn_shortlist.h"  // a shortlist from parallel text
 #include "tril/train/optimizer.h"        // AdamWOptimizer

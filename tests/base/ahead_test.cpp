@@ -5,6 +5,8 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "threads_support.h"
+
 namespace tril {
 namespace {
 
@@ -40,6 +42,12 @@ TEST(Ahead, ThrowsWhereTheValueWouldHaveCome) {
     for (int n = 0; n < 7; ++n) ASSERT_EQ(numbers.next(), n);
     EXPECT_THROW(numbers.next(), std::runtime_error);
   }
+}
+
+TEST(Ahead, DoesWithoutThreadsWhereNoneCanBeStarted) {
+  const testing::NoNewThreads none;
+  Ahead<int64_t> squares([](int64_t n) { return n * n; }, 3, 5);
+  for (int64_t n = 0; n < 100; ++n) ASSERT_EQ(squares.next(), n * n);
 }
 
 }  // namespace

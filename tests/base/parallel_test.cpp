@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "threads_support.h"
 #include "tril/base/error.h"
 
 namespace tril {
@@ -120,6 +121,17 @@ TEST(Parallel, RejectsAnImpossibleNumber) {
   EXPECT_THROW(Parallel(-1), Error);
   EXPECT_THROW(Parallel(5000), Error);
   EXPECT_GE(Parallel(0).threads(), 1);
+}
+
+// More threads than any test before has started: the loop runs on those there are.
+TEST(Parallel, RunsEveryTaskWhereNoThreadCanBeStarted) {
+  const testing::NoNewThreads none;
+  const Parallel parallel(64);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<std::atomic<int>> runs(500);
+    parallel(500, [&](int64_t task) { ++runs[static_cast<size_t>(task)]; });
+    for (const auto& count : runs) ASSERT_EQ(count.load(), 1);
+  }
 }
 
 }  // namespace

@@ -264,27 +264,26 @@ without_cuts
 # Every way to fail.
 long=$(printf 'x %.0s' $(seq 1 100))
 run_error "how\n$long\nhow\n" 'a long line' 'line 2: the line has .* the model takes 64' \
-  "$tril" translate "$model" "${quick[@]}"
+  "$tril" translate "$model" "${quick[@]}" --strict
 lines 'before a long line' 1
-run_error 'how \377\n' 'no UTF-8' 'line 1: ' "$tril" translate "$model"
+run_error 'how \377\n' 'no UTF-8' 'line 1: ' "$tril" translate "$model" --strict
 lines 'no UTF-8' 0
-run "how \\377\nhow\n$long\n" 0 'skipped' "$tril" translate "$model" "${quick[@]}" --skip-bad-lines
+run "how \\377\nhow\n$long\n" 1 'skipped' "$tril" translate "$model" "${quick[@]}"
 lines 'skipped' 3
 [ "$(grep -c '^tril: line [13] skipped: ' "$scratch/err")" -eq 2 ] || fail 'skipped: not told'
 # A line of more than a mebibyte is a bad line like any other, and what came before it is answered.
 { echo how && head -c 1100000 /dev/zero | tr '\0' x && printf '\nhow\n'; } >"$scratch/vast"
 run_error '' 'a vast line' 'line 2: the line has more than 1048576 bytes' \
-  "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast"
+  "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast" --strict
 lines 'before a vast line' 1
-run '' 0 'a vast line skipped' "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast" \
-  --skip-bad-lines
+run '' 1 'a vast line skipped' "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast"
 lines 'a vast line skipped' 3
 says 'a vast line skipped' '^tril: line 2 skipped: the line has more than'
 run_error '' 'a vast target' 'line 2: the source has more than 1048576 bytes' \
-  "$tril" score "$model" --source "$scratch/vast" --target "$scratch/vast"
+  "$tril" score "$model" --source "$scratch/vast" --target "$scratch/vast" --strict
 lines 'before a vast target' 1
 run_error '' 'a vast hypothesis' 'vast: line 2: it has more than 1048576 bytes' \
-  "$tril" evaluate --hypothesis "$scratch/vast" --reference "$scratch/vast"
+  "$tril" evaluate --hypothesis "$scratch/vast" --reference "$scratch/vast" --strict
 # Whatever cannot be read, the lines before it are answered.
 head -c -4 "$scratch/source.gz" >"$scratch/short.gz"
 run_error '' 'gzip cut short' 'short.gz: cannot read past line 2: the gzip file is cut short' \
@@ -308,8 +307,8 @@ run_error 'a\n' 'many prefixes' 'stdin ends after 1 lines, .*prefix has more' \
   "$tril" translate "$model" "${quick[@]}" --prefix "$scratch/prefix"
 run_error '' 'unequal files' 'prefix ends after 2 lines, .*text has more' \
   "$tril" score "$model" --source "$scratch/text" --target "$scratch/prefix"
-run_error '' 'no ids' 'line 1 is not a list of token ids' \
-  "$tril" score "$model" --source "$scratch/source" --target "$scratch/source" --ids
+run_error '' 'no ids' 'line 1: the target is not a list of token ids' \
+  "$tril" score "$model" --source "$scratch/source" --target "$scratch/source" --ids --strict
 run_error '' 'no source' '--source is needed' "$tril" score "$model" --target "$scratch/source"
 run_error '' 'nothing to evaluate' 'nothing to evaluate: give a model' \
   "$tril" evaluate --reference "$scratch/source"

@@ -56,8 +56,8 @@ refused 2 'no word' "$tril" explain both '' -o page.html
 refused 2 'UTF-8' "$tril" explain both $'\xff' -o page.html
 refused 2 'tokens' "$tril" explain both "$(printf 'you %.0s' {1..100})" -o page.html
 refused 2 'no encoder' "$tril" explain alone 'how are' --target 'you' -o page.html
-refused 2 'range 1 to 16' "$tril" explain both 'how are you' --beam 17 -o page.html
-refused 2 'range 1 to 16' "$tril" explain both 'how are you' --beam 0 -o page.html
+refused 2 'from 1 to 16' "$tril" explain both 'how are you' --beam 17 -o page.html
+refused 2 'from 1 to 16' "$tril" explain both 'how are you' --beam 0 -o page.html
 refused 2 "needs quotes: tril explain both 'how are you'" "$tril" explain both how are you -o page.html
 refused 2 'must be one line' "$tril" explain both $'how are\nyou' -o page.html
 refused 2 'the target has no word' "$tril" explain both 'how are you' --target '' -o page.html

@@ -55,7 +55,7 @@ matches() {
 
 # interrupt LINE: runs the command and sends it Ctrl-C's signal when it has printed LINE.
 interrupt() {
-  bash -c "exec $command" >"$scratch/printed" 2>&1 </dev/null &
+  env --default-signal=INT bash -c "exec $command" >"$scratch/printed" 2>&1 </dev/null &
   local program=$!
   until grep -qxF -- "$1" "$scratch/printed" || ! kill -0 "$program" 2>/dev/null; do
     sleep 0.02

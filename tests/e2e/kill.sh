@@ -60,7 +60,7 @@ signals=(KILL KILL KILL TERM INT)
 landed=0
 for ((i = 0; landed < kills && i < 5 * kills; ++i)); do
   begin
-  "$tril" train "${start[@]}" -o "$scratch/parts" --threads $((i % 3 + 1)) 2>"$scratch/err" &
+  env --default-signal=INT "$tril" train "${start[@]}" -o "$scratch/parts" --threads $((i % 3 + 1)) 2>"$scratch/err" &
   run=$!
   sleep "0.$(printf '%03d' $((RANDOM % 400 + 20)))"
   kill -"${signals[RANDOM % 5]}" "$run" 2>/dev/null

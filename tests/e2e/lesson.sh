@@ -74,7 +74,7 @@ expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcin
 expect_error 'a model that writes' 'decoder-only' "$tril" lesson teacher-forcing --model writer
 expect_error 'bad threads' 'threads' "$tril" lesson masks --threads -1
 expect_error 'a flag without a lesson' 'which one' "$tril" lesson --seed 3
-expect_error 'full disk' 'write' sh -c "'$tril' lesson masks >/dev/full"
+expect_error 'full disk' 'output could not be written' sh -c "'$tril' lesson masks >/dev/full"
 
 if [ "${3-}" = all ]; then
   for name in context series teacher-forcing leakage; do

@@ -187,7 +187,8 @@ rm -rf model
 # The same in the middle of a run: stopped, gone on with on a full disk, then with room.
 long=("${small[@]:0:18}" --updates 3000 --evaluate-every 1000)
 expect 0 'a longer run' "$tril" train "${long[@]}" --source s --target t -o longer
-"$tril" train "${long[@]}" --source s --target t -o model 2>err &
+# What a script starts with & ignores Ctrl-C, unless told otherwise.
+env --default-signal=INT "$tril" train "${long[@]}" --source s --target t -o model 2>err &
 sleep 0.4 && kill -INT $! && wait $!
 [ $? -eq 130 ] || fail 'Ctrl-C: not 130'
 says 'Ctrl-C' 'to go on: tril train --resume -o model'
@@ -236,7 +237,7 @@ expect_error 'evaluate: two ways at once' 'without them' \
   "$tril" evaluate whole --hypothesis t --reference t
 expect_error 'evaluate: unequal' 'has more' "$tril" evaluate --hypothesis s2 --reference t
 printf 'b\377d\n' >bad && printf 'x\n' >good
-expect_error 'evaluate: no UTF-8' 'bad: line 1' "$tril" evaluate --hypothesis bad --reference good
+expect_error 'evaluate: no UTF-8' 'bad: line 1' "$tril" evaluate --hypothesis bad --reference good --strict
 expect_error 'evaluate: empty' 'is empty' "$tril" evaluate --hypothesis empty --reference empty
 
 [ "$failures" -eq 0 ] && printf 'train and evaluate behave\n'

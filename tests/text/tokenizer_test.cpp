@@ -72,20 +72,27 @@ TEST(Tokenizer, SpecialTokensWriteNothing) {
   EXPECT_EQ(bpe().decode(std::vector<int32_t>{0, 1, 2, 3}), "");
 }
 
-TEST(Tokenizer, UnwritableAreTheSpecialTokensButEndAndTheLineFeed) {
+TEST(Tokenizer, UnwritableAreTheSpecialTokensButEndAndControlCharacters) {
   for (const Tokenizer& tokenizer : {bpe(), unigram(), nfkc()}) {
-    const auto line_feed = static_cast<int32_t>(4 + '\n');
-    ASSERT_EQ(tokenizer.piece(line_feed), "<0x0A>");
-    EXPECT_EQ(tokenizer.unwritable(), (std::vector<int32_t>{0, 1, 2, line_feed}));
+    ASSERT_EQ(tokenizer.piece(4 + '\n'), "<0x0A>");
+    std::vector<int32_t> expected = {0, 1, 2};
+    for (int32_t byte = 0; byte < 0x20; ++byte) expected.push_back(4 + byte);
+    expected.push_back(4 + 0x7F);
+    EXPECT_EQ(tokenizer.unwritable(), expected);
   }
   // Learnt by another program: unknown 0, START 1, END 2, no PAD, bytes from 4 on.
   testing::ModelParts parts;
-  parts.pieces += testing::piece("<extra>", PieceType::control) +
-                  testing::piece("a\nb", PieceType::normal) +
-                  testing::piece("<0x0A", PieceType::normal);
+  parts.pieces +=
+      testing::piece("<extra>", PieceType::control) + testing::piece("a\nb", PieceType::normal) +
+      testing::piece("<0x0A", PieceType::normal) + testing::piece("a\tb", PieceType::normal) +
+      testing::piece("\x1b[2J", PieceType::normal) +
+      testing::piece("\xe0\xa4\xae", PieceType::normal);
   const Tokenizer other = Tokenizer::from_bytes(parts.bytes(), "t.model");
   EXPECT_EQ(other.end(), 2);
-  EXPECT_EQ(other.unwritable(), (std::vector<int32_t>{0, 1, 4 + '\n', 260, 261}));
+  std::vector<int32_t> expected = {0, 1};
+  for (int32_t byte = 0; byte < 0x20; ++byte) expected.push_back(4 + byte);
+  expected.insert(expected.end(), {4 + 0x7F, 260, 261, 263, 264});
+  EXPECT_EQ(other.unwritable(), expected);
 }
 
 // The text of a special token is text like any other.

@@ -531,6 +531,33 @@ TEST(Trainer, OptionsAreCheckedByName) {
   EXPECT_NE(text_of([](auto& o) { o.schedule.peak = NAN; }).find("rate"), std::string::npos);
 }
 
+TEST(TrainOptions, WhatCannotMakeSenseIsNamedWithItsRange) {
+  const auto refused = [](const auto& change) -> std::string {
+    TrainOptions options = small_options();
+    change(options);
+    try {
+      check(options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refused([](TrainOptions&) {}), "");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.batch_tokens = 1'000'000'000; }),
+            "train: batch-tokens must be from 1 to 16777216, not 1000000000");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.batch_tokens = o.micro_batch_tokens = 1 << 24; }), "");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.micro_batch_tokens = (1 << 24) + 1; }),
+            "train: micro-batch-tokens must be from 1 to 16777216, not 16777217");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.updates = 1'000'000'001; }),
+            "train: updates must be from 0 to 1000000000, not 1000000001");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.updates = -1; }),
+            "train: updates must be from 0 to 1000000000, not -1");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.valid_beam = 1025; }),
+            "train: valid-beam must be from 1 to 1024, not 1025");
+  EXPECT_EQ(refused([](TrainOptions& o) { o.tokenizer.vocab = 1'000'001; }),
+            "tokenizer: vocab is 1000001, expected 1 to 1000000");
+}
+
 TEST(TrainOptions, TomlNamesEveryOptionOnce) {
   TrainOptions options = small_options();
   options.train.source = {"a \"quoted\" name", "b"};

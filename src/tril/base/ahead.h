@@ -1,8 +1,8 @@
 // Ahead: the values of a function of 0, 1, 2, ..., taken in that order and computed ahead by
 // threads of its own. The function must be pure: what comes does not depend on threads or time.
 //
-// With no threads a value is computed when it is taken. What the function throws is thrown by
-// next() where that value would have come. One thread may take.
+// With no threads, or where the system starts none, a value is computed when it is taken. What the
+// function throws is thrown by next() where that value would have come. One thread may take.
 #pragma once
 
 #include <condition_variable>
@@ -11,6 +11,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,10 @@ class Ahead {
   // At most `room` values wait to be taken.
   Ahead(std::function<T(int64_t)> make, int threads, int64_t room)
       : make_(std::move(make)), waiting_(static_cast<size_t>(threads > 0 ? room : 0)) {
-    for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {  // those that run are enough, and so are none
+    }
   }
   ~Ahead() {
     {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -47,10 +48,7 @@ class Pool {
   bool run(int threads, int64_t tasks, const void* body, Parallel::Body call) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
-    while (static_cast<int>(helpers_.size()) < threads - 1) {
-      const int number = static_cast<int>(helpers_.size()) + 1;
-      helpers_.emplace_back([this, number] { help(number); });
-    }
+    if (static_cast<int>(helpers_.size()) < threads - 1) start_helpers(threads - 1);
     threads_ = threads;
     tasks_ = tasks;
     body_ = body;
@@ -73,6 +71,22 @@ class Pool {
 
  private:
   static constexpr uint32_t kOpen = 1u << 31;  // the lower bits count the helpers at work
+  static constexpr uint64_t kLoopsPerRetry = 10'000;
+
+  // As many as the system starts: a loop needs none. After it has refused, some loops do without
+  // asking it again, which is slower than a small loop is.
+  void start_helpers(int helpers) {
+    if (refused_ && refusals_++ % kLoopsPerRetry != 0) return;
+    refused_ = false;
+    while (!refused_ && static_cast<int>(helpers_.size()) < helpers) {
+      const int number = static_cast<int>(helpers_.size()) + 1;
+      try {
+        helpers_.emplace_back([this, number] { help(number); });
+      } catch (const std::system_error&) {
+        refused_ = true;
+      }
+    }
+  }
 
   void announce() {
     announced_.fetch_add(1, std::memory_order_release);
@@ -117,6 +131,8 @@ class Pool {
 
   std::mutex mutex_;
   std::vector<std::thread> helpers_;
+  bool refused_ = false;   // the system would not start another
+  uint64_t refusals_ = 0;  // loops that did without since
   std::atomic<bool> stop_{false};
   alignas(64) std::atomic<uint32_t> announced_{0};
   alignas(64) std::atomic<uint32_t> state_{0};

@@ -6,6 +6,7 @@
 // Tasks round to nearest and keep subnormals, whatever the calling program has set for itself.
 // A loop inside a task runs on the caller's thread alone, and so does one that begins while another
 // caller's loop has the helper threads. Exceptions must not leave a task.
+// Where the system starts fewer threads than there should be, the loop runs on those that it did.
 // Helpers that wait look for work for some microseconds and then sleep, and a loop never waits for
 // one that did not wake up: a machine with other things to do makes nothing collapse.
 #pragma once

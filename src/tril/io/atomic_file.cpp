@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,30 +149,6 @@ int64_t InputFile::read_at(int64_t offset, void* memory, int64_t bytes) const {
     done += got;
   }
   return done;
-}
-
-MappedFile::MappedFile(const std::string& path) {
-  check_path(path);
-  const int descriptor = open_retrying(path, O_RDONLY);
-  if (descriptor < 0) fail_to("open", path, errno);
-  struct stat status {};
-  int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
-  if (error == 0 && !S_ISREG(status.st_mode)) error = EINVAL;
-  if (error == 0 && status.st_size > 0) {
-    size_ = static_cast<size_t>(status.st_size);
-    void* memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (memory == MAP_FAILED) {
-      error = errno;
-    } else {
-      memory_ = memory;
-    }
-  }
-  ::close(descriptor);
-  if (error != 0) fail_to("map", path, error);
-}
-
-MappedFile::~MappedFile() {
-  if (memory_ != nullptr) ::munmap(const_cast<void*>(memory_), size_);
 }
 
 void require_regular(const std::string& path) {

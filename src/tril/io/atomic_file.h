@@ -31,26 +31,11 @@ class InputFile {
   // The same from `offset` on, of a file that is no pipe; any number of threads may call it at
   // once.
   int64_t read_at(int64_t offset, void* memory, int64_t bytes) const;
+  int descriptor() const { return descriptor_; }
 
  private:
   std::string path_;
   int descriptor_;
-};
-
-// A whole file as the system maps it, read-only: it is read as it is looked at, and shared with
-// every process that maps it too. What replaces the file by its name does not touch it.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
-
- private:
-  const void* memory_ = nullptr;
-  size_t size_ = 0;
 };
 
 // Raises `io` unless `path` is a regular file, links followed: opening a pipe would wait for

@@ -10,6 +10,7 @@
 #include "tril/base/parallel.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
+#include "tril/io/mapped_file.h"
 #include "tril/io/safetensors_header.h"
 
 namespace tril {
@@ -161,14 +162,14 @@ std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
 std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
                                          SafetensorsInfo* info, MapVerify verify) {
   const InputFile opened = open_regular(path);
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = std::make_shared<const MappedFile>(opened);
   const std::string_view bytes = file->bytes();
   // Read, not looked at in the map: what is cut short meanwhile is an error then, and what is read
   // through once does not count as memory of this process.
   OpenHeader open = open_header(opened);
   const std::vector<Entry>& entries = open.header.entries;
   const int64_t end = open.data_begin + (entries.empty() ? 0 : entries.back().end);
-  require(end == std::ssize(bytes), ErrorCode::io, path, ": became another file while it was read");
+  require(end == std::ssize(bytes), ErrorCode::io, path, ": changed while it was read");
   if (verify == MapVerify::yes) verify_data(opened, open);
   std::vector<NamedTensor> tensors;
   for (const Entry& entry : entries) {

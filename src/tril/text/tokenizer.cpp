@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <mutex>
 #include <optional>
+#include <system_error>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -28,7 +31,7 @@ constexpr int64_t kMaxVocab = 1'000'000;  // SentencePiece's unigram starts from
 // to two characters of a byte (U+3316).
 constexpr int64_t kMaxLineBytes = 16'000;
 constexpr int64_t kMaxTextBytes = 1 << 30;    // its suffix array counts in 31 bits
-constexpr std::string_view kThreads = "4";    // sums are split by it: never the machine's number
+constexpr int kThreads = 4;                   // sums are split by it: never the machine's number
 constexpr std::string_view kFatalOnly = "3";  // log level
 
 // Domain of the random numbers of BPE dropout: others may use the same seed.
@@ -40,6 +43,30 @@ void check_utf8(std::string_view line, const std::string& what) {
   }
 }
 
+// SentencePiece ends the whole program when the system starts only some of its threads.
+void check_threads() {
+  std::vector<std::thread> threads;
+  std::mutex running;
+  const auto stop = [&] {
+    for (std::thread& thread : threads) thread.join();
+  };
+  try {
+    const std::lock_guard all_at_once(running);
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] { const std::lock_guard wait(running); });
+    }
+  } catch (const std::system_error& error) {
+    stop();
+    fail(ErrorCode::internal, "tokenizer: the ", kThreads,
+         " threads that learn it could not be started: ", error.code().message());
+  }
+  stop();
+}
+
+bool is_control(char byte) { return (byte >= 0 && byte < 0x20) || byte == 0x7F; }
+
+}  // namespace
+
 void check(const TokenizerOptions& options) {
   require(1 <= options.vocab && options.vocab <= kMaxVocab, kInvalid, "tokenizer: vocab is ",
           options.vocab, ", expected 1 to ", kMaxVocab);
@@ -49,6 +76,8 @@ void check(const TokenizerOptions& options) {
           "tokenizer: max_line_bytes is ", options.max_line_bytes, ", expected 1 to ",
           kMaxLineBytes);
 }
+
+namespace {
 
 // Hands lines to SentencePiece, less those it would not learn from. It may not see an exception, so
 // one ends the text and is kept for the caller.
@@ -123,7 +152,7 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"byte_fallback", "true"},
       {"remove_extra_whitespaces", "false"},
       {"hard_vocab_limit", "false"},  // take fewer pieces where the text has no more
-      {"num_threads", std::string(kThreads)},
+      {"num_threads", concat(kThreads)},
       {"minloglevel", std::string(kFatalOnly)},
   };
 }
@@ -168,6 +197,7 @@ struct Tokenizer::State {
 Tokenizer Tokenizer::train(const std::function<bool(std::string& line)>& next,
                            const TokenizerOptions& options, TokenizerReport* report) {
   check(options);
+  check_threads();
   Lines lines(next, options.max_line_bytes);
   std::string bytes;
   const auto status =
@@ -211,10 +241,10 @@ std::vector<int32_t> Tokenizer::unwritable() const {
     const ModelPiece& piece = state_->file.pieces[i];
     const auto id = static_cast<int32_t>(i);
     const bool is_special = piece.type == PieceType::control || piece.type == PieceType::unknown;
-    const bool ends_line = piece.type == PieceType::byte
-                               ? byte_of(piece) == '\n'
-                               : piece.text.find('\n') != std::string_view::npos;
-    if (id != end() && (is_special || ends_line)) ids.push_back(id);
+    const bool commands = piece.type == PieceType::byte
+                              ? is_control(static_cast<char>(byte_of(piece)))
+                              : std::any_of(piece.text.begin(), piece.text.end(), is_control);
+    if (id != end() && (is_special || commands)) ids.push_back(id);
   }
   return ids;
 }

@@ -30,6 +30,9 @@ struct TokenizerOptions {
   int64_t max_line_bytes = 4096;  // longer lines are not learnt from, and counted (16,000 at most)
 };
 
+// Raises `invalid_argument` for what train() does not take, whatever the text.
+void check(const TokenizerOptions& options);
+
 // What learning made of the text.
 struct TokenizerReport {
   int64_t lines = 0;    // learnt from
@@ -74,7 +77,8 @@ class Tokenizer {
   int32_t start() const;
   int32_t end() const;
   // What no line of output may hold, ascending: the special tokens other than END, and pieces with
-  // a line feed. Every decoder of text forbids these.
+  // a control character (bytes 0x00 to 0x1F, and 0x7F): a line feed would end the line, a tab the
+  // column, and others command the terminal. Every decoder of text forbids these.
   std::vector<int32_t> unwritable() const;
 
   // Without START and END. Raises `invalid_argument` for text that is not UTF-8.

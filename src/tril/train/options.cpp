@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <type_traits>
 
 #include "tril/io/json.h"
@@ -12,6 +13,12 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
+
+// Far beyond what anyone needs, and small enough that no sum or product of them overflows.
+constexpr int64_t kMaxUpdates = 1'000'000'000;         // and whatever is counted in updates
+constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // a pass of more fits into no memory
+constexpr int64_t kMaxBeam = 1024;
+constexpr int64_t kMaxCheckpoints = 1000;  // each is a copy of the weights in memory
 
 // A TOML value. TOML's strings, numbers and booleans are written as JSON's are.
 template <class Value>
@@ -73,33 +80,35 @@ TransformerConfig default_model() {
 }
 
 void check(const TrainOptions& o) {
-  const auto positive = [](std::string_view name, int64_t value) {
-    require(value > 0, kBad, "train: ", name, " must be positive, not ", value);
+  const auto range = [](std::string_view name, int64_t value, int64_t min, int64_t max) {
+    require(min <= value && value <= max, kBad, "train: ", name, " must be from ", min, " to ", max,
+            ", not ", value);
   };
   const auto share = [](std::string_view name, double value) {
     require(value >= 0.0 && value < 1.0, kBad, "train: ", name, " must be in [0, 1), not ", value);
   };
-  require(o.updates >= 0, kBad, "train: updates must not be negative, it is ", o.updates);
-  positive("batch-tokens", o.batch_tokens);
-  positive("micro-batch-tokens", o.micro_batch_tokens);
-  positive("log-every", o.log_every);
-  positive("evaluate-every", o.evaluate_every);
-  positive("valid-beam", o.valid_beam);
-  require(o.max_tokens >= 2, kBad, "train: max-tokens must be at least 2, not ", o.max_tokens);
+  range("updates", o.updates, 0, kMaxUpdates);
+  range("batch-tokens", o.batch_tokens, 1, kMaxBatchTokens);
+  range("micro-batch-tokens", o.micro_batch_tokens, 1, kMaxBatchTokens);
+  range("log-every", o.log_every, 1, kMaxUpdates);
+  range("evaluate-every", o.evaluate_every, 1, kMaxUpdates);
+  range("save-every", o.save_every, 0, kMaxUpdates);
+  range("patience", o.patience, 0, kMaxUpdates);
+  range("warm-up", o.schedule.warm_up, 0, kMaxUpdates);
+  range("valid-beam", o.valid_beam, 1, kMaxBeam);
+  range("max-tokens", o.max_tokens, 2, kMaxBatchTokens);
+  range("tokenizer-lines", o.tokenizer_lines, 1, std::numeric_limits<int64_t>::max());
+  range("average-checkpoints", o.average.checkpoints, 1, kMaxCheckpoints);
   require(o.batch_tokens % o.micro_batch_tokens == 0, kBad, "train: micro-batch-tokens (",
           o.micro_batch_tokens, ") must divide batch-tokens (", o.batch_tokens, ")");
   require(o.micro_batch_tokens >= o.max_tokens, kBad, "train: a sentence of max-tokens (",
           o.max_tokens, ") must fit into micro-batch-tokens (", o.micro_batch_tokens, ")");
   require(o.schedule.peak > 0.0 && std::isfinite(o.schedule.peak), kBad,
           "train: rate must be positive, not ", o.schedule.peak);
-  require(o.schedule.warm_up >= 0, kBad, "train: warm-up must not be negative, it is ",
-          o.schedule.warm_up);
-  require(o.patience >= 0, kBad, "train: patience must not be negative, it is ", o.patience);
-  require(o.save_every >= 0, kBad, "train: save-every must not be negative, it is ", o.save_every);
-  positive("tokenizer-lines", o.tokenizer_lines);
   require(
       o.bpe_dropout == 0.0 || !o.tokenizer_file.empty() || o.tokenizer.type == TokenizerType::bpe,
       kBad, "train: bpe-dropout needs tokenizer-type bpe");
+  check(o.tokenizer);
   check(o.optimizer);
   TransformerConfig sizes = o.model;  // any vocabulary does to check the rest
   sizes.source_vocab = sizes.target_vocab = 1000;
@@ -107,7 +116,6 @@ void check(const TrainOptions& o) {
   share("label-smoothing", o.smoothing);
   share("bpe-dropout", o.bpe_dropout);
   share("average-decay", o.average.decay);
-  positive("average-checkpoints", o.average.checkpoints);
 }
 
 std::string to_toml(const TrainOptions& options) {

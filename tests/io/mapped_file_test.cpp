@@ -1,0 +1,72 @@
+#include "tril/io/mapped_file.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "io_support.h"
+#include "tril/io/atomic_file.h"
+
+namespace tril {
+namespace {
+
+using testing::error_of;
+using testing::TempFolder;
+
+TEST(MappedFile, ShowsTheBytesEvenWhenTheFileIsReplaced) {
+  const TempFolder folder;
+  write_file_atomically(folder / "f", "12345");
+  const MappedFile file(folder / "f");
+  write_file_atomically(folder / "f", "6");
+  EXPECT_EQ(file.bytes(), "12345");
+  write_file_atomically(folder / "empty", "");
+  EXPECT_EQ(MappedFile(folder / "empty").bytes(), "");
+}
+
+TEST(MappedFile, NamesThePathAndTheReason) {
+  const TempFolder folder;
+  EXPECT_EQ(error_of([&] { MappedFile(folder / "none"); }),
+            concat("input/output: ", folder / "none", ": cannot open: No such file or directory"));
+  EXPECT_EQ(error_of([] { MappedFile("/dev/null"); }),
+            "input/output: /dev/null: cannot map: Invalid argument");
+}
+
+TEST(MappedFile, IsFoundByItsAddressesWhileItLives) {
+  const TempFolder folder;
+  const std::string path = folder / "f";
+  write_file_atomically(path, std::string(10'000, 'x'));
+  auto file = std::make_unique<MappedFile>(path);
+  const char* begin = file->bytes().data();
+  const char* end = begin + file->bytes().size();
+  EXPECT_STREQ(MappedFile::path_at(begin), path.c_str());
+  EXPECT_STREQ(MappedFile::path_at(end - 1), path.c_str());
+  EXPECT_EQ(MappedFile::path_at(begin - 1), nullptr);
+  EXPECT_EQ(MappedFile::path_at(end), nullptr);
+  EXPECT_EQ(MappedFile::path_at(nullptr), nullptr);
+  file.reset();
+  EXPECT_EQ(MappedFile::path_at(begin), nullptr);
+}
+
+// More than are remembered at once: none is mistaken for another, and places are used again.
+TEST(MappedFile, ManyAreFoundOrUnknownNeverMistaken) {
+  const TempFolder folder;
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::unique_ptr<MappedFile>> files;
+    int found = 0;
+    for (int i = 0; i < 300; ++i) {
+      const std::string path = folder / concat("f", i);
+      write_file_atomically(path, "x");
+      files.push_back(std::make_unique<MappedFile>(path));
+      const char* name = MappedFile::path_at(files.back()->bytes().data());
+      if (name == nullptr) continue;
+      ++found;
+      EXPECT_EQ(name, path);
+    }
+    EXPECT_GE(found, 200);
+    EXPECT_LT(found, 300);
+  }
+}
+
+}  // namespace
+}  // namespace tril
