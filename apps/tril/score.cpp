@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -22,25 +21,11 @@ struct Flags {
   bool ids = false, json = false, skip = false, shortlist = false;
 };
 
-// "12 7 3": what `tril translate --ids` prints.
 std::vector<int32_t> ids_of(const std::string& line, const LineReader& file) {
-  std::vector<int32_t> ids;
-  const char* at = line.data();
-  const char* end = at + line.size();
-  while (at != end) {
-    if (*at == ' ') {
-      ++at;
-      continue;
-    }
-    int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    require(error == std::errc() && (next == end || *next == ' '), ErrorCode::invalid_argument,
-            file.path(), ": line ", file.number(),
-            " is not a list of token ids with blanks between");
-    ids.push_back(id);
-    at = next;
-  }
-  return ids;
+  std::optional<std::vector<int32_t>> ids = parse_token_ids(line);
+  require(ids.has_value(), ErrorCode::invalid_argument, file.path(), ": line ", file.number(),
+          " is not a list of token ids with blanks between");
+  return *std::move(ids);
 }
 
 std::string line_of(const TextScore& score, const Flags& flags) {

@@ -39,6 +39,7 @@
 #include "tril/text/bleu.h"              // BLEU
 #include "tril/text/chrf.h"              // chrF
 #include "tril/text/display.h"           // columns on a terminal
+#include "tril/text/token_ids.h"         // token ids as text
 #include "tril/text/tokenizer.h"         // Tokenizer
 #include "tril/train/learn.h"            // learn: a small model, in memory
 #include "tril/train/learn_shortlist.h"  // a shortlist from parallel text
