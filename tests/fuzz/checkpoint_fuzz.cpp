@@ -18,7 +18,7 @@ using tril::fuzz::view;
 
 // A run that goes on from a checkpoint; what a bad one leaves of it is overwritten by the next.
 struct Run {
-  tril::Transformer model{tril::fuzz::tiny_config(), 1};
+  tril::Transformer model{tril::fuzz::minimal_config(), 1};
   tril::AdamWOptimizer optimizer{model, {}};
   tril::WeightAverage average{model, {.type = tril::AverageType::exponential}};
   tril::Context context{1};

@@ -57,7 +57,7 @@ void write_packed(const std::string& folder) {
 }
 
 void write_checkpoint(const std::string& folder) {
-  tril::Transformer model(tiny_config(), 1);
+  tril::Transformer model(tril::fuzz::minimal_config(), 1);
   const tril::AdamWOptimizer optimizer(model, {});
   tril::WeightAverage average(model, {});
   tril::Context context(1);
