@@ -2,7 +2,9 @@
 # other people's projects, whose compilers may know more of them.
 add_library(tril_options INTERFACE)
 target_compile_options(tril_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wdouble-promotion
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  # clang 14 takes double{x}, which says what it does, for a promotion nobody asked for.
+  $<$<CXX_COMPILER_ID:GNU>:-Wdouble-promotion>
   # Whatever a project around this one says, the bits are these: no fast-math, and fusing only where
   # it is written (without this the compiler fuses even intrinsics).
   -fno-fast-math -ffp-contract=off -fno-math-errno -fno-trapping-math)

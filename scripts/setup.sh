@@ -120,8 +120,8 @@ tril_configure() {
   fi
 }
 
-# tril_build ROOT PRESET [NOTE]: configures and builds. Where there is work to do it says so in one
-# line on stderr, with the note the first time; on a terminal the line counts the steps.
+# tril_build ROOT PRESET [NOTE [TARGET]]: configures and builds all, or a target. Where there is work to do
+# it says so in one line on stderr, with the note the first time; on a terminal the line counts the steps.
 # Two that start at once (./tril … | ./tril …) take turns.
 tril_build() {
   local dir=$1/build/$2 lock rc=0
@@ -134,13 +134,13 @@ tril_build() {
   return "$rc"
 }
 
-# tril_build_alone ROOT PRESET [NOTE]: tril_build for one who holds the lock.
+# tril_build_alone ROOT PRESET [NOTE [TARGET]]: tril_build for one who holds the lock.
 tril_build_alone() {
-  local root=$1 preset=$2 text='tril: building' step
+  local root=$1 preset=$2 target=${4-all} text='tril: building' step
   local dir=$root/build/$preset
   local log=$dir/build.log
   if tril_is_configured "$root" "$preset" &&
-    [[ $(ninja -n -C "$dir" 2>/dev/null </dev/null) == *'no work to do'* ]]; then
+    [[ $(ninja -n -C "$dir" "$target" 2>/dev/null </dev/null) == *'no work to do'* ]]; then
     return 0
   fi
   [[ -f $dir/.built || -z ${3-} ]] || text+=" ($3)"
@@ -149,7 +149,7 @@ tril_build_alone() {
   if ! tril_is_configured "$root" "$preset"; then
     tril_configure "$root" "$preset" || return
   fi
-  NINJA_STATUS='[%f/%t] ' ninja -C "$dir" </dev/null 2>&1 | while IFS= read -r step; do
+  NINJA_STATUS='[%f/%t] ' ninja -C "$dir" "$target" </dev/null 2>&1 | while IFS= read -r step; do
     printf '%s\n' "$step"
     [[ -t 2 && $step == \[* ]] && printf '\r%s… %s]\033[K' "$text" "${step%%]*}" >&2
   done >"$log"

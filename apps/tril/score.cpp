@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -22,25 +21,6 @@ struct Flags {
   std::optional<Compute> compute;
   bool ids = false, json = false, strict = false, trust = false, shortlist = false;
 };
-
-// "12 7 3": what `tril translate --ids` prints. Nothing for any other line.
-std::optional<std::vector<int32_t>> ids_of(const std::string& line) {
-  std::vector<int32_t> ids;
-  const char* at = line.data();
-  const char* end = at + line.size();
-  while (at != end) {
-    if (*at == ' ') {
-      ++at;
-      continue;
-    }
-    int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next != end && *next != ' ')) return std::nullopt;
-    ids.push_back(id);
-    at = next;
-  }
-  return ids;
-}
 
 std::string line_of(const TextScore& score, const Flags& flags) {
   if (!flags.json) return score.skipped.empty() ? fmt::format("{}\n", score.score) : "\n";
@@ -90,7 +70,7 @@ class Pairs {
     if (!flags_.ids) {
       request.target = std::move(target);
     } else if (request.fault.empty()) {
-      request.target_tokens = ids_of(target);
+      request.target_tokens = parse_token_ids(target);
       if (!request.target_tokens) {
         request.fault = "the target is not a list of token ids with blanks between";
       }

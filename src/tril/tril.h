@@ -42,6 +42,7 @@
 #include "tril/text/bleu.h"              // BLEU
 #include "tril/text/chrf.h"              // chrF
 #include "tril/text/display.h"           // columns on a terminal
+#include "tril/text/token_ids.h"         // token ids as text
 #include "tril/text/tokenizer.h"         // Tokenizer
 #include "tril/text/utf8.h"              // first_invalid_utf8
 #include "tril/train/learn.h"            // learn: a small model, in memory

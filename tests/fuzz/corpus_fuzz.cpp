@@ -1,11 +1,9 @@
 // Any bytes as a TSV file, as a text, and as both sides of a pair of files; then as a segment that
 // is scored against another. Every fault is an Error; what is kept is valid.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <fstream>
+#include <string>
 
-#include "support/temp_folder.h"
+#include "scratch.h"
 #include "tril/base/error.h"
 #include "tril/data/corpus.h"
 #include "tril/text/bleu.h"
@@ -14,21 +12,9 @@
 
 namespace {
 
-const std::string& scratch() {
-  static const tril::testing::TempFolder folder;
-  return folder.path();
-}
-
-std::string file(const char* name, std::string_view bytes) {
-  std::string path = scratch() + "/" + name;
-  std::ofstream(path, std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return path;
-}
-
-void check(bool holds) {
-  if (!holds) std::abort();
-}
+using tril::fuzz::check;
+using tril::fuzz::put;
+using tril::fuzz::scratch;
 
 void read(const tril::CorpusFiles& files) {
   try {
@@ -49,13 +35,13 @@ void read(const tril::CorpusFiles& files) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const std::string_view bytes = tril::fuzz::view(data, size);
   const std::string_view left = bytes.substr(0, size / 2);
   const std::string_view right = bytes.substr(size / 2);
-  const std::string whole = file("whole", bytes);
+  const std::string whole = put("whole", bytes);
   read({.tsv = {whole}});
   read({.text = {whole}});
-  read({.source = {file("left", left)}, .target = {file("right", right)}});
+  read({.source = {put("left", left)}, .target = {put("right", right)}});
   try {
     tril::BleuStatistics bleu;
     tril::ChrfStatistics chrf{.word_orders = 2};

@@ -253,6 +253,18 @@ std::vector<std::string> words_of(const std::string& svg) {
   return words;
 }
 
+// A log is a file like any other: a number that no run writes neither hangs nor breaks the picture.
+TEST(Curve, DrawsAnyNumberOfALog) {
+  const std::vector<LogRecord> wild = {{.update = 1, .values = {{"loss", 1.7e308}}},
+                                       {.update = 2, .values = {{"loss", -1.7e308}}},
+                                       {.update = 3, .values = {{"loss", 1e20}}}};
+  const std::string svg = draw_curve(wild);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  const std::vector<std::string> words = words_of(svg);
+  EXPECT_NE(std::find(words.begin(), words.end(), "1e+20"), words.end());
+}
+
 TEST(Curve, LabelsAreNumbersAsPeopleWriteThem) {
   EXPECT_EQ(words_of(draw_curve({{.update = 500000, .values = {{"loss", 0.45}}}})),
             (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "0.1",

@@ -102,7 +102,8 @@ class Learner {
       candidates_[piece].reserve(std::min(beside, most));
     }
     parallel_(static_cast<int64_t>(candidates_.size()), [&](int64_t piece, int worker) {
-      auto& [counts, touched] = scratch[static_cast<size_t>(worker)];
+      std::vector<int32_t>& counts = scratch[static_cast<size_t>(worker)].at;
+      std::vector<int32_t>& touched = scratch[static_cast<size_t>(worker)].touched;
       touched.clear();
       int32_t last = -1;
       for (const int32_t pair : occurrences_[static_cast<size_t>(piece)]) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kGzipMark = "\x1F\x8B";
-constexpr size_t kBufferBytes = 1 << 17;
+constexpr size_t kBufferBytes = 1 << 16;
 constexpr int kGzipWindow = 15 + 16;  // zlib's largest window, and gzip's header and checksum
 
 std::string text_of(int error) { return std::generic_category().message(error); }

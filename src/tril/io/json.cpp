@@ -83,8 +83,10 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& name) override {
-    require(open_.back().seen.insert(name).second, kBad, where(), printable(name),
-            ": this field stands twice");
+    // Only a fault pays for saying where it is: a header may have a hundred thousand names.
+    if (!open_.back().seen.insert(name).second) {
+      fail(kBad, where(), printable(name), ": this field stands twice");
+    }
     open_.back().value->names.push_back(std::move(name));
     return true;
   }
@@ -130,9 +132,10 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool open(Kind kind) {
-    require(std::ssize(open_) < limits_.max_depth, kBad, where(),
-            "objects and arrays lie inside each other deeper than the ", limits_.max_depth,
-            " levels allowed");
+    if (std::ssize(open_) >= limits_.max_depth) {
+      fail(kBad, where(), "objects and arrays lie inside each other deeper than the ",
+           limits_.max_depth, " levels allowed");
+    }
     JsonValue& added = add(kind);
     open_.push_back({&added, {}});
     return true;

@@ -137,6 +137,7 @@ void zero_empty_rows(const Tensor& out, std::span<const Interval> intervals) {
   }
 }
 
+[[maybe_unused]]  // without CUDA
 void check_table(const PagedKeys& keys, const AttentionSizes& sizes) {
   const int64_t rows = sizes.query;
   require(

@@ -22,8 +22,9 @@ class AttentionPlan {
  public:
   AttentionPlan() = default;
   template <class T>
+  // NOLINTNEXTLINE: a view, as a span is
   requires std::convertible_to<const T&, Mirrored<Interval>> AttentionPlan(const T& intervals)
-      : intervals_(intervals) {}  // NOLINT: a view, as a span is
+      : intervals_(intervals) {}
 
   const Mirrored<Interval>& intervals() const { return intervals_; }
 

@@ -11,6 +11,7 @@
 namespace tril::ops {
 namespace {
 
+[[maybe_unused]]  // without CUDA
 void choose_on_cuda(Context& context, const Tensor& logits, const TokenBits& allowed, int64_t count,
                     const Mirrored<int32_t>& wanted, const ChosenTokens& chosen) {
   const Arena::Scope scratch(context.arena);

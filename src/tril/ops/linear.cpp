@@ -304,6 +304,7 @@ bool has_outputs(const Context& context, const Tensor& dy, int64_t out) {
   const bool padded = kCudaBuilt && on_cuda(context) && dy.shape()[1] == padded_size(out);
   return dy.shape()[1] == out || padded;
 }
+[[maybe_unused]]  // without CUDA
 void check_result(std::string_view operation, const Tensor& result, const Shape& expected) {
   require(result.shape() == expected, ErrorCode::shape_mismatch, operation, ": the result is ",
           result.shape(), ", expected ", expected);

@@ -51,8 +51,8 @@ struct Mirrored {
   Mirrored(std::span<const T> known, const T* on_device = nullptr)  // NOLINT: a view, as a span is
       : host(known), device(on_device) {}
   Mirrored(std::span<T> known) : host(known) {}  // NOLINT
-  template <size_t count>
-  Mirrored(const T (&known)[count]) : host(known) {}      // NOLINT
+  template <size_t kCount>
+  Mirrored(const T (&known)[kCount]) : host(known) {}     // NOLINT
   Mirrored(const std::vector<T>& known) : host(known) {}  // NOLINT
 
   int64_t size() const { return static_cast<int64_t>(host.size()); }

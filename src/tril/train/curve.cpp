@@ -15,10 +15,15 @@ using plot::panel_for;
 using plot::picture;
 using plot::Point;
 
+// A log may hold any number; past this one a picture has nothing to show, and arithmetic on it
+// would leave the range of a double.
+constexpr double kLargest = 1e100;
+
 std::vector<Point> series(const std::vector<LogRecord>& records, const std::string& name) {
   std::vector<Point> points;
   for (const LogRecord& record : records) {
-    if (const double* value = record.find(name); value != nullptr && std::isfinite(*value)) {
+    if (const double* value = record.find(name);
+        value != nullptr && std::fabs(*value) <= kLargest) {
       points.push_back({static_cast<double>(record.update), *value});
     }
   }

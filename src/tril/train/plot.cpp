@@ -25,9 +25,11 @@ class Ticks {
   int64_t last(double to) const {
     return static_cast<int64_t>(std::floor(to * over_ / times_ + 1e-9));
   }
-  // 100000 rather than 1e+05.
+  // 100000 rather than 1e+05, where whole numbers hold it.
   std::string label(int64_t index) const {
-    return over_ == 1.0 ? concat(index * static_cast<int64_t>(times_)) : concat(value(index));
+    constexpr double kWhole = 1e15;
+    return over_ == 1.0 && times_ <= kWhole ? concat(index * static_cast<int64_t>(times_))
+                                            : concat(value(index));
   }
 
  private:
