@@ -1,6 +1,7 @@
 #include "tril/text/token_ids.h"
 
 #include "support/property.h"
+#include "tril/base/error.h"
 
 namespace tril {
 namespace {
@@ -27,7 +28,7 @@ TEST(TokenIds, RefusesEverythingElse) {
 
 RC_GTEST_PROP(TokenIds, ReadsWhatIsWritten, (const Ids& ids)) {
   std::string line;
-  for (const int32_t id : ids) line += (line.empty() ? "" : " ") + std::to_string(id);
+  for (const int32_t id : ids) line += concat(line.empty() ? "" : " ", id);
   RC_ASSERT(parse_token_ids(line) == ids);
 }
 

@@ -360,7 +360,7 @@ TEST(Trainer, ARunReplacesAnotherInOneStep) {
   struct Stop {};
   TrainEvents events;
   events.message = [](const std::string& text) {
-    if (text.find("rounds through the text") != std::string::npos) throw Stop{};
+    if (text.find("through the text") != std::string::npos) throw Stop{};
   };
   EXPECT_THROW(run(options, folder / "m", RunStart::overwrite, 1, events), Stop);
   EXPECT_EQ(outcome(folder / "m"), before);

@@ -159,11 +159,15 @@ bool same_model_at(const std::string& folder, const ModelFiles& files, const std
     return read_safetensors_info(file).metadata[kMadeFrom] == identity;
   });
   if (same_weights && holds_these(folder, files)) return true;
-  const bool empty = kinds.empty() && !file_exists(path_in(folder, kConfigFile)) &&
-                     !file_exists(path_in(folder, kTokenizerFile));
-  require(empty || overwrite == Overwrite::yes, kTaken, folder,
-          ": holds another model, or an older state of this one: choose another folder, or ask for "
-          "it to be replaced");
+  // Nothing yet, or what a packing that was stopped has left.
+  const bool nothing_else =
+      same_weights && std::all_of(files.begin(), files.end(), [&](const auto& file) {
+        return !file_exists(path_in(folder, file.first)) ||
+               read_model_file(folder, file.first) == file.second;
+      });
+  require(nothing_else || overwrite == Overwrite::yes, kTaken, folder,
+          ": holds another model, or an older state of this one: choose another folder, or "
+          "replace it with --overwrite");
   return false;
 }
 

@@ -324,7 +324,8 @@ class Run {
     }
     log_->append(record);
     const double score = by_bleu ? result.bleu : -result.loss;
-    const bool best = std::isfinite(score) && (!state_.evaluated || score > state_.best);
+    // Weights that lead to no number can still be given a BLEU, of 0.
+    const bool best = std::isfinite(result.loss) && (!state_.evaluated || score > state_.best);
     if (best) {
       state_.evaluated = true;
       state_.best = score;
@@ -458,8 +459,11 @@ void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& 
   const double rounds = static_cast<double>(options.updates) *
                         static_cast<double>(options.batch_tokens) /
                         static_cast<double>(corpus.target_tokens());
-  events.message(concat(options.updates, " updates: about ", std::llround(rounds),
-                        " rounds through the text"));
+  const auto whole = std::llround(rounds);
+  events.message(concat(options.updates, options.updates == 1 ? " update: " : " updates: ",
+                        whole == 0 ? "less than one round"
+                                   : concat("about ", whole, whole == 1 ? " round" : " rounds"),
+                        " through the text"));
   if (options.schedule.warm_up > options.updates / 2) {
     events.message(concat("careful: the rate rises for ", options.schedule.warm_up, " of ",
                           options.updates, " updates; a smaller --warm-up would use it longer"));
