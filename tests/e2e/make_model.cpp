@@ -1,19 +1,20 @@
 // A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
 // base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens), without a tokenizer.
 // `other` has another tokenizer.
-//   make_model FOLDER translate|generate|other|base
+//   make_model FOLDER translate|generate|other|base [SEED]
 #include <cstdio>
 #include <string>
 
 #include "tril/tril.h"
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3 || argc > 4) return 2;
+  const uint64_t seed = argc == 4 ? std::stoull(argv[3]) : 5;
   const std::string folder = argv[1];
   if (std::string(argv[2]) == "base") {
     tril::TransformerConfig base;  // the defaults are the base model's
     base.source_vocab = base.target_vocab = 32000;
-    tril::Transformer(base.completed(), 5).save(folder);
+    tril::Transformer(base.completed(), seed).save(folder);
     return 0;
   }
   const bool decoder_only = std::string(argv[2]) == "generate";
@@ -36,5 +37,6 @@ int main(int argc, char** argv) {
   config.encoder_layers = decoder_only ? 0 : 1;
   config.decoder_layers = 2;
   config.max_length = 64;
-  tril::Transformer(config.completed(), 5).save(folder, {{"tokenizer.model", tokenizer.bytes()}});
+  tril::Transformer(config.completed(), seed)
+      .save(folder, {{"tokenizer.model", tokenizer.bytes()}});
 }

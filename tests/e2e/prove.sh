@@ -68,6 +68,8 @@ prints 'unmasked, in words' 'FAILS: in layer 0 position 0 of sentence 0 is given
 
 # A folder without a tokenizer: tokens by chance.
 rm "$scratch/writer/tokenizer.model"
+expect_error 'a tokenizer that is missing' 'tokenizer.model: missing' "$tril" prove "$scratch/writer"
+"$tril" verify --seal "$scratch/writer" >/dev/null || fail 'sealed without a tokenizer'
 expect_error 'text without a tokenizer' 'has no tokenizer.model' "$tril" prove "$scratch/writer" --text "$scratch/text"
 expect 0 'no tokenizer' "$tril" prove "$scratch/writer" --json
 grep -q 'has no tokenizer.model: tokens are drawn by chance' "$scratch/err" || fail 'no tokenizer: not told'

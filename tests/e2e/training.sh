@@ -166,8 +166,9 @@ if [ "$(id -u)" -ne 0 ] || [ ${#as_nobody[@]} -gt 0 ]; then
   expect_error 'no permission to write' 'Permission denied' "${as_nobody[@]}" "$tril" train \
     "${small[@]}" --source s --target t -o closed/model
   cp s secret && chmod 000 secret
+  mkdir -m 777 open
   expect_error 'no permission to read' 'secret: cannot open: Permission denied' \
-    "${as_nobody[@]}" "$tril" train "${small[@]}" --source secret --target t -o model
+    "${as_nobody[@]}" "$tril" train "${small[@]}" --source secret --target t -o open/model
 fi
 
 # A full disk, as the system tells it: no file may grow past a few blocks. The run ends with one

@@ -41,8 +41,9 @@ AtomicFile& FolderUpdate::replace(const std::string& name) {
 void FolderUpdate::remove(const std::string& name) { removed_.push_back(name); }
 
 void FolderUpdate::unlink(const std::string& name) const {
-  require(::unlink(path(name).c_str()) == 0 || errno == ENOENT, ErrorCode::io, path(name),
-          ": cannot remove: ", std::generic_category().message(errno));
+  const int error = ::unlink(path(name).c_str()) == 0 ? 0 : errno;
+  require(error == 0 || error == ENOENT, ErrorCode::io, path(name),
+          ": cannot remove: ", std::generic_category().message(error));
 }
 
 void FolderUpdate::commit() {

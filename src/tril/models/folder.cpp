@@ -55,6 +55,8 @@ std::string names_of(const std::vector<Compute>& kinds) {
 
 std::string file_key(std::string_view name) { return concat(kFileKey, name); }
 
+bool is_file_key(std::string_view key) { return key.starts_with(kFileKey); }
+
 void add_files(const ModelFiles& files, SafetensorsMetadata& metadata) {
   for (const auto& [name, contents] : files) {
     metadata[file_key(name)] = to_string(checksum_of(contents));
@@ -65,7 +67,7 @@ FolderSeal seal_of(const SafetensorsInfo& info) {
   FolderSeal seal{.identity = info.seal};
   if (!seal.sealed()) return seal;
   for (const auto& [key, value] : info.metadata) {
-    if (key.starts_with(kFileKey)) seal.files.emplace(key.substr(kFileKey.size()), value);
+    if (is_file_key(key)) seal.files.emplace(key.substr(kFileKey.size()), value);
   }
   return seal;
 }

@@ -17,6 +17,7 @@ inline constexpr const char* kMadeFrom = "made_from";
 
 // How the files beside the weights stand in their metadata: file:NAME.
 std::string file_key(std::string_view name);
+bool is_file_key(std::string_view key);
 void add_files(const ModelFiles& files, SafetensorsMetadata& metadata);
 FolderSeal seal_of(const SafetensorsInfo& info);
 

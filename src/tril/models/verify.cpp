@@ -82,7 +82,8 @@ class FolderVerifier {
       return seal.second.files.contains(std::string(name));
     });
     if (!file_exists(path_in(folder_, name))) {
-      if (known || name == kConfigFile) add(name, FileState::damaged, "missing");
+      if (known || name == kConfigFile)
+        add(name, FileState::damaged, "missing: the weights were sealed with one");
       return;
     }
     try {
@@ -159,6 +160,7 @@ class FolderSealer {
       const bool first = name == kWeightsFile;
       const std::string was = identity_of(path);
       std::string seal = reseal(name, update, [&](SafetensorsMetadata& metadata) {
+        std::erase_if(metadata, [](const auto& entry) { return is_file_key(entry.first); });
         add_files(files, metadata);
         if (first || !metadata.contains(kMadeFrom)) return;
         if (metadata[kMadeFrom] == old_identity) metadata[kMadeFrom] = identity;

@@ -37,8 +37,9 @@ std::vector<VerifiedFile> verify_folder(const std::string& folder);
 std::vector<VerifiedFile> verify_model(const std::string& folder);
 
 // Seals what is not sealed, as it is, and returns the paths of the files that were written. A
-// config.json or tokenizer.model that is not the one sealed before is accepted; weights that do not
-// match their checksums are not: that is raised, and nothing has changed in their folder.
+// config.json or tokenizer.model that is not the one sealed before, or not there, is accepted;
+// weights that do not match their checksums are not: that is raised, and nothing has changed in
+// their folder.
 std::vector<std::string> seal_folder(const std::string& folder);
 
 }  // namespace tril

@@ -74,8 +74,9 @@ TrainingLog::TrainingLog(std::string path, int64_t last_update, int64_t last_eva
 }
 
 void TrainingLog::flush() {
-  require(::fsync(descriptor_) == 0, ErrorCode::io, path_,
-          ": cannot flush: ", std::generic_category().message(errno));
+  const int error = ::fsync(descriptor_) == 0 ? 0 : errno;
+  require(error == 0, ErrorCode::io, path_,
+          ": cannot flush: ", std::generic_category().message(error));
 }
 
 TrainingLog::~TrainingLog() { ::close(descriptor_); }

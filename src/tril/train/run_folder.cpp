@@ -58,8 +58,9 @@ void check_writable(const std::string& folder) {
           ": is not a folder, so there can be none for a model");
   for (const fs::path& path : {there, fs::path(RunPaths(folder).training)}) {
     if (!fs::exists(path, ignored)) continue;
-    require(::access(path.c_str(), W_OK | X_OK) == 0, ErrorCode::io, path.string(),
-            ": no files can be made in this folder: ", reason(errno));
+    const int error = ::access(path.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+    require(error == 0, ErrorCode::io, path.string(),
+            ": no files can be made in this folder: ", reason(error));
   }
 }
 
