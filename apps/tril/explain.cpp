@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -48,8 +47,8 @@ void check(const Flags& flags) {
   require(flags.sentence.size() <= 1, ErrorCode::invalid_argument,
           "explain: a sentence of several words needs quotes: tril explain ",
           on_one_line(flags.model), " '", on_one_line(all), "'");
-  require(!std::filesystem::exists(flags.model + "/config.json") ||
-              std::filesystem::exists(flags.model + "/tokenizer.model"),
+  require(!file_exists(path_in(flags.model, kConfigFile)) ||
+              file_exists(path_in(flags.model, kTokenizerFile)),
           ErrorCode::io, "explain: ", on_one_line(flags.model),
           " holds a model but no tokenizer.model: the one it was trained with is needed to read "
           "a sentence");

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -33,9 +32,7 @@ void show_machine() {
 }
 
 void show_model(const std::string& folder) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder + "/model.safetensors", ignored) &&
-      std::filesystem::exists(folder + "/config.json", ignored)) {
+  if (!file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile))) {
     const Transformer model = Transformer::load_for_inference(folder, {}, telling());
     fmt::print("{}", to_json(model.config()));
     fmt::print("{} parameters, packed in {}: for inference on the CPU\n", model.parameter_count(),

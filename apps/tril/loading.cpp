@@ -2,9 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <filesystem>
-#include <system_error>
-
 #include "flags.h"
 #include "output.h"
 
@@ -22,8 +19,7 @@ LoadOptions telling(bool trust) {
 Translator load_translator(const std::string& folder, int threads, std::optional<Device> device,
                            std::optional<Compute> compute, bool trust) {
   // Packed weights are for the CPU. Where there are no others, it is chosen, unless someone has.
-  std::error_code ignored;
-  const bool packed_alone = !std::filesystem::exists(folder + "/model.safetensors", ignored);
+  const bool packed_alone = !file_exists(path_in(folder, kWeightsFile));
   if (!device && packed_alone) device = Device::cpu;
   const Placement placement = placement_for(device, compute);
   if (placement.device != Device::cpu) {

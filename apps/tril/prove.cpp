@@ -18,8 +18,7 @@ namespace {
 
 std::optional<Tokenizer> tokenizer_in(const std::string& folder, const TransformerConfig& config) {
   const std::string path = folder + "/tokenizer.model";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  if (!file_exists(path)) return std::nullopt;
   Tokenizer tokenizer = Tokenizer::from_bytes(read_model_file(folder, kTokenizerFile), path);
   require(tokenizer.vocab() == config.target_vocab &&
               (config.decoder_only() || tokenizer.vocab() == config.source_vocab),

@@ -20,18 +20,17 @@ struct QuantizeFlags {
   bool overwrite = false;
 };
 
-std::string mebibytes(const fs::path& file) {
-  std::error_code ignored;
-  return fmt::format("{:.1f} MiB", static_cast<double>(fs::file_size(file, ignored)) / (1 << 20));
+std::string mebibytes(const std::string& file) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(file_bytes(file)) / (1 << 20));
 }
 
 // What to type to use the packed weights: --compute says which, where a folder has more than one
 // kind.
 std::string use_of(const std::string& folder, Compute compute, bool decoder_only) {
-  bool others = fs::exists(fs::path(folder) / "model.safetensors");
+  bool others = file_exists(path_in(folder, kWeightsFile));
   for (const std::string_view word : Words<Compute>::kList) {
     if (word == word_for(compute)) continue;
-    others = others || fs::exists(fs::path(folder) / fmt::format("packed.{}.safetensors", word));
+    others = others || file_exists(path_in(folder, fmt::format("packed.{}.safetensors", word)));
   }
   return fmt::format("{} {} {}{}", program_name(), decoder_only ? "generate" : "translate", folder,
                      others ? fmt::format(" --compute {}", word_for(compute)) : "");
@@ -45,10 +44,9 @@ void run(const QuantizeFlags& flags) {
   const std::string folder = flags.output.empty() ? flags.model : flags.output;
   Transformer::save_packed(flags.model, folder, flags.to,
                            flags.overwrite ? Overwrite::yes : Overwrite::no);
-  const fs::path packed =
-      fs::path(folder) / fmt::format("packed.{}.safetensors", word_for(flags.to));
-  fmt::print("{}  {} (was {})\n", packed.string(), mebibytes(packed),
-             mebibytes(fs::path(flags.model) / "model.safetensors"));
+  const std::string packed = path_in(folder, packed_file_name(flags.to));
+  fmt::print("{}  {} (was {})\n", packed, mebibytes(packed),
+             mebibytes(path_in(flags.model, kWeightsFile)));
   const std::string config_file = folder + "/config.json";
   const TransformerConfig config = config_from_json(read_file(config_file, 1 << 20), config_file);
   fmt::print("try: {}\n", use_of(folder, flags.to, config.decoder_only()));

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "commands.h"
@@ -13,8 +12,6 @@
 
 namespace tril::app {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Flags {
   std::string model;
@@ -43,10 +40,9 @@ void run(const Flags& flags) {
   const Shortlist shortlist = learn_shortlist(corpus, translator.tokenizer(), options, &report);
   progress.clear();
   shortlist.save(flags.model);
-  const fs::path file = fs::path(flags.model) / kShortlistFile;
-  std::error_code ignored;
-  const auto bytes = static_cast<int64_t>(fs::file_size(file, ignored));
-  fmt::print("{}  {}, from {}\n", file.string(), bytes_text(bytes), counted(report.pairs, "pair"));
+  const std::string file = path_in(flags.model, kShortlistFile);
+  fmt::print("{}  {}, from {}\n", file, bytes_text(file_bytes(file)),
+             counted(report.pairs, "pair"));
   if (report.measured > 0) {
     fmt::print(
         "measured on {} left out: a sentence has {:.0f} of {} pieces to choose from,\n"

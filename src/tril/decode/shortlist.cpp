@@ -5,7 +5,6 @@
 
 #include "tril/base/error.h"
 #include "tril/io/atomic_file.h"
-#include "tril/io/folder_update.h"
 #include "tril/io/safetensors.h"
 #include "tril/models/folder.h"
 

@@ -111,6 +111,25 @@ int create_temporary(const std::string& target, std::string& name) {
 
 }  // namespace
 
+std::string path_in(const std::string& folder, std::string_view name) {
+  return concat(folder, folder.ends_with('/') ? "" : "/", name);
+}
+
+bool file_exists(const std::string& path) {
+  check_path(path);
+  struct stat status;
+  if (::lstat(path.c_str(), &status) == 0) return true;
+  if (errno != ENOENT && errno != ENOTDIR) fail_to("look at it", path, errno);
+  return false;
+}
+
+int64_t file_bytes(const std::string& path) {
+  check_path(path);
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail_to("read the size", path, errno);
+  return status.st_size;
+}
+
 InputFile::InputFile(const std::string& path) : path_(path) {
   check_path(path);
   descriptor_ = open_retrying(path, O_RDONLY);

@@ -15,6 +15,14 @@
 
 namespace tril {
 
+// FOLDER/NAME.
+std::string path_in(const std::string& folder, std::string_view name);
+// Whether anything is there, a dangling link included. Raises where the system does not say: a disk
+// that cannot be read is no reason to go on without the file.
+bool file_exists(const std::string& path);
+// Of what the path leads to. Raises where there is nothing.
+int64_t file_bytes(const std::string& path);
+
 // An open file, read from the front.
 class InputFile {
  public:

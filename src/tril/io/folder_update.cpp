@@ -1,6 +1,5 @@
 #include "tril/io/folder_update.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,21 +12,13 @@
 
 namespace tril {
 
-std::string path_in(const std::string& folder, std::string_view name) {
-  return concat(folder, folder.ends_with('/') ? "" : "/", name);
-}
-
-bool file_exists(const std::string& path) {
-  struct stat info {};
-  return ::lstat(path.c_str(), &info) == 0;
-}
-
 FolderUpdate::FolderUpdate(std::string folder, std::string keystone)
     : folder_(std::move(folder)), keystone_(std::move(keystone)) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   // A link to a folder is reported as one that exists already.
-  require(!error || std::filesystem::is_directory(folder_), ErrorCode::io, folder_,
+  std::error_code ignored;
+  require(!error || std::filesystem::is_directory(folder_, ignored), ErrorCode::io, folder_,
           ": cannot create the folder: ", error.message());
 }
 

@@ -45,9 +45,4 @@ class FolderUpdate {
   std::vector<std::string> removed_;
 };
 
-// FOLDER/NAME.
-std::string path_in(const std::string& folder, std::string_view name);
-// Whether anything is there, a dangling link included.
-bool file_exists(const std::string& path);
-
 }  // namespace tril

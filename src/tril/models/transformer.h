@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -79,7 +80,9 @@ class Transformer {
                           const LoadOptions& options = {});
   // Writes the folder, sealed, with the files that belong to the weights beside them (a tokenizer):
   // at no moment are files of two models mixed there.
-  void save(const std::string& folder, const ModelFiles& beside = {}) const;
+  // `notes` are kept in the metadata of the weights.
+  void save(const std::string& folder, const ModelFiles& beside = {},
+            const std::map<std::string, std::string>& notes = {}) const;
   // What the folder it was loaded from says of its files.
   const FolderSeal& seal() const;
 

@@ -67,6 +67,14 @@ void stage(FolderUpdate& update, const ModelFiles& files) {
   for (const auto& [name, contents] : files) update.replace(name).write(contents);
 }
 
+// Files of a folder that belong to the model in it by themselves.
+void replace_one(const std::string& folder, const ModelFiles& file) {
+  if (holds_these(folder, file)) return;
+  FolderUpdate update(folder, std::string(kConfigFile));
+  stage(update, file);
+  update.commit();
+}
+
 // Numbers that are none would be packed without a word, and translate into nonsense.
 void require_finite(std::span<const nn::Parameter> parameters, const std::string& file) {
   for (const nn::Parameter& parameter : parameters) {
@@ -80,7 +88,8 @@ void require_finite(std::span<const nn::Parameter> parameters, const std::string
 
 }  // namespace
 
-void Transformer::save(const std::string& folder, const ModelFiles& beside) const {
+void Transformer::save(const std::string& folder, const ModelFiles& beside,
+                       const std::map<std::string, std::string>& notes) const {
   require(!state_->parameters.only_packed(), ErrorCode::unsupported, "'", folder,
           "': a model loaded for inference cannot be saved");
   std::vector<NamedTensor> tensors;
@@ -89,7 +98,7 @@ void Transformer::save(const std::string& folder, const ModelFiles& beside) cons
   }
   ModelFiles files = beside;
   files.insert_or_assign(std::string(kConfigFile), to_json(state_->config));
-  SafetensorsMetadata metadata;
+  SafetensorsMetadata metadata = notes;
   add_files(files, metadata);
   FolderUpdate update(folder, std::string(kConfigFile));
   write_safetensors(update.replace(std::string(kWeightsFile)), tensors, metadata);
@@ -197,19 +206,23 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   std::error_code ignored;
   const bool in_place = std::filesystem::equivalent(from, folder, ignored);
   const bool same = in_place || same_model_at(folder, files, identity, overwrite);
+  if (same) {
+    // Each of these belongs to the model that is there, whatever becomes of the next.
+    if (!in_place && !shortlist.empty()) replace_one(folder, shortlist);
+    FolderUpdate update(folder, std::string(kConfigFile));
+    write_safetensors(update.replace(packed_file_name(compute)), tensors, metadata);
+    update.commit();
+    return;
+  }
   FolderUpdate update(folder, std::string(kConfigFile));
   write_safetensors(update.replace(packed_file_name(compute)), tensors, metadata);
-  if (!same) {
-    for (const Compute kind : packed_kinds(folder)) {
-      if (kind != compute) update.remove(packed_file_name(kind));
-    }
-    if (!files.contains(std::string(kTokenizerFile))) update.remove(std::string(kTokenizerFile));
-    if (shortlist.empty()) update.remove(std::string(kShortlistFile));
+  for (const Compute kind : packed_kinds(folder)) {
+    if (kind != compute) update.remove(packed_file_name(kind));
   }
-  if (!same || (!in_place && !holds_these(folder, shortlist))) {
-    stage(update, files);
-    stage(update, shortlist);
-  }
+  if (!files.contains(std::string(kTokenizerFile))) update.remove(std::string(kTokenizerFile));
+  if (shortlist.empty()) update.remove(std::string(kShortlistFile));
+  stage(update, files);
+  stage(update, shortlist);
   update.commit();
 }
 

@@ -1,24 +1,17 @@
 #include "tril/models/verify.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "tril/base/error.h"
 #include "tril/base/fingerprint.h"
-#include "tril/io/folder_update.h"
+#include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 #include "tril/models/folder_files.h"
 
 namespace tril {
 namespace {
-
-int64_t size_of_file(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 ? info.st_size : 0;
-}
 
 // The files with weights that a folder has.
 std::vector<std::string> weight_files(const std::string& folder) {
@@ -34,9 +27,12 @@ class FolderVerifier {
   FolderVerifier(std::string folder, std::vector<VerifiedFile>& files)
       : folder_(std::move(folder)), files_(files) {}
 
-  void model() {
+  // Where a run is under way, a folder without its keystone holds no model, yet or for a moment:
+  // the run writes it when it goes on.
+  void model(bool of_run) {
     const std::vector<std::string> names = weight_files(folder_);
-    if (names.empty() && !file_exists(path_in(folder_, kConfigFile))) return;
+    const bool has_config = file_exists(path_in(folder_, kConfigFile));
+    if (!has_config && (of_run || names.empty())) return;
     if (names.empty()) add(kWeightsFile, FileState::damaged, "missing: there are no weights");
     for (const std::string& name : names) weights(name);
     beside(kConfigFile);
@@ -50,7 +46,8 @@ class FolderVerifier {
  private:
   VerifiedFile& add(std::string_view name, FileState state, std::string detail) {
     const std::string path = path_in(folder_, name);
-    return files_.emplace_back(VerifiedFile{path, state, std::move(detail), size_of_file(path)});
+    return files_.emplace_back(
+        VerifiedFile{path, state, std::move(detail), file_exists(path) ? file_bytes(path) : 0});
   }
 
   // A safetensors file read through; nothing where it is damaged.
@@ -137,73 +134,77 @@ class FolderVerifier {
   std::map<std::string, SafetensorsInfo> infos_;  // of the same
 };
 
-// Seals the weights of a folder anew, where anything is to be sealed: all that have changed
-// together, so that what belongs together stays so whenever this is stopped.
+// Seals the files of a folder, one after the other. Each is whole, and its folder a model, whenever
+// this is stopped; what is left is done by the next time.
 class FolderSealer {
  public:
   FolderSealer(std::string folder, std::vector<std::string>& written)
       : folder_(std::move(folder)), written_(written) {}
 
   void model() {
-    if (weight_files(folder_).empty() || !file_exists(path_in(folder_, kConfigFile))) return;
+    if (!file_exists(path_in(folder_, kConfigFile))) return;
     ModelFiles files;
     for (const std::string_view name : {kConfigFile, kTokenizerFile}) {
       if (file_exists(path_in(folder_, name))) {
         files.emplace(name, read_model_file(folder_, name));
       }
     }
-    FolderUpdate update(folder_, std::string(kConfigFile));
-    const size_t before = written_.size();
-    std::string old_identity, identity;
+    // Sealing gives weights another identity. They keep the one before it, by which packed weights
+    // that were made from them are known.
+    std::string before, now;
     for (const std::string& name : weight_files(folder_)) {
       const std::string path = path_in(folder_, name);
       const bool first = name == kWeightsFile;
       const std::string was = identity_of(path);
-      std::string seal = reseal(name, update, [&](SafetensorsMetadata& metadata) {
+      reseal(name, [&](SafetensorsMetadata& metadata, bool sealed) {
+        const SafetensorsMetadata old = metadata;
         std::erase_if(metadata, [](const auto& entry) { return is_file_key(entry.first); });
         add_files(files, metadata);
-        if (first || !metadata.contains(kMadeFrom)) return;
-        if (metadata[kMadeFrom] == old_identity) metadata[kMadeFrom] = identity;
-        if (metadata[kPackedFormat] == kPackedFormatUnsealed && old_identity.empty()) {
+        if (first && (!sealed || metadata != old)) metadata[kSealedFrom] = was;
+        if (!first && metadata[kMadeFrom] == before) metadata[kMadeFrom] = now;
+        if (!first && now.empty()) {
           metadata.insert_or_assign(kPackedFormat, std::string(kPackedFormatNow));
         }
       });
-      if (first) old_identity = was;
-      if (first) identity = seal.empty() ? was : seal;
+      if (!first) continue;
+      now = identity_of(path);
+      SafetensorsInfo info = read_safetensors_info(path);
+      before = info.metadata[kSealedFrom];
     }
-    if (written_.size() - before > 1) {
-      update.replace(std::string(kConfigFile)).write(files.at(std::string(kConfigFile)));
-    }
-    if (written_.size() > before) update.commit();
   }
 
   void alone(std::string_view name) {
     const std::string path = path_in(folder_, name);
     if (!file_exists(path) || !read_safetensors_info(path).seal.empty()) return;
-    FolderUpdate update(folder_, std::string(name));
-    reseal(std::string(name), update, [](SafetensorsMetadata&) {});
-    update.commit();
+    reseal(std::string(name), [](SafetensorsMetadata&, bool) {});
   }
 
  private:
-  // Writes the file with what `change` makes of its metadata; an empty string where that is what it
-  // says already.
+  // Writes the file with what `change(metadata, sealed)` makes of its metadata, unless that is what
+  // it says already.
   template <class Change>
-  std::string reseal(const std::string& name, FolderUpdate& update, const Change& change) {
+  void reseal(const std::string& name, const Change& change) {
     const std::string path = path_in(folder_, name);
     Arena arena;
     SafetensorsInfo info;
     const std::vector<NamedTensor> tensors = load_safetensors(path, arena, &info);
+    const bool sealed = !info.seal.empty();
     SafetensorsMetadata metadata = info.metadata;
-    change(metadata);
-    if (!info.seal.empty() && metadata == info.metadata) return {};
+    change(metadata, sealed);
+    if (sealed && metadata == info.metadata) return;
+    AtomicFile file(path, Links::replace);
+    write_safetensors(file, tensors, metadata);
+    file.commit();
     written_.push_back(path);
-    return write_safetensors(update.replace(name), tensors, metadata);
   }
 
   std::string folder_;
   std::vector<std::string>& written_;
 };
+
+bool has_run(const std::string& folder) {
+  return file_exists(path_in(path_in(folder, kTrainingFolder), kCheckpointFile));
+}
 
 // Calls `of_model(folder)` for the model folders of a folder, and `of_run` for its training.
 template <class Model, class Training>
@@ -211,8 +212,7 @@ void for_each_part(const std::string& folder, const Model& of_model, const Train
   of_model(folder);
   const std::string last = path_in(folder, kLastFolder);
   if (file_exists(last)) of_model(last);
-  const std::string training = path_in(folder, kTrainingFolder);
-  if (file_exists(training)) of_run(training);
+  if (has_run(folder)) of_run(path_in(folder, kTrainingFolder));
 }
 
 std::vector<VerifiedFile> require_any(std::vector<VerifiedFile> files, const std::string& folder) {
@@ -226,14 +226,14 @@ std::vector<VerifiedFile> require_any(std::vector<VerifiedFile> files, const std
 std::vector<VerifiedFile> verify_folder(const std::string& folder) {
   std::vector<VerifiedFile> files;
   for_each_part(
-      folder, [&](const std::string& part) { FolderVerifier(part, files).model(); },
+      folder, [&](const std::string& part) { FolderVerifier(part, files).model(has_run(folder)); },
       [&](const std::string& part) { FolderVerifier(part, files).checkpoint(); });
   return require_any(std::move(files), folder);
 }
 
 std::vector<VerifiedFile> verify_model(const std::string& folder) {
   std::vector<VerifiedFile> files;
-  FolderVerifier(folder, files).model();
+  FolderVerifier(folder, files).model(has_run(folder));
   return require_any(std::move(files), folder);
 }
 

@@ -9,7 +9,7 @@
 #include <system_error>
 
 #include "tril/base/error.h"
-#include "tril/io/folder_update.h"
+#include "tril/io/atomic_file.h"
 #include "tril/models/folder.h"
 
 namespace tril {
@@ -37,11 +37,6 @@ RunPaths::RunPaths(const std::string& root)
       checkpoint(path_in(training, kCheckpointFile)),
       log(path_in(training, "log.jsonl")),
       curve(path_in(training, "curve.svg")) {}
-
-bool RunPaths::exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
 
 void RunPaths::make_folder(const std::string& path) {
   std::error_code error;

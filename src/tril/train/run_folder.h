@@ -11,7 +11,6 @@ struct RunPaths {
 
   std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
 
-  static bool exists(const std::string& path);
   static void make_folder(const std::string& path);
 };
 

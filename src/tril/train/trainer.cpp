@@ -14,8 +14,8 @@
 #include "tril/data/permutation.h"
 #include "tril/data/sides.h"
 #include "tril/io/atomic_file.h"
-#include "tril/io/folder_update.h"
 #include "tril/io/json.h"
+#include "tril/io/safetensors.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/log.h"
 #include "tril/train/run_folder.h"
@@ -29,8 +29,30 @@ constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a conf
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
 
-void publish(const Transformer& model, const Tokenizer& tokenizer, const std::string& folder) {
-  model.save(folder, {{std::string(kTokenizerFile), tokenizer.bytes()}});
+constexpr const char* kRun = "run";  // a note beside the weights: which run made them
+
+// What tells runs apart: everything that decides on the weights, but for how long it goes on.
+std::string identity_of_run(const TrainOptions& given, const TrainState& state) {
+  TrainOptions options = given;
+  options.train = options.valid = {};  // the texts count, not what their files are called
+  options.tokenizer_file.clear();
+  options.updates = 0;
+  return hexadecimal(
+      fingerprint(concat(to_toml(options), state.corpus, " ", state.valid, " ", state.tokenizer)));
+}
+
+// A run that has evaluated has left its models in the folder. Models of another run beside it mean
+// that the checkpoint was put there.
+void check_models_of_run(const RunPaths& paths, const TrainOptions& options,
+                         const TrainState& state) {
+  if (state.last_evaluation == 0) return;
+  const std::string weights = path_in(paths.last, kWeightsFile);
+  if (!file_exists(weights)) return;
+  const SafetensorsMetadata notes = read_safetensors_info(weights).metadata;
+  const auto run = notes.find(kRun);
+  require(run == notes.end() || run->second == identity_of_run(options, state),
+          ErrorCode::bad_format, paths.checkpoint, ": is of another run than the models in ",
+          paths.folder);
 }
 
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
@@ -306,7 +328,7 @@ class Run {
       require(state_.bad_updates == 0 || state_.update < options_.updates,
               ErrorCode::invalid_argument, "train: the last ", state_.bad_updates,
               " updates had no finite gradient: a smaller --rate or a longer --warm-up helps");
-      publish(candidate_, tokenizer_, paths_.folder);
+      publish(paths_.folder);
       keep_last();
       return true;
     }
@@ -331,7 +353,7 @@ class Run {
       state_.best = score;
       state_.best_update = state_.update;
       state_.worse = 0;
-      publish(candidate_, tokenizer_, paths_.folder);
+      publish(paths_.folder);
     } else {
       ++state_.worse;
       state_.finished =
@@ -354,8 +376,13 @@ class Run {
     return true;
   }
 
+  void publish(const std::string& folder) const {
+    candidate_.save(folder, {{std::string(kTokenizerFile), tokenizer_.bytes()}},
+                    {{kRun, identity_of_run(options_, state_)}});
+  }
+
   void keep_last() const {
-    publish(candidate_, tokenizer_, paths_.last);
+    publish(paths_.last);
     write_file_atomically(paths_.curve, draw_curve(log_->records()));
   }
 
@@ -499,8 +526,8 @@ void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& t
 void check_start(const std::string& folder, RunStart start) {
   require(!folder.empty(), kBad, "train: the output folder has no name");
   const RunPaths paths(folder);
-  const bool checkpoint = RunPaths::exists(paths.checkpoint);
-  const bool model = RunPaths::exists(path_in(folder, kConfigFile));
+  const bool checkpoint = file_exists(paths.checkpoint);
+  const bool model = file_exists(path_in(folder, kConfigFile));
   if (start == RunStart::resume) {
     require(checkpoint, ErrorCode::io, paths.checkpoint,
             ": there is no run to resume here: a run can be resumed once its first checkpoint is "
@@ -540,6 +567,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   const RunPaths paths(folder);
   TrainState state = first_state(text, options, paths, start);
   const Tokenizer tokenizer = first_tokenizer(text, options, paths, start, state, events);
+  if (start == RunStart::resume) check_models_of_run(paths, options, state);
   prepare(text, options, tokenizer, events);
   if (options.updates == 0) options.updates = updates_for(text.train, options);
   require(state.update <= options.updates, ErrorCode::bad_format, paths.checkpoint,
