@@ -1,6 +1,8 @@
 #include "campaigns.h"
 
+#include <cstdio>
 #include <stdexcept>
+#include <utility>
 
 namespace adversary {
 
@@ -12,11 +14,17 @@ const Task& Tasks::named(const std::string& name) const {
 }
 
 Tasks make_tasks(const World& world) {
-  Tasks tasks{.list = all_tasks(world), .references = {}};
-  for (const Task& task : tasks.list) {
+  Tasks tasks;
+  for (const Task& task : all_tasks(world)) {
     const std::string folder = world.path("reference");
     remove_tree(folder);
-    tasks.references[task.name] = make_reference(world, task, folder);
+    std::optional<Reference> reference = make_reference(world, task, folder);
+    if (!reference) {
+      std::fprintf(stderr, "%s is refused\n", task.name.c_str());
+      continue;
+    }
+    tasks.list.push_back(task);
+    tasks.references[task.name] = std::move(*reference);
   }
   return tasks;
 }

@@ -10,6 +10,8 @@
 //                  bytes than were asked for), or the name of an errno such as EIO
 //   under=PATH:…   only calls for files under these folders count; allocations and threads count
 //                  from the first such call on, so that what happens before main() is left alone
+//   spare=NAME,…   allocations made by libraries with these names, or on their behalf, are passed
+//                  over: some do not survive a refusal
 //   count=FILE     at exit, a line "GROUP N" for each group is written there
 //   log=FILE       a line "N GROUP PATH" for each call that was hit
 //   keep=FOLDER    every file that gets its name by a rename is hard-linked there, as
@@ -18,6 +20,7 @@
 // What the C library calls inside itself (the writes behind printf) cannot be caught in this way.
 #include <dirent.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
@@ -97,6 +100,7 @@ struct Plan {
   bool kill = false;
   int error = 0;
   const char* under = "";
+  char* spare = nullptr;
   const char* count = nullptr;
   const char* log = nullptr;
   const char* keep = nullptr;
@@ -150,6 +154,7 @@ __attribute__((constructor)) void begin() {
     if (strcmp(item, "times") == 0) plan.times = atol(value);
     if (strcmp(item, "do") == 0) set_what(value);
     if (strcmp(item, "under") == 0) plan.under = value;
+    if (strcmp(item, "spare") == 0) plan.spare = value;
     if (strcmp(item, "count") == 0) plan.count = value;
     if (strcmp(item, "log") == 0) plan.log = value;
     if (strcmp(item, "keep") == 0) plan.keep = value;
@@ -228,11 +233,34 @@ struct Place {
   for (;;) pause();
 }
 
+// Whether one of the functions that led here belongs to a library that is spared.
+bool is_spared() {
+  if (plan.spare == nullptr) return false;
+  void* frames[64];
+  const int count = backtrace(frames, 64);
+  for (int i = 0; i < count; ++i) {
+    Dl_info info;
+    if (dladdr(frames[i], &info) == 0 || info.dli_fname == nullptr) continue;
+    for (const char* name = plan.spare; *name != '\0';) {
+      const size_t size = strcspn(name, ",");
+      const char* found =
+          static_cast<const char*>(memmem(info.dli_fname, strlen(info.dli_fname), name, size));
+      if (size > 0 && found != nullptr) return true;
+      name += size + (name[size] == ',' ? 1 : 0);
+    }
+  }
+  return false;
+}
+
 Act hit(Group group, const char* path) {
   const long number = ++met;
   const bool now =
       plan.at > 0 && number >= plan.at && (plan.times == 0 || number < plan.at + plan.times);
   if (!now) return Act::pass;
+  if ((group == kMalloc || group == kMallocLarge) && is_spared()) {
+    --met;  // the next one is hit instead
+    return Act::pass;
+  }
   if (plan.log != nullptr) {
     char line[4300];
     const int size = snprintf(line, sizeof line, "%ld %s %s\n", number, kNames[group], path);

@@ -78,7 +78,7 @@ class Places {
       const std::string why = check_finished(world_, task, reference, stage, ended);
       return why.empty() ? right() : third(why);
     }
-    std::string why = unclear(ended, task.one_too);
+    std::string why = task.verifies ? unclear_verify(ended, {}) : unclear(ended, task.one_too);
     if (!why.empty()) return third(why + ": " + ended.err);
     why = check_stopped(world_, task, reference, stage, false);
     if (!why.empty()) return third(why);
@@ -169,7 +169,8 @@ class Places {
               child.output = child.errors = "/dev/null";
               const Ended ended = run(child);
               if (ended.signal != 0 || ended.hung) return third(described(ended));
-              if (ended.code != 0 && ended.code != 2) return third(described(ended));
+              if (ended.code != 0 && ended.code != 2 && !task.verifies)
+                return third(described(ended));
               const Reference& reference = tasks_.reference(task);
               std::string why = check_stopped(world_, task, reference, stage, false);
               if (why.empty()) why = check_recovery(world_, task, reference, stage);
@@ -241,7 +242,8 @@ class Places {
       const std::string why = check_finished(world_, task, reference, stage, ended);
       return why.empty() ? right() : third(why);
     }
-    std::string why = unclear(ended, task.one_too, {stage.work});
+    std::string why = task.verifies ? unclear_verify(ended, {stage.work})
+                                    : unclear(ended, task.one_too, {stage.work});
     if (!why.empty()) return third(why + ": " + ended.err);
     why = difference(reference.initial, tree_of(stage.work));
     if (!why.empty()) return third(why);
@@ -328,7 +330,8 @@ class Places {
             }
             return right();
           }
-          const std::string why = unclear(ended, task.one_too, {name_of(path), folder_of(file)});
+          const std::string why =
+              unclear(ended, task.one_too, {name_of(path), input ? folder_of(file) : stage.work});
           return why.empty() ? error() : third(why + ": " + ended.err);
         });
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,10 +24,12 @@ struct Task {
   std::vector<std::string> changes = {};    // beginnings of the paths that may change
   bool may_remove = false;                  // among those, files may go for a while
   std::vector<std::string> models = {};     // folders that are model folders before or after
-  std::vector<std::string> computes = {};   // how these are tried: "" or packed forms
+  std::vector<std::string> computes = {};   // how these are tried: "", packed forms, "shortlist"
   bool prints = true;                       // the same text every time
   bool line_by_line = false;                // exit 1 and an empty line for a line that failed
   bool one_too = false;                     // exit 1 is an answer
+  bool verifies = false;                    // exit 1 and a report on stdout is one
+  bool may_be_refused = false;              // a program that does not do it at all is right too
   int weight = 4;                           // how often it is drawn
 };
 std::vector<Task> all_tasks(const World& world);
@@ -41,7 +44,9 @@ struct Reference {
   // What each model folder, with each way to compute, may translate to.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> outputs;
 };
-Reference make_reference(const World& world, const Task& task, const std::string& folder);
+// Nothing where a task that may be refused is.
+std::optional<Reference> make_reference(const World& world, const Task& task,
+                                        const std::string& folder);
 
 // An experiment's folder: its work (@) and what the program prints.
 struct Stage {

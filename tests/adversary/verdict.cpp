@@ -55,6 +55,19 @@ std::string unclear(const Ended& ended, bool one_too, const std::vector<std::str
   return "";
 }
 
+std::string unclear_verify(const Ended& ended, const std::vector<std::string>& names) {
+  if (ended.code != 1) return unclear(ended, false, names);
+  bool named = false;
+  for (const std::string& line : split(ended.out)) {
+    if (const char* words = foreign_words(line)) return std::string("says \"") + words + "\"";
+    bool here = names.empty();
+    for (const std::string& name : names) here = here || line.find(name) != line.npos;
+    named = named || (here && !line.ends_with("sound"));
+  }
+  if (named) return "";
+  return "exit code 1, and no line about " + (names.empty() ? "any file" : names.front());
+}
+
 void Report::add(const std::string& campaign, int64_t experiment, const Outcome& outcome) {
   const std::lock_guard lock(mutex_);
   Row& row = rows_[campaign + ": " + outcome.row];

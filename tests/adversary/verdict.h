@@ -34,6 +34,10 @@ struct Outcome {
 std::string unclear(const Ended& ended, bool one_too = false,
                     const std::vector<std::string>& names = {});
 
+// The same for `tril verify`, whose report of files that are not sound is its result: exit code 1,
+// and a line of stdout with one of `names` that does not end in "sound".
+std::string unclear_verify(const Ended& ended, const std::vector<std::string>& names);
+
 // How it ended, in a few words, for reports.
 std::string described(const Ended& ended);
 

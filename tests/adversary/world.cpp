@@ -178,8 +178,10 @@ std::vector<std::string> train_options(const World& world, const std::string& te
           "loss"};
 }
 
-Ended translate(const World& world, const std::string& model, const std::string& compute,
+Ended translate(const World& world, const std::string& model, const std::string& way,
                 const std::string& io, bool shortlist) {
+  const std::string compute = way == "shortlist" ? "" : way;
+  shortlist = shortlist || way == "shortlist";
   const std::string& text = world.settings.text;
   std::vector<std::string> arguments = {"translate",
                                         model,
