@@ -94,15 +94,18 @@ bool make_unsealed(const World& world) {
   copy_tree(world.path("full"), world.path("unsealed"));
   remove_tree(world.path("unsealed/training"));
   remove_tree(world.path("unsealed/last"));
-  bool any = false;
-  for (const auto& [name, key] : tree_of(world.path("unsealed"))) {
-    if (!name.ends_with(".safetensors")) continue;
+  const auto unseal = [&](const std::string& name) {
     const std::string file = world.path("unsealed/" + name);
     const std::string plain = without_seal(read_all(file));
     if (!plain.empty()) write_all(file, plain);
-    any = any || !plain.empty();
-  }
-  return any;
+    return !plain.empty();
+  };
+  if (!unseal("model.safetensors")) return false;
+  unseal("shortlist.safetensors");
+  // Made from the weights as they are now.
+  must(world, {"quantize", world.path("unsealed"), "--to", "int8"});
+  unseal("packed.int8.safetensors");
+  return true;
 }
 
 bool says(const World& world, const std::vector<std::string>& arguments, const std::string& word) {

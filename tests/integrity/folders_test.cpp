@@ -128,8 +128,8 @@ TEST_F(Folders, ASwappedShortlistIsFound) {
 TEST_F(Folders, AMissingFileIsFound) {
   fs::remove(folder_ / "one/model/tokenizer.model");
   EXPECT_EQ(states_of(folder_ / "one/model")[FileState::damaged], 1);
-  fs::remove(folder_ / "text/model/config.json");
-  EXPECT_EQ(states_of(folder_ / "text/model")[FileState::damaged], 1);
+  fs::remove(folder_ / "text/fp32/config.json");
+  EXPECT_EQ(states_of(folder_ / "text/fp32")[FileState::damaged], 1);
 }
 
 // Packing into a folder of another model with the same configuration used to replace its tokenizer.
