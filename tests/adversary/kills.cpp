@@ -13,7 +13,9 @@ const std::vector<std::string> kGroups = {"create", "write",    "write",     "sy
 
 struct Kill {
   std::string what;
-  bool sure = false;  // the shim's: it must land
+  // The shim's must land. How often a run writes varies a little, with the seconds it prints: only
+  // the calls at its end may not come.
+  bool sure = false;
 };
 
 // Arranges that the child is killed: at a call, after half of one, or at a moment of the clock.
@@ -42,7 +44,7 @@ Kill arrange(const World& world, const Reference& reference, const Stage& stage,
            "under=" + stage.work + ";call=" + group + ";at=" + std::to_string(at) + ";do=" + what);
   return {(method == 1 ? "killed in the middle of " : "killed before ") + group + " " +
               std::to_string(at) + " of " + std::to_string(calls),
-          true};
+          at <= calls * 4 / 5};
 }
 
 Outcome kill_one(const World& world, const Tasks& tasks, Rng& rng, const std::string& folder) {
