@@ -25,7 +25,7 @@ template <class Constant>
 requires(sizeof(Constant) <= sizeof(uintptr_t)) void note(Context& context, Constant value) {
   uintptr_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
-  context.queue.note(reinterpret_cast<const void*>(bits));
+  context.queue.note(reinterpret_cast<const void*>(bits));  // NOLINT: compared, never read
 }
 template <class... Things>
 void note_all(Context& context, const Things&... things) {

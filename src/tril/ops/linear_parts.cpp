@@ -100,8 +100,7 @@ void linear_by_rows(Context& context, const Tensor& x, std::span<const RowsByWei
           " parts for ", y.size(), " results");
   if (parts.empty()) return;
   const Compute compute = parts[0].weight->compute;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [begin, end, weight] = parts[i];
+  for (const auto& [begin, end, weight] : parts) {
     require(begin >= 0 && begin <= end && end <= x.rows(), ErrorCode::shape_mismatch,
             "linear by rows: rows ", begin, " to ", end, " of ", x.rows());
     require(weight->in == x.columns(), ErrorCode::shape_mismatch, "linear by rows: the input has ",

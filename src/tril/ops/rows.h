@@ -59,7 +59,7 @@ struct LookupOrder {
 LookupOrder lookup_order(Context& context, const Mirrored<int32_t>& ids, int64_t entries);
 // [entries, columns].
 Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
-                          float scale, const Tensor& dout, const LookupOrder& order = {});
+                          float scale, const Tensor& dout, const LookupOrder& known = {});
 // The same, added to `dtable`.
 void add_embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
                             const Tensor& dout, const LookupOrder& order, const Tensor& dtable);

@@ -49,14 +49,14 @@ HWY_INLINE void philox_blocks(uint64_t key, const Words4 (&counter)[kTogether],
     auto key0 = static_cast<uint32_t>(key);
     auto key1 = static_cast<uint32_t>(key >> 32);
     for (int round = 0; round < kPhiloxRounds; ++round) {
-      for (int s = 0; s < kTogether; ++s) {
+      for (auto& words : c) {
         V low0, high0, low1, high1;
-        multiply_wide(d, c[s][0], multiplier0, low0, high0);
-        multiply_wide(d, c[s][2], multiplier1, low1, high1);
-        c[s][0] = hn::Xor(hn::Xor(high1, c[s][1]), hn::Set(d, key0));
-        c[s][1] = low1;
-        c[s][2] = hn::Xor(hn::Xor(high0, c[s][3]), hn::Set(d, key1));
-        c[s][3] = low0;
+        multiply_wide(d, words[0], multiplier0, low0, high0);
+        multiply_wide(d, words[2], multiplier1, low1, high1);
+        words[0] = hn::Xor(hn::Xor(high1, words[1]), hn::Set(d, key0));
+        words[1] = low1;
+        words[2] = hn::Xor(hn::Xor(high0, words[3]), hn::Set(d, key1));
+        words[3] = low0;
       }
       key0 += kPhiloxWeyl0;
       key1 += kPhiloxWeyl1;

@@ -389,7 +389,8 @@ void unpack_int8_row(const int8_t* panels, const float* scales, int64_t k, int64
   const int8_t* from = panels + row / kPanelColumns * int8_padded(k) * kPanelColumns +
                        row % kPanelColumns * kInt8Terms;
   for (int64_t i = 0; i < k; ++i) {
-    out[i] = static_cast<float>(from[i / kInt8Terms * kStepBytes + i % kInt8Terms]) * scales[row];
+    const int64_t at = i / kInt8Terms * kStepBytes + i % kInt8Terms;
+    out[i] = static_cast<float>(from[at]) * scales[row];
   }
 }
 
