@@ -58,6 +58,7 @@ void print_json(const std::vector<VerifiedFile>& files) {
 
 void run(const Flags& flags) {
   std::vector<VerifiedFile> files;
+  std::string unsealed;  // folders
   for (const std::string& folder : flags.folders) {
     if (flags.seal) {
       for (const std::string& path : seal_folder(folder)) {
@@ -66,19 +67,21 @@ void run(const Flags& flags) {
     }
     const std::vector<VerifiedFile> these = verify_folder(folder);
     files.insert(files.end(), these.begin(), these.end());
+    if (std::any_of(these.begin(), these.end(),
+                    [](const VerifiedFile& f) { return f.state == FileState::unsealed; })) {
+      unsealed += " " + escaped(folder);
+    }
   }
   flags.json ? print_json(files) : print_text(files);
-  const auto count = [&](FileState state) {
-    return std::count_if(files.begin(), files.end(),
-                         [&](const VerifiedFile& file) { return file.state == state; });
-  };
-  const auto sound = count(FileState::sound);
+  const auto sound = std::count_if(files.begin(), files.end(), [](const VerifiedFile& file) {
+    return file.state == FileState::sound;
+  });
   if (!flags.json) {
     fmt::print("{} of {} sound: every byte matches its checksum\n", sound,
                counted(std::ssize(files), "file"));
-    if (count(FileState::unsealed) > 0) {
-      fmt::print("files that are not sealed cannot be verified: {} verify --seal {}\n",
-                 program_name(), flags.folders.front());
+    if (!unsealed.empty()) {
+      fmt::print("files that are not sealed cannot be verified: {} verify --seal{}\n",
+                 program_name(), unsealed);
     }
   }
   if (sound != std::ssize(files)) throw Failed{};

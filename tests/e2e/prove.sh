@@ -35,7 +35,7 @@ printf 'how\n' >"$scratch/one"
 printf 'how are you\n\nI am fine\nwhere\n' >"$scratch/text"
 expect 0 'a model' "$tril" prove "$scratch/model" --text "$scratch/text" --threads 2
 for section in 1 2 3 4; do prints 'a model' "^$section  .*: holds$"; done
-for cell in 'FNV-1a [0-9a-f]\{16\}' 'teacher forcing' 'input tokens *training: *START' 'inference: START' \
+for cell in 'seal [0-9a-f]\{16\}' 'teacher forcing' 'input tokens *training: *START' 'inference: START' \
   'forward() calls  1 ' 'tensors, unchanged' 'yes: it reads what is given' 'mask, row by row' \
   'NaN reached' 'What the encoder leaves for the decoder: .* 0 differing' '1 × 64  *64 of 64  *0 ' 'autoregressive' 'beam, in batches' '(100%)' '16 × 300\*  *4,800  *1 '; do
   prints 'a model' "$cell"

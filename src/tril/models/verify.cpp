@@ -68,9 +68,20 @@ class FolderVerifier {
 
   void weights(const std::string& name) {
     std::optional<SafetensorsInfo> info = sealed_file(name);
+    // A tensor that is damaged says nothing about the files beside it, whose checksums are in the
+    // header.
+    if (!info) info = header_of(name);
     if (!info) return;
     seals_.emplace(name, seal_of(*info));
     infos_.emplace(name, std::move(*info));
+  }
+
+  std::optional<SafetensorsInfo> header_of(const std::string& name) const {
+    try {
+      return read_safetensors_info(path_in(folder_, name));
+    } catch (const Error&) {
+      return std::nullopt;
+    }
   }
 
   // A file that is sealed by the weights.
@@ -130,7 +141,7 @@ class FolderVerifier {
 
   std::string folder_;
   std::vector<VerifiedFile>& files_;
-  std::map<std::string, FolderSeal> seals_;       // of sound or unsealed weights, by file
+  std::map<std::string, FolderSeal> seals_;       // of weights whose header is whole, by file
   std::map<std::string, SafetensorsInfo> infos_;  // of the same
 };
 
