@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstring>
 
@@ -20,12 +21,21 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     ::raise(signal);
     return;
   }
-  message("tril: ");
-  for (const char* at = path; *at != '\0'; ++at) {
-    const bool is_control = (*at >= 0 && *at < 0x20) || *at == 0x7F;  // it could command a terminal
-    message(is_control ? "?" : std::string_view(at, 1));
-  }
-  message(": cut short or unreadable while in use\n");
+  // Several threads may meet it at once: one tells, the others wait for the end.
+  static std::atomic_flag told = ATOMIC_FLAG_INIT;
+  while (told.test_and_set()) ::pause();
+  static char line[4200];
+  size_t size = 0;
+  const auto add = [&](const char* text) {
+    for (; *text != '\0' && size < sizeof line; ++text) {
+      const auto byte = static_cast<unsigned char>(*text);
+      line[size++] = byte == '\n' || (byte >= 0x20 && byte != 0x7F) ? *text : '?';
+    }
+  };
+  add("tril: ");
+  add(path);
+  add(": cut short or unreadable while in use\n");
+  message({line, size});
   ::_exit(2);
 }
 

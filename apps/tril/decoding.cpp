@@ -35,7 +35,10 @@ Json json_of(const TextHypothesis& h, const DecodingFlags& flags) {
 std::string json_line(const Translation& translation, const DecodingFlags& flags) {
   Json object = {{"line", translation.number + 1}};
   object.update(json_of(translation.hypotheses.front(), flags));
-  if (!translation.skipped.empty()) object["skipped"] = translation.skipped;
+  if (!translation.skipped.empty()) {
+    object["score"] = object["rank"] = nullptr;  // 0 would be certainty
+    object["skipped"] = translation.skipped;
+  }
   if (flags.options.search.n_best > 1) {
     for (const TextHypothesis& h : translation.hypotheses) {
       object["n_best"].push_back(json_of(h, flags));
@@ -49,7 +52,10 @@ std::string text_lines(const Translation& translation, const DecodingFlags& flag
   std::string lines;
   for (const TextHypothesis& h : translation.hypotheses) {
     if (flags.options.search.n_best > 1) lines += fmt::format("{}\t", translation.number + 1);
-    if (flags.scores) lines += fmt::format("{}\t", h.score);
+    if (flags.scores) {
+      // A log-probability of 0 would be certainty: a line that was skipped has none.
+      lines += translation.skipped.empty() ? fmt::format("{}\t", h.score) : "\t";
+    }
     lines += flags.ids ? joined(h.tokens) : h.text;
     if (flags.options.alignments) lines += "\t" + to_pharaoh(h.links);
     lines += "\n";

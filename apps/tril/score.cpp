@@ -29,7 +29,10 @@ std::string line_of(const TextScore& score, const Flags& flags) {
                                    {"ids", score.tokens},
                                    {"pieces", score.pieces},
                                    {"log_probs", score.log_probs}};
-  if (!score.skipped.empty()) object["skipped"] = score.skipped;
+  if (!score.skipped.empty()) {
+    object["score"] = nullptr;  // 0 would be certainty
+    object["skipped"] = score.skipped;
+  }
   return object.dump() + "\n";
 }
 

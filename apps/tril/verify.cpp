@@ -23,6 +23,7 @@ std::string_view word_of(FileState state) {
     case FileState::sound: return "sound";
     case FileState::unsealed: return "not sealed";
     case FileState::stale: return "STALE";
+    case FileState::incomplete: return "INCOMPLETE";
     case FileState::damaged: return "DAMAGED";
   }
   return "";
@@ -56,29 +57,46 @@ void print_json(const std::vector<VerifiedFile>& files) {
   fmt::print("{}\n", list.dump(2));
 }
 
+// What cannot be used is not worth sealing: it may be what damage has left.
+void check_loads(const std::string& folder) {
+  const std::string config_file = path_in(folder, kConfigFile);
+  if (!file_exists(config_file)) return;
+  const TransformerConfig config =
+      config_from_json(read_model_file(folder, kConfigFile), config_file);
+  const std::string file = path_in(folder, kTokenizerFile);
+  if (!file_exists(file)) return;
+  const Tokenizer tokenizer = Tokenizer::from_bytes(read_model_file(folder, kTokenizerFile), file);
+  require(tokenizer.vocab() == config.target_vocab, ErrorCode::bad_format, file, ": has ",
+          tokenizer.vocab(), " pieces, ", config_file, " has target_vocab ", config.target_vocab,
+          ": they are not of one model");
+}
+
 void run(const Flags& flags) {
   std::vector<VerifiedFile> files;
   std::string unsealed;  // folders
   for (const std::string& folder : flags.folders) {
     if (flags.seal) {
+      check_loads(folder);
       for (const std::string& path : seal_folder(folder)) {
         if (!flags.json) fmt::print("sealed {}\n", escaped(path));
       }
     }
     const std::vector<VerifiedFile> these = verify_folder(folder);
+    if (!flags.json) print_text(these);
     files.insert(files.end(), these.begin(), these.end());
     if (std::any_of(these.begin(), these.end(),
                     [](const VerifiedFile& f) { return f.state == FileState::unsealed; })) {
       unsealed += " " + escaped(folder);
     }
   }
-  flags.json ? print_json(files) : print_text(files);
+  if (flags.json) print_json(files);
   const auto sound = std::count_if(files.begin(), files.end(), [](const VerifiedFile& file) {
     return file.state == FileState::sound;
   });
   if (!flags.json) {
-    fmt::print("{} of {} sound: every byte matches its checksum\n", sound,
-               counted(std::ssize(files), "file"));
+    const bool all = sound == std::ssize(files);
+    fmt::print("{} of {} sound{}\n", sound, counted(std::ssize(files), "file"),
+               all ? ": every byte matches its checksum" : "");
     if (!unsealed.empty()) {
       fmt::print("files that are not sealed cannot be verified: {} verify --seal{}\n",
                  program_name(), unsealed);
@@ -105,7 +123,10 @@ void add_verify(CLI::App& app) {
       "one reads all files of a folder: weights, packed weights, tokenizer, configuration,\n"
       "shortlist, the checkpoint of a training and its last model. A file is sound; not sealed\n"
       "(written by another program or an older tril); STALE (whole, but made for other weights or\n"
-      "another tokenizer than those beside it); or DAMAGED.\n"
+      "another tokenizer than those beside it); INCOMPLETE (a model that was being replaced when\n"
+      "something was stopped); or DAMAGED. --seal accepts a config.json or tokenizer.model that "
+      "was\n"
+      "changed since, so look at it first; it never accepts weights that are damaged.\n"
       "Exit code: 0 when all files are sound, 1 when one is not, 2 when it could not run.");
   verify->callback([flags] { run(*flags); });
 }

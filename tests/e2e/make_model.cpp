@@ -38,5 +38,5 @@ int main(int argc, char** argv) {
   config.decoder_layers = 2;
   config.max_length = 64;
   tril::Transformer(config.completed(), seed)
-      .save(folder, {{"tokenizer.model", tokenizer.bytes()}});
+      .save(folder, {.beside = {{"tokenizer.model", tokenizer.bytes()}}});
 }

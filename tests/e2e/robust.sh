@@ -112,6 +112,13 @@ for command in 'translate m' 'generate writer'; do
   lines "$command --strict" 1
   says "$command --strict" 'line 2: .*not UTF-8'
 done
+# A line that was skipped has no score: 0 would be the best of all.
+expect 1 'scores' "$tril" translate m "${quick[@]}" --input some-bad --scores
+[ "$(sed -n '2,3p' out | tr -d '\n')" = "$(printf '\t\t')" ] || fail 'scores: a bad line has one'
+expect 1 'JSON scores' "$tril" translate m "${quick[@]}" --input some-bad --json
+[ "$(grep -c '"score":null' out)" -eq 2 ] || fail 'JSON scores: a bad line has one'
+expect 1 'scores in JSON' "$tril" score m --source some-bad --target four --json
+[ "$(grep -c '"score":null' out)" -eq 2 ] || fail 'scores in JSON: a bad line has one'
 expect 1 'score' "$tril" score m --source some-bad --target four
 lines 'score' 4
 [ "$(grep -c '^$' out)" -eq 2 ] || fail 'score: bad lines are not empty'

@@ -58,9 +58,8 @@ class Folders : public ::testing::Test {
 testing::TempFolder* Folders::made_ = nullptr;
 
 TEST_F(Folders, TheirFilesHaveEqualShapes) {
-  for (const char* file : {"model.safetensors", "tokenizer.model"}) {
-    EXPECT_EQ(fs::file_size(folder_ / ("one/model/" + std::string(file))) > 0, true);
-  }
+  EXPECT_EQ(fs::file_size(folder_ / "one/model/model.safetensors"),
+            fs::file_size(folder_ / "text/model/model.safetensors"));
   EXPECT_EQ(contents(folder_ / "one/model/config.json"),
             contents(folder_ / "text/model/config.json"));
   EXPECT_NE(contents(folder_ / "one/model/tokenizer.model"),
@@ -129,7 +128,37 @@ TEST_F(Folders, AMissingFileIsFound) {
   fs::remove(folder_ / "one/model/tokenizer.model");
   EXPECT_EQ(states_of(folder_ / "one/model")[FileState::damaged], 1);
   fs::remove(folder_ / "text/fp32/config.json");
-  EXPECT_EQ(states_of(folder_ / "text/fp32")[FileState::damaged], 1);
+  EXPECT_EQ(states_of(folder_ / "text/fp32")[FileState::incomplete], 1);
+  fs::remove(folder_ / "text/model/config.json");
+  auto states = states_of(folder_ / "text/model");
+  EXPECT_EQ(states[FileState::incomplete], 1);
+  EXPECT_EQ(states[FileState::damaged], 0);
+  std::string bytes = contents(folder_ / "text/model/model.safetensors");
+  bytes.back() ^= 1;
+  write_file_atomically(folder_ / "text/model/model.safetensors", bytes);
+  EXPECT_EQ(states_of(folder_ / "text/model")[FileState::damaged], 1);
+}
+
+TEST_F(Folders, AFileThatCannotBeReadDoesNotEndTheVerifying) {
+  fs::remove(folder_ / "one/model/tokenizer.model");
+  fs::create_symlink("nowhere", folder_ / "one/model/tokenizer.model");
+  auto states = states_of(folder_ / "one/model");
+  EXPECT_GE(states[FileState::damaged], 1);
+  EXPECT_GE(states[FileState::sound], 5);
+}
+
+// bf16 and bf16-dot have tensors of equal names, shapes and types.
+TEST_F(Folders, PackedWeightsOfAnotherFormAreFound) {
+  const std::vector<Compute> forms = testing::all_forms();
+  if (std::find(forms.begin(), forms.end(), Compute::bf16_dot) == forms.end()) {
+    GTEST_SKIP() << "this processor has no bf16-dot";
+  }
+  const std::string dot = folder_ / "one/bf16-dot/packed.bf16-dot.safetensors";
+  const std::string bf16 = folder_ / "one/bf16/packed.bf16.safetensors";
+  fs::copy_file(bf16, dot, fs::copy_options::overwrite_existing);
+  EXPECT_NE(load_error("one/bf16-dot").find("holds weights packed in bf16, not in bf16-dot"),
+            std::string::npos);
+  EXPECT_EQ(states_of(folder_ / "one/bf16-dot")[FileState::damaged], 1);
 }
 
 // Packing into a folder of another model with the same configuration used to replace its tokenizer.
@@ -296,7 +325,7 @@ TEST_F(Folders, ANewModelInAnOldFolderIsWhole) {
   const Transformer other = Transformer::load(folder_ / "text/model");
   const std::string tokenizer = contents(folder_ / "text/model/tokenizer.model");
   Transformer::save_packed(folder, folder, Compute::int8);
-  other.save(folder, {{"tokenizer.model", tokenizer}});
+  other.save(folder, {.beside = {{"tokenizer.model", tokenizer}}});
   EXPECT_EQ(translated(folder), translated(folder_ / "text/model"));
   std::vector<std::string> heard;
   Translator::load_for_inference(folder, 1, Compute::int8,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "support/temp_folder.h"
 #include "support/testing.h"
@@ -418,6 +419,57 @@ TEST(Trainer, OneRunAtATime) {
   };
   EXPECT_TRUE(run(options, folder / "m", RunStart::fresh, 1, events).finished);
   EXPECT_NE(heard.find("another run is at work in this folder"), std::string::npos) << heard;
+}
+
+// Nobody writes what a run reads when it goes on, and a run that was begun meanwhile is not
+// replaced.
+TEST(Trainer, RunsThatBeginAtOnceDoNotMeet) {
+  const TempFolder folder;
+  const TrainOptions options = small_options();
+  int asked = 0;
+  TrainEvents events;
+  events.cancelled = [&] { return ++asked > 30; };
+  ASSERT_FALSE(run(options, folder / "m", RunStart::fresh, 1, events).finished);
+  events = {};
+  std::string heard;
+  events.message = [&](const std::string&) {
+    if (heard.empty()) {
+      heard = raised_by([&] { run(options, folder / "m", RunStart::resume); }).text;
+    }
+  };
+  EXPECT_TRUE(run(options, folder / "m", RunStart::resume, 1, events).finished);
+  EXPECT_NE(heard.find("another run is at work in this folder"), std::string::npos) << heard;
+
+  bool begun = false;
+  events.message = [&](const std::string&) {
+    if (std::exchange(begun, true)) return;
+    run(options, folder / "f", RunStart::fresh);
+  };
+  TrainOptions other = options;
+  other.seed = 9;
+  EXPECT_NE(raised_by([&] {
+              run(other, folder / "f", RunStart::fresh, 1, events);
+            }).text.find("holds a model already"),
+            std::string::npos);
+  EXPECT_EQ(outcome(folder / "f"), outcome(folder / "m"));
+}
+
+TEST(Trainer, LinksInItsFolderAreReplacedAndNotFollowed) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "m/training");
+  const std::vector<std::string> names = {
+      "training/tokenizer.model", "training/options.toml",           "training/log.jsonl",
+      "training/curve.svg",       "training/checkpoint.safetensors", "tokenizer.model"};
+  for (const std::string& name : names) {
+    const std::string theirs = folder / ("theirs_" + name.substr(name.rfind('/') + 1));
+    write_file_atomically(theirs, "theirs");
+    std::filesystem::create_symlink(theirs, folder / ("m/" + name));
+  }
+  run(small_options(), folder / "m", RunStart::overwrite);
+  for (const std::string& name : names) {
+    EXPECT_EQ(contents(folder / ("theirs_" + name.substr(name.rfind('/') + 1))), "theirs") << name;
+    EXPECT_FALSE(std::filesystem::is_symlink(folder / ("m/" + name))) << name;
+  }
 }
 
 TEST(Trainer, ARunThatIsDoneMayBeMadeLonger) {

@@ -10,23 +10,32 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "words are read as they stand");
 
-constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
-constexpr size_t kChains = 8;
-constexpr size_t kStep = kChains * sizeof(uint64_t);
+constexpr uint64_t kA = 0x9E3779B97F4A7C15u;
+constexpr uint64_t kB = 0xC2B2AE3D27D4EB4Fu;
+constexpr size_t kPairs = 4;
+constexpr size_t kStep = kPairs * sizeof(uint64_t);
 
-// Every step is a bijection of the state for a given word, and of the word for a given state: one
-// changed word changes its chain, and one changed chain the result, for certain.
-void take(uint64_t (&chains)[kChains], const char* bytes) {
-  uint64_t words[kChains];
+struct Chains {
+  uint64_t a[kPairs];
+  uint64_t b[kPairs];
+};
+
+// Every step is a bijection of the chain for a given word, and of the word for a given chain: one
+// changed word changes its chains, and one changed chain the result, for certain. The highest bit
+// of a product depends on the highest bit of its factor alone, so that of one chain a few changed
+// bits could cancel each other; the other turns them elsewhere before it multiplies.
+void take(Chains& chains, const char* bytes) {
+  uint64_t words[kPairs];
   std::memcpy(words, bytes, kStep);
-  for (size_t i = 0; i < kChains; ++i) {
-    const uint64_t mixed = (chains[i] ^ words[i]) * kPrime;
-    chains[i] = mixed ^ (mixed >> 29);
+  for (size_t i = 0; i < kPairs; ++i) {
+    const uint64_t mixed = (chains.a[i] ^ words[i]) * kA;
+    chains.a[i] = mixed ^ (mixed >> 29);
+    chains.b[i] = std::rotl(chains.b[i] ^ words[i], 23) * kB;
   }
 }
 
 void enter(uint64_t& half, uint64_t word) {
-  half = (half ^ word) * kPrime;
+  half = (half ^ word) * kA;
   half ^= half >> 32;
 }
 
@@ -37,8 +46,11 @@ std::string to_string(const Checksum& checksum) {
 }
 
 Checksum block_checksum(std::string_view block) {
-  uint64_t chains[kChains];
-  for (size_t i = 0; i < kChains; ++i) chains[i] = kPrime * (i + 1);
+  Chains chains;
+  for (size_t i = 0; i < kPairs; ++i) {
+    chains.a[i] = kA * (i + 1);
+    chains.b[i] = kB * (i + 1);
+  }
   size_t at = 0;
   for (; at + kStep <= block.size(); at += kStep) take(chains, block.data() + at);
   if (at < block.size()) {
@@ -47,9 +59,9 @@ Checksum block_checksum(std::string_view block) {
     take(chains, rest);
   }
   Checksum result{block.size(), block.size()};
-  for (size_t i = 0; i < kChains; ++i) {
-    enter(result.low, chains[i]);
-    enter(result.high, chains[kChains - 1 - i]);
+  for (size_t i = 0; i < kPairs; ++i) {
+    enter(result.low, chains.a[i]);
+    enter(result.high, chains.b[i]);
   }
   return result;
 }

@@ -1,20 +1,22 @@
 // Checksums: 128 bits that tell whether bytes are still what they were, the same on every machine.
 //
 // Any change inside one aligned word of eight bytes, and so every flipped bit, is found for
-// certain; any other change is missed with a probability of about 2^-128. It guards against damage
-// and mistakes, not against malice. One thread hashes some 15 GB per second.
+// certain. Anything else has to deceive two hashes of 64 bits that mix differently. It guards
+// against damage and mistakes, not against malice.
 //
 // How it is made, so that another program can make it too. The bytes are cut into blocks of 1 MiB,
-// the last one perhaps shorter; each is hashed alone, by any thread, in any order. With the prime
-// P = 0x9E3779B97F4A7C15, arithmetic modulo 2^64 and words in little-endian order:
-//   block   eight chains begin as c[i] = P * (i + 1); for every 64 bytes, the last padded with
-//           zeros, word i enters chain i: m = (c[i] ^ word) * P, c[i] = m ^ (m >> 29). Then
-//           low = high = the number of bytes; c[0] to c[7] enter low, c[7] to c[0] enter high, each
-//           as x = (x ^ c) * P, x ^= x >> 32.
-//   all     low = 1, high = 2; the low and the high half of each block's checksum enter low and
-//   high
-//           in the same way, in the order of the blocks; at the end the number of bytes enters
-//           both.
+// the last one perhaps shorter; each is hashed alone, by any thread, in any order. Arithmetic is
+// modulo 2^64, words are little-endian, A = 0x9E3779B97F4A7C15, B = 0xC2B2AE3D27D4EB4F.
+//
+// A block: four pairs of chains begin as a[i] = A * (i + 1), b[i] = B * (i + 1). Of every 32 bytes,
+// the last padded with zeros, word i enters pair i:
+//     m = (a[i] ^ word) * A,  a[i] = m ^ (m >> 29)
+//     b[i] = rotate_left(b[i] ^ word, 23) * B
+// Then low = high = the number of bytes; a[0] to a[3] enter low, b[0] to b[3] enter high, each as
+//     x = (x ^ chain) * A,  x ^= x >> 32
+//
+// All: low = 1, high = 2. The low half of each block's checksum enters low, the high half high, in
+// the same way and in the order of the blocks; at the end the number of bytes enters both.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -86,17 +85,14 @@ int lock(int descriptor) {
 }
 
 // Whoever writes a temporary file holds its lock, and the system gives it back when that process
-// ends, however it does. Where a file system has no locks, a process with its number is asked for.
-bool is_abandoned(int descriptor, pid_t writer) {
-  if (lock(descriptor) == 0) return true;
-  if (errno == EWOULDBLOCK) return false;
-  return ::kill(writer, 0) != 0 && errno == ESRCH;
-}
+// ends, however it does. Where a file system has no locks nothing is known to be abandoned.
+bool is_abandoned(int descriptor) { return lock(descriptor) == 0; }
 
 // A new temporary file beside `target`, locked: its name and descriptor. -1: errno says why not.
 int create_temporary(const std::string& target, std::string& name) {
   static std::atomic<uint64_t> counter = 0;
-  while (true) {
+  constexpr int kTries = 1000;
+  for (int tries = 0; tries < kTries; ++tries) {
     name = concat(target, ".", ::getpid(), ".", counter++, ".tmp");
     const int descriptor = open_retrying(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (descriptor < 0 && errno == EEXIST) continue;  // left by a process that was killed
@@ -105,8 +101,11 @@ int create_temporary(const std::string& target, std::string& name) {
     struct stat made;
     const bool locked = lock(descriptor) == 0 || errno != EWOULDBLOCK;
     if (locked && ::fstat(descriptor, &made) == 0 && made.st_nlink > 0) return descriptor;
+    ::unlink(name.c_str());
     ::close(descriptor);
   }
+  errno = EEXIST;
+  return -1;
 }
 
 }  // namespace
@@ -290,6 +289,19 @@ void flush_folder(const std::string& folder) {
   if (error != 0) fail_to("flush the folder", folder, error);
 }
 
+void make_folders(const std::string& folder) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(folder, ignored)) return;
+  std::string path = folder;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  const std::string parent = folder_of(path);
+  if (parent != path) make_folders(parent);
+  const int error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+  require(error == 0 || std::filesystem::is_directory(path, ignored), ErrorCode::io, folder,
+          ": cannot create the folder: ", reason(error));
+  if (error == 0) flush_folder(parent);
+}
+
 void remove_abandoned(const std::string& folder, std::string_view name) {
   std::error_code error;
   std::filesystem::directory_iterator entries(folder, error), end;
@@ -298,15 +310,15 @@ void remove_abandoned(const std::string& folder, std::string_view name) {
     const TemporaryName temporary = parse_temporary(file);
     if (temporary.writer <= 0 || (!name.empty() && temporary.target != name)) continue;
     const int descriptor =
-        open_retrying(entries->path().string(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+        open_retrying(entries->path().string(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor < 0) continue;
-    if (is_abandoned(descriptor, temporary.writer)) ::unlink(entries->path().c_str());
+    if (is_abandoned(descriptor)) ::unlink(entries->path().c_str());
     ::close(descriptor);
   }
 }
 
-void write_file_atomically(const std::string& path, std::string_view contents) {
-  AtomicFile file(path);
+void write_file_atomically(const std::string& path, std::string_view contents, Links links) {
+  AtomicFile file(path, links);
   file.write(contents);
   file.commit();
 }

@@ -69,8 +69,9 @@ class AtomicFile {
 
   const std::string& path() const { return path_; }
 
-  // When a call raises (a full disk), the temporary file is gone and the old file is whole; any
-  // call after that, or after commit(), is an error.
+  // When a call raises (a full disk), the temporary file is gone and the old file is whole (the new
+  // one where only the folder could not be flushed); any call after that, or after commit(), is an
+  // error.
   void write(std::string_view bytes);
   // Bytes in the place of as many that were written before, from `offset` on.
   void rewrite(int64_t offset, std::string_view bytes);
@@ -94,11 +95,14 @@ class AtomicFile {
 
 // Makes what was created, renamed or removed in a folder last.
 void flush_folder(const std::string& folder);
+// Creates a folder and those above it that are missing, and flushes where each was made.
+void make_folders(const std::string& folder);
 
 // Removes the temporary files that processes which are no more left in a folder; with `name` those
 // of this file alone.
 void remove_abandoned(const std::string& folder, std::string_view name = {});
 
-void write_file_atomically(const std::string& path, std::string_view contents);
+void write_file_atomically(const std::string& path, std::string_view contents,
+                           Links links = Links::follow);
 
 }  // namespace tril

@@ -4,22 +4,47 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
+#include <cstdio>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "tril/base/error.h"
 
 namespace tril {
+namespace {
+
+// The old keystone, out of the way under a name that counts as temporary (io/atomic_file.h): it
+// comes back unless something else has changed since.
+class OldKeystone {
+ public:
+  explicit OldKeystone(const std::string& path)
+      : path_(path), aside_(concat(path, ".", ::getpid(), ".999999999.tmp")) {
+    const int error = ::rename(path_.c_str(), aside_.c_str()) == 0 ? 0 : errno;
+    require(error == 0, ErrorCode::io, path_,
+            ": cannot be replaced: ", std::generic_category().message(error));
+  }
+  ~OldKeystone() {
+    if (!aside_.empty()) ::rename(aside_.c_str(), path_.c_str());
+  }
+  OldKeystone(const OldKeystone&) = delete;
+  OldKeystone& operator=(const OldKeystone&) = delete;
+
+  void give_up() {
+    if (!aside_.empty()) ::unlink(aside_.c_str());
+    aside_.clear();
+  }
+
+ private:
+  std::string path_;
+  std::string aside_;
+};
+
+}  // namespace
 
 FolderUpdate::FolderUpdate(std::string folder, std::string keystone)
     : folder_(std::move(folder)), keystone_(std::move(keystone)) {
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  // A link to a folder is reported as one that exists already.
-  std::error_code ignored;
-  require(!error || std::filesystem::is_directory(folder_, ignored), ErrorCode::io, folder_,
-          ": cannot create the folder: ", error.message());
+  make_folders(folder_);
 }
 
 std::string FolderUpdate::path(const std::string& name) const { return path_in(folder_, name); }
@@ -46,18 +71,25 @@ void FolderUpdate::commit() {
   });
   require(!several || has_keystone, ErrorCode::internal, folder_, ": several files change without ",
           keystone_);
+  std::optional<OldKeystone> old;
   if (several && file_exists(path(keystone_))) {
-    unlink(keystone_);
+    old.emplace(path(keystone_));
     flush_folder(folder_);
   }
-  for (const std::string& name : removed_) unlink(name);
   std::stable_partition(staged_.begin(), staged_.end(),
                         [&](const Staged& staged) { return staged.name != keystone_; });
   for (const Staged& staged : staged_) {
     // The others are on the disk under their names before the keystone says that they belong
     // together.
-    if (several && staged.name == keystone_) flush_folder(folder_);
+    if (several && staged.name == keystone_) {
+      for (const std::string& name : removed_) unlink(name);
+      flush_folder(folder_);
+    }
     staged.file->take_name();
+    if (old) old->give_up();
+  }
+  if (!several) {
+    for (const std::string& name : removed_) unlink(name);
   }
   flush_folder(folder_);
   staged_.clear();

@@ -1,11 +1,12 @@
 // FolderUpdate: several files of one folder that change together.
 //
 // One of them is the keystone: without it the folder's other files stand for nothing. All new files
-// are written and flushed under temporary names first. Then, when more than the keystone or more
-// than one file changes, the old keystone goes, the others take their names, and the new keystone
-// takes its own last: whoever looks, whenever the process is killed, finds the old files with the
-// old keystone, the new files with the new one, or no keystone; never two generations mixed.
-// A single file is replaced in one step, and the keystone stays.
+// are written and flushed under temporary names first. Then, where several files change, the old
+// keystone goes, the others take their names, and the new keystone takes its own last: whoever
+// looks, whenever the process is killed, finds the old files with the old keystone, the new files
+// with the new one, or no keystone; never two generations mixed. An error before the first file has
+// taken its name brings the old keystone back. A single file is replaced in one step, and the
+// keystone stays.
 // Links in the folder are replaced, never followed: they may lead into another folder.
 #pragma once
 

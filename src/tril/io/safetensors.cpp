@@ -170,7 +170,7 @@ std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
   const std::vector<Entry>& entries = open.header.entries;
   const int64_t end = open.data_begin + (entries.empty() ? 0 : entries.back().end);
   require(end == std::ssize(bytes), ErrorCode::io, path, ": changed while it was read");
-  if (verify == MapVerify::yes) verify_data(opened, open);
+  if (verify == MapVerify::yes && !open.header.info.seal.empty()) verify_data(opened, open);
   std::vector<NamedTensor> tensors;
   for (const Entry& entry : entries) {
     const char* at = bytes.data() + open.data_begin + entry.begin;

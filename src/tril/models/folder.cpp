@@ -18,12 +18,9 @@ bool FolderSeal::check(const std::string& folder, std::string_view name,
                        std::string_view contents) const {
   const auto found = files.find(std::string(name));
   if (found == files.end()) return false;
-  require(
-      to_string(checksum_of(contents)) == found->second, ErrorCode::bad_format,
-      path_in(folder, name),
-      ": damaged, or not of this model: it is not the file that was sealed with the weights; if "
-      "it was changed on purpose, 'tril verify --seal ",
-      folder, "' seals it as it is");
+  require(to_string(checksum_of(contents)) == found->second, ErrorCode::bad_format,
+          path_in(folder, name),
+          ": damaged, or not of this model: it is not the file that was sealed with the weights");
   return true;
 }
 

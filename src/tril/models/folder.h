@@ -43,16 +43,23 @@ struct FolderSeal {
   bool check(const std::string& folder, std::string_view name, std::string_view contents) const;
 };
 
+// How a folder is saved.
+struct SaveOptions {
+  ModelFiles beside{};                         // what belongs to the weights: a tokenizer.model
+  std::map<std::string, std::string> notes{};  // kept in the metadata of the weights
+};
+
 // How a folder is loaded.
 struct LoadOptions {
   // Told, in one line, what a person should know: that a folder is not sealed, that packed weights
   // were not used and why.
   std::function<void(const std::string& text)> notice{};
-  // Packed weights are mapped; their checksums are compared once, when they are. With `trust` they
-  // are taken as they are: for files that were verified before and have not been written since.
+  // Packed weights are mapped, and their checksums are compared once, at that time. With `trust`
+  // they are not: for files that were verified before and have not been written since. For packed
+  // weights alone; what is read is always verified.
   bool trust = false;
-  // False: packed weights are read into memory, so that whoever cuts the file short cannot harm
-  // this process.
+  // False: packed weights are read into memory instead of mapped, so that whoever cuts the file
+  // short cannot harm this process.
   bool map = true;
 };
 

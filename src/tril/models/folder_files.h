@@ -14,6 +14,8 @@ inline constexpr const char* kPackedFormat = "tril_packed";
 inline constexpr const char* kPackedFormatNow = "2";
 inline constexpr const char* kPackedFormatUnsealed = "1";
 inline constexpr const char* kMadeFrom = "made_from";
+// In which form: files of two forms may have equal shapes and types.
+inline constexpr const char* kCompute = "compute";
 // Of weights that were sealed after they were written: the identity they had before.
 inline constexpr const char* kSealedFrom = "sealed_from";
 

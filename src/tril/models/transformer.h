@@ -12,7 +12,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,11 +77,10 @@ class Transformer {
   // tensor; what does not match its checksum is one.
   static Transformer load(const std::string& folder, const Placement& placement = {},
                           const LoadOptions& options = {});
-  // Writes the folder, sealed, with the files that belong to the weights beside them (a tokenizer):
-  // at no moment are files of two models mixed there.
-  // `notes` are kept in the metadata of the weights.
-  void save(const std::string& folder, const ModelFiles& beside = {},
-            const std::map<std::string, std::string>& notes = {}) const;
+  // Writes the folder, sealed: at no moment do weights, configuration and tokenizer of two models
+  // stand together there. Packed weights and shortlists of a model that was there stay; they are
+  // known not to belong to the new one.
+  void save(const std::string& folder, const SaveOptions& options = {}) const;
   // What the folder it was loaded from says of its files.
   const FolderSeal& seal() const;
 

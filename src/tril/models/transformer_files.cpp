@@ -67,7 +67,7 @@ void stage(FolderUpdate& update, const ModelFiles& files) {
   for (const auto& [name, contents] : files) update.replace(name).write(contents);
 }
 
-// Files of a folder that belong to the model in it by themselves.
+// A file that belongs to the model in a folder whatever the other files are.
 void replace_one(const std::string& folder, const ModelFiles& file) {
   if (holds_these(folder, file)) return;
   FolderUpdate update(folder, std::string(kConfigFile));
@@ -75,7 +75,7 @@ void replace_one(const std::string& folder, const ModelFiles& file) {
   update.commit();
 }
 
-// Numbers that are none would be packed without a word, and translate into nonsense.
+// NaN and infinity would be packed without a word, and translate into nonsense.
 void require_finite(std::span<const nn::Parameter> parameters, const std::string& file) {
   for (const nn::Parameter& parameter : parameters) {
     const OnHost weights(parameter.tensor);
@@ -88,17 +88,16 @@ void require_finite(std::span<const nn::Parameter> parameters, const std::string
 
 }  // namespace
 
-void Transformer::save(const std::string& folder, const ModelFiles& beside,
-                       const std::map<std::string, std::string>& notes) const {
+void Transformer::save(const std::string& folder, const SaveOptions& options) const {
   require(!state_->parameters.only_packed(), ErrorCode::unsupported, "'", folder,
           "': a model loaded for inference cannot be saved");
   std::vector<NamedTensor> tensors;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
     tensors.push_back({parameter.name, parameter.tensor});
   }
-  ModelFiles files = beside;
+  ModelFiles files = options.beside;
   files.insert_or_assign(std::string(kConfigFile), to_json(state_->config));
-  SafetensorsMetadata metadata = notes;
+  SafetensorsMetadata metadata = options.notes;
   add_files(files, metadata);
   FolderUpdate update(folder, std::string(kConfigFile));
   write_safetensors(update.replace(std::string(kWeightsFile)), tensors, metadata);
@@ -196,7 +195,9 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   Arena arena;
   const std::vector<NamedTensor> tensors = model.packed_tensors(compute, arena);
   const ModelFiles files = files_beside(from, model.seal());
-  SafetensorsMetadata metadata = {{kPackedFormat, kPackedFormatNow}, {kMadeFrom, identity}};
+  SafetensorsMetadata metadata = {{kPackedFormat, kPackedFormatNow},
+                                  {kMadeFrom, identity},
+                                  {kCompute, std::string(word_for(compute))}};
   add_files(files, metadata);
 
   ModelFiles shortlist;
@@ -207,7 +208,7 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   const bool in_place = std::filesystem::equivalent(from, folder, ignored);
   const bool same = in_place || same_model_at(folder, files, identity, overwrite);
   if (same) {
-    // Each of these belongs to the model that is there, whatever becomes of the next.
+    // Both belong to the model that is there, so one may be replaced without the other.
     if (!in_place && !shortlist.empty()) replace_one(folder, shortlist);
     FolderUpdate update(folder, std::string(kConfigFile));
     write_safetensors(update.replace(packed_file_name(compute)), tensors, metadata);
@@ -284,6 +285,9 @@ Transformer Transformer::load_packed(const std::string& folder, const ConfigFile
           ? map_safetensors(file, *arena, &info, options.trust ? MapVerify::trust : MapVerify::yes)
           : load_safetensors(file, *arena, &info);
   const FolderSeal seal = seal_of(info);
+  const std::string form(word_for(compute));
+  require(!seal.sealed() || info.metadata[kCompute] == form, ErrorCode::bad_format, file,
+          ": holds weights packed in ", info.metadata[kCompute], ", not in ", form);
   check_config(seal, folder, config, options);
   Transformer model = from_packed(config.config, compute, tensors, std::move(arena), file);
   model.state_->seal = seal;

@@ -27,14 +27,19 @@ class FolderVerifier {
   FolderVerifier(std::string folder, std::vector<VerifiedFile>& files)
       : folder_(std::move(folder)), files_(files) {}
 
-  // Where a run is under way, a folder without its keystone holds no model, yet or for a moment:
-  // the run writes it when it goes on.
-  void model(bool of_run) {
+  void model() {
     const std::vector<std::string> names = weight_files(folder_);
     const bool has_config = file_exists(path_in(folder_, kConfigFile));
-    if (!has_config && (of_run || names.empty())) return;
+    if (!has_config && names.empty()) return;
     if (names.empty()) add(kWeightsFile, FileState::damaged, "missing: there are no weights");
     for (const std::string& name : names) weights(name);
+    if (!has_config) {
+      // Without the keystone nobody knows which of the other files belong together.
+      add(kConfigFile, FileState::incomplete,
+          "missing: whatever was replacing this model when it was stopped writes it when it is run "
+          "again");
+      return;
+    }
     beside(kConfigFile);
     beside(kTokenizerFile);
     made_from();
@@ -46,8 +51,12 @@ class FolderVerifier {
  private:
   VerifiedFile& add(std::string_view name, FileState state, std::string detail) {
     const std::string path = path_in(folder_, name);
-    return files_.emplace_back(
-        VerifiedFile{path, state, std::move(detail), file_exists(path) ? file_bytes(path) : 0});
+    int64_t bytes = 0;
+    try {
+      bytes = file_bytes(path);
+    } catch (const Error&) {  // its state says what is wrong
+    }
+    return files_.emplace_back(VerifiedFile{path, state, std::move(detail), bytes});
   }
 
   // A safetensors file read through; nothing where it is damaged.
@@ -72,6 +81,12 @@ class FolderVerifier {
     // header.
     if (!info) info = header_of(name);
     if (!info) return;
+    if (name != kWeightsFile && info->metadata[kPackedFormat] == kPackedFormatNow &&
+        concat("packed.", info->metadata[kCompute], ".safetensors") != name) {
+      VerifiedFile* entry = entry_of(name);
+      entry->state = FileState::damaged;
+      entry->detail = concat("it holds weights packed in ", info->metadata[kCompute]);
+    }
     seals_.emplace(name, seal_of(*info));
     infos_.emplace(name, std::move(*info));
   }
@@ -90,8 +105,7 @@ class FolderVerifier {
       return seal.second.files.contains(std::string(name));
     });
     if (!file_exists(path_in(folder_, name))) {
-      if (known || name == kConfigFile)
-        add(name, FileState::damaged, "missing: the weights were sealed with one");
+      if (known) add(name, FileState::damaged, "missing: the weights were sealed with one");
       return;
     }
     try {
@@ -145,8 +159,8 @@ class FolderVerifier {
   std::map<std::string, SafetensorsInfo> infos_;  // of the same
 };
 
-// Seals the files of a folder, one after the other. Each is whole, and its folder a model, whenever
-// this is stopped; what is left is done by the next time.
+// Seals the files of a folder, one after the other. Whenever this is stopped each file is whole,
+// its folder holds the model, and calling it again seals the rest.
 class FolderSealer {
  public:
   FolderSealer(std::string folder, std::vector<std::string>& written)
@@ -237,14 +251,14 @@ std::vector<VerifiedFile> require_any(std::vector<VerifiedFile> files, const std
 std::vector<VerifiedFile> verify_folder(const std::string& folder) {
   std::vector<VerifiedFile> files;
   for_each_part(
-      folder, [&](const std::string& part) { FolderVerifier(part, files).model(has_run(folder)); },
+      folder, [&](const std::string& part) { FolderVerifier(part, files).model(); },
       [&](const std::string& part) { FolderVerifier(part, files).checkpoint(); });
   return require_any(std::move(files), folder);
 }
 
 std::vector<VerifiedFile> verify_model(const std::string& folder) {
   std::vector<VerifiedFile> files;
-  FolderVerifier(folder, files).model(has_run(folder));
+  FolderVerifier(folder, files).model();
   return require_any(std::move(files), folder);
 }
 

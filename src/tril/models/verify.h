@@ -13,12 +13,16 @@ enum class FileState {
   sound,     // every byte matches the checksum it was sealed with
   unsealed,  // there is no checksum to compare it with
   stale,     // whole, but made for other weights or another tokenizer than those beside it
-  damaged,   // does not match, cannot be read, or is missing
+  // config.json is missing, as where a training or a packing was stopped while it replaced a model:
+  // there is none in the folder until it goes on.
+  incomplete,
+  damaged,  // does not match, cannot be read, or is missing
 };
 
 template <>
 struct Words<FileState> {
-  static constexpr std::string_view kList[] = {"sound", "unsealed", "stale", "damaged"};
+  static constexpr std::string_view kList[] = {"sound", "unsealed", "stale", "incomplete",
+                                               "damaged"};
 };
 
 struct VerifiedFile {

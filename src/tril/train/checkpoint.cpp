@@ -140,8 +140,9 @@ TrainState load_state(const std::string& path) {
 }
 
 std::string load_tokenizer(const std::string& path) {
+  // Mapped, for the sake of one tensor; the state holds a hash of it.
   Arena arena;
-  const std::vector<NamedTensor> tensors = load_safetensors(path, arena);
+  const std::vector<NamedTensor> tensors = map_safetensors(path, arena, nullptr, MapVerify::trust);
   const auto found = std::find_if(tensors.begin(), tensors.end(), [](const NamedTensor& one) {
     return one.name == kTokenizer && one.tensor.dtype() == DType::i8;
   });

@@ -41,7 +41,8 @@ void save_checkpoint(const std::string& path, const TrainState& state,
                      const AdamWOptimizer& optimizer, const WeightAverage& average);
 // The state alone, to look at before anything is built.
 TrainState load_state(const std::string& path);
-// The tokenizer of the run; empty in a checkpoint of a version that kept it in a file of its own.
+// The tokenizer of the run, to be compared with the state's hash of it; empty in a checkpoint of a
+// version that kept it in a file of its own.
 std::string load_tokenizer(const std::string& path);
 // Fills model, optimiser and average, which were made with the run's options.
 void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,

@@ -67,7 +67,7 @@ TrainingLog::TrainingLog(std::string path, int64_t last_update, int64_t last_eva
       records_.push_back(std::move(record));
     }
   }
-  write_file_atomically(path_, kept);
+  write_file_atomically(path_, kept, Links::replace);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   require(descriptor_ >= 0, ErrorCode::io, path_,
           ": cannot open: ", std::generic_category().message(errno));

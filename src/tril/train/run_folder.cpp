@@ -38,12 +38,6 @@ RunPaths::RunPaths(const std::string& root)
       log(path_in(training, "log.jsonl")),
       curve(path_in(training, "curve.svg")) {}
 
-void RunPaths::make_folder(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  require(!error, ErrorCode::io, path, ": cannot create: ", error.message());
-}
-
 void check_writable(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;

@@ -10,8 +10,6 @@ struct RunPaths {
   explicit RunPaths(const std::string& root);
 
   std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
-
-  static void make_folder(const std::string& path);
 };
 
 // Raises `io` unless files can be made in the folder, or it itself where it is not there yet:

@@ -377,13 +377,13 @@ class Run {
   }
 
   void publish(const std::string& folder) const {
-    candidate_.save(folder, {{std::string(kTokenizerFile), tokenizer_.bytes()}},
-                    {{kRun, identity_of_run(options_, state_)}});
+    candidate_.save(folder, {.beside = {{std::string(kTokenizerFile), tokenizer_.bytes()}},
+                             .notes = {{kRun, identity_of_run(options_, state_)}}});
   }
 
   void keep_last() const {
     publish(paths_.last);
-    write_file_atomically(paths_.curve, draw_curve(log_->records()));
+    write_file_atomically(paths_.curve, draw_curve(log_->records()), Links::replace);
   }
 
   void save() {
@@ -565,6 +565,9 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
   check_start(folder, start);
   const RunPaths paths(folder);
+  // What is resumed may not be written by another run while it is read.
+  std::optional<FolderLock> lock;
+  if (start == RunStart::resume) lock.emplace(paths.lock, events.message);
   TrainState state = first_state(text, options, paths, start);
   const Tokenizer tokenizer = first_tokenizer(text, options, paths, start, state, events);
   if (start == RunStart::resume) check_models_of_run(paths, options, state);
@@ -579,14 +582,17 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
 
   // Everything given is good: from here on the folder is written. A model that is there stays until
   // the first evaluation of this run, and a run that is given up until this one's first checkpoint.
-  RunPaths::make_folder(paths.training);
-  const FolderLock lock(paths.lock, events.message);
+  if (!lock) {
+    make_folders(paths.training);
+    lock.emplace(paths.lock, events.message);
+    check_start(folder, start);  // another run may have begun, and ended, meanwhile
+  }
   for (const auto& path : {paths.folder, paths.training, paths.last}) remove_abandoned(path);
   if (start != RunStart::resume) run.begin();
   if (events.resumable) events.resumable();
   // For people: the checkpoint holds both.
-  write_file_atomically(paths.tokenizer, tokenizer.bytes());
-  write_file_atomically(paths.options, state.options);
+  write_file_atomically(paths.tokenizer, tokenizer.bytes(), Links::replace);
+  write_file_atomically(paths.options, state.options, Links::replace);
   return run.go();
 }
 
