@@ -1,5 +1,6 @@
 #include "tril/io/folder_update.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,9 @@ class OldKeystone {
  public:
   explicit OldKeystone(const std::string& path)
       : path_(path), aside_(concat(path, ".", ::getpid(), ".999999999.tmp")) {
+    struct stat status;
+    const bool is_folder = ::lstat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    require(!is_folder, ErrorCode::io, path_, ": cannot be replaced: it is a folder");
     const int error = ::rename(path_.c_str(), aside_.c_str()) == 0 ? 0 : errno;
     require(error == 0, ErrorCode::io, path_,
             ": cannot be replaced: ", std::generic_category().message(error));

@@ -142,13 +142,11 @@ class FolderVerifier {
   // A shortlist belongs to a tokenizer.
   void shortlist() {
     std::optional<SafetensorsInfo> info = sealed_file(kShortlistFile);
-    if (!info || !file_exists(path_in(folder_, kTokenizerFile))) return;
+    const VerifiedFile* beside = entry_of(kTokenizerFile);
+    if (!info || beside == nullptr || beside->state == FileState::damaged) return;
     const std::string tokenizer = read_model_file(folder_, kTokenizerFile);
+    if (info->metadata[kShortlistTokenizer] == hexadecimal(file_fingerprint(tokenizer))) return;
     VerifiedFile* entry = entry_of(kShortlistFile);
-    if (entry->state == FileState::damaged ||
-        info->metadata[kShortlistTokenizer] == hexadecimal(file_fingerprint(tokenizer))) {
-      return;
-    }
     entry->state = FileState::stale;
     entry->detail = concat("made with another tokenizer than ", kTokenizerFile, " beside it");
   }
