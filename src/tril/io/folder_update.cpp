@@ -29,7 +29,8 @@ class OldKeystone {
             ": cannot be replaced: ", std::generic_category().message(error));
   }
   ~OldKeystone() {
-    if (!aside_.empty()) ::rename(aside_.c_str(), path_.c_str());
+    if (aside_.empty() || ::rename(aside_.c_str(), path_.c_str()) == 0) return;
+    if (::link(aside_.c_str(), path_.c_str()) == 0) ::unlink(aside_.c_str());
   }
   OldKeystone(const OldKeystone&) = delete;
   OldKeystone& operator=(const OldKeystone&) = delete;

@@ -264,14 +264,14 @@ int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std:
 }
 
 HeaderText::HeaderText(std::span<const NamedTensor* const> sorted, std::span<const int64_t> begins,
-                       const SafetensorsMetadata& given) {
-  SafetensorsMetadata metadata = given;
-  metadata[std::string(kChecksums)] = std::string(kChecksumDigits * sorted.size(), '0');
-  metadata[std::string(kSeal)] = std::string(kChecksumDigits, '0');
+                       const SafetensorsMetadata& metadata) {
+  SafetensorsMetadata entries = metadata;
+  entries[std::string(kChecksums)] = std::string(kChecksumDigits * sorted.size(), '0');
+  entries[std::string(kSeal)] = std::string(kChecksumDigits, '0');
   std::string text = "{";
   text += json_quoted(kMetadata) + ":";
   char separator = '{';
-  for (const auto& [key, value] : metadata) {
+  for (const auto& [key, value] : entries) {
     text += concat(separator, json_quoted(key), ":", json_quoted(value));
     separator = ',';
   }
@@ -298,8 +298,7 @@ std::string HeaderText::fill(std::span<const Checksum> of_tensors) {
   const std::string zeros(digits.size(), '0');
   bytes_.replace(place_of(bytes_, kChecksums, zeros), digits.size(), digits);
   const size_t place = place_of(bytes_, kSeal, std::string(kChecksumDigits, '0'));
-  const std::string seal =
-      seal_of(std::string_view(bytes_).substr(kLengthBytes), place - kLengthBytes);
+  std::string seal = seal_of(std::string_view(bytes_).substr(kLengthBytes), place - kLengthBytes);
   bytes_.replace(place, kChecksumDigits, seal);
   return seal;
 }

@@ -228,20 +228,20 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
 }
 
 Transformer Transformer::load_for_inference(const std::string& folder,
-                                            std::optional<Compute> wanted,
+                                            std::optional<Compute> compute,
                                             const LoadOptions& options) {
   const StandardRounding rounding;
   const ConfigFile config = read_config(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
   const bool has_weights = file_exists(tensor_file);
   const std::vector<Compute> kinds = has_weights ? std::vector<Compute>() : packed_kinds(folder);
-  if (!wanted && !kinds.empty()) {
+  if (!compute && !kinds.empty()) {
     require(kinds.size() == 1, ErrorCode::invalid_argument, folder, ": has ", names_of(kinds),
             " and no ", kWeightsFile, ": say which to use, as in --compute ", word_for(kinds[0]));
-    wanted = kinds[0];
+    compute = kinds[0];
   }
-  const Compute compute = wanted.value_or(Compute::fp32);
-  const std::string file = path_in(folder, packed_file_name(compute));
+  const Compute form = compute.value_or(Compute::fp32);
+  const std::string file = path_in(folder, packed_file_name(form));
   if (file_exists(file)) {
     std::string format = read_safetensors_info(file).metadata[kPackedFormat];
     const bool this_format = format == kPackedFormatNow;
@@ -252,7 +252,7 @@ Transformer Transformer::load_for_inference(const std::string& folder,
         this_format && has_weights &&
         read_safetensors_info(file).metadata[kMadeFrom] == identity_of(tensor_file);
     if (older || (this_format && !has_weights) || made_from_these) {
-      return load_packed(folder, config, compute, options);
+      return load_packed(folder, config, form, options);
     }
     // Weights that were trained on since, or packed by another version, are packed again, in
     // memory.
@@ -260,17 +260,17 @@ Transformer Transformer::load_for_inference(const std::string& folder,
       options.notice(
           concat(file, ": not used, it was ",
                  this_format ? "made from other weights" : "packed by another version of tril",
-                 ": 'tril quantize ", folder, " --to ", word_for(compute), "' packs it anew"));
+                 ": 'tril quantize ", folder, " --to ", word_for(form), "' packs it anew"));
     }
   }
   if (!kinds.empty()) {
     fail(ErrorCode::invalid_argument, folder, ": has only ", names_of(kinds),
-         ", nothing for --compute ", word_for(compute), ": give --compute ", word_for(kinds[0]),
+         ", nothing for --compute ", word_for(form), ": give --compute ", word_for(kinds[0]),
          ", or the folder they were made from, the one with ", kWeightsFile);
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
   const Transformer loaded = load(folder, {}, options);
-  Transformer packed = loaded.packed(compute);
+  Transformer packed = loaded.packed(form);
   packed.state_->seal = loaded.seal();
   return packed;
 }
