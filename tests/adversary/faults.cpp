@@ -162,8 +162,10 @@ Outcome fault_one(const World& world, const Tasks& tasks, const Fault& fault, Rn
   if (!hit.landed && ended.code != 0) return third("fails untouched: " + ended.err);
   if (ended.code == 0) {
     std::string why = check_finished(world, *task, reference, stage, ended);
-    // What could not be removed stays, until the next writer comes.
-    if (hit.group == "unlink" && why.find("temporary file") != why.npos) why.clear();
+    // What could not be removed stays, until the next writer comes; without locks nobody knows that
+    // it was left behind.
+    const bool may_stay = hit.group == "unlink" || hit.group == "lock";
+    if (may_stay && why.find("temporary file") != why.npos) why.clear();
     return why.empty() ? outcome : third(why);
   }
   outcome.verdict = Verdict::error;
