@@ -17,6 +17,10 @@ std::string program_name();
 // could not be used: the program ends with 1, where an error ends it with 2.
 struct Failed {};
 
+// Thrown by a command that has told its error already and went on with the rest: the program ends
+// with 2.
+struct Told {};
+
 // Whether a folder holds what `tril demo` trains: then it is known which sentences it has not seen.
 bool is_demo_model(const std::string& folder);
 

@@ -50,6 +50,18 @@ void add_commands(CLI::App& app) {
   tril::app::add_info(app);
 }
 
+// An empty path, as from a variable that was never set, is refused by name wherever it names what
+// is read or written.
+void refuse_empty_paths(CLI::App& app) {
+  const CLI::Validator named(
+      [](std::string& path) { return path.empty() ? "is empty: give a path" : std::string(); }, "");
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (const char* name : {"model", "folder", "--output", "--dump", "--input", "--config"}) {
+      if (CLI::Option* option = command->get_option_no_throw(name)) option->check(named);
+    }
+  }
+}
+
 // Last first, as CLI11 takes them.
 std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
   const std::string command = argv[1];
@@ -84,6 +96,7 @@ int run(int argc, char** argv) {
                        known ? command + " " : "");
   });
   add_commands(app);
+  refuse_empty_paths(app);
   try {
     if (argc > 1) {
       app.parse(arguments_of(app, argc, argv));
@@ -98,6 +111,8 @@ int run(int argc, char** argv) {
     return code == 0 ? 0 : 2;
   } catch (const tril::app::Failed&) {
     return 1;
+  } catch (const tril::app::Told&) {
+    return 2;
   }
   return 0;
 }

@@ -9,7 +9,8 @@
 
 namespace tril::app {
 
-// For main, before anything else. A closed pipe is an error of a call from here on, not a signal.
+// For main, before anything else. A closed pipe, or a limit on the size of files, is an error of a
+// call from here on, not a signal.
 // Those of the descriptors 0, 1 and 2 that are closed are occupied, so that no file opened later is
 // taken for stdin, stdout or stderr: whatever reads or writes one of them gets an error.
 void prepare_standard_streams();

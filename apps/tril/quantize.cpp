@@ -66,10 +66,14 @@ void add_quantize(CLI::App& app) {
       ->transform(one_of({"fp32", "bf16", "int8", "bf16-dot"}))
       ->type_name("fp32|bf16|int8|bf16-dot")
       ->required();
-  quantize->add_option("-o,--output", flags->output,
-                       "A folder that needs nothing of the first; without it, beside the model");
-  quantize->add_flag("--overwrite", flags->overwrite,
-                     "With -o: replace the packed weights of another model that are there");
+  quantize->add_option(
+      "-o,--output", flags->output,
+      "A folder that needs nothing of the first: tokenizer, configuration and shortlist go along; "
+      "without it, beside the model");
+  quantize->add_flag(
+      "--overwrite", flags->overwrite,
+      "With -o: replace the packed weights of another model that are there, and what "
+      "is beside them");
   quantize->footer(
       "Examples:\n"
       "  tril quantize my-model --to int8\n"

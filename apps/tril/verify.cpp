@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "output.h"
 #include "tril/tril.h"
 #include "units.h"
 
@@ -40,8 +41,9 @@ void print_text(const std::vector<VerifiedFile>& files) {
   size_t widest = 0;
   for (const VerifiedFile& file : files) widest = std::max(widest, escaped(file.path).size());
   for (const VerifiedFile& file : files) {
-    fmt::print("{:<{}}  {:>10}  {}\n", escaped(file.path), widest, bytes_text(file.bytes),
-               word_of(file.state));
+    const bool missing = file.bytes == 0 && !file_exists(file.path);
+    fmt::print("{:<{}}  {:>10}  {}\n", escaped(file.path), widest,
+               missing ? "" : bytes_text(file.bytes), word_of(file.state));
     if (!file.detail.empty()) fmt::print("  {}\n", detail_of(file));
   }
 }
@@ -59,33 +61,49 @@ void print_json(const std::vector<VerifiedFile>& files) {
 
 // What cannot be used is not worth sealing: it may be what damage has left.
 void check_loads(const std::string& folder) {
-  const std::string config_file = path_in(folder, kConfigFile);
-  if (!file_exists(config_file)) return;
-  const TransformerConfig config =
-      config_from_json(read_model_file(folder, kConfigFile), config_file);
-  const std::string file = path_in(folder, kTokenizerFile);
-  if (!file_exists(file)) return;
-  const Tokenizer tokenizer = Tokenizer::from_bytes(read_model_file(folder, kTokenizerFile), file);
-  require(tokenizer.vocab() == config.target_vocab, ErrorCode::bad_format, file, ": has ",
-          tokenizer.vocab(), " pieces, ", config_file, " has target_vocab ", config.target_vocab,
-          ": they are not of one model");
+  if (!file_exists(path_in(folder, kConfigFile))) return;
+  LoadOptions options;
+  options.any_files = true;
+  const bool text = file_exists(path_in(folder, kTokenizerFile));
+  if (file_exists(path_in(folder, kWeightsFile))) {
+    text ? (void)Translator::load(folder, 1, {}, options)
+         : (void)Transformer::load(folder, {}, options);
+    return;
+  }
+  for (const Compute compute : packed_kinds(folder)) {
+    text ? (void)Translator::load_for_inference(folder, 1, compute, options)
+         : (void)Transformer::load_for_inference(folder, compute, options);
+  }
+}
+
+// The files of one folder; an Error for a folder that has none.
+std::vector<VerifiedFile> verify_one(const std::string& folder, const Flags& flags) {
+  if (flags.seal) {
+    check_loads(folder);
+    for (const std::string& path : seal_folder(folder)) {
+      if (!flags.json) fmt::print("sealed {}\n", escaped(path));
+    }
+  }
+  return verify_folder(folder);
 }
 
 void run(const Flags& flags) {
   std::vector<VerifiedFile> files;
   std::string unsealed;  // folders
+  bool failed = false;
   for (const std::string& folder : flags.folders) {
-    if (flags.seal) {
-      check_loads(folder);
-      for (const std::string& path : seal_folder(folder)) {
-        if (!flags.json) fmt::print("sealed {}\n", escaped(path));
-      }
+    std::vector<VerifiedFile> these;
+    try {
+      these = verify_one(folder, flags);
+    } catch (const Error& error) {  // the others are still to be looked at
+      message(fmt::format("tril: {}\n", escaped(error.what())));
+      failed = true;
     }
-    const std::vector<VerifiedFile> these = verify_folder(folder);
     if (!flags.json) print_text(these);
     files.insert(files.end(), these.begin(), these.end());
-    if (std::any_of(these.begin(), these.end(),
-                    [](const VerifiedFile& f) { return f.state == FileState::unsealed; })) {
+    if (std::any_of(these.begin(), these.end(), [](const VerifiedFile& f) {
+          return f.state == FileState::unsealed && f.path.ends_with(".safetensors");
+        })) {
       unsealed += " " + escaped(folder);
     }
   }
@@ -93,7 +111,7 @@ void run(const Flags& flags) {
   const auto sound = std::count_if(files.begin(), files.end(), [](const VerifiedFile& file) {
     return file.state == FileState::sound;
   });
-  if (!flags.json) {
+  if (!flags.json && !files.empty()) {
     const bool all = sound == std::ssize(files);
     fmt::print("{} of {} sound{}\n", sound, counted(std::ssize(files), "file"),
                all ? ": every byte matches its checksum" : "");
@@ -102,6 +120,7 @@ void run(const Flags& flags) {
                  program_name(), unsealed);
     }
   }
+  if (failed) throw Told{};
   if (sound != std::ssize(files)) throw Failed{};
 }
 

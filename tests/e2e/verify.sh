@@ -66,6 +66,28 @@ translated bare
 grep -q 'not sealed' err && fail 'sealed: still said not to be'
 cmp -s out expected || fail 'sealed: another result'
 
+# What cannot be loaded is not sealed.
+cp -r m edited && sed -i 's/"heads": 2/"heads": 4/' edited/config.json
+expect 2 'not worth sealing' "$tril" verify --seal edited
+says 'not worth sealing' 'the configuration asks for'
+sed -i 's/"heads": 4/"heads": 2/; s/"max_length": 64/"max_length": 48/' edited/config.json
+expect 2 'changed on purpose' "$tril" translate edited
+says 'changed on purpose' "edited/config.json: damaged, .* see 'tril verify --help'"
+expect 0 'changed on purpose, sealed' "$tril" verify --seal edited
+expect 0 'changed on purpose, used' "$tril" info edited
+
+# One folder that is none does not hide the others.
+expect 2 'a typo' "$tril" verify nowhere damaged m
+prints 'a typo' '^5 of 6 files sound'
+says 'a typo' 'there is no such folder'
+expect 2 'a file' "$tril" verify m/config.json
+says 'a file' 'it is a file'
+for command in 'verify' 'quantize m --to int8 -o' 'demo --dump' 'translate' 'explain m x -o'; do
+  # shellcheck disable=SC2086 # words
+  expect 2 "an empty path: $command" "$tril" $command ''
+  says "an empty path: $command" 'is empty: give a path'
+done
+
 # Packed weights: verified when they are mapped, unless they are trusted.
 expect 0 'packed' "$tril" quantize m --to int8 -o small
 translated small && cp out expected

@@ -1,5 +1,8 @@
 #include "tril/models/folder.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "tril/base/checksum.h"
 #include "tril/base/error.h"
 #include "tril/io/atomic_file.h"
@@ -20,7 +23,9 @@ bool FolderSeal::check(const std::string& folder, std::string_view name,
   if (found == files.end()) return false;
   require(to_string(checksum_of(contents)) == found->second, ErrorCode::bad_format,
           path_in(folder, name),
-          ": damaged, or not of this model: it is not the file that was sealed with the weights");
+          ": damaged, or not of this model: it is not the file that was sealed with the weights; "
+          "copy it again, or, if "
+          "it was changed on purpose, see 'tril verify --help'");
   return true;
 }
 
@@ -48,6 +53,12 @@ std::string names_of(const std::vector<Compute>& kinds) {
     names += concat(names.empty() ? "" : " and ", packed_file_name(compute));
   }
   return names;
+}
+
+std::string_view why_no_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder, ignored)) return ": there is no such folder";
+  return std::filesystem::is_directory(folder, ignored) ? "" : ": it is a file";
 }
 
 std::string file_key(std::string_view name) { return concat(kFileKey, name); }
@@ -79,7 +90,8 @@ ConfigFile read_config(const std::string& folder) {
   const bool missing = !file_exists(file);
   const bool in_training = missing && file_exists(path_in(folder, "training"));
   require(!missing, ErrorCode::io, file, ": there is no model in this folder",
-          in_training ? " yet: its training has not come to the first evaluation" : "");
+          in_training ? " yet: its training has not come to the first evaluation"
+                      : why_no_folder(folder));
   ConfigFile config{.text = read_model_file(folder, kConfigFile), .config = {}};
   config.config = config_from_json(config.text, file);
   return config;

@@ -61,6 +61,9 @@ struct LoadOptions {
   // False: packed weights are read into memory instead of mapped, so that whoever cuts the file
   // short cannot harm this process.
   bool map = true;
+  // True: config.json and tokenizer.model are taken as they are, whatever was sealed: to see
+  // whether they are worth sealing.
+  bool any_files = false;
 };
 
 // A small file of a model folder, whole. Raises `io` for what is no regular file: a pipe would be

@@ -35,6 +35,9 @@ struct ConfigFile {
 // Raises `io` where there is none, with a word on a training that has just begun.
 ConfigFile read_config(const std::string& folder);
 
+// What to add where there is no model in a folder: that it is none, or not there.
+std::string_view why_no_folder(const std::string& folder);
+
 // "packed.int8.safetensors and packed.bf16.safetensors".
 std::string names_of(const std::vector<Compute>& kinds);
 

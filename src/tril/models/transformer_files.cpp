@@ -39,7 +39,7 @@ Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
 // Compares the configuration with the seal of the weights, and says where there is none.
 void check_config(const FolderSeal& seal, const std::string& folder, const ConfigFile& config,
                   const LoadOptions& options) {
-  if (seal.check(folder, kConfigFile, config.text) || !options.notice) return;
+  if (options.any_files || seal.check(folder, kConfigFile, config.text) || !options.notice) return;
   options.notice(concat(folder, ": not sealed, so damage to its files would go unnoticed: 'tril ",
                         "verify --seal ", folder, "' seals them"));
 }
@@ -159,8 +159,9 @@ bool same_model_at(const std::string& folder, const ModelFiles& files, const std
   const bool has_weights = file_exists(path_in(folder, kWeightsFile));
   require(!has_weights || identity_of(path_in(folder, kWeightsFile)) == identity, kTaken, folder,
           ": holds the weights of another model: choose another folder");
-  require(has_weights || !file_exists(path_in(folder, kTrainingFolder)), kTaken, folder,
-          ": a model is being trained in this folder: choose another");
+  require((has_weights || !file_exists(path_in(folder, kTrainingFolder))) &&
+              !file_exists(path_in(folder, kCheckpointFile)),
+          kTaken, folder, ": holds a training: choose another folder");
   const std::vector<Compute> kinds = packed_kinds(folder);
   const bool same_weights = std::all_of(kinds.begin(), kinds.end(), [&](Compute kind) {
     const std::string file = path_in(folder, packed_file_name(kind));

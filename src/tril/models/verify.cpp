@@ -36,8 +36,7 @@ class FolderVerifier {
     if (!has_config) {
       // Without the keystone nobody knows which of the other files belong together.
       add(kConfigFile, FileState::incomplete,
-          "missing: whatever was replacing this model when it was stopped writes it when it is run "
-          "again");
+          "missing: copy it again, or run again whatever was stopped while it replaced this model");
       return;
     }
     beside(kConfigFile);
@@ -240,7 +239,7 @@ void for_each_part(const std::string& folder, const Model& of_model, const Train
 
 std::vector<VerifiedFile> require_any(std::vector<VerifiedFile> files, const std::string& folder) {
   require(!files.empty(), ErrorCode::io, path_in(folder, kConfigFile),
-          ": there is no model in this folder");
+          ": there is no model in this folder", why_no_folder(folder));
   return files;
 }
 

@@ -187,10 +187,9 @@ class Run {
  private:
   // A run that has nothing to show for itself has failed.
   void check_outcome() const {
-    require(
-        !state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
-        "train: no evaluation had a finite loss, so there is no model to keep: a smaller --rate "
-        "or a longer --warm-up helps");
+    require(!state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
+            "train: no evaluation had a finite loss, so there is no model to keep: begin anew with "
+            "--overwrite and a smaller --rate or a longer --warm-up");
   }
 
   // An evaluation that was cancelled is made up for when the run goes on.
@@ -266,7 +265,7 @@ class Run {
     state_.bad_updates = std::isfinite(norm) ? 0 : state_.bad_updates + 1;
     require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument,
             "train: the gradients are not finite any more after update ", outcome.update - 1,
-            ": a smaller --rate or a longer --warm-up helps");
+            ": begin anew with --overwrite and a smaller --rate or a longer --warm-up");
     double sum = 0.0;
     for (const int64_t fetch : outcome.losses) {
       float loss = 0.0f;
@@ -323,11 +322,15 @@ class Run {
     learn_all_outcomes();
     average_.write_to(candidate_, session_);
     if (!text_.valid) {
-      require(is_finite(candidate_), ErrorCode::invalid_argument,
-              "train: the weights are not finite any more: a smaller --rate helps");
-      require(state_.bad_updates == 0 || state_.update < options_.updates,
-              ErrorCode::invalid_argument, "train: the last ", state_.bad_updates,
-              " updates had no finite gradient: a smaller --rate or a longer --warm-up helps");
+      require(
+          is_finite(candidate_), ErrorCode::invalid_argument,
+          "train: the weights are not finite any more: begin anew with --overwrite and a smaller "
+          "--rate");
+      require(
+          state_.bad_updates == 0 || state_.update < options_.updates, ErrorCode::invalid_argument,
+          "train: the last ", state_.bad_updates,
+          " updates had no finite gradient: begin anew with --overwrite and a smaller --rate or a "
+          "longer --warm-up");
       publish(paths_.folder);
       keep_last();
       return true;
@@ -535,7 +538,8 @@ void check_start(const std::string& folder, RunStart start) {
             model ? "--overwrite in the place of --resume begins one, and replaces the model here"
                   : "without --resume one begins");
   } else if (start == RunStart::fresh) {
-    require(!checkpoint && !model, kBad, paths.folder, ": holds a model already: ",
+    require(!checkpoint && !model, kBad, paths.folder, ": holds a ", model ? "model" : "training",
+            " already: ",
             checkpoint ? "--resume goes on with its training, --overwrite begins anew"
                        : "--overwrite replaces it");
   }
