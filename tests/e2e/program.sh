@@ -70,7 +70,7 @@ expect_error 'no such model' "$scratch/nowhere/config.json: there is no model in
 mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"
 expect_error 'broken model' 'config.json: architecture' "$tril" info "$scratch/empty"
 expect_error 'bad target' "TRIL_TARGET: 'sse1'" env TRIL_TARGET=sse1 "$tril" info
-expect_error 'no model named' 'config.json' "$tril" info ''
+expect_error 'no model named' 'is empty: give a path' "$tril" info ''
 expect_error 'help on a full disk' 'output could not be written' sh -c "'$tril' --help >/dev/full"
 expect_error 'full disk' 'output could not be written' sh -c "'$tril' info >/dev/full"
 

@@ -148,7 +148,7 @@ expect_error 'bad word' 'schedule' "${train[@]}" --source s --target t --schedul
 expect_error 'heads' 'heads' "${train[@]}" --source s --target t --heads 3
 expect_error 'vocabulary' 'vocab' "${train[@]}" --source s --target t --vocab 100
 expect_error 'nothing to resume' 'there is no run to resume here' "$tril" train --resume -o model
-expect_error 'no folder' 'has no name' "$tril" train "${small[@]}" --source s --target t -o ''
+expect_error 'no folder' 'is empty: give a path' "$tril" train "${small[@]}" --source s --target t -o ''
 expect_error 'unknown in the file' 'colour' \
   sh -c "printf 'colour = 3\n' >bad.toml; '$tril' train --config bad.toml -o model --source s --target t"
 expect_error 'no place for the model' 'cannot create' "$tril" train "${small[@]}" \

@@ -233,7 +233,8 @@ TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
   EXPECT_EQ(raised_by([&] {
               Transformer::save_packed(folder_ / "none", folder_ / "none", Compute::bf16);
             }).text,
-            (folder_ / "none/config.json") + ": there is no model in this folder");
+            (folder_ / "none/config.json") +
+                ": there is no model in this folder: there is no such folder");
   // Nothing at all is another matter.
   std::filesystem::remove(folder_ / "alone/packed.int8.safetensors");
   EXPECT_NE(raised_by([&] { Transformer::load(folder_ / "alone"); }).text.find("cannot open"),
