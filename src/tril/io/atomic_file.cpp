@@ -1,5 +1,6 @@
 #include "tril/io/atomic_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -303,16 +304,16 @@ void make_folders(const std::string& folder) {
 }
 
 void remove_abandoned(const std::string& folder, std::string_view name) {
-  std::error_code error;
-  std::filesystem::directory_iterator entries(folder, error), end;
-  for (; !error && entries != end; entries.increment(error)) {
-    const std::string file = entries->path().filename().string();
-    const TemporaryName temporary = parse_temporary(file);
+  // Not by std::filesystem, whose iterator ends the program where memory runs out.
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  if (entries == nullptr) return;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const TemporaryName temporary = parse_temporary(entry->d_name);
     if (temporary.writer <= 0 || (!name.empty() && temporary.target != name)) continue;
-    const int descriptor =
-        open_retrying(entries->path().string(), O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    const std::string path = path_in(folder, entry->d_name);
+    const int descriptor = open_retrying(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     if (descriptor < 0) continue;
-    if (is_abandoned(descriptor)) ::unlink(entries->path().c_str());
+    if (is_abandoned(descriptor)) ::unlink(path.c_str());
     ::close(descriptor);
   }
 }

@@ -53,7 +53,12 @@ class FolderVerifier {
     int64_t bytes = 0;
     try {
       bytes = file_bytes(path);
-    } catch (const Error&) {  // its state says what is wrong
+    } catch (const Error& error) {
+      // Of what is known to be missing or damaged the state says enough.
+      if (state == FileState::sound || state == FileState::unsealed) {
+        state = FileState::damaged;
+        detail = error.what();
+      }
     }
     return files_.emplace_back(VerifiedFile{path, state, std::move(detail), bytes});
   }
