@@ -18,7 +18,8 @@ inline TransformerConfig tiny_config() {
   return config.completed();
 }
 
-// Decoder-only and with as few tensors as there can be, for files that hold each of them four times.
+// Decoder-only and with as few tensors as there can be, for files that hold each of them four
+// times.
 inline TransformerConfig minimal_config() {
   TransformerConfig config = tiny_config();
   config.source_vocab = config.encoder_layers = 0;
