@@ -119,6 +119,7 @@ class Search {
     const SearchRequest& request = sentence.request;
     options_.shortlist->choose(request.source, request.prefix, set_);
     if (spare_tokens_.empty()) {
+      // NOLINTNEXTLINE(modernize-make-unique): an aggregate that cannot be moved
       sentence.tokens.reset(new SentenceTokens{{}, allowed_});
     } else {
       sentence.tokens = std::move(spare_tokens_.back());

@@ -135,10 +135,7 @@ class PoisonedToken : public Observer {
 class Probe {
  public:
   Probe(const Transformer& model, Session& session, const LeakOptions& options)
-      : model_(model),
-        session_(session),
-        options_(options),
-        rule_{model.config().window, options.prefix} {
+      : model_(model), session_(session), rule_{model.config().window, options.prefix} {
     result_.model_layers = model.config().decoder_layers;
     result_.model_heads = model.config().heads;
   }
@@ -367,7 +364,6 @@ class Probe {
 
   const Transformer& model_;
   Session& session_;
-  const LeakOptions& options_;
   const Rule rule_;
   LeakProbe result_;
 };
