@@ -1,8 +1,8 @@
 #include "tril/lesson/lesson_series.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "tril/base/error.h"
 #include "tril/base/math.h"
@@ -227,7 +227,8 @@ void add_example(SeriesLesson& lesson, const std::vector<Day>& days, Forecaster&
   const std::vector<float> stepwise = forecaster.day_by_day(read);
   lesson.logits = static_cast<int64_t>(parallel.size());
   for (size_t i = 0; i < parallel.size(); ++i) {
-    if (std::memcmp(&parallel[i], &stepwise[i], sizeof(float)) != 0) ++lesson.logits_differing;
+    const bool same = std::bit_cast<uint32_t>(parallel[i]) == std::bit_cast<uint32_t>(stepwise[i]);
+    if (!same) ++lesson.logits_differing;
   }
 
   read.resize(friday + 1);  // START and the days up to Thursday

@@ -1,5 +1,7 @@
 // Models at work on a CUDA card: updates of training, and translation, with the price of the
 // promise beside them.
+#include <cmath>
+
 #include "tril/base/build.h"
 #include "tril/kernels/cuda/gemm.h"
 #include "tril/measure/cuda_groups.h"
@@ -21,7 +23,7 @@ std::string millions(int64_t count) {
 // What the promise costs, for the row without it; nothing where the other was not measured.
 std::string price(double promised_seconds, double free_seconds) {
   if (promised_seconds <= 0.0) return "";
-  const auto hundredths = static_cast<int64_t>(100.0 * promised_seconds / free_seconds + 0.5);
+  const auto hundredths = int64_t{std::llround(100.0 * promised_seconds / free_seconds)};
   const int64_t behind = hundredths % 100;
   return concat("the promise costs ", hundredths / 100, behind < 10 ? ".0" : ".", behind, "x");
 }

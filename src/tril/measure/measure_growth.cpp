@@ -55,6 +55,7 @@ void add_training(const std::string& series, int64_t at, int64_t number, int64_t
   Random random(1);
   const auto sources = equal_sentences(number, length, random);
   std::vector<LearnPair> pairs;
+  pairs.reserve(sources.size());
   for (const std::vector<int32_t>& source : sources) {
     pairs.push_back({source, work_sentence(length, kVocab, random)});
   }

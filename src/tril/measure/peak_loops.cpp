@@ -7,6 +7,9 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
+// Names as in kernels/cpu: CamelCase is what is compiled once per instruction set. Loops count,
+// because the compiler is told how often to unroll them. NOLINTBEGIN(readability-identifier-naming,
+// modernize-loop-convert)
 HWY_BEFORE_NAMESPACE();
 namespace tril::HWY_NAMESPACE {
 namespace {
@@ -124,3 +127,4 @@ int64_t int8_loop(int64_t rounds) {
 
 }  // namespace tril
 #endif
+// NOLINTEND
