@@ -24,7 +24,7 @@ expect 0 'version' "$tril" --version
 prints 'version' '^tril [0-9]'
 expect 0 'info' "$tril" info
 prints 'info' '^target'
-expect 0 'bench' "$tril" bench --device cpu --json --only gemm --seconds 0.01 --threads 1
+expect 0 'bench' "$tril" bench --device cpu --json --only gemm --match 512x512x512 --seconds 0.01 --threads 1
 prints 'bench' '"name": "512x512x512"'
 prints 'bench' '"roof": "fp32"'
 prints 'bench' '"share_of_roof": '
