@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "terminal.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -27,23 +28,14 @@ bool show_teacher_forcing(const LessonFlags& flags);
 bool show_leakage(const LessonFlags& flags);
 bool show_sequential(const LessonFlags& flags);
 
-// A line in front of a part of a lesson, and one behind it all.
-void print_heading(std::string_view text);
+// A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
+void print_heading(std::string_view number, std::string_view text);
+// What the lesson came to. Where it does not hold, `otherwise` says what may be wrong.
 bool print_verdict(bool holds, std::string_view says, std::string_view otherwise);
 
-// Rows of cells, each column as wide as its widest cell in any script. The first column stands to
-// the left, the others to the right, or all to the left.
-enum class Align { left, right };
-void print_table(const std::vector<std::vector<std::string>>& rows, Align align,
-                 std::string_view indent = "  ");
 // The table of a matrix with words at its rows and columns.
-std::vector<std::vector<std::string>> table_of(const Matrix& matrix,
-                                               const std::vector<std::string>& rows,
-                                               const std::vector<std::string>& columns,
-                                               int decimals = 2);
-// Two tables beside each other, lines of the shorter one filled up with blank cells.
-std::vector<std::vector<std::string>> beside(const std::vector<std::vector<std::string>>& left,
-                                             const std::vector<std::vector<std::string>>& right);
+Table table_of(const Matrix& matrix, const std::vector<std::string>& rows,
+               const std::vector<std::string>& columns, int decimals = 2);
 // "(1.00, 0.00)".
 std::string vector_text(std::span<const double> values, int decimals = 2);
 std::string number(double value, int decimals = 2);

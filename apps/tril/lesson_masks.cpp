@@ -7,15 +7,13 @@
 namespace tril::app {
 namespace {
 
-using Table = std::vector<std::vector<std::string>>;
-
 std::string interval_text(const Interval& interval) {
   if (interval.empty()) return "nothing";
   if (interval.hi - interval.lo == 1) return fmt::format("{}", interval.hi);
   return fmt::format("{}–{}", interval.lo + 1, interval.hi);
 }
 
-// A line a row: its part of the matrix, and the interval.
+// One line per row: its part of the matrix, and the interval.
 Table mask_table(const Mask& mask, int64_t keys) {
   Table table;
   for (int64_t row = 0; row < static_cast<int64_t>(mask.rows().size()); ++row) {
@@ -27,20 +25,21 @@ Table mask_table(const Mask& mask, int64_t keys) {
 }
 
 void print_kinds(const MaskLesson& l) {
-  print_heading("1  A mask is a matrix of 0 and -∞; in tril it is one interval of keys a row.");
+  print_heading("1",
+                "A mask is a matrix of 0 and -∞. tril stores it as one interval of keys per row.");
   for (const NamedMask& named : l.kinds) {
     fmt::print("  {}: {}\n", named.name, named.says);
     print_table(mask_table(named.mask, named.keys), Align::left, "   ");
   }
-  fmt::print(
-      "  Padding hides filler, causal hides the future. To combine them, add the matrices, or\n"
-      "  take the keys that both intervals have.\n");
+  print_text(
+      "The padding mask hides padding, the causal mask hides the future. To combine them, add "
+      "the matrices, or intersect the intervals.");
 }
 
 std::string entry(float value) { return value == 0.0f ? "  0" : " -∞"; }
 
 void print_broadcast(const Broadcast& b) {
-  print_heading("2  How the shapes broadcast: an axis of size 1 is read again for every index.");
+  print_heading("2", "How the shapes broadcast: an axis of size 1 is repeated along that axis.");
   std::string paddings;
   Table table(static_cast<size_t>(b.length));
   for (int64_t q = 0; q < b.length; ++q) {
@@ -59,16 +58,17 @@ void print_broadcast(const Broadcast& b) {
       line.insert(line.end(), {q == 0 ? padding : "", q == 0 ? "→" : "", combined});
     }
   }
-  table.insert(table.begin(), {"causal", "आप कैसे हैं", "", "both", "धन्यवाद + 2 filler", "", "both"});
-  table.insert(table.begin() + 1, {"[1,1,q,k]", "[1 of batch,1,1,k]", "", "every head",
-                                   "[1 of batch,1,1,k]", "", "every head"});
+  table.insert(table.begin(), {"causal", "आप कैसे हैं", "", "both", "धन्यवाद", "", "both"});
+  table.insert(table.begin() + 1,
+               {"[1,1,q,k]", "[1,1,1,k]", "", "every head", "[1,1,1,k]", "", "every head"});
   print_table(table, Align::left);
-  fmt::print(
-      "  Added: [batch, heads, q, k] = [{}, {}, {}, {}], {} entries, {} intervals saying the "
-      "same.\n"
-      "  For 16 sentences of 300 words and 8 heads: {:.1f} MB of matrix, {:.1f} kB of intervals.\n",
-      b.batch, b.heads, b.length, b.length, b.combined.size(), b.batch * b.length,
-      static_cast<double>(b.matrix_bytes) / 1e6, static_cast<double>(b.interval_bytes) / 1e3);
+  print_text(fmt::format(
+      "धन्यवाद is one word and {} positions of padding. Together the masks have the shape [batch, "
+      "heads, q, k] = [{}, {}, {}, {}]: {} entries, or {} intervals that say the same. For 16 "
+      "sentences of 300 words and 8 heads: {:.1f} MB of matrix, {:.1f} kB of intervals.",
+      b.length - b.lengths.back(), b.batch, b.heads, b.length, b.length, b.combined.size(),
+      b.batch * b.length, static_cast<double>(b.matrix_bytes) / 1e6,
+      static_cast<double>(b.interval_bytes) / 1e3));
 }
 
 void print_ways(const std::vector<Forbidding>& ways) {
@@ -84,43 +84,46 @@ void print_ways(const std::vector<Forbidding>& ways) {
 }
 
 void print_forbidding(const MaskLesson& l) {
-  print_heading(
-      fmt::format("3  Why -∞ before the softmax? The row of आप: scores {}, it may see key 1.\n"
-                  "   The keys' values are 1, 2, 3; the output is weights times values.",
-                  vector_text(l.scores, 1)));
+  print_heading("3", fmt::format("Why -∞ before the softmax? The row of आप has the scores {} and "
+                                 "may look at key 1 only. The values of the keys are 1, 2, 3; the "
+                                 "output is weights times values.",
+                                 vector_text(l.scores, 1)));
   print_ways(l.one_key);
-  fmt::print(
-      "  A score of 0 still gets weight e⁰ = 1 before the division: {:.0f}% goes to the future.\n"
-      "  A weight that is zeroed afterwards leaves a row that sums to {}, not to 1.\n",
-      100.0 * l.one_key[3].forbidden, number(l.one_key[4].sum));
-  print_heading("4  When is -1e9 wrong? A row that may see nothing (filler, say):");
+  print_text(fmt::format(
+      "A score of 0 still gets weight, since e⁰ = 1: {:.0f}% of the total goes to the future. A "
+      "weight set to 0 after the softmax leaves a row that sums to {} instead of 1.",
+      100.0 * l.one_key[3].forbidden, number(l.one_key[4].sum)));
+  print_heading("4", "When is -1e9 wrong? In a row that may look at nothing (padding, say):");
   print_ways(l.no_key);
-  fmt::print(
-      "  -1e9 turns it into an average of the forbidden keys; -∞ into NaN. In tril it is 0.\n");
-  print_heading(
-      fmt::format("5  In half precision (largest number {:.0f}) -1e9 is {}. The row of आप there:",
-                  l.largest_half, number(l.half_of_minus_1e9)));
+  print_text("-1e9 turns it into an average of the forbidden keys, -∞ into NaN. In tril it is 0.");
+  print_heading("5", fmt::format("In half precision (largest number {:.0f}) -1e9 is {}. The row of "
+                                 "आप there:",
+                                 l.largest_half, number(l.half_of_minus_1e9)));
   print_ways(l.one_key_in_half);
-  fmt::print("  And the row that may see nothing:\n");
+  print_text("And the row that may look at nothing:");
   print_ways(l.no_key_in_half);
-  print_heading("6  A forbidden key with a huge score (2e9, left over in memory):");
+  print_heading("6", "A forbidden key with a huge score (2e9, left over in memory):");
   print_ways(l.large_forbidden);
-  print_heading(
-      "7  A forbidden key whose value is NaN: 0 × NaN is NaN, so a weight of 0 is not enough.");
+  print_heading("7",
+                "A forbidden key whose value is NaN: 0 × NaN is NaN, so a weight of 0 is not "
+                "enough.");
   print_ways(l.nan_forbidden);
-  fmt::print("  tril never multiplies a forbidden key into a row.\n");
+  print_text("tril never multiplies a forbidden key into a row.");
 }
 
 void print_in_use(const MaskLesson& l) {
-  print_heading(
-      "8  Does the encoder use it? From a model that runs (3 source words, 4 target words):");
+  print_heading("8",
+                "Does the encoder use the causal mask? Observed in a model that runs, with 3 "
+                "source words and 4 target words:");
+  Table table;
   for (const MaskInUse& each : l.in_use) {
     std::string rows;
     for (const Interval& interval : each.mask.rows()) {
       rows += (rows.empty() ? "" : ", ") + interval_text(interval);
     }
-    fmt::print("  {}  its rows see {}\n", pad_right(each.where, 22), rows);
+    table.push_back({each.where, concat("its rows see ", rows)});
   }
+  print_table(table, Align::left);
 }
 
 }  // namespace
@@ -135,10 +138,10 @@ bool show_masks(const LessonFlags& flags) {
   print_in_use(l);
   return print_verdict(
       l.holds,
-      "-∞ before the softmax gives forbidden keys exactly nothing. -1e9 does so only while a row\n"
-      "         sees something and its scores are small; in half precision it is -∞ itself. Only\n"
-      "         the decoder's self-attention is causal; the encoder sees everything.",
-      "NOT as the lesson says: one of the figures above is not what it should be.");
+      "-∞ before the softmax gives forbidden keys exactly nothing. -1e9 does so only while a row "
+      "sees something and its scores are small; in half precision it is -∞ itself. Only the "
+      "decoder's self-attention is causal; the encoder sees everything.",
+      "one of the figures above is not what it should be.");
 }
 
 }  // namespace tril::app

@@ -14,42 +14,43 @@ std::string name_of(const SequentialRow& row) {
                        : fmt::format("{} rows × {} words", row.rows, row.words);
 }
 
-using Table = std::vector<std::vector<std::string>>;
-
 void print_calls(const SequentialLesson& l) {
-  print_heading("1  Calls of forward(), counted, and time for one step of training:");
-  Table table = {{"target", "sequential", "parallel", "sequential", "parallel", "ratio"}};
+  print_heading("1", "Calls of forward(), counted, and the time of one training step:");
+  Table table = {{"", "calls,", "calls,", "time,", "time,", ""},
+                 {"target", "sequential", "parallel", "sequential", "parallel", "ratio"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
-    table.push_back({name_of(row), fmt::format("{} calls", f.sequential.calls),
-                     fmt::format("{} call", f.parallel.calls), time_text(f.sequential.seconds),
-                     time_text(f.parallel.seconds), fmt::format("{:.0f} : 1", f.time_ratio())});
+    table.push_back({name_of(row), grouped(f.sequential.calls), grouped(f.parallel.calls),
+                     time_text(f.sequential.seconds), time_text(f.parallel.seconds),
+                     fmt::format("{:.0f} : 1", f.time_ratio())});
   }
   print_table(table, Align::right);
-  fmt::print(
-      "  A call for each word and one for END: START goes in before the words, END comes out\n"
-      "  behind them and never goes in. So 300 words take 301 calls and have 301 positions.\n"
-      "  Each call reads its prefix again from the beginning: {} rows for\n"
-      "  {}, where parallel training reads {}.\n",
-      l.rows.back().figures.sequential.rows, name_of(l.rows.back()),
-      l.rows.back().figures.parallel.rows);
+  print_text(fmt::format(
+      "One call per word and one for END: START is fed before the first word, END is predicted "
+      "after "
+      "the last word and never fed. So 300 words take 301 calls. Each call reads its prefix again "
+      "from the beginning: for {} that is {} positions computed, where parallel training computes "
+      "{}.",
+      name_of(l.rows.back()), grouped(l.rows.back().figures.sequential.rows),
+      grouped(l.rows.back().figures.parallel.rows)));
 }
 
 void print_pie(const SequentialLesson& l) {
-  print_heading("2  Instead of the pie of 25% and 75%: shares of the time of both, measured:");
+  print_heading(
+      "2", "Instead of a pie of 25% and 75%: the share of each in the time of both, measured:");
   Table table = {{"target", "parallel", "sequential"}};
   for (const SequentialRow& row : l.rows) {
     table.push_back({name_of(row), fmt::format("{:.1f}%", 100.0 * row.parallel_share()),
                      fmt::format("{:.1f}%", 100.0 * (1.0 - row.parallel_share()))});
   }
   print_table(table, Align::right);
-  fmt::print("  There is no one figure: it depends on the length.\n");
+  print_text("There is no single figure: it depends on the length.");
 }
 
 void print_memory(const SequentialLesson& l) {
-  print_heading(
-      "3  Memory of a step at its peak, measured. Beside it what the matrices of scores would\n"
-      "   take, had they been kept: heads × layers × n² × 4 bytes, a formula.");
+  print_heading("3",
+                "Peak memory of one training step, measured. The last column is what storing "
+                "the score matrices would take, by the formula heads × layers × n² × 4 bytes.");
   Table table = {{"target", "sequential", "parallel", "score matrices"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
@@ -61,19 +62,21 @@ void print_memory(const SequentialLesson& l) {
                      bytes_text(each.score_matrix_bytes)});
   }
   print_table(table, Align::right);
-  fmt::print(
-      "  From {} to {} words, {:.2f} times as long: {:.2f} times the memory, where score matrices\n"
-      "  grow {:.2f} times, with the square. This model has {} layers of {} heads. In a base\n"
-      "  model, 6 layers of 8, those of {} would take {}.\n",
+  print_text(fmt::format(
+      "From {} to {} words, {:.2f} times the length: {:.2f} times the memory, while score matrices "
+      "grow {:.2f} times, with the square. This model has {} layers of {} heads. In a base model "
+      "with 6 layers of 8 heads, the score matrices of {} would take {}.",
       l.long_targets.front().words, l.long_targets.back().words, l.length_growth, l.memory_growth,
       l.matrix_growth, l.config.decoder_layers, l.config.heads, name_of(l.rows.back()),
-      bytes_text(l.base_matrix_bytes));
+      bytes_text(l.base_matrix_bytes)));
 }
 
 void print_agreement(const SequentialLesson& l) {
-  print_heading("4  Both learn the same (dropout off); what is added up differs by rounding:");
-  Table table = {{"", "", "", "positions alone", "sums of all", "one lost"},
-                 {"target", "loss", "differs by", "that differ", "/ allowed", "/ allowed"}};
+  print_heading("4",
+                "Both learn the same (dropout off). Gradients of single positions have the same "
+                "bits; sums over positions differ by rounding:");
+  Table table = {{"", "", "losses", "positions", "sums ÷", "if one were"},
+                 {"target", "loss", "differ by", "that differ", "bound", "lost ÷ bound"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
     table.push_back({name_of(row), fmt::format("{:.3f}", f.parallel_loss),
@@ -83,12 +86,12 @@ void print_agreement(const SequentialLesson& l) {
                      fmt::format("{:.1f}", f.weakest_position)});
   }
   print_table(table, Align::right);
-  fmt::print(
-      "  The gradient of one position, learnt alone, is compared bit by bit in every parameter; "
-      "the\n"
-      "  sums over all positions in the last layer, against what rounding allows. Were one "
-      "position\n"
-      "  lost on the way, that would be so many times what is allowed.\n");
+  print_text(
+      "The gradient that one position contributes is compared bit by bit in every parameter. The "
+      "sums "
+      "over all positions are compared in the last layer, against a rounding bound. The last "
+      "column "
+      "is the error there would be if one position had been dropped: it would be noticed.");
 }
 
 }  // namespace
@@ -107,7 +110,7 @@ bool show_sequential(const LessonFlags& flags) {
   const SequentialLesson l = teach_sequential(options);
   progress.clear();
   write_picture(flags, draw_sequential(l));
-  fmt::print("Training prefix by prefix, as one decodes, against the whole target in one call.\n");
+  fmt::print("Training prefix by prefix, as in decoding, and the whole target in one call.\n");
   print_calls(l);
   print_pie(l);
   print_memory(l);
@@ -115,15 +118,12 @@ bool show_sequential(const LessonFlags& flags) {
   const SequentialRow& batch = l.rows.back();
   return print_verdict(
       l.holds,
-      fmt::format("The same loss and gradients from {} call instead of {} for {}.\n"
-                  "         Sequential training took {:.0f} times as long. Memory grew with the "
-                  "length,\n"
-                  "         not with its square.",
-                  batch.figures.parallel.calls, batch.figures.sequential.calls, name_of(batch),
-                  batch.figures.time_ratio()),
-      "NOT as the lesson says: the two ways disagree, or the parallel one was no faster or took "
-      "too\n"
-      "         much memory.");
+      fmt::format("The same loss and gradients from {} call instead of {} for {}. Sequential "
+                  "training took {:.0f} times as long. Memory grew with the length, not with its "
+                  "square.",
+                  batch.figures.parallel.calls, grouped(batch.figures.sequential.calls),
+                  name_of(batch), batch.figures.time_ratio()),
+      "the two ways disagree, or the parallel one was no faster or took too much memory.");
 }
 
 }  // namespace tril::app

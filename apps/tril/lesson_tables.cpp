@@ -10,31 +10,19 @@
 
 namespace tril::app {
 
-using Table = std::vector<std::vector<std::string>>;
-
-void print_heading(std::string_view text) { fmt::print("\n{}\n", text); }
-
-bool print_verdict(bool holds, std::string_view says, std::string_view otherwise) {
-  fmt::print("\nVERDICT  {}\n", holds ? says : otherwise);
-  return holds;
+void print_heading(std::string_view number, std::string_view text) {
+  const std::string mark = number.empty() ? "" : concat(number, "  ");
+  fmt::print("\n{}", set_text(text, mark, std::string(mark.size(), ' ')));
 }
 
-void print_table(const Table& rows, Align align, std::string_view indent) {
-  std::vector<int64_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()), 0);
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
-  }
-  for (const auto& row : rows) {
-    std::string line(indent);
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) line += "  ";
-      const bool right = align == Align::right && i > 0;
-      line += right ? pad_left(row[i], widths[i]) : pad_right(row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    fmt::print("{}\n", line);
-  }
+bool print_verdict(bool holds, std::string_view says, std::string_view otherwise) {
+  constexpr std::string_view kMark = "VERDICT  ";
+  const std::string text =
+      holds ? std::string(says) : concat("Not as the lesson says: ", otherwise);
+  const std::string set = set_text(text, kMark, std::string(kMark.size(), ' '));
+  const std::string mark(kMark.substr(0, kMark.size() - 2));
+  fmt::print("\n{}{}", holds ? good(mark) : bad(mark), set.substr(mark.size()));
+  return holds;
 }
 
 Table table_of(const Matrix& matrix, const std::vector<std::string>& rows,
@@ -47,21 +35,6 @@ Table table_of(const Matrix& matrix, const std::vector<std::string>& rows,
   for (int64_t row = 0; row < matrix.rows; ++row) {
     table.push_back({rows[static_cast<size_t>(row)]});
     for (const double value : matrix.row(row)) table.back().push_back(number(value, decimals));
-  }
-  return table;
-}
-
-Table beside(const Table& left, const Table& right) {
-  Table table;
-  const size_t width = left.empty() ? 0 : left.front().size();
-  int64_t label = 0;  // the right table's first column stands to the left as the left one's does
-  for (const auto& row : right) label = std::max(label, display_width(row.front()));
-  for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    table.push_back(i < left.size() ? left[i] : std::vector<std::string>(width));
-    table.back().push_back("    ");
-    if (i >= right.size()) continue;
-    table.back().push_back(pad_right(right[i].front(), label));
-    table.back().insert(table.back().end(), right[i].begin() + 1, right[i].end());
   }
   return table;
 }

@@ -49,14 +49,15 @@ Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) 
 
 void print_example(const TeacherLesson& l) {
   const TeacherExample& e = l.example;
-  print_heading(fmt::format("\"{}\" is to become {}.", escaped(e.english), escaped(e.hindi)));
+  print_heading("", fmt::format("\"{}\" should become {}.", escaped(e.english), escaped(e.hindi)));
   if (!l.real) {
-    fmt::print(
-        "(The model makes no mistake here that something follows. We put its second choice in\n"
-        "as if it had been its first.)\n");
+    print_text(
+        "(This model makes no mistake before the end of a sentence. We feed its second choice as "
+        "if "
+        "it had been its first.)");
   }
-  std::vector<std::vector<std::string>> training = {{"", "fed", "predicted", "right", "p(right)"}};
-  std::vector<std::vector<std::string>> inference = {{"", "fed", "predicted"}};
+  Table training = {{"", "fed", "predicted", "right", "p(right)"}};
+  Table inference = {{"", "fed", "predicted"}};
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const TeacherStep& s = e.steps[i];
     const std::string name = fmt::format("step {}", i + 1);
@@ -70,43 +71,41 @@ void print_example(const TeacherLesson& l) {
       inference.push_back({name, escaped(s.fed_in_inference), escaped(s.predicted_in_inference),
                            !first   ? ""
                            : l.real ? "← the same mistake"
-                                    : "← put in by us",
-                           static_cast<int64_t>(i) == e.mistake + 1 ? "← it goes in" : ""});
+                                    : "← fed by us",
+                           static_cast<int64_t>(i) == e.mistake + 1 ? "← it is fed" : ""});
       if (!first) inference.back().erase(inference.back().begin() + 3);
     }
   }
-  fmt::print("  Training, teacher forcing: what goes in is right, whatever was predicted.\n");
+  print_text("Training with teacher forcing: the right token is fed, whatever was predicted.");
   print_table(training, Align::left, "    ");
-  fmt::print("  Inference: what was predicted goes in.\n");
+  print_text("Inference: what was predicted is fed.");
   print_table(inference, Align::left, "    ");
-  fmt::print("  It writes: {}\n", escaped(e.written));
-  fmt::print(
-      "  Behind the mistake {} of {} are right when it is corrected. When it is followed, {} at\n"
-      "  their place, {} in their order at any place.\n",
-      e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order);
+  print_text(fmt::format("It writes: {}", escaped(e.written)));
+  print_text(fmt::format(
+      "After the mistake: corrected, {} of {} right; followed, {} in position, {} in order.",
+      e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order));
 }
 
 void print_counts(const TeacherLesson& l, Seen seen) {
-  print_heading(
-      seen == Seen::never
-          ? fmt::format("All {} sentences, none of which it has seen:", l.sentences)
-          : fmt::format("All {} sentences (whether it has seen them is not known):", l.sentences));
+  print_heading("", fmt::format("All {} sentences{}:", l.sentences,
+                                seen == Seen::never ? ", none of which it has seen"
+                                                    : " (whether it has seen them is not known)"));
   if (l.with_mistake == 0) {
-    fmt::print("  every word is predicted right: there is no mistake to follow.\n");
+    print_text("Every token is predicted right: there is no mistake to follow.");
     return;
   }
-  print_table({{"with a word predicted wrong", std::to_string(l.with_mistake),
+  print_table({{"with a token predicted wrong", std::to_string(l.with_mistake),
                 percent(l.with_mistake, l.sentences)},
-               {"steps behind the first mistake", std::to_string(l.following), ""}},
+               {"steps after the first mistake", std::to_string(l.following), ""}},
               Align::right);
   if (l.following == 0) return;
-  fmt::print("  Of these steps\n");
+  print_text("Of these steps");
   const auto row = [&](const char* what, int64_t count) {
     return std::vector<std::string>{what, std::to_string(count), percent(count, l.following)};
   };
-  print_table({row("right in training, the mistake corrected", l.right_when_corrected),
-               row("right in inference, at their place", l.right_when_followed),
-               row("right in inference, in order at any place", l.followed_in_order)},
+  print_table({row("right in training, where it is corrected", l.right_when_corrected),
+               row("right in inference, in position", l.right_when_followed),
+               row("right in inference, in order", l.followed_in_order)},
               Align::right);
 }
 
@@ -118,22 +117,20 @@ bool show_teacher_forcing(const LessonFlags& flags) {
   const TeacherLesson l =
       teach_teacher_forcing(subject.translator, phrasebook.held_out, flags.threads);
   if (l.left_out > 0) {
-    message(
-        fmt::format("{} sentences are longer than the model can read, and left out\n", l.left_out));
+    message(fmt::format("{} sentences are longer than the model can read and are left out\n",
+                        l.left_out));
   }
-  fmt::print("Teacher forcing: what happens behind a wrong word.\n");
+  fmt::print("Teacher forcing: what happens after a wrong word.\n");
   print_example(l);
   print_counts(l, subject.seen);
   return print_verdict(
       l.holds,
       l.real
-          ? "Training corrects a mistake at the next step, inference follows it. Up to the "
-            "mistake\n"
-            "         both predict the same words: it is one function, fed differently."
-          : "A wrong word that goes in is followed. This model makes no mistake of its own that\n"
-            "         shows it: we put one in.",
-      "NOT as the lesson says: correcting a mistake did not help, or the two ways differ before "
-      "it.");
+          ? "Training corrects a mistake at the next step, inference follows it. Up to the mistake "
+            "both predict the same tokens: one function, fed differently."
+          : "A wrong word that is fed is followed. This model makes no mistake of its own that "
+            "shows it, so we fed one.",
+      "correcting a mistake did not help, or the two ways differ before it.");
 }
 
 }  // namespace tril::app

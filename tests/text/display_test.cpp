@@ -55,5 +55,30 @@ TEST(Escaped, NoTextCommandsTheTerminal) {
   EXPECT_EQ(escaped(""), "");
 }
 
+TEST(Wrapped, BreaksAtBlanksWhereALineIsFull) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrapped("", 10), Lines{""});
+  EXPECT_EQ(wrapped("one two three", 7), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrapped("one two three", 6), (Lines{"one", "two", "three"}));
+  EXPECT_EQ(wrapped("one   two", 20), Lines{"one two"});
+  EXPECT_EQ(wrapped("one \ntwo\n\nthree", 20), (Lines{"one", "two", "", "three"}));
+  EXPECT_EQ(wrapped("आप कैसे हैं", 5), (Lines{"आप कैसे", "हैं"}));  // 2 + 1 + 2 columns
+  EXPECT_EQ(wrapped("a unbreakable b", 4), (Lines{"a", "unbreakable", "b"}));
+}
+
+TEST(Wrapped, KeepsTheIndentOfALine) {
+  EXPECT_EQ(wrapped("  one two", 6), (std::vector<std::string>{"  one", "  two"}));
+}
+
+TEST(Shortened, SaysWhereSomethingIsLeftOut) {
+  EXPECT_EQ(shortened("bank", 4), "bank");
+  EXPECT_EQ(shortened("river bank", 6), "river…");
+  EXPECT_EQ(shortened("मैं ठीक हूँ", 4), "मैं ठ…");
+  EXPECT_EQ(shortened("bank", 1), "…");
+  EXPECT_EQ(shortened("bank", 0), "");
+  EXPECT_EQ(display_width(shortened("漢字漢字", 4)), 3);  // half a character is none
+  EXPECT_EQ(shortened("ab\xFF", 2), "ab");
+}
+
 }  // namespace
 }  // namespace tril

@@ -32,7 +32,7 @@ std::vector<NamedMask> kinds() {
   const auto first_two = [](int64_t row, int64_t key) { return key <= row || key < 2; };
   return {
       {"causal", "no row sees the future", Mask::causal(four), 4, causal_mask},
-      {"padding", "key 4 is filler: nobody sees it", padding(4, 3), 4, filler},
+      {"padding", "key 4 is padding: no row sees it", padding(4, 3), 4, filler},
       {"both", "causal and padding, combined", Mask::causal(four) & padding(4, 3), 4, both},
       {"window of 2", "the last two keys of causal", Mask::window(four, 2), 4, last_two},
       {"prefix of 2", "the first two see each other", Mask::prefix(four, 2), 4, first_two},

@@ -59,6 +59,28 @@ std::string blanks(std::string_view text, int64_t width) {
   return std::string(static_cast<size_t>(std::max<int64_t>(0, width - display_width(text))), ' ');
 }
 
+// One line, broken.
+void wrap_line(std::string_view line, int64_t width, std::vector<std::string>& lines) {
+  const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  const std::string indent(line.substr(0, begin));
+  std::string current = indent;
+  bool empty = true;  // but for the indent
+  for (size_t at = begin; at < line.size();) {
+    const size_t end = std::min(line.find(' ', at), line.size());
+    const std::string_view word = line.substr(at, end - at);
+    if (!empty && display_width(current) + 1 + display_width(word) > width) {
+      lines.push_back(current);
+      current = indent;
+      empty = true;
+    }
+    if (!empty) current += ' ';
+    current += word;
+    empty = false;
+    at = std::min(line.find_first_not_of(' ', end), line.size());
+  }
+  lines.push_back(empty ? std::string() : current);
+}
+
 }  // namespace
 
 int64_t display_width(std::string_view text) {
@@ -74,6 +96,30 @@ std::string pad_right(std::string_view text, int64_t width) {
 
 std::string pad_left(std::string_view text, int64_t width) {
   return blanks(text, width) + std::string(text);
+}
+
+std::vector<std::string> wrapped(std::string_view text, int64_t width) {
+  std::vector<std::string> lines;
+  for (;;) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    wrap_line(text.substr(0, end), width, lines);
+    if (end == text.size()) return lines;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::string shortened(std::string_view text, int64_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width <= 0) return "";
+  if (first_invalid_utf8(text)) return std::string(text.substr(0, static_cast<size_t>(width)));
+  std::u32string characters = decode_utf8(text);
+  int64_t columns = 1;  // of the sign that something is missing
+  size_t kept = 0;
+  while (kept < characters.size() && columns + columns_of(characters[kept]) <= width) {
+    columns += columns_of(characters[kept++]);
+  }
+  characters.resize(kept);
+  return encode_utf8(characters) + "…";
 }
 
 std::string escaped(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tril {
 
@@ -16,6 +17,15 @@ int64_t display_width(std::string_view text);
 // The text with blanks behind it (or before it) up to `width` columns; longer text stays whole.
 std::string pad_right(std::string_view text, int64_t width);
 std::string pad_left(std::string_view text, int64_t width);
+
+// Text broken into lines of at most `width` columns, at blanks. A newline in it begins a new line.
+// A word wider than that gets a line of its own and stays whole. Runs of blanks become one, except
+// at the beginning of a line, which every line made from it keeps as its indent.
+std::vector<std::string> wrapped(std::string_view text, int64_t width);
+
+// The beginning of the text that takes at most `width` columns, with "…" where something was left
+// out.
+std::string shortened(std::string_view text, int64_t width);
 
 // For text that others wrote, on its way to a terminal: control characters, marks that turn the
 // direction of writing, line separators and bytes that are no UTF-8 stand as escapes (\n, \x1b,
