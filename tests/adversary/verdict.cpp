@@ -81,6 +81,11 @@ void Report::add(const std::string& campaign, int64_t experiment, const Outcome&
                                       "--only",          std::to_string(experiment)};
   if (!settings_.model.empty()) command.insert(command.end(), {"--model", settings_.model});
   if (!settings_.text.empty()) command.insert(command.end(), {"--text", settings_.text});
+  // The number of an experiment means the same only among as many of them.
+  if (settings_.all) command.emplace_back("--all");
+  if (settings_.budget > 0) {
+    command.insert(command.end(), {"--budget", std::to_string(settings_.budget)});
+  }
   command.emplace_back("--keep");
   failures_.push_back(campaign + " " + std::to_string(experiment) + " (" + outcome.row +
                       "): " + outcome.what + "\n    " + shell_line(command));

@@ -82,7 +82,7 @@ done
 ((resumed >= 3)) || fail "only $resumed runs went on behind a card that was lost"
 resumed=0
 for ((number = 3; number < 200; number += 9)); do
-  with_fault "memory@$number" 'out of memory' || break
+  with_fault "memory@$number" 'train: out of memory' || break
 done
 ((resumed >= 1)) || fail "no run went on behind memory that ended"
 rc=0
