@@ -39,8 +39,12 @@ void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 void add_verify(CLI::App& app);
 
-// The arguments of `tril train` with the options of --config, or of the run that --resume goes on
-// with, put before those given.
-std::vector<std::string> with_files(const std::vector<std::string>& arguments);
+// The arguments of `tril train` with the options of --config, or of the run that --resume
+// continues, put before those given. A name in such a file that is none of `known` ("--vocab") is
+// an error that names file and line.
+std::vector<std::string> with_files(const std::vector<std::string>& arguments,
+                                    const std::vector<std::string>& known);
+// "FILE:LINE: " where a problem with a flag ("--vocab: …") is one with a line of such a file.
+std::string origin_of(const std::string& problem);
 
 }  // namespace tril::app

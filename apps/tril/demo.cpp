@@ -107,11 +107,14 @@ void prove(const Translator& translator, const Phrasebook& phrasebook, const Fla
     if (pairs.size() == 100) break;
   }
   const Agreement agreement = compare_parallel_with_stepwise(translator.model(), pairs, session);
-  fmt::print(
-      "\nTraining reads a whole sentence in one forward(), inference writes a token a forward().\n"
-      "{} sentences both ways, {} calls against {}: of {} logits {} differ in any bit.\n",
-      agreement.sentences, agreement.parallel_calls, agreement.stepwise_calls, agreement.logits,
-      agreement.differing);
+  fmt::print("\n{}",
+             set_text(fmt::format("Training reads a whole sentence in one forward(); "
+                                  "inference calls forward() once per token. {} sentences "
+                                  "both ways, {} calls and {}: of {} logits {} differ in "
+                                  "any bit.",
+                                  agreement.sentences, agreement.parallel_calls,
+                                  agreement.stepwise_calls, agreement.logits, agreement.differing),
+                      "", ""));
   require(agreement.differing == 0, ErrorCode::internal,
           "demo: training and inference are not the same function here: please report it");
 }
@@ -127,9 +130,9 @@ void run(const Flags& flags) {
              phrasebook.train.size(), phrasebook.held_out.size());
   flush_output();
   const TrainSummary summary = learn(phrasebook, flags);
-  fmt::print("Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target tokens a second.\n\n",
-             summary.last.seconds, summary.last.update, summary.parameters,
-             summary.last.tokens_per_s);
+  fmt::print(
+      "Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target tokens per second.\n\n",
+      summary.last.seconds, summary.last.update, summary.parameters, summary.last.tokens_per_s);
 
   const Translator translator = Translator::load(flags.folder, flags.threads);
   fmt::print("The lesson's sentences:\n");

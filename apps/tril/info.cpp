@@ -2,62 +2,144 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "loading.h"
+#include "output_files.h"
+#include "terminal.h"
 #include "tril/tril.h"
+#include "units.h"
 
 namespace tril::app {
 namespace {
 
-void show_machine() {
-  const Target target = current_target();  // may raise, as the next: nothing is printed then
-  const CudaCard& card = cuda_card();
-  fmt::print("processor  {}\n", cpu_name());
-  fmt::print("threads    {}\n", Parallel().threads());
-  fmt::print("target     {} (of", to_string(target));
-  for (const Target other : available_targets()) fmt::print(" {}", to_string(other));
-  fmt::print("; TRIL_TARGET chooses)\n");
-  if (!card.usable) {
-    constexpr std::string_view kPrefix = "cuda: ";
-    std::string_view problem = card.problem;
-    if (problem.starts_with(kPrefix)) problem.remove_prefix(kPrefix.size());
-    fmt::print("card       none to use: {}\n", problem);
-    return;
-  }
-  fmt::print("card       {}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB, {}\n",
-             card.name, card.capability / 10, card.capability % 10, card.multiprocessors,
-             static_cast<double>(card.memory_bytes) / (1 << 30),
-             card.hopper ? "with the instructions of 9.0a" : "without those of 9.0a");
+using Json = nlohmann::ordered_json;
+
+struct Flags {
+  std::string folder;
+  std::string svg;
+  bool json = false;
+  bool tensors = false;
+};
+
+// Why there is no GPU to use.
+std::string gpu_problem(const CudaCard& card) {
+  constexpr std::string_view kPrefix = "cuda: ";
+  return card.problem.substr(card.problem.starts_with(kPrefix) ? kPrefix.size() : 0);
 }
 
-void show_model(const std::string& folder) {
-  if (!file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile))) {
-    const Transformer model = Transformer::load_for_inference(folder, {}, telling());
-    fmt::print("{}", to_json(model.config()));
-    fmt::print("{} parameters, packed in {}: for inference on the CPU\n", model.parameter_count(),
-               word_for(model.compute()));
+void show_machine(const Flags& flags) {
+  const Target target = current_target();  // may raise, as the next: nothing is printed then
+  const CudaCard& card = cuda_card();
+  if (flags.json) {
+    Json targets = Json::array();
+    for (const Target other : available_targets()) targets.push_back(to_string(other));
+    Json gpu = nullptr;
+    if (card.usable) {
+      gpu = {{"name", card.name},
+             {"compute_capability", card.capability},
+             {"multiprocessors", card.multiprocessors},
+             {"memory_bytes", card.memory_bytes}};
+    }
+    const Json machine = {{"processor", cpu_name()},
+                          {"threads", Parallel().threads()},
+                          {"target", to_string(target)},
+                          {"targets", targets},
+                          {"gpu", gpu},
+                          {"gpu_problem", card.usable ? "" : gpu_problem(card)}};
+    fmt::print("{}\n", machine.dump(2));
     return;
   }
-  const Transformer model = Transformer::load(folder, {}, telling());
-  fmt::print("{}", to_json(model.config()));
-  int64_t count = 0;
-  for (const auto& parameter : model.parameters()) {
-    fmt::print("{:<44} {}\n", parameter.name, to_string(parameter.tensor.shape()));
-    count += parameter.tensor.size();
+  std::string targets;
+  for (const Target other : available_targets()) targets += concat(" ", to_string(other));
+  const std::string gpu =
+      card.usable
+          ? fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB, {}",
+                        card.name, card.capability / 10, card.capability % 10, card.multiprocessors,
+                        static_cast<double>(card.memory_bytes) / (1 << 30),
+                        card.hopper ? "with the instructions of 9.0a" : "without those of 9.0a")
+          : concat("none to use: ", gpu_problem(card));
+  print_table({{"processor", cpu_name()},
+               {"threads", std::to_string(Parallel().threads())},
+               {"target", concat(to_string(target), " (of", targets, "; TRIL_TARGET chooses)")},
+               {"GPU", gpu}},
+              Align::left, "");
+}
+
+// What a model is, in a line or two.
+std::string summary_of(const Transformer& model, bool packed) {
+  const TransformerConfig& c = model.config();
+  const std::string layers =
+      c.decoder_only() ? counted(c.decoder_layers, "layer")
+                       : fmt::format("{} + {} layers", c.encoder_layers, c.decoder_layers);
+  return fmt::format(
+      "{}, {} of {}, {} wide, feed-forward {}, {}, {}{}",
+      c.decoder_only() ? "decoder-only" : "encoder–decoder", layers, counted(c.heads, "head"),
+      c.model, c.feed_forward, counted(c.target_vocab, "token"),
+      counted(model.parameter_count(), "parameter"),
+      packed ? fmt::format(", packed in {}: for inference on the CPU", word_for(model.compute()))
+             : "");
+}
+
+void show_model(const Flags& flags) {
+  const std::string& folder = flags.folder;
+  check_output("--svg", flags.svg, {}, folder);
+  const bool packed =
+      !file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile));
+  const Transformer model = packed ? Transformer::load_for_inference(folder, {}, telling())
+                                   : Transformer::load(folder, {}, telling());
+  if (!flags.svg.empty()) write_file_atomically(flags.svg, draw_architecture(model.config()));
+  if (flags.json) {
+    Json document = {{"summary", summary_of(model, packed)},
+                     {"parameters", model.parameter_count()},
+                     {"compute", word_for(model.compute())},
+                     {"seal", model.seal().identity},
+                     {"config", Json::parse(to_json(model.config()))}};
+    if (!packed) {
+      Json tensors = Json::array();
+      for (const auto& parameter : model.parameters()) {
+        tensors.push_back({{"name", parameter.name},
+                           {"shape", to_string(parameter.tensor.shape())},
+                           {"size", parameter.tensor.size()}});
+      }
+      document["tensors"] = tensors;
+    }
+    fmt::print("{}\n", document.dump(2));
+    return;
   }
-  fmt::print("{} parameters\n", count);
+  fmt::print("{}\n", set_text(concat(folder, ": ", summary_of(model, packed)), "", "  "));
+  fmt::print("{}", to_json(model.config()));
+  if (packed || !flags.tensors) return;
+  Table table;
+  for (const auto& parameter : model.parameters()) {
+    table.push_back({parameter.name, to_string(parameter.tensor.shape())});
+  }
+  fmt::print("\n");
+  print_table(table, Align::left, "");
 }
 
 }  // namespace
 
 void add_info(CLI::App& app) {
-  auto folder = std::make_shared<std::string>();
-  CLI::App* info = app.add_subcommand("info", "Say what this machine, or a model folder, is");
+  auto flags = std::make_shared<Flags>();
+  CLI::App* info = app.add_subcommand("info", "Describe this machine, or a model folder");
   const CLI::Option* given =
-      info->add_option("model", *folder, "A model folder; without one, the machine");
-  info->footer("Examples:\n  tril info\n  tril info my-model");
-  info->callback([folder, given] { given->count() == 0 ? show_machine() : show_model(*folder); });
+      info->add_option("model", flags->folder, "A model folder; without one, the machine");
+  info->add_flag("--json", flags->json, "Print a JSON object");
+  const CLI::Option* tensors =
+      info->add_flag("--tensors", flags->tensors, "Also list every tensor with its shape");
+  const CLI::Option* svg = info->add_option(
+      "--svg", flags->svg, "Draw the model: a file for the picture of its layers and shapes");
+  info->footer(
+      "Examples:\n  tril info\n  tril info my-model\n  tril info my-model --svg model.svg");
+  info->callback([=] {
+    require(given->count() > 0 || (tensors->count() == 0 && svg->count() == 0),
+            ErrorCode::invalid_argument, "info: --tensors and --svg need a model folder");
+    require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
+            "info: --svg needs the name of a file");
+    given->count() == 0 ? show_machine(*flags) : show_model(*flags);
+  });
 }
 
 }  // namespace tril::app

@@ -7,7 +7,9 @@
 
 #include "commands.h"
 #include "flags.h"
+#include "output.h"
 #include "output_files.h"
+#include "suggest.h"
 
 namespace tril::app {
 namespace {
@@ -18,6 +20,7 @@ enum class Draws { nothing, picture };
 struct Lesson {
   const char* name;
   const char* says;
+  const char* takes;  // about so long on two cores
   bool (*show)(const LessonFlags&);
   Needs needs;
   Draws draws;
@@ -29,74 +32,131 @@ const std::vector<Lesson>& lessons() {
   static const std::vector<Lesson> list = {
       {"attention",
        "from scores to contextual embeddings, step by step",
+       "at once",
        show_attention,
        Needs::nothing,
        Draws::picture,
-       {"Why several heads?"}},
+       {"Why several heads? What do the weights of the lecture come from?"}},
+      {"scale",
+       "why scores are divided by √d_k",
+       "2 s",
+       show_scale,
+       Needs::nothing,
+       Draws::picture,
+       {"Is the division by √d_k a matter of numerical stability?"}},
       {"masks",
-       "causal, padding, both, window, prefix; -∞ against -1e9",
+       "causal, padding, both, window, prefix; -∞ and -1e9",
+       "at once",
        show_masks,
        Needs::nothing,
        Draws::picture,
        {"Why add -∞ before the softmax and not zero the score?",
-        "Why do many codes write -1e9 instead, and when is that wrong?",
+        "Why does much code write -1e9 instead, and when is that wrong?",
         "Is a padding mask the same thing? How do the shapes broadcast?",
-        "Does the encoder use the causal mask?"}},
+        "Does the encoder use the causal mask? Is my mask causal (--check FILE)?"}},
       {"context",
        "\"bank\" beside \"river\" and beside \"money\", layer by layer",
+       "20 s",
        show_context,
        Needs::seed,
        Draws::nothing,
        {"What is a contextual embedding?"}},
       {"series",
        "prices by day: an autoregressive model without any language",
+       "15 s",
        show_series,
        Needs::seed,
        Draws::nothing,
        {"What is an autoregressive model, without any language?"}},
       {"teacher-forcing",
-       "a wrong word, corrected in training and followed in inference",
+       "a wrong word, corrected in training and followed at inference",
+       "10 s",
        show_teacher_forcing,
        Needs::model,
        Draws::nothing,
        {"What happens when the model predicts a wrong word?"}},
       {"leakage",
        "the phrasebook learnt with the mask and without it",
+       "25 s",
        show_leakage,
        Needs::seed,
        Draws::picture,
        {"What is data leakage?"}},
       {"sequential",
-       "training prefix by prefix against all at once, measured",
+       "training prefix by prefix and all at once, measured",
+       "25 s",
        show_sequential,
        Needs::nothing,
        Draws::picture,
        {"Why is sequential training slow? 3 words, 300 words, 16 rows of 300 words?"}},
+      {"work",
+       "steps that wait for each other, work, and how well the machine is used",
+       "5 s",
+       show_work,
+       Needs::nothing,
+       Draws::nothing,
+       {"Is parallel training O(1)?"}},
   };
   return list;
 }
 
+// What is asked for after `tril lesson` beside the lessons.
+const Lesson& claims_lesson() {
+  static const Lesson claims = {"claims",
+                                "every claim of lecture notes, with its verdict",
+                                "at once",
+                                show_claims,
+                                Needs::model,
+                                Draws::nothing,
+                                {"Is what my notes say true?"}};
+  return claims;
+}
+
 void list_lessons() {
-  for (const Lesson& lesson : lessons()) {
-    fmt::print("{:<17}{}\n", lesson.name, lesson.says);
-    for (const char* question : lesson.answers) fmt::print("{:<17}  {}\n", "", question);
-  }
-  fmt::print(
-      "\nStart one with: {0} lesson NAME\n"
-      "\nOn a model of your own (or {0} demo's):\n"
-      "  {0} prove MODEL                 that training and inference are one function, bit for "
-      "bit\n"
-      "  {0} explain MODEL 'A sentence'  a page that shows both, step by step\n",
-      program_name());
+  Table table;
+  const auto add = [&](const Lesson& lesson) {
+    table.push_back({lesson.name, lesson.takes, lesson.says});
+    for (const char* question : lesson.answers) {
+      table.push_back({"", "", concat("“", question, "”")});
+    }
+  };
+  add(claims_lesson());
+  for (const Lesson& lesson : lessons()) add(lesson);
+  print_table(table, Align::left, "");
+  fmt::print("\n{}", set_text(fmt::format("Start one with '{0} lesson NAME', or all of them with "
+                                          "'{0} lesson all'. Times are for two cores.",
+                                          program_name()),
+                              "", ""));
+  fmt::print("\nOn a model of your own (or {} demo's):\n", program_name());
+  print_table({{fmt::format("{} prove MODEL", program_name()),
+                "proves, bit for bit, that training and inference are one function"},
+               {fmt::format("{} explain MODEL 'A sentence'", program_name()),
+                "writes a page that shows both, step by step"}},
+              Align::left);
 }
 
 const Lesson& find_lesson(const std::string& name) {
-  std::string names;
+  if (name == claims_lesson().name) return claims_lesson();
+  std::vector<std::string> names;
   for (const Lesson& lesson : lessons()) {
     if (name == lesson.name) return lesson;
-    names += (names.empty() ? "" : ", ") + std::string(lesson.name);
+    names.emplace_back(lesson.name);
   }
-  fail(ErrorCode::invalid_argument, "lesson: there is no lesson '", name, "'; there are ", names);
+  std::string all;
+  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
+  fail(ErrorCode::invalid_argument, "lesson: there is no lesson '", name, "'",
+       did_you_mean(name, names), "; there are ", all, ", claims and all");
+}
+
+bool show_all(const LessonFlags& flags) {
+  bool holds = true;
+  for (const Lesson& lesson : lessons()) {
+    fmt::print("{}\n", std::string(static_cast<size_t>(text_columns()), '='));
+    flush_output();
+    holds = lesson.show(flags) && holds;
+    fmt::print("\n");
+  }
+  return holds;
 }
 
 }  // namespace
@@ -107,40 +167,60 @@ void add_lesson(CLI::App& app) {
   CLI::App* lesson = app.add_subcommand(
       "lesson", "Small experiments on attention, masks and training, each with its verdict");
   const CLI::Option* given =
-      lesson->add_option("name", *name, "Which lesson; without one they are listed");
+      lesson->add_option("name", *name, "Which lesson, or all; without one they are listed");
+  const CLI::Option* words = lesson->add_option(
+      "number", flags->words, "After claims: which ones to answer and run, or all");
   const CLI::Option* model = lesson->add_option(
       "--model", flags->model, "A translator's folder (default: ./demo-model, or one is learnt)");
   lesson->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->transform(whole_number(0, 1024));
-  const CLI::Option* seed = lesson->add_option("--seed", flags->seed, "Of what a lesson learns")
-                                ->transform(any_seed())
-                                ->capture_default_str();
+  const CLI::Option* seed =
+      lesson->add_option("--seed", flags->seed, "Seed of what a lesson learns")
+          ->transform(any_seed())
+          ->capture_default_str();
   const CLI::Option* svg = lesson->add_option(
       "--svg", flags->svg,
-      "Also draw it: a file for the picture (attention, masks, leakage, sequential)");
+      "Also draw it: a file for the picture (attention, scale, masks, leakage, sequential)");
+  const CLI::Option* check = lesson->add_option(
+      "--check", flags->check,
+      "With masks: a file with a mask of your own (0 and -inf, 1 and 0, or . and X; - is stdin); "
+      "says whether it is causal, and where not");
   lesson->footer(
-      "Examples:\n  tril lesson\n  tril lesson attention\n"
+      "Examples:\n  tril lesson\n  tril lesson attention\n  tril lesson claims 13\n"
+      "  tril lesson masks --check my-mask.txt\n"
       "  tril lesson teacher-forcing --model demo-model\n\n"
-      "Every figure is computed in the run. Exit code 0: the verdict is what the lesson says;\n"
-      "1: it is not; 2: the lesson could not run.");
+      "Every figure is computed in the run. Exit code 0: the verdict is what the lesson says; 1: "
+      "it "
+      "is not; 2: the lesson could not run.");
   lesson->callback([=] {
     if (given->count() == 0) {
-      require(model->count() == 0 && seed->count() == 0 && svg->count() == 0,
+      require(model->count() == 0 && seed->count() == 0 && svg->count() == 0 && check->count() == 0,
               ErrorCode::invalid_argument, "lesson: which one? 'tril lesson' lists them");
       list_lessons();
       return;
     }
-    const Lesson& chosen = find_lesson(*name);
-    require(model->count() == 0 || chosen.needs == Needs::model, ErrorCode::invalid_argument,
-            "lesson: '", chosen.name, "' uses no trained model: leave --model out");
-    require(seed->count() == 0 || chosen.needs != Needs::nothing, ErrorCode::invalid_argument,
-            "lesson: '", chosen.name, "' draws nothing: leave --seed out");
-    require(svg->count() == 0 || chosen.draws == Draws::picture, ErrorCode::invalid_argument,
-            "lesson: '", chosen.name, "' has no picture: leave --svg out");
+    const bool all = *name == "all";
+    if (!all) {
+      const Lesson& chosen = find_lesson(*name);
+      require(words->count() == 0 || &chosen == &claims_lesson(), ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' stands alone; numbers go with claims");
+      require(model->count() == 0 || chosen.needs == Needs::model, ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' uses no trained model: leave --model out");
+      require(seed->count() == 0 || chosen.needs != Needs::nothing, ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' draws nothing: leave --seed out");
+      require(svg->count() == 0 || chosen.draws == Draws::picture, ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' has no picture: leave --svg out");
+      require(check->count() == 0 || chosen.show == show_masks, ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' checks no mask: --check goes with masks");
+    }
+    require(!all || (svg->count() == 0 && check->count() == 0 && words->count() == 0),
+            ErrorCode::invalid_argument, "lesson: all takes neither --svg nor --check nor numbers");
     require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
             "lesson: --svg needs the name of a file");
+    require(check->count() == 0 || !flags->check.empty(), ErrorCode::invalid_argument,
+            "lesson: --check needs the name of a file");
     check_output("--svg", flags->svg, {}, flags->model);
-    if (!chosen.show(*flags)) throw Failed{};
+    if (!(all ? show_all(*flags) : find_lesson(*name).show(*flags))) throw Failed{};
   });
 }
 

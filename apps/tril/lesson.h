@@ -16,7 +16,9 @@ struct LessonFlags {
   std::string model;  // a folder; empty: ./demo-model, or one learnt in memory
   int threads = 0;
   uint64_t seed = 1;
-  std::string svg;  // a file for the lesson's picture; empty: none is drawn
+  std::string svg;                 // a file for the lesson's picture; empty: none is drawn
+  std::string check;               // a file with a mask to look at; "-" is stdin
+  std::vector<std::string> words;  // what follows the lesson's name: numbers of claims
 };
 
 // Each prints its figures and its verdict, and returns whether that is what the lesson says.
@@ -27,11 +29,16 @@ bool show_series(const LessonFlags& flags);
 bool show_teacher_forcing(const LessonFlags& flags);
 bool show_leakage(const LessonFlags& flags);
 bool show_sequential(const LessonFlags& flags);
+bool show_scale(const LessonFlags& flags);
+bool show_work(const LessonFlags& flags);
+bool show_claims(const LessonFlags& flags);
 
 // A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
 void print_heading(std::string_view number, std::string_view text);
 // What the lesson came to. Where it does not hold, `otherwise` says what may be wrong.
 bool print_verdict(bool holds, std::string_view says, std::string_view otherwise);
+// The same where there is one text for either outcome.
+bool print_outcome(bool holds, std::string_view text);
 
 // The table of a matrix with words at its rows and columns.
 Table table_of(const Matrix& matrix, const std::vector<std::string>& rows,

@@ -103,6 +103,10 @@ void print_second(const AttentionLesson& l) {
       number(l.second_masked.engine_weights.at(1, 2), 0), number(l.second_given.at(1, 0)),
       number(l.second_given.at(1, 1)), vector_text(l.scores.row(0), 1),
       vector_text(l.unmasked.weights.row(0))));
+  print_text(fmt::format(
+      "Some notes give हैं the row {}. It sums to {:.1f}, so no softmax makes it: with these ratios "
+      "the row is {}. And a weight of 0.1 is 10%, not 1%.",
+      vector_text(l.third_given, 1), l.third_sum, vector_text(l.third_softmax)));
 }
 
 void print_heads(const AttentionLesson& l) {

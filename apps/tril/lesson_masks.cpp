@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lesson.h"
+#include "lines.h"
 
 namespace tril::app {
 namespace {
@@ -126,9 +127,70 @@ void print_in_use(const MaskLesson& l) {
   print_table(table, Align::left);
 }
 
+// What a person wrote down, with marks where it is not the causal mask.
+bool show_check(const std::string& path) {
+  LineReader reader = open_lines(path);
+  std::string text, line;
+  while (reader.next(line)) text += line + '\n';
+  const MaskCheck check = check_mask(text);
+  const auto notation = [&] {
+    switch (check.notation) {
+      case MaskCheck::Notation::added: return "0 may look, -∞ is blocked";
+      case MaskCheck::Notation::ones_may_look: return "1 may look, 0 is blocked";
+      case MaskCheck::Notation::ones_are_blocked: return "0 may look, 1 is blocked";
+      case MaskCheck::Notation::dots: return ". may look, X is blocked";
+    }
+    return "";
+  };
+  fmt::print("A mask of {} × {}, read as: {}.\n\n", check.rows, check.columns, notation());
+  Table table;
+  for (int64_t row = 0; row < check.rows; ++row) {
+    std::string cells;
+    for (int64_t column = 0; column < check.columns; ++column) {
+      const bool sees = check.sees(row, column);
+      cells += sees ? " ." : " X";
+      cells += sees && column > row ? "!" : !sees && column <= row ? "?" : " ";
+    }
+    table.push_back({fmt::format("row {}", row + 1), cells});
+  }
+  print_table(table, Align::left);
+  const auto cell = [](const MaskCheck::Cell& at) {
+    return fmt::format("row {}, column {}", at.row + 1, at.column + 1);
+  };
+  if (!check.leaks.empty()) {
+    print_text(fmt::format(
+        "! {} the future, first in {}.",
+        check.leaks.size() == 1 ? "One cell sees" : fmt::format("{} cells see", check.leaks.size()),
+        cell(check.leaks.front())));
+  }
+  if (!check.hidden.empty()) {
+    print_text(fmt::format("? {} what the row could see, itself or the past, first in {}.",
+                           check.hidden.size() == 1
+                               ? "One cell hides"
+                               : fmt::format("{} cells hide", check.hidden.size()),
+                           cell(check.hidden.front())));
+  }
+  std::string says = "This mask is not causal";
+  if (check.causal()) {
+    says = "This mask is causal: each row sees itself and everything before it";
+  } else if (!check.square()) {
+    says += ": a causal mask has as many columns as rows";
+  } else if (check.transposed) {
+    says +=
+        ". It is the causal mask turned over: it keeps the upper triangle, so each row sees the "
+        "future and not the past";
+  } else if (check.upside_down) {
+    says += ". Its rows are those of the causal mask from the last to the first";
+  } else if (check.leaks_nothing()) {
+    says += ", though nothing leaks: rows see less than they could, as with a window or padding";
+  }
+  return print_outcome(check.causal(), says + ".");
+}
+
 }  // namespace
 
 bool show_masks(const LessonFlags& flags) {
+  if (!flags.check.empty()) return show_check(flags.check);
   const MaskLesson l = teach_masks();
   write_picture(flags, draw_masks(l));
   fmt::print("Masks: what a word may see.\n");

@@ -15,14 +15,17 @@ void print_heading(std::string_view number, std::string_view text) {
   fmt::print("\n{}", set_text(text, mark, std::string(mark.size(), ' ')));
 }
 
-bool print_verdict(bool holds, std::string_view says, std::string_view otherwise) {
+bool print_outcome(bool holds, std::string_view text) {
   constexpr std::string_view kMark = "VERDICT  ";
-  const std::string text =
-      holds ? std::string(says) : concat("Not as the lesson says: ", otherwise);
   const std::string set = set_text(text, kMark, std::string(kMark.size(), ' '));
   const std::string mark(kMark.substr(0, kMark.size() - 2));
   fmt::print("\n{}{}", holds ? good(mark) : bad(mark), set.substr(mark.size()));
   return holds;
+}
+
+bool print_verdict(bool holds, std::string_view says, std::string_view otherwise) {
+  return print_outcome(holds,
+                       holds ? std::string(says) : concat("NOT as the lesson says: ", otherwise));
 }
 
 Table table_of(const Matrix& matrix, const std::vector<std::string>& rows,

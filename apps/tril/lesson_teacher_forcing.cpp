@@ -86,6 +86,20 @@ void print_example(const TeacherLesson& l) {
       e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order));
 }
 
+// The lecture's own sentence, the wrong word fed as training would never feed it.
+void print_swapped(const SwappedWord& s) {
+  print_heading("", fmt::format("\"{}\": {} with the right word fed, and {} with another.",
+                                s.english, s.right, s.wrong));
+  print_table({{"", "predicted next", "probability"},
+               {s.right, escaped(s.next_after_right), number(s.probability_after_right)},
+               {s.wrong, escaped(s.next_after_wrong), number(s.probability_after_wrong)}},
+              Align::left);
+  print_text(fmt::format(
+      "In training too a word depends on the word before it, the true one: from the changed word "
+      "on, {} of {} positions have other logits; before it, {} of {}.",
+      s.after_changed, s.after, s.before_changed, s.before));
+}
+
 void print_counts(const TeacherLesson& l, Seen seen) {
   print_heading("", fmt::format("All {} sentences{}:", l.sentences,
                                 seen == Seen::never ? ", none of which it has seen"
@@ -122,6 +136,7 @@ bool show_teacher_forcing(const LessonFlags& flags) {
   }
   fmt::print("Teacher forcing: what happens after a wrong word.\n");
   print_example(l);
+  print_swapped(l.swapped);
   print_counts(l, subject.seen);
   return print_verdict(
       l.holds,

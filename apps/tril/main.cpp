@@ -12,8 +12,11 @@
 
 #include "commands.h"
 #include "cut_files.h"
+#include "help.h"
 #include "output.h"
 #include "progress.h"
+#include "suggest.h"
+#include "terminal.h"
 #include "tril/tril.h"
 
 std::string tril::app::program_name() {
@@ -23,13 +26,25 @@ std::string tril::app::program_name() {
 
 namespace {
 
-// What there is, a line each: for who starts the program without a word.
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  return names;
+}
+
+// One line per command, for people who start the program without an argument.
 void list_commands(const CLI::App& app) {
-  fmt::print("{}\n\n", app.get_description());
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    fmt::print("  {:<10} {}\n", command->get_name(), command->get_description());
+  fmt::print("{}\n", tril::app::set_text(app.get_description(), "", ""));
+  tril::app::Table table;
+  for (const CLI::App* command : commands_of(app)) {
+    table.push_back({command->get_name(), command->get_description()});
   }
-  fmt::print("\nBegin with: {0} demo. Every option: {0} COMMAND --help.\n",
+  tril::app::print_table(table, tril::app::Align::left);
+  fmt::print("\nStart with '{0} demo'. '{0} help COMMAND' lists every option.\n",
              tril::app::program_name());
 }
 
@@ -62,38 +77,70 @@ void refuse_empty_paths(CLI::App& app) {
   }
 }
 
+// --names of a command's options.
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
 // Last first, as CLI11 takes them.
 std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
-  const std::string command = argv[1];
-  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
-  tril::require(command.empty() || command.starts_with('-') ||
-                    std::any_of(commands.begin(), commands.end(),
-                                [&](const CLI::App* one) { return one->get_name() == command; }),
-                tril::ErrorCode::invalid_argument, "there is no command '", command,
-                "' (try 'tril --help')");
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.resize(std::min<size_t>(arguments.size(), 1));
+    arguments.emplace_back("--help");
+  }
+  const std::string command = arguments.front();
+  const std::vector<std::string> names = names_of(commands_of(app));
+  tril::require(command.empty() || command.starts_with('-') ||
+                    std::find(names.begin(), names.end(), command) != names.end(),
+                tril::ErrorCode::invalid_argument, "there is no command '", command, "'",
+                tril::app::did_you_mean(command, names), "; 'tril help' lists them");
   if (command == "train") {
-    arguments = tril::app::with_files({argv + 2, argv + argc});
+    arguments = tril::app::with_files({arguments.begin() + 1, arguments.end()},
+                                      options_of(*app.get_subcommand(command)));
     arguments.insert(arguments.begin(), command);
   }
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
 }
 
+// What CLI11 found wrong, in our words where its own are hard to read.
+std::string problem_of(const CLI::App& command, const CLI::Error& error) {
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
+    return tril::app::origin_of(error.what()) + error.what();
+  }
+  for (const std::string& word : command.remaining(true)) {
+    if (!word.starts_with("-")) continue;
+    const std::string name = word.substr(0, word.find('='));
+    return tril::concat("there is no option '", name, "'",
+                        tril::app::did_you_mean(name, options_of(command)));
+  }
+  return error.what();
+}
+
 // Runs the command that was given; returns the exit code.
 int run(int argc, char** argv) {
   CLI::App app(
-      "tril: Transformers whose parallel training pass and step-by-step decoding are the same\n"
+      "tril: Transformers whose parallel training pass and token-by-token decoding are the same "
       "function, bit for bit.");
   app.name("tril");
+  app.formatter(std::make_shared<tril::app::HelpFormatter>());
+  app.footer("'tril help COMMAND' lists every option of a command, with an example.");
   app.set_version_flag("--version", "tril 0.1.0");
   app.require_subcommand(1);
   const std::string command = argc > 1 ? argv[1] : "";
   app.failure_message([&](const CLI::App* root, const CLI::Error& error) {
     const auto chosen = root->get_subcommands();  // those that were found on the command line
     const bool known = !chosen.empty() && chosen.front()->get_name() == command;
-    return fmt::format("tril: {} (try 'tril {}--help')\n", tril::escaped(error.what()),
-                       known ? command + " " : "");
+    const std::string problem =
+        known ? problem_of(*chosen.front(), error) : std::string(error.what());
+    return fmt::format("tril: {} (try 'tril help{}')\n", tril::escaped(problem),
+                       known ? " " + command : "");
   });
   add_commands(app);
   refuse_empty_paths(app);

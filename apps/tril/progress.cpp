@@ -8,6 +8,8 @@
 #include <ctime>
 
 #include "output.h"
+#include "terminal.h"
+#include "tril/tril.h"
 
 namespace tril::app {
 namespace {
@@ -53,13 +55,15 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
     write("{:3.0f}%  {}/{}  {}  {} left\n", share * 100.0, done, all, what, duration(seconds_left));
     return;
   }
-  constexpr int kWidth = 24;
-  const int full = static_cast<int>(share * kWidth);
+  const std::string figures = fmt::format(" {:3.0f}%  {}/{}  {}  {} left", share * 100.0, done, all,
+                                          what, duration(seconds_left));
+  // The bar takes what the figures leave of the line.
+  const int64_t room = columns(Stream::err) - 1 - display_width(figures);
+  const int64_t width = std::clamp<int64_t>(room, 0, 24);
+  const auto full = static_cast<int64_t>(share * static_cast<double>(width));
   std::string bar;
-  for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
-  write("\r\033[K{} {:3.0f}%  {}/{}  {}  {} left", bar, share * 100.0, done, all, what,
-        duration(seconds_left));
-  shown_ = true;
+  for (int64_t i = 0; i < width; ++i) bar += i < full ? "█" : "░";
+  show_line(bar + figures);
 }
 
 void ProgressLine::count(int64_t done, const std::string& what) {
@@ -67,8 +71,17 @@ void ProgressLine::count(int64_t done, const std::string& what) {
 }
 
 void ProgressLine::tell(const std::string& what) {
-  write("{}{}{}", on_terminal() ? "\r\033[K" : "", what, on_terminal() ? "" : "\n");
-  shown_ = on_terminal();
+  if (on_terminal()) {
+    show_line(what);
+  } else {
+    write("{}\n", what);
+  }
+}
+
+void ProgressLine::show_line(const std::string& text) {
+  // One column is left free: a line that fills them all begins a new one on some terminals.
+  write("\r\033[K{}", shortened(text, columns(Stream::err) - 1));
+  shown_ = true;
 }
 
 void ProgressLine::part(std::string_view what, int64_t done, int64_t all) {

@@ -29,6 +29,8 @@ class ProgressLine {
 
  private:
   bool is_time();
+  // On a terminal, in place of the line before; cut where the terminal ends.
+  void show_line(const std::string& text);
 
   std::string part_;  // the last one told
   bool shown_ = false;

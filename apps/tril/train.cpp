@@ -6,12 +6,14 @@
 #include <cctype>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "commands.h"
 #include "flags.h"
 #include "progress.h"
+#include "suggest.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -87,16 +89,16 @@ std::string how_to_go_on(const Arguments& arguments) {
       fmt::format("{} train --resume -o {}", program_name(), shell_quoted(arguments.folder));
   // Where it was asked to compute: on another device the bits would be others.
   if (arguments.device) command += concat(" --device ", *arguments.device);
-  return "to go on: " + command;
+  return concat("to continue: ", command);
 }
 
 // Where it computes, when that is not what a machine without a card would do.
 void tell_device(const Placement& placement, const TrainEvents& events) {
   const CudaCard& card = cuda_card();
   if (placement.device == Device::cuda) {
-    events.message(concat("on ", card.name, ", in ", placement.activations));
+    events.message(concat("computing on ", card.name, ", in ", placement.activations));
   } else if (!card.usable && card.driver != 0) {
-    events.message(concat("on the CPU: ", card.problem));
+    events.message(concat("computing on the CPU: ", card.problem));
   }
 }
 
@@ -186,14 +188,25 @@ std::string value_of(const std::vector<std::string>& arguments,
   return "";
 }
 
+// Where flags that came from a file stand there.
+std::map<std::string, std::string>& origins() {
+  static std::map<std::string, std::string> all;
+  return all;
+}
+
 // The options of a TOML text as flags, but for those given on the command line.
 std::vector<std::string> flags_of(const std::string& toml, const std::string& file,
-                                  const std::vector<std::string>& given) {
+                                  const std::vector<std::string>& given,
+                                  const std::vector<std::string>& known) {
   std::vector<std::string> flags;
   for (const TomlOption& option : parse_toml(toml, file)) {
-    const std::string flag = "--" + option.name;
+    const std::string flag = concat("--", option.name);
+    require(std::find(known.begin(), known.end(), flag) != known.end(), ErrorCode::bad_format, file,
+            ":", option.line, ": there is no option '", option.name, "'",
+            did_you_mean(flag, known));
     if (is_given(given, flag)) continue;
     flags.push_back(flag);
+    origins()[flag] = concat(file, ":", option.line);
     flags.insert(flags.end(), option.values.begin(), option.values.end());
   }
   return flags;
@@ -201,7 +214,18 @@ std::vector<std::string> flags_of(const std::string& toml, const std::string& fi
 
 }  // namespace
 
-std::vector<std::string> with_files(const std::vector<std::string>& arguments) {
+std::string origin_of(const std::string& problem) {
+  for (const auto& [flag, origin] : origins()) {
+    if (problem.starts_with(flag) && !std::isalnum(problem[flag.size()]) &&
+        problem[flag.size()] != '-') {
+      return concat(origin, ": ");
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> with_files(const std::vector<std::string>& arguments,
+                                    const std::vector<std::string>& known) {
   constexpr int64_t kMaxBytes = 1 << 20;
   const std::string config = value_of(arguments, {"--config"});
   const std::string folder = value_of(arguments, {"-o", "--output"});
@@ -211,10 +235,10 @@ std::vector<std::string> with_files(const std::vector<std::string>& arguments) {
             "train: --resume goes on with the options of the run: leave --config out");
     if (!folder.empty()) {
       check_start(folder, RunStart::resume);
-      result = flags_of(options_of_run(folder), folder, arguments);
+      result = flags_of(options_of_run(folder), folder, arguments, known);
     }
   } else if (!config.empty()) {
-    result = flags_of(read_file(config, kMaxBytes), config, arguments);
+    result = flags_of(read_file(config, kMaxBytes), config, arguments, known);
   }
   result.insert(result.end(), arguments.begin(), arguments.end());
   return result;
@@ -225,13 +249,14 @@ void add_train(CLI::App& app) {
   CLI::App* train = app.add_subcommand(
       "train", "Make a translator from parallel text, or a decoder-only model from one");
   TrainOptions& options = arguments->options;
-  add_corpus(train, "", options.train, "To learn from");
-  add_corpus(train, "valid-", options.valid, "To evaluate with");
+  add_corpus(train, "", options.train, "Training text");
+  add_corpus(train, "valid-", options.valid, "Validation text");
   train->add_option("-o,--output", arguments->folder, "The model folder to write")->required();
   train->add_option("--config", arguments->config,
                     "A TOML file with any of these options, by their names (vocab = 8000)");
-  train->add_flag("--resume", arguments->resume, "Go on with the run in the folder");
-  train->add_flag("--overwrite", arguments->overwrite, "Replace a model that is there");
+  train->add_flag("--resume", arguments->resume, "Continue the run in the folder");
+  train->add_flag("--overwrite", arguments->overwrite,
+                  "Replace a model that is already in the folder");
   add_device_flag(*train, arguments->device);
   train->add_option("--threads", arguments->threads, "Threads; 0 takes every core")
       ->transform(whole_number(0, 1024));

@@ -11,7 +11,7 @@ fail() {
   exit 1
 }
 
-"$tril" info | grep -q '^card .*compute capability' || fail "tril info names no card"
+"$tril" info | grep -q '^GPU .*compute capability' || fail "tril info names no GPU"
 
 # The guide's phrases, often enough to learn by heart.
 for _ in $(seq 40); do cat "$here/../../examples/phrases.en"; done >"$work/train.en"
@@ -69,7 +69,7 @@ with_fault() {
   (($(grep -c '^tril: ' "$work/err") == 1)) || fail "$fault: not one line"
   tail -1 "$work/err" | grep -q "^tril: $line" || fail "$fault: another error"
   [[ -e $work/broken/training/checkpoint.safetensors ]] || return 0
-  tail -1 "$work/err" | grep -q 'to go on: .* train --resume -o ' || fail "$fault: it does not say how to go on"
+  tail -1 "$work/err" | grep -q 'to continue: .* train --resume -o ' || fail "$fault: it does not say how to go on"
   "$tril" train --resume -o "$work/broken" --device cuda
   cmp "$work/whole/model.safetensors" "$work/broken/model.safetensors" ||
     fail "$fault: resumed, it ended in other weights"

@@ -19,12 +19,12 @@ expect_error() {
   grep -q -- "$pattern" err || fail "$what: no '$pattern' in it"
 }
 prints() { grep -qF -- "$2" out || fail "$1: no '$2' on stdout"; }
-is_narrow() { [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 100 ] || fail "$1: a line of more than 100 columns"; }
+is_narrow() { [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || fail "$1: a line of more than 80 columns"; }
 
 # The list: every lesson in its order, every question.
 expect 0 'list' "$tril" lesson
 names=$(grep -oE '^[a-z-]+ ' out | tr -d ' \n' )
-[ "$names" = attentionmaskscontextseriesteacher-forcingleakagesequential ] || fail "the list: $names"
+[ "$names" = claimsattentionscalemaskscontextseriesteacher-forcingleakagesequentialwork ] || fail "the list: $names"
 for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'several heads' \
   'contextual embedding' 'sequential training slow' 'data leakage' 'without any language'; do
   prints 'a question' "$question"
@@ -37,6 +37,7 @@ expect 0 'attention' "$tril" lesson attention
 prints attention 'contextual(आप) = 0.80·आप + 0.10·कैसे + 0.10·हैं'
 prints attention 'contextual(कैसे) = 0.15·आप + 0.75·कैसे + 0.10·हैं'
 prints attention 'softmax(0.8, 0.6, 0.4) = (0.40, 0.33, 0.27)'
+prints attention 'It sums to 1.1, so no'
 prints attention 'VERDICT  The mask makes forbidden weights exactly 0'
 [ -s err ] && fail 'attention: something on stderr'
 is_narrow attention
@@ -88,8 +89,8 @@ if [ "${3-}" = all ]; then
   done
   expect 0 'sequential' "$tril" lesson sequential
   is_narrow sequential
-  prints sequential '4816 calls'
-  prints sequential 'VERDICT  The same loss and gradients from 1 call instead of 4816'
+  prints sequential '4,816'
+  prints sequential 'VERDICT  The same loss and gradients from 1 call instead of 4,816'
 fi
 [ "$failures" -eq 0 ] && printf 'the lessons teach\n'
 exit "$((failures > 0))"

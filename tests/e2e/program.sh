@@ -43,7 +43,27 @@ for command in demo lesson train translate generate score evaluate quantize shor
   prints 'no subcommand' "^  $command  *[A-Z]"
 done
 [ -s "$scratch/err" ] && fail 'no subcommand: something on stderr'
-[ "$(LC_ALL=C.UTF-8 wc -L <"$scratch/out")" -le 100 ] || fail 'no subcommand: a line is too wide'
+[ "$(LC_ALL=C.UTF-8 wc -L <"$scratch/out")" -le 80 ] || fail 'no subcommand: a line is too wide'
+cp "$scratch/out" "$scratch/list"
+expect 0 'help' "$tril" help
+prints 'help' '^  translate  *[A-Z]'
+expect 0 'help of a command' "$tril" help translate
+cp "$scratch/out" "$scratch/list"
+expect 0 '--help of a command' "$tril" translate --help
+cmp -s "$scratch/out" "$scratch/list" || fail 'help of a command: --help prints something else'
+# A word that is nearly right.
+expect_error 'a command mistyped' "no command 'transalte' (did you mean 'translate'?)" "$tril" transalte
+expect_error 'a flag mistyped' "no option '--sorce' (did you mean '--source'?)" "$tril" train --sorce x -o y
+expect_error 'a lesson mistyped' "no lesson 'mask' (did you mean 'masks'?)" "$tril" lesson mask
+# A fault in a file of options is one of that file.
+printf 'vocab = 800\n\nrat = 1\n' >"$scratch/options.toml"
+expect_error 'a name mistyped in a file' "options.toml:3: there is no option 'rat'" \
+  "$tril" train --source x --target y --config "$scratch/options.toml" -o "$scratch/none"
+printf 'vocab = 800\nheads = -3\n' >"$scratch/options.toml"
+expect_error 'a bad value in a file' "options.toml:2: --heads: '-3' is not" \
+  "$tril" train --source x --target y --config "$scratch/options.toml" -o "$scratch/none"
+expect 0 'info as JSON' "$tril" info --json
+prints 'info as JSON' '"threads": [0-9]'
 # What others wrote cannot command the terminal.
 expect_error 'an escape sequence' 'there is no command .\\x1b\[2J' "$tril" $'\e[2J'
 expect_error 'a sequence in a flag' '\\x1b\[2J' "$tril" info $'--\e[2J'
@@ -59,7 +79,7 @@ if ! "$tril" info | grep -q 'not built into'; then
     expect_error "${fault%% *}" "cuda: ${fault#* }.*; --device cpu" \
       env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" bench --device cuda
     expect 0 "info, ${fault%% *}" env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" info
-    prints "info, ${fault%% *}" "^card  *none to use: ${fault#* }"
+    tr -s '\n ' ' ' <"$scratch/out" | grep -q "GPU none to use: ${fault#* }" || fail "info, ${fault%% *}: not said"
   done
   expect 0 'without a card the CPU' env TRIL_FAULT=old-driver "$tril" bench --only gemm --seconds 0.01 --threads 1 \
     --match 512x512x512

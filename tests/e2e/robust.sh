@@ -93,7 +93,7 @@ grep -q 'stopping' err && fail 'nohup: stopped by a signal it was to ignore'
 kill -TERM "$run" 2>/dev/null || fail 'nohup: ended by a signal it was to ignore'
 wait "$run"
 [ $? -eq 143 ] || fail 'SIGTERM: not 143'
-says 'SIGTERM' 'to go on: '
+says 'SIGTERM' 'to continue: '
 
 # One bad line does not end a run, and the exit code says that there was one.
 long=$(printf 'x %.0s' $(seq 1 100))

@@ -192,7 +192,7 @@ expect 0 'a longer run' "$tril" train "${long[@]}" --source s --target t -o long
 env --default-signal=INT "$tril" train "${long[@]}" --source s --target t -o model 2>err &
 sleep 0.4 && kill -INT $! && wait $!
 [ $? -eq 130 ] || fail 'Ctrl-C: not 130'
-says 'Ctrl-C' 'to go on: tril train --resume -o model'
+says 'Ctrl-C' 'to continue: tril train --resume -o model'
 cp model/training/checkpoint.safetensors checkpoint.bak
 expect 2 'a full disk in the middle' sh -c "trap '' XFSZ; ulimit -f $blocks
   exec '$tril' train --resume -o model"

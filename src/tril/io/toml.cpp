@@ -82,7 +82,7 @@ std::vector<TomlOption> parse_toml(std::string_view text, const std::string& fil
     require(equals != line.npos && is_name(name), ErrorCode::bad_format, where,
             ": expected name = value, got ", printable(line));
     TomlOption option{std::string(name),
-                      values_of(value_from(line.substr(equals + 1), where), where)};
+                      values_of(value_from(line.substr(equals + 1), where), where), number};
     require(std::none_of(options.begin(), options.end(),
                          [&](const TomlOption& other) { return other.name == option.name; }),
             ErrorCode::bad_format, where, ": ", option.name, " comes twice");

@@ -3,6 +3,7 @@
 // between. Sections, dates and everything else are errors (`bad_format`) that name file and line.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@ namespace tril {
 struct TomlOption {
   std::string name;
   std::vector<std::string> values;  // one, or those of an array; numbers and booleans as written
+  int64_t line = 0;                 // where it stands, from 1
 };
 
 // In the order written. Raises for a name that comes twice.

@@ -198,6 +198,16 @@ void second_example(Context& context, AttentionLesson& lesson, const TestHooks& 
   }
   lesson.second_unmasked = attend(context, in, Mask::cross(2, {0, 3}), {});
   lesson.second_masked = attend(context, in, causal(2), hooks);
+
+  lesson.third_given = {0.1, 0.3, 0.7};
+  Inputs third{{1, kHeadDim, {}}, identity(3, kHeadDim), lesson.values, 1.0};
+  for (const double weight : lesson.third_given) {
+    lesson.third_sum += weight;
+    third.q.values.push_back(math::log(weight));
+  }
+  third.q.values.push_back(0.0);
+  const Attended normalised = attend(context, third, Mask::cross(1, {0, 3}), {});
+  lesson.third_softmax.assign(normalised.weights.row(0).begin(), normalised.weights.row(0).end());
 }
 
 // Two heads in one call of the engine, and each alone.
@@ -298,8 +308,8 @@ AttentionLesson teach_attention(const TestHooks& hooks) {
   second_example(context, lesson, hooks);
   several_heads(context, lesson);
 
-  lesson.holds =
-      lesson.heads_are_separate && first_is_its_own_value(lesson) && weights_are_as_given(lesson);
+  lesson.holds = lesson.third_sum > 1.0 + 0x1p-10 && lesson.heads_are_separate &&
+                 first_is_its_own_value(lesson) && weights_are_as_given(lesson);
   for (const Attended* each :
        {&lesson.masked, &lesson.unmasked, &lesson.second_masked, &lesson.second_unmasked}) {
     lesson.holds =

@@ -47,6 +47,12 @@ struct AttentionLesson {
   Matrix second_given;
   Attended second_unmasked, second_masked;
 
+  // The third row as some notes have it: 0.1, 0.3, 0.7. It sums to 1.1, so no softmax gives it;
+  // with these ratios softmax(log 0.1, log 0.3, log 0.7) does.
+  std::vector<double> third_given;
+  double third_sum = 0.0;
+  std::vector<double> third_softmax;
+
   // Two heads under the mask: the first is the one above, the second looks at the word before.
   std::vector<Matrix> head_weights;  // the engine's
   Matrix heads_side_by_side;         // [word, heads × d_k]
@@ -55,8 +61,9 @@ struct AttentionLesson {
   Matrix after_norm;                 // step 8: x + attention, then layer norm
 
   // What the lesson says: forbidden weights are exactly 0, every row sums to 1, the first word
-  // under the mask is its own value and nothing else, the second example's weights are as given,
-  // heads are separate, and textbook and engine agree.
+  // under the mask is its own value and nothing else, the second example's weights are as given
+  // except for the third row, which sums to more than 1, heads are separate, and textbook and
+  // engine agree.
   bool holds = false;
 };
 

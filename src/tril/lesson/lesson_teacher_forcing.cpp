@@ -50,7 +50,70 @@ class Teller {
     write_as_inference_does(std::span(&told, 1), prefix);
   }
 
+  SwappedWord swap(const std::string& english, const std::string& right, const std::string& wrong) {
+    SwappedWord swapped{.english = english, .right = right, .wrong = wrong};
+    const Tokens source = with(tokenizer_.encode(english), tokenizer_.end());
+    const Tokens tokens = tokenizer_.encode(right), others = tokenizer_.encode(wrong);
+    const std::vector<float> first = read(source, tokens), second = read(source, others);
+    const auto vocab = static_cast<size_t>(model_.config().target_vocab);
+    const size_t rows = 1 + std::min(tokens.size(), others.size());  // START is fed before them
+    const auto split =
+        static_cast<size_t>(std::ranges::mismatch(tokens, others).in1 - tokens.begin());
+    for (size_t row = 0; row < rows; ++row) {
+      const bool changed =
+          !std::equal(first.begin() + static_cast<std::ptrdiff_t>(row * vocab),
+                      first.begin() + static_cast<std::ptrdiff_t>((row + 1) * vocab),
+                      second.begin() + static_cast<std::ptrdiff_t>(row * vocab));
+      // Row r is fed the token before it: the first that differs is fed to row split + 1.
+      (row <= split ? swapped.before : swapped.after) += 1;
+      (row <= split ? swapped.before_changed : swapped.after_changed) += changed ? 1 : 0;
+    }
+    const auto next = [&](const std::vector<float>& all, size_t count, std::string& text) {
+      const auto row = std::span(all).subspan(count * vocab, vocab);
+      const int32_t best = likeliest(row);
+      text = best == tokenizer_.end() ? "END" : tokenizer_.decode(std::span(&best, 1));
+      return math::exp(static_cast<double>(row[static_cast<size_t>(best)]));
+    };
+    // Behind the whole word, which may be several pieces: where the rest of both is the same again.
+    const auto rest =
+        std::ranges::mismatch(tokens.rbegin(), tokens.rend(), others.rbegin(), others.rend());
+    const auto same = static_cast<size_t>(rest.in1 - tokens.rbegin());
+    swapped.probability_after_right = next(first, tokens.size() - same, swapped.next_after_right);
+    swapped.probability_after_wrong = next(second, others.size() - same, swapped.next_after_wrong);
+    return swapped;
+  }
+
  private:
+  static Tokens with(Tokens tokens, int32_t last) {
+    tokens.push_back(last);
+    return tokens;
+  }
+
+  int32_t likeliest(std::span<const float> row) const {
+    int32_t best = -1;
+    for (int32_t token = 0; token < std::ssize(row); ++token) {
+      if (writable(token) &&
+          (best < 0 || row[static_cast<size_t>(token)] > row[static_cast<size_t>(best)])) {
+        best = token;
+      }
+    }
+    return best;
+  }
+
+  // Log-probabilities of one pass over START and the target.
+  std::vector<float> read(const Tokens& source, const Tokens& target) {
+    session_.reset();
+    Tape tape(session_);
+    Rows from, to;
+    from.add_sequence(source, {.slot = 0});
+    Tokens fed = {tokenizer_.start()};
+    fed.insert(fed.end(), target.begin(), target.end());
+    to.add_sequence(fed, {.slot = 0, .segment = 0});
+    const Tensor log_probs =
+        model_.log_probs(model_.forward(to, model_.encode(from, session_), session_), session_);
+    return {log_probs.data(), log_probs.data() + log_probs.size()};
+  }
+
   bool writable(int32_t token) const {
     return !std::binary_search(unwritable_.begin(), unwritable_.end(), token);
   }
@@ -240,8 +303,9 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
     teller.write(told, {told.second_choice});
     lesson.example = make_example(translator.tokenizer(), told, 0);
   }
+  lesson.swapped = teller.swap("I am fine", "मैं ठीक हूँ", "मैं बढ़िया हूँ");
   const TeacherExample& example = lesson.example;
-  lesson.holds = lesson.same_until_mistake &&
+  lesson.holds = lesson.same_until_mistake && lesson.swapped.depends_on_previous() &&
                  (lesson.real ? lesson.right_when_corrected > lesson.followed_in_order
                               : example.right_when_corrected > example.followed_in_order);
   return lesson;

@@ -38,6 +38,22 @@ struct TeacherExample {
   int64_t followed_in_order = 0;
 };
 
+// The lecture's example: "I am fine" is मैं ठीक हूँ. Both passes read the sentence as training does,
+// once with the right word and once with बढ़िया (great) in its place.
+struct SwappedWord {
+  std::string english, right, wrong;
+  // Positions before the word is fed, and from there on; how many of each have other logits.
+  int64_t before = 0, before_changed = 0;
+  int64_t after = 0, after_changed = 0;
+  // What is predicted right behind the word, and how likely, with each of the two.
+  std::string next_after_right{}, next_after_wrong{};
+  double probability_after_right = 0.0, probability_after_wrong = 0.0;
+  // A word depends on the word fed before it: everything from there on changes, nothing before.
+  bool depends_on_previous() const {
+    return after > 0 && after_changed == after && before_changed == 0;
+  }
+};
+
 struct TeacherLesson {
   int64_t sentences = 0;
   int64_t left_out = 0;      // longer, in the model's tokens, than the model can read
@@ -48,12 +64,14 @@ struct TeacherLesson {
   // Up to the first mistake, and with it, both ways predict the same words.
   bool same_until_mistake = false;
   TeacherExample example{};
+  SwappedWord swapped{};
   // The example's mistake is the model's own. False: it made none that something follows, and its
   // second choice for the first word was put in as if it had.
   bool real = false;
 
-  // Corrected, more of the following words come out right than followed, wherever they stand; over
-  // all sentences where the mistake is real, in the example where it was put in.
+  // A word depends on the one fed before it (`swapped`). Corrected, more of the following words
+  // come out right than followed, wherever they stand; over all sentences where the mistake is
+  // real, in the example where it was put in.
   bool holds = false;
 };
 

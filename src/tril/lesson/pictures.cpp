@@ -155,7 +155,7 @@ std::string draw_leakage(const LeakageLesson& l) {
   };
   const auto with = points(l.masked), without = points(l.unmasked);
   const Panel panel = panel_for(40, static_cast<double>(l.updates), {with, without});
-  std::string body = axes(panel, "training loss a token", "updates");
+  std::string body = axes(panel, "training loss per token", "updates");
   body += line(panel, with, "train") + line(panel, without, "valid");
   const auto writes = [&](double y, std::string_view kind, const LeakageRun& run,
                           std::string_view how) {
@@ -206,11 +206,28 @@ std::string draw_sequential(const SequentialLesson& l) {
   const SequentialRow& last = l.rows.back();
   const double below = kTop + static_cast<double>(n) * kSize + 26;
   body += text(kLeft, below, "",
-               concat("Pale: read again, for nothing new. With ", last.rows, " rows of ",
+               concat("Pale: computed again for nothing new. With ", last.rows, " rows of ",
                       last.words, " words: ", last.figures.sequential.calls, " calls and ",
-                      last.figures.sequential.rows, " rows, against ", last.figures.parallel.calls,
-                      " call and ", last.figures.parallel.rows, "."));
+                      last.figures.sequential.rows, " rows, compared with ",
+                      last.figures.parallel.calls, " call and ", last.figures.parallel.rows, "."));
   return picture(kWidth, below + 16, body, kCells);
+}
+
+std::string draw_scale(const ScaleLesson& l) {
+  std::vector<Point> raw, divided;
+  for (const ScaleRow& row : l.dims) {
+    const double root = std::sqrt(static_cast<double>(row.head_dim));
+    raw.push_back({root, row.undivided.slope});
+    divided.push_back({root, row.divided.slope});
+  }
+  const Panel panel = panel_for(40, raw.back().x, {raw, divided});
+  std::string body = axes(panel, "slope of the softmax", "√d_k");
+  body += line(panel, divided, "train") + line(panel, raw, "valid");
+  body += text(panel.left + 200, panel.y(divided.back().y) + 24, "class=\"train\"",
+               "scores divided by √d_k: the same for every d_k");
+  body += text(panel.left + 200, panel.y(raw.back().y) - 24, "class=\"valid\"",
+               "undivided: the softmax saturates, gradients vanish");
+  return picture(kWidth, 300, body);
 }
 
 }  // namespace tril

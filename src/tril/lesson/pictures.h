@@ -7,6 +7,7 @@
 #include "tril/lesson/lesson_attention.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
+#include "tril/lesson/lesson_scale.h"
 #include "tril/lesson/lesson_sequential.h"
 
 namespace tril {
@@ -15,5 +16,6 @@ std::string draw_attention(const AttentionLesson& lesson);    // scores, mask, w
 std::string draw_masks(const MaskLesson& lesson);             // the kinds of mask
 std::string draw_leakage(const LeakageLesson& lesson);        // the two losses
 std::string draw_sequential(const SequentialLesson& lesson);  // the calls for the shortest target
+std::string draw_scale(const ScaleLesson& lesson);            // the slope with and without √d_k
 
 }  // namespace tril

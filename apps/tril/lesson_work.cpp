@@ -1,0 +1,86 @@
+#include <fmt/core.h>
+
+#include "lesson.h"
+#include "progress.h"
+#include "units.h"
+
+namespace tril::app {
+namespace {
+
+constexpr double kPeakSeconds = 0.1;
+
+void print_steps(const WorkLesson& l) {
+  print_heading("1", "Steps that wait for each other, and work. One training step on one target:");
+  Table table = {
+      {"", "steps,", "steps,", "positions,", "positions,", "GFLOP,", "GFLOP,"},
+      {"target", "sequential", "parallel", "sequential", "parallel", "sequential", "parallel"}};
+  for (const WorkRow& row : l.rows) {
+    table.push_back({counted(row.words, "word"), grouped(row.sequential.steps),
+                     grouped(row.parallel.steps), grouped(row.sequential.positions),
+                     grouped(row.parallel.positions), number(row.sequential.gflop),
+                     number(row.parallel.gflop)});
+  }
+  print_table(table, Align::right);
+  print_text(
+      "Parallel training takes one step, whatever the length: O(1). Its work is not O(1): it grows "
+      "with the length. Sequential training takes n + 1 steps, and since each reads its prefix "
+      "again, its work grows with the square of the length.");
+}
+
+void print_speed(const WorkLesson& l) {
+  print_heading("2", l.peak_gflops > 0.0
+                         ? fmt::format("How well the machine is used. Its measured peak is {:.0f} "
+                                       "GFLOP per second.",
+                                       l.peak_gflops)
+                         : "How well the machine is used:");
+  const auto share = [&](const WorkWay& way) {
+    return l.peak_gflops > 0.0 ? fmt::format("{:.0f}%", 100.0 * way.gflops() / l.peak_gflops)
+                               : fmt::format("{:.1f} GFLOP/s", way.gflops());
+  };
+  Table table = {{"", "time,", "time,", "of peak,", "of peak,"},
+                 {"target", "sequential", "parallel", "sequential", "parallel"}};
+  for (const WorkRow& row : l.rows) {
+    table.push_back({counted(row.words, "word"), time_text(row.sequential.seconds),
+                     time_text(row.parallel.seconds), share(row.sequential), share(row.parallel)});
+  }
+  print_table(table, Align::right);
+  print_text(
+      "Much of what sequential training computes is computed again and again. Counting only what "
+      "has to be computed once, its share of the peak is smaller still.");
+}
+
+}  // namespace
+
+bool show_work(const LessonFlags& flags) {
+  ProgressLine progress;
+  WorkOptions options{.threads = flags.threads};
+  const Placement placement = best_device();
+  if (placement.device == Device::cuda) {
+    options.placement = placement;
+    options.peak_gflops = measure_cuda_peaks(kPeakSeconds).bf16_gflops;
+  } else {
+    options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;
+  }
+  options.progress = [&](int64_t words, int64_t done, int64_t all) {
+    progress.part(fmt::format("{} words, prefix by prefix", words), done, all);
+  };
+  const WorkLesson l = teach_work(options);
+  progress.clear();
+  fmt::print("{}",
+             set_text(fmt::format("Steps and work: a decoder of {} layers, {} wide, on the {}.",
+                                  l.config.decoder_layers, l.config.model,
+                                  l.device == Device::cuda ? "GPU" : "CPU"),
+                      "", ""));
+  print_steps(l);
+  print_speed(l);
+  const WorkRow& last = l.rows.back();
+  return print_verdict(
+      l.holds,
+      fmt::format("Parallel training is O(1) in steps that wait for each other, and O(n) in work. "
+                  "For {} words it did {:.1f} times as much work per second.",
+                  last.words, last.parallel.gflops() / last.sequential.gflops()),
+      "steps or positions are not as counted above, or the parallel way used the machine no "
+      "better.");
+}
+
+}  // namespace tril::app

@@ -1,0 +1,14 @@
+// A model as a picture: the flow from words to probabilities with the shapes of this model, and
+// where its masks sit. SVG, the same bytes on every machine.
+#pragma once
+
+#include <string>
+
+#include "tril/models/config.h"
+
+namespace tril {
+
+// n and m in the picture are the lengths of source and target.
+std::string draw_architecture(const TransformerConfig& config);
+
+}  // namespace tril

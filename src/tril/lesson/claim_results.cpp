@@ -1,0 +1,175 @@
+#include "tril/lesson/claim_results.h"
+
+#include "tril/lesson/demo.h"
+#include "tril/lesson/learn_phrasebook.h"
+
+namespace tril {
+namespace {
+
+constexpr int64_t kUpdates = 400;  // of the small translator
+
+// Runs `make` the first time.
+template <class T, class F>
+const T& once(std::optional<T>& kept, const F& make) {
+  if (!kept) kept.emplace(make());
+  return *kept;
+}
+
+// Notes in which order the parts of the decoder's layers are computed.
+class SublayerObserver : public Observer {
+ public:
+  explicit SublayerObserver(int64_t layers) : layers_(static_cast<size_t>(layers)) {}
+
+  void see(const Observation& seen) override {
+    if (seen.stack != Stack::decoder || seen.layer < 0) return;
+    auto& parts = layers_[static_cast<size_t>(seen.layer)];
+    if (seen.site == Site::query) parts.emplace_back("masked self-attention");
+    if (seen.site == Site::cross_query) parts.emplace_back("cross-attention");
+    // What is left to compute behind the attentions before a block is done.
+    if (seen.site == Site::block_output) parts.emplace_back("feed-forward");
+  }
+  std::vector<std::vector<std::string>> layers() const { return layers_; }
+
+ private:
+  std::vector<std::vector<std::string>> layers_;
+};
+
+std::vector<TokenPair> pairs_of(const std::vector<PhrasePair>& phrases,
+                                const Tokenizer& tokenizer) {
+  std::vector<TokenPair> pairs;
+  for (const PhrasePair& phrase : phrases) {
+    TokenPair pair{.source = tokenizer.encode(phrase.english),
+                   .target = {tokenizer.start()},
+                   .next = tokenizer.end()};
+    pair.source.push_back(tokenizer.end());
+    const std::vector<int32_t> target = tokenizer.encode(phrase.hindi);
+    pair.target.insert(pair.target.end(), target.begin(), target.end());
+    pairs.push_back(std::move(pair));
+  }
+  return pairs;
+}
+
+}  // namespace
+
+ClaimLab::ClaimLab(const ClaimLabOptions& options, std::optional<Translator> translator)
+    : results_(std::make_unique<Results>(options, std::move(translator))) {}
+ClaimLab::~ClaimLab() = default;
+
+const Phrasebook& ClaimLab::Results::phrasebook() {
+  return once(phrasebook_, [] { return make_phrasebook(); });
+}
+
+const Translator& ClaimLab::Results::translator() {
+  return once(translator_, [&] {
+    return learn_phrasebook(phrasebook(), {.updates = kUpdates,
+                                           .seed = options.seed,
+                                           .threads = options.threads,
+                                           .progress = [&](int64_t update, double) {
+                                             tell("a small translator learns", update, kUpdates);
+                                           }});
+  });
+}
+
+const AttentionLesson& ClaimLab::Results::attention() {
+  return once(attention_, [&] { return teach_attention(options.hooks); });
+}
+
+const MaskLesson& ClaimLab::Results::masks() {
+  return once(masks_, [&] { return teach_masks(options.hooks); });
+}
+
+const ContextLesson& ClaimLab::Results::context() {
+  return once(context_, [&] {
+    ContextOptions lesson{.seed = options.seed, .threads = options.threads};
+    lesson.progress = [&](int64_t update, double) {
+      tell("lesson context", update, lesson.updates);
+    };
+    return teach_context(lesson);
+  });
+}
+
+const SeriesLesson& ClaimLab::Results::series() {
+  return once(series_, [&] {
+    SeriesOptions lesson{.seed = options.seed, .threads = options.threads};
+    lesson.progress = [&](Masking masking, int64_t update, double) {
+      tell("lesson series", update + (masking == Masking::none ? lesson.updates : 0),
+           2 * lesson.updates);
+    };
+    return teach_series(lesson);
+  });
+}
+
+const TeacherLesson& ClaimLab::Results::teacher() {
+  return once(teacher_, [&] {
+    tell("lesson teacher-forcing");
+    return teach_teacher_forcing(translator(), phrasebook().held_out, options.threads);
+  });
+}
+
+const LeakageLesson& ClaimLab::Results::leakage() {
+  return once(leakage_, [&] {
+    LeakageOptions lesson{.seed = options.seed, .threads = options.threads};
+    lesson.progress = [&](Masking masking, int64_t update, double) {
+      tell("lesson leakage", update + (masking == Masking::none ? lesson.updates : 0),
+           2 * lesson.updates);
+    };
+    return teach_leakage(lesson);
+  });
+}
+
+const SequentialLesson& ClaimLab::Results::sequential() {
+  return once(sequential_, [&] {
+    SequentialLessonOptions lesson{.threads = options.threads, .hooks = options.hooks};
+    lesson.progress = [&](const SequentialRow&, int64_t done, int64_t all) {
+      tell("lesson sequential", done, all);
+    };
+    return teach_sequential(lesson);
+  });
+}
+
+const ScaleLesson& ClaimLab::Results::scale() {
+  return once(scale_, [&] {
+    tell("lesson scale");
+    return teach_scale();
+  });
+}
+
+const WorkLesson& ClaimLab::Results::work() {
+  return once(work_, [&] {
+    WorkOptions lesson{.threads = options.threads, .peak_gflops = options.peak_gflops};
+    lesson.progress = [&](int64_t, int64_t done, int64_t all) { tell("lesson work", done, all); };
+    return teach_work(lesson);
+  });
+}
+
+const ProofReport& ClaimLab::Results::proof() {
+  return once(proof_, [&] {
+    const Tokenizer& tokenizer = translator().tokenizer();
+    return prove(translator().model(), pairs_of(lesson_sentences(), tokenizer),
+                 {.threads = options.threads,
+                  .masking = options.masking,
+                  .end = tokenizer.end(),
+                  .forbidden = tokenizer.unwritable(),
+                  .sequential = {{1, 4}, {1, 16}},
+                  .hooks = options.hooks,
+                  .progress = options.progress});
+  });
+}
+
+const std::vector<std::vector<std::string>>& ClaimLab::Results::sublayers() {
+  return once(sublayers_, [&] {
+    const Transformer& model = translator().model();
+    Session session(model, options.threads);
+    SublayerObserver observer(model.config().decoder_layers);
+    session.observer = &observer;
+    const auto pairs = pairs_of(lesson_sentences(), translator().tokenizer());
+    Tape tape(session);
+    const Memory memory = encode_pairs(model, std::span(pairs).first(1), session);
+    Rows rows;
+    rows.add_sequence(pairs.front().target, {.slot = 0, .segment = 0});
+    model.forward(rows, memory, session);
+    return observer.layers();
+  });
+}
+
+}  // namespace tril
