@@ -206,13 +206,13 @@ void add_bench(CLI::App& app) {
       ->check(CLI::Range(0.01, 600.0));
   bench->add_flag("--json", options->json, "Print JSON instead of a table");
   bench->footer(
-      "Examples:\n  tril bench --only gemm,attention --threads 2\n"
-      "  tril bench --device cuda --only train,translate\n\n"
-      "Times are medians. GFLOP/s and GB/s count what the formula needs: its operations, and its\n"
-      "inputs read and results written once. 'of its roof' is the least time for that on this\n"
-      "machine, by arithmetic (fp32, int8, bf16) or by the nearest memory that holds it (L2, L3,\n"
-      "memory), over the time taken. On a card the groups are peaks, gemm, attention, train and\n"
-      "translate. bench/peers/compare runs other systems on the same shapes.");
+      "Examples:\n  tril bench --only gemm,attention --threads 2\n  tril bench --device "
+      "cuda --only train,translate\n\nTimes are medians. GFLOP/s and GB/s count what the "
+      "formula needs: its operations, and its inputs read and results written once. 'of its "
+      "roof' is the least time for that on this machine, by arithmetic (fp32, int8, bf16) "
+      "or by the nearest memory that holds it (L2, L3, memory), over the time taken. On a "
+      "GPU the groups are peaks, gemm, attention, train and translate. bench/peers/compare "
+      "runs other systems on the same shapes.");
   bench->callback([options] { run(*options); });
 }
 

@@ -127,11 +127,13 @@ CLI::Option* add_search_flags(CLI::App& command, SearchRule& search, int64_t max
       command.add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
           ->transform(whole_number(1, max_beam))
           ->capture_default_str();
-  command.add_option("--length-penalty", search.length_penalty, "Rank by score / length^this")
+  command
+      .add_option("--length-penalty", search.length_penalty,
+                  "Rank hypotheses by score ÷ length^this")
       ->capture_default_str();
   command
       .add_option("--max-tokens", search.max_tokens,
-                  "Tokens of a result at most; 0: as many as the model takes")
+                  "Maximum length of a result in tokens; 0: as many as the model can write")
       ->transform(whole_number(0, 1 << 30))
       ->capture_default_str();
   return beam;
@@ -140,15 +142,16 @@ CLI::Option* add_search_flags(CLI::App& command, SearchRule& search, int64_t max
 void add_ratio_flag(CLI::App& command, SearchRule& search) {
   command
       .add_option("--max-ratio", search.max_ratio,
-                  "Tokens of a result at most, for each of its source, and 10 more; 0: no limit")
+                  "Maximum length: ratio × source tokens + 10; 0: no limit")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
 }
 
 void add_strict_flag(CLI::App& command, bool& strict) {
-  command.add_flag("--strict", strict,
-                   "End with an error at a line that is too long or not UTF-8, where otherwise it "
-                   "is answered with an empty one, stderr says so, and the exit code is 1");
+  command.add_flag(
+      "--strict", strict,
+      "Stop with an error at a line that is too long or not UTF-8. Without this, such a "
+      "line gives an empty line, stderr names it, and the exit code is 1");
 }
 
 void BadLineCount::tell(int64_t line, const std::string& why) {
@@ -167,26 +170,32 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   command.add_option("--input", flags.input, "A file of lines, plain or gzip, or - for stdin")
       ->capture_default_str();
   CLI::Option* beam_flag = add_search_flags(command, search);
-  command.add_option("--n-best", search.n_best, "Results a line, each on a line of its own")
+  command.add_option("--n-best", search.n_best, "Results per input line, one per output line")
       ->transform(whole_number(1, 1024))
       ->capture_default_str();
-  CLI::Option* sample = command.add_flag("--sample", search.sample, "Draw tokens at random");
+  CLI::Option* sample = command.add_flag("--sample", search.sample,
+                                         "Sample tokens instead of searching for the best");
   sample->excludes(beam_flag);
-  command.add_option("--top-k", search.top_k, "Draw among the k likeliest tokens; 0: all")
+  command.add_option("--top-k", search.top_k, "Sample among the k likeliest tokens; 0: all")
       ->needs(sample)
       ->transform(whole_number(0, 1 << 30));
-  command.add_option("--top-p", search.top_p, "Draw among the likeliest that add up to this")
+  command
+      .add_option("--top-p", search.top_p,
+                  "Sample among the likeliest tokens whose probabilities add up to this")
       ->needs(sample)
       ->check(CLI::Range(0.0, 1.0));
-  command.add_option("--temperature", search.temperature, "Below 1 sharper, above 1 flatter")
+  command
+      .add_option("--temperature", search.temperature,
+                  "Sampling temperature: below 1 sharper, above 1 flatter")
       ->needs(sample);
-  command.add_option("--seed", search.seed, "Of the draws: the same seed, the same output")
+  command
+      .add_option("--seed", search.seed, "Seed for sampling: the same seed gives the same output")
       ->needs(sample)
       ->transform(any_seed());
   command.add_flag("--scores", flags.scores, "Print the log-probability before each result");
   command.add_flag("--ids", flags.ids, "Print token ids instead of text");
   command.add_flag("--json", flags.json,
-                   "Print a JSON object a line: text, ids, pieces, score, log_probs, ...");
+                   "Print one JSON object per line: text, ids, pieces, score, log_probs, ...");
   add_strict_flag(command, flags.strict);
   add_compute_flag(command, flags.compute);
   add_trust_flag(command, flags.trust);
@@ -195,7 +204,7 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
       ->transform(whole_number(0, 1024));
   command
       .add_option("--batch", flags.batch,
-                  "Hypotheses decoded at a time; a card is faster with some hundreds")
+                  "Hypotheses decoded at a time; a GPU is fastest with several hundred")
       ->transform(whole_number(1, 65536))
       ->capture_default_str();
 }

@@ -237,7 +237,7 @@ void run(const Flags& flags, const CLI::App& evaluate) {
   require(given || !flags.model.empty(), ErrorCode::invalid_argument,
           "evaluate: nothing to evaluate: give a model folder and --source, or --hypothesis FILE");
   require(given || !flags.source.empty(), ErrorCode::invalid_argument,
-          "evaluate: --source is missing: what the model is to translate");
+          "evaluate: --source is missing: the sentences to translate");
   require(given == flags.model.empty() && given == flags.source.empty(),
           ErrorCode::invalid_argument,
           "evaluate: give a model and --source, or --hypothesis without them");
@@ -256,16 +256,17 @@ void add_evaluate(CLI::App& app) {
   CLI::App* evaluate =
       app.add_subcommand("evaluate", "BLEU and chrF of a model, or of a file of translations");
   evaluate->add_option("model", flags->model, "A model folder");
-  evaluate->add_option("--source", flags->source, "What the model is to translate");
+  evaluate->add_option("--source", flags->source, "Sentences for the model to translate");
   evaluate
       ->add_option("--reference", flags->references,
-                   "How it should be translated; give it again for each further reference")
+                   "Reference translations; repeat the option for further references")
       ->allow_extra_args(false)
       ->required();
   evaluate->add_option("--hypothesis", flags->hypothesis,
                        "Translations to evaluate instead of a model");
-  evaluate->add_option("--output", flags->output, "A file to keep the model's translations in");
-  evaluate->add_option("--tokenize", flags->tokenizer, "How BLEU cuts text: 13a, intl, char, none")
+  evaluate->add_option("--output", flags->output, "Write the model's translations to this file");
+  evaluate
+      ->add_option("--tokenize", flags->tokenizer, "Tokenization for BLEU: 13a, intl, char, none")
       ->transform(one_of({"13a", "intl", "char", "none"}))
       ->default_str("13a");
   SearchRule& search = flags->options.search;
@@ -287,10 +288,10 @@ void add_evaluate(CLI::App& app) {
       "  tril evaluate my-model --source test.en --reference test.hi\n"
       "  tril evaluate --hypothesis mine.hi --reference test.hi --tokenize intl\n\n"
       "A line that is too long or not UTF-8 counts as an empty translation, stderr names it, and "
-      "the\n"
-      "exit code is 1; with --strict it is an error. References must all be good.\n\n"
-      "The scores are those of sacreBLEU to every digit it prints; the line before them says how\n"
-      "they were made.");
+      "the "
+      "exit code is 1; with --strict it is an error. References must all be valid.\n\n"
+      "The scores equal sacreBLEU's in every digit it prints; the signature before each score says "
+      "how it was computed.");
   evaluate->callback([flags, evaluate] { run(*flags, *evaluate); });
 }
 

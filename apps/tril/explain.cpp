@@ -103,11 +103,10 @@ void add_explain(CLI::App& app) {
   explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")
       ->transform(whole_number(0, 1024));
   explain->footer(
-      "Examples:\n"
-      "  tril explain demo-model 'How are you?' -o page.html\n"
-      "  tril explain demo-model 'I am fine' --target 'मैं बढ़िया हूँ' -o page.html\n\n"
-      "The page holds all it needs and makes no request to any network. With --target it shows\n"
-      "what teacher forcing does with predictions that are wrong.");
+      "Examples:\n  tril explain demo-model 'How are you?' -o page.html\n  tril explain "
+      "demo-model 'I am fine' --target 'मैं बढ़िया हूँ' -o page.html\n\nThe page holds all "
+      "it needs and makes no request to any network. With --target it shows what teacher "
+      "forcing does with predictions that are wrong.");
   explain->callback([flags] { run(*flags); });
 }
 

@@ -55,14 +55,16 @@ CLI::Validator one_of(const std::vector<std::string>& words) {
 }
 
 void add_shortlist_flag(CLI::App& command, bool& shortlist) {
-  command.add_flag("--shortlist", shortlist,
-                   "Choose among the pieces that 'tril shortlist' listed for each line: faster");
+  command.add_flag(
+      "--shortlist", shortlist,
+      "Choose only among the pieces that 'tril shortlist' listed for each line: faster");
 }
 
 void add_trust_flag(CLI::App& command, bool& trust) {
-  command.add_flag("--trust", trust,
-                   "Map packed weights without comparing their checksums: for files that 'tril "
-                   "verify' has checked");
+  command.add_flag(
+      "--trust", trust,
+      "Map packed weights without verifying their checksums, for files that 'tril verify' "
+      "has already checked");
 }
 
 void add_device_flag(CLI::App& command, std::optional<Device>& device) {
@@ -72,7 +74,7 @@ void add_device_flag(CLI::App& command, std::optional<Device>& device) {
       .add_option_function<std::string>(
           "--device",
           [&device](const std::string& number) { device = static_cast<Device>(std::stoi(number)); },
-          "Where to compute (default: cuda where there is a card that can do it, else cpu)")
+          "Where to compute (default: cuda if there is a usable GPU, else cpu)")
       ->transform(one_of(words))
       ->type_name("cpu|cuda");
 }
@@ -98,9 +100,9 @@ void add_compute_flag(CLI::App& command, std::optional<Compute>& compute) {
           [&compute](const std::string& number) {
             compute = static_cast<Compute>(std::stoi(number));
           },
-          "How weights are kept: fp32, bf16 (half the memory; the default on a card), int8 (a "
-          "quarter, fastest on a CPU), or bf16-dot (bf16 products by the processor, with bits of "
-          "their own). The last two compute on the CPU only")
+          "Format of the weights: fp32, bf16 (half the memory; the default on a GPU), int8 (a "
+          "quarter, fastest on a CPU), or bf16-dot (bf16 products by the processor, whose bits "
+          "differ). The last two are for the CPU only")
       ->transform(one_of(words))
       ->type_name("fp32|bf16|int8|bf16-dot");
 }

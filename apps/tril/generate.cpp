@@ -26,9 +26,9 @@ void add_generate(CLI::App& app) {
       app.add_subcommand("generate", "Continue each line of stdin with a decoder-only model");
   add_decoding_flags(*generate, *flags, 1);
   generate->footer(
-      "Example:\n"
-      "  echo 'Once upon a time' | tril generate my-model --sample --top-p 0.9 --seed 7\n\n"
-      "The line itself is part of what is printed; an empty line begins with nothing.");
+      "Example:\n  echo 'Once upon a time' | tril generate my-model --sample --top-p 0.9 "
+      "--seed 7\n\nThe line itself is part of what is printed; an empty line begins with "
+      "nothing.");
   generate->callback([flags] { run(*flags); });
 }
 

@@ -68,22 +68,18 @@ void add_quantize(CLI::App& app) {
       ->required();
   quantize->add_option(
       "-o,--output", flags->output,
-      "A folder that needs nothing of the first: tokenizer, configuration and shortlist go along; "
-      "without it, beside the model");
+      "Write a folder of its own, with tokenizer, configuration and shortlist; without this, the "
+      "packed weights are written beside the model");
   quantize->add_flag(
       "--overwrite", flags->overwrite,
       "With -o: replace the packed weights of another model that are there, and what "
       "is beside them");
   quantize->footer(
-      "Examples:\n"
-      "  tril quantize my-model --to int8\n"
-      "  tril translate my-model --compute int8 < text.en\n"
-      "  tril quantize my-model --to int8 -o my-small-model\n\n"
-      "The weights are written in the order the processor reads them and mapped from disk. "
-      "Results\n"
-      "are the same bits as with --compute alone. A folder with other weights in it, or a "
-      "training,\n"
-      "is never written to.");
+      "Examples:\n  tril quantize my-model --to int8\n  tril translate my-model --compute "
+      "int8 < text.en\n  tril quantize my-model --to int8 -o my-small-model\n\nThe weights "
+      "are written in the order the processor reads them and mapped from disk. Results are "
+      "the same bits as with --compute alone. A folder with other weights in it, or a "
+      "training, is never written to.");
   quantize->callback([flags] { run(*flags); });
 }
 

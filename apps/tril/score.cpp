@@ -131,7 +131,7 @@ void add_score(CLI::App& app) {
       "--ids", flags->ids,
       "Targets are token ids as 'tril translate --ids' prints them, scored as they are");
   score->add_flag("--json", flags->json,
-                  "Print a JSON object a line: score, ids, pieces, log_probs");
+                  "Print one JSON object per line: score, ids, pieces, log_probs");
   add_strict_flag(*score, flags->strict);
   add_shortlist_flag(*score, flags->shortlist);
   score
@@ -146,11 +146,13 @@ void add_score(CLI::App& app) {
   score->footer(
       "Example:\n"
       "  tril score my-model --source text.en --target text.hi\n\n"
-      "A score is the sum of the tokens' natural log-probabilities, END included. The ids that\n"
-      "decoding printed have exactly the score it printed, with --shortlist too where both have "
-      "it.\n"
-      "A piece that is not in its line's shortlist has probability 0: the score is -inf, in JSON "
-      "null.");
+      "A score is the sum of the tokens' natural log-probabilities, END included. Token ids "
+      "printed "
+      "by 'tril translate --ids' get exactly the score that was printed with them, also when both "
+      "use "
+      "--shortlist. A piece outside its line's shortlist has probability 0: the score is -inf "
+      "(null "
+      "in JSON).");
   score->callback([flags] { run(*flags); });
 }
 

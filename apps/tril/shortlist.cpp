@@ -22,7 +22,7 @@ struct Flags {
 void run(const Flags& flags) {
   require(!flags.files.source.empty() || !flags.files.target.empty() || !flags.files.tsv.empty(),
           ErrorCode::invalid_argument,
-          "shortlist: no text to learn from: give what the model learnt from, as in '",
+          "shortlist: no text to learn from: give the model's training text, as in '",
           program_name(), " shortlist ", flags.model, " --source train.en --target train.hi'");
   // The model is read too: a shortlist is of no use to one that has no source.
   const Translator translator = load_translator(flags.model, 1, Device::cpu);
@@ -57,11 +57,11 @@ void run(const Flags& flags) {
 
 void add_shortlist(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* command = app.add_subcommand(
-      "shortlist", "Learn which pieces translate which, to translate faster with these alone");
+  CLI::App* command =
+      app.add_subcommand("shortlist", "Learn which tokens translate which, to translate faster");
   command->add_option("model", flags->model, "A model folder")->required();
   command->add_option("--source", flags->files.source,
-                      "Source sentences, one a line (plain or gzip): what the model learnt from");
+                      "Source sentences, one per line (plain or gzip): the model's training text");
   command->add_option("--target", flags->files.target, "Their translations, line for line");
   command->add_option("--tsv", flags->files.tsv, "Source, tab, target in one file");
   ShortlistOptions& options = flags->options;
@@ -79,13 +79,11 @@ void add_shortlist(CLI::App& app) {
   command->add_option("--threads", options.threads, "Threads to use; 0 takes every core")
       ->transform(whole_number(0, 1024));
   command->footer(
-      "Example:\n"
-      "  tril shortlist my-model --source train.en --target train.hi\n"
-      "  tril translate my-model --shortlist < text.en\n\n"
-      "Writes shortlist.safetensors into the folder. `translate`, `score` and `evaluate` use it "
-      "with\n"
-      "--shortlist: a sentence is then translated with the pieces listed for its own pieces, the\n"
-      "frequent ones and its end. Of a million pairs or more a million are learnt from.");
+      "Example:\n  tril shortlist my-model --source train.en --target train.hi\n  tril "
+      "translate my-model --shortlist < text.en\n\nWrites shortlist.safetensors into the "
+      "folder. `translate`, `score` and `evaluate` use it with --shortlist: a sentence is "
+      "then translated with the pieces listed for its own pieces, the frequent ones and its "
+      "end. Of a million pairs or more a million are learnt from.");
   command->callback([flags] { run(*flags); });
 }
 

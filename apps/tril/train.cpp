@@ -60,7 +60,7 @@ void add_corpus(CLI::App* command, const std::string& prefix, CorpusFiles& files
   const auto add = [&](const char* name, std::vector<std::string>& list, const std::string& help) {
     command->add_option("--" + prefix + name, list, help)->group("Files");
   };
-  add("source", files.source, what + ": source sentences, one a line (plain or gzip)");
+  add("source", files.source, what + ": source sentences, one per line (plain or gzip)");
   add("target", files.target, what + ": their translations, line for line");
   add("tsv", files.tsv, what + ": source, tab, target in one file");
   add("text", files.text, what + ": one text, for a decoder-only model");

@@ -26,23 +26,21 @@ void add_translate(CLI::App& app) {
   add_decoding_flags(*translate, *flags, 5);
   add_ratio_flag(*translate, flags->options.search);
   translate->add_option("--prefix", flags->prefix,
-                        "A file with what each translation must begin with");
+                        "A file with the words each translation must begin with, line by line");
   translate->add_flag("--alignments", flags->options.alignments,
-                      "Print after each result which words belong together, as in 0-0 1-2");
+                      "Print word alignments after each result, as in 0-0 1-2");
   add_shortlist_flag(*translate, flags->shortlist);
   translate->footer(
       "Examples:\n"
       "  echo 'How are you?' | tril translate my-model\n"
       "  tril translate my-model --input text.en --beam 8 --json > text.json\n\n"
-      "Lines come out in the order they went in, each as soon as it is ready. With several of\n"
-      "--n-best, --scores and --alignments the columns are: line, score, text, alignment, with "
-      "tabs\n"
-      "between them. A result that reaches a limit before its end is printed as far as it goes, "
-      "and\n"
-      "stderr says so. With --shortlist scores are over the listed pieces alone: the others have\n"
-      "probability 0, so the same text scores higher than without. 'tril score --shortlist' gives "
-      "the "
-      "same.");
+      "Lines are printed in the order they were read, each as soon as it is ready. With several of "
+      "--n-best, --scores and --alignments the columns are line, score, text and alignment, "
+      "separated "
+      "by tabs. A result that reaches a length limit is printed as far as it goes, and stderr says "
+      "so. With --shortlist, scores cover only the listed pieces: the others have probability 0, "
+      "so "
+      "the same text scores higher than without. 'tril score --shortlist' gives the same scores.");
   translate->callback([flags] { run(*flags); });
 }
 

@@ -49,12 +49,12 @@ TEST(Fault, EachIsOneLineThatSaysWhatIsWrong) {
   EXPECT_EQ(problem(Fault::old_driver)
                 .find("cuda: the driver is too old: it knows CUDA 12.4, this program needs 13."),
             0u);
-  EXPECT_EQ(problem(Fault::no_card), "cuda: no NVIDIA card on this machine");
+  EXPECT_EQ(problem(Fault::no_card), "cuda: no NVIDIA GPU on this machine");
   EXPECT_EQ(problem(Fault::old_card),
             "cuda: Tesla V100-SXM2-16GB has compute capability 7.0, this program needs 8.0 or "
             "later");
   setenv("CUDA_VISIBLE_DEVICES", "7", 1);
-  EXPECT_EQ(problem(Fault::no_card), "cuda: no NVIDIA card to see: CUDA_VISIBLE_DEVICES is '7'");
+  EXPECT_EQ(problem(Fault::no_card), "cuda: no NVIDIA GPU visible: CUDA_VISIBLE_DEVICES is '7'");
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

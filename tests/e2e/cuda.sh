@@ -77,7 +77,7 @@ with_fault() {
 }
 resumed=0
 for number in 1 200 700 1000 1050 1100; do
-  with_fault "lost-device@$number" 'cuda: the card was lost' || break
+  with_fault "lost-device@$number" 'cuda: the GPU was lost' || break
 done
 ((resumed >= 3)) || fail "only $resumed runs went on behind a card that was lost"
 resumed=0
@@ -88,4 +88,4 @@ done
 rc=0
 TRIL_FAULT=lost-device@200 "$tril" translate "$work/a" --device cuda <"$work/some.en" >/dev/null 2>"$work/err" || rc=$?
 ((rc == 2)) || fail "translating on a lost card should end with 2, not $rc"
-grep -q '^tril: cuda: the card was lost' "$work/err" || fail "translating on a lost card gave another error"
+grep -q '^tril: cuda: the GPU was lost' "$work/err" || fail "translating on a lost card gave another error"

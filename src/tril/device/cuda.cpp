@@ -42,7 +42,7 @@ void check(cudaError_t error, std::string_view what) {
   const char* text = cudaGetErrorString(error);
   require(error != cudaErrorMemoryAllocation, ErrorCode::out_of_memory,
           "out of memory on cuda: ", what);
-  require(!is_lost(error), ErrorCode::device, "cuda: the card was lost (", what, ": ", text,
+  require(!is_lost(error), ErrorCode::device, "cuda: the GPU was lost (", what, ": ", text,
           "): nvidia-smi and the system's log may say why");
   fail(ErrorCode::device, "cuda: ", what, ": ", text);
 }
@@ -132,8 +132,8 @@ std::string problem_with(const Answers& answers) {
   if (answers.counted == cudaErrorNoDevice || (answers.counted == cudaSuccess && !answers.cards)) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return visible == nullptr
-               ? "cuda: no NVIDIA card on this machine"
-               : concat("cuda: no NVIDIA card to see: CUDA_VISIBLE_DEVICES is '", visible, "'");
+               ? "cuda: no NVIDIA GPU on this machine"
+               : concat("cuda: no NVIDIA GPU visible: CUDA_VISIBLE_DEVICES is '", visible, "'");
   }
   for (const cudaError_t error : {answers.counted, answers.described}) {
     if (error != cudaSuccess) return concat("cuda: ", cudaGetErrorString(error));
