@@ -18,6 +18,8 @@ struct LessonFlags {
   uint64_t seed = 1;
   std::string svg;                 // a file for the lesson's picture; empty: none is drawn
   std::string check;               // a file with a mask to look at; "-" is stdin
+  std::string page;                // a file for the quiz as a page
+  bool hindi = false;              // the summary in Hindi
   std::vector<std::string> words;  // what follows the lesson's name: numbers of claims
 };
 
@@ -32,6 +34,8 @@ bool show_sequential(const LessonFlags& flags);
 bool show_scale(const LessonFlags& flags);
 bool show_work(const LessonFlags& flags);
 bool show_claims(const LessonFlags& flags);
+bool show_quiz(const LessonFlags& flags);
+bool show_summary(const LessonFlags& flags);
 
 // A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
 void print_heading(std::string_view number, std::string_view text);

@@ -61,6 +61,26 @@ ClaimFinding friday(Results& r) {
                  "; had Thursday been 28: ", decimals(l.expected_other_thursday, 1), ".")};
 }
 
+ClaimFinding fewer_calls(Results& r) {
+  const DecodingLesson& l = r.decoding();
+  return {l.holds && l.same_bits_guessing && l.calls_with_guessing < l.calls_one_by_one,
+          concat(l.sentences, " sentences: ", l.calls_one_by_one, " calls one by one, ",
+                 l.calls_with_guessing, " with guesses checked in one pass; same bits: ",
+                 l.same_bits_guessing ? "yes." : "NO.")};
+}
+
+ClaimFinding neither_alone(Results& r) {
+  const ForcingLesson& l = r.forcing();
+  const auto text = [](const ForcingRun& run) {
+    return concat(run.inputs_known() ? "inputs known" : "inputs not known", " and ",
+                  run.same_bits() ? "the same function" : "another function");
+  };
+  return {l.holds && l.both_are_needed,
+          concat("Forcing and mask: ", text(l.forcing_masked), "; forcing alone: ",
+                 text(l.forcing_unmasked), "; mask alone: ", text(l.own_masked), "; neither: ",
+                 text(l.own_unmasked), ".")};
+}
+
 ClaimFinding either_way(Results& r) {
   const SequentialRow& row = r.sequential().rows.front();
   const SequentialComparison& f = row.figures;
@@ -184,6 +204,16 @@ ClaimFinding long_targets(Results& r) {
                  " times over ", decimals(l.length_growth), " times the length.")};
 }
 
+ClaimFinding faster_and_stable(Results& r) {
+  const ForcingLesson& l = r.forcing();
+  return {l.holds && l.faster_with_forcing,
+          concat("After ", l.updates, " updates ", l.forcing_masked.exact, " of ", l.held_out,
+                 " sentences right with forcing, ", l.own_masked.exact,
+                 " with own predictions. Spread of the gradient norm (deviation ÷ mean): ",
+                 decimals(l.forcing_masked.norm_spread), " and ",
+                 decimals(l.own_masked.norm_spread), ".")};
+}
+
 // Leakage.
 
 ClaimFinding weights_of_the_future(Results& r) {
@@ -206,6 +236,15 @@ ClaimFinding learns_to_copy(Results& r) {
           concat("Fed the Hindi of another sentence, it predicts the word fed next in ",
                  l.unmasked.copied, " of ", l.unmasked.rows, " positions (with the mask in ",
                  l.masked.copied, "): it has learnt to copy.")};
+}
+
+ClaimFinding another_function(Results& r) {
+  const DecodingLesson& l = r.decoding();
+  return {l.holds && !l.same_bits_without_mask && l.unmasked.logits > 0,
+          concat("Recomputed without the mask over the words that exist: ",
+                 l.unmasked.logits_differing, " of ", l.unmasked.logits,
+                 " logits differ from the cache's; ", l.unmasked.translations_differing, " of ",
+                 l.sentences, " translations.")};
 }
 
 ClaimFinding excellent_then_poor(Results& r) {
@@ -358,6 +397,31 @@ ClaimFinding order_of_sublayers(Results& r) {
                  " decoder layers: masked self-attention, cross-attention, feed-forward.")};
 }
 
+ClaimFinding what_heads_do(Results& r) {
+  const HeadsLesson& l = r.heads();
+  const std::string by_number = [&] {
+    std::string text;
+    for (const HeadCount& count : l.counts) {
+      text += concat(text.empty() ? "" : ", ", decimals(count.mean().bleu, 1), " with ",
+                     count.heads);
+    }
+    return text;
+  }();
+  return {l.holds,
+          concat(l.heads.size(), " heads, ", l.descriptions,
+                 " kinds of behaviour; switching one off raises the loss by ",
+                 decimals(l.cost(l.heads[l.least]), 3), " to ", decimals(l.cost(l.heads[l.most]), 3),
+                 "; BLEU ", by_number, " heads.")};
+}
+
+ClaimFinding three_ways(Results& r) {
+  const DecodingLesson& l = r.decoding();
+  return {l.holds && l.same_bits_cached_and_recomputed && !l.same_bits_without_mask,
+          concat("Recomputed with the mask: ", l.masked.logits_differing, " of ", l.masked.logits,
+                 " logits differ from the cache's; without it ", l.unmasked.logits_differing,
+                 "; with one decoder layer, without it ", l.one_layer.logits_differing, ".")};
+}
+
 ClaimFinding just_add_a_mask(Results& r) {
   const AttentionLesson& a = r.attention();
   const LeakageLesson& l = r.leakage();
@@ -368,20 +432,56 @@ ClaimFinding just_add_a_mask(Results& r) {
                  decimals(diagonal), ": a row sees its own input, so inputs must be shifted.")};
 }
 
+// What it is for.
+
+ClaimFinding three_tasks(Results& r) {
+  const TasksLesson& l = r.tasks();
+  std::string text;
+  for (const TaskFigures& task : l.tasks) {
+    text += concat(text.empty() ? "" : "; ", task.name, ": ", task.exact, " of ", task.held_out,
+                   " right, ", task.agreement.differing, " of ", task.agreement.logits,
+                   " logits differ");
+  }
+  return {l.holds && l.tasks.size() == 3, text + "."};
+}
+
+// Each line of the pocket summary is one of these claims.
+ClaimFinding pocket_summary(Results& r) {
+  const bool holds = weights_of_the_future(r).as_stated && exactly_zero(r).as_stated &&
+                     wrong_word(r).as_stated && own_words(r).as_stated &&
+                     encoder_sees_all(r).as_stated && order_of_sublayers(r).as_stated &&
+                     both_senses(r).as_stated;
+  return {holds, concat("Claims 7, 8, 9, 18, 27, 35 and 37, which its lines rest on, are as stated: ",
+                        holds ? "yes." : "NO.")};
+}
+
+ClaimFinding twenty_questions(Results& r) {
+  const std::vector<QuizQuestion> quiz = make_quiz(r.translator(), r.options.seed);
+  const bool sound = quiz.size() == kQuizQuestions &&
+                     std::ranges::all_of(quiz, [](const QuizQuestion& question) {
+                       return question.right < question.choices.size() &&
+                              !question.because.empty() && !question.command.empty();
+                     });
+  const auto own = std::ranges::count(quiz, 0, &QuizQuestion::claim);
+  return {sound && own == 6, concat(quiz.size(), " questions, ", own,
+                                    " of them made from this model, each with its experiment.")};
+}
+
 using Check = ClaimFinding (*)(Results&);
 constexpr std::array<Check, 44> kChecks = {
-    one_function, friday, nullptr, nullptr, either_way, previous_word, wrong_word, own_words,
-    both_senses, same_decoder,
+    // The statement
+    one_function, friday, fewer_calls, neither_alone, either_way, previous_word, wrong_word,
+    own_words, both_senses, same_decoder,
     // What it costs
-    calls, no_pie, steps_and_work, memory, machine_use, long_targets, nullptr,
+    calls, no_pie, steps_and_work, memory, machine_use, long_targets, faster_and_stable,
     // Leakage
-    weights_of_the_future, learns_to_copy, nullptr, excellent_then_poor, three_kinds,
+    weights_of_the_future, learns_to_copy, another_function, excellent_then_poor, three_kinds,
     // Attention and the mask
     why_root, contextual, worked_scores, row_of_more_than_one, exactly_zero, times_zero, minus_1e9,
     dozen_lines, two_names, wrong_sketch, dots_and_crosses, broadcasting, encoder_sees_all,
-    padding_and_causal, order_of_sublayers, nullptr, nullptr, just_add_a_mask,
+    padding_and_causal, order_of_sublayers, what_heads_do, three_ways, just_add_a_mask,
     // What it is for
-    nullptr, order_of_sublayers, nullptr, nullptr};
+    three_tasks, order_of_sublayers, pocket_summary, twenty_questions};
 
 }  // namespace
 

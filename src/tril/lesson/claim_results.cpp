@@ -142,6 +142,55 @@ const WorkLesson& ClaimLab::Results::work() {
   });
 }
 
+const DecodingLesson& ClaimLab::Results::decoding() {
+  return once(decoding_, [&] {
+    const Translator& model = translator();
+    std::vector<std::string> lines;
+    for (const PhrasePair& phrase : phrasebook().train) lines.push_back(phrase.hindi);
+    tell("lesson decoding");
+    return teach_decoding(model, phrasebook().held_out, lines,
+                          {.threads = options.threads,
+                           .hooks = options.hooks,
+                           .mask = options.masking});
+  });
+}
+
+const ForcingLesson& ClaimLab::Results::forcing() {
+  return once(forcing_, [&] {
+    ForcingOptions lesson{
+        .seed = options.seed, .threads = options.threads, .hooks = options.hooks};
+    lesson.progress = [&](Feeding feeding, Masking masking, int64_t update, double) {
+      const int64_t before =
+          (feeding == Feeding::own ? 2 : 0) + (masking == Masking::none ? 1 : 0);
+      tell("lesson forcing", before * lesson.updates + update, 4 * lesson.updates);
+    };
+    return teach_forcing(lesson);
+  });
+}
+
+const HeadsLesson& ClaimLab::Results::heads() {
+  return once(heads_, [&] {
+    HeadsOptions lesson{.seed = options.seed, .threads = options.threads, .hooks = options.hooks};
+    lesson.switching = [&](int64_t head, int64_t heads) {
+      tell("lesson heads: switching heads off", head, heads);
+    };
+    lesson.learning = [&](int64_t update, int64_t updates, double) {
+      tell("lesson heads: learning with 1, 2, 4 and 8 heads", update, updates);
+    };
+    return teach_heads(translator(), phrasebook(), lesson);
+  });
+}
+
+const TasksLesson& ClaimLab::Results::tasks() {
+  return once(tasks_, [&] {
+    TasksOptions lesson{.seed = options.seed, .threads = options.threads, .hooks = options.hooks};
+    lesson.progress = [&](int64_t update, int64_t updates, double) {
+      tell("lesson tasks", update, updates);
+    };
+    return teach_tasks(lesson);
+  });
+}
+
 const ProofReport& ClaimLab::Results::proof() {
   return once(proof_, [&] {
     const Tokenizer& tokenizer = translator().tokenizer();

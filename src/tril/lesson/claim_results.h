@@ -8,14 +8,19 @@
 #include "tril/lesson/claims.h"
 #include "tril/lesson/lesson_attention.h"
 #include "tril/lesson/lesson_context.h"
+#include "tril/lesson/lesson_decoding.h"
+#include "tril/lesson/lesson_forcing.h"
+#include "tril/lesson/lesson_heads.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
 #include "tril/lesson/lesson_scale.h"
 #include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
+#include "tril/lesson/lesson_tasks.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/lesson_work.h"
 #include "tril/lesson/phrasebook.h"
+#include "tril/lesson/quiz.h"
 #include "tril/prove/proof.h"
 
 namespace tril {
@@ -33,6 +38,10 @@ struct ClaimLab::Results {
   const SequentialLesson& sequential();
   const ScaleLesson& scale();
   const WorkLesson& work();
+  const DecodingLesson& decoding();
+  const ForcingLesson& forcing();
+  const HeadsLesson& heads();
+  const TasksLesson& tasks();
   const ProofReport& proof();
   // The parts of each decoder layer of a model that runs, in the order in which they are computed:
   // "masked self-attention", "cross-attention", "feed-forward".
@@ -59,6 +68,10 @@ struct ClaimLab::Results {
   std::optional<SequentialLesson> sequential_;
   std::optional<ScaleLesson> scale_;
   std::optional<WorkLesson> work_;
+  std::optional<DecodingLesson> decoding_;
+  std::optional<ForcingLesson> forcing_;
+  std::optional<HeadsLesson> heads_;
+  std::optional<TasksLesson> tasks_;
   std::optional<ProofReport> proof_;
   std::optional<std::vector<std::vector<std::string>>> sublayers_;
 };
