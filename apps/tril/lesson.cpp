@@ -75,6 +75,21 @@ const std::vector<Lesson>& lessons() {
        Needs::model,
        Draws::nothing,
        {"What happens when the model predicts a wrong word?"}},
+      {"decoding",
+       "with a cache, recomputed, without the mask; guessing and checking",
+       "20 s",
+       show_decoding,
+       Needs::model,
+       Draws::nothing,
+       {"Is the mask used at inference? Must inference take one call per token?"}},
+      {"forcing",
+       "the four combinations of teacher forcing and mask; gradients",
+       "90 s",
+       show_forcing,
+       Needs::seed,
+       Draws::picture,
+       {"Is it teacher forcing or the mask that lets training run in one call?",
+        "Does teacher forcing give faster training and stable gradients?"}},
       {"leakage",
        "the phrasebook learnt with the mask and without it",
        "25 s",
@@ -96,20 +111,50 @@ const std::vector<Lesson>& lessons() {
        Needs::nothing,
        Draws::nothing,
        {"Is parallel training O(1)?"}},
+      {"heads",
+       "what each head looks at, and what switching it off costs",
+       "100 s",
+       show_heads,
+       Needs::model,
+       Draws::picture,
+       {"What do the heads of a trained model do? Are more heads better?"}},
+      {"tasks",
+       "translation, summary and chat: the same class, the same mask",
+       "40 s",
+       show_tasks,
+       Needs::seed,
+       Draws::nothing,
+       {"What is masked attention used for?"}},
   };
   return list;
 }
 
-// What is asked for after `tril lesson` beside the lessons.
-const Lesson& claims_lesson() {
-  static const Lesson claims = {"claims",
-                                "every claim of lecture notes, with its verdict",
-                                "at once",
-                                show_claims,
-                                Needs::model,
-                                Draws::nothing,
-                                {"Is what my notes say true?"}};
-  return claims;
+// What goes through all lessons: not part of `tril lesson all`.
+const std::vector<Lesson>& overviews() {
+  static const std::vector<Lesson> list = {
+      {"claims",
+       "every claim of lecture notes, with its verdict",
+       "at once",
+       show_claims,
+       Needs::model,
+       Draws::nothing,
+       {"Is what my notes say true?"}},
+      {"summary",
+       "masked attention in six lines, in English or Hindi",
+       "at once",
+       show_summary,
+       Needs::nothing,
+       Draws::nothing,
+       {}},
+      {"quiz",
+       "twenty questions, some of them about your own model",
+       "10 s",
+       show_quiz,
+       Needs::model,
+       Draws::nothing,
+       {"Have I understood it?"}},
+  };
+  return list;
 }
 
 void list_lessons() {
@@ -120,7 +165,7 @@ void list_lessons() {
       table.push_back({"", "", concat("“", question, "”")});
     }
   };
-  add(claims_lesson());
+  for (const Lesson& lesson : overviews()) add(lesson);
   for (const Lesson& lesson : lessons()) add(lesson);
   print_table(table, Align::left, "");
   fmt::print("\n{}", set_text(fmt::format("Start one with '{0} lesson NAME', or all of them with "
@@ -136,16 +181,17 @@ void list_lessons() {
 }
 
 const Lesson& find_lesson(const std::string& name) {
-  if (name == claims_lesson().name) return claims_lesson();
   std::vector<std::string> names;
-  for (const Lesson& lesson : lessons()) {
-    if (name == lesson.name) return lesson;
-    names.emplace_back(lesson.name);
-  }
   std::string all;
-  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
+  for (const auto* list : {&lessons(), &overviews()}) {
+    for (const Lesson& lesson : *list) {
+      if (name == lesson.name) return lesson;
+      names.emplace_back(lesson.name);
+      all += concat(all.empty() ? "" : ", ", lesson.name);
+    }
+  }
   fail(ErrorCode::invalid_argument, "lesson: there is no lesson '", name, "'",
-       did_you_mean(name, names), "; there are ", all, ", claims and all");
+       did_you_mean(name, names), "; there are ", all, " and all");
 }
 
 bool show_all(const LessonFlags& flags) {
@@ -178,13 +224,16 @@ void add_lesson(CLI::App& app) {
       lesson->add_option("--seed", flags->seed, "Seed of what a lesson learns")
           ->transform(any_seed())
           ->capture_default_str();
-  const CLI::Option* svg = lesson->add_option(
-      "--svg", flags->svg,
-      "Also draw it: a file for the picture (attention, scale, masks, leakage, sequential)");
+  const CLI::Option* svg = lesson->add_option("--svg", flags->svg,
+                                              "Also draw it: a file for the picture (attention, "
+                                              "scale, masks, forcing, leakage, sequential, heads)");
   const CLI::Option* check = lesson->add_option(
       "--check", flags->check,
       "With masks: a file with a mask of your own (0 and -inf, 1 and 0, or . and X; - is stdin); "
       "says whether it is causal, and where not");
+  const CLI::Option* page =
+      lesson->add_option("--page", flags->page, "With quiz: write it as a page to this file");
+  const CLI::Option* hindi = lesson->add_flag("--hindi", flags->hindi, "With summary: in Hindi");
   lesson->footer(
       "Examples:\n  tril lesson\n  tril lesson attention\n  tril lesson claims 13\n"
       "  tril lesson masks --check my-mask.txt\n"
@@ -202,7 +251,7 @@ void add_lesson(CLI::App& app) {
     const bool all = *name == "all";
     if (!all) {
       const Lesson& chosen = find_lesson(*name);
-      require(words->count() == 0 || &chosen == &claims_lesson(), ErrorCode::invalid_argument,
+      require(words->count() == 0 || chosen.show == show_claims, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' stands alone; numbers go with claims");
       require(model->count() == 0 || chosen.needs == Needs::model, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' uses no trained model: leave --model out");
@@ -212,9 +261,18 @@ void add_lesson(CLI::App& app) {
               "lesson: '", chosen.name, "' has no picture: leave --svg out");
       require(check->count() == 0 || chosen.show == show_masks, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' checks no mask: --check goes with masks");
+      require(page->count() == 0 || chosen.show == show_quiz, ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' writes no page: --page goes with quiz");
+      require(hindi->count() == 0 || chosen.show == show_summary, ErrorCode::invalid_argument,
+              "lesson: '", chosen.name, "' is in English only: --hindi goes with summary");
     }
-    require(!all || (svg->count() == 0 && check->count() == 0 && words->count() == 0),
-            ErrorCode::invalid_argument, "lesson: all takes neither --svg nor --check nor numbers");
+    require(
+        !all ||
+            svg->count() + check->count() + words->count() + page->count() + hindi->count() == 0,
+        ErrorCode::invalid_argument, "lesson: all takes only --model, --seed and --threads");
+    require(page->count() == 0 || !flags->page.empty(), ErrorCode::invalid_argument,
+            "lesson: --page needs the name of a file");
+    check_output("--page", flags->page, {}, flags->model);
     require(svg->count() == 0 || !flags->svg.empty(), ErrorCode::invalid_argument,
             "lesson: --svg needs the name of a file");
     require(check->count() == 0 || !flags->check.empty(), ErrorCode::invalid_argument,

@@ -32,6 +32,7 @@
 #include "tril/lesson/mask_check.h"
 #include "tril/lesson/phrasebook.h"      // the built-in phrasebook
 #include "tril/lesson/pictures.h"        // of the lessons
+#include "tril/lesson/quiz.h"            // questions to test oneself with
 #include "tril/measure/measure.h"        // what `tril bench` measures
 #include "tril/models/config.h"          // TransformerConfig
 #include "tril/models/folder.h"          // what a model folder holds
