@@ -123,7 +123,7 @@ const std::vector<Lesson>& lessons() {
        "40 s",
        show_tasks,
        Needs::seed,
-       Draws::nothing,
+       Draws::picture,
        {"What is masked attention used for?"}},
   };
   return list;
@@ -224,9 +224,10 @@ void add_lesson(CLI::App& app) {
       lesson->add_option("--seed", flags->seed, "Seed of what a lesson learns")
           ->transform(any_seed())
           ->capture_default_str();
-  const CLI::Option* svg = lesson->add_option("--svg", flags->svg,
-                                              "Also draw it: a file for the picture (attention, "
-                                              "scale, masks, forcing, leakage, sequential, heads)");
+  const CLI::Option* svg =
+      lesson->add_option("--svg", flags->svg,
+                         "Also draw it: a file for the picture (attention, "
+                         "scale, masks, forcing, leakage, sequential, heads, tasks)");
   const CLI::Option* check = lesson->add_option(
       "--check", flags->check,
       "With masks: a file with a mask of your own (0 and -inf, 1 and 0, or . and X; - is stdin); "
