@@ -60,6 +60,12 @@ const std::vector<Lesson>& lessons() {
        Needs::model,
        Draws::nothing,
        {"What happens when the model predicts a wrong word?"}},
+      {"heads",
+       "what each head looks at, and what is lost without it",
+       show_heads,
+       Needs::model,
+       Draws::picture,
+       {"Do several heads learn different things? Does that improve the translations?"}},
       {"leakage",
        "the phrasebook learnt with the mask and without it",
        show_leakage,
@@ -72,6 +78,12 @@ const std::vector<Lesson>& lessons() {
        Needs::nothing,
        Draws::picture,
        {"Why is sequential training slow? 3 words, 300 words, 16 rows of 300 words?"}},
+      {"tasks",
+       "translation, summary and chat: one class, one mask",
+       show_tasks,
+       Needs::seed,
+       Draws::picture,
+       {"What else is the decoder used for? Is its mask the same there?"}},
   };
   return list;
 }
@@ -117,7 +129,7 @@ void add_lesson(CLI::App& app) {
                                 ->capture_default_str();
   const CLI::Option* svg = lesson->add_option(
       "--svg", flags->svg,
-      "Also draw it: a file for the picture (attention, masks, leakage, sequential)");
+      "Also draw it: a file for the picture (attention, masks, heads, leakage, sequential, tasks)");
   lesson->footer(
       "Examples:\n  tril lesson\n  tril lesson attention\n"
       "  tril lesson teacher-forcing --model demo-model\n\n"

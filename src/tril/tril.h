@@ -20,10 +20,12 @@
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/lesson_attention.h"  // the lessons
 #include "tril/lesson/lesson_context.h"
+#include "tril/lesson/lesson_heads.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
 #include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
+#include "tril/lesson/lesson_tasks.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/phrasebook.h"      // the built-in phrasebook
 #include "tril/lesson/pictures.h"        // of the lessons
