@@ -29,6 +29,7 @@ bool show_masks(const LessonFlags& flags);
 bool show_context(const LessonFlags& flags);
 bool show_series(const LessonFlags& flags);
 bool show_teacher_forcing(const LessonFlags& flags);
+bool show_heads(const LessonFlags& flags);
 bool show_leakage(const LessonFlags& flags);
 bool show_sequential(const LessonFlags& flags);
 bool show_scale(const LessonFlags& flags);
@@ -36,6 +37,16 @@ bool show_work(const LessonFlags& flags);
 bool show_claims(const LessonFlags& flags);
 bool show_quiz(const LessonFlags& flags);
 bool show_summary(const LessonFlags& flags);
+bool show_tasks(const LessonFlags& flags);
+
+// The translator of a lesson, and whether it has learnt from the phrasebook's held-out sentences.
+enum class Seen { never, unknown };
+struct Subject {
+  Translator translator;
+  Seen seen = Seen::unknown;
+};
+// The folder that was named; else the demo's where it is and translates; else one that learns now.
+Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook);
 
 // A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
 void print_heading(std::string_view number, std::string_view text);

@@ -1,51 +1,10 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <filesystem>
-
-#include "commands.h"
 #include "lesson.h"
-#include "loading.h"
 #include "output.h"
 
 namespace tril::app {
 namespace {
-
-constexpr int64_t kUpdates = 300;  // of a model that is to make mistakes
-
-// What is known about the sentences that are shown to a model.
-enum class Seen { never, unknown };
-
-struct Subject {
-  Translator translator;
-  Seen seen = Seen::unknown;
-};
-
-// The folder that was named; else the demo's where it is and translates; else one that learns now.
-Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
-  const std::string demo = "demo-model";
-  std::error_code ignored;
-  const auto load = [&](const std::string& folder) {
-    return Subject{Translator::load(folder, flags.threads, {}, telling()),
-                   is_demo_model(folder) ? Seen::never : Seen::unknown};
-  };
-  if (!flags.model.empty()) return load(flags.model);
-  if (std::filesystem::exists(demo + "/config.json", ignored)) {
-    Subject subject = load(demo);
-    if (!subject.translator.model().config().decoder_only()) {
-      message(fmt::format("using ./{} (--model chooses another)\n", demo));
-      return subject;
-    }
-  }
-  message(fmt::format(
-      "no model here: learning the phrasebook for {} updates, few enough to leave mistakes\n",
-      kUpdates));
-  return {learn_phrasebook(phrasebook, {.updates = kUpdates,
-                                        .seed = flags.seed,
-                                        .threads = flags.threads,
-                                        .progress = learning_progress(kUpdates, "learning")}),
-          Seen::never};
-}
 
 void print_example(const TeacherLesson& l) {
   const TeacherExample& e = l.example;

@@ -22,11 +22,13 @@
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/lesson_attention.h"  // the lessons
 #include "tril/lesson/lesson_context.h"
+#include "tril/lesson/lesson_heads.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
 #include "tril/lesson/lesson_scale.h"
 #include "tril/lesson/lesson_sequential.h"
 #include "tril/lesson/lesson_series.h"
+#include "tril/lesson/lesson_tasks.h"
 #include "tril/lesson/lesson_teacher_forcing.h"
 #include "tril/lesson/lesson_work.h"
 #include "tril/lesson/mask_check.h"

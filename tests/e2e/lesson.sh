@@ -24,9 +24,11 @@ is_narrow() { [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || fail "$1: a line of m
 # The list: every lesson in its order, every question.
 expect 0 'list' "$tril" lesson
 names=$(grep -oE '^[a-z-]+ ' out | tr -d ' \n' )
-[ "$names" = claimsattentionscalemaskscontextseriesteacher-forcingleakagesequentialwork ] || fail "the list: $names"
+[ "$names" = claimssummaryquizattentionscalemaskscontextseriesteacher-forcingdecodingforcingleakagesequentialworkheadstasks ] ||
+  fail "the list: $names"
 for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'several heads' \
-  'contextual embedding' 'sequential training slow' 'data leakage' 'without any language'; do
+  'contextual embedding' 'sequential training slow' 'data leakage' 'without any language' \
+  'heads of a trained model' 'masked attention used for'; do
   prints 'a question' "$question"
 done
 prints 'what else there is' 'prove MODEL'
@@ -65,6 +67,9 @@ expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowh
 "$make_model" writer generate || fail 'make_model'
 expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
 prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
+expect 1 'heads that have learnt nothing' "$tril" lesson heads --model random
+prints 'heads that have learnt nothing' 'no head is missed much'
+is_narrow 'heads that have learnt nothing'
 # Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
 prints 'a model of unknown origin' 'whether it has seen them is not known'
 
@@ -73,16 +78,19 @@ expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks
 expect_error 'a seed nobody asked for' 'leave --seed out' "$tril" lesson attention --seed 3
 expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcing --model nowhere
 expect_error 'a model that writes' 'decoder-only' "$tril" lesson teacher-forcing --model writer
+expect_error 'a model that writes has no encoder' 'decoder-only' "$tril" lesson heads --model writer
 expect_error 'bad threads' 'threads' "$tril" lesson masks --threads -1
 expect_error 'a flag without a lesson' 'which one' "$tril" lesson --seed 3
 expect_error 'full disk' 'output could not be written' sh -c "'$tril' lesson masks >/dev/full"
 
 if [ "${3-}" = all ]; then
-  for name in context series teacher-forcing leakage; do
+  for name in context series teacher-forcing heads leakage tasks; do
     expect 0 "$name" "$tril" lesson "$name" --threads 2
     prints "$name" 'VERDICT'
     is_narrow "$name"
     [ "$name" = teacher-forcing ] && prints "$name" 'none of which it has seen'
+    [ "$name" = heads ] && prints "$name" 'More heads help here'
+    [ "$name" = tasks ] && prints "$name" 'you are meera'
     cp out two
     expect 0 "$name on one thread" "$tril" lesson "$name" --threads 1
     cmp -s out two || fail "$name: one thread prints something else"

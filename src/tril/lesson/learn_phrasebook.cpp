@@ -30,6 +30,7 @@ Translator learn_phrasebook(const Phrasebook& phrasebook, const PhrasebookRun& r
 
   TransformerConfig config = demo.model;
   config.model = 64;
+  config.heads = run.heads;
   config.feed_forward = 128;
   config.source_vocab = config.target_vocab = tokenizer.vocab();
   Transformer model(config.completed(), run.seed);

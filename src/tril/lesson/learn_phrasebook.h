@@ -14,9 +14,10 @@ namespace tril {
 struct PhrasebookRun {
   int64_t updates = 400;  // of 512 target tokens
   Masking masking = Masking::causal;
+  int64_t heads = 4;  // a divisor of the width, 64: more heads are narrower ones
   uint64_t seed = 1;
   int threads = 0;
-  std::function<void(int64_t update, double loss)> progress{};  // the loss of the update, a token
+  std::function<void(int64_t update, double loss)> progress{};  // the loss of the update per token
 };
 
 Translator learn_phrasebook(const Phrasebook& phrasebook, const PhrasebookRun& run);

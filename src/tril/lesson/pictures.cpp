@@ -142,6 +142,63 @@ std::string draw_masks(const MaskLesson& l) {
   return picture(kWidth, 34 + 4 * kSize + 42, body, kCells);
 }
 
+std::string draw_heads(const HeadsLesson& l) {
+  constexpr double kSize = 32, kTop = 104, kName = 30, kWords = 78;
+  std::string body;
+  double left = 4, bottom = 0;
+  const auto draw = [&](AttentionKind kind, std::string_view title) {
+    std::vector<size_t> relations;
+    for (size_t i = 0; i < kHeadRelations; ++i) {
+      if (l.even[static_cast<size_t>(kind)][i]) relations.push_back(i);
+    }
+    std::vector<const HeadFigures*> heads;
+    for (const HeadFigures& head : l.heads) {
+      if (head.kind == kind) heads.push_back(&head);
+    }
+    const Grid grid{left + kName, kTop, kSize, std::ssize(heads), std::ssize(relations)};
+    body += text(left, 20, "class=\"title\"", title);
+    for (size_t i = 0; i < relations.size(); ++i) {
+      const double x = grid.left + (static_cast<double>(i) + 0.6) * kSize, y = kTop - 8;
+      body += text(x, y, concat("transform=\"rotate(-50 ", number(x), " ", number(y), ")\""),
+                   word_for(static_cast<HeadRelation>(relations[i])));
+    }
+    for (size_t i = 0; i < heads.size(); ++i) {
+      const double y = kTop + (static_cast<double>(i) + 0.5) * kSize + 4;
+      body += text(grid.left - 6, y, "text-anchor=\"end\"",
+                   concat(heads[i]->layer + 1, ".", heads[i]->head + 1));
+      body += text(grid.left + static_cast<double>(relations.size()) * kSize + 6, y, "",
+                   heads[i]->description());
+    }
+    body += draw_grid(grid, [&](int64_t row, int64_t column) {
+      const double share =
+          heads[static_cast<size_t>(row)]->shares[relations[static_cast<size_t>(column)]].value_or(
+              0.0);
+      return Cell{share, decimals(share, 2)};
+    });
+    left = grid.left + static_cast<double>(relations.size()) * kSize + kWords;
+    bottom = std::max(bottom, kTop + static_cast<double>(heads.size()) * kSize);
+  };
+  draw(AttentionKind::encoder, "encoder");
+  draw(AttentionKind::decoder, "decoder, masked");
+  draw(AttentionKind::cross, "cross-attention");
+  body += text(4, bottom + 24, "",
+               "A row is a head (layer.head), a column what it looks at: the mean weight it puts "
+               "there.");
+  bottom += 24;
+  if (!l.counts.empty()) {
+    std::string losses;
+    for (const HeadCount& count : l.counts) {
+      losses +=
+          concat(losses.empty() ? "" : ", ", decimals(count.mean().loss, 2), " with ", count.heads);
+    }
+    body += text(
+        4, bottom + 18, "",
+        concat("Loss per token by number of heads, the total width being the same: ", losses, "."));
+    bottom += 18;
+  }
+  return picture(kWidth, bottom + 16, body, kCells);
+}
+
 std::string draw_leakage(const LeakageLesson& l) {
   const auto points = [&](const LeakageRun& run) {
     std::vector<Point> result;
@@ -228,6 +285,37 @@ std::string draw_scale(const ScaleLesson& l) {
   body += text(panel.left + 200, panel.y(raw.back().y) - 24, "class=\"valid\"",
                "undivided: the softmax saturates, gradients vanish");
   return picture(kWidth, 300, body);
+}
+
+std::string draw_tasks(const TasksLesson& l) {
+  constexpr double kTop = 48, kNames = 62, kGap = 16;
+  std::string body;
+  double left = 4, bottom = 0;
+  for (const TaskFigures& task : l.tasks) {
+    const auto rows = std::ssize(task.words);
+    const double size = rows <= 8 ? 24 : 11;
+    const Grid grid{left + kNames, kTop, size, rows, rows};
+    body += text(left, 18, "class=\"title\"", task.name);
+    body += text(left, 34, "", task.decoder_only ? "decoder only" : "encoder and decoder");
+    for (int64_t row = 0; row < rows; ++row) {
+      body +=
+          text(grid.left - 6, kTop + (static_cast<double>(row) + 0.5) * size + 4,
+               rows <= 8 ? "text-anchor=\"end\"" : "text-anchor=\"end\" style=\"font-size:10px\"",
+               task.words[static_cast<size_t>(row)]);
+    }
+    body += draw_grid(grid, [&](int64_t row, int64_t key) {
+      const bool sees = task.mask.sees(row, key);
+      return Cell{sees ? 0.75 : 0.0, "", !sees};
+    });
+    const double below = kTop + static_cast<double>(rows) * size;
+    body += text(left, below + 20, "", concat(task.exact, " of ", task.held_out, " answers right"));
+    bottom = std::max(bottom, below + 20);
+    left = grid.left + static_cast<double>(rows) * size + kGap;
+  }
+  body += text(4, bottom + 22, "",
+               "What the decoder reads, and the mask it ran under: a row sees the words in colour, "
+               "itself and all before it.");
+  return picture(kWidth, bottom + 38, body, kCells);
 }
 
 }  // namespace tril
