@@ -293,7 +293,7 @@ std::string draw_tasks(const TasksLesson& l) {
   double left = 4, bottom = 0;
   for (const TaskFigures& task : l.tasks) {
     const auto rows = std::ssize(task.words);
-    const double size = rows <= 8 ? 24 : 11;
+    const double size = rows <= 8 ? 24 : 10;
     const Grid grid{left + kNames, kTop, size, rows, rows};
     body += text(left, 18, "class=\"title\"", task.name);
     body += text(left, 34, "", task.decoder_only ? "decoder only" : "encoder and decoder");
