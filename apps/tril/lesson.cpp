@@ -66,6 +66,19 @@ const std::vector<Lesson>& lessons() {
        Needs::seed,
        Draws::picture,
        {"What is data leakage?"}},
+      {"forcing",
+       "teacher forcing and the mask, each with and without the other",
+       show_forcing,
+       Needs::seed,
+       Draws::picture,
+       {"Is training parallel by teacher forcing, or by the mask?",
+        "Does forcing make training faster and gradients stable?"}},
+      {"decoding",
+       "with a cache, recomputed, without the mask; guess and check",
+       show_decoding,
+       Needs::model,
+       Draws::nothing,
+       {"Is the mask used in inference?", "Must inference make one call per token?"}},
       {"sequential",
        "training prefix by prefix against all at once, measured",
        show_sequential,
@@ -117,7 +130,7 @@ void add_lesson(CLI::App& app) {
                                 ->capture_default_str();
   const CLI::Option* svg = lesson->add_option(
       "--svg", flags->svg,
-      "Also draw it: a file for the picture (attention, masks, leakage, sequential)");
+      "Also draw it: a file for the picture (attention, masks, leakage, forcing, sequential)");
   lesson->footer(
       "Examples:\n  tril lesson\n  tril lesson attention\n"
       "  tril lesson teacher-forcing --model demo-model\n\n"

@@ -26,6 +26,8 @@ bool show_context(const LessonFlags& flags);
 bool show_series(const LessonFlags& flags);
 bool show_teacher_forcing(const LessonFlags& flags);
 bool show_leakage(const LessonFlags& flags);
+bool show_decoding(const LessonFlags& flags);
+bool show_forcing(const LessonFlags& flags);
 bool show_sequential(const LessonFlags& flags);
 
 // A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
@@ -43,6 +45,15 @@ std::string percent(int64_t part, int64_t all);
 
 // Writes the picture where --svg asks for it.
 void write_picture(const LessonFlags& flags, const std::string& svg);
+
+// The translator of a lesson on one: the folder that --model names; else ./demo-model where it is
+// there and translates; else one that learns the phrasebook now, for few enough updates to leave
+// mistakes.
+struct LessonTranslator {
+  Translator translator;
+  bool unseen = false;  // it is known not to have seen the phrasebook's held-out sentences
+};
+LessonTranslator find_translator(const LessonFlags& flags, const Phrasebook& phrasebook);
 
 // Progress of a model that learns in memory, on stderr.
 std::function<void(int64_t update, double loss)> learning_progress(int64_t updates,

@@ -1,51 +1,10 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <filesystem>
-
-#include "commands.h"
 #include "lesson.h"
-#include "loading.h"
 #include "output.h"
 
 namespace tril::app {
 namespace {
-
-constexpr int64_t kUpdates = 300;  // of a model that is to make mistakes
-
-// What is known about the sentences that are shown to a model.
-enum class Seen { never, unknown };
-
-struct Subject {
-  Translator translator;
-  Seen seen = Seen::unknown;
-};
-
-// The folder that was named; else the demo's where it is and translates; else one that learns now.
-Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
-  const std::string demo = "demo-model";
-  std::error_code ignored;
-  const auto load = [&](const std::string& folder) {
-    return Subject{Translator::load(folder, flags.threads, {}, telling()),
-                   is_demo_model(folder) ? Seen::never : Seen::unknown};
-  };
-  if (!flags.model.empty()) return load(flags.model);
-  if (std::filesystem::exists(demo + "/config.json", ignored)) {
-    Subject subject = load(demo);
-    if (!subject.translator.model().config().decoder_only()) {
-      message(fmt::format("using ./{} (--model chooses another)\n", demo));
-      return subject;
-    }
-  }
-  message(fmt::format(
-      "no model here: learning the phrasebook for {} updates, few enough to leave mistakes\n",
-      kUpdates));
-  return {learn_phrasebook(phrasebook, {.updates = kUpdates,
-                                        .seed = flags.seed,
-                                        .threads = flags.threads,
-                                        .progress = learning_progress(kUpdates, "learning")}),
-          Seen::never};
-}
 
 void print_example(const TeacherLesson& l) {
   const TeacherExample& e = l.example;
@@ -86,10 +45,10 @@ void print_example(const TeacherLesson& l) {
       e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order));
 }
 
-void print_counts(const TeacherLesson& l, Seen seen) {
+void print_counts(const TeacherLesson& l, bool unseen) {
   print_heading("", fmt::format("All {} sentences{}:", l.sentences,
-                                seen == Seen::never ? ", none of which it has seen"
-                                                    : " (whether it has seen them is not known)"));
+                                unseen ? ", none of which it has seen"
+                                       : " (whether it has seen them is not known)"));
   if (l.with_mistake == 0) {
     print_text("Every token is predicted right: there is no mistake to follow.");
     return;
@@ -113,7 +72,7 @@ void print_counts(const TeacherLesson& l, Seen seen) {
 
 bool show_teacher_forcing(const LessonFlags& flags) {
   const Phrasebook phrasebook = make_phrasebook();
-  const Subject subject = find_translator(flags, phrasebook);
+  const LessonTranslator subject = find_translator(flags, phrasebook);
   const TeacherLesson l =
       teach_teacher_forcing(subject.translator, phrasebook.held_out, flags.threads);
   if (l.left_out > 0) {
@@ -122,7 +81,7 @@ bool show_teacher_forcing(const LessonFlags& flags) {
   }
   fmt::print("Teacher forcing: what happens after a wrong word.\n");
   print_example(l);
-  print_counts(l, subject.seen);
+  print_counts(l, subject.unseen);
   return print_verdict(
       l.holds,
       l.real

@@ -24,9 +24,10 @@ is_narrow() { [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 100 ] || fail "$1: a line of 
 # The list: every lesson in its order, every question.
 expect 0 'list' "$tril" lesson
 names=$(grep -oE '^[a-z-]+ ' out | tr -d ' \n' )
-[ "$names" = attentionmaskscontextseriesteacher-forcingleakagesequential ] || fail "the list: $names"
+[ "$names" = attentionmaskscontextseriesteacher-forcingleakageforcingdecodingsequential ] || fail "the list: $names"
 for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'several heads' \
-  'contextual embedding' 'sequential training slow' 'data leakage' 'without any language'; do
+  'contextual embedding' 'sequential training slow' 'data leakage' 'without any language' \
+  'by teacher forcing, or by the mask' 'used in inference' 'one call per token'; do
   prints 'a question' "$question"
 done
 prints 'what else there is' 'prove MODEL'
@@ -63,21 +64,26 @@ expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowh
 "$make_model" random translate || fail 'make_model'
 "$make_model" writer generate || fail 'make_model'
 expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
-prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
+prints 'a verdict that does not hold' 'VERDICT  Not as the lesson says'
 # Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
 prints 'a model of unknown origin' 'whether it has seen them is not known'
+# Whatever its weights are, its ways to decode are the same bits, and guesses are checked.
+expect 0 'decoding with random weights' "$tril" lesson decoding --model random
+prints 'decoding with random weights' 'VERDICT  With a cache, and recomputed under the mask, the logits are the same'
+is_narrow 'decoding with random weights'
 
 expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, masks" "$tril" lesson algebra
 expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random
 expect_error 'a seed nobody asked for' 'leave --seed out' "$tril" lesson attention --seed 3
 expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcing --model nowhere
 expect_error 'a model that writes' 'decoder-only' "$tril" lesson teacher-forcing --model writer
+expect_error 'a model that writes' 'decoder-only' "$tril" lesson decoding --model writer
 expect_error 'bad threads' 'threads' "$tril" lesson masks --threads -1
 expect_error 'a flag without a lesson' 'which one' "$tril" lesson --seed 3
 expect_error 'full disk' 'output could not be written' sh -c "'$tril' lesson masks >/dev/full"
 
 if [ "${3-}" = all ]; then
-  for name in context series teacher-forcing leakage; do
+  for name in context series teacher-forcing leakage forcing decoding; do
     expect 0 "$name" "$tril" lesson "$name" --threads 2
     prints "$name" 'VERDICT'
     is_narrow "$name"

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tril/lesson/lesson_attention.h"
+#include "tril/lesson/lesson_forcing.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
 #include "tril/lesson/lesson_sequential.h"
@@ -14,6 +15,7 @@ namespace tril {
 std::string draw_attention(const AttentionLesson& lesson);    // scores, mask, weights as matrices
 std::string draw_masks(const MaskLesson& lesson);             // the kinds of mask
 std::string draw_leakage(const LeakageLesson& lesson);        // the two losses
+std::string draw_forcing(const ForcingLesson& lesson);        // gradient norms, four combinations
 std::string draw_sequential(const SequentialLesson& lesson);  // the calls for the shortest target
 
 }  // namespace tril
