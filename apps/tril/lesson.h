@@ -31,6 +31,8 @@ bool show_series(const LessonFlags& flags);
 bool show_teacher_forcing(const LessonFlags& flags);
 bool show_heads(const LessonFlags& flags);
 bool show_leakage(const LessonFlags& flags);
+bool show_decoding(const LessonFlags& flags);
+bool show_forcing(const LessonFlags& flags);
 bool show_sequential(const LessonFlags& flags);
 bool show_scale(const LessonFlags& flags);
 bool show_work(const LessonFlags& flags);

@@ -55,10 +55,11 @@ bool show_quiz(const LessonFlags& flags) {
     fmt::print("{}: {} questions, to be opened in a browser\n", flags.page, questions.size());
     return true;
   }
-  fmt::print("{}", set_text(fmt::format("{} questions on masked attention; six of them are about this "
-                                        "model. Type the letter of your answer; Ctrl-D ends.",
-                                        questions.size()),
-                            "", ""));
+  fmt::print("{}",
+             set_text(fmt::format("{} questions on masked attention; six of them are about this "
+                                  "model. Type the letter of your answer; Ctrl-D ends.",
+                                  questions.size()),
+                      "", ""));
   size_t right = 0, answered = 0;
   for (size_t i = 0; i < questions.size(); ++i) {
     const QuizQuestion& question = questions[i];
@@ -71,8 +72,8 @@ bool show_quiz(const LessonFlags& flags) {
     ++answered;
     const bool is_right = *chosen == question.right;
     right += is_right ? 1 : 0;
-    fmt::print("    {}\n", is_right ? good("right")
-                                    : bad(fmt::format("no: {}", letter(question.right))));
+    fmt::print("    {}\n",
+               is_right ? good("right") : bad(fmt::format("no: {}", letter(question.right))));
     print_reason(question);
   }
   fmt::print("\n{} of {} right.\n", right, answered);

@@ -22,6 +22,8 @@
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/lesson_attention.h"  // the lessons
 #include "tril/lesson/lesson_context.h"
+#include "tril/lesson/lesson_decoding.h"
+#include "tril/lesson/lesson_forcing.h"
 #include "tril/lesson/lesson_heads.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"

@@ -28,7 +28,7 @@ names=$(grep -oE '^[a-z-]+ ' out | tr -d ' \n' )
   fail "the list: $names"
 for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'several heads' \
   'contextual embedding' 'sequential training slow' 'data leakage' 'without any language' \
-  'heads of a trained model' 'masked attention used for'; do
+  'heads of a trained model' 'masked attention used for' 'or the mask that lets' 'used at inference'; do
   prints 'a question' "$question"
 done
 prints 'what else there is' 'prove MODEL'
@@ -66,12 +66,16 @@ expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowh
 "$make_model" random translate || fail 'make_model'
 "$make_model" writer generate || fail 'make_model'
 expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
-prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
+prints 'a verdict that does not hold' 'VERDICT  Not as the lesson says'
 # Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
 prints 'a model of unknown origin' 'whether it has seen them is not known'
 expect 1 'heads that have learnt nothing' "$tril" lesson heads --model random
 prints 'heads that have learnt nothing' 'the heads look at much the same'
 is_narrow 'heads that have learnt nothing'
+# Whatever its weights are, its ways to decode are the same bits, and guesses are checked.
+expect 0 'decoding with random weights' "$tril" lesson decoding --model random
+prints 'decoding with random weights' 'VERDICT  With a cache, and recomputed under the mask, the logits are the same'
+is_narrow 'decoding with random weights'
 
 expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, masks" "$tril" lesson algebra
 expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random
@@ -79,12 +83,13 @@ expect_error 'a seed nobody asked for' 'leave --seed out' "$tril" lesson attenti
 expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcing --model nowhere
 expect_error 'a model that writes' 'decoder-only' "$tril" lesson teacher-forcing --model writer
 expect_error 'a model that writes has no encoder' 'decoder-only' "$tril" lesson heads --model writer
+expect_error 'a model that writes' 'decoder-only' "$tril" lesson decoding --model writer
 expect_error 'bad threads' 'threads' "$tril" lesson masks --threads -1
 expect_error 'a flag without a lesson' 'which one' "$tril" lesson --seed 3
 expect_error 'full disk' 'output could not be written' sh -c "'$tril' lesson masks >/dev/full"
 
 if [ "${3-}" = all ]; then
-  for name in context series teacher-forcing heads leakage tasks; do
+  for name in context series teacher-forcing decoding forcing leakage heads tasks; do
     expect 0 "$name" "$tril" lesson "$name" --threads 2
     prints "$name" 'VERDICT'
     is_narrow "$name"

@@ -81,6 +81,46 @@ TEST(Learn, EveryOptionMatters) {
   EXPECT_TRUE(differs(other));
 }
 
+// The norm is that of the whole gradient before clipping: computed again from the first batch.
+TEST(Learn, TellsTheNormOfEachGradient) {
+  TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  config.dropout = 0.0;
+  Transformer model(config, 3, testing::placement());
+  Session session(model, 1);
+  Batch batch;
+  for (const LearnPair& pair : some_pairs()) add_to_batch(batch, pair, kStart, 0);
+  double squares = 0.0;
+  {
+    Tape tape(session);
+    const Memory memory = model.encode(batch.source, session);
+    const float factor = 1.0f / static_cast<float>(batch.target_tokens);
+    const Tensor loss = model.loss(model.forward(batch.target, memory, session), batch.labels,
+                                   {.factor = factor}, session);
+    const Gradients gradients = tape.backward(loss);
+    for (const auto& parameter : model.parameters()) {
+      const Tensor gradient = gradients.of(parameter.tensor);
+      if (!gradient.defined()) continue;
+      for (const float g : testing::floats_of(gradient)) {
+        const auto value = static_cast<double>(g);
+        squares += value * value;
+      }
+    }
+  }
+  std::vector<double> norms;
+  LearnOptions options{.updates = 5, .optimizer = {.clip_norm = 0.01}};
+  options.gradient_norm = [&](int64_t update, double norm) {
+    norms.push_back(norm);
+    EXPECT_EQ(update, static_cast<int64_t>(norms.size()));
+  };
+  const Batch same = batch;
+  learn(
+      model, [&](Batch& next) { next = same; }, options, session);
+  ASSERT_EQ(norms.size(), 5u);
+  EXPECT_GT(norms[0], 0.01);
+  EXPECT_NEAR(norms[0], std::sqrt(squares), 1e-4 * norms[0]);
+  EXPECT_NE(norms[0], norms[4]);
+}
+
 TEST(Learn, RejectsWhatMakesNoSense) {
   EXPECT_EQ(raised_by([] { learn_some({.updates = 0}, 1); }).code, ErrorCode::invalid_argument);
   EXPECT_EQ(raised_by([] { learn_some({.updates = 1, .smoothing = 1.0}, 1); }).text,

@@ -35,6 +35,7 @@ Translator learn_phrasebook(const Phrasebook& phrasebook, const PhrasebookRun& r
   config.source_vocab = config.target_vocab = tokenizer.vocab();
   Transformer model(config.completed(), run.seed);
   Session session(model, run.threads);
+  session.observer = run.observer;
   const int64_t rows = demo.batch_tokens;
   BatchStream stream(corpus, tokenizer,
                      {.source_rows = balanced_source_rows(corpus, rows, demo.max_tokens),
@@ -43,13 +44,18 @@ Translator learn_phrasebook(const Phrasebook& phrasebook, const PhrasebookRun& r
                       .max_tokens = demo.max_tokens});
   const int64_t warm_up = std::max<int64_t>(run.updates * 3 / 20, 1);
   learn(
-      model, [&](Batch& batch) { stream.next(batch); },
+      model,
+      [&](Batch& batch) {
+        stream.next(batch);
+        if (run.prepare) run.prepare(model, tokenizer, batch, session);
+      },
       {.updates = run.updates,
        .schedule = {.type = ScheduleType::cosine, .peak = 8e-3, .warm_up = warm_up},
        .average = demo.average,
        .masking = run.masking,
        .seed = run.seed,
-       .progress = run.progress},
+       .progress = run.progress,
+       .gradient_norm = run.gradient_norm},
       session);
   return Translator(model, tokenizer, run.threads);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "tril/data/batches.h"
 #include "tril/lesson/phrasebook.h"
 #include "tril/models/session.h"
 #include "tril/translate/translator.h"
@@ -18,6 +19,12 @@ struct PhrasebookRun {
   uint64_t seed = 1;
   int threads = 0;
   std::function<void(int64_t update, double loss)> progress{};  // the loss of the update per token
+  // The norm of the update's whole gradient, before clipping.
+  std::function<void(int64_t update, double norm)> gradient_norm{};
+  // Called with each batch before it is learnt from. It may change what the decoder reads, and use
+  // the model and the session for that, without a tape.
+  std::function<void(const Transformer&, const Tokenizer&, Batch&, Session&)> prepare{};
+  Observer* observer = nullptr;  // watches the whole training
 };
 
 Translator learn_phrasebook(const Phrasebook& phrasebook, const PhrasebookRun& run);

@@ -224,6 +224,33 @@ std::string draw_leakage(const LeakageLesson& l) {
   return picture(kWidth, 300, body);
 }
 
+std::string draw_forcing(const ForcingLesson& l) {
+  const auto points = [&](const ForcingRun& run) {
+    std::vector<Point> result;
+    for (size_t i = 0; i < run.norms.size(); ++i) {
+      result.push_back({static_cast<double>(i + 1), run.norms[i]});
+    }
+    return result;
+  };
+  const auto forcing = points(l.forcing_masked), own = points(l.own_masked);
+  const Panel panel = panel_for(40, static_cast<double>(l.updates), {forcing, own});
+  std::string body = axes(panel, "norm of the gradient, under the mask", "updates");
+  body += line(panel, forcing, "train") + line(panel, own, "valid");
+  double y = panel.top + 20;
+  const auto says = [&](std::string_view kind, const ForcingRun& run, std::string_view how) {
+    body += text(panel.left + 180, y, concat("class=\"", kind, "\""),
+                 concat(how, ": ", run.inputs_known() ? "inputs known" : "inputs to be written",
+                        ", one call ", run.same_bits() ? "is" : "is not", " inference; ", run.exact,
+                        " of ", l.held_out, " right"));
+    y += 18;
+  };
+  says("train", l.forcing_masked, "forcing, mask");
+  says("valid", l.own_masked, "own predictions, mask");
+  says("", l.forcing_unmasked, "forcing, no mask");
+  says("", l.own_unmasked, "own predictions, no mask");
+  return picture(kWidth, 300, body);
+}
+
 std::string draw_sequential(const SequentialLesson& l) {
   constexpr double kSize = 34, kTop = 56, kLeft = 66, kOther = 420;
   const SequentialRow& row = l.rows.front();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tril/lesson/lesson_attention.h"
+#include "tril/lesson/lesson_forcing.h"
 #include "tril/lesson/lesson_heads.h"
 #include "tril/lesson/lesson_leakage.h"
 #include "tril/lesson/lesson_masks.h"
@@ -18,6 +19,7 @@ std::string draw_attention(const AttentionLesson& lesson);    // scores, mask, w
 std::string draw_masks(const MaskLesson& lesson);             // the kinds of mask
 std::string draw_heads(const HeadsLesson& lesson);            // where each head puts its weight
 std::string draw_leakage(const LeakageLesson& lesson);        // the two losses
+std::string draw_forcing(const ForcingLesson& lesson);        // gradient norms, four combinations
 std::string draw_sequential(const SequentialLesson& lesson);  // the calls for the shortest target
 std::string draw_scale(const ScaleLesson& lesson);            // the slope with and without √d_k
 std::string draw_tasks(const TasksLesson& lesson);            // the mask of each task

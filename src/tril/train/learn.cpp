@@ -62,25 +62,35 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
     return loss;
   };
   float last = 0.0f;
-  std::deque<int64_t> losses;  // of updates that nobody has looked at: a device may be behind
+  struct Outcome {
+    int64_t loss = 0;  // Queue::fetch()
+    std::optional<int64_t> gradient{};
+  };
+  std::deque<Outcome> outcomes;  // of updates that nobody has looked at: a device may be behind
   int64_t looked_at = 0;
   const auto look = [&] {
-    session.queue.fetched(losses.front(), &last, sizeof last);
-    losses.pop_front();
+    const Outcome outcome = outcomes.front();
+    outcomes.pop_front();
+    session.queue.fetched(outcome.loss, &last, sizeof last);
     ++looked_at;
     require(std::isfinite(last), kBad, "learn: the loss of update ", looked_at,
             " is not finite: a smaller rate helps");
     if (options.progress) options.progress(looked_at, static_cast<double>(last));
+    if (outcome.gradient) {
+      const double norm = AdamWOptimizer::fetched_last(session, *outcome.gradient).norm;
+      options.gradient_norm(looked_at, norm);
+    }
   };
   const size_t behind = updates_behind(session);
   for (int64_t update = 1; update <= options.updates; ++update) {
     next(batch);
     Tensor loss;
     session.queue.step([&] { loss = enqueue(update); });
-    losses.push_back(session.queue.fetch(loss.raw(), sizeof last));
-    while (losses.size() > behind) look();
+    outcomes.push_back({.loss = session.queue.fetch(loss.raw(), sizeof last)});
+    if (options.gradient_norm) outcomes.back().gradient = optimizer.fetch_last(session);
+    while (outcomes.size() > behind) look();
   }
-  while (!losses.empty()) look();
+  while (!outcomes.empty()) look();
   if (average) average->write_to(model, session);
   return static_cast<double>(last);
 }

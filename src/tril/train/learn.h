@@ -29,6 +29,8 @@ struct LearnOptions {
   uint64_t seed = 1;                  // of dropout
   // Called after each update with the loss of its batch, a token; may be empty.
   std::function<void(int64_t update, double loss)> progress{};
+  // The same with the norm of the update's whole gradient, before clipping; may be empty.
+  std::function<void(int64_t update, double norm)> gradient_norm{};
 };
 
 // Clears a batch and fills it with what the next update learns from.
