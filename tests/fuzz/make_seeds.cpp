@@ -11,6 +11,7 @@
 #include "tril/decode/shortlist.h"
 #include "tril/io/atomic_file.h"
 #include "tril/kernels/gemm_bf16_dot.h"
+#include "tril/models/folder.h"
 #include "tril/train/checkpoint.h"
 
 namespace {
@@ -78,7 +79,8 @@ void write_shortlist(const std::string& folder) {
                                    .listed = {{1}, {}, {5, 8}, {0, 3, 7}, {2}},
                                    .tokenizer = "0123456789abcdef"});
   shortlist.save(scratch());
-  write(folder + "/shortlist.safetensors", unsealed(scratch() + "/" + tril::Shortlist::kFile));
+  write(folder + "/shortlist.safetensors",
+        unsealed(tril::path_in(scratch(), tril::kShortlistFile)));
 }
 
 }  // namespace
