@@ -11,6 +11,7 @@
 #include "tril/decode/shortlist.h"
 #include "tril/io/atomic_file.h"
 #include "tril/kernels/gemm_bf16_dot.h"
+#include "tril/models/folder.h"
 #include "tril/train/checkpoint.h"
 
 namespace {
@@ -68,7 +69,7 @@ void write_checkpoint(const std::string& folder) {
                                .options = "rate = 0.001\n",
                                .corpus = 12345678901234567890u};
   const std::string path = scratch() + "/checkpoint.safetensors";
-  tril::save_checkpoint(path, state, model, optimizer, average);
+  tril::save_checkpoint(path, state, "a tokenizer", model, optimizer, average);
   write(folder + "/checkpoint.safetensors", unsealed(path));
 }
 
@@ -78,7 +79,8 @@ void write_shortlist(const std::string& folder) {
                                    .listed = {{1}, {}, {5, 8}, {0, 3, 7}, {2}},
                                    .tokenizer = "0123456789abcdef"});
   shortlist.save(scratch());
-  write(folder + "/shortlist.safetensors", unsealed(scratch() + "/" + tril::Shortlist::kFile));
+  write(folder + "/shortlist.safetensors",
+        unsealed(tril::path_in(scratch(), tril::kShortlistFile)));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "scratch.h"
 #include "tril/base/error.h"
 #include "tril/decode/shortlist.h"
+#include "tril/models/folder.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ void use(const tril::Shortlist& shortlist) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string file = tril::fuzz::put(tril::Shortlist::kFile, tril::fuzz::view(data, size));
+  const std::string file = tril::fuzz::put(tril::kShortlistFile, tril::fuzz::view(data, size));
   try {
     use(tril::Shortlist::load(tril::fuzz::scratch()));
   } catch (const tril::Error& error) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
@@ -128,7 +127,7 @@ void save_checkpoint(const std::string& path, const TrainState& state,
   }
   Arena arena;
   const Tensor tokenizer(arena, {std::ssize(tokenizer_bytes)}, DType::i8);
-  std::memcpy(tokenizer.raw(), tokenizer_bytes.data(), tokenizer_bytes.size());
+  std::copy(tokenizer_bytes.begin(), tokenizer_bytes.end(), static_cast<char*>(tokenizer.raw()));
   tensors.push_back({kTokenizer, tokenizer});
   AtomicFile file(path, Links::replace);
   write_safetensors(file, tensors, {{"state", to_json(state)}});
