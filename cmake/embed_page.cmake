@@ -5,9 +5,9 @@
 # script that declares one twice, and the tests open it.
 cmake_minimum_required(VERSION 3.25)
 
-set(modules palette.js numbers.js attention.js text.js dom.js state.js painting.js matrix.js
-            overview.js
-            panels.js arithmetic.js candidates.js forcing.js tree.js controls.js main.js)
+set(modules palette.js numbers.js words_en.js words_hi.js words.js attention.js text.js dom.js state.js
+            painting.js lines.js matrix.js overview.js
+            panels.js strips.js arithmetic.js stages.js candidates.js forcing.js tree.js tour.js controls.js main.js)
 
 # One that is not listed would silently be missing.
 file(GLOB found RELATIVE ${FOLDER} ${FOLDER}/*.js)

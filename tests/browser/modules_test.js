@@ -106,9 +106,6 @@ test("numbers: as people read them", () => {
       [percent(0.5), percent(1e-9), percent(1), percent(0.99999)],
       ["50.0%", "< 0.1%", "100.0%", "> 99.9%"]);
   expectEqual([grouped(919040), grouped(12)], ["919\u202f040", "12"]);
-  expectEqual(
-      [plural(1, "key"), plural(3, "key"), plural(2, "hypothesis", "hypotheses")],
-      ["1 key", "3 keys", "2 hypotheses"]);
   expectEqual([scientific(3.14e-7), scientific(0)], ["3.1 × 10⁻⁷", "0"]);
 });
 
@@ -262,12 +259,14 @@ test("forcing: better is said where it was computed", () => {
   expect(base.includes("writes “guten Tag”, ranked −0.700."), base);
   expect(base.endsWith("wrote one ranked −0.500, which is better."), base);
   expect(greedy({rank: -0.4}).endsWith("which is no better here."), "worse");
-  expect(greedy({rank: -0.5}).endsWith("which is as good."), "equal");
+  expect(greedy({rank: -0.5}).endsWith("which is just as good."), "equal");
   expect(greedy({ended: false, rank: -0.1}).endsWith("which comes to an end."), "cut");
   expect(greedy({tokens: [5, 6, 3]}).endsWith("writes the same sentence."), "the same");
   const one = forcingPage({});
   Object.assign(one.beam, {width: 1, greedy: null});
-  expect(said(one, [1]).includes("Greedy search took the likeliest that can be written"), "beam 1");
+  expect(
+      said(one, [1]).includes("Greedy search took the likeliest token that may be written"),
+      "beam 1");
   for (const word of ["Beam search", "better"]) expect(!said(one, [1]).includes(word), word);
 });
 test("forcing: a given target, and none", () => {
@@ -281,14 +280,14 @@ test("forcing: a text that is continued has no target", () => {
   const all = [[], [0], [0, 2], [2]].map((wrong) => said(page, wrong));
   for (const words of all) {
     expect(!words.includes("target") && words.startsWith("The first 2 steps"), words);
-    expect(words.includes("From step 3 on the model writes by itself"), words);
+    expect(words.includes("From step 3 on the model writes on its own"), words);
   }
   expect(all[0].includes("Every prediction there is what comes next."), all[0]);
   expect(all[1].includes("1 prediction of 2 is not what comes next."), all[1]);
   expect(all[0].endsWith("the one it found likeliest."), all[0]);
   expect(all[2].includes("1 prediction of 1 is not what it wrote."), all[2]);
   const fromNothing = forcingPage({model: {encoderLayers: 0}});
-  expect(said(fromNothing, []).startsWith("The model writes by itself"), said(fromNothing, []));
+  expect(said(fromNothing, []).startsWith("The model writes on its own"), said(fromNothing, []));
 });
 
 test("dom: what users write stays text", () => {
@@ -299,6 +298,17 @@ test("dom: what users write stays text", () => {
   expectEqual(
       make("p", {class: "a", hidden: true}, "x", null).outerHTML,
       "<p class=\"a\" hidden=\"\">x</p>");
+});
+
+test("words: values, code, one and many", () => {
+  const nodes = make("p", {}, ...sayNodes("after_comes", {token: make("b", {}, "x")}));
+  expectEqual(nodes.innerHTML, "After <b>x</b> comes");
+  expectEqual(make("p", {}, ...sayNodes("how_keys")).querySelector("code").textContent, "←");
+  expectEqual([say("calls", {n: 1}), say("calls", {n: 1200})], ["1 call", "1\u202f200 calls"]);
+  expectEqual(say("call_of", {n: 2, all: 5}), "call 2 of 5");
+});
+test("text: letters keep their marks", () => {
+  expectEqual(lettersOf("हूँ मैं"), ["हूँ", " ", "मैं"]);
 });
 
 test("state: listeners hear what changed, and nothing else", () => {

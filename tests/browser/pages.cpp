@@ -31,22 +31,30 @@ double number_in(std::string text) {
 
 namespace {
 
-// Clicks the middle of a cell of a matrix.
+// Clicks the middle of a cell of a matrix, which is scrolled to it where it scrolls.
 void click_cell(Browser& browser, const std::string& matrix, int64_t rows, int64_t keys,
                 int64_t row, int64_t key) {
-  const std::string field = matrix + " .field";
-  const Json size = browser.run(
-      "const f = document.querySelector(arguments[0]); return [f.clientWidth, f.clientHeight];",
-      Json::array({field}));
-  browser.click_at(
-      field, size[0].get<double>() / static_cast<double>(keys) * (static_cast<double>(key) + 0.5),
-      size[1].get<double>() / static_cast<double>(rows) * (static_cast<double>(row) + 0.5));
+  const Json at =
+      browser.run(R"(
+      const [matrix, down, right] = arguments;
+      const field = document.querySelector(`${matrix} .field`);
+      const box = field.closest(".matrix-scroll");
+      const { width, height } = field.getBoundingClientRect();
+      box.scrollTop = down * height - box.clientHeight / 2;
+      box.scrollLeft = right * width - box.clientWidth / 2;
+      box.scrollIntoView({ block: "start", behavior: "instant" });
+      const now = field.getBoundingClientRect();
+      return [now.left + right * width, now.top + down * height];)",
+                  Json::array({matrix, (static_cast<double>(row) + 0.5) / static_cast<double>(rows),
+                               (static_cast<double>(key) + 0.5) / static_cast<double>(keys)}));
+  browser.click_point(at[0], at[1]);
 }
 
 }  // namespace
 
 void choose(Browser& browser, const CellPlace& at) {
-  browser.click("[data-kind=" + at.kind + "]");
+  browser.run("document.querySelector(arguments[0]).click()",
+              Json::array({"[data-kind=" + at.kind + "]"}));
   const std::string thumb = "[aria-label='Layer " + std::to_string(at.layer + 1) + ", head " +
                             std::to_string(at.head + 1) + "']";
   browser.click(thumb);

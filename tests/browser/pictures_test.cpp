@@ -151,6 +151,7 @@ TEST_F(Pictures, OfTheDocumentationAreCurrent) {
   const BrowserWindow plain{.width = 1440, .height = 900, .pixel_ratio = 1.25};
   expect_current(page, path, {"explain.png", sharp, "tril.state.change({ step: 3 })", ""});
   expect_current(page, path, {"guide/see-cell.png", plain, "", "#arithmetic"});
+  expect_current(page, path, {"guide/see-stages.png", plain, "", "#stages"});
   expect_current(
       page, path,
       {"guide/see-leak.png", plain, "document.getElementById('mask').click()", "#phases"});

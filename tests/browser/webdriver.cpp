@@ -173,10 +173,11 @@ void Browser::click_at(const std::string& css, double x, double y) {
           "e.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });"
           "const b = e.getBoundingClientRect(); return [b.left, b.top];",
           Json::array({css}));
-  Json event = {{"x", box[0].get<double>() + x},
-                {"y", box[1].get<double>() + y},
-                {"button", "left"},
-                {"clickCount", 1}};
+  click_point(box[0].get<double>() + x, box[1].get<double>() + y);
+}
+
+void Browser::click_point(double x, double y) {
+  Json event = {{"x", x}, {"y", y}, {"button", "left"}, {"clickCount", 1}};
   for (const char* type : {"mousePressed", "mouseReleased"}) {
     event["type"] = type;
     command("Input.dispatchMouseEvent", event);
@@ -193,8 +194,8 @@ void Browser::click(const std::string& css) {
 
 void Browser::key(const std::string& name) {
   const std::vector<std::pair<std::string, int>> codes = {
-      {"Tab", 9},        {"Enter", 13},   {" ", 32},          {"End", 35},      {"Home", 36},
-      {"ArrowLeft", 37}, {"ArrowUp", 38}, {"ArrowRight", 39}, {"ArrowDown", 40}};
+      {"Tab", 9},   {"Enter", 13},     {"Escape", 27},  {" ", 32},          {"End", 35},
+      {"Home", 36}, {"ArrowLeft", 37}, {"ArrowUp", 38}, {"ArrowRight", 39}, {"ArrowDown", 40}};
   Json event = {{"key", name}, {"code", name == " " ? "Space" : name}};
   for (const auto& [key, code] : codes) {
     if (key == name) event["windowsVirtualKeyCode"] = code;
@@ -257,6 +258,15 @@ void Browser::make_tall() {
     resize(run("return document.documentElement.scrollHeight"));
     run("return new Promise((done) => setTimeout(done, 250))");
   }
+}
+
+std::string Browser::print(Backgrounds backgrounds) {
+  const Json printed =
+      command("Page.printToPDF", {{"printBackground", backgrounds == Backgrounds::on},
+                                  {"preferCSSPageSize", false},
+                                  {"paperWidth", 8.27},
+                                  {"paperHeight", 11.69}});
+  return from_base64(printed.at("data"));
 }
 
 void Browser::screenshot(const std::string& path, Extent extent) {

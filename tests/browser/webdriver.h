@@ -41,7 +41,8 @@ class Browser {
   // Trusted input, as from a mouse and a keyboard. Clicks scroll their element into view.
   void click(const std::string& css);
   void click_at(const std::string& css, double x, double y);  // from the element's corner
-  void key(const std::string& name);                          // "ArrowLeft", "Enter", " ", "Tab"
+  void click_point(double x, double y);                       // of the window
+  void key(const std::string& name);  // "ArrowLeft", "Enter", "Escape", " ", "Tab"
 
   // All messages of the console so far that are warnings or errors, and of the network log the
   // addresses that were asked for; each call gives what came since the last.
@@ -53,6 +54,9 @@ class Browser {
   void screenshot(const std::string& path, Extent extent = Extent::window);
   // One element, with some room around it.
   void screenshot_of(const std::string& css, const std::string& path);
+  // What would be printed on A4, as a PDF; with backgrounds, or as browsers print by default.
+  enum class Backgrounds { off, on };
+  std::string print(Backgrounds backgrounds);
   Json command(const std::string& name, const Json& parameters);  // of the DevTools protocol
 
  private:

@@ -33,10 +33,10 @@ TEST_F(PageWords, AGivenTargetIsCalledOne) {
               true);
     EXPECT_EQ(
         browser.text("#lede-target"),
-        given ? "This target was given; by itself the model writes " + e.written_text + ". " : "");
+        given ? "This target was given; on its own the model writes " + e.written_text + ". " : "");
     const std::string compared = browser.text("#how-compared");
     EXPECT_NE(compared.find("None differs"), std::string::npos) << compared;
-    EXPECT_NE(compared.find("stands here once"), std::string::npos) << compared;
+    EXPECT_NE(compared.find("are stored once"), std::string::npos) << compared;
   }
 }
 

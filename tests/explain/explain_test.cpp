@@ -342,5 +342,79 @@ TEST(Explain, NumbersThatAreNotFiniteAreRefused) {
             ErrorCode::bad_format);
 }
 
+// Each stage follows from the one before it: what a sub-layer leaves is what it found and what it
+// added, in one fp32 addition, and with the norm last the norm of that sum.
+TEST(Explain, StagesFollowFromEachOther) {
+  TransformerConfig last = small_config();
+  last.norm_position = NormPosition::post;
+  for (const TransformerConfig& config :
+       {small_config(), last.completed(), small_config(Family::decoder_only)}) {
+    const Explanation e = explain(example_translator(config), "how are you", quick_options());
+    const StageRecord& s = e.stages;
+    const size_t count = config.decoder_only() ? 2 : 3;
+    ASSERT_EQ(s.sub_layers.size(), count * static_cast<size_t>(config.decoder_layers));
+    ASSERT_EQ(s.embedded.size(), e.steps.size() * static_cast<size_t>(s.kept));
+    for (size_t i = 0; i < s.embedded.size() && !s.position.empty(); ++i) {
+      const double token = double{s.token[i]};
+      const double sum = token + double{s.position[i]};
+      EXPECT_NEAR(double{s.embedded[i]}, sum,
+                  2.0 * testing::kUnit * (std::fabs(token) + std::fabs(sum)));
+    }
+    const std::vector<float>* before = &s.embedded;
+    for (size_t place = 0; place < s.sub_layers.size(); ++place) {
+      const SubLayerRecord& r = s.sub_layers[place];
+      EXPECT_EQ(r.layer, static_cast<int64_t>(place / count));
+      EXPECT_EQ(r.kind == SubLayerRecord::Kind::feed_forward, place % count == count - 1);
+      EXPECT_EQ(r.active.size(), r.hidden.empty() ? 0 : e.steps.size());
+      EXPECT_EQ(r.hidden.empty(), r.kind != SubLayerRecord::Kind::feed_forward);
+      for (size_t i = 0; i < r.left.size(); ++i) {
+        if (config.norm_position == NormPosition::pre) {
+          EXPECT_EQ(r.left[i], (*before)[i] + r.added[i]);
+        } else {
+          EXPECT_EQ(r.left[i], r.normed[i]);
+        }
+      }
+      // The norm's first number, from the moments of what it reads.
+      const auto kept = static_cast<size_t>(s.kept);
+      for (size_t row = 0; row < e.steps.size(); ++row) {
+        const double x =
+            double{(*before)[row * kept]} +
+            (config.norm_position == NormPosition::pre ? 0.0 : double{r.added[row * kept]});
+        const double variance = r.rms[row] * r.rms[row] - r.mean[row] * r.mean[row];
+        const double normed = (x - r.mean[row]) / std::sqrt(variance + config.norm_epsilon);
+        if (config.norm == NormType::layer) {
+          EXPECT_NEAR(double{r.normed[row * kept]}, normed * double{r.gain} + double{r.shift},
+                      1e-4);
+        }
+      }
+      before = &r.left;
+    }
+  }
+}
+
+// With the logits of the candidates and the sum for a temperature come their probabilities.
+TEST(Explain, SumsOverTheVocabularyGiveTheProbabilities) {
+  const Explanation e = explain(example_translator(small_config()), "how are you", quick_options());
+  for (const ExplainedStep& step : e.steps) {
+    ASSERT_EQ(step.log_sums.size(), static_cast<size_t>(kTemperatures));
+    EXPECT_EQ(temperature_of(9), 1.0);
+    for (const TokenChance& c : step.candidates) {
+      EXPECT_EQ(static_cast<float>(double{c.logit} - step.log_sums[9]), c.log_prob);
+    }
+    EXPECT_EQ(static_cast<float>(double{step.right_logit} - step.log_sums[9]), step.right_log_prob);
+    // Colder: the likeliest gains.
+    const double logit = double{step.candidates.front().logit};
+    double before = 0.0;
+    for (int64_t i = kTemperatures - 1; i >= 0; --i) {
+      const double chance = logit / temperature_of(i) - step.log_sums[static_cast<size_t>(i)];
+      EXPECT_LE(chance, 0.0);
+      if (i < kTemperatures - 1) {
+        EXPECT_GE(chance, before);
+      }
+      before = chance;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tril

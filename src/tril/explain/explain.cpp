@@ -16,6 +16,7 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kDefaultContinuation = 24;
+constexpr int64_t kKeptNumbers = 16;  // of each vector of the stages around attention
 
 void check_length(std::string_view what, size_t tokens, int64_t model_takes) {
   const auto count = static_cast<int64_t>(tokens);
@@ -81,7 +82,10 @@ void add_search(const Translator& translator, const SearchRule& rule,
   e.beam = rule.beam;
   e.length_penalty = rule.length_penalty;
   e.written = e.hypotheses.front().tokens;
-  e.written_text = translator.tokenizer().decode(e.written);
+  for (const Hypothesis& h : e.hypotheses) {
+    e.hypothesis_texts.push_back(translator.tokenizer().decode(h.tokens));
+  }
+  e.written_text = e.hypothesis_texts.front();
 }
 
 // A beam may write what is not the likeliest at some step: what would greedy search have written?
@@ -218,19 +222,25 @@ void compare_passes(const PassRecord& parallel, const PassRecord& stepwise, Expl
   e.stepwise_encoder_calls = stepwise.encoder_calls;
 }
 
-// The softmax of one row of logits in double: enough for numbers that people read.
-std::vector<float> log_probs_of(std::span<const float> logits) {
+// log Σ exp(logit / temperature), in double: enough for numbers that people read.
+double log_sum_of(std::span<const float> logits, double temperature) {
   const double largest = double{*std::max_element(logits.begin(), logits.end())};
   double total = 0.0;
-  for (const float logit : logits) total += math::exp(double{logit} - largest);
-  const double log_total = math::log(total) + largest;
+  for (const float logit : logits) total += math::exp((double{logit} - largest) / temperature);
+  return math::log(total) + largest / temperature;
+}
+
+// The softmax of one row of logits.
+std::vector<float> log_probs_of(std::span<const float> logits) {
+  const double log_total = log_sum_of(logits, 1.0);
   std::vector<float> result;
   result.reserve(logits.size());
   for (const float logit : logits) result.push_back(static_cast<float>(double{logit} - log_total));
   return result;
 }
 
-std::vector<TokenChance> likeliest(std::span<const float> log_probs, int64_t count) {
+std::vector<TokenChance> likeliest(std::span<const float> log_probs, std::span<const float> logits,
+                                   int64_t count) {
   std::vector<int32_t> order(log_probs.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
   const size_t kept = std::min(static_cast<size_t>(count), order.size());
@@ -242,7 +252,8 @@ std::vector<TokenChance> likeliest(std::span<const float> log_probs, int64_t cou
                     });
   std::vector<TokenChance> result;
   for (size_t i = 0; i < kept; ++i) {
-    result.push_back({order[i], log_probs[static_cast<size_t>(order[i])]});
+    const auto token = static_cast<size_t>(order[i]);
+    result.push_back({order[i], log_probs[token], logits[token]});
   }
   return result;
 }
@@ -253,11 +264,17 @@ void add_candidates(const PassRecord& masked, const PassRecord& leaked, int64_t 
   for (size_t row = 0; row < e.steps.size(); ++row) {
     ExplainedStep& step = e.steps[row];
     const auto right = static_cast<size_t>(step.right);
-    const auto log_probs = log_probs_of(std::span(masked.logits).subspan(row * vocab, vocab));
-    step.candidates = likeliest(log_probs, count);
+    const auto logits = std::span(masked.logits).subspan(row * vocab, vocab);
+    const auto log_probs = log_probs_of(logits);
+    step.candidates = likeliest(log_probs, logits, count);
     step.right_log_prob = log_probs[right];
-    const auto without = log_probs_of(std::span(leaked.logits).subspan(row * vocab, vocab));
-    step.leaked_candidates = likeliest(without, count);
+    step.right_logit = logits[right];
+    for (int64_t i = 0; i < kTemperatures; ++i) {
+      step.log_sums.push_back(log_sum_of(logits, temperature_of(i)));
+    }
+    const auto leaked_logits = std::span(leaked.logits).subspan(row * vocab, vocab);
+    const auto without = log_probs_of(leaked_logits);
+    step.leaked_candidates = likeliest(without, leaked_logits, count);
     step.leaked_right_log_prob = without[right];
   }
 }
@@ -365,6 +382,7 @@ void run_passes(const Transformer& model, const ExplainOptions& options, Explana
   for (const AttentionRecord& record : leaked.attention.masked) {
     e.leaked_scores.push_back(scores_of(record, e.config, e.scale, e.bias_slopes));
   }
+  e.stages = stages_of(model, parallel, kKeptNumbers);
   e.training = std::move(parallel.attention);
   e.stepwise = std::move(stepwise.attention);
   for (const auto* records : {&e.training.encoder, &e.training.masked}) {

@@ -54,9 +54,37 @@ struct PassAttention {
   std::vector<AttentionRecord> encoder, masked, cross;
 };
 
+// What else happens to the decoder's rows in training, one vector per row. Of each vector the first
+// `kept` numbers; what is said about a whole vector was computed from all of it.
+struct SubLayerRecord {
+  int64_t layer = 0;
+  enum class Kind { masked, cross, feed_forward } kind = Kind::masked;
+  std::vector<float> normed, added, left;  // [row, kept]; left: what the sub-layer leaves
+  // [row]: of what its norm reads, in double. `rms` is the root of the mean square; a layer norm's
+  // variance is rms² − mean².
+  std::vector<double> mean, rms;
+  std::vector<double> added_length, left_length;  // [row]: Euclidean
+  float gain = 1.0f, shift = 0.0f;                // of the norm, for its first number
+  // Feed-forward only.
+  std::vector<float> hidden;    // [row, kept], after the activation
+  std::vector<int64_t> active;  // [row]: how many of the hidden numbers are above zero
+};
+struct StageRecord {
+  int64_t kept = 0;
+  std::vector<float> token, position;  // [row, kept]; empty: there is none, or it is not kept apart
+  std::vector<float> embedded;         // [row, kept]: what the first layer reads
+  std::vector<SubLayerRecord> sub_layers;
+  std::vector<float> last;  // [row, kept]: what the logits are made from
+};
+
+// The temperatures for which `ExplainedStep::log_sums` has the sum over the vocabulary.
+constexpr int64_t kTemperatures = 20;
+constexpr double temperature_of(int64_t index) { return static_cast<double>(index + 1) / 10.0; }
+
 struct TokenChance {
   int32_t token = 0;
   float log_prob = 0.0f;
+  float logit = 0.0f;
 };
 
 // One position of the decoder: what goes in, what should come out, what the model thinks.
@@ -65,6 +93,9 @@ struct ExplainedStep {
   int32_t right = 0;
   std::vector<TokenChance> candidates;  // likeliest first, at equal ones the lower token first
   float right_log_prob = 0.0f;
+  float right_logit = 0.0f;
+  // log Σ exp(logit / T) over the whole vocabulary, for each temperature.
+  std::vector<double> log_sums;
   // The same with the mask off.
   std::vector<TokenChance> leaked_candidates;
   float leaked_right_log_prob = 0.0f;
@@ -105,6 +136,7 @@ struct Explanation {
 
   PassAttention training;
   PassAttention stepwise;
+  StageRecord stages;
   // By layer, [heads, query, key]: scaled scores of the decoder's self-attention, mask off.
   std::vector<std::vector<float>> leaked_scores;
   // What positions by ALiBi add to a score in each head, for each step of distance; else empty.
@@ -120,6 +152,7 @@ struct Explanation {
 
   std::vector<SearchStep> search_steps;
   std::vector<Hypothesis> hypotheses;
+  std::vector<std::string> hypothesis_texts;
   int64_t beam = 1;
   double length_penalty = 0.0;
   // What greedy search would have written, where a beam wrote something that is not the likeliest

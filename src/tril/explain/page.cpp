@@ -87,7 +87,8 @@ class PageWriter {
             {"precision", precision_ == Precision::exact ? "exact" : "rounded"},
             {"attention", training()},
             {"stepwise", stepwise()},
-            {"leakedScores", leaked_scores()}};
+            {"leakedScores", leaked_scores()},
+            {"stages", stages()}};
   }
 
  private:
@@ -102,6 +103,14 @@ class PageWriter {
             {"vocab", c.target_vocab},
             {"parameters", e_.parameters},
             {"position", word_for(c.position)},
+            {"feedForward", c.feed_forward},
+            {"activation", word_for(c.activation)},
+            {"gated", c.gated},
+            {"norm", word_for(c.norm)},
+            {"normFirst", c.norm_position == NormPosition::pre},
+            {"normEpsilon", c.norm_epsilon},
+            {"embeddingNorm", c.embedding_norm},
+            {"embeddingScale", c.embedding_scale},
             {"window", c.window},
             {"scale", e_.scale},
             {"biasSlopes", e_.bias_slopes}};
@@ -121,13 +130,20 @@ class PageWriter {
             {"source", e_.source}, {"fed", fed},    {"right", right},      {"written", e_.written}};
   }
 
-  // Four decimals: more than the page shows, a third of the bytes.
-  static double short_number(double value) { return std::round(value * 1e4) / 1e4; }
+  // Five decimals: more than the page shows, a third of the bytes.
+  static double short_number(double value) { return std::round(value * 1e5) / 1e5; }
+
+  static Json short_numbers(const std::vector<double>& values) {
+    Json result = Json::array();
+    for (const double value : values) result.push_back(short_number(value));
+    return result;
+  }
 
   static Json chances(const std::vector<TokenChance>& list) {
     Json result = Json::array();
     for (const TokenChance& chance : list) {
-      result.push_back({chance.token, short_number(double{chance.log_prob})});
+      result.push_back({chance.token, short_number(double{chance.log_prob}),
+                        short_number(double{chance.logit})});
     }
     return result;
   }
@@ -137,6 +153,8 @@ class PageWriter {
     for (const ExplainedStep& s : e_.steps) {
       result.push_back({{"candidates", chances(s.candidates)},
                         {"right", short_number(double{s.right_log_prob})},
+                        {"rightLogit", short_number(double{s.right_logit})},
+                        {"logSums", short_numbers(s.log_sums)},
                         {"leaked", chances(s.leaked_candidates)},
                         {"leakedRight", short_number(double{s.leaked_right_log_prob})},
                         {"leakedDiffering", s.leaked_differing_logits},
@@ -180,7 +198,10 @@ class PageWriter {
       steps.push_back(std::move(candidates));
     }
     Json results = Json::array();
-    for (const Hypothesis& h : e_.hypotheses) results.push_back(result(h));
+    for (size_t i = 0; i < e_.hypotheses.size(); ++i) {
+      results.push_back(result(e_.hypotheses[i]));
+      results.back()["text"] = e_.hypothesis_texts[i];
+    }
     return {{"width", e_.beam},
             {"lengthPenalty", e_.length_penalty},
             {"steps", steps},
@@ -252,6 +273,37 @@ class PageWriter {
     }
     return result;
   }
+
+  // The stages around attention: few numbers, beside those of attention itself.
+  Json stages() const {
+    const StageRecord& s = e_.stages;
+    const auto vectors = [&](const std::vector<float>& values) {
+      return values.empty() ? Json(nullptr) : numbers(values, s.kept);
+    };
+    Json sub_layers = Json::array();
+    for (const SubLayerRecord& r : s.sub_layers) {
+      sub_layers.push_back({{"layer", r.layer},
+                            {"kind", kSubLayers[static_cast<size_t>(r.kind)]},
+                            {"normed", vectors(r.normed)},
+                            {"added", vectors(r.added)},
+                            {"left", vectors(r.left)},
+                            {"mean", short_numbers(r.mean)},
+                            {"rms", short_numbers(r.rms)},
+                            {"addedLength", short_numbers(r.added_length)},
+                            {"leftLength", short_numbers(r.left_length)},
+                            {"gain", r.gain},
+                            {"shift", r.shift},
+                            {"hidden", vectors(r.hidden)},
+                            {"active", r.active}});
+    }
+    return {{"kept", s.kept},
+            {"token", vectors(s.token)},
+            {"position", vectors(s.position)},
+            {"embedded", vectors(s.embedded)},
+            {"subLayers", sub_layers},
+            {"last", vectors(s.last)}};
+  }
+  static constexpr const char* kSubLayers[] = {"masked", "cross", "feedForward"};
 
   const Explanation& e_;
   Precision precision_;

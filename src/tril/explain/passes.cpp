@@ -19,7 +19,8 @@ void append(std::vector<float>& to, const Tensor& tensor) {
 // Keeps what the model computes while it lives.
 class Recorder : public Observer {
  public:
-  Recorder(Session& session, const TransformerConfig& config) : session_(session) {
+  Recorder(Session& session, const TransformerConfig& config)
+      : session_(session), norm_first_(config.norm_position == NormPosition::pre) {
     record.attention.encoder.resize(static_cast<size_t>(config.encoder_layers));
     record.attention.masked.resize(static_cast<size_t>(config.decoder_layers));
     record.attention.cross.resize(
@@ -36,6 +37,7 @@ class Recorder : public Observer {
     if (o.layer < 0) {
       if (o.site == Site::embedded) ++(decoder ? record.calls : record.encoder_calls);
       if (decoder && o.site == Site::final_output) append(record.hidden, o.tensor);
+      if (decoder && keeps_stages) see_embedding(o);
       return;
     }
     const auto layer = static_cast<size_t>(o.layer);
@@ -53,14 +55,51 @@ class Recorder : public Observer {
       case Site::block_output:
         if (decoder) append(record.layer_outputs[layer], o.tensor);
         break;
+      case Site::normed:
+      case Site::added:
+      case Site::sum:
+      case Site::feed_forward_hidden:
+        if (decoder && keeps_stages) see_sub_layer(o);
+        break;
+      case Site::embedding_table:
+      case Site::position_table:
       case Site::embedded:
       case Site::final_output: break;
     }
   }
 
   PassRecord record;
+  bool keeps_stages = false;
 
  private:
+  // Rows of a table, one per row of the call.
+  static void append_rows(std::vector<float>& to, const Tensor& table,
+                          std::span<const int32_t> rows) {
+    const OnHost values(table);
+    const auto columns = static_cast<size_t>(table.shape()[1]);
+    for (const int32_t row : rows) {
+      const auto from = values.values().subspan(static_cast<size_t>(row) * columns, columns);
+      to.insert(to.end(), from.begin(), from.end());
+    }
+  }
+  void see_embedding(const Observation& o) {
+    if (o.site == Site::embedding_table) append_rows(record.token, o.tensor, o.tokens);
+    if (o.site == Site::position_table) append_rows(record.position, o.tensor, o.positions);
+    if (o.site == Site::embedded) append(record.embedded, o.tensor);
+  }
+  // With the norm first it begins a sub-layer, with the norm last it ends one.
+  void see_sub_layer(const Observation& o) {
+    auto& all = record.sub_layers;
+    if (norm_first_ ? o.site == Site::normed : !within_) all.emplace_back().layer = o.layer;
+    within_ = norm_first_ || o.site != Site::normed;
+    PassRecord::SubLayer& now = all.back();
+    append(o.site == Site::normed  ? now.normed
+           : o.site == Site::added ? now.added
+           : o.site == Site::sum   ? now.sum
+                                   : now.feed_forward_hidden,
+           o.tensor);
+  }
+
   static void add_queries(AttentionRecord& to, const Observation& o) {
     to.query += o.tensor.shape()[0];
     append(to.queries, o.tensor);
@@ -72,6 +111,8 @@ class Recorder : public Observer {
   }
 
   Session& session_;
+  bool norm_first_;
+  bool within_ = false;
 };
 
 Memory encode(const Transformer& model, std::span<const int32_t> source, Session& session) {
@@ -140,6 +181,7 @@ PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Mas
                          Session& session) {
   session.reset();
   Recorder recorder(session, model.config());
+  recorder.keeps_stages = true;
   session.masking = masking;
   {
     Tape tape(session);

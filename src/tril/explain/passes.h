@@ -16,8 +16,16 @@ struct PassRecord {
   PassAttention attention;
   std::vector<std::vector<float>> layer_outputs;  // by decoder layer, [row, model]
   std::vector<float> hidden;                      // [row, model]
-  std::vector<float> logits;                      // [row, vocab]
-  int64_t calls = 0;                              // of the decoder
+  // In the order of the layers, all [row, model] but for the hidden numbers of feed-forward.
+  struct SubLayer {
+    int64_t layer = 0;
+    std::vector<float> normed, added, sum, feed_forward_hidden;
+  };
+  std::vector<SubLayer> sub_layers;    // of a training pass
+  std::vector<float> token, position;  // [row, model]; empty: none, or not known
+  std::vector<float> embedded;
+  std::vector<float> logits;  // [row, vocab]
+  int64_t calls = 0;          // of the decoder
   int64_t encoder_calls = 0;
 };
 
@@ -25,6 +33,9 @@ struct PassRecord {
 struct PassTokens {
   std::span<const int32_t> source, fed;
 };
+
+// What a training pass left of every stage but attention: `kept` numbers of each vector.
+StageRecord stages_of(const Transformer& model, const PassRecord& pass, int64_t kept);
 
 // All of `fed` in one call under a tape, as in training.
 PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Masking masking,

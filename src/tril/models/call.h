@@ -89,13 +89,28 @@ struct Call {
 
   // x + f(norm(x)), or norm(x + f(x)).
   template <class F>
-  Tensor residual(const nn::Norm& norm, const Tensor& x, const F& f) {
+  Tensor residual(int64_t layer, const nn::Norm& norm, const Tensor& x, const F& f) {
     if (config.norm_position == NormPosition::pre) {
-      return autograd::add(session, x, dropout(f(norm(session, x))));
+      const Tensor h = norm(session, x);
+      observe(layer, Site::normed, h);
+      const Tensor y = f(h);
+      observe(layer, Site::added, y);
+      const Tensor sum = autograd::add(session, x, dropout(y));
+      observe(layer, Site::sum, sum);
+      return sum;
     }
     const Tensor y = f(x);
-    return autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
-                                   norm.weight, norm.bias);
+    observe(layer, Site::added, y);
+    const Tensor h = autograd::residual_norm(session, norm.kind, norm.epsilon, x, y, next_dropout(),
+                                             norm.weight, norm.bias);
+    observe(layer, Site::normed, h);
+    return h;
+  }
+
+  Tensor feed_forward(int64_t layer, const nn::FeedForward& network, const Tensor& h) const {
+    const Tensor hidden = network.hidden(session, h);
+    observe(layer, Site::feed_forward_hidden, hidden);
+    return network.out(session, hidden);
   }
 
   // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
@@ -133,6 +148,8 @@ struct Call {
 
   Tensor embed(const ops::LinearWeight* table, const Tensor& position_table, const nn::Norm& norm) {
     const float scale = config.embedding_scale ? std::sqrt(static_cast<float>(config.model)) : 1.0f;
+    if (table->weight.defined()) observe(-1, Site::embedding_table, table->weight);
+    if (position_table.defined()) observe(-1, Site::position_table, position_table);
     Tensor x = autograd::embedding(session, {.ids = tokens,
                                              .table = table->weight,
                                              .packed = table,

@@ -28,6 +28,17 @@ enum class Site {
   cross_context,
   block_output,
   final_output,
+  // Tables, not rows: what `embedded` looks its tokens up in, and the positions it adds, where it
+  // adds any.
+  embedding_table,
+  position_table,
+  // Of each sub-layer of a layer, in their order. `added` is what it adds to its input; `normed` is
+  // the norm's output, which is what it reads (norm first) or what it leaves (norm last); `sum` is
+  // what it leaves with the norm first.
+  normed,
+  added,
+  sum,
+  feed_forward_hidden,  // after the activation
 };
 
 struct Observation {

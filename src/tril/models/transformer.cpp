@@ -297,13 +297,14 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
     const EncoderBlock& block = s.encoder[layer];
     const auto number = static_cast<int64_t>(layer);
     x = call.through(x, [&](Tensor y) {
-      y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
+      y = call.residual(number, block.attention_norm, y, [&](const Tensor& h) {
         return call.self_attention(
             block.attention, s.rotary_table, number, h, plan, options,
             [](const Tensor& k, const Tensor& v) { return nn::KeyValues{.keys = k, .values = v}; });
       });
-      return call.residual(block.feed_forward_norm, y,
-                           [&](const Tensor& h) { return block.feed_forward(session, h); });
+      return call.residual(number, block.feed_forward_norm, y, [&](const Tensor& h) {
+        return call.feed_forward(number, block.feed_forward, h);
+      });
     });
     call.observe(number, Site::block_output, x);
   }
@@ -433,7 +434,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
 
     x = call.through(x, [&](Tensor y) {
       // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
-      y = call.residual(block.attention_norm, y, [&](const Tensor& h) {
+      y = call.residual(number, block.attention_norm, y, [&](const Tensor& h) {
         return call.self_attention(block.attention, s.rotary_table, number, h, visible, options,
                                    [&](const Tensor& k, const Tensor& v) {
                                      if (taped) return nn::KeyValues{.keys = k, .values = v};
@@ -446,7 +447,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
                                    });
       });
       if (!c.decoder_only()) {
-        y = call.residual(block.cross_attention_norm, y, [&](const Tensor& h) {
+        y = call.residual(number, block.cross_attention_norm, y, [&](const Tensor& h) {
           const Tensor q = block.cross_attention.queries(session, h);
           call.observe(number, Site::cross_query, q, sight.cross);
           const nn::KeyValues from =
@@ -458,8 +459,9 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
           return block.cross_attention.project(session, out);
         });
       }
-      return call.residual(block.feed_forward_norm, y,
-                           [&](const Tensor& h) { return block.feed_forward(session, h); });
+      return call.residual(number, block.feed_forward_norm, y, [&](const Tensor& h) {
+        return call.feed_forward(number, block.feed_forward, h);
+      });
     });
     call.observe(number, Site::block_output, x);
   }

@@ -178,13 +178,13 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t mod
   out = Linear(set, name + ".out", model, hidden, bias);
 }
 
-Tensor FeedForward::operator()(Context& context, const Tensor& x) const {
+Tensor FeedForward::hidden(Context& context, const Tensor& x) const {
   if (!gate && activation == ops::Activation::relu) {
-    return out(context, autograd::linear_relu(context, x, *in.weight));
+    return autograd::linear_relu(context, x, *in.weight);
   }
-  const Tensor hidden = in(context, x);
-  return out(context, gate ? autograd::gated(context, activation, gate(context, x), hidden)
-                           : autograd::activation(context, activation, hidden));
+  const Tensor y = in(context, x);
+  return gate ? autograd::gated(context, activation, gate(context, x), y)
+              : autograd::activation(context, activation, y);
 }
 
 }  // namespace tril::nn

@@ -138,7 +138,10 @@ struct FeedForward {
   FeedForward(ParameterSet& set, const std::string& name, int64_t model, int64_t hidden,
               ops::Activation kind, Form form, Bias bias);
 
-  Tensor operator()(Context& context, const Tensor& x) const;
+  Tensor operator()(Context& context, const Tensor& x) const {
+    return out(context, hidden(context, x));
+  }
+  Tensor hidden(Context& context, const Tensor& x) const;  // after the activation
 
   ops::Activation activation = ops::Activation::relu;
   Linear in, gate, out;

@@ -1,41 +1,13 @@
-// One cell, worked out: q·k, ÷ √d, + mask, softmax, × v.
-import {byId, make, makeSvg, tokenText} from "./dom.js";
-import {fixed, plural, scientific, share, worked} from "./numbers.js";
+// One cell, worked out: q·k, ÷ √d, + mask, softmax, × v. In full in a block of its own, and in
+// brief beside the player, where it is always in view.
+import {byId, make} from "./dom.js";
+import {lookWords} from "./matrix.js";
+import {fixed, scientific, share, worked} from "./numbers.js";
+import {largest, strip} from "./strips.js";
 import {displayOf} from "./text.js";
+import {say, sayNodes} from "./words.js";
 
 const kNamed = 6;  // bars of so many keys have their tokens below
-const kBar = {
-  width: 4,
-  height: 26
-};
-
-// A row of bars above and below a line, one for each dimension.
-function strip(name, values, most, kind) {
-  const {width, height} = kBar;
-  const all = width * values.length;
-  const bars = {plus: "", minus: ""};
-  values.forEach((value, d) => {
-    const length = most === 0 ? 0 : Math.max(0.4, (Math.abs(value) / most) * (height / 2 - 1));
-    const [sign, up] = value >= 0 ? ["plus", -length] : ["minus", length];
-    bars[sign] += `M${d * width + 0.5} ${height / 2}v${up}h${width - 1}v${- up}z`;
-  });
-  return make(
-      "div", {class: `strip ${kind}`}, make("span", {class: "lane"}, name),
-      makeSvg(
-          "svg",
-          {viewBox: `0 0 ${all} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true"},
-          makeSvg("line", {x1: 0, x2: all, y1: height / 2, y2: height / 2}),
-          makeSvg("path", {class: "plus", d: bars.plus}),
-          makeSvg("path", {class: "minus", d: bars.minus})));
-}
-
-function largest(...lists) {
-  return Math.max(...lists.flatMap((list) => [...list].map(Math.abs)));
-}
-
-const kOtherQueries =
-    "With the mask off, layers above the first have queries and keys of their own. " +
-    "The page keeps their scores only.";
 const inBrackets = (text) => (text.startsWith("−") ? `(${text})` : text);
 const bracketed = (value) => inBrackets(fixed(value, 2));
 
@@ -66,35 +38,65 @@ export class Arithmetic {
 
   show(now) {
     const {kind, layer, head, maskOff, row, column} = now;
+    const {source, fed, predicted} = this.labels;
     const cell = this.attentions.cell(kind, layer, head, row, column, maskOff);
-    const query = (kind === "encoder" ? this.labels.source : this.labels.fed)[row];
-    const key = (kind === "masked" ? this.labels.fed : this.labels.source)[column];
-    byId("arithmetic-title").replaceChildren(tokenText(query), " looks at ", tokenText(key));
+    const names = {
+      rows: kind === "encoder" ? source : fed,
+      columns: kind === "masked" ? fed : source,
+      ends: kind === "cross" ? predicted : null
+    };
+    byId("arithmetic-title").replaceChildren(...lookWords(names, row, column));
     byId("arithmetic-place").textContent =
-        `Row ${row + 1}, key ${column + 1}, layer ${layer + 1}, head ${head + 1}${
-            this.stepwise.differs(kind, layer) ? ", as in training" : ""}`;
+        say(this.stepwise.differs(kind, layer) ? "cell_place_training" : "cell_place",
+            {row: row + 1, key: column + 1, layer: layer + 1, head: head + 1});
     byId("arithmetic-steps")
         .replaceChildren(
             this.dot_(cell), this.scale_(cell), this.mask_(cell), this.softmax_(cell, now),
             this.values_(cell));
     byId("arithmetic").classList.toggle("leaking", cell.leaks);
     this.terms_(cell);
-    const weight = cell.visible ? share(cell.weight) : "exactly 0";
-    byId("status").textContent = `${displayOf(query)} looks at ${displayOf(key)}: weight ${weight}${
-        cell.leaks ? ", from the future" : ""}`;
+    this.brief_(cell, lookWords(names, row, column));
+    byId("status").textContent = say(cell.leaks ? "status_leak" : "status", {
+      query: displayOf(names.rows[row]),
+      key: displayOf(names.columns[column]),
+      weight: cell.visible ? share(cell.weight) : say("exactly_zero")
+    });
+  }
+
+  // Each step and its result, one after the other.
+  brief_({dot, scaled, score, visible, leaks, weight, vectors}, words) {
+    const {headDim} = this.attentions.model;
+    const part = (name, sign, text) => make(
+        "span", {class: "brief-step"}, make("span", {class: "sign"}, sign),
+        make("output", {"data-brief": name}, text));
+    const parts = [
+      part("dot", "q · k =", fixed(dot)), part("scaled", `÷ √${headDim} =`, fixed(scaled)),
+      part(
+          "masked",
+          leaks       ? say("mask_is_off") :
+              visible ? "+ 0 =" :
+                        "+ (−∞) =",
+          visible ? fixed(score) : "−∞"),
+      part("weight", "softmax =", visible ? fixed(weight, 4) : "0")
+    ];
+    if (vectors !== null) parts.push(part("context", "Σ w·v =", `${fixed(vectors.context[0])}, …`));
+    byId("brief").classList.toggle("leaking", leaks);
+    byId("brief").replaceChildren(
+        make("span", {class: "brief-words"}, ...words), ...parts,
+        make("a", {class: "open", href: "#arithmetic"}, say("work_it_out")));
   }
 
   dot_({vectors, dot}) {
     const {headDim} = this.attentions.model;
     if (vectors === null) {
-      return step("1", "q · k", kOtherQueries, [value("dot", fixed(dot))]);
+      return step("1", "q · k", say("dot_unknown"), [value("dot", fixed(dot))]);
     }
     const {q, k} = vectors;
     const products = [...q].map((x, d) => x * k[d]);
     const few =
         products.slice(0, 2).map((_, d) => `${bracketed(q[d])}·${bracketed(k[d])}`).join(" + ");
     return step(
-        "1", "q · k", `Query times key, ${headDim} products, added up.`,
+        "1", "q · k", say("dot_words", {dim: headDim}),
         [make("span", {class: "working"}, `${few} + … = `), value("dot", fixed(dot))],
         strip("q", q, largest(q, k), "query"), strip("k", k, largest(q, k), "key"),
         strip("q·k", products, largest(products), "product"));
@@ -109,19 +111,18 @@ export class Arithmetic {
       const [before, distance] =
           worked([scaled, Math.abs(bias)], (a, b) => a - b, scaled + bias, 3, 3);
       parts.push(
-          make("span", {class: "working"}, ` ${before} − ${distance} for the distance = `),
+          make("span", {class: "working"}, ` ${before} − ${distance} ${say("for_distance")} = `),
           value("biased", fixed(scaled + bias)));
     }
-    return step(
-        "2", "÷ √d",
-        `Divided by √${headDim}, or long vectors would make the softmax all or nothing.`, parts);
+    return step("2", "÷ √d", say("scale_words", {dim: headDim}), parts);
   }
 
   mask_({visible, leaks, score}) {
-    const words = leaks ? "The mask is off: nothing is added. This key lies in the future." :
-        visible         ? "This key may be seen: nothing is added." :
-                          "This key may not be seen: −∞ is added.";
-    const added = leaks ? " (mask off)" : visible ? " + 0" : " + (−∞)";
+    const words =
+        say(leaks       ? "mask_leak_words" :
+                visible ? "mask_seen_words" :
+                          "mask_hidden_words");
+    const added = leaks ? ` ${say("mask_is_off")}` : visible ? " + 0" : " + (−∞)";
     return step("3", "+ mask", words, [
       make("span", {class: "working"}, `${fixed(score)}${added} = `),
       value("masked", visible ? fixed(score) : "−∞")
@@ -145,7 +146,7 @@ export class Arithmetic {
         }));
     const count = cell.hi - cell.lo;
     return step(
-        "4", "softmax", `Over the ${plural(count, "key")} this row sees. The weights add up to 1.`,
+        "4", "softmax", say("softmax_words", {n: count}),
         [
           make("span", {class: "working"}, cell.visible ? softmaxLine(cell) : "e^(−∞) = "),
           value("weight", cell.visible ? fixed(cell.weight, 4) : "0")
@@ -156,8 +157,7 @@ export class Arithmetic {
   values_({vectors, weight, visible, lo, hi}) {
     if (vectors === null) {
       return step(
-          "5", "× v", "The values of this pass are not on the page.",
-          [make("span", {class: "working"}, "weight × v")]);
+          "5", "× v", say("values_unknown"), [make("span", {class: "working"}, "weight × v")]);
     }
     const {v, context, engine} = vectors;
     const part = [...v].map((x) => weight * x);
@@ -166,10 +166,7 @@ export class Arithmetic {
       strip("v", v, most, "value"), strip("w·v", part, most, "product"),
       strip("Σ", context, most, "context")
     ];
-    const words = visible ?
-        `Its value counts by its weight. The sum over ${plural(hi - lo, "key")} is the ` +
-            "contextual embedding." :
-        "Weight 0: nothing of this value comes in.";
+    const words = visible ? say("values_words", {n: hi - lo}) : say("values_nothing");
     const result = [
       make("span", {class: "working"}, `${fixed(weight, 3)}·${bracketed(v[0])} + … = `),
       value("context", fixed(context[0]))
@@ -177,8 +174,10 @@ export class Arithmetic {
     if (engine !== null) {
       const off = Math.max(...[...context].map((x, d) => Math.abs(x - engine[d])));
       result.push(make(
-          "span", {class: "engine"}, `The engine has `, value("engine", fixed(engine[0])),
-          `; all ${v.length} within ${scientific(off)}.`));
+          "span", {class: "engine"},
+          ...sayNodes(
+              "engine_has",
+              {value: value("engine", fixed(engine[0])), n: v.length, off: scientific(off)})));
     }
     return step("5", "× v", words, result, ...strips);
   }

@@ -1,22 +1,37 @@
 // What the model would write next, with probabilities; and what that becomes without the mask.
 import {byId, make, tokenText} from "./dom.js";
-import {percent} from "./numbers.js";
+import {fixed, grouped, percent} from "./numbers.js";
+import {say, sayNodes} from "./words.js";
+
+const kPlain = 10;  // tenths: a temperature of 1
 
 export class Candidates {
   constructor(page, state, labelFor) {
     Object.assign(this, {page, labelFor});
     state.listen((now, changed) => {
-      if (changed.has("step") || changed.has("maskOff")) this.show(now);
+      if (["step", "maskOff", "heat"].some((name) => changed.has(name))) this.show(now);
     });
+    byId("temperature").max = String(page.steps[0].logSums.length);
+    byId("temperature").addEventListener("input", (event) => state.change({
+      heat: Number(event.target.value)
+    }));
   }
 
-  show({step, maskOff}) {
+  // softmax(logit / T). The sum over the whole vocabulary came with the page, for each temperature;
+  // at 1 it is the probability that the engine computed.
+  chance_([, logProb, logit], step, heat) {
+    if (heat === kPlain) return Math.exp(logProb);
+    return Math.exp(logit / (heat / kPlain) - this.page.steps[step].logSums[heat - 1]);
+  }
+
+  show({step, maskOff, heat}) {
     const {candidates, leaked} = this.page.steps[step];
     const right = this.page.tokens.right[step];
-    byId("candidates-after")
-        .replaceChildren("After ", tokenText(this.labelFor(this.page.tokens.fed[step])), " comes");
-    const list = (chances, className) => chances.map(([token, logProb], place) => {
-      const chance = Math.exp(logProb);
+    const token = tokenText(this.labelFor(this.page.tokens.fed[step]));
+    byId("next-title").replaceChildren(...sayNodes("after_comes", {token}));
+    const list = (chances, className, at) => chances.map((one, place) => {
+      const [token, , logit] = one;
+      const chance = this.chance_(one, step, at);
       const bar = make("i", {});
       bar.style.width = `${100 * chance}%`;
       return make(
@@ -25,19 +40,40 @@ export class Candidates {
                 place >= candidates.length ? " beyond" : ""}`
           },
           tokenText(this.labelFor(token)), make("span", {class: "bar", "aria-hidden": "true"}, bar),
-          make("output", {}, percent(chance)));
+          make("span", {class: "logit"}, fixed(logit, 2)), make("output", {}, percent(chance)));
     });
-    byId("candidates").replaceChildren(...list(this.withRight_(candidates, right, step), ""));
+    const shown = this.withRight_(candidates, right, step);
+    byId("candidates").replaceChildren(...list(shown, "", heat));
+    this.tellHeat_(shown, step, heat);
     byId("leaked-box").hidden = !maskOff;
-    byId("leaked-candidates").replaceChildren(...(maskOff ? list(leaked, "leaked") : []));
-    const fromTo = `${percent(Math.exp(this.page.steps[step].right))} with the mask, ${
-        percent(Math.exp(this.page.steps[step].leakedRight))} without`;
-    byId("leaked-words").replaceChildren(tokenText(this.labelFor(right)), `: ${fromTo}.`);
+    byId("leaked-candidates").replaceChildren(...(maskOff ? list(leaked, "leaked", kPlain) : []));
+    byId("leaked-words").replaceChildren(...sayNodes("leaked_words", {
+      word: tokenText(this.labelFor(right)),
+      masked: percent(Math.exp(this.page.steps[step].right)),
+      unmasked: percent(Math.exp(this.page.steps[step].leakedRight))
+    }));
+  }
+
+  tellHeat_(shown, step, heat) {
+    const temperature = (heat / kPlain).toFixed(1);
+    byId("temperature").value = String(heat);
+    byId("temperature").setAttribute("aria-valuetext", temperature);
+    byId("temperature-value").textContent = temperature;
+    const sum = shown.reduce((all, one) => all + this.chance_(one, step, heat), 0);
+    const others = this.page.model.vocab - shown.length;
+    byId("others").textContent =
+        say("others", {n: grouped(others), share: percent(Math.max(0, 1 - sum))});
+    byId("heat-words").textContent =
+        say(heat === kPlain   ? "heat_plain" :
+                heat < kPlain ? "heat_cold" :
+                                "heat_hot",
+            {vocab: grouped(this.page.model.vocab), temperature});
   }
 
   // The right one is among them, if need be after the likeliest.
   withRight_(candidates, right, step) {
     if (candidates.some(([token]) => token === right)) return candidates;
-    return [...candidates, [right, this.page.steps[step].right]];
+    const {right: logProb, rightLogit} = this.page.steps[step];
+    return [...candidates, [right, logProb, rightLogit]];
   }
 }

@@ -1,19 +1,16 @@
 // What chooses: the kind of attention, layer, head, mask, step, theme and size.
 import {byId, make, tokenText} from "./dom.js";
+import {say, sayNodes} from "./words.js";
 
-const kKinds = {
-  masked: "Masked self-attention",
-  cross: "Cross-attention",
-  encoder: "Encoder"
-};
-const kPace = 1100;  // milliseconds a step, in play
+const kPace = 1100;  // milliseconds per step, in play
 
 export class Controls {
   constructor(page, state, attentions, labels) {
     Object.assign(this, {page, state, attentions, labels});
     this.last = page.steps.length - 1;
     this.timer = 0;
-    this.buildKinds_();
+    this.buildChoice_("kinds", attentions.kinds(), (kind) => this.chooseKind_(kind));
+    this.buildChoice_("views", ["matrix", "lines"], (view) => state.change({view}));
     this.buildTransport_();
     byId("layer").addEventListener(
         "change", (event) => state.change({layer: Number(event.target.value)}));
@@ -26,52 +23,82 @@ export class Controls {
     const {signal} = state;
     signal.addEventListener("abort", () => this.pause_());
     document.addEventListener("keydown", (event) => this.key_(event), {signal});
-    globalThis.addEventListener("beforeprint", () => {
-      this.before = state.now.theme;
-      state.change({theme: "light"});
-    }, {signal});
-    globalThis.addEventListener("afterprint", () => state.change({theme: this.before}), {signal});
+    this.printsItself_(signal);
+    this.showPlay_();
     state.listen((now, changed) => this.show(now, changed));
   }
 
-  buildKinds_() {
-    byId("kinds").replaceChildren(...this.attentions.kinds().map(
-        (kind) => make(
-            "button", {
-              type: "button",
-              role: "radio",
-              "data-kind": kind,
-              onclick: () => this.chooseKind_(kind)
-            },
-            kKinds[kind])));
-    byId("kinds").addEventListener("keydown", (event) => {
+  // On paper: light, of ordinary size, and everything fits.
+  printsItself_(signal) {
+    globalThis.addEventListener("beforeprint", () => {
+      const {theme, large} = this.state.now;
+      this.before = {theme, large};
+      document.documentElement.classList.add("printing");
+      this.state.change({theme: "light", large: false, printing: true});
+    }, {signal});
+    globalThis.addEventListener("afterprint", () => {
+      document.documentElement.classList.remove("printing");
+      this.state.change({...this.before, printing: false});
+    }, {signal});
+  }
+
+  // A row of buttons of which one is chosen, by click or arrow. Names are of words, with a shorter
+  // one for narrow windows.
+  buildChoice_(id, names, choose) {
+    const host = byId(id);
+    const button = (name) => make(
+        "button", {
+          type: "button",
+          role: "radio",
+          [`data-${id === "kinds" ? "kind" : "view"}`]: name,
+          "aria-label": say(name),
+          onclick: () => choose(name)
+        },
+        make("span", {class: "wide"}, say(name)),
+        make("span", {class: "narrow"}, say(`${name}_short`)));
+    host.replaceChildren(...names.map(button));
+    host.addEventListener("keydown", (event) => {
       const move = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
       if (move === undefined) return;
-      const kinds = this.attentions.kinds();
-      const next = (kinds.indexOf(this.state.now.kind) + move + kinds.length) % kinds.length;
-      this.chooseKind_(kinds[next]);
-      byId("kinds").children[next].focus();
+      const now = [...host.children].findIndex((one) => one.tabIndex === 0);
+      const next = (now + move + names.length) % names.length;
+      choose(names[next]);
+      host.children[next].focus();
       event.preventDefault();
       event.stopPropagation();
     });
   }
+  showChoice_(id, name) {
+    for (const button of byId(id).children) {
+      const chosen = (button.dataset.kind ?? button.dataset.view) === name;
+      button.setAttribute("aria-checked", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+    }
+  }
 
-  // The place chosen before may not exist in a matrix of another size, or tell nothing there: its
-  // row is kept as far as there is one, and in it the key with the largest weight is chosen.
+  // The key of a row with the largest weight.
+  strongest_(kind, layer, head, row) {
+    const {key} = this.attentions.size(kind);
+    const weights = this.attentions.weights(kind, layer, head).subarray(row * key, (row + 1) * key);
+    return weights.indexOf(Math.max(...weights));
+  }
+
+  // The place chosen before may not exist in a matrix of another size, or tell nothing there: the
+  // row is that of the step, or in the encoder the same as far as there is one, and in it the key
+  // with the largest weight is chosen.
   chooseKind_(kind) {
     if (kind === this.state.now.kind) return;
-    const {query, key} = this.attentions.size(kind);
+    const {query} = this.attentions.size(kind);
     const {head} = this.state.now;
     const layer = Math.min(this.state.now.layer, this.attentions.layerCount(kind) - 1);
-    const row = Math.min(this.state.now.row, query - 1);
-    const weights = this.attentions.weights(kind, layer, head).subarray(row * key, (row + 1) * key);
+    const row = kind === "encoder" ? Math.min(this.state.now.row, query - 1) : this.state.now.step;
     this.state.change({
       kind,
       // Only masked self-attention has a mask that can be taken off.
       maskOff: false,
       layer,
       row,
-      column: weights.indexOf(Math.max(...weights))
+      column: this.strongest_(kind, layer, head, row)
     });
   }
 
@@ -91,14 +118,26 @@ export class Controls {
     slider.addEventListener("input", () => this.go_(Number(slider.value)));
   }
 
+  // To a step, and to its row: the same key if the row sees it, else the one with most weight.
+  step_(step) {
+    const {kind, layer, head, column} = this.state.now;
+    if (kind === "encoder") {
+      this.state.change({step});
+      return;
+    }
+    const {lo, hi} = this.attentions.sees(kind, layer, step, false);
+    const sees = column >= lo && column < hi;
+    this.state.change(
+        {step, row: step, column: sees ? column : this.strongest_(kind, layer, head, step)});
+  }
   go_(step) {
     this.pause_();
-    this.state.change({step: Math.min(this.last, Math.max(0, step))});
+    this.step_(Math.min(this.last, Math.max(0, step)));
   }
   play_() {
-    if (this.state.now.step === this.last) this.state.change({step: 0});
+    if (this.state.now.step === this.last) this.step_(0);
     this.timer = setInterval(() => {
-      if (this.state.now.step < this.last) this.state.change({step: this.state.now.step + 1});
+      if (this.state.now.step < this.last) this.step_(this.state.now.step + 1);
       if (this.state.now.step === this.last) this.pause_();
     }, kPace);
     this.showPlay_();
@@ -111,7 +150,7 @@ export class Controls {
   showPlay_() {
     const playing = this.timer !== 0;
     byId("play").setAttribute("aria-pressed", String(playing));
-    byId("play-word").textContent = playing ? "Pause" : "Play";
+    byId("play-word").textContent = say(playing ? "pause" : "play");
     byId("play").classList.toggle("playing", playing);
   }
 
@@ -119,7 +158,7 @@ export class Controls {
   key_(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const {target} = event;
-    if (target.closest("select, input, [role=radiogroup], .field, details, .scrolls")) return;
+    if (target.closest("select, input, [role=radiogroup], .field, .web, details, .scrolls")) return;
     if (event.key === " " && target.closest("button, a, summary")) return;
     const act = {
       ArrowLeft: () => this.go_(this.state.now.step - 1),
@@ -137,13 +176,10 @@ export class Controls {
     const root = document.documentElement;
     root.dataset.theme = now.theme;
     root.classList.toggle("large", now.large);
-    byId("theme").textContent = now.theme === "dark" ? "Light" : "Dark";
+    byId("theme").textContent = say(now.theme === "dark" ? "light" : "dark");
     byId("large").setAttribute("aria-pressed", String(now.large));
-    for (const button of byId("kinds").children) {
-      const chosen = button.dataset.kind === now.kind;
-      button.setAttribute("aria-checked", String(chosen));
-      button.tabIndex = chosen ? 0 : -1;
-    }
+    this.showChoice_("kinds", now.kind);
+    this.showChoice_("views", now.view);
     if (changed.has("kind")) {
       const options = (count) =>
           Array.from({length: count}, (_, i) => make("option", {value: i}, String(i + 1)));
@@ -154,29 +190,31 @@ export class Controls {
     byId("head").value = String(now.head);
     const masked = now.kind === "masked";
     byId("mask").disabled = !masked;
-    byId("mask").title = masked ? "" : "Only masked self-attention has a causal mask";
+    byId("mask").title = masked ? "" : say("mask_only");
     byId("mask").setAttribute("aria-checked", String(masked && !now.maskOff));
-    byId("mask-word").textContent = !masked ? "No mask here" : now.maskOff ? "Mask off" : "Mask on";
+    byId("mask-word").textContent =
+        say(!masked         ? "mask_none" :
+                now.maskOff ? "mask_off" :
+                              "mask_on");
     document.body.classList.toggle("mask-off", now.maskOff);
     if (changed.has("step")) this.showStep_(now.step);
   }
 
   showStep_(step) {
+    const [n, all] = [step + 1, this.last + 1];
     byId("slider").value = String(step);
     byId("slider").style.setProperty(
         "--share", `${this.last === 0 ? 100 : (100 * step) / this.last}%`);
-    byId("slider").setAttribute("aria-valuetext", `Step ${step + 1} of ${this.last + 1}`);
+    byId("slider").setAttribute("aria-valuetext", say("step_of", {n, all}));
     byId("first").disabled = byId("back").disabled = step === 0;
     byId("last").disabled = byId("forward").disabled = step === this.last;
-    byId("step-words")
-        .replaceChildren(
-            `Step ${step + 1} of ${this.last + 1}: `, tokenText(this.labels.fed[step]),
-            " goes in, ", tokenText(this.labels.right[step]), this.arrival_(step));
+    const [fed, right] = [tokenText(this.labels.fed[step]), tokenText(this.labels.right[step])];
+    byId("step-words").replaceChildren(...sayNodes(this.arrival_(step), {n, all, fed, right}));
   }
 
   // Where the next token is from: the model wrote it, or it was given.
   arrival_(step) {
-    if (step < this.page.tokens.prompt) return " was given next";
-    return this.page.targetGiven ? " should come out" : " comes out";
+    if (step < this.page.tokens.prompt) return "step_given";
+    return this.page.targetGiven ? "step_should" : "step_comes";
   }
 }

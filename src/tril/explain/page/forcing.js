@@ -1,28 +1,27 @@
 // What teacher forcing fed: at each step the right word, whatever the model predicted.
 import {byId, make, scrollInside, tokenText, userText, watchScrolling} from "./dom.js";
-import {fixed, percent, plural} from "./numbers.js";
+import {fixed, percent} from "./numbers.js";
+import {say, sayNodes} from "./words.js";
 
 // How a search came to write what was not the likeliest at some step; computed, not supposed.
 function searchWords({width, results, greedy, greedyText}) {
-  if (width === 1)
-    return ["Greedy search took the likeliest that can be written: START, say, can not."];
+  if (width === 1) return sayNodes("greedy_only");
   if (JSON.stringify(greedy.tokens) === JSON.stringify(results[0].tokens))
-    return ["Greedy search, with a beam of 1, writes the same sentence."];
+    return sayNodes("greedy_same");
   const [own, best] = [greedy.rank, results[0].rank];
-  const verdict = results[0].ended && !greedy.ended ? "which comes to an end" :
-      best > own                                    ? "which is better" :
-      best < own                                    ? "which is no better here" :
-                                                      "which is as good";
-  return [
-    "Taking the likeliest at every step writes “", userText(greedyText),
-    `”${greedy.ended ? "" : " without coming to an end"}, ranked ${fixed(own, 3)}. Beam search ` +
-        `kept up to ${plural(width, "sentence")} a step and wrote one ranked ${fixed(best, 3)}, ${
-            verdict}.`
-  ];
+  const verdict = results[0].ended && !greedy.ended ? "ends" :
+      best > own                                    ? "better" :
+      best < own                                    ? "worse" :
+                                                      "equal";
+  return sayNodes("greedy_other", {
+    ended: greedy.ended,
+    width,
+    verdict,
+    text: userText(greedyText),
+    own: fixed(own, 3),
+    best: fixed(best, 3)
+  });
 }
-
-const areNot = (wrong, all, what) =>
-    `${plural(wrong, "prediction")} of ${all} ${wrong === 1 ? "is" : "are"} not ${what}.`;
 
 // Of a text that goes on from what was given.
 function continuationWords({tokens, beam}, wrong) {
@@ -31,20 +30,16 @@ function continuationWords({tokens, beam}, wrong) {
   const [early, late] = [wrong.filter((i) => i < given), wrong.filter((i) => i >= given)];
   const words = [];
   if (given > 0) {
+    words.push(say("forcing_given", {n: given}));
     words.push(
-        `The first ${plural(given, "step")} ${
-            given === 1 ? "reads" : "read"} towards what was given. `,
-        early.length === 0 ? "Every prediction there is what comes next. " :
-                             `${areNot(early.length, given, "what comes next")} What was given ` +
-                "goes in all the same. ");
+        early.length === 0 ? say("forcing_given_right") :
+                             say("forcing_given_wrong", {n: early.length, all: given}));
   }
-  words.push(
-      given > 0 ? `From step ${given + 1} on the model writes by itself` :
-                  "The model writes by itself",
-      late.length === 0 ? ": each word it reads is the one it found likeliest." :
-                          `: ${areNot(late.length, all - given, "what it wrote")} `,
-      ...(late.length === 0 ? [] : searchWords(beam)));
-  return words;
+  words.push(given > 0 ? say("forcing_from", {n: given + 1}) : say("forcing_alone"));
+  if (late.length === 0) return [...words, say("forcing_likeliest")];
+  return [
+    ...words, say("forcing_unlikely", {n: late.length, all: all - given}), ...searchWords(beam)
+  ];
 }
 
 // What the table shows, in words: texts and nodes. `wrong` are the steps whose likeliest token is
@@ -53,18 +48,12 @@ export function forcingWords(page, wrong) {
   if (page.model.encoderLayers === 0) return continuationWords(page, wrong);
   const all = page.steps.length;
   if (wrong.length === 0) {
-    const same = `All ${all} predictions are right, so feeding the right word and feeding the ` +
-        "predicted one are the same here.";
-    return page.targetGiven ? [same] : [
-      `${same} The target is what the model itself wrote; `,
-      make("code", {}, "tril explain --target"), " shows it against a text of yours."
-    ];
+    const same = say("forcing_all_right", {all});
+    return page.targetGiven ? [same] : [same, ...sayNodes("forcing_try")];
   }
-  const corrected = `${areNot(wrong.length, all, "the right word")} In training the right one ` +
-      "goes in at the next step all the same. ";
-  return page.targetGiven ?
-      [`${corrected}In inference the model goes on from its own words: the last row.`] :
-      [corrected, ...searchWords(page.beam)];
+  const corrected = say("forcing_wrong", {n: wrong.length, all});
+  return page.targetGiven ? [corrected, say("forcing_own")] :
+                            [corrected, ...searchWords(page.beam)];
 }
 
 export class Forcing {
@@ -103,20 +92,20 @@ export class Forcing {
         token === null ? "" : tokenText(this.labelFor(token)), extra);
     const positions = steps.map((_, i) => i);
     const table = [
-      row("Step", "",
+      row(say("forcing_step"), "",
           positions.map(
               (i) => make(
                   "td", {"data-position": i, class: "position"},
                   make(
                       "button", {
                         type: "button",
-                        "aria-label": `Go to step ${i + 1}`,
+                        "aria-label": say("go_to_step", {n: i + 1}),
                         onclick: () => this.state.change({step: i})
                       },
                       String(i + 1))))),
-      row("Fed in training", continues ? "START, then the text" : "START, then the right words",
+      row(say("fed_training"), say(continues ? "fed_text_note" : "fed_training_note"),
           positions.map((i) => cell(i, tokens.fed[i]))),
-      row("Predicted", "the likeliest next", positions.map((i) => {
+      row(say("predicted"), say("predicted_note"), positions.map((i) => {
         const good = predicted[i] === tokens.right[i];
         return cell(
             i, predicted[i],
@@ -124,7 +113,7 @@ export class Forcing {
                 "small", {}, `${good ? "✓" : "✗"} ${percent(Math.exp(steps[i].candidates[0][1]))}`),
             good ? "good" : "bad");
       })),
-      row("Right", continues ? "what comes next in it" : "what should come out",
+      row(say("right"), say(continues ? "right_text_note" : "right_note"),
           positions.map(
               (i) =>
                   cell(i, tokens.right[i], make("small", {}, percent(Math.exp(steps[i].right)))))),
@@ -134,7 +123,7 @@ export class Forcing {
       const own =
           [tokens.start, ...tokens.written].filter((token) => token !== tokens.right.at(-1));
       table.push(
-          row("Fed in inference", "its own words",
+          row(say("fed_inference"), say("fed_inference_note"),
               positions.map(
                   (i) => cell(
                       i, i < own.length ? own[i] : null, null,

@@ -5,13 +5,16 @@ import {Candidates} from "./candidates.js";
 import {Controls} from "./controls.js";
 import {byId, make, userText} from "./dom.js";
 import {Forcing} from "./forcing.js";
-import {grouped, plural, scientific} from "./numbers.js";
+import {grouped, scientific} from "./numbers.js";
 import {Overview} from "./overview.js";
 import {Palette} from "./palette.js";
 import {Panels} from "./panels.js";
+import {Stages} from "./stages.js";
 import {State} from "./state.js";
 import {labelOf} from "./text.js";
+import {Tour} from "./tour.js";
 import {Tree} from "./tree.js";
+import {chooseLanguage, say, sayAll, sayNodes} from "./words.js";
 
 // What was given and what the model wrote after it.
 function continuation({sentence, written}) {
@@ -22,63 +25,53 @@ function continuation({sentence, written}) {
   ];
 }
 
-// What was compared, and where the right side's numbers are from.
-function comparison({bits, stepwise}) {
+// What was compared and where the right side's numbers are from; how far the weights can be
+// trusted.
+function describeMaking({bits, stepwise, precision}) {
   const apart = Object.values(stepwise).flat().filter((record) => record !== null).length;
-  return "Queries, keys, values and contextual embeddings of every attention, the outputs of the " +
-      "decoder’s layers, its last states and all logits: " +
-      `${grouped(bits.compared)} numbers of the training pass were compared with those of the ` +
-      `step-by-step pass, as bit patterns, when this page was written. ${
-             bits.differing === 0 ? "None differs" : `${grouped(bits.differing)} differ`}. ` +
-      (apart === 0 ? "What has the same bits in both stands here once, and both sides are drawn " +
-               "from it." :
-                     `Of the step-by-step pass the page carries ${
-                         plural(apart, "attention")} of its own, and draws the right side from ${
-                         apart === 1 ? "it" : "them"}.`);
-}
-
-// How far the weights can be trusted.
-function provenance({bits, precision}) {
-  const rounded = precision === "rounded";
-  const carried = rounded ?
-      "Queries, keys and values are the engine’s, but rounded to sixteen bits of the largest of " +
-          "each vector, as the sentence is long: weights drawn from them are off by " +
-          `${scientific(bits.roundingLoss)} at most.` :
-      "Queries, keys and values are the engine’s own numbers, with every bit.";
-  return `${carried} The engine never holds a matrix of weights; this page computes the weights ` +
-      `by the textbook’s formula. The formula was checked${
-             rounded ? " on the numbers before they were rounded" : ""}: the ` +
-      `${grouped(bits.contexts)} numbers of contextual embeddings it gives differ from the ` +
-      `engine’s by ${scientific(bits.contextDifference)} at most, ${
-             (100 * bits.contextShare).toFixed(1)}% of what fp32 rounding allows.`;
+  byId("how-compared").textContent =
+      say("how_compared", {differing: bits.differing, apart, compared: grouped(bits.compared)});
+  byId("how").textContent = say(precision === "rounded" ? "how_rounded" : "how_exact", {
+    loss: scientific(bits.roundingLoss),
+    contexts: grouped(bits.contexts),
+    difference: scientific(bits.contextDifference),
+    share: (100 * bits.contextShare).toFixed(1)
+  });
 }
 
 function describePage(page) {
-  const {model} = page;
+  const {model, targetGiven} = page;
   const decoderOnly = model.encoderLayers === 0;
   document.title = `${page.sentence} · tril explain`;
   byId("sentence").replaceChildren(...(decoderOnly ? continuation(page) : [
-    userText(page.sentence), make("span", {class: "arrow", "aria-label": "becomes"}, "→"),
+    userText(page.sentence),
+    make(
+        "span", {class: "arrow"}, make("span", {"aria-hidden": "true"}, "→"),
+        make("span", {class: "sr"}, say("becomes"))),
     userText(page.target)
   ]));
-  const layers = decoderOnly ? plural(model.decoderLayers, "layer") :
-                               `${model.encoderLayers} + ${plural(model.decoderLayers, "layer")}`;
   const letters = (decoderOnly ? 0 : page.sentence.length) + page.target.length;
   byId("sentence").dataset.length = letters > 160 ? "long" : letters > 40 ? "medium" : "short";
-  byId("facts").textContent = `${layers}, ${plural(model.heads, "head")} of ${model.headDim}, ${
-      grouped(model.parameters)} parameters`;
-  if (page.targetGiven) {
-    byId("lede-target")
-        .replaceChildren(
-            "This target was given; by itself the model writes ",
-            userText(page.written, {class: "token"}), ". ");
-    byId("lede-inference")
-        .replaceChildren(
-            "Then ", make("b", {class: "i"}, "step by step"),
-            ", as in inference, it reads one token a call.");
+  // A long one scrolls, so that the keyboard must get there.
+  if (letters > 160) byId("sentence").tabIndex = 0;
+  byId("facts").textContent = say("facts", {
+    encoder: model.encoderLayers,
+    decoder: model.decoderLayers,
+    heads: model.heads,
+    dim: model.headDim,
+    parameters: model.parameters
+  });
+  const stepping = targetGiven ? "lede_step_by_step" : "lede_inference";
+  const inference = make("b", {class: "i"}, say(`${stepping}_word`));
+  byId("lede-phases").replaceChildren(...sayNodes("lede", {
+    training: make("b", {class: "t"}, say("lede_training")),
+    inference: make("span", {id: "lede-inference"}, ...sayNodes(stepping, {inference}))
+  }));
+  if (targetGiven) {
+    const text = userText(page.written, {class: "token"});
+    byId("lede-target").replaceChildren(...sayNodes("lede_target", {text}));
   }
-  byId("how-compared").textContent = comparison(page);
-  byId("how").textContent = provenance(page);
+  describeMaking(page);
 }
 
 // Are the two passes one function? With the mask off they are not.
@@ -87,22 +80,15 @@ function judge({bits, steps, model}, maskOff) {
   const differing =
       maskOff ? steps.reduce((sum, step) => sum + step.leakedDiffering, 0) : bits.differing;
   const equal = differing === 0;
-  byId("lede-mask").textContent = maskOff ?
-      (equal ? "The mask is off, but here there is no future to see." :
-               "The mask is off: training sees words that inference has not written yet. The two " +
-               "are no longer the same function.") :
-      equal ? "The mask makes both the same function." :
-              "Here the two are not the same function.";
+  byId("lede-mask").textContent = say(`mask_${maskOff ? "off_" : ""}${equal ? "same" : "differs"}`);
   byId("lede-mask").classList.toggle("differs", !equal);
   byId("verdict").classList.toggle("differs", !equal);
   byId("verdict-badge").textContent = equal ? "=" : "≠";
-  byId("verdict-title").textContent = equal ? "The same, to the last bit" :
-      maskOff                               ? "Mask off: no longer the same" :
-                                              "Not the same";
-  byId("verdict-words").textContent =
-      `${grouped(compared)} ${
-          maskOff ? "logits" : "numbers"} of the two compared as bit patterns: ` +
-      `${equal ? "none differs" : `${grouped(differing)} differ`}.`;
+  byId("verdict-title").textContent =
+      say(equal       ? "verdict_same" :
+              maskOff ? "verdict_off" :
+                        "verdict_differs");
+  byId("verdict-words").textContent = say("verdict_words", {compared, differing, logits: maskOff});
 }
 
 // Where there is most to see at first: the head whose rows spread their weights the widest.
@@ -148,7 +134,18 @@ function firstState(page, attentions, kept) {
   const step = Math.min(
       page.steps.length - 1,
       Math.max(2, first.row, page.tokens.prompt, Math.floor(page.steps.length / 2)));
-  return new State({kind: "masked", ...first, maskOff: false, step, large: false, ...kept});
+  return new State({
+    kind: "masked",
+    ...first,
+    maskOff: false,
+    step,
+    phase: "inference",
+    view: "matrix",
+    heat: 10,
+    large: false,
+    printing: false,
+    ...kept
+  });
 }
 
 // Puts the parts together for one text that the decoder reads.
@@ -158,7 +155,8 @@ function build(page, kept) {
   const labels = {
     source: tokens.source.map(labelFor),
     fed: tokens.fed.map(labelFor),
-    right: tokens.right.map(labelFor)
+    right: tokens.right.map(labelFor),
+    predicted: page.steps.map((step) => labelFor(step.candidates[0][0]))
   };
   const attentions = new Attentions(page);
   const stepwise = new Stepwise(page, attentions);
@@ -168,19 +166,22 @@ function build(page, kept) {
       "change", () => state.change({theme: dark.matches ? "dark" : "light"}),
       {signal: state.signal});
   const palettes = {light: new Palette("light"), dark: new Palette("dark")};
+  sayAll(document);
   describePage(page);
   new Controls(page, state, attentions, labels);
   new Panels(page, state, attentions, stepwise, palettes, labels);
   new Overview(state, attentions, palettes);
   new Arithmetic(state, attentions, stepwise, palettes, labels);
+  new Stages(page, state, labels);
   new Candidates(page, state, labelFor);
   new Forcing(page, state, labelFor);
   new Tree(page, state, labelFor);
+  new Tour(page, state);
   state.listen((now, changed) => {
     if (changed.has("maskOff")) judge(page, now.maskOff);
     if (changed.has("theme") || changed.has("maskOff")) paintLegend(palettes[now.theme]);
   });
-  globalThis.tril = {page, state, attentions};
+  globalThis.tril = {page, state, attentions, labels};
   return state;
 }
 
@@ -188,17 +189,27 @@ function build(page, kept) {
 // Another one is shown by building the page anew on what it was before.
 function begin() {
   const given = JSON.parse(byId("data").textContent);
-  const parts = ["header.top", "main", "footer"];
+  const parts = ["main", "footer"];
   const blank = parts.map((css) => document.querySelector(css).cloneNode(true));
   const dark = globalThis.matchMedia("(prefers-color-scheme: dark)");
   let state = null;
+  let language = "en";
   const show = (page, kept) => {
     state?.end();
     if (state !== null) {
       parts.forEach((css, i) => document.querySelector(css).replaceWith(blank[i].cloneNode(true)));
     }
+    chooseLanguage(language);
     state = build(page, kept);
     if (given.own) offer(page);
+    byId("language").lang = language === "en" ? "hi" : "en";
+    byId("language").addEventListener("click", () => {
+      language = language === "en" ? "hi" : "en";
+      const from = globalThis.scrollY;
+      show(page, {...state.now});
+      globalThis.scrollTo(0, from);
+      byId("language").focus({preventScroll: true});
+    });
   };
   // Which text is read: a choice of two.
   const offer = (page) => {
@@ -219,7 +230,7 @@ function begin() {
         words);
     byId("follow").hidden = false;
     byId("follow").replaceChildren(
-        choice(given, "The given target"), choice(given.own, "The model’s own words"));
+        choice(given, say("given_target")), choice(given.own, say("own_words")));
     byId("follow").addEventListener("keydown", (event) => {
       if (!event.key.startsWith("Arrow")) return;
       event.preventDefault();

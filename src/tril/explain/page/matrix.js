@@ -1,19 +1,22 @@
 // A matrix of weights: canvas for the cells, text for the tokens around them.
 //
-// It is one stop for the keyboard: arrows move from cell to cell, Enter opens the arithmetic.
+// It fits into the room it is given as long as each token keeps its name beside its row or column;
+// beyond that it scrolls, and the names stay. For the keyboard it is one stop: arrows move from
+// cell to cell, Enter opens the arithmetic. Who cannot see it opens the table below it.
 import {make, tokenText} from "./dom.js";
+import {Lines} from "./lines.js";
 import {fixed} from "./numbers.js";
 import {kBoxed, paintCells} from "./painting.js";
 import {displayOf} from "./text.js";
-
-const kLabelled = 12;  // cells of so many pixels have their tokens beside them
+import {say, sayNodes} from "./words.js";
 
 // What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off),
 // absent (does not exist at this step).
 export class Matrix {
-  // `select(row, column, opens)` is called for a click, a key, Enter.
-  constructor(host, {label, select}) {
-    this.select = select;
+  // `label` says what it shows; `select(row, column, opens)` is called for a click, a key, Enter;
+  // `room()` is the height it may take.
+  constructor(host, {label, select, room}) {
+    Object.assign(this, {label, select, room});
     this.canvas = make("canvas", {"aria-hidden": "true"});
     this.band = make("div", {class: "band", hidden: true});
     this.cursor = make("div", {class: "cursor", hidden: true});
@@ -21,9 +24,7 @@ export class Matrix {
         "div", {
           class: "field",
           tabindex: "0",
-          role: "application",
-          "aria-label": label,
-          "aria-roledescription": "attention matrix",
+          role: "group",
           onkeydown: (event) => this.key_(event),
           onclick: (event) => this.click_(event),
           onpointermove: (event) => this.hover_(event),
@@ -32,143 +33,214 @@ export class Matrix {
         this.canvas, this.band, this.cursor);
     this.columns = make("div", {class: "column-labels", "aria-hidden": "true"});
     this.rows = make("div", {class: "row-labels", "aria-hidden": "true"});
-    this.marks = make("div", {class: "row-marks"});
+    this.ends = make("div", {class: "row-ends"});
     this.readout = make("p", {class: "readout"});
-    this.grid = make("div", {class: "matrix"}, this.columns, this.rows, this.field, this.marks);
-    host.append(this.grid, this.readout);
+    this.grid = make(
+        "div", {class: "matrix"}, make("div", {class: "corner"}), this.columns,
+        make("div", {class: "corner end"}), this.rows, this.field, this.ends);
+    this.lines = new Lines((row, column) => this.select(row, column, false));
+    this.web = this.lines.web;
+    this.web.tabIndex = 0;
+    this.web.setAttribute("role", "group");
+    this.web.addEventListener("keydown", (event) => this.key_(event));
+    this.scroller = make("div", {class: "matrix-scroll"}, this.grid, this.web);
+    this.table = make("table", {class: "weights"});
+    this.details = make(
+        "details", {class: "as-table", ontoggle: () => this.fillTable_()},
+        make("summary", {}, say("as_table")),
+        make(
+            "div", {class: "scrolls", tabindex: "0", role: "region", "aria-label": label},
+            this.table));
+    host.append(this.scroller, this.readout, this.details);
     this.view = null;
     this.width_ = 0;
     new ResizeObserver(() => {
-      if (this.view && this.grid.clientWidth !== this.width_) this.draw();
-    }).observe(this.grid);
+      if (this.view && this.scroller.clientWidth !== this.width_) this.draw();
+    }).observe(this.scroller);
   }
 
-  // view: { rows, columns: labels; cell(i, j) -> { kind, weight }; selected: { row, column } or
-  // null; band: a row or -1; mark(i) -> "same", "differs" or ""; markWidth; palette; maxCell }
+  // view: { rows, columns: labels; ends: labels after the rows, or null; cell(i, j) -> { kind,
+  // weight }; selected: { row, column } or null; band: a row or -1; mark(i) -> "same", "differs" or
+  // ""; marks: whether any row has one; palette; maxCell; fits: all of it, however small; lines:
+  // words joined by lines instead of cells; layer; head }
   show(view) {
     this.view = view;
     this.draw();
+    this.fillTable_();
   }
 
   draw() {
+    if (this.scroller.clientWidth === 0) return;  // nobody sees it
+    this.grid.hidden = this.view.lines;
+    this.web.hidden = !this.view.lines;
+    if (this.view.lines) {
+      this.drawLines_();
+      return;
+    }
     this.measure_();
     this.place_();
-    paintCells(this.canvas, this.view, this.cell_, {font: this.font_, family: this.family_});
+    paintCells(
+        this.canvas, this.view, {width: this.cell_, height: this.tall_},
+        {font: this.font_, family: this.family_});
     this.point_();
   }
   // Only what is selected or stands out has changed.
   point(selected, band) {
     Object.assign(this.view, {selected, band});
-    this.point_();
+    if (this.scroller.clientWidth === 0) return;
+    if (this.view.lines) {
+      this.pointLines_();
+    } else {
+      this.point_();
+    }
   }
 
+  drawLines_() {
+    const {rows, columns, fits} = this.view;
+    const font = parseFloat(getComputedStyle(this.scroller).fontSize);
+    const wide = this.width_ = this.scroller.clientWidth;
+    const tall = fits ? 60 * font : this.room();
+    this.scroller.style.maxHeight = fits ? "" : `${Math.ceil(tall)}px`;
+    this.web.setAttribute(
+        "aria-label",
+        say("matrix_label", {what: this.label, rows: rows.length, columns: columns.length}));
+    this.lines.draw(this.view, {wide, tall: tall - 4, font});
+    this.pointLines_();
+  }
+  pointLines_() {
+    const {selected, band} = this.view;
+    this.lines.point(selected, band);
+    this.readout_(selected);
+    const box = this.scroller;
+    const row = this.lines.boxes_.from[band >= 0 ? band : selected?.row ?? 0];
+    if (row.offsetTop < box.scrollTop)
+      box.scrollTop = row.offsetTop - row.offsetHeight;
+    else if (row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight)
+      box.scrollTop = row.offsetTop + 2 * row.offsetHeight - box.clientHeight;
+  }
+
+  // The size of a cell: square while it is a box, else as the room has it, but never less than the
+  // names beside it need.
   measure_() {
-    const {rows, columns, maxCell} = this.view;
+    const {rows, columns, ends, marks, maxCell, fits} = this.view;
     const style = getComputedStyle(this.grid);
-    const font = parseFloat(style.fontSize);
-    const available = this.width_ = this.grid.clientWidth;
-    const typeface = `500 ${0.94 * font}px ${style.fontFamily}`;
-    const widest = this.widest_(rows, typeface);
-    const marks = this.view.markWidth * font;
-    this.labels_ = Math.min(widest + 1.4 * font, available * 0.26);
-    let cell = Math.floor((available - this.labels_ - marks) / columns.length);
-    this.labelled_ = cell >= kLabelled;
-    if (!this.labelled_) {
-      this.labels_ = 1.9 * font;
-      cell = Math.floor(((available - this.labels_ - marks) / columns.length) * 4) / 4;
-    }
-    this.cell_ = Math.max(3, Math.min(cell, maxCell));
-    this.font_ = font;
+    const font = this.font_ = parseFloat(style.fontSize);
     this.family_ = style.fontFamily;
-    // Tokens stand upright above their columns where they fit, if need be a little smaller.
-    const across = this.widest_(columns, typeface);
-    this.upright_ = this.labelled_ && 0.86 * across <= this.cell_ - 3;
-    const size = this.upright_ ? Math.min(0.94 * font, (0.94 * font * (this.cell_ - 3)) / across) :
-                                 this.labelSize_();
-    this.columnSize_ = size;
-    this.head_ = this.upright_ ? 2.1 * font :
-        this.labelled_         ? Math.min(5.6 * font, (across * size) / (0.94 * font) + font) :
-                                 1.3 * font;
+    const wide = this.width_ = this.scroller.clientWidth;
+    const tall = fits ? Infinity : this.room();
+    const typeface = `500 ${0.94 * font}px ${style.fontFamily}`;
+    const [across, beside] = [this.widest_(columns, typeface), this.widest_(rows, typeface)];
+    this.labels_ = Math.min(beside + 1.4 * font, 0.4 * wide);
+    this.after_ = (marks ? 2.2 * font : 0.3 * font) +
+        (ends ? Math.min(this.widest_(ends, typeface) + 1.6 * font, 0.3 * wide) : 0);
+    const least = fits ? 3 : font;
+    const within = (size) => Math.max(least, Math.min(size, maxCell));
+    let width = within((wide - this.labels_ - this.after_) / columns.length);
+    let height = 0;
+    for (let turn = 0; turn < 2; ++turn) {
+      this.upright_ = 0.86 * across <= width - 3;
+      this.columnSize_ = this.upright_ ?
+          Math.min(0.94 * font, (0.94 * font * (width - 3)) / across) :
+          this.labelSize_(width);
+      this.head_ = this.upright_ ?
+          2.1 * font :
+          Math.min(8 * font, (across * this.columnSize_) / (0.94 * font) + 0.9 * font);
+      height = within((tall - this.head_ - 4) / rows.length);
+      if (Math.min(width, height) >= kBoxed) width = height = Math.min(width, height);
+    }
+    const whole = (size) => (size >= 12 ? Math.floor(size) : Math.floor(size * 4) / 4);
+    this.cell_ = whole(Math.min(width, 2 * height));
+    this.tall_ = whole(Math.min(height, 2 * width));
+    this.scroller.style.maxHeight = fits ? "" : `${Math.ceil(tall)}px`;
   }
 
   // Of these tokens; measured once.
   widest_(labels, typeface) {
-    if (this.typeface_ !== typeface) this.widths_ = new Map();
-    this.typeface_ = typeface;
-    if (!this.widths_.has(labels)) {
-      const pen = document.createElement("canvas").getContext("2d");
-      pen.font = typeface;
-      this.widths_.set(
-          labels, Math.max(...labels.map((label) => pen.measureText(displayOf(label)).width)));
+    return Math.max(...labels.map((label) => this.length_(label, typeface)));
+  }
+  length_(label, typeface) {
+    if (this.typeface_ !== typeface) {
+      this.widths_ = new Map();
+      this.pen_ = document.createElement("canvas").getContext("2d");
+      this.pen_.font = typeface;
     }
-    return this.widths_.get(labels);
+    this.typeface_ = typeface;
+    const text = displayOf(label);
+    if (!this.widths_.has(text)) this.widths_.set(text, this.pen_.measureText(text).width);
+    return this.widths_.get(text);
   }
 
-  labelSize_() {
-    return Math.min(0.94 * this.font_, Math.max(8.5, this.cell_ * 0.62));
+  labelSize_(cell) {
+    return Math.min(0.94 * this.font_, Math.max(0.72 * cell, Math.min(8.5, 0.9 * cell)));
   }
 
-  // A box beside the field, `count` cells long.
-  box_(node, index, side, size, count = 1) {
-    const box = make("span", {class: "label"}, node);
-    box.style[side] = `${index * this.cell_}px`;
-    box.style[side === "left" ? "width" : "height"] = `${count * this.cell_}px`;
-    if (this.labelled_) box.style.fontSize = `${size}px`;
+  // A box beside the field, `count` cells long. A token that is longer than its place is cut; no
+  // other has a box that could cut its marks.
+  box_(index, side, size, place, ...nodes) {
+    const box = make("span", {class: "label"}, ...nodes);
+    const cell = side === "left" ? this.cell_ : this.tall_;
+    box.style[side] = `${index * cell}px`;
+    box.style[side === "left" ? "width" : "height"] = `${cell}px`;
+    box.style.fontSize = `${size}px`;
+    if (place !== null) {
+      const length = this.length_(place.label, this.typeface_) * size / (0.94 * this.font_);
+      box.classList.toggle("cut", length > place.length);
+    }
     return box;
   }
 
   place_() {
-    this.placeMarks_();
     const {rows, columns} = this.view;
-    const cell = this.cell_;
+    this.placeEnds_();
     // Tokens stay where they are while only weights change.
-    const layout = [cell, this.labels_, this.head_, this.columnSize_].join(" ");
+    const layout = [this.cell_, this.tall_, this.labels_, this.head_, this.columnSize_].join(" ");
     if (layout === this.layout_ && rows === this.placed_.rows && columns === this.placed_.columns) {
       return;
     }
     this.layout_ = layout;
     this.placed_ = {rows, columns};
+    const [width, height] = [this.cell_ * columns.length, this.tall_ * rows.length];
     this.grid.style.setProperty("--labels", `${this.labels_}px`);
-    this.grid.style.setProperty("--field", `${cell * columns.length}px`);
+    this.grid.style.setProperty("--field", `${width}px`);
+    this.grid.style.setProperty("--ends", `${this.after_}px`);
     this.grid.style.setProperty("--head", `${this.head_}px`);
     this.grid.classList.toggle("upright", this.upright_);
-    this.grid.classList.toggle("dense", !this.labelled_);
-    this.grid.classList.toggle("fine", cell < kBoxed);
-    const boxes = (labels, side, size) =>
-        new Map(labels.map((one, index) => [index, one])
-                    .filter(([index]) => this.labelled_ || index === 0 || (index + 1) % 10 === 0)
-                    .map(([index, one]) => {
-                      const node = this.labelled_ ?
-                          tokenText(one) :
-                          make("span", {class: "tick"}, String(index + 1));
-                      return [index, this.box_(node, index, side, size)];
-                    }));
-    this.columnBoxes_ = boxes(columns, "left", this.columnSize_);
-    this.rowBoxes_ = boxes(rows, "top", this.labelSize_());
+    this.grid.classList.toggle("fine", Math.min(this.cell_, this.tall_) < kBoxed);
+    const boxes = (labels, side, size, length) => new Map(
+        labels.map((label, i) => [i, this.box_(i, side, size, {label, length}, tokenText(label))]));
+    this.columnBoxes_ = boxes(
+        columns, "left", this.columnSize_,
+        this.upright_ ? this.cell_ + 2 : this.head_ - 0.3 * this.font_);
+    this.rowBoxes_ =
+        boxes(rows, "top", this.labelSize_(this.tall_), this.labels_ - 0.6 * this.font_);
     this.columns.replaceChildren(...this.columnBoxes_.values());
     this.rows.replaceChildren(...this.rowBoxes_.values());
-    this.rows.style.height = `${cell * rows.length}px`;
-    this.field.style.width = `${cell * columns.length}px`;
-    this.field.style.height = `${cell * rows.length}px`;
+    for (const part of [this.rows, this.ends, this.field]) part.style.height = `${height}px`;
+    this.field.style.width = `${width}px`;
+    this.field.setAttribute(
+        "aria-label",
+        say("matrix_label", {what: this.label, rows: rows.length, columns: columns.length}));
   }
 
-  // Beside each row whether its bits are the same; where rows are thin, a bar for rows alike.
-  placeMarks_() {
-    const {rows, mark} = this.view;
+  // After each row what is predicted from it, and whether its bits are the same.
+  placeEnds_() {
+    const {rows, mark, ends} = this.view;
+    const size = this.labelSize_(this.tall_);
     const boxes = [];
-    for (let i = 0; i < rows.length;) {
+    for (let i = 0; i < rows.length; ++i) {
       const kind = mark(i);
-      let end = i + 1;
-      while (!this.labelled_ && end < rows.length && mark(end) === kind) ++end;
-      if (kind !== "") {
-        const same = kind === "same";
-        const title = same ? "the same bits" : "other bits";
-        const node = make("span", {class: kind, title}, this.labelled_ ? (same ? "=" : "≠") : "");
-        boxes.push(this.box_(node, i, "top", this.labelSize_(), end - i));
-      }
-      i = end;
+      const predicted = ends && kind !== "absent" ?
+          [make("span", {class: "arrow", "aria-hidden": "true"}, "→"), tokenText(ends[i])] :
+          [];
+      const title = kind === "same" ? say("same_bits") : say("other_bits");
+      const sign = kind === "same" || kind === "differs" ?
+          [make("span", {class: kind, title}, kind === "same" ? "=" : "≠")] :
+          [];
+      if (predicted.length + sign.length === 0) continue;
+      const place = ends ? {label: ends[i], length: this.after_ - 3.4 * this.font_} : null;
+      boxes.push(this.box_(i, "top", size, place, ...predicted, ...sign));
     }
-    this.marks.replaceChildren(...boxes);
+    this.ends.replaceChildren(...boxes);
   }
 
   selected_() {
@@ -177,24 +249,46 @@ export class Matrix {
 
   point_() {
     const {selected, band, columns} = this.view;
-    const cell = this.cell_;
+    const [cell, tall] = [this.cell_, this.tall_];
     this.band.hidden = band < 0;
     if (band >= 0) {
-      this.band.style.top = `${band * cell}px`;
-      this.band.style.height = `${cell}px`;
+      this.band.style.top = `${band * tall}px`;
+      this.band.style.height = `${tall}px`;
       this.band.style.width = `${cell * columns.length}px`;
     }
     this.cursor.hidden =
         selected === null || this.view.cell(selected.row, selected.column).kind === "absent";
     if (selected !== null) {
       this.cursor.style.left = `${selected.column * cell}px`;
-      this.cursor.style.top = `${selected.row * cell}px`;
-      this.cursor.style.width = this.cursor.style.height = `${cell}px`;
+      this.cursor.style.top = `${selected.row * tall}px`;
+      this.cursor.style.width = `${cell}px`;
+      this.cursor.style.height = `${tall}px`;
     }
     this.emphasise_(this.rowBoxes_, selected?.row, "chosen");
     this.emphasise_(this.columnBoxes_, selected?.column, "chosen");
     this.emphasise_(this.rowBoxes_, band, "current");
     this.readout_(selected);
+    this.reveal_(band >= 0 ? band : selected?.row ?? 0, selected?.column ?? 0);
+  }
+
+  // The row and the column into the part that is seen, where it scrolls.
+  reveal_(row, column) {
+    const box = this.scroller;
+    const into = (begin, length, from, seen, before, after) => {
+      if (begin < from) return Math.max(0, begin - before);
+      if (begin + length > from + seen) return begin + length - seen + after;
+      return from;
+    };
+    if (box.scrollHeight > box.clientHeight + 1) {
+      const seen = box.clientHeight - this.head_;
+      box.scrollTop =
+          into(row * this.tall_, this.tall_, box.scrollTop, seen, this.tall_, this.tall_);
+    }
+    if (box.scrollWidth > box.clientWidth + 1) {
+      const seen = box.clientWidth - this.labels_ - this.after_;
+      box.scrollLeft =
+          into(column * this.cell_, this.cell_, box.scrollLeft, seen, this.cell_, this.cell_);
+    }
   }
 
   emphasise_(boxes, index, name) {
@@ -210,26 +304,45 @@ export class Matrix {
       this.readout.replaceChildren("\u00a0");
       return;
     }
-    const {rows, columns, cell: look} = this.view;
-    const {kind, weight} = look(place.row, place.column);
-    const says = {
-      seen: `weight ${fixed(weight, 3)}`,
-      leak: `weight ${fixed(weight, 3)}, from the future`,
-      hidden: "hidden: −∞, weight exactly 0",
-      absent: "not there yet"
-    }[kind];
+    const {kind, weight} = this.view.cell(place.row, place.column);
     this.readout.replaceChildren(
-        tokenText(rows[place.row]), " looks at ", tokenText(columns[place.column]), `: ${says} `,
-        make("a", {class: "open", href: "#arithmetic"}, "Work it out"));
+        ...lookWords(this.view, place.row, place.column), ": ",
+        say(`says_${kind}`, {weight: fixed(weight, 3)}));
+  }
+
+  // All cells as a table, while somebody has it open.
+  fillTable_() {
+    if (!this.details.open || !this.view) return;
+    const {rows, columns, ends, layer, head} = this.view;
+    const says = ({kind, weight}) => kind === "seen" ? fixed(weight, 3) :
+        kind === "leak" ? say("table_leak", {weight: fixed(weight, 3)}) :
+                          say(`table_${kind}`);
+    const named = (i) =>
+        ends ? [tokenText(rows[i]), " → ", tokenText(ends[i])] : [tokenText(rows[i])];
+    this.table.replaceChildren(
+        make(
+            "caption", {},
+            say("table_caption", {what: this.label, layer: layer + 1, head: head + 1})),
+        make(
+            "thead", {},
+            make(
+                "tr", {}, make("td", {}),
+                ...columns.map((one) => make("th", {scope: "col"}, tokenText(one))))),
+        make(
+            "tbody", {},
+            ...rows.map(
+                (_, i) => make(
+                    "tr", {}, make("th", {scope: "row"}, ...named(i)),
+                    ...columns.map((__, j) => make("td", {}, says(this.view.cell(i, j))))))));
   }
 
   at_(event) {
     const box = this.field.getBoundingClientRect();
-    const within = (value, count) =>
-        Math.min(count - 1, Math.max(0, Math.floor(value / this.cell_)));
+    const within = (value, size, count) =>
+        Math.min(count - 1, Math.max(0, Math.floor(value / size)));
     return {
-      row: within(event.clientY - box.top, this.view.rows.length),
-      column: within(event.clientX - box.left, this.view.columns.length)
+      row: within(event.clientY - box.top, this.tall_, this.view.rows.length),
+      column: within(event.clientX - box.left, this.cell_, this.view.columns.length)
     };
   }
   click_(event) {
@@ -260,4 +373,11 @@ export class Matrix {
     event.preventDefault();
     event.stopPropagation();
   }
+}
+
+// "किताब (→ पढ़) looks at reading", as texts and nodes.
+export function lookWords({rows, columns, ends}, row, column) {
+  const [query, key] = [tokenText(rows[row]), tokenText(columns[column])];
+  return ends ? sayNodes("looks_at_predicting", {query, key, predicted: tokenText(ends[row])}) :
+                sayNodes("looks_at", {query, key});
 }

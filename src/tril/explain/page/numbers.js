@@ -64,11 +64,6 @@ export function grouped(count) {
   return String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-// "1 token", "3 tokens".
-export function plural(count, one, many = `${one}s`) {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
-}
-
 // A small number in words people read: 3.1e-7 -> "3.1 × 10⁻⁷".
 export function scientific(value) {
   if (value === 0) return "0";

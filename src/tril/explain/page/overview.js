@@ -1,5 +1,6 @@
 // All heads of all layers at a glance, and the way to choose one.
 import {byId, make} from "./dom.js";
+import {say} from "./words.js";
 
 const kFrameShare = 8;  // milliseconds
 
@@ -35,7 +36,7 @@ export class Overview {
               type: "button",
               class: "thumb",
               role: "radio",
-              "aria-label": `Layer ${layer + 1}, head ${head + 1}`,
+              "aria-label": say("head_label", {layer: layer + 1, head: head + 1}),
               onclick: () => this.state.change({layer, head})
             },
             canvas);

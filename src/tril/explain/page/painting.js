@@ -23,27 +23,29 @@ export function rgbOf(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-// view: as Matrix.show takes it; size: of a cell; text: { font, family }.
+// view: as Matrix.show takes it; size: of a cell, { width, height }; text: { font, family }.
 export function paintCells(canvas, view, size, text) {
   const {rows, columns} = view;
   const ratio = globalThis.devicePixelRatio || 1;
-  canvas.width = Math.round(size * columns.length * ratio);
-  canvas.height = Math.round(size * rows.length * ratio);
-  canvas.style.width = `${size * columns.length}px`;
-  canvas.style.height = `${size * rows.length}px`;
+  const [width, height] = [size.width * columns.length, size.height * rows.length];
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
   const colours = coloursOf(canvas);
   const lines = new Path2D();  // the hatch of all leaks, drawn at once
-  if (size < kDense) {
+  const side = Math.min(size.width, size.height);
+  if (side < kDense) {
     paintPicture(pen, view, size, colours, lines);
   } else {
     paintBoxes(pen, view, size, colours, lines, text);
   }
   pen.strokeStyle = colours.hatch;
-  pen.lineWidth = size >= kBoxed ? 1.25 : 0.75;
+  pen.lineWidth = side >= kBoxed ? 1.25 : 0.75;
   pen.stroke(lines);
-  if (size >= kNumbered) paintNumbers(pen, view, size);
+  if (side >= kNumbered) paintNumbers(pen, view, size);
 }
 
 // Thousands of cells: a pixel each, made larger, and thin lines between them.
@@ -58,33 +60,35 @@ function paintPicture(pen, {rows, columns, cell: look, palette}, size, colours, 
       const colour = kind === "hidden" ? hidden : palette.rgb(weight, kind === "leak");
       for (let part = 0; part < 3; ++part) image.data[at + part] = colour[part];
       image.data[at + 3] = 255;
-      if (kind === "leak") hatch(lines, j * size, i * size, size);
+      if (kind === "leak") hatch(lines, j * size.width, i * size.height, size.width, size.height);
     }
   }
   const small = document.createElement("canvas");
   Object.assign(small, {width, height});
   small.getContext("2d").putImageData(image, 0, 0);
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(small, 0, 0, width * size, height * size);
-  if (size < 5) return;
+  const [right, bottom] = [width * size.width, height * size.height];
+  pen.drawImage(small, 0, 0, right, bottom);
+  if (Math.min(size.width, size.height) < 5) return;
   pen.fillStyle = colours.card;
-  for (let j = 1; j < width; ++j) pen.fillRect(j * size - 0.25, 0, 0.5, height * size);
-  for (let i = 1; i < height; ++i) pen.fillRect(0, i * size - 0.25, width * size, 0.5);
+  for (let j = 1; j < width; ++j) pen.fillRect(j * size.width - 0.25, 0, 0.5, bottom);
+  for (let i = 1; i < height; ++i) pen.fillRect(0, i * size.height - 0.25, right, 0.5);
 }
 
 function paintBoxes(pen, {rows, columns, cell: look, palette}, size, colours, lines, text) {
-  const gap = size >= kBoxed ? 3 : 1.5;
-  const side = size - gap;
+  const boxed = Math.min(size.width, size.height) >= kBoxed;
+  const gap = boxed ? 3 : 1.5;
+  const [wide, tall] = [size.width - gap, size.height - gap];
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  pen.font = `500 ${Math.min(0.95 * text.font, size * 0.3)}px ${text.family}`;
+  pen.font = `500 ${Math.min(0.95 * text.font, size.width * 0.3)}px ${text.family}`;
   for (let i = 0; i < rows.length; ++i) {
     for (let j = 0; j < columns.length; ++j) {
       const {kind, weight} = look(i, j);
-      if (kind === "absent" && size < kBoxed) continue;
-      const [left, top] = [j * size + gap / 2, i * size + gap / 2];
+      if (kind === "absent" && !boxed) continue;
+      const [left, top] = [j * size.width + gap / 2, i * size.height + gap / 2];
       pen.beginPath();
-      pen.roundRect(left, top, side, side, size >= kBoxed ? 5 : 1);
+      pen.roundRect(left, top, wide, tall, boxed ? 5 : 1);
       if (kind === "absent") {
         pen.strokeStyle = colours.absent;
         pen.setLineDash([2, 3]);
@@ -94,22 +98,23 @@ function paintBoxes(pen, {rows, columns, cell: look, palette}, size, colours, li
       }
       pen.fillStyle = kind === "hidden" ? colours.hidden : palette.css(weight, kind === "leak");
       pen.fill();
-      if (kind === "leak") hatch(lines, left, top, side);
-      if (kind === "hidden" && size >= kBoxed) {
+      if (kind === "leak") hatch(lines, left, top, wide, tall);
+      if (kind === "hidden" && boxed) {
         pen.fillStyle = colours.hiddenInk;
-        pen.fillText("−∞", (j + 0.5) * size, (i + 0.5) * size + 1);
+        pen.fillText("−∞", (j + 0.5) * size.width, (i + 0.5) * size.height + 1);
       }
     }
   }
 }
 
-// Leaks are told by a pattern as well as by their colour.
-function hatch(lines, left, top, side) {
+// Leaks are told by a pattern as well as by their colour: lines that rise to the right.
+function hatch(lines, left, top, wide, tall) {
+  const side = Math.min(wide, tall);
   const pitch = side >= 20 ? 7 : Math.max(3, side);
-  for (let at = pitch; at < 2 * side; at += pitch) {
-    const over = Math.max(0, at - side);
-    lines.moveTo(left + at - over, top + over);
-    lines.lineTo(left + over, top + at - over);
+  for (let at = pitch; at < wide + tall; at += pitch) {
+    const [right, down] = [Math.min(at, wide), Math.min(at, tall)];
+    lines.moveTo(left + right, top + at - right);
+    lines.lineTo(left + at - down, top + down);
   }
 }
 
@@ -120,11 +125,11 @@ function paintNumbers(pen, {rows, columns, cell: look, palette}, size) {
       const {kind, weight} = look(i, j);
       if (kind !== "seen" && kind !== "leak") continue;
       const text = fixed(weight, 2);
-      const [x, y] = [(j + 0.5) * size, (i + 0.5) * size + 1];
+      const [x, y] = [(j + 0.5) * size.width, (i + 0.5) * size.height + 1];
       if (kind === "leak") {
         pen.fillStyle = palette.css(weight, true);
         const half = pen.measureText(text).width / 2 + 2;
-        pen.fillRect(x - half, y - 0.2 * size, 2 * half, 0.36 * size);
+        pen.fillRect(x - half, y - 0.2 * size.height, 2 * half, 0.36 * size.height);
       }
       pen.fillStyle = `rgb(${palette.ink(weight, kind === "leak").join(" ")})`;
       pen.fillText(text, x, y);

@@ -1,55 +1,76 @@
 // The two phases, side by side: training with all rows at once, inference a row at a time.
 import {byId, make, tokenText} from "./dom.js";
 import {Matrix} from "./matrix.js";
-import {grouped, plural} from "./numbers.js";
+import {grouped} from "./numbers.js";
+import {say} from "./words.js";
 
-const kWords = {
-  masked: {
-    training:
-        "The whole target goes in at once. Every row is computed in the same call. The mask hides " +
-        "what comes after it.",
-    inference:
-        "One token goes in. One row comes out. The keys and values of earlier tokens wait in the " +
-        "cache.",
-  },
-  cross: {
-    training:
-        "Every row of the target looks at the whole source. There is no future to hide in it.",
-    inference: "Each new token looks at the same source. Its keys and values were computed once.",
-  },
-  encoder: {
-    training:
-        "The encoder reads the source in one call. It has no causal mask: words see each other.",
-    inference: "The same call, also once, before the first token is written.",
-  },
-};
+const kLeastRoom = 12;  // rem: of a matrix, however low the window is
 
-// A target that was given goes in on both sides, so that they can be compared.
-const kOnTarget = {
-  title: "Step by step, on the given target",
-  masked: "One token goes in, one row comes out, as in inference. But what goes in is the given " +
-      "target, not what the model wrote: both sides read the same.",
-  cross: "Each token of the given target looks at the same source. Its keys and values were " +
-      "computed once.",
-};
-
-const kLeak = {
-  training: "The mask is off. Every row sees words that do not exist yet when the model writes: " +
-      "the leak, hatched in red.",
-  inference: "Decoding is as before. There is no future in the cache to look at, so training " +
-      "without the mask learns something else.",
-};
+// What is between the bar above, where it stays in place, and the player below.
+function openSpace() {
+  const bar = document.querySelector(".bar");
+  const top = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
+  const dock = document.querySelector(".transport");
+  const below = dock.offsetHeight + parseFloat(getComputedStyle(dock).bottom || "0");
+  return {top, bottom: document.documentElement.clientHeight - below};
+}
 
 export class Panels {
   constructor(page, state, attentions, stepwise, palettes, labels) {
     Object.assign(this, {page, state, attentions, stepwise, palettes, labels});
-    if (page.targetGiven) byId("inference-title").textContent = kOnTarget.title;
-    const select = (phase) => (row, column, opens) => this.select_(phase, row, column, opens);
-    this.training = new Matrix(
-        byId("training-matrix"), {label: "Attention in training", select: select("training")});
-    this.inference = new Matrix(
-        byId("inference-matrix"), {label: "Attention in inference", select: select("inference")});
+    if (page.targetGiven) byId("inference-title").textContent = say("on_target");
+    this.buildWhich_();
+    const matrix = (phase) => new Matrix(byId(`${phase}-matrix`), {
+      label: say(`attention_in_${phase}`),
+      select: (row, column, opens) => this.select_(phase, row, column, opens),
+      room: () => this.room_()
+    });
+    this.training = matrix("training");
+    this.inference = matrix("inference");
     state.listen((now, changed) => this.show(now, changed));
+    const {signal} = state;
+    globalThis.addEventListener("resize", () => this.draw_(), {signal});
+    document.fonts.ready.then(() => this.draw_());
+  }
+
+  // The height a matrix may have so that all of it is seen at once, with its panel's heading.
+  room_() {
+    const {top, bottom} = openSpace();
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const heading = document.querySelector(".panel > header").offsetHeight;
+    return Math.max(kLeastRoom * rem, bottom - top - heading - 1.75 * rem);
+  }
+  draw_() {
+    for (const matrix of [this.training, this.inference])
+      if (matrix.view) matrix.draw();
+  }
+
+  // On a narrow window there is room for one phase at a time.
+  buildWhich_() {
+    byId("which").replaceChildren(...["training", "inference"].map(
+        (phase) => make(
+            "button", {
+              type: "button",
+              role: "radio",
+              "data-phase": phase,
+              onclick: () => this.state.change({phase})
+            },
+            say(phase))));
+    byId("which").addEventListener("keydown", (event) => {
+      if (!event.key.startsWith("Arrow")) return;
+      this.state.change({phase: this.state.now.phase === "training" ? "inference" : "training"});
+      byId("which").querySelector("[aria-checked=true]").focus();
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+  showWhich_({phase}) {
+    for (const button of byId("which").children) {
+      const chosen = button.dataset.phase === phase;
+      button.setAttribute("aria-checked", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+    }
+    byId("phases").dataset.phase = phase;
   }
 
   select_(phase, row, column, opens) {
@@ -61,30 +82,49 @@ export class Panels {
   }
 
   show(now, changed) {
-    const drawn =
-        ["kind", "layer", "head", "maskOff", "theme", "large"].some((name) => changed.has(name));
+    const drawn = ["kind", "layer", "head", "maskOff", "theme", "large", "printing", "view"].some(
+        (name) => changed.has(name));
+    if (changed.has("phase")) this.showWhich_(now);
     const selected = {row: now.row, column: now.column};
     const band = now.kind === "encoder" ? -1 : now.step;
-    if (drawn) {
+    if (drawn || changed.has("phase")) {
       this.training.show(this.view_(now, "training", selected, -1));
     } else if (changed.has("row") || changed.has("column")) {
       this.training.point(selected, -1);
     }
-    if (drawn || changed.has("step")) {
+    if (drawn || changed.has("phase") || changed.has("step")) {
       this.inference.show(this.view_(now, "inference", selected, band));
     } else if (changed.has("row") || changed.has("column")) {
       this.inference.point(selected, band);
     }
     if (drawn) this.describe_(now);
     if (changed.has("step") || changed.has("kind") || changed.has("maskOff")) this.tell_(now);
+    if (changed.has("step") || changed.has("row") || changed.has("column")) this.bring_(changed);
   }
 
-  view_({kind, layer, head, maskOff, step, theme, large}, phase, selected, band) {
+  // While the player is in its place at the foot of the window, the matrices come into view above
+  // it; who reads further down is not taken away from it.
+  bring_(changed) {
+    if (changed.has("theme")) return;  // the page has only just opened
+    const dock = document.querySelector(".transport").getBoundingClientRect();
+    if (dock.bottom < document.documentElement.clientHeight - 32) return;
+    const {top, bottom} = openSpace();
+    const seen = [this.training, this.inference].filter((one) => one.scroller.clientWidth > 0);
+    const box = seen.at(-1).scroller.getBoundingClientRect();
+    const margin = 8;
+    const down = Math.min(box.bottom - bottom + margin, box.top - top - margin);
+    if (box.bottom > bottom && down > 0)
+      globalThis.scrollBy(0, down);
+    else if (box.top < top)
+      globalThis.scrollBy(0, box.top - top - margin);
+  }
+
+  view_({kind, layer, head, maskOff, step, theme, large, printing, view}, phase, selected, band) {
     const off = maskOff && phase === "training";
     const {key} = this.attentions.size(kind);
     const pass = phase === "training" ? this.attentions : this.stepwise;
     const weights = pass.weights(kind, layer, head, off);
-    const {fed, source} = this.labels;
+    const {fed, source, predicted} = this.labels;
     const decoding = phase === "inference" && kind !== "encoder";
     const cell = (i, j) => {
       if (decoding && (i > step || (kind === "masked" && j > step)))
@@ -100,19 +140,25 @@ export class Panels {
     return {
       rows: kind === "encoder" ? source : fed,
       columns: kind === "masked" ? fed : source,
+      ends: kind === "cross" ? predicted : null,
       cell,
       selected,
       band,
+      layer,
+      head,
       palette: this.palettes[theme],
       maxCell: large ? 112 : 76,
+      fits: printing,
+      lines: view === "lines",
       mark: (i) => this.mark_(i, phase, kind, step, maskOff),
-      markWidth: kind === "encoder" ? 0.2 : 2.2
+      marks: kind !== "encoder"
     };
   }
 
   // Of each row that both phases have computed: does it have the same bits?
   mark_(i, phase, kind, step, maskOff) {
-    if (phase === "training" || kind === "encoder" || i > step) return "";
+    if (phase === "training" || kind === "encoder") return "";
+    if (i > step) return "absent";
     return this.differing_(i, maskOff) === 0 ? "same" : "differs";
   }
 
@@ -125,12 +171,17 @@ export class Panels {
 
   describe_({kind, maskOff}) {
     const leak = kind === "masked" && maskOff;
-    byId("training-words").textContent = leak ? kLeak.training : kWords[kind].training;
-    const stepping = (this.page.targetGiven && kOnTarget[kind]) || kWords[kind].inference;
-    byId("inference-words").textContent = leak ? kLeak.inference : stepping;
+    const rows = kind === "cross" ? ` ${say("cross_rows")}` : "";
+    byId("training-words").textContent =
+        leak ? say("leak_training") : `${say(`training_${kind}`)}${rows}`;
+    const given = this.page.targetGiven && kind !== "encoder";
+    byId("inference-words").textContent =
+        say(leak      ? "leak_inference" :
+                given ? `target_${kind}` :
+                        `inference_${kind}`);
     const {parallelCalls, parallelEncoderCalls} = this.page.bits;
     byId("training-calls").textContent =
-        plural(kind === "encoder" ? parallelEncoderCalls : parallelCalls, "call");
+        say("calls", {n: kind === "encoder" ? parallelEncoderCalls : parallelCalls});
     byId("key-hidden").hidden = !this.hides_(kind, maskOff);
     byId("key-leak").hidden = !leak;
     byId("inference-below").hidden = kind === "encoder";
@@ -158,17 +209,15 @@ export class Panels {
   tell_({kind, step, maskOff}) {
     byId("key-differs").hidden =
         !this.page.steps.some((_, i) => i <= step && this.differing_(i, maskOff) > 0);
-    const {steps} = this.page;
-    const {model} = this.page;
+    const {steps, model} = this.page;
     const {stepwiseCalls, stepwiseEncoderCalls} = this.page.bits;
     byId("inference-calls").textContent = kind === "encoder" ?
-        plural(stepwiseEncoderCalls, "call") :
-        `call ${grouped(step + 1)} of ${grouped(stepwiseCalls)}`;
+        say("calls", {n: stepwiseEncoderCalls}) :
+        say("call_of", {n: grouped(step + 1), all: grouped(stepwiseCalls)});
     this.growCache_(step + 1);
     const numbers = 2 * model.decoderLayers * model.kvHeads * model.headDim;
-    byId("cache-size").textContent = `${plural(step + 1, "token")} × ${
-                                         grouped(numbers)} numbers: a key and a value in each of ` +
-        `${plural(model.decoderLayers, "layer")}.`;
+    byId("cache-size").textContent =
+        say("cache_size", {tokens: step + 1, numbers, layers: model.decoderLayers});
     const now = steps[step];
     const differing = this.differing_(step, maskOff);
     const equal = differing === 0;
@@ -177,11 +226,11 @@ export class Panels {
     line.replaceChildren(
         make("span", {class: "badge", "aria-hidden": "true"}, equal ? "=" : "≠"),
         make(
-            "span", {}, `Row ${grouped(step + 1)}: `,
-            equal ? `all ${grouped(model.vocab)} logits, the same bits` :
-                    `${plural(differing, maskOff ? "logit" : "number")} with other bits`,
+            "span", {},
+            equal ? say("bits_same", {row: grouped(step + 1), vocab: grouped(model.vocab)}) :
+                    say("bits_differ", {row: step + 1, differing, logits: maskOff}),
             make(
-                "code", {title: "Fingerprints of the logits, training and inference"},
+                "code", {title: say("fingerprints")},
                 `${(maskOff ? now.leakedBits : now.parallelBits).slice(0, 8)} ${
                     equal ? "=" : "≠"} ${now.stepwiseBits.slice(0, 8)}`)));
   }

@@ -44,3 +44,8 @@ export function languageOf(text) {
     if (script.test(text)) return language;
   return "und";
 }
+
+// What people count as letters: a Devanagari letter comes with its marks.
+export function lettersOf(text) {
+  return [...new Intl.Segmenter("und").segment(text)].map(({segment}) => segment);
+}

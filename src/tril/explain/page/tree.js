@@ -1,7 +1,8 @@
-// Beam search as a tree: a column a step, the best on top; what fell out of the beam stays faint.
-import {byId, make, makeSvg, scrollInside, watchScrolling} from "./dom.js";
-import {fixed, percent, plural} from "./numbers.js";
-import {displayOf, languageOf} from "./text.js";
+// Beam search as a tree: one column per step, the best on top; what fell out of the beam is hollow.
+import {byId, make, makeSvg, scrollInside, userText, watchScrolling} from "./dom.js";
+import {fixed, percent} from "./numbers.js";
+import {displayOf, languageOf, lettersOf} from "./text.js";
+import {say} from "./words.js";
 
 const kFates = ["kept", "finished", "dropped"];
 const kSpace = {
@@ -84,10 +85,7 @@ export class Tree {
       height,
       viewBox: `0 0 ${width} ${height}`,
       role: "img",
-      "aria-label": `Beam search with ${
-          plural(
-              this.page.beam.width, "hypothesis",
-              "hypotheses")} a step; the results are listed below`
+      "aria-label": say("tree_picture", {width: this.page.beam.width})
     });
     this.pointer =
         makeSvg("rect", {class: "pointer", y: 0, width: kSpace.column - 6, height, rx: 8});
@@ -113,8 +111,9 @@ export class Tree {
 
   // Cut where it would run into the next column.
   word_(node) {
-    const text = displayOf(this.labelFor(node.token));
-    return text.length > kFont.longest ? `${text.slice(0, kFont.longest - 1)}…` : text;
+    const letters = lettersOf(displayOf(this.labelFor(node.token)));
+    return letters.length > kFont.longest ? `${letters.slice(0, kFont.longest - 1).join("")}…` :
+                                            letters.join("");
   }
 
   classes_(node) {
@@ -136,11 +135,12 @@ export class Tree {
     const {x, y} = this.at_(node);
     const label = this.labelFor(node.token);
     const group = makeSvg(
-        "g", {class: `node ${this.classes_(node)}`},
-        makeSvg(
-            "title", {},
-            `${displayOf(label)}: probability ${percent(node.chance)}, score ${
-                fixed(node.score, 2)}, ${node.fate}`),
+        "g", {class: `node ${this.classes_(node)}`}, makeSvg("title", {}, say("node", {
+                                                               word: displayOf(label),
+                                                               chance: percent(node.chance),
+                                                               score: fixed(node.score, 2),
+                                                               fate: say(node.fate)
+                                                             })),
         makeSvg("circle", {cx: x - 5, cy: y, r: 3}),
         this.text_(
             languageOf(label.text), this.word_(node), x + 4, y - 5, `word ${label.kind}`, "start"),
@@ -156,37 +156,23 @@ export class Tree {
 
   describe_() {
     const {width, lengthPenalty} = this.page.beam;
-    if (width === 1) {
-      byId("tree-eyebrow").textContent = "Greedy search";
-      byId("tree-title").textContent = "The likeliest each time";
-      byId("tree-words").textContent = "A beam of 1 keeps one sentence and continues it with the " +
-          "likeliest piece. What is faint was looked at and fell out.";
-    }
-    const rank = lengthPenalty === 0 ?
-        "Sentences are ranked by it" :
-        `Sentences are ranked by the score over their length to the power of ${
-            lengthPenalty}, or short ones would win by being short`;
-    byId("results-words").textContent = "The score of a sentence is the sum of the " +
-        `log-probabilities of its tokens, END included. ${rank}. Nearer to 0 is better.`;
+    const search = width === 1 ? "greedy" : "beam";
+    byId("tree-eyebrow").textContent = say(search);
+    byId("tree-title").textContent = say(`${search}_title`);
+    byId("tree-words").textContent = say(`${search}_words`);
+    byId("results-words").textContent =
+        say(lengthPenalty === 0 ? "results_words" : "results_words_length", {power: lengthPenalty});
   }
 
+  // Each as one text: letters of pieces that follow each other join.
   results_() {
-    byId("results").replaceChildren(...this.page.beam.results.map((result, i) => {
-      const words = make("span", {class: "result-words"});
-      for (const token of result.tokens) {
-        const {text, kind, joined} = this.labelFor(token);
-        if (kind === "special") continue;
-        words.append(make(
-            "bdi", {lang: languageOf(text), dir: "auto"},
-            `${joined || !words.hasChildNodes() ? "" : " "}${text}`));
-      }
-      return make(
-          "li", {class: i === 0 ? "best" : ""}, words,
-          make(
-              "span", {class: "score"},
-              `score ${fixed(result.score, 2)}, ranked ${fixed(result.rank, 2)}${
-                  result.ended ? "" : ", cut"}`));
-    }));
+    byId("results").replaceChildren(...this.page.beam.results.map(
+        (result, i) => make(
+            "li", {class: i === 0 ? "best" : ""}, userText(result.text, {class: "result-words"}),
+            make(
+                "span", {class: "score"},
+                say(result.ended ? "result" : "result_cut",
+                    {score: fixed(result.score, 2), rank: fixed(result.rank, 2)})))));
   }
 
   point_(column) {
