@@ -11,6 +11,7 @@
 #include "output.h"
 #include "output_files.h"
 #include "progress.h"
+#include "terminal.h"
 #include "tril/tril.h"
 
 namespace tril::app {

@@ -61,8 +61,8 @@ void print_swapped(const SwappedWord& s) {
 
 void print_counts(const TeacherLesson& l, Seen seen) {
   print_heading("", fmt::format("All {} sentences{}:", l.sentences,
-                                unseen ? ", none of which it has seen"
-                                       : " (whether it has seen them is not known)"));
+                                seen == Seen::never ? ", none of which it has seen"
+                                                    : " (whether it has seen them is not known)"));
   if (l.with_mistake == 0) {
     print_text("Every token is predicted right: there is no mistake to follow.");
     return;
