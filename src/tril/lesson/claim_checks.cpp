@@ -76,9 +76,9 @@ ClaimFinding neither_alone(Results& r) {
                   run.same_bits() ? "the same function" : "another function");
   };
   return {l.holds && l.both_are_needed,
-          concat("Forcing and mask: ", text(l.forcing_masked), "; forcing alone: ",
-                 text(l.forcing_unmasked), "; mask alone: ", text(l.own_masked), "; neither: ",
-                 text(l.own_unmasked), ".")};
+          concat("Forcing and mask: ", text(l.forcing_masked),
+                 "; forcing alone: ", text(l.forcing_unmasked),
+                 "; mask alone: ", text(l.own_masked), "; neither: ", text(l.own_unmasked), ".")};
 }
 
 ClaimFinding either_way(Results& r) {
@@ -160,7 +160,7 @@ ClaimFinding steps_and_work(Results& r) {
   const WorkLesson& l = r.work();
   const WorkRow& first = l.rows.front();
   const WorkRow& last = l.rows.back();
-  return {l.holds && last.parallel.positions > first.parallel.positions,
+  return {l.counts_hold && last.parallel.positions > first.parallel.positions,
           concat("From ", first.words, " to ", last.words, " words: steps ", first.sequential.steps,
                  " → ", last.sequential.steps, " against ", first.parallel.steps, " → ",
                  last.parallel.steps, "; positions computed ", first.sequential.positions, " → ",
@@ -183,12 +183,12 @@ ClaimFinding machine_use(Results& r) {
   const std::string peak =
       l.peak_gflops > 0.0
           ? concat(" (", percent(last.parallel.gflops() / l.peak_gflops), " and ",
-                   percent(last.sequential.gflops() / l.peak_gflops), " of this machine's peak)")
+                   percent(last.useful_gflops() / l.peak_gflops), " of this machine's peak)")
           : "";
   return {l.holds && last.sequential.seconds > last.parallel.seconds,
           concat(last.words, " words: ", decimals(last.parallel.gflops(), 1),
-                 " GFLOP per second in parallel, ", decimals(last.sequential.gflops(), 1),
-                 " one by one", peak, ".")};
+                 " GFLOP per second in parallel, ", decimals(last.useful_gflops(), 1),
+                 " of useful work one by one", peak, ".")};
 }
 
 ClaimFinding long_targets(Results& r) {
@@ -240,11 +240,11 @@ ClaimFinding learns_to_copy(Results& r) {
 
 ClaimFinding another_function(Results& r) {
   const DecodingLesson& l = r.decoding();
-  return {l.holds && !l.same_bits_without_mask && l.unmasked.logits > 0,
-          concat("Recomputed without the mask over the words that exist: ",
-                 l.unmasked.logits_differing, " of ", l.unmasked.logits,
-                 " logits differ from the cache's; ", l.unmasked.translations_differing, " of ",
-                 l.sentences, " translations.")};
+  return {
+      l.holds && !l.same_bits_without_mask && l.unmasked.logits > 0,
+      concat("Recomputed without the mask over the words that exist: ", l.unmasked.logits_differing,
+             " of ", l.unmasked.logits, " logits differ from the cache's; ",
+             l.unmasked.translations_differing, " of ", l.sentences, " translations.")};
 }
 
 ClaimFinding excellent_then_poor(Results& r) {
@@ -402,16 +402,15 @@ ClaimFinding what_heads_do(Results& r) {
   const std::string by_number = [&] {
     std::string text;
     for (const HeadCount& count : l.counts) {
-      text += concat(text.empty() ? "" : ", ", decimals(count.mean().bleu, 1), " with ",
-                     count.heads);
+      text +=
+          concat(text.empty() ? "" : ", ", decimals(count.mean().bleu, 1), " with ", count.heads);
     }
     return text;
   }();
-  return {l.holds,
-          concat(l.heads.size(), " heads, ", l.descriptions,
-                 " kinds of behaviour; switching one off raises the loss by ",
-                 decimals(l.cost(l.heads[l.least]), 3), " to ", decimals(l.cost(l.heads[l.most]), 3),
-                 "; BLEU ", by_number, " heads.")};
+  return {l.holds, concat(l.heads.size(), " heads, ", l.descriptions,
+                          " kinds of behaviour; switching one off raises the loss by ",
+                          decimals(l.cost(l.heads[l.least]), 3), " to ",
+                          decimals(l.cost(l.heads[l.most]), 3), "; BLEU ", by_number, " heads.")};
 }
 
 ClaimFinding three_ways(Results& r) {
@@ -451,17 +450,18 @@ ClaimFinding pocket_summary(Results& r) {
                      wrong_word(r).as_stated && own_words(r).as_stated &&
                      encoder_sees_all(r).as_stated && order_of_sublayers(r).as_stated &&
                      both_senses(r).as_stated;
-  return {holds, concat("Claims 7, 8, 9, 18, 27, 35 and 37, which its lines rest on, are as stated: ",
-                        holds ? "yes." : "NO.")};
+  return {holds,
+          concat("Claims 7, 8, 9, 18, 27, 35 and 37, which its lines rest on, are as stated: ",
+                 holds ? "yes." : "NO.")};
 }
 
 ClaimFinding twenty_questions(Results& r) {
   const std::vector<QuizQuestion> quiz = make_quiz(r.translator(), r.options.seed);
-  const bool sound = quiz.size() == kQuizQuestions &&
-                     std::ranges::all_of(quiz, [](const QuizQuestion& question) {
-                       return question.right < question.choices.size() &&
-                              !question.because.empty() && !question.command.empty();
-                     });
+  const bool sound =
+      quiz.size() == kQuizQuestions && std::ranges::all_of(quiz, [](const QuizQuestion& question) {
+        return question.right < question.choices.size() && !question.because.empty() &&
+               !question.command.empty();
+      });
   const auto own = std::ranges::count(quiz, 0, &QuizQuestion::claim);
   return {sound && own == 6, concat(quiz.size(), " questions, ", own,
                                     " of them made from this model, each with its experiment.")};

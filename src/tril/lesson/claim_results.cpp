@@ -148,20 +148,17 @@ const DecodingLesson& ClaimLab::Results::decoding() {
     std::vector<std::string> lines;
     for (const PhrasePair& phrase : phrasebook().train) lines.push_back(phrase.hindi);
     tell("lesson decoding");
-    return teach_decoding(model, phrasebook().held_out, lines,
-                          {.threads = options.threads,
-                           .hooks = options.hooks,
-                           .mask = options.masking});
+    return teach_decoding(
+        model, phrasebook().held_out, lines,
+        {.threads = options.threads, .hooks = options.hooks, .mask = options.masking});
   });
 }
 
 const ForcingLesson& ClaimLab::Results::forcing() {
   return once(forcing_, [&] {
-    ForcingOptions lesson{
-        .seed = options.seed, .threads = options.threads, .hooks = options.hooks};
+    ForcingOptions lesson{.seed = options.seed, .threads = options.threads, .hooks = options.hooks};
     lesson.progress = [&](Feeding feeding, Masking masking, int64_t update, double) {
-      const int64_t before =
-          (feeding == Feeding::own ? 2 : 0) + (masking == Masking::none ? 1 : 0);
+      const int64_t before = (feeding == Feeding::own ? 2 : 0) + (masking == Masking::none ? 1 : 0);
       tell("lesson forcing", before * lesson.updates + update, 4 * lesson.updates);
     };
     return teach_forcing(lesson);

@@ -26,6 +26,9 @@ struct WorkWay {
 struct WorkRow {
   int64_t words = 0;  // of the target; END makes one position more
   WorkWay sequential{}, parallel{};
+  // What had to be computed, over the time it took prefix by prefix: the rest of what is computed
+  // there was computed before.
+  double useful_gflops() const { return parallel.gflop / sequential.seconds; }
 };
 
 struct WorkLesson {
@@ -35,8 +38,9 @@ struct WorkLesson {
   std::vector<WorkRow> rows{};
 
   // n + 1 steps against 1, whatever n is; the parallel work grows as the length does, so it is not
-  // constant; prefix by prefix it grows faster still; and for the longest target the parallel way
-  // uses a larger share of the machine. Speeds are compared within one run.
+  // constant; prefix by prefix it grows with the square.
+  bool counts_hold = false;
+  // And for the longest target the parallel way does more useful work per second, in this run.
   bool holds = false;
 };
 

@@ -34,25 +34,30 @@ constexpr std::array kKnown = {
     Known{7,
           "In training the model predicts a wrong word at step 2. What is fed at step 3?",
           {"The right word", "The wrong word", "Nothing: the sentence is skipped"},
-          "Teacher forcing feeds the true word whatever was predicted.", "lesson teacher-forcing"},
+          "Teacher forcing feeds the true word whatever was predicted.",
+          "lesson teacher-forcing"},
     Known{11,
           "How often would the decoder run for a target of 300 words, prefix by prefix?",
           {"301 times", "300 times", "Once"},
-          "Once per word and once for END.", "lesson sequential"},
+          "Once per word and once for END.",
+          "lesson sequential"},
     Known{13,
           "In which sense is parallel training O(1)?",
           {"In steps that wait for each other", "In work", "In memory"},
-          "The work and the memory grow with the length.", "lesson work"},
+          "The work and the memory grow with the length.",
+          "lesson work"},
     Known{14,
           "Must parallel training store the full attention matrix?",
           {"No: it can be computed in blocks and thrown away", "Yes, for the backward pass",
            "Yes, for the softmax"},
-          "Memory then grows with the length, not with its square.", "lesson sequential"},
+          "Memory then grows with the length, not with its square.",
+          "lesson sequential"},
     Known{19,
           "Training without the mask: where does it go wrong?",
           {"In training: the model learns to copy the next word", "Only at inference",
            "Nowhere, if the data is large enough"},
-          "Its training loss is excellent because it sees the answers.", "lesson leakage"},
+          "Its training loss is excellent because it sees the answers.",
+          "lesson leakage"},
     Known{23,
           "Why are scores divided by √d_k?",
           {"So that the softmax keeps its slope and gradients do not vanish",
@@ -63,28 +68,33 @@ constexpr std::array kKnown = {
           "A row of attention weights reads 0.1, 0.3, 0.7. What is wrong with it?",
           {"It sums to 1.1, so it is not a softmax", "Nothing",
            "The largest weight must be on the diagonal"},
-          "With these ratios it must be 0.09, 0.27, 0.64.", "lesson attention"},
+          "With these ratios it must be 0.09, 0.27, 0.64.",
+          "lesson attention"},
     Known{28,
           "Instead of adding −∞, a future score is set to 0. What happens?",
           {"The future still gets weight, because e⁰ = 1", "The same as with −∞",
            "The row becomes NaN"},
-          "A score of 0 is not a weight of 0.", "lesson masks"},
-    Known{29,
-          "When is −1e9 wrong where −∞ was meant?",
-          {"In a row that may see nothing: it becomes an average of forbidden keys",
-           "Never", "Always: the weights are only nearly 0"},
-          "e to the power of −1e9 is 0 in floating point, but a row of nothing but −1e9 is a row of "
-          "equals.",
+          "A score of 0 is not a weight of 0.",
           "lesson masks"},
+    Known{
+        29,
+        "When is −1e9 wrong where −∞ was meant?",
+        {"In a row that may see nothing: it becomes an average of forbidden keys", "Never",
+         "Always: the weights are only nearly 0"},
+        "e to the power of −1e9 is 0 in floating point, but a row of nothing but −1e9 is a row of "
+        "equals.",
+        "lesson masks"},
     Known{31,
           "Which part of the causal mask is −∞?",
           {"The upper triangle, without the diagonal", "The lower triangle",
            "The upper triangle with the diagonal"},
-          "A word sees itself and what came before it.", "lesson masks"},
+          "A word sees itself and what came before it.",
+          "lesson masks"},
     Known{35,
           "Which attention of an encoder–decoder is causal?",
           {"Only the decoder's self-attention", "All three", "Encoder and decoder self-attention"},
-          "The encoder reads a sentence that is all there.", "lesson masks"},
+          "The encoder reads a sentence that is all there.",
+          "lesson masks"},
     Known{39,
           "At inference with a cache, what does the causal mask hide?",
           {"Nothing: no later token is there", "The source sentence", "The previous tokens"},
@@ -152,7 +162,8 @@ std::vector<QuizQuestion> about_the_model(const Translator& translator) {
   };
   std::vector<QuizQuestion> questions;
   questions.push_back(
-      {.question = concat(sentence(first), "How many calls of forward() does greedy decoding take?"),
+      {.question =
+           concat(sentence(first), "How many calls of forward() does greedy decoding take?"),
        .choices = numbers(first.target_tokens, {1, first.target_tokens + 1}),
        .because = "One call per token, END included: START is fed first, END never.",
        .command = "prove MODEL"});
@@ -164,17 +175,16 @@ std::vector<QuizQuestion> about_the_model(const Translator& translator) {
   questions.push_back(
       {.question = concat("Your model has ", c.decoder_layers, " decoder layers of ", c.heads,
                           " heads. How many causal masks of its own does each head need?"),
-       .choices = {"None: one interval per row serves all heads and layers",
-                   "One per head", "One per layer"},
+       .choices = {"None: one interval per row serves all heads and layers", "One per head",
+                   "One per layer"},
        .because = "The mask depends on the position alone.",
        .command = "lesson masks"});
   const int64_t n = last.target_tokens;
-  questions.push_back(
-      {.question = concat("In that pass (", n, " rows), how many of the ", n, " × ", n,
-                          " scores of one head does the mask forbid?"),
-       .choices = numbers(n * (n - 1) / 2, {n * (n + 1) / 2, n * n}),
-       .because = "Row i sees i keys, so n(n − 1)/2 are left over.",
-       .command = "lesson masks"});
+  questions.push_back({.question = concat("In that pass (", n, " rows), how many of the ", n, " × ",
+                                          n, " scores of one head does the mask forbid?"),
+                       .choices = numbers(n * (n - 1) / 2, {n * (n + 1) / 2, n * n}),
+                       .because = "Row i sees i keys, so n(n − 1)/2 are left over.",
+                       .command = "lesson masks"});
   questions.push_back(
       {.question = concat("Cross-attention reads \"", last.english, "\" (", last.source_tokens,
                           " tokens). How many of them may the first row of the target see?"),
@@ -182,7 +192,8 @@ std::vector<QuizQuestion> about_the_model(const Translator& translator) {
        .because = "The source is all there: cross-attention has no causal mask.",
        .command = "lesson masks"});
   questions.push_back(
-      {.question = concat("Your model is ", c.model, " wide with ", c.heads, " heads. By what are "
+      {.question = concat("Your model is ", c.model, " wide with ", c.heads,
+                          " heads. By what are "
                           "scores divided?"),
        .choices = {concat("√", c.model / c.heads), concat("√", c.model), concat("√", c.heads)},
        .because = concat("Each head has d_k = ", c.model, " / ", c.heads, " = ", c.model / c.heads,
@@ -237,10 +248,10 @@ std::string quiz_page(const std::vector<QuizQuestion>& questions, const std::str
       choices += concat("<li><label><input type=\"radio\" name=\"q", i, "\" data-right=\"",
                         k == q.right ? "yes" : "no", "\"> ", html(q.choices[k]), "</label></li>\n");
     }
-    body += concat("<section><h2>", i + 1, ". ", html(q.question), "</h2>\n<ol type=\"a\">", choices,
-                   "</ol>\n<details><summary>Answer</summary><p><b>", html(q.choices[q.right]),
-                   ".</b> ", html(q.because), "</p><p>See it: <code>", html(program), " ",
-                   html(q.command), "</code></p></details></section>\n");
+    body += concat("<section><h2>", i + 1, ". ", html(q.question), "</h2>\n<ol type=\"a\">",
+                   choices, "</ol>\n<details><summary>Answer</summary><p><b>",
+                   html(q.choices[q.right]), ".</b> ", html(q.because), "</p><p>See it: <code>",
+                   html(program), " ", html(q.command), "</code></p></details></section>\n");
   }
   return concat(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
