@@ -33,20 +33,22 @@ void print_speed(const WorkLesson& l) {
                                        "GFLOP per second.",
                                        l.peak_gflops)
                          : "How well the machine is used:");
-  const auto share = [&](const WorkWay& way) {
-    return l.peak_gflops > 0.0 ? fmt::format("{:.0f}%", 100.0 * way.gflops() / l.peak_gflops)
-                               : fmt::format("{:.1f} GFLOP/s", way.gflops());
+  const auto share = [&](double gflops) {
+    return l.peak_gflops > 0.0 ? fmt::format("{:.1f}%", 100.0 * gflops / l.peak_gflops)
+                               : fmt::format("{:.1f} GFLOP/s", gflops);
   };
-  Table table = {{"", "time,", "time,", "of peak,", "of peak,"},
-                 {"target", "sequential", "parallel", "sequential", "parallel"}};
+  Table table = {{"", "time,", "time,", "of peak,", "useful,", "of peak,"},
+                 {"target", "sequential", "parallel", "sequential", "sequential", "parallel"}};
   for (const WorkRow& row : l.rows) {
     table.push_back({counted(row.words, "word"), time_text(row.sequential.seconds),
-                     time_text(row.parallel.seconds), share(row.sequential), share(row.parallel)});
+                     time_text(row.parallel.seconds), share(row.sequential.gflops()),
+                     share(row.useful_gflops()), share(row.parallel.gflops())});
   }
   print_table(table, Align::right);
   print_text(
-      "Much of what sequential training computes is computed again and again. Counting only what "
-      "has to be computed once, its share of the peak is smaller still.");
+      "Prefix by prefix most positions are computed again and again. \"Useful\" counts each of "
+      "them "
+      "once: that is the share of the machine that moves training forward.");
 }
 
 }  // namespace
@@ -77,8 +79,8 @@ bool show_work(const LessonFlags& flags) {
   return print_verdict(
       l.holds,
       fmt::format("Parallel training is O(1) in steps that wait for each other, and O(n) in work. "
-                  "For {} words it did {:.1f} times as much work per second.",
-                  last.words, last.parallel.gflops() / last.sequential.gflops()),
+                  "For {} words it did {:.0f} times as much useful work per second.",
+                  last.words, last.parallel.gflops() / last.useful_gflops()),
       "steps or positions are not as counted above, or the parallel way used the machine no "
       "better.");
 }
