@@ -136,7 +136,7 @@ void print_evidence(const ProvedModel& proved, const ProofReport& report) {
   Table table = {{"", "training", "inference"}};
   table.push_back({"weights", seal_text(proved),
                    t.weights_untouched()
-                       ? fmt::format("the same {}, unchanged", counted(t.tensors, "tensor"))
+                       ? fmt::format("same {}, unchanged", counted(t.tensors, "tensor"))
                        : "CHANGED on the way"});
   table.push_back(
       {"1 weight moved",

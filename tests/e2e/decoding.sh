@@ -194,7 +194,7 @@ for flag in '--compute int8' '--beam 3' '--length-penalty 1' '--max-tokens 9' '-
     "$tril" evaluate $flag --hypothesis "$scratch/source" --reference "$scratch/source"
 done
 run '' 0 'help on listed scores' "$tril" translate --help
-prints 'help on listed scores' 'With --shortlist scores are over the listed pieces'
+prints 'help on listed scores' 'With --shortlist, scores cover only the listed'
 run_error '' 'a prefix without a shortlist' '--shortlist' "$tril" score "$model" \
   --source "$scratch/source" --target "$scratch/source" --prefix "$scratch/thanks"
 run_error '' 'shortlist of a writer' 'is a decoder-only model' \

@@ -23,13 +23,13 @@ is_narrow() { [ "$(LC_ALL=C.UTF-8 wc -L <out)" -le 80 ] || fail "$1: a line of m
 
 # The list: every lesson in its order, every question.
 expect 0 'list' "$tril" lesson
-names=$(grep -oE '^[a-z-]+ ' out | tr -d ' \n' )
+names=$(grep -oE '^[a-z-]+  ' out | tr -d ' \n')
 [ "$names" = claimssummaryquizattentionscalemaskscontextseriesteacher-forcingdecodingforcingleakagesequentialworkheadstasks ] ||
   fail "the list: $names"
 for question in 'zero the score' '-1e9' 'padding mask' 'broadcast' 'encoder' 'several heads' \
   'contextual embedding' 'sequential training slow' 'data leakage' 'without any language' \
   'heads of a trained model' 'masked attention used for' 'or the mask that lets' 'used at inference'; do
-  prints 'a question' "$question"
+  tr -s '\n ' ' ' <out | grep -qF -- "$question" || fail "a question: no '$question' in the list"
 done
 prints 'what else there is' 'prove MODEL'
 prints 'what else there is' 'explain MODEL'
@@ -66,7 +66,7 @@ expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowh
 "$make_model" random translate || fail 'make_model'
 "$make_model" writer generate || fail 'make_model'
 expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
-prints 'a verdict that does not hold' 'VERDICT  Not as the lesson says'
+prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
 # Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
 prints 'a model of unknown origin' 'whether it has seen them is not known'
 expect 1 'heads that have learnt nothing' "$tril" lesson heads --model random
@@ -77,7 +77,7 @@ expect 0 'decoding with random weights' "$tril" lesson decoding --model random
 prints 'decoding with random weights' 'VERDICT  With a cache, and recomputed under the mask, the logits are the same'
 is_narrow 'decoding with random weights'
 
-expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, masks" "$tril" lesson algebra
+expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, scale, masks" "$tril" lesson algebra
 expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random
 expect_error 'a seed nobody asked for' 'leave --seed out' "$tril" lesson attention --seed 3
 expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcing --model nowhere

@@ -25,8 +25,7 @@ class SublayerObserver : public Observer {
     auto& parts = layers_[static_cast<size_t>(seen.layer)];
     if (seen.site == Site::query) parts.emplace_back("masked self-attention");
     if (seen.site == Site::cross_query) parts.emplace_back("cross-attention");
-    // What is left to compute behind the attentions before a block is done.
-    if (seen.site == Site::block_output) parts.emplace_back("feed-forward");
+    if (seen.site == Site::feed_forward_hidden) parts.emplace_back("feed-forward");
   }
   std::vector<std::vector<std::string>> layers() const { return layers_; }
 
