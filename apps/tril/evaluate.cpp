@@ -13,6 +13,7 @@
 #include "output.h"
 #include "output_files.h"
 #include "progress.h"
+#include "terminal.h"
 #include "tril/tril.h"
 
 namespace tril::app {
@@ -81,13 +82,27 @@ struct Scores {
   }
 };
 
+// A score as sacreBLEU prints it; on a terminal that is too narrow the figures go below the
+// signature.
+void print_score(const std::string& line) {
+  const size_t figures = line.find(" = ");
+  if (!is_terminal(Stream::out) || display_width(line) <= columns() ||
+      figures == std::string::npos) {
+    fmt::print("{}\n", line);
+    return;
+  }
+  fmt::print("{}\n  {}\n", line.substr(0, figures), line.substr(figures + 1));
+}
+
 void print(const Scores& scores, const Flags& flags) {
   const BleuScore bleu_score = bleu(scores.bleu);
   const ChrfScore chrf_score = chrf(scores.chrf);
   const ChrfScore words_score = chrf(scores.chrf_words);
   if (!flags.json) {
-    fmt::print("{}\n{}\n{}\nexact match: {} of {}\n", to_string(bleu_score), to_string(chrf_score),
-               to_string(words_score), scores.exact, scores.bleu.segments);
+    print_score(to_string(bleu_score));
+    print_score(to_string(chrf_score));
+    print_score(to_string(words_score));
+    fmt::print("exact match: {} of {}\n", scores.exact, scores.bleu.segments);
     return;
   }
   const nlohmann::ordered_json document = {

@@ -102,7 +102,8 @@ bool ProgressLine::is_time() {
 
 void ProgressLine::say(const std::string& text) {
   clear();
-  write("{}\n", text);
+  // A log keeps a message on one line; on a terminal it is broken where the terminal ends.
+  write("{}", on_terminal() ? set_text(text, "", "  ", Stream::err) : text + "\n");
 }
 
 void ProgressLine::clear() {

@@ -84,8 +84,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
+bool is_terminal(Stream stream) { return isatty(descriptor_of(stream)) != 0; }
+
 int64_t columns(Stream stream) {
-  if (isatty(descriptor_of(stream)) == 0) return kPlain;
+  if (!is_terminal(stream)) return kPlain;
   winsize size{};
   if (::ioctl(descriptor_of(stream), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kPlain;
   return std::max<int64_t>(size.ws_col, kNarrowest);
@@ -94,7 +96,7 @@ int64_t columns(Stream stream) {
 int64_t text_columns(Stream stream) { return std::min(columns(stream), kReadable); }
 
 bool has_colours(Stream stream) {
-  if (isatty(descriptor_of(stream)) == 0) return false;
+  if (!is_terminal(stream)) return false;
   const char* no = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
   return (no == nullptr || *no == '\0') && term != nullptr && std::string_view(term) != "dumb";

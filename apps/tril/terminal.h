@@ -15,6 +15,7 @@ namespace tril::app {
 
 enum class Stream { out, err };
 
+bool is_terminal(Stream stream);
 // Columns of the terminal, at least 40; 80 where the stream is none.
 int64_t columns(Stream stream = Stream::out);
 // What flowing text takes of them: all, but no more than is comfortable to read.
