@@ -87,8 +87,8 @@ void show_model(const Flags& flags) {
   check_output("--svg", flags.svg, {}, folder);
   const bool packed =
       !file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile));
-  const Transformer model = packed ? Transformer::load_for_inference(folder, {}, telling())
-                                   : Transformer::load(folder, {}, telling());
+  const Transformer model = packed ? Transformer::load_for_inference(folder, {}, telling(folder))
+                                   : Transformer::load(folder, {}, telling(folder));
   if (!flags.svg.empty()) write_file_atomically(flags.svg, draw_architecture(model.config()));
   if (flags.json) {
     Json document = {{"summary", summary_of(model, packed)},

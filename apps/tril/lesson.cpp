@@ -59,28 +59,28 @@ const std::vector<Lesson>& lessons() {
        "20 s",
        show_context,
        Needs::seed,
-       Draws::nothing,
+       Draws::picture,
        {"What is a contextual embedding?"}},
       {"series",
        "prices by day: an autoregressive model without any language",
        "15 s",
        show_series,
        Needs::seed,
-       Draws::nothing,
+       Draws::picture,
        {"What is an autoregressive model, without any language?"}},
       {"teacher-forcing",
        "a wrong word, corrected in training and followed at inference",
        "10 s",
        show_teacher_forcing,
        Needs::model,
-       Draws::nothing,
+       Draws::picture,
        {"What happens when the model predicts a wrong word?"}},
       {"decoding",
        "with a cache, recomputed, without the mask; guessing and checking",
        "20 s",
        show_decoding,
        Needs::model,
-       Draws::nothing,
+       Draws::picture,
        {"Is the mask used at inference? Must inference take one call per token?"}},
       {"forcing",
        "the four combinations of teacher forcing and mask; gradients",
@@ -158,16 +158,15 @@ const std::vector<Lesson>& overviews() {
 }
 
 void list_lessons() {
-  Table table;
-  const auto add = [&](const Lesson& lesson) {
-    table.push_back({lesson.name, lesson.takes, lesson.says});
-    for (const char* question : lesson.answers) {
-      table.push_back({"", "", concat("“", question, "”")});
-    }
+  const auto print = [](const Lesson& lesson) {
+    const std::string name = fmt::format("{:<17}", lesson.name);
+    fmt::print("{}", set_text(concat(lesson.says, " (", lesson.takes, ")"), name,
+                              std::string(name.size(), ' ')));
+    for (const char* question : lesson.answers) fmt::print("{}", set_text(question, "    ", "    "));
   };
-  for (const Lesson& lesson : overviews()) add(lesson);
-  for (const Lesson& lesson : lessons()) add(lesson);
-  print_table(table, Align::left, "");
+  for (const Lesson& lesson : overviews()) print(lesson);
+  fmt::print("\n");
+  for (const Lesson& lesson : lessons()) print(lesson);
   fmt::print("\n{}", set_text(fmt::format("Start one with '{0} lesson NAME', or all of them with "
                                           "'{0} lesson all'. Times are for two cores.",
                                           program_name()),
@@ -226,8 +225,7 @@ void add_lesson(CLI::App& app) {
           ->capture_default_str();
   const CLI::Option* svg =
       lesson->add_option("--svg", flags->svg,
-                         "Also draw it: a file for the picture (attention, "
-                         "scale, masks, forcing, leakage, sequential, heads, tasks)");
+                         "Also draw it: a file for the picture (every lesson but work has one)");
   const CLI::Option* check = lesson->add_option(
       "--check", flags->check,
       "With masks: a file with a mask of your own (0 and -inf, 1 and 0, or . and X; - is stdin); "

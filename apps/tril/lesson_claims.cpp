@@ -94,7 +94,7 @@ bool show_claims(const LessonFlags& flags) {
   };
   std::optional<Translator> translator;
   if (!flags.model.empty()) {
-    translator = Translator::load(flags.model, flags.threads, {}, telling());
+    translator = Translator::load(flags.model, flags.threads, {}, telling(flags.model));
   }
   ClaimLab lab(options, std::move(translator));
   int64_t as_stated = 0;

@@ -73,6 +73,7 @@ bool show_context(const LessonFlags& flags) {
   ContextOptions options{.seed = flags.seed, .threads = flags.threads};
   options.progress = learning_progress(options.updates, "learning");
   const ContextLesson l = teach_context(options);
+  write_picture(flags, draw_context(l));
   fmt::print("{}",
              set_text(fmt::format("A contextual embedding: \"bank\" beside \"river\" (किनारा) "
                                   "and beside \"money\" (बैंक). Learnt from {} sentences in "

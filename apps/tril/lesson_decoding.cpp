@@ -100,6 +100,7 @@ bool show_decoding(const LessonFlags& flags) {
   for (const PhrasePair& phrase : phrasebook.train) lines.push_back(phrase.hindi);
   const DecodingLesson l =
       teach_decoding(subject.translator, phrasebook.held_out, lines, {.threads = flags.threads});
+  write_picture(flags, draw_decoding(l));
   if (l.left_out > 0) {
     message(fmt::format("{} sentences are longer than the model can read and are left out\n",
                         l.left_out));

@@ -50,6 +50,7 @@ bool show_series(const LessonFlags& flags) {
     (masking == Masking::causal ? masked : unmasked)(update, loss);
   };
   const SeriesLesson l = teach_series(options);
+  write_picture(flags, draw_series(l));
   fmt::print("{}", set_text(fmt::format("Autoregressive without any language: a decoder-only model "
                                         "of daily prices. Learnt from {} days, tested on the next "
                                         "{}.",

@@ -89,6 +89,7 @@ bool show_teacher_forcing(const LessonFlags& flags) {
   const Subject subject = find_translator(flags, phrasebook);
   const TeacherLesson l =
       teach_teacher_forcing(subject.translator, phrasebook.held_out, flags.threads);
+  write_picture(flags, draw_teacher_forcing(l));
   if (l.left_out > 0) {
     message(fmt::format("{} sentences are longer than the model can read and are left out\n",
                         l.left_out));

@@ -14,7 +14,7 @@ Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) 
   const std::string demo = "demo-model";
   std::error_code ignored;
   const auto load = [&](const std::string& folder) {
-    return Subject{Translator::load(folder, flags.threads, {}, telling()),
+    return Subject{Translator::load(folder, flags.threads, {}, telling(folder)),
                    is_demo_model(folder) ? Seen::never : Seen::unknown};
   };
   if (!flags.model.empty()) return load(flags.model);

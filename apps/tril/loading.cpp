@@ -2,15 +2,16 @@
 
 #include <fmt/core.h>
 
+#include "advice.h"
 #include "flags.h"
 #include "output.h"
 
 namespace tril::app {
 
-LoadOptions telling(bool trust) {
+LoadOptions telling(const std::string& folder, bool trust) {
   LoadOptions options;
-  options.notice = [](const std::string& text) {
-    message(fmt::format("tril: {}\n", escaped(text)));
+  options.notice = [folder](const Notice& notice) {
+    message(fmt::format("tril: {}\n", escaped(with_advice(notice.text, notice.field, folder))));
   };
   options.trust = trust;
   return options;
@@ -23,9 +24,9 @@ Translator load_translator(const std::string& folder, int threads, std::optional
   if (!device && packed_alone) device = Device::cpu;
   const Placement placement = placement_for(device, compute);
   if (placement.device != Device::cpu) {
-    return Translator::load(folder, threads, placement, telling(trust));
+    return Translator::load(folder, threads, placement, telling(folder, trust));
   }
-  return Translator::load_for_inference(folder, threads, compute, telling(trust));
+  return Translator::load_for_inference(folder, threads, compute, telling(folder, trust));
 }
 
 }  // namespace tril::app

@@ -9,7 +9,7 @@
 namespace tril::app {
 
 // How the program loads: what a person should know goes to stderr.
-LoadOptions telling(bool trust = false);
+LoadOptions telling(const std::string& folder, bool trust = false);
 
 // Translator::load_for_inference, or load() for a GPU.
 Translator load_translator(const std::string& folder, int threads, std::optional<Device> device,

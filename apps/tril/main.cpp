@@ -10,6 +10,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "advice.h"
 #include "commands.h"
 #include "cut_files.h"
 #include "help.h"
@@ -208,7 +209,7 @@ int tell_error(std::string_view command) {
     const bool memory = failure.code() == tril::ErrorCode::out_of_memory;
     return error(memory
                      ? fmt::format("{}: {}; {}", command, failure.what(), what_needs_less(command))
-                     : failure.what());
+                     : tril::app::with_advice(failure.what(), failure.field()));
   } catch (const std::exception& failure) {
     return error(failure.what());
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "advice.h"
 #include "commands.h"
 #include "flags.h"
 #include "progress.h"
@@ -117,7 +118,7 @@ TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& argu
     const bool of_device =
         error.code() == ErrorCode::device || error.code() == ErrorCode::out_of_memory;
     if (!of_device || !resumable) throw;
-    fail(error.code(), error.what(), "; ", how_to_go_on(arguments));
+    fail(error.code(), with_advice(error.what(), error.field()), "; ", how_to_go_on(arguments));
   }
 }
 
@@ -127,7 +128,7 @@ void run(const Arguments& arguments) {
   bool told = false;
   ProgressLine progress;
   TrainEvents events;
-  events.message = [&](const std::string& text) { progress.say(text); };
+  events.message = [&](const Notice& notice) { progress.say(with_advice(notice.text, notice.field)); };
   events.cancelled = [&] {
     if (!stop) stop.emplace();
     if (stop->asked() && !told) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "advice.h"
 #include "commands.h"
 #include "output.h"
 #include "tril/tril.h"
@@ -96,7 +97,7 @@ void run(const Flags& flags) {
     try {
       these = verify_one(folder, flags);
     } catch (const Error& error) {  // the others are still to be looked at
-      message(fmt::format("tril: {}\n", escaped(error.what())));
+      message(fmt::format("tril: {}\n", escaped(with_advice(error.what(), error.field()))));
       failed = true;
     }
     if (!flags.json) print_text(these);

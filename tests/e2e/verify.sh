@@ -58,7 +58,7 @@ LC_ALL=C sed -i 's/tril_checksums/none_checksums/; s/tril_seal/none_seal/' bare/
 translated bare || fail 'not sealed: an error'
 cmp -s out expected || fail 'not sealed: another result'
 [ "$(grep -vc ' cut ' err)" -eq 1 ] || fail 'not sealed: not one line'
-says 'not sealed' "^tril: bare: not sealed, .* 'tril verify --seal bare' seals them"
+says 'not sealed' "^tril: bare: not sealed, .* 'tril verify --seal bare' seals it"
 expect 1 'not sealed' "$tril" verify bare
 expect 0 'sealed' "$tril" verify --seal bare
 prints 'sealed' '^sealed bare/model.safetensors'

@@ -109,7 +109,7 @@ TEST_F(Folders, PackedWeightsOfAnotherSeedAreNotUsed) {
   swap("one/model/model.safetensors", "seed/model/model.safetensors");
   std::vector<std::string> heard;
   Translator::load_for_inference(folder_ / "one/model", 1, Compute::int8,
-                                 {.notice = [&](const std::string& t) { heard.push_back(t); }});
+                                 {.notice = [&](const Notice& n) { heard.push_back(n.text); }});
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_NE(heard[0].find("made from other weights"), std::string::npos) << heard[0];
   EXPECT_EQ(states_of(folder_ / "one/model")[FileState::stale], 1);
@@ -248,7 +248,7 @@ TEST_F(Folders, AnUnsealedFolderSaysSoOnceAndCanBeSealed) {
     unseal(model + "/" + file);
   }
   std::vector<std::string> heard;
-  const LoadOptions options{.notice = [&](const std::string& t) { heard.push_back(t); }};
+  const LoadOptions options{.notice = [&](const Notice& n) { heard.push_back(n.text); }};
   Translator::load(model, 1, {}, options);
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_NE(heard[0].find("not sealed"), std::string::npos);
@@ -329,7 +329,7 @@ TEST_F(Folders, ANewModelInAnOldFolderIsWhole) {
   EXPECT_EQ(translated(folder), translated(folder_ / "text/model"));
   std::vector<std::string> heard;
   Translator::load_for_inference(folder, 1, Compute::int8,
-                                 {.notice = [&](const std::string& t) { heard.push_back(t); }});
+                                 {.notice = [&](const Notice& n) { heard.push_back(n.text); }});
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_NE(heard[0].find("made from other weights"), std::string::npos);
 }

@@ -360,8 +360,8 @@ TEST(Trainer, ARunReplacesAnotherInOneStep) {
   const auto before = outcome(folder / "m");
   struct Stop {};
   TrainEvents events;
-  events.message = [](const std::string& text) {
-    if (text.find("through the text") != std::string::npos) throw Stop{};
+  events.message = [](const Notice& notice) {
+    if (notice.text.find("through the text") != std::string::npos) throw Stop{};
   };
   EXPECT_THROW(run(options, folder / "m", RunStart::overwrite, 1, events), Stop);
   EXPECT_EQ(outcome(folder / "m"), before);
@@ -399,7 +399,7 @@ TEST(Trainer, AFolderThatCannotBeIsKnownBeforeAnythingIsLearnt) {
   const TempFolder folder;
   write_file_atomically(folder / "file", "x");
   TrainEvents events;
-  events.message = [](const std::string& text) { ADD_FAILURE() << text; };
+  events.message = [](const Notice& notice) { ADD_FAILURE() << notice.text; };
   for (const char* name : {"file", "file/model"}) {
     const auto raised =
         raised_by([&] { run(small_options(), folder / name, RunStart::fresh, 1, events); });
@@ -432,7 +432,7 @@ TEST(Trainer, RunsThatBeginAtOnceDoNotMeet) {
   ASSERT_FALSE(run(options, folder / "m", RunStart::fresh, 1, events).finished);
   events = {};
   std::string heard;
-  events.message = [&](const std::string&) {
+  events.message = [&](const Notice&) {
     if (heard.empty()) {
       heard = raised_by([&] { run(options, folder / "m", RunStart::resume); }).text;
     }
@@ -441,7 +441,7 @@ TEST(Trainer, RunsThatBeginAtOnceDoNotMeet) {
   EXPECT_NE(heard.find("another run is at work in this folder"), std::string::npos) << heard;
 
   bool begun = false;
-  events.message = [&](const std::string&) {
+  events.message = [&](const Notice&) {
     if (std::exchange(begun, true)) return;
     run(options, folder / "f", RunStart::fresh);
   };

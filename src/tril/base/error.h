@@ -2,6 +2,9 @@
 //
 // The text names the operation, what was expected and what came:
 //   fail(ErrorCode::shape_mismatch, "attention: queries have ", 8, " heads, keys ", 6);
+// Where the caller could have chosen otherwise, the error also carries the field of the options to
+// change. The text does not say how a program calls it: a program adds its own flag.
+//   fail(ErrorCode::device, Field{"device"}, "cuda: there is no GPU");
 // Parts are joined only when the error is raised, so a check on a hot path costs its condition.
 // Kernels never throw: whoever calls them (ops/) has checked everything before.
 #pragma once
@@ -11,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace tril {
 
@@ -27,13 +31,33 @@ enum class ErrorCode {
 
 std::string_view to_string(ErrorCode code);
 
+// The option an error or a notice is about, by its name in the library ("schedule.rate"); empty
+// where none is. A string literal.
+struct Field {
+  const char* name = "";
+};
+
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  Error(ErrorCode code, const std::string& text, Field field = {})
+      : std::runtime_error(text), code_(code), field_(field) {}
   ErrorCode code() const { return code_; }
+  std::string_view field() const { return field_.name; }
 
  private:
   ErrorCode code_;
+  Field field_;
+};
+
+// What a person should know although nothing failed: a line, and the field of the options to change
+// where there is one.
+struct Notice {
+  Notice(std::string line) : text(std::move(line)) {}  // NOLINT: a text is a notice
+  Notice(const char* line) : text(line) {}             // NOLINT
+  Notice(Field about, std::string line) : text(std::move(line)), field(about.name) {}
+
+  std::string text;
+  std::string_view field{};
 };
 
 namespace detail {
@@ -72,8 +96,12 @@ template <class... Parts>
 [[noreturn]] void fail(ErrorCode code, const Parts&... parts) {
   throw Error(code, concat(parts...));
 }
+template <class... Parts>
+[[noreturn]] void fail(ErrorCode code, Field field, const Parts&... parts) {
+  throw Error(code, concat(parts...), field);
+}
 
-// Raises an Error unless `holds`.
+// Raises an Error unless `holds`; the parts may begin with a Field.
 template <class... Parts>
 void require(bool holds, ErrorCode code, const Parts&... parts) {
   if (!holds) [[unlikely]]

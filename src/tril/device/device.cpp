@@ -25,8 +25,7 @@ Device best_device() { return cuda_card().usable ? Device::cuda : Device::cpu; }
 
 void check_usable(Device device) {
   if (device == Device::cuda) {
-    require(cuda_card().usable, ErrorCode::device, cuda_card().problem,
-            "; --device cpu computes without it");
+    require(cuda_card().usable, ErrorCode::device, Field{"device"}, cuda_card().problem);
   }
 }
 

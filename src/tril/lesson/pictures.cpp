@@ -1,6 +1,7 @@
 #include "tril/lesson/pictures.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -140,6 +141,140 @@ std::string draw_masks(const MaskLesson& l) {
            "A row sees the keys in colour: always one interval. Combining masks is intersecting "
            "intervals.");
   return picture(kWidth, 34 + 4 * kSize + 42, body, kCells);
+}
+
+std::string draw_context(const ContextLesson& l) {
+  std::vector<Point> other, same;
+  for (const ContextLayer& layer : l.layers) {
+    const auto x = static_cast<double>(layer.layer);
+    other.push_back({x, layer.other_sense.distance});
+    same.push_back({x, layer.same_sense.distance});
+  }
+  const Panel panel = panel_for(40, other.back().x, {other, same});
+  std::string body = axes(panel, "distance between two vectors of \"bank\"", "layers passed");
+  body += line(panel, other, "valid") + line(panel, same, "train");
+  const auto says = [&](const std::vector<Point>& of, std::string_view kind, std::string_view how) {
+    return text(panel.left + 250, panel.y(of.back().y) + 24, concat("class=\"", kind, "\""), how);
+  };
+  body += says(other, "valid", "two meanings: river bank, money bank");
+  body += says(same, "train", "one meaning: river bank, lake bank");
+  return picture(kWidth, 300, body);
+}
+
+std::string draw_series(const SeriesLesson& l) {
+  constexpr double kLeft = 40, kTop = 50, kHeight = 150, kStep = 54;
+  constexpr std::array<std::string_view, 7> kDays = {"Wed", "Thu", "Fri", "Sat",
+                                                     "Sun", "Mon", "Tue"};
+  // The week before, Wednesday 29 and Thursday 30, and what came; beside it the forecast.
+  std::vector<int64_t> real = l.before;
+  real.insert(real.end(), {29, 30});
+  const size_t known = real.size();
+  real.insert(real.end(), l.ahead_real.begin(), l.ahead_real.end());
+  std::vector<int64_t> forecast = {real[known - 1]};
+  forecast.insert(forecast.end(), l.ahead.begin(), l.ahead.end());
+  const auto [low, high] = std::minmax_element(real.begin(), real.end());
+  const auto least = static_cast<double>(std::min(*low, *std::ranges::min_element(forecast)));
+  const auto most = static_cast<double>(std::max(*high, *std::ranges::max_element(forecast)));
+  // Panels begin at 0; prices here at the least of them.
+  const Panel panel{kLeft, kTop, kStep * static_cast<double>(real.size() - 1), kHeight,
+                    static_cast<double>(real.size() - 1), most - least};
+  std::string body = text(kLeft, 20, "class=\"title\"", "prices by day, a week it has never seen");
+  const auto draw = [&](const std::vector<int64_t>& prices, size_t first, std::string_view kind,
+                        double label) {
+    std::vector<Point> points;
+    for (size_t i = 0; i < prices.size(); ++i) {
+      const Point point{static_cast<double>(first + i), static_cast<double>(prices[i]) - least};
+      points.push_back(point);
+      if (first > 0 && i == 0) continue;  // where the forecast begins
+      body += text(panel.x(point.x) - 7, panel.y(point.y) + label, concat("class=\"", kind, "\""),
+                   concat(prices[i]));
+    }
+    body += line(panel, points, kind);
+  };
+  draw(real, 0, "train", -8);
+  draw(forecast, known - 1, "valid", 18);
+  for (size_t i = 0; i < real.size(); ++i) {
+    body += text(panel.x(static_cast<double>(i)) - 12, kTop + kHeight + 40, "", kDays[i % 7]);
+  }
+  body += text(kLeft, kTop + kHeight + 66, "class=\"train\"", "as it was");
+  body += text(kLeft + 90, kTop + kHeight + 66, "class=\"valid\"",
+               "forecast: each one is fed back as if it had come true");
+  return picture(kWidth, kTop + kHeight + 82, body);
+}
+
+std::string draw_teacher_forcing(const TeacherLesson& l) {
+  constexpr double kTop = 34, kRow = 26, kNames = 120, kColumn = 96;
+  constexpr int64_t kMost = 6;  // steps
+  const TeacherExample& example = l.example;
+  const auto shown = std::min(kMost, std::ssize(example.steps));
+  std::string body =
+      text(4, 18, "class=\"title\"", concat(example.english, " — to be: ", example.hindi));
+  const auto row = [&](int64_t place, std::string_view name, auto word, auto kind) {
+    const double y = kTop + static_cast<double>(place) * kRow + 18;
+    body += text(4, y, "", name);
+    for (int64_t i = 0; i < shown; ++i) {
+      const TeacherStep& step = example.steps[static_cast<size_t>(i)];
+      const std::string words = word(step);
+      if (words.empty()) continue;  // it had ended
+      body += text(kNames + (static_cast<double>(i) + 0.5) * kColumn, y,
+                   concat("text-anchor=\"middle\" class=\"", kind(i, step), "\""), words);
+    }
+  };
+  const auto plain = [](int64_t, const TeacherStep&) { return ""; };
+  const auto judged = [](int64_t, const TeacherStep& step) {
+    return step.mistake ? "valid" : "train";
+  };
+  // What is fed behind a mistake in inference is the mistake, or what came of it.
+  const auto followed = [&](int64_t i, const TeacherStep&) {
+    return i > example.mistake ? "valid" : "";
+  };
+  const auto own = [](int64_t, const TeacherStep& step) {
+    return step.predicted_in_inference == step.right ? "train" : "valid";
+  };
+  row(0, "training: fed", [](const TeacherStep& s) { return s.fed_in_training; }, plain);
+  row(1, "predicted", [](const TeacherStep& s) { return s.predicted_in_training; }, judged);
+  row(3, "inference: fed", [](const TeacherStep& s) { return s.fed_in_inference; }, followed);
+  row(4, "predicted", [](const TeacherStep& s) { return s.predicted_in_inference; }, own);
+  row(6, "right", [](const TeacherStep& s) { return s.right; }, plain);
+  const double below = kTop + 7 * kRow + 22;
+  body += text(4, below, "",
+               concat("Over all mistakes, of ", l.following, " tokens behind one ",
+                      l.right_when_corrected, " are right when it is corrected, ",
+                      l.right_when_followed, " when it is followed (at their place)."));
+  return picture(kWidth, below + 16, body, kCells);
+}
+
+std::string draw_decoding(const DecodingLesson& l) {
+  constexpr double kTop = 44, kRow = 26, kNames = 250, kBar = 300;
+  struct Bar {
+    std::string name;
+    const DecodingWay* way;
+  };
+  std::vector<Bar> bars = {{"with a cache", &l.cached},
+                           {"recomputed, under the mask", &l.masked},
+                           {"recomputed, without the mask", &l.unmasked}};
+  for (const GuessRun& run : l.guessing) {
+    bars.push_back({concat("up to ", run.guesses, run.guesses == 1 ? " guess" : " guesses",
+                           ", checked in one call"),
+                    &run.way});
+  }
+  int64_t most = 1;
+  for (const Bar& bar : bars) most = std::max(most, bar.way->calls);
+  std::string body = text(4, 20, "class=\"title\"",
+                          concat("calls of forward() to translate ", l.sentences, " sentences"));
+  for (size_t i = 0; i < bars.size(); ++i) {
+    const DecodingWay& way = *bars[i].way;
+    const double y = kTop + static_cast<double>(i) * kRow;
+    const double width = kBar * static_cast<double>(way.calls) / static_cast<double>(most);
+    const bool same = i == 0 || way.same_bits();
+    body += text(kNames - 8, y + 15, "text-anchor=\"end\"", bars[i].name);
+    body += concat("<rect x=\"", number(kNames), "\" y=\"", number(y + 3), "\" width=\"",
+                   number(width), "\" height=\"", number(kRow - 9), "\" class=\"",
+                   same ? "cell" : "no", "\"/>\n");
+    body += text(kNames + width + 8, y + 15, same ? "class=\"train\"" : "class=\"valid\"",
+                 concat(way.calls, same ? ", the same bits" : ", other bits"));
+  }
+  return picture(kWidth, kTop + static_cast<double>(bars.size()) * kRow + 10, body, kCells);
 }
 
 std::string draw_heads(const HeadsLesson& l) {

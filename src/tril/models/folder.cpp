@@ -22,10 +22,8 @@ bool FolderSeal::check(const std::string& folder, std::string_view name,
   const auto found = files.find(std::string(name));
   if (found == files.end()) return false;
   require(to_string(checksum_of(contents)) == found->second, ErrorCode::bad_format,
-          path_in(folder, name),
-          ": damaged, or not of this model: it is not the file that was sealed with the weights; "
-          "copy it again, or, if "
-          "it was changed on purpose, see 'tril verify --help'");
+          Field{"any_files"}, path_in(folder, name),
+          ": damaged, or not of this model: it is not the file that was sealed with the weights");
   return true;
 }
 

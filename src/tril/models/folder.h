@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tril/base/error.h"
 #include "tril/ops/linear.h"
 
 namespace tril {
@@ -53,7 +54,7 @@ struct SaveOptions {
 struct LoadOptions {
   // Told, in one line, what a person should know: that a folder is not sealed, that packed weights
   // were not used and why.
-  std::function<void(const std::string& text)> notice{};
+  std::function<void(const Notice&)> notice{};
   // Packed weights are mapped, and their checksums are compared once, at that time. With `trust`
   // they are not: for files that were verified before and have not been written since. For packed
   // weights alone; what is read is always verified.

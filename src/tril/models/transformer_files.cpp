@@ -40,8 +40,8 @@ Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
 void check_config(const FolderSeal& seal, const std::string& folder, const ConfigFile& config,
                   const LoadOptions& options) {
   if (options.any_files || seal.check(folder, kConfigFile, config.text) || !options.notice) return;
-  options.notice(concat(folder, ": not sealed, so damage to its files would go unnoticed: 'tril ",
-                        "verify --seal ", folder, "' seals them"));
+  options.notice({Field{"seal"},
+                  concat(folder, ": not sealed, so damage to its files would go unnoticed")});
 }
 
 // The files that go with the weights of a folder, compared with their seal.
@@ -174,9 +174,8 @@ bool same_model_at(const std::string& folder, const ModelFiles& files, const std
         return !file_exists(path_in(folder, file.first)) ||
                read_model_file(folder, file.first) == file.second;
       });
-  require(nothing_else || overwrite == Overwrite::yes, kTaken, folder,
-          ": holds another model, or an older state of this one: choose another folder, or "
-          "replace it with --overwrite");
+  require(nothing_else || overwrite == Overwrite::yes, kTaken, Field{"overwrite"}, folder,
+          ": holds another model, or an older state of this one");
   return false;
 }
 
@@ -237,8 +236,8 @@ Transformer Transformer::load_for_inference(const std::string& folder,
   const bool has_weights = file_exists(tensor_file);
   const std::vector<Compute> kinds = has_weights ? std::vector<Compute>() : packed_kinds(folder);
   if (!compute && !kinds.empty()) {
-    require(kinds.size() == 1, ErrorCode::invalid_argument, folder, ": has ", names_of(kinds),
-            " and no ", kWeightsFile, ": say which to use, as in --compute ", word_for(kinds[0]));
+    require(kinds.size() == 1, ErrorCode::invalid_argument, Field{"compute"}, folder, ": has ",
+            names_of(kinds), " and no ", kWeightsFile);
     compute = kinds[0];
   }
   const Compute form = compute.value_or(Compute::fp32);
@@ -247,8 +246,8 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     std::string format = read_safetensors_info(file).metadata[kPackedFormat];
     const bool this_format = format == kPackedFormatNow;
     const bool older = format == kPackedFormatUnsealed && !has_weights;
-    require(this_format || older || has_weights, ErrorCode::bad_format, file,
-            ": packed by another version of tril: `tril quantize` packs it anew");
+    require(this_format || older || has_weights, ErrorCode::bad_format, Field{"packed"}, file,
+            ": packed by another version of tril");
     const bool made_from_these =
         this_format && has_weights &&
         read_safetensors_info(file).metadata[kMadeFrom] == identity_of(tensor_file);
@@ -259,15 +258,14 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     // memory.
     if (options.notice) {
       options.notice(
-          concat(file, ": not used, it was ",
-                 this_format ? "made from other weights" : "packed by another version of tril",
-                 ": 'tril quantize ", folder, " --to ", word_for(form), "' packs it anew"));
+          {Field{"packed"}, concat(file, ": not used, it was ",
+                                   this_format ? "made from other weights"
+                                               : "packed by another version of tril")});
     }
   }
   if (!kinds.empty()) {
-    fail(ErrorCode::invalid_argument, folder, ": has only ", names_of(kinds),
-         ", nothing for --compute ", word_for(form), ": give --compute ", word_for(kinds[0]),
-         ", or the folder they were made from, the one with ", kWeightsFile);
+    fail(ErrorCode::invalid_argument, Field{"compute"}, folder, ": has only ", names_of(kinds),
+         ", nothing for ", word_for(form), "; ", kWeightsFile, " is in the folder they were made from");
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
   const Transformer loaded = load(folder, {}, options);

@@ -103,10 +103,11 @@ struct SequentialComparison {
   bool sums_agree() const { return summed > 0 && sum_share <= 1.0; }
   bool none_is_lost() const { return weakest_position > 1.0 || silent_positions == positions; }
   bool gradients_agree() const {
-    return positions_agree() && sums_agree() && none_is_lost() &&
-           gradient_difference <= gradient_bound;
+    return positions_agree() && sums_agree() && gradient_difference <= gradient_bound;
   }
-  bool holds() const { return losses_agree() && gradients_agree(); }
+  // That none is lost says how much the comparison is worth, and holds for models that can learn:
+  // a layer norm two features wide leaves only signs, and gradients behind it are rounding.
+  bool holds() const { return losses_agree() && gradients_agree() && none_is_lost(); }
 };
 
 struct SequentialOptions {

@@ -54,7 +54,7 @@ void check_writable(const std::string& folder) {
 }
 
 FolderLock::FolderLock(const std::string& path,
-                       const std::function<void(const std::string&)>& message)
+                       const std::function<void(const Notice&)>& message)
     : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   require(descriptor_ >= 0, ErrorCode::io, path, ": cannot open: ", reason(errno));
   const int error = tril::lock(descriptor_);
@@ -63,7 +63,7 @@ FolderLock::FolderLock(const std::string& path,
     fail(ErrorCode::io, path, ": another run is at work in this folder");
   }
   if (error != 0 && message) {
-    message(concat("careful: ", path, " cannot be locked (", reason(error),
+    message(concat("warning: ", path, " cannot be locked (", reason(error),
                    "): see to it that no other run works in this folder"));
   }
 }

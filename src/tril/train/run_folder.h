@@ -4,6 +4,8 @@
 #include <functional>
 #include <string>
 
+#include "tril/base/error.h"
+
 namespace tril {
 
 struct RunPaths {
@@ -20,7 +22,7 @@ void check_writable(const std::string& folder);
 // file system has no locks, `message` is told, and nothing is held.
 class FolderLock {
  public:
-  FolderLock(const std::string& path, const std::function<void(const std::string&)>& message);
+  FolderLock(const std::string& path, const std::function<void(const Notice&)>& message);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

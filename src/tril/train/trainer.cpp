@@ -25,6 +25,8 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
+// What to change where a run diverges.
+constexpr Field kRate{"schedule.rate"};
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a configuration
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
@@ -174,7 +176,8 @@ class Run {
     // What knows nothing and says so has a loss of log(vocab).
     if (events_.message &&
         state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
-      events_.message("careful: it does worse than guessing: a smaller --rate may help");
+      events_.message({kRate,
+                       "warning: it does worse than guessing: its learning rate may be too high"});
     }
     summary.last = status();
     summary.finished = state_.finished;
@@ -188,8 +191,8 @@ class Run {
   // A run that has nothing to show for itself has failed.
   void check_outcome() const {
     require(!state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
-            "train: no evaluation had a finite loss, so there is no model to keep: begin anew with "
-            "--overwrite and a smaller --rate or a longer --warm-up");
+            kRate,
+            "train: no evaluation had a finite loss, so there is no model to keep");
   }
 
   // An evaluation that was cancelled is made up for when the run goes on.
@@ -264,8 +267,8 @@ class Run {
     const double norm = AdamWOptimizer::fetched_last(session_, outcome.last).norm;
     state_.bad_updates = std::isfinite(norm) ? 0 : state_.bad_updates + 1;
     require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument,
-            "train: the gradients are not finite any more after update ", outcome.update - 1,
-            ": begin anew with --overwrite and a smaller --rate or a longer --warm-up");
+            kRate, "train: the gradients are no longer finite after update ",
+            outcome.update - 1);
     double sum = 0.0;
     for (const int64_t fetch : outcome.losses) {
       float loss = 0.0f;
@@ -322,15 +325,11 @@ class Run {
     learn_all_outcomes();
     average_.write_to(candidate_, session_);
     if (!text_.valid) {
-      require(
-          is_finite(candidate_), ErrorCode::invalid_argument,
-          "train: the weights are not finite any more: begin anew with --overwrite and a smaller "
-          "--rate");
-      require(
-          state_.bad_updates == 0 || state_.update < options_.updates, ErrorCode::invalid_argument,
-          "train: the last ", state_.bad_updates,
-          " updates had no finite gradient: begin anew with --overwrite and a smaller --rate or a "
-          "longer --warm-up");
+      require(is_finite(candidate_), ErrorCode::invalid_argument, kRate,
+              "train: the weights are no longer finite");
+      require(state_.bad_updates == 0 || state_.update < options_.updates,
+              ErrorCode::invalid_argument, kRate, "train: the last ", state_.bad_updates,
+              " updates had no finite gradient");
       publish(paths_.folder);
       keep_last();
       return true;
@@ -445,7 +444,7 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
       return options_text.substr(options_text.find("\nbatch-tokens"));
     };
     require(rest(now.options) == rest(state.options), kBad, paths.checkpoint,
-            ": was made with other options; only --updates may change");
+            ": was made with other options; only the number of updates may change");
     state.options = now.options;
     state.finished = false;
     // Patience that was lost is given anew.
@@ -495,11 +494,12 @@ void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& 
                                    : concat("about ", whole, whole == 1 ? " round" : " rounds"),
                         " through the text"));
   if (options.schedule.warm_up > options.updates / 2) {
-    events.message(concat("careful: the rate rises for ", options.schedule.warm_up, " of ",
-                          options.updates, " updates; a smaller --warm-up would use it longer"));
+    events.message({Field{"schedule.warm_up"},
+                    concat("warning: the learning rate is still rising for ",
+                           options.schedule.warm_up, " of ", options.updates, " updates")});
   }
   if (corpus.report().skipped_pairs() > corpus.size()) {
-    events.message("careful: more was left out than is left to learn from");
+    events.message("warning: more sentences were left out than are left to learn from");
   }
 }
 
@@ -532,16 +532,13 @@ void check_start(const std::string& folder, RunStart start) {
   const bool checkpoint = file_exists(paths.checkpoint);
   const bool model = file_exists(path_in(folder, kConfigFile));
   if (start == RunStart::resume) {
-    require(checkpoint, ErrorCode::io, paths.checkpoint,
+    require(checkpoint, ErrorCode::io, Field{model ? "start.model" : "start.resume"},
+            paths.checkpoint,
             ": there is no run to resume here: a run can be resumed once its first checkpoint is "
-            "written; ",
-            model ? "--overwrite in the place of --resume begins one, and replaces the model here"
-                  : "without --resume one begins");
+            "written");
   } else if (start == RunStart::fresh) {
-    require(!checkpoint && !model, kBad, paths.folder, ": holds a ", model ? "model" : "training",
-            " already: ",
-            checkpoint ? "--resume goes on with its training, --overwrite begins anew"
-                       : "--overwrite replaces it");
+    require(!checkpoint && !model, kBad, Field{checkpoint ? "start.checkpoint" : "overwrite"},
+            paths.folder, ": holds a ", model ? "model" : "training run", " already");
   }
   check_writable(folder);
 }
@@ -577,9 +574,9 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   if (start == RunStart::resume) check_models_of_run(paths, options, state);
   prepare(text, options, tokenizer, events);
   if (options.updates == 0) options.updates = updates_for(text.train, options);
-  require(state.update <= options.updates, ErrorCode::bad_format, paths.checkpoint,
-          ": is after update ", state.update, ", and --updates asks for ", options.updates,
-          " in all: give more");
+  require(state.update <= options.updates, ErrorCode::bad_format, Field{"updates"},
+          paths.checkpoint, ": is after update ", state.update, ", and only ", options.updates,
+          " are wanted in all");
   warn(text.train, options, events);
   model_config(text, options, tokenizer).check();
   Run run(text, options, paths, tokenizer, state, on, events);

@@ -37,7 +37,7 @@ struct TrainStatus {
 };
 struct TrainEvents {
   std::function<void(const TrainStatus&)> progress{};
-  std::function<void(const std::string&)> message{};
+  std::function<void(const Notice&)> message{};
   std::function<void(const TrainStatus&, const Evaluation&, bool best)> evaluated{};
   std::function<bool()> cancelled{};  // true: write a checkpoint and return
   std::function<void()> resumable{};  // from now on RunStart::resume goes on with this run

@@ -162,8 +162,9 @@ Translator with_tokenizer(Transformer model, const std::string& folder, int thre
   const FolderSeal& seal = model.seal();
   const bool sealed = !options.any_files && seal.check(folder, kTokenizerFile, bytes);
   if (!sealed && !options.any_files && seal.sealed() && options.notice) {
-    options.notice(concat(file, ": not sealed with the weights, so damage to it would go ",
-                          "unnoticed: 'tril verify --seal ", folder, "' seals it"));
+    options.notice(
+        {Field{"seal"},
+         concat(file, ": not sealed with the weights, so damage to it would go unnoticed")});
   }
   Tokenizer tokenizer = Tokenizer::from_bytes(std::move(bytes), file);
   check_fit(tokenizer, model.config(), file, folder + "/config.json");

@@ -1,0 +1,38 @@
+#include "advice.h"
+
+#include <array>
+#include <utility>
+
+namespace tril::app {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kAdvice = {{
+    {"schedule.rate", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
+    {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
+    {"updates", "give a larger --updates"},
+    {"start.resume", "without --resume one begins"},
+    {"start.model", "--overwrite instead of --resume begins one, and replaces the model here"},
+    {"start.checkpoint", "--resume continues its training, --overwrite begins again"},
+    {"overwrite", "choose another folder, or --overwrite to replace it"},
+    {"files", "give --source and --target, as many of each, or --tsv, or --text"},
+    {"compute", "choose one of them with --compute"},
+    {"device", "--device cpu computes without it"},
+    {"seal", "'tril verify --seal FOLDER' seals it"},
+    {"packed", "'tril quantize FOLDER' packs it again"},
+    {"any_files", "copy it again, or, if it was changed on purpose, see 'tril verify --help'"},
+}};
+
+}  // namespace
+
+std::string with_advice(std::string_view text, std::string_view field, std::string_view folder) {
+  constexpr std::string_view kFolder = "FOLDER";
+  for (const auto& [name, advice] : kAdvice) {
+    if (name != field) continue;
+    const size_t at = advice.find(kFolder);
+    if (at == std::string_view::npos) return concat(text, "; ", advice);
+    return concat(text, "; ", advice.substr(0, at), folder, advice.substr(at + kFolder.size()));
+  }
+  return std::string(text);
+}
+
+}  // namespace tril::app
