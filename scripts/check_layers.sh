@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fails on an include against the arrows of docs/design: upward or sideways between the folders of
-# src/tril, third-party or CUDA headers in a header, and apps/ reaching past the public headers.
+# src/tril, third-party or CUDA headers in a header, and apps/ reaching past the public headers. Also on
+# a text of the library that names a flag of the program.
 # check_layers.sh [ROOT]        checks a tree, this one by default
 # check_layers.sh --self-test   feeds itself wrong trees and sees that it fails
 set -uo pipefail
@@ -91,6 +92,13 @@ check() {
       beside = FILENAME
       sub(/[^\/]*$/, "", beside)
     }
+    # Whom a library serves has flags of its own; lessons name commands for people to type.
+    !in_app && here != "lesson" && /--[a-z]/ && !/^[ \t]*\/\// {
+      pieces = split($0, piece, "\"")  # every second one is inside quotes
+      for (i = 2; i <= pieces; i += 2)
+        if (piece[i] ~ /(^|[ (,;:\047])--[a-z]/)
+          complain("a text names a flag of the program: raise the error with its Field")
+    }
     {
       name = included($0)
       if (name == "") next
@@ -166,6 +174,11 @@ self_test() {
   expect_bad 'a bare path' 'written from src' src/tril/base/a.h '#include "good.h"'
   expect_bad 'the public list from inside' 'for those outside' src/tril/nn/a.h '#include "tril/tril.h"'
 
+  expect_good 'a flag in the program' apps/tril/main.cpp 'fail("give --rate");'
+  expect_good 'a flag in a lesson' src/tril/lesson/a.cpp 'say("masks --check FILE");'
+  expect_good 'a dash' src/tril/train/a.cpp 'say("a -- b"); --i; // begin with --rate'
+  expect_bad 'a flag in the library' 'names a flag' src/tril/train/a.cpp '  fail(kBad, "give a smaller --rate");'
+  expect_bad 'a flag that begins a text' 'names a flag' src/tril/train/a.cpp '       "--rate");'
   expect_good 'libraries in a source' src/tril/base/a.cpp '#include <omp.h>' '#include "hwy/highway.h"'
   expect_good 'a library in -inl.h' src/tril/kernels/cpu/a-inl.h '#include "hwy/highway.h"'
   for out in hwy/highway.h nlohmann/json.hpp fmt/format.h CLI/CLI.hpp sentencepiece_processor.h \

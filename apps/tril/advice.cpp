@@ -7,7 +7,7 @@ namespace tril::app {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kAdvice = {{
-    {"schedule.rate", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
+    {"schedule.peak", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
     {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
     {"updates", "give a larger --updates"},
     {"start.resume", "without --resume one begins"},

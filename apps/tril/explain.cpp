@@ -64,7 +64,8 @@ void check_sound(const Explanation& e) {
 void run(const Flags& flags) {
   check(flags);
   check_output("-o", flags.output, {}, flags.model);
-  const Translator translator = Translator::load(flags.model, flags.options.threads, {}, telling(flags.model));
+  const Translator translator =
+      Translator::load(flags.model, flags.options.threads, {}, telling(flags.model));
   const Explanation e =
       explain(translator, sentence_of(flags, translator.model().config()), flags.options);
   const std::string page = explain_page(e);

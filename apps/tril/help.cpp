@@ -1,10 +1,23 @@
 #include "help.h"
 
+#include <CLI/CLI.hpp>
+#include <memory>
+
 #include "terminal.h"
 #include "tril/tril.h"
 
 namespace tril::app {
 namespace {
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override;
+  std::string make_usage(const CLI::App* app, std::string name) const override;
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+  std::string make_option_opts(const CLI::Option* option) const override;
+  std::string make_subcommand(const CLI::App* command) const override;
+  std::string make_footer(const CLI::App* app) const override;
+};
 
 // A name and what it means: beside it, or below it where the name is long.
 std::string entry(const std::string& name, const std::string& description) {
@@ -17,8 +30,6 @@ std::string entry(const std::string& name, const std::string& description) {
   }
   return head + '\n' + set_text(description, indent, indent);
 }
-
-}  // namespace
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {
   return set_text(app->get_description(), "", "");
@@ -64,5 +75,9 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
   }
   return text;
 }
+
+}  // namespace
+
+void set_help(CLI::App& app) { app.formatter(std::make_shared<HelpFormatter>()); }
 
 }  // namespace tril::app

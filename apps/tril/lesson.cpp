@@ -162,7 +162,8 @@ void list_lessons() {
     const std::string name = fmt::format("{:<17}", lesson.name);
     fmt::print("{}", set_text(concat(lesson.says, " (", lesson.takes, ")"), name,
                               std::string(name.size(), ' ')));
-    for (const char* question : lesson.answers) fmt::print("{}", set_text(question, "    ", "    "));
+    for (const char* question : lesson.answers)
+      fmt::print("{}", set_text(question, "    ", "    "));
   };
   for (const Lesson& lesson : overviews()) print(lesson);
   fmt::print("\n");
@@ -223,9 +224,8 @@ void add_lesson(CLI::App& app) {
       lesson->add_option("--seed", flags->seed, "Seed of what a lesson learns")
           ->transform(any_seed())
           ->capture_default_str();
-  const CLI::Option* svg =
-      lesson->add_option("--svg", flags->svg,
-                         "Also draw it: a file for the picture (every lesson but work has one)");
+  const CLI::Option* svg = lesson->add_option(
+      "--svg", flags->svg, "Also draw it: a file for the picture (every lesson but work has one)");
   const CLI::Option* check = lesson->add_option(
       "--check", flags->check,
       "With masks: a file with a mask of your own (0 and -inf, 1 and 0, or . and X; - is stdin); "

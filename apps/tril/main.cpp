@@ -130,7 +130,7 @@ int run(int argc, char** argv) {
       "tril: Transformers whose parallel training pass and token-by-token decoding are the same "
       "function, bit for bit.");
   app.name("tril");
-  app.formatter(std::make_shared<tril::app::HelpFormatter>());
+  tril::app::set_help(app);
   app.footer("'tril help COMMAND' lists every option of a command, with an example.");
   app.set_version_flag("--version", "tril 0.1.0");
   app.require_subcommand(1);

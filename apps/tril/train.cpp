@@ -128,7 +128,9 @@ void run(const Arguments& arguments) {
   bool told = false;
   ProgressLine progress;
   TrainEvents events;
-  events.message = [&](const Notice& notice) { progress.say(with_advice(notice.text, notice.field)); };
+  events.message = [&](const Notice& notice) {
+    progress.say(with_advice(notice.text, notice.field));
+  };
   events.cancelled = [&] {
     if (!stop) stop.emplace();
     if (stop->asked() && !told) {

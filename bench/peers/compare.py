@@ -19,9 +19,9 @@ import work
 from processes import Processes, tables
 
 GROUPS = ["gemm", "attention", "train", "translate", "process"]
-# Shown beside the others; the ratios that are asked for are against those.
+# Shown beside the others; the goals are ratios against those.
 BESIDE = "Hugging Face"
-# What is asked of each comparison: at least, and the aim.
+# The goal of each comparison: at least this, and what we aim for.
 WANTED = {"train tiny": (2.0, None), "train small": (2.0, None), "train base": (1.2, 1.5)}
 for beam in ("greedy", "beam 4"):
     WANTED[f"translate fp32 {beam}, batch 1"] = (1.5, 2.0)

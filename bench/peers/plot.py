@@ -1,4 +1,4 @@
-"""A picture of what compare.py wrote: a bar a ratio, and a mark for what was asked.
+"""A picture of what compare.py wrote: one bar per ratio, and a mark for the goal.
 
     python3 bench/peers/plot.py FILE.json [FILE.json ...] > docs/performance.svg
 """
@@ -9,10 +9,10 @@ import sys
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 760, 300, 60, 22, 34
 STYLE = """svg{background:#fff;color-scheme:light dark}text{font:12px system-ui,sans-serif;fill:#333}
-.bar{fill:#0072b2}.short{fill:#d55e00}.grid{stroke:#ddd}.one{stroke:#333}.asked{stroke:#111;stroke-width:2}
+.bar{fill:#0072b2}.short{fill:#d55e00}.grid{stroke:#ddd}.one{stroke:#333}.goal{stroke:#111;stroke-width:2}
 .end{text-anchor:end}.middle{text-anchor:middle}
 @media(prefers-color-scheme:dark){svg{background:#181818}text{fill:#ccc}.bar{fill:#56b4e9}.short{fill:#e69f00}
-.grid{stroke:#333}.one,.asked{stroke:#eee}}"""
+.grid{stroke:#333}.one,.goal{stroke:#eee}}"""
 
 
 def main():
@@ -40,7 +40,7 @@ def main():
         out.append(f'<text x="{end + 7:.1f}" y="{y + 12}">{row["ratio"]:.2f}</text>')
         if row["least"] is not None:
             x = LEFT + row["least"] * scale
-            out.append(f'<path class="asked" d="M{x:.1f} {y - 2}v18"/>')
+            out.append(f'<path class="goal" d="M{x:.1f} {y - 2}v18"/>')
     print("\n".join(out + ["</svg>"]))
 
 

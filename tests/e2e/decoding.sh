@@ -225,7 +225,7 @@ tr -s '\n ' ' ' <"$scratch/out" | grep -q 'parameters, packed in int8: for infer
 run_error '' 'quantize of packed weights' "$only" "$tril" quantize "$small" --to bf16
 run '' 2 'prove of packed weights' "$tril" prove "$small"
 says 'prove of packed weights' "$only"
-run_error 'x\n' 'another kind' 'nothing for --compute fp32: give --compute int8, or the folder' \
+run_error 'x\n' 'another kind' 'nothing for fp32; .*; choose one of them with --compute' \
   "$tril" translate "$small" --compute fp32
 # Packed weights of another model are not used, and one line says so; the result is that of none.
 stale=$scratch/stale
@@ -245,7 +245,7 @@ for command in translate evaluate score; do
   grep -v ' cut ' "$scratch/err" >"$scratch/rest"
   mv "$scratch/rest" "$scratch/err"
   [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "stale $command: not one line on stderr"
-  says "stale $command" "^tril: .*packed.int8.safetensors: not used, it was made from other weights: 'tril quantize "
+  says "stale $command" "^tril: .*packed.int8.safetensors: not used, it was made from other weights; 'tril quantize "
   mv "$stale/packed.int8.safetensors" "$scratch/aside"
   run "$three" 0 "none $command" "$tril" $command "$stale" "${arguments[@]}"
   mv "$scratch/aside" "$stale/packed.int8.safetensors"

@@ -20,7 +20,7 @@ prints '^  How are you\? +आप कैसे हैं$'
 prints '^  Congratulations +बधाई हो$'
 prints '^  Thank you +धन्यवाद$'
 prints '^  I am fine +मैं ठीक हूँ$'
-prints 'of [0-9]+ logits 0 differ in any bit\.$'
+tr '\n' ' ' <out | grep -qE 'of [0-9]+ logits 0 +differ in any bit\.' || fail 'logits differ, or nothing is said of them'
 share=$(sed -nE 's/^Held out: .* \(([0-9]+)\.[0-9]%\).*/\1/p' out)
 [ "${share:-0}" -ge 95 ] || fail "only ${share:-0}% of the held-out combinations are right"
 said=$(printf 'Congratulation\nthank you\nHow are you\n' | "$tril" translate demo-model)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the guide: every command of every console block, and compares what it prints with the page.
-#   guide.sh PATH-TO-TRIL [FOLDER-OF-PAGES]
+#   guide.sh PATH-TO-TRIL [FOLDER-OF-PAGES [full]]
 #
+# Blocks marked `console full` take long: they are run with "full", or with TRIL_FULL in the environment, only, and so are their pictures.
 # In a console block
 #   $ command     is run by bash, in one scratch folder for all pages, with `tril` on PATH
 #   > more        goes on with the command
@@ -17,6 +18,7 @@ export CUDA_VISIBLE_DEVICES= # the pages show what a CPU computes
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tril=$(readlink -f "$1")
 pages=$(cd "${2:-$root/docs/guide}" && pwd)
+full=${3-${TRIL_FULL-}}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
@@ -112,11 +114,15 @@ is_drawn() {
 
 # run_page FILE: its blocks in order.
 run_page() {
-  local page=$1 kind='' number=0 code='' line
+  local page=$1 kind='' number=0 code='' line left_out=''
   command=''
   while IFS= read -r line || [ -n "$line" ]; do
     number=$((number + 1))
     case $kind:$line in
+      :'```console full')
+        kind=left-out
+        [ -n "$full" ] && kind=console
+        ;;
       :'```'*) kind=${line#'```'} kind=${kind:-text} code='' ;;
       *:'```')
         [ "$kind" = console ] && run
@@ -127,6 +133,7 @@ run_page() {
         run
         command=${line#'$ '} place=${page##*/}:$number expected=()
         ;;
+      left-out:'$ '*.svg*) left_out+=" ${line##* }" ;;
       console:'> '*) command+=$'\n'${line#'> '} ;;
       console:*) expected+=("$line") ;;
       cpp:*) code+=$line$'\n' ;;
@@ -135,12 +142,14 @@ run_page() {
   [ -z "$kind" ] || fail "$page: a block without an end"
   local picture
   for picture in $(grep -o '([a-z/-]*\.svg)' "$page" | tr -d '()'); do
+    [[ "$left_out " == *" ${picture##*/} "* ]] && continue
     is_drawn "${page%/*}/$picture" || fail "$page: no run has drawn $picture"
   done
 }
 
 mkdir "$scratch/work" && cd "$scratch/work" || exit 1
-for page in "$pages"/*.md; do run_page "$page"; done
+# In their order: 10 comes behind 9.
+while IFS= read -r page; do run_page "$page" </dev/null; done < <(printf '%s\n' "$pages"/*.md | sort -V)
 ((commands > 0)) || fail "$pages: nothing to run"
 ((failures == 0)) && printf '%d commands print what the guide says\n' "$commands"
 exit "$((failures > 0))"

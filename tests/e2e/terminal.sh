@@ -58,7 +58,7 @@ uses_room "$tril help translate"
 fits "$tril info"
 fits "$tril info model"
 fits "$tril lesson"
-for name in attention scale masks work claims 'claims 26 32 33'; do fits "$tril lesson $name"; done
+for name in attention scale masks work summary claims 'claims 26 32 33'; do fits "$tril lesson $name"; done
 uses_room "$tril lesson attention"
 fits "$tril prove model"
 uses_room "$tril prove model"
@@ -86,7 +86,8 @@ cmp -s shown wide || fail 'what is piped follows the width of the terminal'
 
 if [ "${3-}" = all ]; then
   fits "$tril demo -o demo-model"
-  for name in context series teacher-forcing leakage sequential; do fits "$tril lesson $name"; done
+  fits "$tril lesson all"
+  fits "yes a | $tril lesson quiz"
 fi
 [ "$failures" -eq 0 ] && printf 'the terminal is heeded\n'
 exit "$((failures > 0))"

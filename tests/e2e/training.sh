@@ -136,7 +136,7 @@ expect_error 'sides swapped' 'swapped' \
   "${train[@]}" --source s --target t --valid-source t --valid-target s
 cp t same
 expect 0 'wrong language' "${train[@]}" --source s --target t --valid-source same --valid-target t
-says 'wrong language' 'careful: one side of the validation text reads like the other language'
+says 'wrong language' 'warning: one side of the validation text reads like the other language'
 rm -rf model
 expect_error 'a folder as text' 'directory' "${train[@]}" --source . --target t
 expect_error 'not a TSV' 'no tab' "${train[@]}" --tsv s

@@ -260,10 +260,14 @@ TEST_F(PackedFolder, IsNotWrittenBesideAnotherModel) {
 }
 
 TEST_F(PackedFolder, SaysWhatIsWrong) {
+  const auto raised = [&](const std::string& folder, std::optional<Compute> compute = {}) {
+    return raised_by([&] { Transformer::load_for_inference(folder_ / folder, compute); });
+  };
   const auto error = [&](const std::string& folder, std::optional<Compute> compute = {}) {
-    return raised_by([&] { Transformer::load_for_inference(folder_ / folder, compute); }).text;
+    return raised(folder, compute).text;
   };
   Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::int8);
+  EXPECT_EQ(raised("alone", Compute::bf16).field, "compute");
   EXPECT_EQ(error("alone", Compute::bf16),
             (folder_ / "alone") +
                 ": has only packed.int8.safetensors, nothing for bf16; model.safetensors is in "

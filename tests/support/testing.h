@@ -71,13 +71,14 @@ inline bool equal_bits(std::span<const float> a, std::span<const float> b) {
 struct Raised {
   ErrorCode code{};
   std::string text;
+  std::string field{};
 };
 template <class F>
 Raised raised_by(const F& call) {
   try {
     call();
   } catch (const Error& error) {
-    return {error.code(), error.what()};
+    return {error.code(), error.what(), std::string(error.field())};
   }
   ADD_FAILURE() << "expected a tril::Error";
   return {};

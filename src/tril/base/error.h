@@ -31,7 +31,7 @@ enum class ErrorCode {
 
 std::string_view to_string(ErrorCode code);
 
-// The option an error or a notice is about, by its name in the library ("schedule.rate"); empty
+// The option an error or a notice is about, by its name in the library ("schedule.peak"); empty
 // where none is. A string literal.
 struct Field {
   const char* name = "";

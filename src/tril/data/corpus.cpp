@@ -50,10 +50,10 @@ Corpus::Corpus(const CorpusFiles& files, const CorpusOptions& options) : Corpus(
   constexpr auto kBad = ErrorCode::invalid_argument;
   const int kinds = (files.source.empty() && files.target.empty() ? 0 : 1) +
                     (files.tsv.empty() ? 0 : 1) + (files.text.empty() ? 0 : 1);
-  require(kinds == 1, kBad, Field{"files"}, "corpus: ",
-          kinds == 0 ? "no files" : "files of several kinds", " to learn from");
-  require(files.source.size() == files.target.size(), kBad, Field{"files"}, "corpus: ",
-          files.source.size(), " source and ", files.target.size(),
+  require(kinds == 1, kBad, Field{"files"},
+          "corpus: ", kinds == 0 ? "no files" : "files of several kinds", " to learn from");
+  require(files.source.size() == files.target.size(), kBad, Field{"files"},
+          "corpus: ", files.source.size(), " source and ", files.target.size(),
           " target files, which go in pairs");
   has_source_ = files.text.empty();
   for (size_t i = 0; i < files.source.size(); ++i) {

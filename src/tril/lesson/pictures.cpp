@@ -151,7 +151,7 @@ std::string draw_context(const ContextLesson& l) {
     same.push_back({x, layer.same_sense.distance});
   }
   const Panel panel = panel_for(40, other.back().x, {other, same});
-  std::string body = axes(panel, "distance between two vectors of \"bank\"", "layers passed");
+  std::string body = axes(panel, "distance between two vectors of \"bank\"", "layer");
   body += line(panel, other, "valid") + line(panel, same, "train");
   const auto says = [&](const std::vector<Point>& of, std::string_view kind, std::string_view how) {
     return text(panel.left + 250, panel.y(of.back().y) + 24, concat("class=\"", kind, "\""), how);
@@ -176,8 +176,12 @@ std::string draw_series(const SeriesLesson& l) {
   const auto least = static_cast<double>(std::min(*low, *std::ranges::min_element(forecast)));
   const auto most = static_cast<double>(std::max(*high, *std::ranges::max_element(forecast)));
   // Panels begin at 0; prices here at the least of them.
-  const Panel panel{kLeft, kTop, kStep * static_cast<double>(real.size() - 1), kHeight,
-                    static_cast<double>(real.size() - 1), most - least};
+  const Panel panel{kLeft,
+                    kTop,
+                    kStep * static_cast<double>(real.size() - 1),
+                    kHeight,
+                    static_cast<double>(real.size() - 1),
+                    most - least};
   std::string body = text(kLeft, 20, "class=\"title\"", "prices by day, a week it has never seen");
   const auto draw = [&](const std::vector<int64_t>& prices, size_t first, std::string_view kind,
                         double label) {
@@ -207,8 +211,7 @@ std::string draw_teacher_forcing(const TeacherLesson& l) {
   constexpr int64_t kMost = 6;  // steps
   const TeacherExample& example = l.example;
   const auto shown = std::min(kMost, std::ssize(example.steps));
-  std::string body =
-      text(4, 18, "class=\"title\"", concat(example.english, " — to be: ", example.hindi));
+  std::string body = text(4, 18, "class=\"title\"", concat(example.english, " → ", example.hindi));
   const auto row = [&](int64_t place, std::string_view name, auto word, auto kind) {
     const double y = kTop + static_cast<double>(place) * kRow + 18;
     body += text(4, y, "", name);
@@ -231,11 +234,16 @@ std::string draw_teacher_forcing(const TeacherLesson& l) {
   const auto own = [](int64_t, const TeacherStep& step) {
     return step.predicted_in_inference == step.right ? "train" : "valid";
   };
-  row(0, "training: fed", [](const TeacherStep& s) { return s.fed_in_training; }, plain);
-  row(1, "predicted", [](const TeacherStep& s) { return s.predicted_in_training; }, judged);
-  row(3, "inference: fed", [](const TeacherStep& s) { return s.fed_in_inference; }, followed);
-  row(4, "predicted", [](const TeacherStep& s) { return s.predicted_in_inference; }, own);
-  row(6, "right", [](const TeacherStep& s) { return s.right; }, plain);
+  row(
+      0, "training: fed", [](const TeacherStep& s) { return s.fed_in_training; }, plain);
+  row(
+      1, "predicted", [](const TeacherStep& s) { return s.predicted_in_training; }, judged);
+  row(
+      3, "inference: fed", [](const TeacherStep& s) { return s.fed_in_inference; }, followed);
+  row(
+      4, "predicted", [](const TeacherStep& s) { return s.predicted_in_inference; }, own);
+  row(
+      6, "right", [](const TeacherStep& s) { return s.right; }, plain);
   const double below = kTop + 7 * kRow + 22;
   body += text(4, below, "",
                concat("Over all mistakes, of ", l.following, " tokens behind one ",
@@ -268,9 +276,9 @@ std::string draw_decoding(const DecodingLesson& l) {
     const double width = kBar * static_cast<double>(way.calls) / static_cast<double>(most);
     const bool same = i == 0 || way.same_bits();
     body += text(kNames - 8, y + 15, "text-anchor=\"end\"", bars[i].name);
-    body += concat("<rect x=\"", number(kNames), "\" y=\"", number(y + 3), "\" width=\"",
-                   number(width), "\" height=\"", number(kRow - 9), "\" class=\"",
-                   same ? "cell" : "no", "\"/>\n");
+    body +=
+        concat("<rect x=\"", number(kNames), "\" y=\"", number(y + 3), "\" width=\"", number(width),
+               "\" height=\"", number(kRow - 9), "\" class=\"", same ? "cell" : "no", "\"/>\n");
     body += text(kNames + width + 8, y + 15, same ? "class=\"train\"" : "class=\"valid\"",
                  concat(way.calls, same ? ", the same bits" : ", other bits"));
   }
@@ -444,7 +452,7 @@ std::string draw_scale(const ScaleLesson& l) {
   body += line(panel, divided, "train") + line(panel, raw, "valid");
   body += text(panel.left + 200, panel.y(divided.back().y) + 24, "class=\"train\"",
                "scores divided by √d_k: the same for every d_k");
-  body += text(panel.left + 200, panel.y(raw.back().y) - 24, "class=\"valid\"",
+  body += text(panel.left + 270, panel.y(raw.back().y) - 40, "class=\"valid\"",
                "undivided: the softmax saturates, gradients vanish");
   return picture(kWidth, 300, body);
 }

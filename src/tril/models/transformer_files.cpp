@@ -40,8 +40,8 @@ Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
 void check_config(const FolderSeal& seal, const std::string& folder, const ConfigFile& config,
                   const LoadOptions& options) {
   if (options.any_files || seal.check(folder, kConfigFile, config.text) || !options.notice) return;
-  options.notice({Field{"seal"},
-                  concat(folder, ": not sealed, so damage to its files would go unnoticed")});
+  options.notice(
+      {Field{"seal"}, concat(folder, ": not sealed, so damage to its files would go unnoticed")});
 }
 
 // The files that go with the weights of a folder, compared with their seal.
@@ -257,15 +257,15 @@ Transformer Transformer::load_for_inference(const std::string& folder,
     // Weights that were trained on since, or packed by another version, are packed again, in
     // memory.
     if (options.notice) {
-      options.notice(
-          {Field{"packed"}, concat(file, ": not used, it was ",
-                                   this_format ? "made from other weights"
-                                               : "packed by another version of tril")});
+      options.notice({Field{"packed"}, concat(file, ": not used, it was ",
+                                              this_format ? "made from other weights"
+                                                          : "packed by another version of tril")});
     }
   }
   if (!kinds.empty()) {
     fail(ErrorCode::invalid_argument, Field{"compute"}, folder, ": has only ", names_of(kinds),
-         ", nothing for ", word_for(form), "; ", kWeightsFile, " is in the folder they were made from");
+         ", nothing for ", word_for(form), "; ", kWeightsFile,
+         " is in the folder they were made from");
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
   const Transformer loaded = load(folder, {}, options);

@@ -36,7 +36,7 @@ struct Words<Writing> {
 };
 template <>
 struct Words<Company> {
-  static constexpr std::string_view kList[] = {"alone", "in batches"};
+  static constexpr std::string_view kList[] = {"alone", "batched"};
 };
 
 struct AgreementOptions {

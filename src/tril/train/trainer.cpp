@@ -26,7 +26,7 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 // What to change where a run diverges.
-constexpr Field kRate{"schedule.rate"};
+constexpr Field kRate{"schedule.peak"};
 constexpr int64_t kMaxFileBytes = int64_t{1} << 30;  // of a tokenizer or a configuration
 // After so many updates in a row without a finite gradient there is no way back.
 constexpr int64_t kMostBadUpdates = 20;
@@ -176,8 +176,8 @@ class Run {
     // What knows nothing and says so has a loss of log(vocab).
     if (events_.message &&
         state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
-      events_.message({kRate,
-                       "warning: it does worse than guessing: its learning rate may be too high"});
+      events_.message(
+          {kRate, "warning: it does worse than guessing: its learning rate may be too high"});
     }
     summary.last = status();
     summary.finished = state_.finished;
@@ -191,8 +191,7 @@ class Run {
   // A run that has nothing to show for itself has failed.
   void check_outcome() const {
     require(!state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
-            kRate,
-            "train: no evaluation had a finite loss, so there is no model to keep");
+            kRate, "train: no evaluation had a finite loss, so there is no model to keep");
   }
 
   // An evaluation that was cancelled is made up for when the run goes on.
@@ -266,9 +265,8 @@ class Run {
     outcomes_.pop_front();
     const double norm = AdamWOptimizer::fetched_last(session_, outcome.last).norm;
     state_.bad_updates = std::isfinite(norm) ? 0 : state_.bad_updates + 1;
-    require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument,
-            kRate, "train: the gradients are no longer finite after update ",
-            outcome.update - 1);
+    require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument, kRate,
+            "train: the gradients are no longer finite after update ", outcome.update - 1);
     double sum = 0.0;
     for (const int64_t fetch : outcome.losses) {
       float loss = 0.0f;
@@ -494,9 +492,9 @@ void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& 
                                    : concat("about ", whole, whole == 1 ? " round" : " rounds"),
                         " through the text"));
   if (options.schedule.warm_up > options.updates / 2) {
-    events.message({Field{"schedule.warm_up"},
-                    concat("warning: the learning rate is still rising for ",
-                           options.schedule.warm_up, " of ", options.updates, " updates")});
+    events.message(
+        {Field{"schedule.warm_up"}, concat("warning: the warm-up takes ", options.schedule.warm_up,
+                                           " updates, the whole training ", options.updates)});
   }
   if (corpus.report().skipped_pairs() > corpus.size()) {
     events.message("warning: more sentences were left out than are left to learn from");
@@ -520,7 +518,7 @@ void prepare(TrainingText& text, const TrainOptions& options, const Tokenizer& t
   require(verdict != Sides::Verdict::swapped, kBad,
           "train: the two sides of the validation text read as if they were swapped");
   if (verdict == Sides::Verdict::one_odd) {
-    say("careful: one side of the validation text reads like the other language");
+    say("warning: one side of the validation text reads like the other language");
   }
 }
 
