@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,8 @@ struct Subject {
 };
 // The folder that was named; else the demo's where it is and translates; else one that learns now.
 Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook);
+// The first two of these; nothing where neither is there.
+std::optional<Subject> translator_on_disk(const LessonFlags& flags);
 
 // A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
 void print_heading(std::string_view number, std::string_view text);

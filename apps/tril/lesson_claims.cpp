@@ -4,7 +4,6 @@
 
 #include "commands.h"
 #include "lesson.h"
-#include "loading.h"
 #include "output.h"
 #include "progress.h"
 
@@ -93,9 +92,7 @@ bool show_claims(const LessonFlags& flags) {
     }
   };
   std::optional<Translator> translator;
-  if (!flags.model.empty()) {
-    translator = Translator::load(flags.model, flags.threads, {}, telling(flags.model));
-  }
+  if (auto there = translator_on_disk(flags)) translator = std::move(there->translator);
   ClaimLab lab(options, std::move(translator));
   int64_t as_stated = 0;
   for (const int number : numbers) {

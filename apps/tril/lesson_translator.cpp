@@ -9,8 +9,7 @@
 
 namespace tril::app {
 
-Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
-  constexpr int64_t kUpdates = 300;  // of a model that is to make mistakes
+std::optional<Subject> translator_on_disk(const LessonFlags& flags) {
   const std::string demo = "demo-model";
   std::error_code ignored;
   const auto load = [&](const std::string& folder) {
@@ -25,6 +24,12 @@ Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) 
       return subject;
     }
   }
+  return std::nullopt;
+}
+
+Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
+  constexpr int64_t kUpdates = 300;  // of a model that is to make mistakes
+  if (auto there = translator_on_disk(flags)) return *std::move(there);
   message(fmt::format(
       "no model here: learning the phrasebook for {} updates, few enough to leave mistakes\n",
       kUpdates));

@@ -64,7 +64,7 @@ const Translator& ClaimLab::Results::translator() {
                                            .seed = options.seed,
                                            .threads = options.threads,
                                            .progress = [&](int64_t update, double) {
-                                             tell("a small translator learns", update, kUpdates);
+                                             tell("training a small translator", update, kUpdates);
                                            }});
   });
 }
@@ -81,7 +81,7 @@ const ContextLesson& ClaimLab::Results::context() {
   return once(context_, [&] {
     ContextOptions lesson{.seed = options.seed, .threads = options.threads};
     lesson.progress = [&](int64_t update, double) {
-      tell("lesson context", update, lesson.updates);
+      tell("running lesson context", update, lesson.updates);
     };
     return teach_context(lesson);
   });
@@ -91,7 +91,7 @@ const SeriesLesson& ClaimLab::Results::series() {
   return once(series_, [&] {
     SeriesOptions lesson{.seed = options.seed, .threads = options.threads};
     lesson.progress = [&](Masking masking, int64_t update, double) {
-      tell("lesson series", update + (masking == Masking::none ? lesson.updates : 0),
+      tell("running lesson series", update + (masking == Masking::none ? lesson.updates : 0),
            2 * lesson.updates);
     };
     return teach_series(lesson);
@@ -100,7 +100,7 @@ const SeriesLesson& ClaimLab::Results::series() {
 
 const TeacherLesson& ClaimLab::Results::teacher() {
   return once(teacher_, [&] {
-    tell("lesson teacher-forcing");
+    tell("running lesson teacher-forcing");
     return teach_teacher_forcing(translator(), phrasebook().held_out, options.threads);
   });
 }
@@ -109,7 +109,7 @@ const LeakageLesson& ClaimLab::Results::leakage() {
   return once(leakage_, [&] {
     LeakageOptions lesson{.seed = options.seed, .threads = options.threads};
     lesson.progress = [&](Masking masking, int64_t update, double) {
-      tell("lesson leakage", update + (masking == Masking::none ? lesson.updates : 0),
+      tell("running lesson leakage", update + (masking == Masking::none ? lesson.updates : 0),
            2 * lesson.updates);
     };
     return teach_leakage(lesson);
@@ -120,7 +120,7 @@ const SequentialLesson& ClaimLab::Results::sequential() {
   return once(sequential_, [&] {
     SequentialLessonOptions lesson{.threads = options.threads, .hooks = options.hooks};
     lesson.progress = [&](const SequentialRow&, int64_t done, int64_t all) {
-      tell("lesson sequential", done, all);
+      tell("running lesson sequential", done, all);
     };
     return teach_sequential(lesson);
   });
@@ -128,7 +128,7 @@ const SequentialLesson& ClaimLab::Results::sequential() {
 
 const ScaleLesson& ClaimLab::Results::scale() {
   return once(scale_, [&] {
-    tell("lesson scale");
+    tell("running lesson scale");
     return teach_scale();
   });
 }
@@ -136,7 +136,9 @@ const ScaleLesson& ClaimLab::Results::scale() {
 const WorkLesson& ClaimLab::Results::work() {
   return once(work_, [&] {
     WorkOptions lesson{.threads = options.threads, .peak_gflops = options.peak_gflops};
-    lesson.progress = [&](int64_t, int64_t done, int64_t all) { tell("lesson work", done, all); };
+    lesson.progress = [&](int64_t, int64_t done, int64_t all) {
+      tell("running lesson work", done, all);
+    };
     return teach_work(lesson);
   });
 }
@@ -146,7 +148,7 @@ const DecodingLesson& ClaimLab::Results::decoding() {
     const Translator& model = translator();
     std::vector<std::string> lines;
     for (const PhrasePair& phrase : phrasebook().train) lines.push_back(phrase.hindi);
-    tell("lesson decoding");
+    tell("running lesson decoding");
     return teach_decoding(
         model, phrasebook().held_out, lines,
         {.threads = options.threads, .hooks = options.hooks, .mask = options.masking});
@@ -158,7 +160,7 @@ const ForcingLesson& ClaimLab::Results::forcing() {
     ForcingOptions lesson{.seed = options.seed, .threads = options.threads, .hooks = options.hooks};
     lesson.progress = [&](Feeding feeding, Masking masking, int64_t update, double) {
       const int64_t before = (feeding == Feeding::own ? 2 : 0) + (masking == Masking::none ? 1 : 0);
-      tell("lesson forcing", before * lesson.updates + update, 4 * lesson.updates);
+      tell("running lesson forcing", before * lesson.updates + update, 4 * lesson.updates);
     };
     return teach_forcing(lesson);
   });
@@ -168,10 +170,10 @@ const HeadsLesson& ClaimLab::Results::heads() {
   return once(heads_, [&] {
     HeadsOptions lesson{.seed = options.seed, .threads = options.threads, .hooks = options.hooks};
     lesson.switching = [&](int64_t head, int64_t heads) {
-      tell("lesson heads: switching heads off", head, heads);
+      tell("running lesson heads: switching heads off", head, heads);
     };
     lesson.learning = [&](int64_t update, int64_t updates, double) {
-      tell("lesson heads: learning with 1, 2, 4 and 8 heads", update, updates);
+      tell("running lesson heads: learning with 1, 2, 4 and 8 heads", update, updates);
     };
     return teach_heads(translator(), phrasebook(), lesson);
   });
@@ -181,7 +183,7 @@ const TasksLesson& ClaimLab::Results::tasks() {
   return once(tasks_, [&] {
     TasksOptions lesson{.seed = options.seed, .threads = options.threads, .hooks = options.hooks};
     lesson.progress = [&](int64_t update, int64_t updates, double) {
-      tell("lesson tasks", update, updates);
+      tell("running lesson tasks", update, updates);
     };
     return teach_tasks(lesson);
   });

@@ -433,10 +433,10 @@ std::string draw_sequential(const SequentialLesson& l) {
   const SequentialRow& last = l.rows.back();
   const double below = kTop + static_cast<double>(n) * kSize + 26;
   body += text(kLeft, below, "",
-               concat("Pale: computed again for nothing new. With ", last.rows, " rows of ",
-                      last.words, " words: ", last.figures.sequential.calls, " calls and ",
-                      last.figures.sequential.rows, " rows, compared with ",
-                      last.figures.parallel.calls, " call and ", last.figures.parallel.rows, "."));
+               concat("Pale: computed again. ", last.rows, " rows of ", last.words, " words take ",
+                      last.figures.sequential.calls, " calls and ", last.figures.sequential.rows,
+                      " rows; at once, ", last.figures.parallel.calls, " call and ",
+                      last.figures.parallel.rows, "."));
   return picture(kWidth, below + 16, body, kCells);
 }
 
