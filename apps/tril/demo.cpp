@@ -127,13 +127,18 @@ void run(const Flags& flags) {
     return;
   }
   check_folder(flags.folder);
-  fmt::print("Learning English to Hindi from {} sentences; {} combinations are held out.\n",
-             phrasebook.train.size(), phrasebook.held_out.size());
+  fmt::print("{}", set_text(fmt::format("Learning English to Hindi from {} sentences; {} "
+                                        "combinations are held out.",
+                                        phrasebook.train.size(), phrasebook.held_out.size()),
+                            "", ""));
   flush_output();
   const TrainSummary summary = learn(phrasebook, flags);
-  fmt::print(
-      "Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target tokens per second.\n\n",
-      summary.last.seconds, summary.last.update, summary.parameters, summary.last.tokens_per_s);
+  fmt::print("{}\n",
+             set_text(fmt::format("Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target "
+                                  "tokens per second.",
+                                  summary.last.seconds, summary.last.update, summary.parameters,
+                                  summary.last.tokens_per_s),
+                      "", ""));
 
   const Translator translator = Translator::load(flags.folder, flags.threads);
   fmt::print("The lesson's sentences:\n");
@@ -151,7 +156,7 @@ void run(const Flags& flags) {
 
   prove(translator, phrasebook, flags);
   const std::string tril = program_name();
-  const std::vector<std::pair<std::string, const char*>> next = {
+  const Table next = {
       {tril + " translate " + flags.folder, "type English, read Hindi"},
       {tril + " explain " + flags.folder + " 'I am fine' -o page.html",
        "a page that shows both phases"},
@@ -159,10 +164,8 @@ void run(const Flags& flags) {
       {tril + " lesson", "experiments for what learners ask"},
       {tril + " demo --dump phrases", "the sentences as files"},
       {tril + " train --config phrases/demo.toml -o mine", "this model again, from the files"}};
-  size_t widest = 0;
-  for (const auto& [command, what] : next) widest = std::max(widest, command.size());
   fmt::print("\nNow you:\n");
-  for (const auto& [command, what] : next) fmt::print("  {:<{}}  {}\n", command, widest, what);
+  print_table(next, Align::left);
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ void run(const Flags& flags) {
     if (e.target_given)
       fmt::print("The page follows the given target: {}\n", escaped(e.target_text));
   }
-  fmt::print("Training: {} call of forward(). Inference: {}. Of {} numbers {} differ in any bit.\n",
+  fmt::print("Calls of forward(): {} in training, {} at inference. Of {} numbers {} differ.\n",
              e.parallel_calls, e.stepwise_calls, e.numbers_compared, e.numbers_differing);
   fmt::print("{}: {} KB, to be opened in a browser\n", flags.output, (page.size() + 999) / 1000);
   check_sound(e);

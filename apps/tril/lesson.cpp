@@ -36,7 +36,7 @@ const std::vector<Lesson>& lessons() {
        show_attention,
        Needs::nothing,
        Draws::picture,
-       {"Why several heads? What do the weights of the lecture come from?"}},
+       {"Why several heads? Where do the lecture's weights come from?"}},
       {"scale",
        "why scores are divided by √d_k",
        "2 s",
@@ -157,10 +157,18 @@ const std::vector<Lesson>& overviews() {
   return list;
 }
 
+// "15 s" with a blank that no line ends at.
+std::string unbroken(std::string text) {
+  for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at)) {
+    text.replace(at, 1, "\u00a0");
+  }
+  return text;
+}
+
 void list_lessons() {
   const auto print = [](const Lesson& lesson) {
     const std::string name = fmt::format("{:<17}", lesson.name);
-    fmt::print("{}", set_text(concat(lesson.says, " (", lesson.takes, ")"), name,
+    fmt::print("{}", set_text(concat(lesson.says, " (", unbroken(lesson.takes), ")"), name,
                               std::string(name.size(), ' ')));
     for (const char* question : lesson.answers)
       fmt::print("{}", set_text(question, "    ", "    "));
@@ -237,9 +245,9 @@ void add_lesson(CLI::App& app) {
       "Examples:\n  tril lesson\n  tril lesson attention\n  tril lesson claims 13\n"
       "  tril lesson masks --check my-mask.txt\n"
       "  tril lesson teacher-forcing --model demo-model\n\n"
-      "Every figure is computed in the run. Exit code 0: the verdict is what the lesson says; 1: "
+      "Every figure is computed in the run. Exit code 0: the experiment confirms the verdict; 1: "
       "it "
-      "is not; 2: the lesson could not run.");
+      "does not; 2: the lesson could not run.");
   lesson->callback([=] {
     if (given->count() == 0) {
       require(model->count() == 0 && seed->count() == 0 && svg->count() == 0 && check->count() == 0,

@@ -73,8 +73,8 @@ void print_contextual(const AttentionLesson& l) {
     print_table(table, Align::left, "    ");
   }
   print_text(fmt::format(
-      "The engine, which never stores the table of weights, gives the same numbers: all {} agree "
-      "within {:.1e}, {:.1f}% of the rounding bound.",
+      "The engine, which never stores the table of weights, gives the same weights and "
+      "contextual embeddings: all {} numbers agree within {:.1e}, {:.1f}% of the rounding bound.",
       l.masked.compared, l.masked.largest_difference, 100.0 * l.masked.largest_share));
 }
 
@@ -149,7 +149,7 @@ bool show_attention(const LessonFlags& flags) {
   return print_verdict(
       l.holds,
       "The mask makes forbidden weights exactly 0, and the others sum to 1. Textbook and engine "
-      "agree; each head computed alone gives the same bits.",
+      "agree; a head computed alone has the same bits as both heads computed together.",
       "textbook and engine disagree, or a forbidden weight is not 0.");
 }
 

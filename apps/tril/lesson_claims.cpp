@@ -16,8 +16,8 @@ std::string verdict_text(const Claim& claim) { return std::string(word_for(claim
 
 void list_claims() {
   fmt::print("{}",
-             set_text(fmt::format("The {} claims of lecture notes on masked attention, and what "
-                                  "is true of them.",
+             set_text(fmt::format("{} claims from lecture notes on masked attention, and which of "
+                                  "them are true.",
                                   claims().size()),
                       "", ""));
   Table table;
@@ -46,10 +46,18 @@ bool print_claim(const Claim& claim, const ClaimFinding& finding) {
   const std::string mark = fmt::format("Claim {:<4}", claim.number);
   const std::string blank(mark.size(), ' ');
   fmt::print("\n{}", set_text(claim.says, mark, blank));
-  const std::string verdict = fmt::format(
-      "{}. {}", finding.as_stated ? good(verdict_text(claim)) : bad("NOT as stated below"),
-      claim.answer);
-  fmt::print("{}", set_text(verdict, pad_right("Verdict", std::ssize(mark)), blank));
+  // "holds if" reads on in the answer; the others are sentences of their own.
+  const std::string word =
+      finding.as_stated ? verdict_text(claim) : "the experiment does NOT agree with this verdict";
+  const bool reads_on = finding.as_stated && claim.verdict == Verdict::holds_if;
+  std::string verdict = set_text(concat(word, reads_on ? " " : ". ", claim.answer),
+                                 pad_right("Verdict", std::ssize(mark)), blank);
+  // Coloured when it is set, as colours take no room.
+  const size_t at = verdict.find(word);
+  if (at != std::string::npos) {
+    verdict.replace(at, word.size(), finding.as_stated ? good(word) : bad(word));
+  }
+  fmt::print("{}", verdict);
   fmt::print("{}", set_text(finding.figure, pad_right("Measured", std::ssize(mark)), blank));
   fmt::print(
       "{}", set_text(fmt::format("{} {}, docs/guide/{}", program_name(), claim.command, claim.page),
@@ -103,7 +111,8 @@ bool show_claims(const LessonFlags& flags) {
   }
   if (numbers.size() == 1) return as_stated == 1;
   return print_outcome(as_stated == std::ssize(numbers),
-                       fmt::format("{} of {} claims are as stated.", as_stated, numbers.size()));
+                       fmt::format("For {} of {} claims the experiment agrees with the verdict.",
+                                   as_stated, numbers.size()));
 }
 
 }  // namespace tril::app

@@ -121,7 +121,8 @@ bool show_decoding(const LessonFlags& flags) {
           "depends on all before it, yet the calls can be fewer: {} instead of {}, with the same "
           "bits.",
           l.decoder_layers > 1
-              ? "Recomputed without the mask they are others; with one decoder layer they are not."
+              ? "Recomputed without the mask the logits change, unless the decoder has only one "
+                "layer."
               : "This decoder has one layer, so they are the same without the mask too.",
           l.calls_with_guessing, l.calls_one_by_one),
       "two ways that should be one function differ, or the mask made no difference where it "

@@ -31,7 +31,7 @@ std::string per_update(const ForcingLesson& l, int64_t calls) {
 void print_inputs(const ForcingLesson& l) {
   print_heading("1", "When are the inputs of a training step known? Calls of forward(), counted.");
   print_table({heading(),
-               row_of(l, "before the first step's inputs are known",
+               row_of(l, "calls before the first step's inputs are known",
                       [](const ForcingRun& run) { return std::to_string(run.first_calls_before); }),
                row_of(l, "the same, mean of all updates",
                       [&](const ForcingRun& run) { return per_update(l, run.calls_before); }),

@@ -62,8 +62,8 @@ void print_looks(const HeadsLesson& l, Seen seen) {
   fmt::print("\n  Cross-attention (\"itself\" is the source position of the same number)\n");
   print_kind(l, AttentionKind::cross);
   print_text(fmt::format(
-      "\"entropy\" is in bits. \"apart\" is the share of its weight that a head puts on other keys "
-      "than another head of its layer does. \"translation\" is the source word that the word to be "
+      "\"entropy\" is in bits. \"apart\" is how much of two heads' weight lies on different keys, "
+      "averaged over the layer. \"translation\" is the source word that the word to be "
       "written translates, by a lexicon learnt from the training sentences; it is sure of {} of {} "
       "rows, and the others are left out. The last column is a rule: the largest share where it is "
       "at least a half; else \"spread\" where the entropy is at least half of what is possible; "
@@ -100,8 +100,8 @@ void print_counts(const HeadsLesson& l) {
         "--model.");
     return;
   }
-  print_heading("3", fmt::format("The phrasebook learnt with more and more heads, the model being "
-                                 "as wide as ever: {} updates each, the means of {} seeds.",
+  print_heading("3", fmt::format("The phrasebook learnt with 1, 2, 4 and 8 heads of the same total "
+                                 "width: {} updates each, the means of {} seeds.",
                                  l.updates, l.counts.front().runs.size()));
   Table table = {{"heads", "width of each", "loss", "right", "BLEU", "BLEU by seed"}};
   for (const HeadCount& count : l.counts) {

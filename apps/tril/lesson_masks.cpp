@@ -149,7 +149,8 @@ bool show_check(const std::string& path) {
     for (int64_t column = 0; column < check.columns; ++column) {
       const bool sees = check.sees(row, column);
       cells += sees ? " ." : " X";
-      cells += sees && column > row ? "!" : !sees && column <= row ? "?" : " ";
+      const int64_t own = row + check.offset();
+      cells += sees && column > own ? "!" : !sees && column <= own ? "?" : " ";
     }
     table.push_back({fmt::format("row {}", row + 1), cells});
   }
@@ -170,11 +171,19 @@ bool show_check(const std::string& path) {
                                : fmt::format("{} cells hide", check.hidden.size()),
                            cell(check.hidden.front())));
   }
+  if (check.offset() > 0) {
+    print_text(fmt::format("More columns than rows: the first {} are taken for keys in a cache.",
+                           check.offset()));
+  }
+  if (check.blind_row() >= 0) {
+    print_text(fmt::format("Row {} sees no key at all: a softmax makes it NaN (tril gives 0).",
+                           check.blind_row() + 1));
+  }
   std::string says = "This mask is not causal";
   if (check.causal()) {
     says = "This mask is causal: each row sees itself and everything before it";
-  } else if (!check.square()) {
-    says += ": a causal mask has as many columns as rows";
+  } else if (check.rows > check.columns) {
+    says += ": it has more rows than columns, so the last rows have no key of their own";
   } else if (check.transposed) {
     says +=
         ". It is the causal mask turned over: it keeps the upper triangle, so each row sees the "

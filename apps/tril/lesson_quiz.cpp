@@ -73,7 +73,8 @@ bool show_quiz(const LessonFlags& flags) {
     const bool is_right = *chosen == question.right;
     right += is_right ? 1 : 0;
     fmt::print("    {}\n",
-               is_right ? good("right") : bad(fmt::format("no: {}", letter(question.right))));
+               is_right ? good("right")
+                        : bad(fmt::format("wrong; the answer is {}", letter(question.right))));
     print_reason(question);
   }
   fmt::print("\n{} of {} right.\n", right, answered);

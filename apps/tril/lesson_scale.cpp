@@ -30,14 +30,15 @@ bool show_scale(const LessonFlags& flags) {
       "key and its slope goes to 0: little is learnt through it.");
   print_heading("2", "Is it about numerical stability?");
   print_text(fmt::format(
-      "No. Softmax subtracts the largest score first, so nothing overflows: of all weights, "
-      "undivided ones included, {} are not finite in 32-bit numbers.",
-      l.not_finite == 0 ? "none" : std::to_string(l.not_finite)));
+      "No. Softmax subtracts the largest score first, so nothing overflows: {}.",
+      l.not_finite == 0
+          ? "all weights are finite in 32-bit floats, undivided ones included"
+          : fmt::format("and yet {} weights are NOT finite in 32-bit floats", l.not_finite)));
   const ScaleRow& last = l.dims.back();
   return print_verdict(
       l.holds,
-      fmt::format("Dividing by √d_k keeps the slope of the softmax the same for every d_k. Without "
-                  "it, for d_k = {}, {:.0f}% of it is left.",
+      fmt::format("Dividing by √d_k keeps the slope of the softmax the same for every d_k. "
+                  "Undivided, at d_k = {} only {:.0f}% of the slope is left.",
                   last.head_dim, 100.0 * last.undivided.slope / last.divided.slope),
       "the spread does not grow with √d_k, or the softmax keeps its slope without the division.");
 }

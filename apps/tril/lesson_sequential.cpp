@@ -75,8 +75,8 @@ void print_agreement(const SequentialLesson& l) {
   print_heading("4",
                 "Both learn the same (dropout off). Gradients of single positions have the same "
                 "bits; sums over positions differ by rounding:");
-  Table table = {{"", "", "losses", "positions", "sums ÷", "if one were"},
-                 {"target", "loss", "differ by", "that differ", "bound", "lost ÷ bound"}};
+  Table table = {{"", "", "losses", "positions", "error of sums", "the same if one"},
+                 {"target", "loss", "differ by", "that differ", "/ allowed", "were missing"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
     table.push_back({name_of(row), fmt::format("{:.3f}", f.parallel_loss),

@@ -26,7 +26,7 @@ constexpr Line kLines[] = {
      "0 or −∞ is added to each score before the softmax. A forbidden weight becomes "
      "exactly 0, the others still sum to 1.",
      "तरीका",
-     "softmax से पहले हर स्कोर में 0 या −∞ जोड़ा जाता है। मना किया गया वज़न ठीक 0 हो जाता "
+     "softmax से पहले हर स्कोर में 0 या −∞ जोड़ा जाता है। वर्जित स्थानों का भार ठीक 0 हो जाता "
      "है, बाकी का योग 1 रहता है।",
      "27, 28"},
     {"Training",
@@ -34,7 +34,7 @@ constexpr Line kLines[] = {
      "called once and computes all positions.",
      "प्रशिक्षण",
      "START के बाद सही शब्द एक स्थान खिसकाकर दिए जाते हैं (teacher forcing)। forward() "
-     "एक बार चलता है और सभी स्थितियाँ निकालता है।",
+     "एक बार चलता है और सभी स्थितियों की गणना करता है।",
      "7, 9"},
     {"Inference", "The model's own words are fed. forward() is called once per token.", "अनुमान",
      "मॉडल को उसके अपने लिखे शब्द दिए जाते हैं। forward() हर टोकन के लिए एक बार चलता है।", "8, 10"},

@@ -41,13 +41,14 @@ void print_example(const TeacherLesson& l) {
   print_table(inference, Align::left, "    ");
   print_text(fmt::format("It writes: {}", escaped(e.written)));
   print_text(fmt::format(
-      "After the mistake: corrected, {} of {} right; followed, {} in position, {} in order.",
+      "After the mistake: {} of {} right if it is corrected. If it is fed back, {} in the right "
+      "position, {} in the right order.",
       e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order));
 }
 
 // The lecture's own sentence, the wrong word fed as training would never feed it.
 void print_swapped(const SwappedWord& s) {
-  print_heading("", fmt::format("\"{}\": {} with the right word fed, and {} with another.",
+  print_heading("", fmt::format("\"{}\": we feed {}, then {}, and look at the next prediction.",
                                 s.english, s.right, s.wrong));
   print_table({{"", "predicted next", "probability"},
                {s.right, escaped(s.next_after_right), number(s.probability_after_right)},

@@ -139,18 +139,19 @@ void print_evidence(const ProvedModel& proved, const ProofReport& report) {
                        ? fmt::format("same {}, unchanged", counted(t.tensors, "tensor"))
                        : "CHANGED on the way"});
   table.push_back(
-      {"1 weight moved",
+      {"1 weight changed",
        fmt::format("{} of {} logits change", grouped(t.moved_in_training), grouped(t.logits)),
        fmt::format("{} of {} logits change", grouped(t.moved_in_inference), grouped(t.logits))});
   add_mask(t, pieces, table);
-  table.push_back({"mask needed",
-                   fmt::format("{}: {} of {} rows change without", yes(t.mask_needed_in_training()),
-                               t.unmasked_training_rows, n),
-                   t.mask_needed_in_inference() && t.unmasked_step_rows == 0
-                       ? fmt::format("for {} tokens per call; no effect at 1", n)
-                       : fmt::format("{}: {} of {} rows change without, {} at 1 per call",
-                                     yes(t.mask_needed_in_inference()), t.unmasked_call_rows, n,
-                                     t.unmasked_step_rows)});
+  table.push_back(
+      {"mask needed",
+       fmt::format("{}: {} of {} rows change without", yes(t.mask_needed_in_training()),
+                   t.unmasked_training_rows, n),
+       t.mask_needed_in_inference() && t.unmasked_step_rows == 0
+           ? fmt::format("yes, with {} tokens per call; with 1 there is nothing to hide", n)
+           : fmt::format("{}: {} of {} rows change without, {} at 1 per call",
+                         yes(t.mask_needed_in_inference()), t.unmasked_call_rows, n,
+                         t.unmasked_step_rows)});
   const FedCells fed = fed_cells(t);
   table.push_back({"teacher forcing", fed.training, fed.inference});
   table.push_back({"forward() calls", grouped(t.training_calls), grouped(t.inference_calls)});
@@ -208,8 +209,8 @@ void print_agreement(const ProofReport& report) {
                                 grouped(differing)));
   }
   print_paragraph(fmt::format(
-      "Beam search: {} times a hypothesis continued in a copy of another's cache, {} of them while "
-      "the others held other histories. The longest target has {}.",
+      "Beam search: {} times a hypothesis started from a copy of another's cache; in {} of these "
+      "the other hypotheses contained other words. The longest target has {}.",
       grouped(forked), grouped(moved), counted(report.longest, "position")));
   for (const AgreementLine& line : report.agreement) {
     const Agreement& a = line.figures;
@@ -247,8 +248,8 @@ void print_places(const LeakProbe& p) {
   const bool everywhere =
       static_cast<int64_t>(p.heads_leaking.size()) == p.model_layers * p.model_heads;
   if (p.first_future) {
-    print_leak(fmt::format("position {} is the first to see the future, position {}{}",
-                           p.first_future->row.position, p.first_future->key.position,
+    print_leak(fmt::format("position {} already sees position {}{}", p.first_future->row.position,
+                           p.first_future->key.position,
                            everywhere ? ", in every head of every layer" : ""));
   }
   for (size_t i = 0; !everywhere && i < std::min(p.heads_leaking.size(), kShown); ++i) {
@@ -335,8 +336,8 @@ void print_costs(const std::vector<SequentialLine>& lines) {
 }
 
 void print_gradients(const std::vector<SequentialLine>& lines) {
-  Table table = {{"", "positions", "that", "sums ÷", "if one were", "losses ÷"},
-                 {"rows × n", "compared", "differ", "bound", "lost ÷ bound", "bound"}};
+  Table table = {{"", "positions", "that", "error of sums", "the same if one", "error of losses"},
+                 {"rows × n", "compared", "differ", "/ allowed", "were missing", "/ allowed"}};
   for (const SequentialLine& line : lines) {
     const SequentialComparison& s = line.figures;
     table.push_back(
@@ -368,9 +369,9 @@ void print_sequential(const ProofReport& report) {
   print_paragraph(fmt::format(
       "{} × {}: {} per position, compared bit for bit with the position's share of the parallel "
       "pass. In the last layer, where positions do not mix, {} sums over positions differ by at "
-      "most {:.3g} of the fp32 rounding bound; a lost position would be {:.1e} times the bound. "
-      "All "
-      "gradients are at most {:.1e} apart; the losses are {:.5f} and {:.5f}.",
+      "most {:.3g} of what fp32 rounding allows; leaving out one position would cause an error of "
+      "{:.1e} times what is allowed. All gradients are at most {:.1e} apart; the losses are {:.5f} "
+      "and {:.5f}.",
       shown->rows, shown->length, counted(s.gradients, "gradient"), grouped(s.summed), s.sum_share,
       s.weakest_position, s.gradient_difference, s.sequential_loss, s.parallel_loss));
   if (shown->in_fp32) {

@@ -2,23 +2,23 @@
 // function, bit for bit. This header is the whole public interface; it is cheap to include.
 #pragma once
 
-#include "tril/autograd/tape.h"        // Tape, Gradients
-#include "tril/base/cpu.h"             // Target: which instruction set is used
-#include "tril/base/error.h"           // Error
-#include "tril/data/batches.h"         // BatchStream
-#include "tril/data/corpus.h"          // Corpus
-#include "tril/data/lines.h"           // LineReader
-#include "tril/decode/alignment.h"     // align
-#include "tril/decode/score.h"         // score
-#include "tril/decode/search.h"        // search
-#include "tril/decode/shortlist.h"     // Shortlist: the pieces a sentence is translated with
-#include "tril/explain/explain.h"      // explain, explain_page
-#include "tril/io/atomic_file.h"       // AtomicFile: written whole or not at all
-#include "tril/io/mapped_file.h"       // MappedFile: which file is mapped where
-#include "tril/io/toml.h"              // options in files
-#include "tril/lesson/architecture.h"  // a model as a picture
-#include "tril/lesson/claims.h"        // every claim of the lecture, with its verdict
-#include "tril/lesson/demo.h"          // how the phrasebook is learnt
+#include "tril/autograd/tape.h"         // Tape, Gradients
+#include "tril/base/cpu.h"              // Target: which instruction set is used
+#include "tril/base/error.h"            // Error
+#include "tril/data/batches.h"          // BatchStream
+#include "tril/data/corpus.h"           // Corpus
+#include "tril/data/lines.h"            // LineReader
+#include "tril/decode/alignment.h"      // align
+#include "tril/decode/score.h"          // score
+#include "tril/decode/search.h"         // search
+#include "tril/decode/shortlist.h"      // Shortlist: the pieces a sentence is translated with
+#include "tril/explain/architecture.h"  // a model as a picture
+#include "tril/explain/explain.h"       // explain, explain_page
+#include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all
+#include "tril/io/mapped_file.h"        // MappedFile: which file is mapped where
+#include "tril/io/toml.h"               // options in files
+#include "tril/lesson/claims.h"         // every claim of the lecture, with its verdict
+#include "tril/lesson/demo.h"           // how the phrasebook is learnt
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/lesson_attention.h"  // the lessons
 #include "tril/lesson/lesson_context.h"

@@ -43,7 +43,34 @@ TEST(MaskCheck, SaysWhichCellsAreWrong) {
 
   EXPECT_TRUE(check_mask(". . .\nX . .\nX X .").transposed);
   EXPECT_TRUE(check_mask(". . .\n. . X\n. X X").upside_down);
-  EXPECT_FALSE(check_mask(". X X\n. . X").causal());  // not square
+  EXPECT_FALSE(check_mask(". X X\n. . X").causal());  // as the last rows, each sees too little
+  EXPECT_FALSE(check_mask(". X\n. .\n. .").causal());
+}
+
+// Two new rows behind a key in the cache.
+TEST(MaskCheck, RowsBehindACache) {
+  const MaskCheck check = check_mask(". . X\n. . .");
+  EXPECT_TRUE(check.causal());
+  EXPECT_EQ(check.offset(), 1);
+  EXPECT_EQ(check_mask(". . .\n. . .").leaks, (std::vector<MaskCheck::Cell>{{0, 2}}));
+}
+
+// Zeros alone are no mask: everything leaks.
+TEST(MaskCheck, ZerosBlockNothing) {
+  const MaskCheck check = check_mask("0 0 0\n0 0 0\n0 0 0");
+  EXPECT_EQ(check.notation, Notation::added);
+  EXPECT_EQ(check.leaks.size(), 3u);
+  EXPECT_FALSE(check.leaks_nothing());
+}
+
+TEST(MaskCheck, RowsInBracketsOnOneLine) {
+  EXPECT_TRUE(check_mask("[[0, -inf], [0, 0]]").causal());
+  EXPECT_EQ(check_mask("[[1,0,0],[1,1,0],[1,1,1]]  # as numpy prints it").rows, 3);
+}
+
+TEST(MaskCheck, ARowThatSeesNothingIsNamed) {
+  EXPECT_EQ(check_mask(". X\n. .").blind_row(), -1);
+  EXPECT_EQ(check_mask(". X\nX X").blind_row(), 1);
 }
 
 TEST(MaskCheck, AMaskOfOneWord) {

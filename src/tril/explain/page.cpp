@@ -4,6 +4,7 @@
 
 #include "tril/base/error.h"
 #include "tril/base/rounding.h"
+#include "tril/explain/architecture.h"
 #include "tril/explain/encode.h"
 #include "tril/explain/explain.h"
 #include "tril/explain/page_parts.h"
@@ -333,6 +334,7 @@ std::string explain_page(const Explanation& explanation) {
     data["own"] = PageWriter(*own).page();
   }
   std::string page(page_template());
+  fill(page, "architecture", architecture_for_page(explanation.config));
   // The data last: what stands in it is never looked at again.
   fill(page, "style", page_style());
   fill(page, "script", page_script());

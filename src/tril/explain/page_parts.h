@@ -6,8 +6,8 @@
 
 namespace tril {
 
-// HTML with places for {{style}}, {{script}} and {{data}}, in this order; its policy names the
-// hashes of style and script.
+// HTML with places for {{style}}, {{architecture}}, {{script}} and {{data}}, in this order; its
+// policy names the hashes of style and script.
 std::string_view page_template();
 std::string_view page_style();
 // All modules as one script, without their imports and exports.

@@ -24,8 +24,9 @@ constexpr std::array kClaims = {
         "The decoder is autoregressive at inference and non-autoregressive at training. Prove the "
         "statement.",
         kHolds,
-        "Training computes all positions in one call, inference one position per call. Both are "
-        "the same function: every logit has the same bits.",
+        "In computation: training computes all positions in one call, inference one position per "
+        "call. In function both are autoregressive (claim 9), and they are the same function: "
+        "every logit has the same bits.",
         "prove demo-model", "5-two-phases.md"},
     Claim{2, kStatement,
           "An autoregressive model conditions each new point on those before it: the price on "
@@ -33,21 +34,21 @@ constexpr std::array kClaims = {
           kHolds, "Change either day and the forecast for Friday changes.", "lesson series",
           "4-autoregression.md"},
     Claim{3, kStatement, "Inference must go one token at a time; there is no alternative.", kIf,
-          "True of what each token depends on, not of the number of calls. Several tokens can be "
-          "guessed and checked in one masked pass: fewer calls, the same tokens, the same bits.",
+          "you mean what each token depends on. The calls can be fewer: several tokens are guessed "
+          "and checked in one masked pass, with the same tokens and the same bits.",
           "lesson decoding", "5-two-phases.md"},
     Claim{
         4, kStatement,
         "Training is not autoregressive because of teacher forcing (one set of notes), because of "
         "masked self-attention (another).",
         kNot,
-        "Neither alone. Forcing makes all inputs known before the first call; the mask keeps the "
-        "function the one that inference computes. Only with both does one call learn it.",
-        "lesson forcing", "5-two-phases.md"},
+        "Neither alone. Forcing makes all inputs known before the first call; the mask makes that "
+        "call compute the same function as inference. Only with both does one call learn it.",
+        "lesson forcing", "10-claims.md"},
     Claim{5, kStatement, "Training is sequential across tokens (one set), parallel (the others).",
           kIf,
-          "It can be done either way. Each position's gradient has the same bits; only the sums "
-          "over positions are rounded in another order.",
+          "you say which way you train: both can be done. Each position's gradient has the same "
+          "bits; only the sums over positions are rounded in a different order.",
           "lesson sequential", "7-one-call.md"},
     Claim{6, kStatement, "During training a word does not depend on the previous word.", kNot,
           "It depends on the previous true word. Change that word and the prediction changes.",
@@ -81,30 +82,35 @@ constexpr std::array kClaims = {
         kHolds, "One call per word and one for END, counted: 4, 301 and 4,816 calls.",
         "lesson sequential", "7-one-call.md"},
     Claim{12, kCost, "Sequential training has 25% and parallel training 75% of the training speed.",
-          kNot, "There is no such figure. The ratio depends on the length.", "lesson sequential",
-          "7-one-call.md"},
+          kNot,
+          "The ratio depends on the length. For three words it may be near the pie; for 300 it is "
+          "far from it.",
+          "lesson sequential", "7-one-call.md"},
     Claim{13, kCost, "Sequential training is O(n), parallel training is O(1).", kIf,
-          "True if you count steps that wait for each other. The work is not O(1): it grows with "
-          "the length in both, and prefix by prefix it grows with the square.",
+          "you count steps that wait for each other. In work, no: parallel work grows nearly "
+          "linearly with the length (attention's share with its square), sequential work with its "
+          "square.",
           "lesson work", "7-one-call.md"},
     Claim{14, kCost, "Parallel training needs more memory because of the full attention matrix.",
           kIf,
-          "Only if the matrix is stored. tril never stores it: memory grows with the length, not "
-          "with its square.",
+          "the matrix is stored. tril never stores it, so memory grows with the length, not with "
+          "its square. All rows at once still take more memory than one row at a time.",
           "lesson sequential", "7-one-call.md"},
     Claim{15, kCost, "Parallel training uses the GPU (or any processor) much better.", kHolds,
-          "One call gives the machine all positions at once; prefix by prefix it works on little "
-          "at a time and recomputes most of it.",
+          "In useful work per second, by far. Prefix by prefix the machine can be busy too, but "
+          "mostly with positions that it has computed before.",
           "lesson work", "7-one-call.md"},
     Claim{16, kCost,
           "Sequential training becomes prohibitive beyond 300 tokens; the masked form scales to "
           "long sequences.",
-          kHolds, "At 300 words it takes a hundred times as long and more, and the gap widens.",
+          kHolds,
+          "300 is no threshold: the longer the target, the larger the ratio. At 300 words "
+          "sequential training takes more than a hundred times as long.",
           "lesson sequential", "7-one-call.md"},
     Claim{17, kCost, "Teacher forcing gives faster training and stable gradients.", kIf,
-          "Faster, yes: fewer calls per update and a lower loss after as many updates. What the "
-          "gradients do is measured in the lesson.",
-          "lesson forcing", "5-two-phases.md"},
+          "you mean faster: fewer calls per update, and more learnt after as many updates. It does "
+          "not make the gradients steadier here: their norm varies about as much either way.",
+          "lesson forcing", "10-claims.md"},
 
     Claim{18, kLeakage, "Without a mask आप sees कैसे and हैं: w₁₂, w₁₃ and w₂₃ carry the future.",
           kHolds, "Without the mask these weights are above 0. With it they are exactly 0.",
@@ -114,16 +120,18 @@ constexpr std::array kClaims = {
         "In training this is fine because the output is known, the trouble comes at inference "
         "(one set); it is an unfair advantage in training (another).",
         kNot,
-        "It is not fine in training. That is where the wrong function is learnt: the model copies "
-        "the next word, which inference does not have.",
+        "The first is wrong, the second right. In training the wrong function is learnt: the model "
+        "copies the next word, which inference does not have.",
         "lesson leakage", "6-leakage.md"},
     Claim{
         20, kLeakage,
         "At inference the unmasked expression cannot be computed: it needs embeddings that do not "
         "exist yet.",
         kNot,
-        "It can be computed over the words that exist. The result is another function than the "
-        "one that was learnt.",
+        "It can be computed, over the words that exist. But it is not the function that was "
+        "learnt: "
+        "earlier positions see later ones, so every logit may change, even where the same word is "
+        "still the likeliest.",
         "lesson decoding", "5-two-phases.md"},
     Claim{21, kLeakage,
           "A model trained without the mask is excellent in training, poor afterwards.", kHolds,
@@ -157,26 +165,28 @@ constexpr std::array kClaims = {
     Claim{27, kMask,
           "The mask has the shape of the scores and is added before the softmax; softmax(−∞) is "
           "exactly 0.",
-          kHolds, "Exactly: the engine's forbidden weights are compared with ==.", "lesson masks",
-          "2-masks.md"},
+          kHolds,
+          "Compared with ==. (If a row sees nothing at all, softmax gives NaN, and tril gives 0.)",
+          "lesson masks", "2-masks.md"},
     Claim{28, kMask, "One could just as well multiply the future scores by zero.", kNot,
           "A score of 0 still gets weight, because e⁰ = 1.", "lesson masks", "2-masks.md"},
-    Claim{
-        29, kMask, "Use −1e9 instead of a true −∞ for numerical stability.", kIf,
-        "It works while every row sees something and scores are small. A fully masked row becomes "
-        "an average over forbidden keys; in half precision −1e9 is −∞ itself.",
-        "lesson masks", "2-masks.md"},
+    Claim{29, kMask, "Use −1e9 instead of a true −∞ for numerical stability.", kIf,
+          "every row sees something and the scores are small; then it does what −∞ does, no more "
+          "stably. A row that sees nothing becomes an average over forbidden keys, and in half "
+          "precision −1e9 becomes −∞.",
+          "lesson masks", "2-masks.md"},
     Claim{
         30, kMask,
         "It takes a dozen lines of code: masked_attention(Q, K, V, mask) with masked_fill(mask == "
         "0, -1e9).",
-        kHolds,
-        "The dozen lines and the fast kernel agree within the rounding bound, except in a row "
-        "that sees nothing, where −1e9 is wrong.",
+        kIf,
+        "every row sees something, since −1e9 is wrong where a row sees nothing. Otherwise the "
+        "dozen lines (examples/masked_attention.cpp) and the fast kernel agree within the rounding "
+        "bound.",
         "lesson attention", "1-attention.md"},
     Claim{31, kMask, "The mask is upper triangular (one set), lower triangular (another).", kIf,
-          "One mask, named by what is blocked (the upper triangle is −∞) or by what is kept (the "
-          "lower triangle, with the diagonal).",
+          "you say what the word stands for: what is blocked (the upper triangle) or what is kept "
+          "(the lower triangle, with the diagonal). Both sets mean the same mask.",
           "lesson masks", "2-masks.md"},
     Claim{32, kMask,
           "A sketch of a 4 × 4 causal mask whose first three rows all keep three columns.", kNot,
@@ -193,45 +203,48 @@ constexpr std::array kClaims = {
           "hidden.)",
           "lesson masks", "2-masks.md"},
     Claim{36, kMask, "A padding mask is something else; the two are combined.", kHolds,
-          "Padding hides filler, causal hides the future; combined they are the intersection.",
+          "Padding hides padding tokens, causal hides the future; combined they are the "
+          "intersection.",
           "lesson masks", "2-masks.md"},
     Claim{37, kMask,
           "Masked self-attention is the first sub-layer of each decoder block; cross-attention and "
           "feed-forward follow.",
           kHolds, "Observed in a running model, in this order in every layer.",
-          "info MODEL --svg FILE", "1-attention.md"},
+          "info MODEL --svg FILE", "5-two-phases.md"},
     Claim{38, kMask,
           "Several heads learn different relations (syntax, coreference) and improve quality.", kIf,
-          "Heads of a trained model do attend differently. Whether more of them improve quality "
-          "depends on the task: measured with 1, 2, 4 and 8 heads of the same total width.",
-          "lesson heads", "1-attention.md"},
+          "syntax and coreference are left aside, which we have not tested. Heads of a trained "
+          "model do attend differently, and here more heads of the same total width translate "
+          "better.",
+          "lesson heads", "10-claims.md"},
     Claim{
         39, kMask,
         "Inference uses standard self-attention (one set); the mask is ALWAYS used (another); "
         "recompute it or use a cache.",
         kIf,
-        "With a cache the mask hides nothing, because nothing of the future is there. Recomputed, "
-        "the mask is needed: with it the bits are the same, without it another function.",
+        "you say how you decode. With a cache the first set is right: nothing of the future is "
+        "there to hide. Recomputed, the second is: with the mask the bits are those of the cache, "
+        "without it they are not.",
         "lesson decoding", "5-two-phases.md"},
     Claim{40, kMask, "All it takes is adding a mask matrix.", kIf,
-          "If the inputs are shifted right as well. The mask keeps the diagonal, so a row sees its "
+          "the inputs are shifted right as well. The mask keeps the diagonal, so a row sees its "
           "own input: that must be the previous word, not the answer.",
           "lesson leakage", "6-leakage.md"},
 
     Claim{41, kUse, "Translation, summarisation, chat: the foundation of modern language models.",
           kHolds, "A toy of each, with the same class and the same mask.", "lesson tasks",
-          "9-translator.md"},
+          "10-claims.md"},
     Claim{42, kUse,
           "Words → embeddings and positions → encoder → decoder block with its three sub-layers → "
           "linear → softmax → word.",
           kHolds, "Drawn from your own model, with its shapes.", "info MODEL --svg FILE",
-          "1-attention.md"},
+          "5-two-phases.md"},
     Claim{43, kUse,
           "To memorise: purpose, mechanism, training, inference, location. And papers to read on.",
           kHolds, "The pocket summary; each of its lines is one of the claims above.",
-          "lesson summary", "README.md"},
+          "lesson summary", "10-claims.md"},
     Claim{44, kUse, "Better interview answers: test yourself.", kHolds,
-          "Twenty questions, each answered by an experiment.", "lesson quiz", "README.md"},
+          "Twenty questions, each answered by an experiment.", "lesson quiz", "10-claims.md"},
 };
 
 }  // namespace

@@ -61,7 +61,6 @@ struct Signs {
 
 void add_row(std::string_view line, int64_t number, Signs& signs) {
   constexpr std::string_view kBetween = " \t\r,;|[](){}";
-  line = line.substr(0, line.find('#'));
   int64_t columns = 0;
   for (size_t at = line.find_first_not_of(kBetween); at != std::string_view::npos;) {
     const size_t end = std::min(line.find_first_of(kBetween, at), line.size());
@@ -86,7 +85,14 @@ Signs read_signs(std::string_view text) {
   Signs signs;
   for (int64_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    add_row(text.substr(0, end), number, signs);
+    std::string_view line = text.substr(0, end);
+    line = line.substr(0, line.find('#'));
+    // Several rows may stand in one line where each has brackets: [[0, -inf], [0, 0]].
+    for (size_t close = line.find(']'); close != std::string_view::npos; close = line.find(']')) {
+      add_row(line.substr(0, close), number, signs);
+      line.remove_prefix(close + 1);
+    }
+    add_row(line, number, signs);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   require(signs.rows > 0, ErrorCode::bad_format, "mask: there is no row in it");
@@ -107,13 +113,14 @@ bool looks(Sign sign, MaskCheck::Notation notation) {
 MaskCheck compare(const Signs& signs, MaskCheck::Notation notation) {
   MaskCheck check{.rows = signs.rows, .columns = signs.columns, .notation = notation};
   check.transposed = check.upside_down = check.square();
+  const int64_t offset = check.offset();
   for (int64_t row = 0; row < check.rows; ++row) {
     for (int64_t column = 0; column < check.columns; ++column) {
       const bool sees =
           looks(signs.cells[static_cast<size_t>(row * check.columns + column)], notation);
       check.looks.push_back(sees);
-      if (sees && column > row) check.leaks.push_back({row, column});
-      if (!sees && column <= row) check.hidden.push_back({row, column});
+      if (sees && column > row + offset) check.leaks.push_back({row, column});
+      if (!sees && column <= row + offset) check.hidden.push_back({row, column});
       check.transposed = check.transposed && sees == (row <= column);
       check.upside_down = check.upside_down && sees == (column <= check.rows - 1 - row);
     }
@@ -133,6 +140,8 @@ MaskCheck check_mask(std::string_view text) {
           "mask: two notations in one mask: write 0 and -inf, or 1 and 0, or '.' and 'X'");
   if (dots) return compare(signs, MaskCheck::Notation::dots);
   if (infinities) return compare(signs, MaskCheck::Notation::added);
+  // Nothing but zeros: added to the scores they change nothing, so every row sees everything.
+  if (!ones) return compare(signs, MaskCheck::Notation::added);
   const MaskCheck kept = compare(signs, MaskCheck::Notation::ones_may_look);
   const MaskCheck blocked = compare(signs, MaskCheck::Notation::ones_are_blocked);
   return blocked.causal() && !kept.causal() ? blocked : kept;

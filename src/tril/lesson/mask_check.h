@@ -1,11 +1,13 @@
 // Is this mask causal? Reads a mask as a person writes it down and says where it is not.
 //
-// One row per line, cells apart by blanks, commas, brackets or bars; what follows # is a remark.
-// Notations, one per mask:
+// One row per line or per pair of brackets, cells apart by blanks, commas or bars; what follows #
+// is a remark. A mask with more columns than rows is that of the last rows, the others being
+// cached. Notations, one per mask:
 //   0 and -inf (also -∞, -1e9 and any number below it)  what is added to the scores
 //   1 and 0, true and false                             two conventions: 1 may mean "may look" or
 //                                                       "blocked"; read as the one that is causal,
-//                                                       else as "may look"
+//                                                       else as "may look"; zeros alone are
+//                                                       added, and block nothing
 //   . and X (also · ■ and ✗ ×)                          a dot may look, a cross may not
 #pragma once
 
@@ -39,9 +41,20 @@ struct MaskCheck {
   bool upside_down = false;
 
   bool square() const { return rows == columns; }
-  bool causal() const { return square() && leaks.empty() && hidden.empty(); }
+  // Keys before the first row's own: those in a cache.
+  int64_t offset() const { return columns > rows ? columns - rows : 0; }
+  bool causal() const { return rows <= columns && leaks.empty() && hidden.empty(); }
   // No row sees the future, though it may see less than it could: a window, padding.
-  bool leaks_nothing() const { return square() && leaks.empty(); }
+  bool leaks_nothing() const { return rows <= columns && leaks.empty(); }
+  // The first row that sees no key at all; softmax makes it NaN. -1: none.
+  int64_t blind_row() const {
+    for (int64_t row = 0; row < rows; ++row) {
+      bool any = false;
+      for (int64_t column = 0; column < columns; ++column) any = any || sees(row, column);
+      if (!any) return row;
+    }
+    return -1;
+  }
 };
 
 // Raises `bad_format` for text that is no mask, naming the line.

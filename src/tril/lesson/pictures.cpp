@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "tril/base/error.h"
-#include "tril/train/plot.h"
+#include "tril/base/plot.h"
 
 namespace tril {
 namespace {
@@ -246,9 +246,9 @@ std::string draw_teacher_forcing(const TeacherLesson& l) {
       6, "right", [](const TeacherStep& s) { return s.right; }, plain);
   const double below = kTop + 7 * kRow + 22;
   body += text(4, below, "",
-               concat("Over all mistakes, of ", l.following, " tokens behind one ",
-                      l.right_when_corrected, " are right when it is corrected, ",
-                      l.right_when_followed, " when it is followed (at their place)."));
+               concat(l.following, " tokens follow a mistake: ", l.right_when_corrected,
+                      " are right if it is corrected, ", l.right_when_followed,
+                      " (in the same position) if it is fed back."));
   return picture(kWidth, below + 16, body, kCells);
 }
 
@@ -383,7 +383,7 @@ std::string draw_forcing(const ForcingLesson& l) {
   const auto says = [&](std::string_view kind, const ForcingRun& run, std::string_view how) {
     body += text(panel.left + 180, y, concat("class=\"", kind, "\""),
                  concat(how, ": ", run.inputs_known() ? "inputs known" : "inputs to be written",
-                        ", one call ", run.same_bits() ? "is" : "is not", " inference; ", run.exact,
+                        ", one call = inference: ", run.same_bits() ? "yes" : "no", "; ", run.exact,
                         " of ", l.held_out, " right"));
     y += 18;
   };

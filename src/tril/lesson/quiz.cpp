@@ -28,8 +28,8 @@ constexpr std::array kKnown = {
     Known{4,
           "What allows training to use one call instead of one per token?",
           {"Teacher forcing and the mask together", "Teacher forcing alone", "The mask alone"},
-          "Forcing makes all inputs known in advance; the mask keeps the function the one that "
-          "inference computes.",
+          "Forcing makes all inputs known in advance; the mask makes that one call compute the "
+          "same function as inference.",
           "lesson forcing"},
     Known{7,
           "In training the model predicts a wrong word at step 2. What is fed at step 3?",
@@ -37,7 +37,7 @@ constexpr std::array kKnown = {
           "Teacher forcing feeds the true word whatever was predicted.",
           "lesson teacher-forcing"},
     Known{11,
-          "How often would the decoder run for a target of 300 words, prefix by prefix?",
+          "How many times would the decoder run for a target of 300 words, prefix by prefix?",
           {"301 times", "300 times", "Once"},
           "Once per word and once for END.",
           "lesson sequential"},
@@ -168,23 +168,24 @@ std::vector<QuizQuestion> about_the_model(const Translator& translator) {
        .because = "One call per token, END included: START is fed first, END never.",
        .command = "prove MODEL"});
   questions.push_back(
-      {.question = concat(sentence(last), "And how many when it is trained on that sentence?"),
+      {.question = concat(sentence(last),
+                          "How many calls of forward() does training on this translation take?"),
        .choices = numbers(1, {last.target_tokens, last.target_tokens - 1}),
        .because = "All positions go through one call, under the mask.",
        .command = "prove MODEL"});
   questions.push_back(
       {.question = concat("Your model has ", c.decoder_layers, " decoder layers of ", c.heads,
-                          " heads. How many causal masks of its own does each head need?"),
-       .choices = {"None: one interval per row serves all heads and layers", "One per head",
-                   "One per layer"},
+                          " heads. How many different causal masks does this decoder need?"),
+       .choices = {"One, for all heads and layers", "One per head", "One per layer"},
        .because = "The mask depends on the position alone.",
        .command = "lesson masks"});
   const int64_t n = last.target_tokens;
-  questions.push_back({.question = concat("In that pass (", n, " rows), how many of the ", n, " × ",
-                                          n, " scores of one head does the mask forbid?"),
-                       .choices = numbers(n * (n - 1) / 2, {n * (n + 1) / 2, n * n}),
-                       .because = "Row i sees i keys, so n(n − 1)/2 are left over.",
-                       .command = "lesson masks"});
+  questions.push_back(
+      {.question = concat("A target of ", n, " tokens is trained on. How many of the ", n, " × ", n,
+                          " scores of one head does the mask forbid?"),
+       .choices = numbers(n * (n - 1) / 2, {n * (n + 1) / 2, n * n}),
+       .because = "Row i sees i keys, so n(n − 1)/2 are left over.",
+       .command = "lesson masks"});
   questions.push_back(
       {.question = concat("Cross-attention reads \"", last.english, "\" (", last.source_tokens,
                           " tokens). How many of them may the first row of the target see?"),

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tril/base/plot.h"
 #include "tril/train/log.h"
-#include "tril/train/plot.h"
 
 namespace tril {
 namespace {

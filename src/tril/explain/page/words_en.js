@@ -144,7 +144,7 @@ export const kEnglish = {
 
   // All heads.
   all_heads: "All heads",
-  all_heads_words: "Each head looks for something else. Layers run down, heads across. Choose one.",
+  all_heads_words: "Each head looks for something different. Layers run down, heads across. Choose one.",
   all_heads_label: "All heads at a glance",
   head_label: "Layer {layer}, head {head}",
   reading_diagonal: "A diagonal: each word looks at itself.",
@@ -201,6 +201,14 @@ export const kEnglish = {
   heat_hot:
       "Each logit is divided by {temperature} before the softmax, over all {vocab} pieces: the " +
       "unlikely gain. This changes what sampling draws, not what the model computed.",
+
+  // The architecture.
+  model: "The whole model",
+  model_title: "Where the mask sits",
+  model_words:
+      "Your model from bottom to top, with its shapes. n is the length of the source, m that of " +
+      "the target. What this page shows of attention happens in the boxes with heads.",
+  model_label: "The architecture of this model",
 
   // The way of one token.
   stages: "Beyond attention",

@@ -199,6 +199,14 @@ export const kHindi = {
       "Softmax से पहले हर logit को {temperature} से भाग दिया जाता है, सभी {vocab} टुकड़ों पर: कम संभावित बढ़ते हैं। इससे " +
       "sampling बदलती है, मॉडल का हिसाब नहीं।",
 
+  // The architecture.
+  model: "पूरा मॉडल",
+  model_title: "Mask कहाँ बैठता है",
+  model_words:
+      "आपका मॉडल, नीचे से ऊपर, अपने आकारों के साथ। n स्रोत वाक्य की लंबाई है, m लक्ष्य वाक्य की। " +
+      "इस पन्ने का attention उन खानों में होता है जिनमें heads लिखा है।",
+  model_label: "इस मॉडल की बनावट",
+
   // The way of one token.
   stages: "Attention के आगे",
   stages_title: "परत {layer} में {token} का रास्ता",

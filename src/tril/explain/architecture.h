@@ -10,5 +10,8 @@ namespace tril {
 
 // n and m in the picture are the lengths of source and target.
 std::string draw_architecture(const TransformerConfig& config);
+// Without its style, for a page that has rules for .part, .masked, .frame, .flow, .tip, .residual
+// and for text.name, text.shape, text.note.
+std::string architecture_for_page(const TransformerConfig& config);
 
 }  // namespace tril

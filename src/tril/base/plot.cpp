@@ -1,4 +1,4 @@
-#include "tril/train/plot.h"
+#include "tril/base/plot.h"
 
 #include <algorithm>
 #include <cmath>
@@ -123,10 +123,13 @@ Panel panel_for(double top, double x_max, const std::vector<std::vector<Point>>&
           .y_max = std::max(highest * 1.05, 1e-3)};
 }
 
-std::string picture(double width, double height, std::string_view body, std::string_view style) {
+std::string drawing(double width, double height, std::string_view body) {
   return concat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", number(width), " ",
-                number(height), "\" width=\"", number(width), "\">\n<style>\n", kStyle, style,
-                "</style>\n", body, "</svg>\n");
+                number(height), "\" width=\"", number(width), "\">\n", body, "</svg>\n");
+}
+
+std::string picture(double width, double height, std::string_view body, std::string_view style) {
+  return drawing(width, height, concat("<style>\n", kStyle, style, "</style>\n", body));
 }
 
 }  // namespace tril::plot

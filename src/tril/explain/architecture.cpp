@@ -1,13 +1,14 @@
-#include "tril/lesson/architecture.h"
+#include "tril/explain/architecture.h"
 
 #include <vector>
 
 #include "tril/base/error.h"
-#include "tril/train/plot.h"
+#include "tril/base/plot.h"
 
 namespace tril {
 namespace {
 
+using plot::drawing;
 using plot::number;
 using plot::picture;
 using plot::text;
@@ -15,12 +16,12 @@ using plot::text;
 constexpr double kBoxWidth = 250, kBoxHeight = 46, kGap = 26;
 constexpr std::string_view kStyle =
     ".part{fill:#0072b2;fill-opacity:.1;stroke:#0072b2}.masked{fill:#d55e00;fill-opacity:.16;"
-    "stroke:#d55e00}.block{fill:none;stroke:#888;stroke-dasharray:5 4}.flow{stroke:#666;fill:none}"
-    ".head{fill:#666}.skip{stroke:#666;fill:none;stroke-dasharray:2 3}\n"
+    "stroke:#d55e00}.frame{fill:none;stroke:#888;stroke-dasharray:5 4}.flow{stroke:#666;fill:none}"
+    ".tip{fill:#666}.residual{stroke:#666;fill:none;stroke-dasharray:2 3}\n"
     "text.name{text-anchor:middle;font-weight:600;fill:#111}text.shape{text-anchor:middle}"
     "text.note{fill:#444}\n"
     "@media(prefers-color-scheme:dark){.part{fill:#56b4e9;stroke:#56b4e9}.masked{fill:#e69f00;"
-    "stroke:#e69f00}.flow,.skip{stroke:#999}.head{fill:#999}text.name{fill:#eee}"
+    "stroke:#e69f00}.flow,.residual{stroke:#999}.tip{fill:#999}text.name{fill:#eee}"
     "text.note{fill:#bbb}}\n";
 
 struct Part {
@@ -61,7 +62,7 @@ class Column {
   void begin_block() { block_ = y_ - kGap / 4; }
   void end_block(const std::string& name) {
     const double top = y_ - kGap * 0.75;
-    svg_ += concat("<rect class=\"block\" x=\"", number(left_ - 14), "\" y=\"", number(top),
+    svg_ += concat("<rect class=\"frame\" x=\"", number(left_ - 14), "\" y=\"", number(top),
                    "\" width=\"", number(kBoxWidth + 50), "\" height=\"", number(block_ - top),
                    "\" rx=\"10\"/>\n");
     svg_ += text(left_ - 8, top + 15, "class=\"note\"", name);
@@ -71,13 +72,13 @@ class Column {
  private:
   void arrow(double from, double to) {
     svg_ += concat("<path class=\"flow\" d=\"M", number(middle()), " ", number(from), "V",
-                   number(to + 5), "\"/>\n<path class=\"head\" d=\"M", number(middle() - 4), " ",
+                   number(to + 5), "\"/>\n<path class=\"tip\" d=\"M", number(middle() - 4), " ",
                    number(to + 6), "h8l-4 -6z\"/>\n");
   }
   // The residual: around the box, from below it to above it.
   void skip(double from, double to) {
     const double side = left_ + kBoxWidth + 16;
-    svg_ += concat("<path class=\"skip\" d=\"M", number(middle()), " ", number(from), "H",
+    svg_ += concat("<path class=\"residual\" d=\"M", number(middle()), " ", number(from), "H",
                    number(side), "V", number(to), "H", number(middle() + 8), "\"/>\n");
     svg_ += text(side + 4, (from + to) / 2 + 4, "class=\"note\"", "+");
   }
@@ -111,9 +112,16 @@ const char* norm_text(const TransformerConfig& c) {
                                               : "+ is the residual; a norm after each sub-layer";
 }
 
-}  // namespace
+std::string layers_text(const char* stack, int64_t layers) {
+  return concat(stack, ": ", layers, layers == 1 ? " such layer" : " such layers");
+}
 
-std::string draw_architecture(const TransformerConfig& given) {
+struct Drawn {
+  double width = 0.0, height = 0.0;
+  std::string body;
+};
+
+Drawn draw_stacks(const TransformerConfig& given) {
   const TransformerConfig c = given.completed();
   const bool decoder_only = c.decoder_only();
   constexpr double kHeight = 700, kBottom = kHeight - 40;
@@ -122,21 +130,21 @@ std::string draw_architecture(const TransformerConfig& given) {
   double memory_from = 0.0;
   if (!decoder_only) {
     Column encoder(40, kBottom);
-    encoder.words("source: n words");
+    encoder.words("source: n tokens");
     encoder.add({.name = "embedding", .shape = concat("n × ", c.model, position_text(c.position))});
     encoder.begin_block();
     encoder.add({.name = "self-attention, no causal mask",
                  .shape = heads_text(c, "n", "n"),
                  .residual = true});
     encoder.add({.name = "feed-forward", .shape = feed_forward_text(c), .residual = true});
-    encoder.end_block(concat("encoder: ", c.encoder_layers, " such layers"));
+    encoder.end_block(layers_text("encoder", c.encoder_layers));
     memory_from = encoder.top() - kGap / 2;
     body += encoder.svg();
     body += concat("<path class=\"flow\" d=\"M", number(encoder.middle()), " ",
                    number(encoder.top()), "V", number(memory_from), "H355\"/>\n");
   }
   Column decoder(decoder_left, kBottom);
-  decoder.words(decoder_only ? "text: START and m words" : "target: START and m words");
+  decoder.words(decoder_only ? "text: m tokens, START first" : "target: m tokens, START first");
   decoder.add({.name = "embedding", .shape = concat("m × ", c.model, position_text(c.position))});
   decoder.begin_block();
   decoder.add({.name = "masked self-attention",
@@ -149,18 +157,30 @@ std::string draw_architecture(const TransformerConfig& given) {
                                   .residual = true,
                                   .from_encoder = true});
     body += concat("<path class=\"flow\" d=\"M355 ", number(memory_from), "V", number(y), "H",
-                   number(decoder_left - 6), "\"/>\n<path class=\"head\" d=\"M",
+                   number(decoder_left - 6), "\"/>\n<path class=\"tip\" d=\"M",
                    number(decoder_left - 6), " ", number(y - 4), "v8l6 -4z\"/>\n");
   }
   decoder.add({.name = "feed-forward", .shape = feed_forward_text(c), .residual = true});
-  decoder.end_block(concat("decoder: ", c.decoder_layers, " such layers"));
+  decoder.end_block(layers_text("decoder", c.decoder_layers));
   decoder.add({.name = "linear", .shape = concat(c.model, " → ", c.target_vocab, " tokens")});
-  decoder.add({.name = "softmax", .shape = "m × probabilities of the next token"});
+  decoder.add({.name = "softmax", .shape = concat("m × ", c.target_vocab, " probabilities")});
   body += decoder.svg();
   body +=
       text(40, kHeight - 8, "class=\"note\"",
            concat("The causal mask sits in the orange box and nowhere else. ", norm_text(c), "."));
-  return picture(decoder_only ? 420 : 740, kHeight, body, kStyle);
+  return {decoder_only ? 420.0 : 740.0, kHeight, body};
+}
+
+}  // namespace
+
+std::string draw_architecture(const TransformerConfig& config) {
+  const Drawn drawn = draw_stacks(config);
+  return picture(drawn.width, drawn.height, drawn.body, kStyle);
+}
+
+std::string architecture_for_page(const TransformerConfig& config) {
+  const Drawn drawn = draw_stacks(config);
+  return drawing(drawn.width, drawn.height, drawn.body);
 }
 
 }  // namespace tril
