@@ -32,6 +32,18 @@ measure: lesson
 third_party='^(hwy/|nlohmann/|fmt/|CLI/|sentencepiece|(omp|zlib)[.]h|gtest/|gmock/|rapidcheck|'
 third_party+='benchmark/|cuda|cublas|curand|cooperative_groups|cub/|thrust/|nvtx|mma[.]h)'
 
+# A field that an error carries, and for which the program has no advice, is one that is misspelt.
+check_fields() {
+  local advice=$1/apps/tril/advice.cpp field rc=0
+  [[ -f $advice ]] || return 0
+  while IFS= read -r field; do
+    grep -qF -- "{$field," "$advice" && continue
+    printf '%s: no advice for the field %s\n' "$advice" "$field" >&2
+    rc=1
+  done < <(grep -rhoE --include='*.cpp' 'Field( k[A-Za-z]+)?\{[^}]*\}' "$1/src/tril" | grep -oE '"[a-z_.]+"' | sort -u)
+  return "$rc"
+}
+
 check() {
   local root=$1
   if [[ ! -d $root/src/tril ]]; then
@@ -43,6 +55,7 @@ check() {
     '(' -name '*.h' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' ')' \
     -print0 2>/dev/null | sort -z)
   ((${#files[@]})) || return 0
+  check_fields "$root" || return
   (cd -- "$root" && LC_ALL=C awk -v arrows="$arrows" -v third_party="$third_party" '
     function complain(what) { printf "%s:%d: %s\n", FILENAME, FNR, what; bad = 1 }
     function is_header(name) { return name ~ /\.(h|hpp)$/ && name !~ /-inl\.h$/ }
@@ -176,6 +189,7 @@ self_test() {
 
   expect_good 'a flag in the program' apps/tril/main.cpp 'fail("give --rate");'
   expect_good 'a flag in a lesson' src/tril/lesson/a.cpp 'say("masks --check FILE");'
+  expect_good 'a field without a program' src/tril/train/a.cpp 'fail(kBad, Field{"rate"}, "too high");'
   expect_good 'a dash' src/tril/train/a.cpp 'say("a -- b"); --i; // begin with --rate'
   expect_bad 'a flag in the library' 'names a flag' src/tril/train/a.cpp '  fail(kBad, "give a smaller --rate");'
   expect_bad 'a flag that begins a text' 'names a flag' src/tril/train/a.cpp '       "--rate");'

@@ -6,19 +6,21 @@
 namespace tril::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> kAdvice = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kAdvice = {{
     {"schedule.peak", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
     {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
     {"updates", "give a larger --updates"},
-    {"start.resume", "without --resume one begins"},
+    {"start.resume", "leave --resume out to begin one"},
     {"start.model", "--overwrite instead of --resume begins one, and replaces the model here"},
     {"start.checkpoint", "--resume continues its training, --overwrite begins again"},
     {"overwrite", "choose another folder, or --overwrite to replace it"},
     {"files", "give --source and --target, as many of each, or --tsv, or --text"},
-    {"compute", "choose one of them with --compute"},
+    {"compute", "choose one that is there with --compute"},
     {"device", "--device cpu computes without it"},
     {"seal", "'tril verify --seal FOLDER' seals it"},
-    {"packed", "'tril quantize FOLDER' packs it again"},
+    {"packed", "pack it again: 'tril quantize FOLDER --to ...'"},
+    {"head_dim", "choose a --model that is a multiple of --heads, or give --head-dim"},
+    {"beam", "--n-best needs a --beam at least as large"},
     {"any_files", "copy it again, or, if it was changed on purpose, see 'tril verify --help'"},
 }};
 

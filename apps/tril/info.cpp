@@ -29,6 +29,14 @@ std::string gpu_problem(const CudaCard& card) {
   return card.problem.substr(card.problem.starts_with(kPrefix) ? kPrefix.size() : 0);
 }
 
+Json dimensions_of(const Tensor& tensor) {
+  Json dimensions = Json::array();
+  for (int axis = 0; axis < tensor.shape().rank(); ++axis) {
+    dimensions.push_back(tensor.shape()[axis]);
+  }
+  return dimensions;
+}
+
 void show_machine(const Flags& flags) {
   const Target target = current_target();  // may raise, as the next: nothing is printed then
   const CudaCard& card = cuda_card();
@@ -37,10 +45,11 @@ void show_machine(const Flags& flags) {
     for (const Target other : available_targets()) targets.push_back(to_string(other));
     Json gpu = nullptr;
     if (card.usable) {
-      gpu = {{"name", card.name},
-             {"compute_capability", card.capability},
-             {"multiprocessors", card.multiprocessors},
-             {"memory_bytes", card.memory_bytes}};
+      gpu = {
+          {"name", card.name},
+          {"compute_capability", fmt::format("{}.{}", card.capability / 10, card.capability % 10)},
+          {"multiprocessors", card.multiprocessors},
+          {"memory_bytes", card.memory_bytes}};
     }
     const Json machine = {{"processor", cpu_name()},
                           {"threads", Parallel().threads()},
@@ -100,7 +109,7 @@ void show_model(const Flags& flags) {
       Json tensors = Json::array();
       for (const auto& parameter : model.parameters()) {
         tensors.push_back({{"name", parameter.name},
-                           {"shape", to_string(parameter.tensor.shape())},
+                           {"shape", dimensions_of(parameter.tensor)},
                            {"size", parameter.tensor.size()}});
       }
       document["tensors"] = tensors;

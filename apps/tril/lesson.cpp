@@ -250,7 +250,9 @@ void add_lesson(CLI::App& app) {
       "does not; 2: the lesson could not run.");
   lesson->callback([=] {
     if (given->count() == 0) {
-      require(model->count() == 0 && seed->count() == 0 && svg->count() == 0 && check->count() == 0,
+      require(model->count() + seed->count() + svg->count() + check->count() + page->count() +
+                      hindi->count() ==
+                  0,
               ErrorCode::invalid_argument, "lesson: which one? 'tril lesson' lists them");
       list_lessons();
       return;
@@ -263,11 +265,13 @@ void add_lesson(CLI::App& app) {
       require(model->count() == 0 || chosen.needs == Needs::model, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' uses no trained model: leave --model out");
       require(seed->count() == 0 || chosen.needs != Needs::nothing, ErrorCode::invalid_argument,
-              "lesson: '", chosen.name, "' draws nothing: leave --seed out");
+              "lesson: '", chosen.name, "' uses no random numbers: leave --seed out");
       require(svg->count() == 0 || chosen.draws == Draws::picture, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' has no picture: leave --svg out");
       require(check->count() == 0 || chosen.show == show_masks, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' checks no mask: --check goes with masks");
+      require(check->count() == 0 || svg->count() == 0, ErrorCode::invalid_argument,
+              "lesson: --check draws no picture: leave --svg out");
       require(page->count() == 0 || chosen.show == show_quiz, ErrorCode::invalid_argument,
               "lesson: '", chosen.name, "' writes no page: --page goes with quiz");
       require(hindi->count() == 0 || chosen.show == show_summary, ErrorCode::invalid_argument,

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "commands.h"
@@ -91,7 +92,11 @@ bool show_claims(const LessonFlags& flags) {
   const std::vector<int> numbers = chosen_claims(flags.words);
   ProgressLine progress;
   ClaimLabOptions options{.threads = flags.threads, .seed = flags.seed};
-  options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;
+  // Of the claims only that about the use of the machine needs its peak.
+  constexpr int kMachineUse = 15;
+  if (std::ranges::find(numbers, kMachineUse) != numbers.end()) {
+    options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;
+  }
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
     if (all > 0) {
       progress.part(what, done, all);

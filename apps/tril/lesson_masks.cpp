@@ -191,7 +191,9 @@ bool show_check(const std::string& path) {
   } else if (check.upside_down) {
     says += ". Its rows are those of the causal mask from the last to the first";
   } else if (check.leaks_nothing()) {
-    says += ", though nothing leaks: rows see less than they could, as with a window or padding";
+    says =
+        "No row sees the future, but this is not the full causal mask: rows see less than they "
+        "could, as with a window or padding";
   }
   return print_outcome(check.causal(), says + ".");
 }

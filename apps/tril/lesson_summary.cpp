@@ -74,14 +74,15 @@ bool show_summary(const LessonFlags& flags) {
     print_table(table, Align::left, "");
     print_heading("", "आगे पढ़ने के लिए:");
   }
-  print_table(
-      {{"Vaswani et al. 2017: Attention Is All You Need", "arxiv.org/abs/1706.03762"},
-       {"Rush 2018: The Annotated Transformer", "aclanthology.org/W18-2509"},
-       {"Bengio et al. 2015: Scheduled Sampling", "arxiv.org/abs/1506.03099"},
-       {"Michel et al. 2019: Are Sixteen Heads Better than One?", "arxiv.org/abs/1905.10650"},
-       {"Dao et al. 2022: FlashAttention", "arxiv.org/abs/2205.14135"},
-       {"Leviathan et al. 2023: Speculative Decoding", "arxiv.org/abs/2211.17192"}},
-      Align::left);
+  print_table({{"Vaswani et al. 2017: Attention Is All You Need", "arxiv.org/abs/1706.03762"},
+               {"Rush 2018: The Annotated Transformer", "aclanthology.org/W18-2509"},
+               {"Bengio et al. 2015: Scheduled Sampling", "arxiv.org/abs/1506.03099"},
+               {"Michel et al. 2019: Are Sixteen Heads Really Better than One?",
+                "arxiv.org/abs/1905.10650"},
+               {"Dao et al. 2022: FlashAttention", "arxiv.org/abs/2205.14135"},
+               {"Leviathan et al. 2023: Fast Inference via Speculative Decoding",
+                "arxiv.org/abs/2211.17192"}},
+              Align::left);
   return true;
 }
 

@@ -10,10 +10,11 @@ void print_example(const TeacherLesson& l) {
   const TeacherExample& e = l.example;
   print_heading("", fmt::format("\"{}\" should become {}.", escaped(e.english), escaped(e.hindi)));
   if (!l.real) {
-    print_text(
-        "(This model makes no mistake before the end of a sentence. We feed its second choice as "
-        "if "
-        "it had been its first.)");
+    print_text(l.with_mistake == 0 ? "(This model makes no mistake. We feed its second choice as "
+                                     "if it had been its first.)"
+                                   : "(No mistake of this model shows what follows. We feed its "
+                                     "second choice as if it had "
+                                     "been its first.)");
   }
   Table training = {{"", "fed", "predicted", "right", "p(right)"}};
   Table inference = {{"", "fed", "predicted"}};

@@ -23,8 +23,9 @@ void print_steps(const WorkLesson& l) {
   print_table(table, Align::right);
   print_text(
       "Parallel training takes one step, whatever the length: O(1). Its work is not O(1): it grows "
-      "with the length. Sequential training takes n + 1 steps, and since each reads its prefix "
-      "again, its work grows with the square of the length.");
+      "with the length in the linear layers, O(n), and with its square in attention, O(n²), which "
+      "is the smaller part here. Sequential training takes n + 1 steps, and since each reads its "
+      "prefix again, its work is O(n²) and O(n³).");
 }
 
 void print_speed(const WorkLesson& l) {
@@ -78,8 +79,9 @@ bool show_work(const LessonFlags& flags) {
   const WorkRow& last = l.rows.back();
   return print_verdict(
       l.holds,
-      fmt::format("Parallel training is O(1) in steps that wait for each other, and O(n) in work. "
-                  "For {} words it did {:.0f} times as much useful work per second.",
+      fmt::format("Parallel training is O(1) in steps that wait for each other. Its work is not: "
+                  "O(n) in the linear layers, O(n²) in attention. For {} words it did {:.0f} times "
+                  "as much useful work per second.",
                   last.words, last.parallel.gflops() / last.useful_gflops()),
       "steps or positions are not as counted above, or the parallel way used the machine no "
       "better.");

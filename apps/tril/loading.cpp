@@ -5,13 +5,14 @@
 #include "advice.h"
 #include "flags.h"
 #include "output.h"
+#include "terminal.h"
 
 namespace tril::app {
 
 LoadOptions telling(const std::string& folder, bool trust) {
   LoadOptions options;
   options.notice = [folder](const Notice& notice) {
-    message(fmt::format("tril: {}\n", escaped(with_advice(notice.text, notice.field, folder))));
+    message(error_line(escaped(with_advice(notice.text, notice.field, folder))));
   };
   options.trust = trust;
   return options;

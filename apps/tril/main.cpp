@@ -72,7 +72,10 @@ void refuse_empty_paths(CLI::App& app) {
   const CLI::Validator named(
       [](std::string& path) { return path.empty() ? "is empty: give a path" : std::string(); }, "");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    for (const char* name : {"model", "folder", "--output", "--dump", "--input", "--config"}) {
+    for (const char* name :
+         {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
+          "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
+          "--reference", "--tokenizer", "--shortlist", "--model"}) {
       if (CLI::Option* option = command->get_option_no_throw(name)) option->check(named);
     }
   }
@@ -110,16 +113,39 @@ std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv
   return arguments;
 }
 
+std::string in_our_words(const CLI::Error& error) {
+  const std::string text = error.what();
+  const std::string option = text.substr(0, text.find(':'));
+  constexpr std::string_view kConvert = "Could not convert: ";
+  if (text.starts_with(kConvert)) {
+    const size_t equals = text.find(" = ");
+    if (equals == std::string::npos) return text;
+    return tril::concat(text.substr(kConvert.size(), equals - kConvert.size()), ": '",
+                        text.substr(equals + 3), "' is not a value it takes");
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return text;
+  if (text.ends_with(" missing")) return option + " needs a value";
+  if (text.find("At Most 1") != std::string::npos) return option + " is given more than once";
+  return text;
+}
+
 // What CLI11 found wrong, in our words where its own are hard to read.
 std::string problem_of(const CLI::App& command, const CLI::Error& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
-    return tril::app::origin_of(error.what()) + error.what();
+    return tril::app::origin_of(error.what()) + in_our_words(error);
   }
   for (const std::string& word : command.remaining(true)) {
     if (!word.starts_with("-")) continue;
     const std::string name = word.substr(0, word.find('='));
     return tril::concat("there is no option '", name, "'",
                         tril::app::did_you_mean(name, options_of(command)));
+  }
+  const auto words = command.remaining(true);
+  const std::string name = command.get_name();
+  if (!words.empty() && (name == "translate" || name == "generate" || name == "score")) {
+    return tril::concat("'", words.front(), "' was not expected: ", name,
+                        " reads lines from --input or stdin, as in echo 'How are you?' | tril ",
+                        name, " MODEL");
   }
   return error.what();
 }
@@ -140,8 +166,8 @@ int run(int argc, char** argv) {
     const bool known = !chosen.empty() && chosen.front()->get_name() == command;
     const std::string problem =
         known ? problem_of(*chosen.front(), error) : std::string(error.what());
-    return fmt::format("tril: {} (try 'tril help{}')\n", tril::escaped(problem),
-                       known ? " " + command : "");
+    return tril::app::error_line(
+        fmt::format("{} (try 'tril help{}')", tril::escaped(problem), known ? " " + command : ""));
   });
   add_commands(app);
   refuse_empty_paths(app);
@@ -179,7 +205,7 @@ std::string_view what_needs_less(std::string_view command) {
 int tell_error(std::string_view command) {
   using tril::app::message;
   const auto error = [](std::string_view text) {
-    message(fmt::format("tril: {}\n", tril::escaped(text)));
+    message(tril::app::error_line(tril::escaped(text)));
     return 2;
   };
   try {

@@ -24,17 +24,47 @@ size_t distance(std::string_view from, std::string_view to) {
   return edits[from.size()][to.size()];
 }
 
+// What other programs call it.
+struct Alias {
+  std::string_view word, ours;
+};
+constexpr Alias kAliases[] = {
+    {"--lr", "--rate"},
+    {"--learning-rate", "--rate"},
+    {"--epochs", "--updates"},
+    {"--steps", "--updates"},
+    {"--max-steps", "--updates"},
+    {"--src", "--source"},
+    {"--tgt", "--target"},
+    {"--train-source", "--source"},
+    {"--train-target", "--target"},
+    {"--num-threads", "--threads"},
+    {"--cpu-threads", "--threads"},
+    {"--vocab-size", "--vocab"},
+    {"--d-model", "--model"},
+    {"--warmup", "--warm-up"},
+    {"--warmup-steps", "--warm-up"},
+};
+
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& words) {
   constexpr size_t kLongest = 64;  // nobody mistypes more
   if (word.empty() || word.size() > kLongest) return "";
+  for (const Alias& alias : kAliases) {
+    if (word == alias.word && std::ranges::find(words, alias.ours) != words.end()) {
+      return std::string(alias.ours);
+    }
+  }
   std::string best;
-  size_t least = std::max<size_t>(1, word.size() / 3) + 1;
+  const size_t letters = word.size() - std::min(word.size(), word.find_first_not_of('-'));
+  size_t least = std::max<size_t>(1, letters / 3) + 1;
   for (const std::string& candidate : words) {
     // A beginning is meant, too: --sent for --sentence.
     const bool begins = word.size() >= 4 && candidate.starts_with(word);
-    const size_t edits = begins ? 1 : distance(word, candidate);
+    // And one that others name more fully: --beam-size for --beam.
+    const bool fuller = word.starts_with(candidate) && word[candidate.size()] == '-';
+    const size_t edits = begins || fuller ? 1 : distance(word, candidate);
     if (edits < least) {
       least = edits;
       best = candidate;

@@ -118,6 +118,11 @@ std::string set_text(std::string_view text, std::string_view first, std::string_
   return set;
 }
 
+std::string error_line(std::string_view text) {
+  const std::string line = concat("tril: ", text);
+  return is_terminal(Stream::err) ? set_text(line, "", "  ", Stream::err) : line + '\n';
+}
+
 void print_text(std::string_view text) { fmt::print("{}", set_text(text, "  ", "  ")); }
 
 std::string set_table(const Table& rows, Align align, std::string_view indent) {

@@ -31,6 +31,8 @@ std::string bad(std::string_view text);
 // mark and the blanks below it: set_text("a long text", "1  ", "   ").
 std::string set_text(std::string_view text, std::string_view first, std::string_view rest,
                      Stream stream = Stream::out);
+// "tril: " and what is wrong, for stderr: one line, broken only where a person reads it.
+std::string error_line(std::string_view text);
 // The same to stdout, indented by two.
 void print_text(std::string_view text);
 

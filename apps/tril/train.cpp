@@ -271,7 +271,7 @@ void add_train(CLI::App& app) {
   for_each_option(options, add_flag);
   train->footer(
       "Example:\n"
-      "  tril train --source train.en --target train.hi --valid-source dev.en\n"
+      "  tril train --source train.en --target train.hi --valid-source dev.en \\\n"
       "    --valid-target dev.hi -o my-model\n"
       "  echo 'How are you?' | tril translate my-model");
   train->callback([arguments, train] {

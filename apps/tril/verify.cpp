@@ -114,8 +114,9 @@ void run(const Flags& flags) {
   });
   if (!flags.json && !files.empty()) {
     const bool all = sound == std::ssize(files);
-    fmt::print("{} of {} sound{}\n", sound, counted(std::ssize(files), "file"),
-               all ? ": every byte matches its checksum" : "");
+    fmt::print("{} of {} sound{}{}\n", sound, counted(std::ssize(files), "file"),
+               all ? ": every byte matches its checksum" : "",
+               failed ? "; not all folders could be read" : "");
     if (!unsealed.empty()) {
       fmt::print("files that are not sealed cannot be verified: {} verify --seal{}\n",
                  program_name(), unsealed);

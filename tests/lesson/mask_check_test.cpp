@@ -66,6 +66,16 @@ TEST(MaskCheck, ZerosBlockNothing) {
 TEST(MaskCheck, RowsInBracketsOnOneLine) {
   EXPECT_TRUE(check_mask("[[0, -inf], [0, 0]]").causal());
   EXPECT_EQ(check_mask("[[1,0,0],[1,1,0],[1,1,1]]  # as numpy prints it").rows, 3);
+  EXPECT_TRUE(check_mask("tensor([[0., -inf],\n        [0., 0.]])").causal());
+  EXPECT_TRUE(check_mask(".XX\n..X\n...").causal());
+}
+
+// True for blocked, as in PyTorch, and one cell wrong: it is judged as what it is nearest to.
+TEST(MaskCheck, TheNearerConvention) {
+  const MaskCheck check = check_mask("0 1 1\n0 0 0\n0 0 0");
+  EXPECT_EQ(check.notation, Notation::ones_are_blocked);
+  EXPECT_EQ(check.leaks, (std::vector<MaskCheck::Cell>{{1, 2}}));
+  EXPECT_TRUE(check.hidden.empty());
 }
 
 TEST(MaskCheck, ARowThatSeesNothingIsNamed) {

@@ -270,8 +270,8 @@ TEST_F(PackedFolder, SaysWhatIsWrong) {
   EXPECT_EQ(raised("alone", Compute::bf16).field, "compute");
   EXPECT_EQ(error("alone", Compute::bf16),
             (folder_ / "alone") +
-                ": has only packed.int8.safetensors, nothing for bf16; model.safetensors is in "
-                "the folder they were made from");
+                ": has only packed.int8.safetensors, nothing for bf16 (model.safetensors is "
+                "in the folder they were made from)");
   Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::bf16);
   EXPECT_EQ(error("alone"), (folder_ / "alone") +
                                 ": has packed.int8.safetensors and packed.bf16.safetensors and no "

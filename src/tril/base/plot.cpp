@@ -54,6 +54,18 @@ std::string number(double value) {
   return concat(std::round(value * 100.0) / 100.0);
 }
 
+std::string decimals(double value, int count) {
+  int64_t scale = 1;
+  for (int i = 0; i < count; ++i) scale *= 10;
+  const auto units =
+      static_cast<int64_t>(std::llround(std::fabs(value) * static_cast<double>(scale)));
+  std::string result = concat(value < 0.0 && units > 0 ? "-" : "", units / scale);
+  if (count == 0) return result;
+  std::string part = concat(units % scale);
+  part.insert(0, static_cast<size_t>(count) - part.size(), '0');
+  return concat(result, ".", part);
+}
+
 std::string text(double x, double y, std::string_view style, std::string_view words) {
   return concat("<text x=\"", number(x), "\" y=\"", number(y), "\" ", style, ">", words,
                 "</text>\n");

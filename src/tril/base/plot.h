@@ -25,6 +25,8 @@ struct Panel {
 Panel panel_for(double top, double x_max, const std::vector<std::vector<Point>>& lines);
 
 std::string number(double value);  // two decimals: finer than any screen
+// A number for people, with 0 to 3 decimals: 0.4 as "0.40".
+std::string decimals(double value, int count = 2);
 // `style` is a list of attributes, `words` plain text without markup.
 std::string text(double x, double y, std::string_view style, std::string_view words);
 std::string axes(const Panel& panel, std::string_view title, std::string_view x_name);

@@ -30,8 +30,8 @@ void check_options(const SearchOptions& o, int64_t slots, const TransformerConfi
           o.beam);
   require(o.n_best >= 1 && o.n_best <= kMost, kBad, "search: n_best must be from 1 to ", kMost,
           ", got ", o.n_best);
-  require(o.sample || o.n_best <= o.beam, kBad, "search: n_best is ", o.n_best,
-          ", more than the beam of ", o.beam);
+  require(o.sample || o.n_best <= o.beam, kBad, Field{"beam"}, "search: ", o.n_best,
+          " best translations from a beam of ", o.beam);
   require(!o.sample || o.beam == 1, kBad, "search: sampling needs a beam of 1, got ", o.beam);
   require(std::isfinite(o.length_penalty), kBad, "search: length_penalty must be finite, got ",
           o.length_penalty);

@@ -4,24 +4,15 @@
 #include <cmath>
 
 #include "tril/base/error.h"
+#include "tril/base/plot.h"
 #include "tril/lesson/claim_results.h"
 #include "tril/lesson/mask_check.h"
 
 namespace tril {
 namespace {
 
+using plot::decimals;
 using Results = ClaimLab::Results;
-
-// 1.234 as "1.23".
-std::string decimals(double value, int count = 2) {
-  const double scale = count == 0 ? 1.0 : count == 1 ? 10.0 : count == 2 ? 100.0 : 1000.0;
-  const auto units = static_cast<int64_t>(std::llround(std::fabs(value) * scale));
-  std::string text = concat(value < 0.0 ? "-" : "", units / static_cast<int64_t>(scale));
-  if (count == 0) return text;
-  std::string part = concat(units % static_cast<int64_t>(scale));
-  part.insert(0, static_cast<size_t>(count) - part.size(), '0');
-  return concat(text, ".", part);
-}
 
 std::string percent(double share) { return concat(decimals(100.0 * share, 1), "%"); }
 
@@ -109,7 +100,7 @@ ClaimFinding wrong_word(Results& r) {
 
 ClaimFinding own_words(Results& r) {
   const TableEvidence& t = r.proof().table;
-  return {t.reads_what_it_wrote(),
+  return {t.reads_what_it_wrote() && t.fed_in_inference.size() > 1,
           concat(t.own_words, " of ", t.fed_in_inference.size() - 1,
                  " tokens fed at inference after START are its own predictions.")};
 }
@@ -250,7 +241,7 @@ ClaimFinding learns_to_copy(Results& r) {
 ClaimFinding another_function(Results& r) {
   const DecodingLesson& l = r.decoding();
   return {
-      l.holds && !l.same_bits_without_mask && l.unmasked.logits > 0,
+      l.holds && l.same_bits_without_mask == (l.decoder_layers == 1) && l.unmasked.logits > 0,
       concat("Recomputed without the mask over the words that exist: ", l.unmasked.logits_differing,
              " of ", l.unmasked.logits,
              " logits differ from the cache's in some bit; another token ", "is the likeliest in ",
@@ -409,6 +400,16 @@ ClaimFinding order_of_sublayers(Results& r) {
                  " decoder layers: masked self-attention, cross-attention, feed-forward.")};
 }
 
+// From words to probabilities: the same, and behind it one logit for each token there is.
+ClaimFinding whole_way(Results& r) {
+  const ClaimFinding order = order_of_sublayers(r);
+  const TransformerConfig& c = r.translator().model().config();
+  const TableEvidence& t = r.proof().table;
+  return {order.as_stated && t.logits == t.training_rows * c.target_vocab,
+          concat(order.figure, " Then ", t.logits, " logits for ", t.training_rows,
+                 " positions: one per token of the vocabulary.")};
+}
+
 ClaimFinding what_heads_do(Results& r) {
   const HeadsLesson& l = r.heads();
   const std::string by_number = [&] {
@@ -427,7 +428,9 @@ ClaimFinding what_heads_do(Results& r) {
 
 ClaimFinding three_ways(Results& r) {
   const DecodingLesson& l = r.decoding();
-  return {l.holds && l.same_bits_cached_and_recomputed && !l.same_bits_without_mask,
+  // With a single layer the mask makes no difference, as the lesson shows.
+  return {l.holds && l.same_bits_cached_and_recomputed &&
+              l.same_bits_without_mask == (l.decoder_layers == 1),
           concat("Recomputed with the mask: ", l.masked.logits_differing, " of ", l.masked.logits,
                  " logits differ from the cache's; without it ", l.unmasked.logits_differing,
                  "; with one decoder layer, without it ", l.one_layer.logits_differing, ".")};
@@ -494,7 +497,7 @@ constexpr std::array<Check, 44> kChecks = {
     dozen_lines, two_names, wrong_sketch, dots_and_crosses, broadcasting, encoder_sees_all,
     padding_and_causal, order_of_sublayers, what_heads_do, three_ways, just_add_a_mask,
     // What it is for
-    three_tasks, order_of_sublayers, pocket_summary, twenty_questions};
+    three_tasks, whole_way, pocket_summary, twenty_questions};
 
 }  // namespace
 

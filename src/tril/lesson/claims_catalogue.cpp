@@ -23,10 +23,10 @@ constexpr std::array kClaims = {
         1, kStatement,
         "The decoder is autoregressive at inference and non-autoregressive at training. Prove the "
         "statement.",
-        kHolds,
-        "In computation: training computes all positions in one call, inference one position per "
-        "call. In function both are autoregressive (claim 9), and they are the same function: "
-        "every logit has the same bits.",
+        kIf,
+        "you mean how it is computed: all positions in one call, or one per call. In function both "
+        "are autoregressive (claim 9), and they are the same function: every logit has the same "
+        "bits.",
         "prove demo-model", "5-two-phases.md"},
     Claim{2, kStatement,
           "An autoregressive model conditions each new point on those before it: the price on "
@@ -39,8 +39,8 @@ constexpr std::array kClaims = {
           "lesson decoding", "5-two-phases.md"},
     Claim{
         4, kStatement,
-        "Training is not autoregressive because of teacher forcing (one set of notes), because of "
-        "masked self-attention (another).",
+        "What lets training run in parallel is teacher forcing (one set of notes); it is masked "
+        "self-attention (another).",
         kNot,
         "Neither alone. Forcing makes all inputs known before the first call; the mask makes that "
         "call compute the same function as inference. Only with both does one call learn it.",
@@ -87,9 +87,8 @@ constexpr std::array kClaims = {
           "far from it.",
           "lesson sequential", "7-one-call.md"},
     Claim{13, kCost, "Sequential training is O(n), parallel training is O(1).", kIf,
-          "you count steps that wait for each other. In work, no: parallel work grows nearly "
-          "linearly with the length (attention's share with its square), sequential work with its "
-          "square.",
+          "you count steps that wait for each other. The work is not O(1): O(n) in the linear "
+          "layers and O(n²) in attention; prefix by prefix, O(n²) and O(n³).",
           "lesson work", "7-one-call.md"},
     Claim{14, kCost, "Parallel training needs more memory because of the full attention matrix.",
           kIf,
@@ -103,9 +102,7 @@ constexpr std::array kClaims = {
     Claim{16, kCost,
           "Sequential training becomes prohibitive beyond 300 tokens; the masked form scales to "
           "long sequences.",
-          kHolds,
-          "300 is no threshold: the longer the target, the larger the ratio. At 300 words "
-          "sequential training takes more than a hundred times as long.",
+          kHolds, "300 is no threshold: the longer the target, the larger the ratio.",
           "lesson sequential", "7-one-call.md"},
     Claim{17, kCost, "Teacher forcing gives faster training and stable gradients.", kIf,
           "you mean faster: fewer calls per update, and more learnt after as many updates. It does "
@@ -143,7 +140,8 @@ constexpr std::array kClaims = {
           "lesson leakage", "6-leakage.md"},
 
     Claim{23, kMask, "Scores are divided by √d_k for numerical stability.", kNot,
-          "Nothing overflows without it. The reason is the gradient: a dot product's spread grows "
+          "In fp32 every weight is finite with or without it. The reason is the gradient: a dot "
+          "product's spread grows "
           "with √d_k, the softmax saturates, and its slope goes to 0.",
           "lesson scale", "1-attention.md"},
     Claim{24, kMask,

@@ -380,8 +380,8 @@ void judge(DecodingLesson& l) {
   const bool several = l.decoder_layers > 1;
   l.holds = l.same_bits_cached_and_recomputed && l.same_bits_without_mask == !several &&
             from_second_layer && l.one_layer_same_without_mask && l.same_bits_guessing &&
-            l.same_bits_guessing_without_mask == !several &&
-            l.calls_with_guessing < l.calls_one_by_one;
+            // A guess that is checked sees the guesses behind it, in any number of layers.
+            !l.same_bits_guessing_without_mask && l.calls_with_guessing < l.calls_one_by_one;
 }
 
 }  // namespace

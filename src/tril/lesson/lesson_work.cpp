@@ -8,7 +8,7 @@ namespace tril {
 namespace {
 
 // Six operations for each weight that a position passes: a multiplication and an addition in the
-// forward pass, and twice that for the gradients. Attention's own products are left out.
+// forward pass, and twice that for the gradients.
 double gflop_per_position(const TransformerConfig& config) {
   const auto model = static_cast<double>(config.model);
   const double layer = 4.0 * model * model + 2.0 * model * static_cast<double>(config.feed_forward);
@@ -17,10 +17,18 @@ double gflop_per_position(const TransformerConfig& config) {
   return 6.0 * weights / 1e9;
 }
 
-WorkWay way_of(const SequentialComparison::Cost& cost, const TransformerConfig& config) {
+// A query and a key it may see: a dot product and a share of the value, in every layer, and twice
+// that for the gradients.
+double gflop_per_pair(const TransformerConfig& config) {
+  return 12.0 * static_cast<double>(config.heads * config.head_dim * config.decoder_layers) / 1e9;
+}
+
+WorkWay way_of(const SequentialComparison::Cost& cost, int64_t pairs,
+               const TransformerConfig& config) {
   return {.steps = cost.calls,
           .positions = cost.rows,
-          .gflop = static_cast<double>(cost.rows) * gflop_per_position(config),
+          .gflop = static_cast<double>(cost.rows) * gflop_per_position(config) +
+                   static_cast<double>(pairs) * gflop_per_pair(config),
           .seconds = cost.seconds};
 }
 
@@ -63,9 +71,12 @@ WorkLesson teach_work(const WorkOptions& options) {
     }
     const auto pairs = random_pairs(options.config, 1, words + 1, 1);
     const SequentialComparison figures = compare_sequential_with_parallel(model, pairs, compare);
-    lesson.rows.push_back({.words = words,
-                           .sequential = way_of(figures.sequential, options.config),
-                           .parallel = way_of(figures.parallel, options.config)});
+    // Row i sees i keys; prefix by prefix, all rows of all prefixes do.
+    const int64_t n = words + 1;
+    lesson.rows.push_back(
+        {.words = words,
+         .sequential = way_of(figures.sequential, n * (n + 1) * (n + 2) / 6, options.config),
+         .parallel = way_of(figures.parallel, n * (n + 1) / 2, options.config)});
   }
   lesson.counts_hold = counts_as_stated(lesson);
   const WorkRow& last = lesson.rows.back();

@@ -65,12 +65,20 @@ void add_row(std::string_view line, int64_t number, Signs& signs) {
   for (size_t at = line.find_first_not_of(kBetween); at != std::string_view::npos;) {
     const size_t end = std::min(line.find_first_of(kBetween, at), line.size());
     const std::string_view cell = line.substr(at, end - at);
+    at = line.find_first_not_of(kBetween, end);
+    if (cell == "tensor" || cell == "array") continue;  // as PyTorch and NumPy print it
+    if (cell.size() > 1 && cell.find_first_not_of(".Xx") == std::string_view::npos) {
+      for (const char each : cell) {
+        signs.cells.push_back(each == '.' ? Sign::dot : Sign::cross);
+        ++columns;
+      }
+      continue;
+    }
     const std::optional<Sign> sign = sign_of(cell);
     require(sign.has_value(), ErrorCode::bad_format, "mask: line ", number, ": '", escaped(cell),
             "' is none of 0, 1, -inf, true, false, '.' and 'X'");
     signs.cells.push_back(*sign);
     ++columns;
-    at = line.find_first_not_of(kBetween, end);
   }
   if (columns == 0) return;
   require(signs.rows == 0 || columns == signs.columns, ErrorCode::bad_format, "mask: line ", number,
@@ -144,7 +152,10 @@ MaskCheck check_mask(std::string_view text) {
   if (!ones) return compare(signs, MaskCheck::Notation::added);
   const MaskCheck kept = compare(signs, MaskCheck::Notation::ones_may_look);
   const MaskCheck blocked = compare(signs, MaskCheck::Notation::ones_are_blocked);
-  return blocked.causal() && !kept.causal() ? blocked : kept;
+  const auto wrong = [](const MaskCheck& check) {
+    return check.leaks.size() + check.hidden.size();
+  };
+  return wrong(blocked) < wrong(kept) ? blocked : kept;
 }
 
 }  // namespace tril

@@ -3,12 +3,12 @@
 // One row per line or per pair of brackets, cells apart by blanks, commas or bars; what follows #
 // is a remark. A mask with more columns than rows is that of the last rows, the others being
 // cached. Notations, one per mask:
-//   0 and -inf (also -∞, -1e9 and any number below it)  what is added to the scores
+//   0 and -inf (also -∞, and any number from -1e4 down) what is added to the scores
 //   1 and 0, true and false                             two conventions: 1 may mean "may look" or
-//                                                       "blocked"; read as the one that is causal,
-//                                                       else as "may look"; zeros alone are
+//                                                       "blocked"; read as the one with fewer
+//                                                       cells that are wrong; zeros alone are
 //                                                       added, and block nothing
-//   . and X (also · ■ and ✗ ×)                          a dot may look, a cross may not
+//   . and X (also · ■ and ✗ ×; .XX is three cells)      a dot may look, a cross may not
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@ namespace tril {
 namespace {
 
 using plot::axes;
+using plot::decimals;
 using plot::line;
 using plot::number;
 using plot::Panel;
@@ -65,15 +66,6 @@ std::string draw_grid(const Grid& grid, const std::function<Cell(int64_t, int64_
     }
   }
   return svg;
-}
-
-// 0.4 as "0.40".
-std::string decimals(double value, int count) {
-  const auto scale = static_cast<int64_t>(count == 1 ? 10 : 100);
-  const auto units = static_cast<int64_t>(std::llround(value * static_cast<double>(scale)));
-  const std::string part = concat(units % scale);
-  return concat(units / scale, ".", std::string(static_cast<size_t>(count) - part.size(), '0'),
-                part);
 }
 
 // A matrix with the words at its rows and columns.

@@ -91,8 +91,9 @@ TransformerConfig TransformerConfig::completed() const {
   TransformerConfig c = *this;
   if (c.kv_heads == 0) c.kv_heads = c.heads;
   if (c.head_dim == 0 && c.heads > 0) {
-    require(c.model % c.heads == 0, ErrorCode::invalid_argument, "configuration: model is ",
-            c.model, " with ", c.heads, " heads: give head_dim, or a multiple");
+    require(c.model % c.heads == 0, ErrorCode::invalid_argument, Field{"head_dim"},
+            "configuration: a model ", c.model, " wide cannot be divided among ", c.heads,
+            " heads");
     c.head_dim = c.model / c.heads;
   }
   return c;

@@ -20,8 +20,8 @@ void require_weights(const std::string& folder) {
   const std::vector<Compute> kinds = packed_kinds(folder);
   require(
       kinds.empty(), ErrorCode::io, folder, ": has only packed weights (", names_of(kinds),
-      "), which infer on the CPU and nothing else (load_for_inference()): for this give the folder "
-      "they were made from, the one with ",
+      "), which are for inference on the CPU; for this the folder they were made from is needed, "
+      "the one with ",
       kWeightsFile);
 }
 
@@ -264,8 +264,8 @@ Transformer Transformer::load_for_inference(const std::string& folder,
   }
   if (!kinds.empty()) {
     fail(ErrorCode::invalid_argument, Field{"compute"}, folder, ": has only ", names_of(kinds),
-         ", nothing for ", word_for(form), "; ", kWeightsFile,
-         " is in the folder they were made from");
+         ", nothing for ", word_for(form), " (", kWeightsFile,
+         " is in the folder they were made from)");
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
   const Transformer loaded = load(folder, {}, options);

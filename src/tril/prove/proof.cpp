@@ -43,7 +43,9 @@ void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
             " that follows pair ", i, " is not below the vocabulary of ", c.target_vocab);
     has_future = has_future || pair.target.size() >= 2;
   }
-  require(has_future, kBad, "prove: a target of two tokens or more is needed: one has no future");
+  require(has_future, kBad,
+          "prove: every target is a single token, so there is no future to hide: longer ones are "
+          "needed");
 }
 
 // A pair of exactly `length` tokens a side, from the tokens of all pairs again and again.

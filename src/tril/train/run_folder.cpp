@@ -44,7 +44,7 @@ void check_writable(const std::string& folder) {
   fs::path there = fs::absolute(folder, ignored).lexically_normal();
   while (!fs::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
   require(fs::is_directory(there, ignored), ErrorCode::io, there.string(),
-          ": is not a folder, so there can be none for a model");
+          ": is a file, and a folder is needed for the model");
   for (const fs::path& path : {there, fs::path(RunPaths(folder).training)}) {
     if (!fs::exists(path, ignored)) continue;
     const int error = ::access(path.c_str(), W_OK | X_OK) == 0 ? 0 : errno;

@@ -63,7 +63,7 @@ Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
     return Tokenizer::from_bytes(read_file(options.tokenizer_file, kMaxFileBytes),
                                  options.tokenizer_file);
   }
-  if (events.message) events.message("learning the pieces of words");
+  if (events.message) events.message("learning the subword tokens");
   const int64_t sides = text.train.has_source() ? 2 : 1;
   // All lines in their order, or as many as are wanted, drawn from the whole text.
   const int64_t lines = std::min(text.train.size() * sides, options.tokenizer_lines);
@@ -488,9 +488,8 @@ void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& 
                         static_cast<double>(corpus.target_tokens());
   const auto whole = std::llround(rounds);
   events.message(concat(options.updates, options.updates == 1 ? " update: " : " updates: ",
-                        whole == 0 ? "less than one round"
-                                   : concat("about ", whole, whole == 1 ? " round" : " rounds"),
-                        " through the text"));
+                        whole == 0 ? "less than one epoch"
+                                   : concat("about ", whole, whole == 1 ? " epoch" : " epochs")));
   if (options.schedule.warm_up > options.updates / 2) {
     events.message(
         {Field{"schedule.warm_up"}, concat("warning: the warm-up takes ", options.schedule.warm_up,
