@@ -75,8 +75,8 @@ void print_agreement(const SequentialLesson& l) {
   print_heading("4",
                 "Both learn the same (dropout off). Gradients of single positions have the same "
                 "bits; sums over positions differ by rounding:");
-  Table table = {{"", "", "losses", "positions", "error of sums", "the same if one"},
-                 {"target", "loss", "differ by", "that differ", "/ allowed", "were missing"}};
+  Table table = {{"", "", "losses", "positions", "error of", "error if one"},
+                 {"target", "loss", "differ by", "that differ", "sums", "is missing"}};
   for (const SequentialRow& row : l.rows) {
     const SequentialComparison& f = row.figures;
     table.push_back({name_of(row), fmt::format("{:.3f}", f.parallel_loss),
@@ -88,10 +88,9 @@ void print_agreement(const SequentialLesson& l) {
   print_table(table, Align::right);
   print_text(
       "The gradient that one position contributes is compared bit by bit in every parameter. The "
-      "sums "
-      "over all positions are compared in the last layer, against a rounding bound. The last "
-      "column "
-      "is the error there would be if one position had been dropped: it would be noticed.");
+      "sums over all positions are compared in the last layer; their errors are relative to what "
+      "rounding allows. The last column is the error there would be if one position were missing: "
+      "it would be noticed.");
 }
 
 }  // namespace

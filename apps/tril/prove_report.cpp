@@ -336,8 +336,8 @@ void print_costs(const std::vector<SequentialLine>& lines) {
 }
 
 void print_gradients(const std::vector<SequentialLine>& lines) {
-  Table table = {{"", "positions", "that", "error of sums", "the same if one", "error of losses"},
-                 {"rows × n", "compared", "differ", "/ allowed", "were missing", "/ allowed"}};
+  Table table = {{"", "positions", "that", "error of", "error if one", "error of"},
+                 {"rows × n", "compared", "differ", "sums", "is missing", "losses"}};
   for (const SequentialLine& line : lines) {
     const SequentialComparison& s = line.figures;
     table.push_back(
@@ -363,7 +363,7 @@ void print_sequential(const ProofReport& report) {
   }
   if (shown == nullptr) return;
   print_costs(report.sequential);
-  print_paragraph("Gradients:");
+  print_paragraph("Gradients, and errors relative to what fp32 rounding allows:");
   print_gradients(report.sequential);
   const SequentialComparison& s = shown->figures;
   print_paragraph(fmt::format(

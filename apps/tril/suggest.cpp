@@ -63,7 +63,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& words
     // A beginning is meant, too: --sent for --sentence.
     const bool begins = word.size() >= 4 && candidate.starts_with(word);
     // And one that others name more fully: --beam-size for --beam.
-    const bool fuller = word.starts_with(candidate) && word[candidate.size()] == '-';
+    const bool fuller = word.size() > candidate.size() && word.starts_with(candidate) &&
+                        word[candidate.size()] == '-';
     const size_t edits = begins || fuller ? 1 : distance(word, candidate);
     if (edits < least) {
       least = edits;
