@@ -134,8 +134,8 @@ void run(const Flags& flags) {
   flush_output();
   const TrainSummary summary = learn(phrasebook, flags);
   fmt::print("{}\n",
-             set_text(fmt::format("Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} target "
-                                  "tokens per second.",
+             set_text(fmt::format("Learnt in {:.0f} s: {} updates of {} parameters, {:.0f} tokens "
+                                  "per second.",
                                   summary.last.seconds, summary.last.update, summary.parameters,
                                   summary.last.tokens_per_s),
                       "", ""));

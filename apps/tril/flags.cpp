@@ -19,9 +19,6 @@ CLI::Validator number_between(Number min, Number max, const std::string& descrip
           word = concat(number);
           return std::string();
         }
-        if (max == std::numeric_limits<Number>::max()) {
-          return concat("'", word, "' is not a whole number", min == 0 ? " of 0 or more" : "");
-        }
         return concat("'", word, "' is not a whole number from ", min, " to ", max);
       },
       description);

@@ -75,7 +75,7 @@ void refuse_empty_paths(CLI::App& app) {
     for (const char* name :
          {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
           "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
-          "--reference", "--tokenizer", "--shortlist", "--model"}) {
+          "--reference", "--shortlist", "--model"}) {
       if (CLI::Option* option = command->get_option_no_throw(name)) option->check(named);
     }
   }

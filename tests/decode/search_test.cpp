@@ -461,7 +461,7 @@ TEST(Search, OptionsAreChecked) {
   EXPECT_EQ(text([](auto& o) { o.forbidden = {9}; }),
             "search: forbidden is token 9, which is not in the vocabulary of 6");
   EXPECT_EQ(text([](auto& o) { o.beam = 0; }), "search: beam must be from 1 to 1048576, got 0");
-  EXPECT_EQ(text([](auto& o) { o.n_best = 2; }), "search: n_best is 2, more than the beam of 1");
+  EXPECT_EQ(text([](auto& o) { o.n_best = 2; }), "search: 2 best translations from a beam of 1");
   EXPECT_EQ(text([](auto& o) { o.beam = 9; }),
             "search: 8 slots do not hold one request: beam is 9");
   EXPECT_EQ(text([](auto& o) {

@@ -219,13 +219,13 @@ rm "$model/shortlist.safetensors"
 # A folder with packed weights alone infers; what needs more, and a kind it has not, is one line that
 # says what to give instead.
 small=$scratch/small
-only='small: has only packed weights (packed.int8.safetensors), .*: for this give the folder they were made from'
+only='small: has only packed weights (packed.int8.safetensors), .* the folder they were made from is needed'
 run '' 0 'info of packed weights' "$tril" info "$small"
 tr -s '\n ' ' ' <"$scratch/out" | grep -q 'parameters, packed in int8: for inference on the CPU' || fail 'info of packed weights: not said'
 run_error '' 'quantize of packed weights' "$only" "$tril" quantize "$small" --to bf16
 run '' 2 'prove of packed weights' "$tril" prove "$small"
 says 'prove of packed weights' "$only"
-run_error 'x\n' 'another kind' 'nothing for fp32; .*; choose one of them with --compute' \
+run_error 'x\n' 'another kind' 'nothing for fp32 .*; choose one that is there with --compute' \
   "$tril" translate "$small" --compute fp32
 # Packed weights of another model are not used, and one line says so; the result is that of none.
 stale=$scratch/stale
@@ -245,7 +245,7 @@ for command in translate evaluate score; do
   grep -v ' cut ' "$scratch/err" >"$scratch/rest"
   mv "$scratch/rest" "$scratch/err"
   [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "stale $command: not one line on stderr"
-  says "stale $command" "^tril: .*packed.int8.safetensors: not used, it was made from other weights; 'tril quantize "
+  says "stale $command" "^tril: .*packed.int8.safetensors: not used, it was made from other weights; pack it again: 'tril quantize "
   mv "$stale/packed.int8.safetensors" "$scratch/aside"
   run "$three" 0 "none $command" "$tril" $command "$stale" "${arguments[@]}"
   mv "$scratch/aside" "$stale/packed.int8.safetensors"

@@ -35,7 +35,7 @@ fail() {
 
 # What differs from run to run, made alike.
 alike() {
-  sed -E 's/[0-9][0-9.]* ?(us|ms|s|min|[KM]i?B)\b/TIME/g; s/[0-9.]+( ?: 1\b|×| target tokens per second| times as long)/RATIO\1/g
+  sed -E 's/[0-9][0-9.]* ?(us|ms|s|min|[KM]i?B)\b/TIME/g; s/[0-9.]+( ?: 1\b|×|( target)? tokens per second| times as long)/RATIO\1/g
     s/[0-9.]+% +[0-9.]+%$/SHARES/; s/ +/ /g'
 }
 

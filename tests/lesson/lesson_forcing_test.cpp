@@ -48,8 +48,8 @@ TEST(LessonForcing, ForcingGivesTheInputsAndTheMaskTheFunction) {
   EXPECT_FALSE(l.holds);
 
   const std::string svg = draw_forcing(l);
-  EXPECT_NE(svg.find("forcing, mask: inputs known, one call is inference"), std::string::npos);
-  EXPECT_NE(svg.find("own predictions, no mask: inputs to be written, one call is not inference"),
+  EXPECT_NE(svg.find("forcing, mask: inputs known, one call = inference: yes"), std::string::npos);
+  EXPECT_NE(svg.find("own predictions, no mask: inputs to be written, one call = inference: no"),
             std::string::npos);
 }
 

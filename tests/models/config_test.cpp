@@ -58,7 +58,7 @@ TEST(Config, CompletesWhatIsLeftOut) {
   EXPECT_EQ(config.completed().head_dim, 16);
   config.heads = 7;
   EXPECT_EQ(raised_by([&] { config.completed(); }).text,
-            "configuration: model is 96 with 7 heads: give head_dim, or a multiple");
+            "configuration: a model 96 wide cannot be divided among 7 heads");
 }
 
 TEST(Config, ChecksWhatCannotBeBuilt) {

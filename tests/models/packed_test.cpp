@@ -220,9 +220,8 @@ TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
   Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::int8);
   const std::string expected =
       (folder_ / "alone") +
-      ": has only packed weights (packed.int8.safetensors), which infer on the CPU and nothing "
-      "else (load_for_inference()): for this give the folder they were made from, the one with "
-      "model.safetensors";
+      ": has only packed weights (packed.int8.safetensors), which are for inference on the "
+      "CPU; for this the folder they were made from is needed, the one with model.safetensors";
   EXPECT_EQ(raised_by([&] { Transformer::load(folder_ / "alone"); }).text, expected);
   EXPECT_EQ(raised_by([&] {
               Transformer::save_packed(folder_ / "alone", folder_ / "alone", Compute::bf16);

@@ -287,9 +287,12 @@ TEST(Proof, RefusesWhatTheModelCannotRead) {
   const auto text = [&](const std::vector<TokenPair>& pairs) {
     return testing::raised_by([&] { prove(model, pairs, quick()); }).text;
   };
-  EXPECT_EQ(text({}), "prove: a target of two tokens or more is needed: one has no future");
+  EXPECT_EQ(text({}),
+            "prove: every target is a single token, so there is no future to hide: longer ones are "
+            "needed");
   EXPECT_EQ(text({{{1}, {2}}}),
-            "prove: a target of two tokens or more is needed: one has no future");
+            "prove: every target is a single token, so there is no future to hide: longer ones are "
+            "needed");
   EXPECT_EQ(text({{{1}, {2, 3}}, {{}, {2, 3}}}),
             "prove: the source of pair 1 has 0 tokens, expected 1 to 150");
   EXPECT_EQ(text({{{1}, {2, 11}}}),

@@ -55,6 +55,8 @@ std::string number(double value) {
 }
 
 std::string decimals(double value, int count) {
+  if (std::isnan(value)) return "NaN";
+  if (std::fabs(value) > 1e15) return value < 0.0 ? "-∞" : "∞";
   int64_t scale = 1;
   for (int i = 0; i < count; ++i) scale *= 10;
   const auto units =
@@ -135,13 +137,20 @@ Panel panel_for(double top, double x_max, const std::vector<std::vector<Point>>&
           .y_max = std::max(highest * 1.05, 1e-3)};
 }
 
+namespace {
+std::string svg(double width, double height, std::string_view attributes, std::string_view body) {
+  return concat("<svg", attributes, " viewBox=\"0 0 ", number(width), " ", number(height),
+                "\" width=\"", number(width), "\">\n", body, "</svg>\n");
+}
+}  // namespace
+
 std::string drawing(double width, double height, std::string_view body) {
-  return concat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", number(width), " ",
-                number(height), "\" width=\"", number(width), "\">\n", body, "</svg>\n");
+  return svg(width, height, "", body);
 }
 
 std::string picture(double width, double height, std::string_view body, std::string_view style) {
-  return drawing(width, height, concat("<style>\n", kStyle, style, "</style>\n", body));
+  return svg(width, height, " xmlns=\"http://www.w3.org/2000/svg\"",
+             concat("<style>\n", kStyle, style, "</style>\n", body));
 }
 
 }  // namespace tril::plot

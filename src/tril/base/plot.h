@@ -40,7 +40,7 @@ struct Name {
 };
 std::string names(const Panel& panel, std::vector<Name> lines);
 
-// Without any style, to stand in a page that has its own.
+// Without any style or namespace, to stand in a page of HTML that has its own.
 std::string drawing(double width, double height, std::string_view body);
 // The whole picture; `style` are rules of its own beside those of text and lines.
 std::string picture(double width, double height, std::string_view body,
