@@ -76,7 +76,10 @@ void refuse_empty_paths(CLI::App& app) {
          {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
           "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
           "--reference", "--shortlist", "--model"}) {
-      if (CLI::Option* option = command->get_option_no_throw(name)) option->check(named);
+      // A target to explain is a sentence.
+      const bool text = command->get_name() == "explain" && std::string_view(name) == "--target";
+      CLI::Option* option = command->get_option_no_throw(name);
+      if (option != nullptr && !text) option->check(named);
     }
   }
 }

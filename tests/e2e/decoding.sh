@@ -297,7 +297,7 @@ run_error '' 'no such input' 'nowhere: cannot open: No such file' \
 run_error '' 'a folder as input' 'cannot open: Is a directory' "$tril" translate "$model" --input "$scratch"
 run_error 'x\n' 'decoder-only' 'tril generate' "$tril" translate "$scratch/writer"
 run_error 'x\n' 'encoder' 'tril translate' "$tril" generate "$model"
-run_error 'x\n' 'n-best' 'n_best is 7, more than the beam of 5' \
+run_error 'x\n' 'n-best' '7 best translations from a beam of 5; --n-best needs a --beam' \
   "$tril" translate "$model" --n-best 7
 run_error 'x\n' 'beam and sample' '--beam' "$tril" translate "$model" --beam 3 --sample
 run_error 'a\nb\nc\n' 'few prefixes' 'prefix ends after 2 lines' \

@@ -26,7 +26,7 @@ refused() {
 "$tril" explain both 'how are you' -o page.html >out 2>err || complain "failed: $(cat err)"
 [[ -s err ]] && complain "stderr: $(cat err)"
 grep -q '^how are you → ' out || complain "no translation in: $(cat out)"
-grep -qE 'Training: 1 call of forward\(\)\. Inference: [0-9]+\. Of [0-9]+ numbers 0 differ in any bit\.' out ||
+grep -qE 'Calls of forward\(\): 1 in training, [0-9]+ at inference\. Of [0-9]+ numbers 0 differ\.' out ||
   complain "no verdict in: $(cat out)"
 grep -qE '^page\.html: [0-9]+ KB' out || complain "no file in: $(cat out)"
 head -c 15 page.html | grep -qi '<!doctype html>' || complain 'page.html is no page'
