@@ -124,12 +124,13 @@ struct Drawn {
 Drawn draw_stacks(const TransformerConfig& given) {
   const TransformerConfig c = given.completed();
   const bool decoder_only = c.decoder_only();
-  constexpr double kHeight = 700, kBottom = kHeight - 40;
+  // A box less without cross-attention.
+  const double height = decoder_only ? 428 : 500, bottom = height - 40;
   const double decoder_left = decoder_only ? 40 : 420;
   std::string body;
   double memory_from = 0.0;
   if (!decoder_only) {
-    Column encoder(40, kBottom);
+    Column encoder(40, bottom);
     encoder.words("source: n tokens");
     encoder.add({.name = "embedding", .shape = concat("n × ", c.model, position_text(c.position))});
     encoder.begin_block();
@@ -143,7 +144,7 @@ Drawn draw_stacks(const TransformerConfig& given) {
     body += concat("<path class=\"flow\" d=\"M", number(encoder.middle()), " ",
                    number(encoder.top()), "V", number(memory_from), "H355\"/>\n");
   }
-  Column decoder(decoder_left, kBottom);
+  Column decoder(decoder_left, bottom);
   decoder.words(decoder_only ? "text: m tokens, START first" : "target: m tokens, START first");
   decoder.add({.name = "embedding", .shape = concat("m × ", c.model, position_text(c.position))});
   decoder.begin_block();
@@ -166,9 +167,9 @@ Drawn draw_stacks(const TransformerConfig& given) {
   decoder.add({.name = "softmax", .shape = concat("m × ", c.target_vocab, " probabilities")});
   body += decoder.svg();
   body +=
-      text(40, kHeight - 8, "class=\"note\"",
+      text(40, height - 8, "class=\"note\"",
            concat("The causal mask sits in the orange box and nowhere else. ", norm_text(c), "."));
-  return {decoder_only ? 420.0 : 740.0, kHeight, body};
+  return {decoder_only ? 420.0 : 740.0, height, body};
 }
 
 }  // namespace
