@@ -144,7 +144,8 @@ export const kEnglish = {
 
   // All heads.
   all_heads: "All heads",
-  all_heads_words: "Each head looks for something different. Layers run down, heads across. Choose one.",
+  all_heads_words:
+      "Each head looks for something different. Layers run down, heads across. Choose one.",
   all_heads_label: "All heads at a glance",
   head_label: "Layer {layer}, head {head}",
   reading_diagonal: "A diagonal: each word looks at itself.",
