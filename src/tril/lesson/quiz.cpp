@@ -161,6 +161,7 @@ std::vector<QuizQuestion> about_the_model(const Translator& translator) {
                   w.target_tokens, " tokens with END). ");
   };
   std::vector<QuizQuestion> questions;
+  questions.reserve(kQuizQuestions);
   questions.push_back(
       {.question =
            concat(sentence(first), "How many calls of forward() does greedy decoding take?"),
@@ -223,6 +224,7 @@ std::vector<QuizQuestion> make_quiz(const Translator& translator, uint64_t seed)
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument,
           "quiz: the model is decoder-only; a translator is needed");
   std::vector<QuizQuestion> questions;
+  questions.reserve(kQuizQuestions);
   for (const Known& known : kKnown) {
     questions.push_back({.question = known.question,
                          .choices = {known.choices.begin(), known.choices.end()},
