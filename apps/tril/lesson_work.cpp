@@ -35,8 +35,10 @@ void print_speed(const WorkLesson& l) {
                                        l.peak_gflops)
                          : "How well the machine is used:");
   const auto share = [&](double gflops) {
-    return l.peak_gflops > 0.0 ? fmt::format("{:.1f}%", 100.0 * gflops / l.peak_gflops)
-                               : fmt::format("{:.1f} GFLOP/s", gflops);
+    if (l.peak_gflops <= 0.0) return fmt::format("{:.1f} GFLOP/s", gflops);
+    const double percent = 100.0 * gflops / l.peak_gflops;
+    // A GPU has a peak that a small model comes nowhere near.
+    return percent < 1.0 ? fmt::format("{:.2g}%", percent) : fmt::format("{:.1f}%", percent);
   };
   Table table = {{"", "time,", "time,", "of peak,", "useful,", "of peak,"},
                  {"target", "sequential", "parallel", "sequential", "sequential", "parallel"}};

@@ -460,7 +460,7 @@ SequentialComparison compare_sequential_with_parallel(const Transformer& model,
   const Positions positions(pairs);
   {
     Transformer prepared = model;
-    Context packing(options.threads);
+    Context packing(options.threads, model.placement());
     prepared.prepare_training(packing);
   }
 
