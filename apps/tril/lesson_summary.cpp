@@ -57,23 +57,15 @@ constexpr Line kLines[] = {
 }  // namespace
 
 bool show_summary(const LessonFlags& flags) {
-  if (!flags.hindi) {
-    fmt::print("Masked attention in six lines.\n\n");
-    Table table;
-    for (const Line& line : kLines) {
-      table.push_back({line.english, line.english_text, fmt::format("claims {}", line.claims)});
-    }
-    print_table(table, Align::left, "");
-    print_heading("", "To read on:");
-  } else {
-    fmt::print("Masked attention: एक नज़र में।\n\n");
-    Table table;
-    for (const Line& line : kLines) {
-      table.push_back({line.hindi, line.hindi_text, fmt::format("claims {}", line.claims)});
-    }
-    print_table(table, Align::left, "");
-    print_heading("", "आगे पढ़ने के लिए:");
+  const bool hindi = flags.hindi;
+  fmt::print("{}\n\n", hindi ? "Masked attention: एक नज़र में।" : "Masked attention in six lines.");
+  Table table;
+  for (const Line& line : kLines) {
+    table.push_back({hindi ? line.hindi : line.english, hindi ? line.hindi_text : line.english_text,
+                     fmt::format("claims {}", line.claims)});
   }
+  print_table(table, Align::left, "");
+  print_heading("", hindi ? "आगे पढ़ने के लिए:" : "To read on:");
   print_table({{"Vaswani et al. 2017: Attention Is All You Need", "arxiv.org/abs/1706.03762"},
                {"Rush 2018: The Annotated Transformer", "aclanthology.org/W18-2509"},
                {"Bengio et al. 2015: Scheduled Sampling", "arxiv.org/abs/1506.03099"},

@@ -250,7 +250,7 @@ std::vector<std::string> with_files(const std::vector<std::string>& arguments,
 void add_train(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* train = app.add_subcommand(
-      "train", "Make a translator from parallel text, or a decoder-only model from one");
+      "train", "Make a translator from parallel text, or a decoder-only model from a single text");
   TrainOptions& options = arguments->options;
   add_corpus(train, "", options.train, "Training text");
   add_corpus(train, "valid-", options.valid, "Validation text");
