@@ -146,7 +146,8 @@ class TextMaker {
     const auto chance = random_pairs(model_.config(), static_cast<int64_t>(wanted_), 8, kSeed);
     std::vector<SearchRequest> requests;
     for (const TokenPair& pair : chance) {
-      requests.push_back({static_cast<int64_t>(requests.size()), pair.source, {}});
+      const auto number = static_cast<int64_t>(requests.size());
+      requests.push_back({.number = number, .source = pair.source, .prefix = {}, .stream = number});
     }
     const auto targets =
         written(requests,

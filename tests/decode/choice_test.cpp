@@ -114,7 +114,7 @@ TEST(Choice, DrawsFollowTheWeights) {
   std::vector<int> seen(10, 0);
   for (int64_t i = 0; i < 100'000; ++i) {
     ++seen[static_cast<size_t>(
-        draw(set, 5, {.request = i % 10, .sample = i / 10 % 10, .position = i / 100}).token)];
+        draw(set, 5, {.stream = i % 10, .sample = i / 10 % 10, .position = i / 100}).token)];
   }
   EXPECT_EQ(seen[2], 0);
   EXPECT_NEAR(seen[7] / 1e5, 0.125, 0.011);
@@ -130,13 +130,13 @@ TEST(Choice, EveryNumberOfADrawsPlaceCounts) {
   }
   set.total = 1000.0;
   const auto token = [&](uint64_t seed, DrawPlace place) { return draw(set, seed, place).token; };
-  const int32_t first = token(1, {.request = 1, .sample = 1, .position = 1});
-  EXPECT_EQ(token(1, {.request = 1, .sample = 1, .position = 1}), first);
-  EXPECT_NE(token(2, {.request = 1, .sample = 1, .position = 1}), first);
-  EXPECT_NE(token(1, {.request = 2, .sample = 1, .position = 1}), first);
-  EXPECT_NE(token(1, {.request = (int64_t{1} << 32) + 1, .sample = 1, .position = 1}), first);
-  EXPECT_NE(token(1, {.request = 1, .sample = 2, .position = 1}), first);
-  EXPECT_NE(token(1, {.request = 1, .sample = 1, .position = 2}), first);
+  const int32_t first = token(1, {.stream = 1, .sample = 1, .position = 1});
+  EXPECT_EQ(token(1, {.stream = 1, .sample = 1, .position = 1}), first);
+  EXPECT_NE(token(2, {.stream = 1, .sample = 1, .position = 1}), first);
+  EXPECT_NE(token(1, {.stream = 2, .sample = 1, .position = 1}), first);
+  EXPECT_NE(token(1, {.stream = (int64_t{1} << 32) + 1, .sample = 1, .position = 1}), first);
+  EXPECT_NE(token(1, {.stream = 1, .sample = 2, .position = 1}), first);
+  EXPECT_NE(token(1, {.stream = 1, .sample = 1, .position = 2}), first);
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ TEST(Search, SamplesOfOneRequestDiffer) {
   options.n_best = 8;
   Session session(model, 1);
   std::vector<SearchRequest> requests(2);
-  requests[1].number = 1;
+  requests[1].number = requests[1].stream = 1;
   const auto results = run_search(model, options, 8, requests, session);
   const auto differ = [](const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b) {
     int count = 0;

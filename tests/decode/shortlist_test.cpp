@@ -40,17 +40,6 @@ Tokens every_token(int64_t vocab) {
 }
 
 // A few tokens for each source token, in any order and some of them twice.
-Shortlist random_shortlist(const TransformerConfig& config) {
-  ShortlistTable table{.target_vocab = config.target_vocab, .always = {kEnd}, .listed = {}};
-  const auto vocab = static_cast<int32_t>(config.target_vocab);
-  for (int64_t source = 0; source < config.source_vocab; ++source) {
-    table.listed.push_back(*rc::gen::container<Tokens>(static_cast<size_t>(*rc::gen::inRange(0, 4)),
-                                                       rc::gen::inRange<int32_t>(0, vocab)));
-  }
-  if (*rc::gen::arbitrary<bool>()) table.always.push_back(vocab - 1);
-  return Shortlist(table);
-}
-
 Shortlist whole_vocabulary(const TransformerConfig& config) {
   return Shortlist({.target_vocab = config.target_vocab,
                     .always = {kEnd},
@@ -160,7 +149,7 @@ RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
   SearchOptions options = random_options();
   options.sample = false;
   options.n_best = options.beam;
-  options.shortlist = random_shortlist(config);
+  options.shortlist = testing::random_shortlist(config, kEnd);
   const auto requests = random_requests(config, 4, 6, 3, kEnd);
   Session session(model, 2);
   const auto found = run_search(model, options, 3 * options.beam, requests, session);
@@ -177,7 +166,7 @@ RC_GTEST_PROP(Shortlist, OnlyTheSetIsChosen, ()) {
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
-  options.shortlist = random_shortlist(config);
+  options.shortlist = testing::random_shortlist(config, kEnd);
   const auto requests = random_requests(config, 5, 6, 3, kEnd);
   Session session(model, 2);
   for (const SearchResult& result : run_search(model, options, 10, requests, session)) {
@@ -220,7 +209,7 @@ RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
-  options.shortlist = random_shortlist(config);
+  options.shortlist = testing::random_shortlist(config, kEnd);
   const auto requests = random_requests(config, 8, 10, 4, kEnd);
   const int64_t width = options.sample ? options.n_best : options.beam;
   Session session(model, 1);
@@ -244,7 +233,7 @@ RC_GTEST_PROP(Shortlist, ScoresEqualWhatSearchReported, ()) {
   const TransformerConfig config = random_config(Family::encoder_decoder);
   const Transformer model = any_form(random_model(config, *rc::gen::arbitrary<uint64_t>()));
   SearchOptions options = random_options();
-  options.shortlist = random_shortlist(config);
+  options.shortlist = testing::random_shortlist(config, kEnd);
   const auto requests = random_requests(config, 6, 12, 4, kEnd);
   Session session(model, *rc::gen::inRange(1, 3));
   std::vector<ScoreRequest> targets;
@@ -420,7 +409,7 @@ TEST(Shortlist, OnCudaThereIsNone) {
 
 RC_GTEST_PROP(Shortlist, ComesBackFromItsFile, ()) {
   const TransformerConfig config = random_config(Family::encoder_decoder);
-  const Shortlist shortlist = random_shortlist(config);
+  const Shortlist shortlist = testing::random_shortlist(config, kEnd);
   const TempFolder folder;
   shortlist.save(folder.path());
   const Shortlist loaded = Shortlist::load(folder.path());

@@ -275,4 +275,15 @@ std::vector<SearchRequest> random_requests(const TransformerConfig& config, int 
   return requests;
 }
 
+Shortlist random_shortlist(const TransformerConfig& config, int32_t end) {
+  ShortlistTable table{.target_vocab = config.target_vocab, .always = {end}, .listed = {}};
+  const auto vocab = static_cast<int32_t>(config.target_vocab);
+  for (int64_t source = 0; source < config.source_vocab; ++source) {
+    table.listed.push_back(*rc::gen::container<Tokens>(static_cast<size_t>(*rc::gen::inRange(0, 4)),
+                                                       rc::gen::inRange<int32_t>(0, vocab)));
+  }
+  if (*rc::gen::arbitrary<bool>()) table.always.push_back(vocab - 1);
+  return Shortlist(table);
+}
+
 }  // namespace tril::testing

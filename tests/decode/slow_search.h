@@ -51,5 +51,7 @@ Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max
 // Requests with random sources (and prefixes, where asked for) that fit the model.
 std::vector<SearchRequest> random_requests(const TransformerConfig& config, int count,
                                            int longest_source, int longest_prefix, int32_t end);
+// A few tokens for each source token; END for all.
+Shortlist random_shortlist(const TransformerConfig& config, int32_t end);
 
 }  // namespace tril::testing

@@ -1,4 +1,4 @@
-// The best tokens, against sorting the whole row, on either device.
+// The best tokens on CUDA, against sorting the whole row.
 #include "tril/ops/choice.h"
 
 #include <algorithm>
@@ -40,9 +40,18 @@ std::vector<float> random_logits(int64_t rows, int64_t vocab) {
   return logits;
 }
 
-// As a product leaves them on a card: rows with room behind them, in which anything may lie.
+// The host chooses from log-probabilities (decode/choice.h); this is what a GPU does.
+class ChooseTokens : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (testing::device() == Device::cpu) GTEST_SKIP() << "tokens are chosen on CUDA only";
+  }
+};
+using AllTokens = ops::AllowedByRow;
+
+// As a GEMM leaves them: rows with room behind them, in which anything may lie.
 Tensor with_room(Context& context, int64_t rows, int64_t vocab, const std::vector<float>& logits) {
-  if (testing::device() == Device::cpu || *rc::gen::inRange(0, 4) == 0) {
+  if (*rc::gen::inRange(0, 4) == 0) {
     return tensor_of(context.arena, {rows, vocab}, logits);
   }
   const int64_t stride = ops::padded_size(vocab);
@@ -54,7 +63,8 @@ Tensor with_room(Context& context, int64_t rows, int64_t vocab, const std::vecto
   return tensor_of(context.arena, {rows, stride}, all);
 }
 
-RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
+RC_GTEST_FIXTURE_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
+  if (testing::device() == Device::cpu) return;  // SetUp() has skipped it
   static Context context(2, testing::placement());
   context.reset();
   const int64_t rows = *rc::gen::inRange<int64_t>(1, 9);
@@ -77,7 +87,7 @@ RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
       floats_of(ops::log_probs(context, tensor_of(context.arena, {rows, vocab}, given)));
   const Tensor logits = with_room(context, rows, vocab, given);
   const ops::TokenBits allowed(vocab, forbidden);
-  const auto chosen = ops::choose_tokens(context, logits, allowed, count, wanted);
+  const auto chosen = ops::choose_tokens(context, logits, AllTokens{{&allowed}, {}}, count, wanted);
   const auto tokens = ids_of(chosen.tokens);
   const auto found = floats_of(chosen.log_probs);
   const auto wanted_found = floats_of(chosen.wanted);
@@ -106,7 +116,7 @@ RC_GTEST_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
 
 // Logits that differ, but by so little that log-probabilities are equal: of those the lower token
 // is the better, though its logit is smaller. Some are only just among the best.
-TEST(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
+TEST_F(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
   Context context(2, testing::placement());
   const int64_t vocab = 20000;
   for (const int64_t count : {int64_t{1}, int64_t{2}, int64_t{8}}) {
@@ -122,8 +132,9 @@ TEST(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
       const Tensor tensor = tensor_of(context.arena, {1, vocab}, logits);
       const auto log_probs = floats_of(ops::log_probs(context, tensor));
       const ops::TokenBits allowed(vocab, std::vector<int32_t>{static_cast<int32_t>(vocab - 1)});
-      const auto tokens = ids_of(
-          ops::choose_tokens(context, tensor, allowed, count, std::vector<int32_t>{-1}).tokens);
+      const auto tokens = ids_of(ops::choose_tokens(context, tensor, AllTokens{{&allowed}, {}},
+                                                    count, std::vector<int32_t>{-1})
+                                     .tokens);
       std::vector<int32_t> expected;
       for (int32_t t = 0; t + 1 < static_cast<int32_t>(vocab); ++t) expected.push_back(t);
       std::stable_sort(expected.begin(), expected.end(), [&](int32_t a, int32_t b) {
@@ -137,7 +148,7 @@ TEST(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
 }
 
 // The same bits alone and in company.
-TEST(ChooseTokens, ARowDependsOnItselfAlone) {
+TEST_F(ChooseTokens, ARowDependsOnItselfAlone) {
   Context context(2, testing::placement());
   Random random(3);
   const int64_t rows = 7, vocab = 5000, count = 8;
@@ -145,13 +156,14 @@ TEST(ChooseTokens, ARowDependsOnItselfAlone) {
   const ops::TokenBits allowed(vocab, {});
   const std::vector<int32_t> wanted(rows, 11);
   const auto together = ops::choose_tokens(context, tensor_of(context.arena, {rows, vocab}, logits),
-                                           allowed, count, wanted);
+                                           AllTokens{{&allowed}, {}}, count, wanted);
   const auto tokens = ids_of(together.tokens);
   const auto found = floats_of(together.log_probs);
   for (int64_t row = 0; row < rows; ++row) {
     const auto own = std::span(logits).subspan(static_cast<size_t>(row * vocab), vocab);
-    const auto alone = ops::choose_tokens(context, tensor_of(context.arena, {1, vocab}, own),
-                                          allowed, count, std::vector<int32_t>{11});
+    const auto alone =
+        ops::choose_tokens(context, tensor_of(context.arena, {1, vocab}, own),
+                           AllTokens{{&allowed}, {}}, count, std::vector<int32_t>{11});
     const auto at = static_cast<size_t>(row * count);
     const auto tokens_alone = ids_of(alone.tokens);
     EXPECT_TRUE(std::equal(tokens_alone.begin(), tokens_alone.end(),
@@ -163,16 +175,47 @@ TEST(ChooseTokens, ARowDependsOnItselfAlone) {
   }
 }
 
-TEST(ChooseTokens, SaysWhatIsWrong) {
+// Each row has its own set of tokens.
+TEST_F(ChooseTokens, RowsMayHaveDifferentSets) {
+  Context context(2, testing::placement());
+  Random random(5);
+  const int64_t rows = 6, vocab = 3000, count = 4;
+  const auto logits = testing::random_floats(random, rows * vocab);
+  std::vector<int32_t> odd, low;
+  for (int32_t token = 0; token < static_cast<int32_t>(vocab); ++token) {
+    if (token % 2 == 1) odd.push_back(token);
+    if (token < 2000) low.push_back(token);
+  }
+  const std::vector<ops::TokenBits> sets = {{vocab, {}}, {vocab, odd}, {vocab, low}};
+  const ops::AllowedByRow allowed{{&sets[0], &sets[1], &sets[2]}, {0, 1, 2, 2, 1, 0}};
+  const std::vector<int32_t> wanted(rows, 11);
+  const Tensor all = tensor_of(context.arena, {rows, vocab}, logits);
+  const auto found = ops::choose_tokens(context, all, allowed, count, wanted);
+  const auto tokens = ids_of(found.tokens);
+  for (int64_t row = 0; row < rows; ++row) {
+    const ops::TokenBits& own =
+        sets[static_cast<size_t>(allowed.set_of_row[static_cast<size_t>(row)])];
+    const auto alone =
+        ids_of(ops::choose_tokens(context, all.slice(row, row + 1), AllTokens{{&own}, {}}, count,
+                                  std::vector<int32_t>{11})
+                   .tokens);
+    for (int64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(tokens[static_cast<size_t>(row * count + i)], alone[static_cast<size_t>(i)]);
+      EXPECT_TRUE(own[tokens[static_cast<size_t>(row * count + i)]]);
+    }
+  }
+}
+
+TEST_F(ChooseTokens, SayWhatIsWrong) {
   Context context(1, testing::placement());
   const Tensor logits = tensor_of(context.arena, {2, 3}, std::vector<float>(6));
-  const ops::TokenBits allowed(3, {});
+  const ops::TokenBits three(3, {}), four(4, {});
+  const AllTokens allowed{{&three}, {}};
   const std::vector<int32_t> none(2, -1);
-  EXPECT_EQ(raised_by([&] { ops::TokenBits(3, std::vector<int32_t>{3}); }).text,
-            "tokens: 3 is not below 3");
-  EXPECT_EQ(
-      raised_by([&] { ops::choose_tokens(context, logits, ops::TokenBits(4, {}), 1, none); }).text,
-      "choice: the best 1 of logits [2, 3] over a vocabulary of 4");
+  EXPECT_EQ(raised_by([&] {
+              ops::choose_tokens(context, logits, AllTokens{{&four}, {}}, 1, none);
+            }).text,
+            "choice: logits [2, 3] over a vocabulary of 4");
   EXPECT_EQ(raised_by([&] { ops::choose_tokens(context, logits, allowed, 0, none); }).code,
             ErrorCode::shape_mismatch);
   EXPECT_EQ(raised_by([&] {
@@ -183,6 +226,17 @@ TEST(ChooseTokens, SaysWhatIsWrong) {
               ops::choose_tokens(context, logits, allowed, 1, std::vector<int32_t>{0, 3});
             }).text,
             "choice: token 3 is not below 3");
+  EXPECT_EQ(raised_by([&] {
+              ops::choose_tokens(context, logits, {{&three, &three}, {0, 2}}, 1, none);
+            }).text,
+            "choice: set 2 of 2");
+}
+
+TEST(TokenBits, AreOfTheVocabulary) {
+  EXPECT_EQ(raised_by([&] { ops::TokenBits(3, std::vector<int32_t>{3}); }).text,
+            "tokens: 3 is not below 3");
+  const ops::TokenBits bits(40, std::vector<int32_t>{0, 33});
+  for (int64_t token = 0; token < 40; ++token) EXPECT_EQ(bits[token], token != 0 && token != 33);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ std::string_view to_string(ErrorCode code) {
     case ErrorCode::bad_format: return "bad format";
     case ErrorCode::out_of_memory: return "out of memory";
     case ErrorCode::device: return "device";
+    case ErrorCode::cancelled: return "cancelled";
+    case ErrorCode::timed_out: return "timed out";
     case ErrorCode::internal: return "internal";
   }
   return "unknown";

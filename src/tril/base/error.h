@@ -26,6 +26,8 @@ enum class ErrorCode {
   bad_format,
   out_of_memory,
   device,
+  cancelled,
+  timed_out,
   internal,
 };
 

@@ -115,9 +115,9 @@ void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
 }
 
 Choice draw(const DrawSet& set, uint64_t seed, const DrawPlace& place) {
-  const auto request = static_cast<uint64_t>(place.request);
+  const auto stream = static_cast<uint64_t>(place.stream);
   const Words4 words =
-      philox(seed, {static_cast<uint32_t>(request), static_cast<uint32_t>(request >> 32),
+      philox(seed, {static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32),
                     static_cast<uint32_t>(place.sample), static_cast<uint32_t>(place.position)});
   const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 11;
   const double goal = static_cast<double>(bits) * 0x1p-53 * set.total;

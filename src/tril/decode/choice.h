@@ -35,7 +35,7 @@ void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed
 
 // Where a draw stands in the stream of random numbers.
 struct DrawPlace {
-  int64_t request = 0;
+  int64_t stream = 0;
   int64_t sample = 0;
   int64_t position = 0;  // of the token drawn, from 0
 };

@@ -124,6 +124,53 @@ bool Hypotheses::advance(std::span<const std::vector<Choice>> choices, Traced* t
   return !alive_.empty();
 }
 
+void Hypotheses::certain(int64_t sample, size_t first, std::vector<int32_t>& tokens,
+                         std::vector<float>& log_probs) const {
+  std::vector<int32_t> path;
+  std::vector<float> path_log_probs;
+  bool any = false;
+  size_t agreed = 0;  // tokens of `path`
+  const auto agree = [&](const std::vector<int32_t>& other) {
+    agreed = static_cast<size_t>(std::mismatch(path.begin(),
+                                               path.begin() + static_cast<ptrdiff_t>(agreed),
+                                               other.begin(), other.end())
+                                     .first -
+                                 path.begin());
+  };
+  const auto consider = [&](std::vector<int32_t> other, std::vector<float> probabilities) {
+    if (any) return agree(other);
+    any = true;
+    path = std::move(other);
+    path_log_probs = std::move(probabilities);
+    agreed = path.size();
+  };
+  for (const Alive& alive : alive_) {
+    if (options_->sample && alive.sample != sample) continue;
+    std::vector<int32_t> ids;
+    std::vector<float> probabilities;
+    auto left = static_cast<size_t>(length_) - std::min(first, static_cast<size_t>(length_));
+    for (int32_t node = alive.node; left > 0; --left) {
+      const Node& at = history_[static_cast<size_t>(node)];
+      ids.push_back(at.token);
+      probabilities.push_back(at.log_prob);
+      node = at.parent;
+    }
+    std::reverse(ids.begin(), ids.end());
+    std::reverse(probabilities.begin(), probabilities.end());
+    consider(std::move(ids), std::move(probabilities));
+  }
+  for (const Finished& each : finished_) {
+    if (options_->sample && each.sample != sample) continue;
+    const Hypothesis& h = each.hypothesis;
+    const auto from = static_cast<ptrdiff_t>(std::min(first, h.tokens.size()));
+    consider({h.tokens.begin() + from, h.tokens.end()},
+             {h.log_probs.begin() + from, h.log_probs.end()});
+  }
+  tokens.insert(tokens.end(), path.begin(), path.begin() + static_cast<ptrdiff_t>(agreed));
+  log_probs.insert(log_probs.end(), path_log_probs.begin(),
+                   path_log_probs.begin() + static_cast<ptrdiff_t>(agreed));
+}
+
 std::vector<Hypothesis> Hypotheses::take() {
   std::stable_sort(finished_.begin(), finished_.end(), [&](const Finished& a, const Finished& b) {
     if (options_->sample) return a.sample < b.sample;

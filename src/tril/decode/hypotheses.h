@@ -35,6 +35,11 @@ class Hypotheses {
   bool advance(std::span<const std::vector<Choice>> choices,
                std::vector<SearchStep::Candidate>* traced = nullptr);
 
+  // Appends the tokens, from number `first` on, that the result is sure to begin with: in sampling
+  // all of this sample's, in beam search what all hypotheses, alive and finished, agree on.
+  void certain(int64_t sample, size_t first, std::vector<int32_t>& tokens,
+               std::vector<float>& log_probs) const;
+
   // The results, once done.
   std::vector<Hypothesis> take();
 

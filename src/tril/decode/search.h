@@ -53,7 +53,7 @@ struct SearchRule {
   double temperature = 1.0;  // above 0
   int64_t top_k = 0;         // 0: all
   double top_p = 1.0;        // above 0, at most 1
-  uint64_t seed = 1;         // draws are a function of (seed, request, sample, position)
+  uint64_t seed = 1;         // draws are a function of (seed, stream, sample, position)
 };
 
 // And which tokens are special: with text, Tokenizer's start(), end() and unwritable().
@@ -69,11 +69,14 @@ struct SearchOptions : SearchRule {
 };
 
 struct SearchRequest {
-  int64_t number = 0;           // given back with the result; drives sampling
+  int64_t number = 0;           // the caller's name for it: given back, and used in errors
   std::vector<int32_t> source;  // empty for a decoder-only model, and for no other
   // Tokens the target must begin with, without END; for a decoder-only model the text so far.
   // Shorter than the model's max_length: there must be room for a token.
   std::vector<int32_t> prefix;
+  // Samples are drawn from this stream of the seed's random numbers: requests with different ones
+  // are independent.
+  int64_t stream = 0;
 };
 
 struct Hypothesis {

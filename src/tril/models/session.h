@@ -94,8 +94,8 @@ class Session : public Context {
   }
 
   Cache cache;
-  // What a search on a device keeps there for the next one (decode/search_ahead.h).
-  std::shared_ptr<void> search;
+  // What an engine leaves for the next one (decode/ahead_backend.h).
+  std::shared_ptr<void> kept_for_engine;
   Observer* observer = nullptr;
   // Under a tape, the dropout of config().dropout with these masks: set it anew for each step.
   // Absent, and always without a tape: no dropout.

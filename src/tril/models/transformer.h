@@ -61,7 +61,7 @@ class Memory {
 
 // What only a device knows of rows that are one a sequence: their tokens, and where the keys of
 // their sequences are. A step that is enqueued before the one ahead of it has been looked at
-// is made of such rows (decode/search_ahead.h). CUDA only.
+// is made of such rows (decode/ahead_backend.h). CUDA only.
 struct RowsOnDevice {
   Tensor tokens;  // i32 [row]; those of the rows themselves count for nothing
   Tensor self;    // i32 [row, position]: entries of the session's cache, but for the rows' own

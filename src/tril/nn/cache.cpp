@@ -12,7 +12,6 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kMaxPagesPerBlock = 16;  // what is asked for ahead is memory too
 constexpr int64_t kFirstEntries = 4096;    // of a pool on CUDA
-constexpr int64_t kTableStep = 128;
 
 size_t pages_for(int32_t length, int32_t page_positions) {
   return static_cast<size_t>((length + page_positions - 1) / page_positions);
@@ -281,7 +280,6 @@ CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
   for (const int32_t length : view.lengths) {
     view.table_stride = std::max<int64_t>(view.table_stride, length);
   }
-  // So that a step stays the same step while its sequences grow.
   view.table_stride = (view.table_stride + kTableStep - 1) / kTableStep * kTableStep;
   context.queue.note(pool_);
   const std::span<int32_t> table = array<int32_t>(context.host, rows * view.table_stride);

@@ -15,6 +15,10 @@
 
 namespace tril {
 
+// Tables of entries have columns for a multiple of this many positions, so that a step stays the
+// same step while its sequences grow.
+constexpr int64_t kTableStep = 128;
+
 // Where the rows of one call are to be stored, and where attention finds what they see: made once a
 // call, for all layers; valid as long as its step.
 struct CachePlaces {

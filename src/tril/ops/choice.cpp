@@ -1,67 +1,20 @@
 #include "tril/ops/choice.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tril/kernels/cuda/choice.h"
 #include "tril/ops/linear.h"
-#include "tril/ops/loss.h"
 #include "tril/ops/on_cuda.h"
 
 namespace tril::ops {
 namespace {
 
-[[maybe_unused]]  // without CUDA
-void choose_on_cuda(Context& context, const Tensor& logits, const TokenBits& allowed, int64_t count,
-                    const Mirrored<int32_t>& wanted, const ChosenTokens& chosen) {
-  const Arena::Scope scratch(context.arena);
-  const int64_t rows = logits.rows();
-  const int64_t vocab = allowed.vocab();
-  const kernels::cuda::ChooseTokens args{
-      .rows = rows,
-      .vocab = vocab,
-      .count = count,
-      .logits = logits.on_device(),
-      .stride = logits.columns(),
-      .allowed = context.uploaded(allowed.words()),
-      .wanted = context.on_device(wanted),
-      .tokens = chosen.tokens.on_device<int32_t>(),
-      .log_probs = chosen.log_probs.on_device(),
-      .wanted_log_probs = chosen.wanted.on_device(),
-      .workspace =
-          context.arena.allocate(kernels::cuda::choose_tokens_workspace(rows, vocab, count))};
-  context.queue.note(count);
-  context.launch_in_chain([&](Stream stream) { kernels::cuda::choose_tokens(stream, args); });
-}
+constexpr auto kShape = ErrorCode::shape_mismatch;
 
-void choose_on_cpu(Context& context, const Tensor& logits, const TokenBits& allowed, int64_t count,
-                   const Mirrored<int32_t>& wanted, const ChosenTokens& chosen) {
-  const Arena::Scope scratch(context.arena);
-  const Tensor all = log_probs(context, logits);
-  const int64_t vocab = all.columns();
-  context.parallel(all.rows(), [&](int64_t row) {
-    const float* from = all.data() + row * vocab;
-    int32_t* tokens = chosen.tokens.data<int32_t>() + row * count;
-    float* best = chosen.log_probs.data() + row * count;
-    int64_t found = 0;
-    for (int64_t token = 0; token < vocab; ++token) {
-      if (!allowed[token] || !(from[token] > -std::numeric_limits<float>::infinity())) continue;
-      // Tokens come in ascending order, so one that only equals another goes behind it.
-      int64_t place = found;
-      while (place > 0 && best[place - 1] < from[token]) --place;
-      if (place == count) continue;
-      found = std::min(found + 1, count);
-      for (int64_t i = found - 1; i > place; --i) {
-        best[i] = best[i - 1];
-        tokens[i] = tokens[i - 1];
-      }
-      best[place] = from[token];
-      tokens[place] = static_cast<int32_t>(token);
-    }
-    std::fill(tokens + found, tokens + count, -1);
-    std::fill(best + found, best + count, -std::numeric_limits<float>::infinity());
-    chosen.wanted.data()[row] = wanted[row] < 0 ? 0.0f : from[wanted[row]];
-  });
+void check_logits(const Tensor& logits, int64_t vocab) {
+  const bool padded = logits.columns() == padded_size(vocab);
+  require(logits.shape().rank() == 2 && (logits.columns() == vocab || padded) && vocab >= 1, kShape,
+          "choice: logits ", logits.shape(), " over a vocabulary of ", vocab);
 }
 
 }  // namespace
@@ -75,29 +28,65 @@ TokenBits::TokenBits(int64_t vocab, std::span<const int32_t> forbidden)
   }
 }
 
-ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBits& allowed,
+UploadedSets uploaded_sets(Context& context, const AllowedByRow& allowed, int64_t rows) {
+  require(!allowed.sets.empty(), kShape, "choice: no set of tokens");
+  const std::span<const uint32_t> first = allowed.sets.front()->words();
+  const auto words = static_cast<int64_t>(first.size());
+  if (allowed.set_of_row.empty()) return {context.uploaded(first), words, nullptr};
+  require(static_cast<int64_t>(allowed.set_of_row.size()) == rows, kShape, "choice: ", rows,
+          " rows, the sets of ", allowed.set_of_row.size());
+  const auto count = static_cast<int64_t>(allowed.sets.size());
+  auto* const all = context.host.allocate_array<uint32_t>(count * words);
+  for (int64_t set = 0; set < count; ++set) {
+    const TokenBits& bits = *allowed.sets[static_cast<size_t>(set)];
+    require(bits.vocab() == allowed.vocab(), kShape, "choice: sets of ", bits.vocab(), " and ",
+            allowed.vocab(), " tokens");
+    std::copy(bits.words().begin(), bits.words().end(), all + set * words);
+  }
+  for (const int32_t set : allowed.set_of_row) {
+    require(set >= 0 && set < count, kShape, "choice: set ", set, " of ", count);
+  }
+  const std::span<const uint32_t> joined(all, static_cast<size_t>(count * words));
+  return {context.uploaded(joined), words,
+          context.uploaded(std::span<const int32_t>(allowed.set_of_row))};
+}
+
+ChosenTokens choose_tokens(Context& context, const Tensor& logits, const AllowedByRow& allowed,
                            int64_t count, const Mirrored<int32_t>& wanted) {
-  const bool padded = on_cuda(context) && logits.columns() == padded_size(allowed.vocab());
-  require(logits.shape().rank() == 2 && (logits.columns() == allowed.vocab() || padded) &&
-              allowed.vocab() >= 1 && count >= 1,
-          ErrorCode::shape_mismatch, "choice: the best ", count, " of logits ", logits.shape(),
-          " over a vocabulary of ", allowed.vocab());
+  require(on_cuda(context), ErrorCode::internal, "choice: of tokens on the CPU");
   const int64_t rows = logits.rows();
-  require(wanted.size() == rows, ErrorCode::shape_mismatch, "choice: ", rows, " rows, ",
-          wanted.size(), " tokens asked for");
+  const int64_t vocab = allowed.vocab();
+  check_logits(logits, vocab);
+  require(count >= 1, kShape, "choice: the best ", count, " tokens");
+  require(wanted.size() == rows, kShape, "choice: ", rows, " rows, ", wanted.size(),
+          " tokens asked for");
   for (const int32_t token : wanted) {
-    require(token >= -1 && token < allowed.vocab(), ErrorCode::invalid_argument, "choice: token ",
-            token, " is not below ", allowed.vocab());
+    require(token >= -1 && token < vocab, ErrorCode::invalid_argument, "choice: token ", token,
+            " is not below ", vocab);
   }
   const ChosenTokens chosen{Tensor(context.arena, {rows, count}, DType::i32),
                             Tensor(context.arena, {rows, count}), Tensor(context.arena, {rows})};
   if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      choose_on_cuda(context, logits, allowed, count, wanted, chosen);
-      return chosen;
-    }
+    const Arena::Scope scratch(context.arena);
+    const UploadedSets sets = uploaded_sets(context, allowed, rows);
+    const kernels::cuda::ChooseTokens args{
+        .rows = rows,
+        .vocab = vocab,
+        .count = count,
+        .logits = logits.on_device(),
+        .stride = logits.columns(),
+        .allowed = sets.words,
+        .set_words = sets.words_per_set,
+        .sets = sets.set_of_row,
+        .wanted = context.on_device(wanted),
+        .tokens = chosen.tokens.on_device<int32_t>(),
+        .log_probs = chosen.log_probs.on_device(),
+        .wanted_log_probs = chosen.wanted.on_device(),
+        .workspace =
+            context.arena.allocate(kernels::cuda::choose_tokens_workspace(rows, vocab, count))};
+    context.queue.note(count);
+    context.launch_in_chain([&](Stream stream) { kernels::cuda::choose_tokens(stream, args); });
   }
-  choose_on_cpu(context, logits, allowed, count, wanted, chosen);
   return chosen;
 }
 

@@ -1,4 +1,5 @@
-// The best tokens of rows of logits, chosen where the logits are.
+// The best tokens of rows of logits, chosen on the GPU where the logits are. CUDA only: on the CPU
+// decode/choice.h chooses from log-probabilities.
 #pragma once
 
 #include <span>
@@ -9,7 +10,7 @@
 
 namespace tril::ops {
 
-// Which tokens of a vocabulary may be chosen, a bit each.
+// Which tokens of a vocabulary may be chosen, one bit per token.
 class TokenBits {
  public:
   TokenBits(int64_t vocab, std::span<const int32_t> forbidden);
@@ -24,14 +25,29 @@ class TokenBits {
   std::vector<uint32_t> words_;
 };
 
+// The tokens that each row may choose from: one of a few sets, which are of one vocabulary.
+struct AllowedByRow {
+  std::vector<const TokenBits*> sets{};  // one at least
+  std::vector<int32_t> set_of_row{};     // empty where there is one set
+
+  int64_t vocab() const { return sets.front()->vocab(); }
+};
+// The same where kernels read it.
+struct UploadedSets {
+  const uint32_t* words = nullptr;
+  int64_t words_per_set = 0;
+  const int32_t* set_of_row = nullptr;  // null: the first for all
+};
+UploadedSets uploaded_sets(Context& context, const AllowedByRow& allowed, int64_t rows);
+
 struct ChosenTokens {
   Tensor tokens;     // i32 [row, count]; -1 where there are no more
   Tensor log_probs;  // [row, count], largest first; at equal ones the lower token first
   Tensor wanted;     // [row]: the log-probability of wanted[row]; 0 for none
 };
-// logits [row, vocab], on CUDA also LinearOutput::padded_sums. NaN and tokens without a probability
-// are never chosen. wanted[row] is -1 for none.
-ChosenTokens choose_tokens(Context& context, const Tensor& logits, const TokenBits& allowed,
+// logits [row, vocab], or LinearOutput::padded_sums. NaN and tokens without a probability are never
+// chosen. wanted[row] is -1 for none.
+ChosenTokens choose_tokens(Context& context, const Tensor& logits, const AllowedByRow& allowed,
                            int64_t count, const Mirrored<int32_t>& wanted);
 
 }  // namespace tril::ops

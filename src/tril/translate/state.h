@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/translate/served_engine.h"
 #include "tril/translate/translator.h"
 
 namespace tril {
@@ -25,11 +26,13 @@ struct TranslatorState {
   const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), found once
   const std::string fingerprint;         // of the tokenizer, as a shortlist names it
 
-  // Sessions nobody uses now, as many as there are cores at most. More are made when more calls
-  // come at one time, and go with their calls.
+  // For scores and alignments: sessions nobody uses now, as many as there are cores at most. More
+  // are made when more calls come at one time, and go with their calls.
   const size_t max_idle;
   std::mutex mutex;
   std::vector<std::unique_ptr<Session>> idle;
+
+  ServedEngine engine;  // decodes for all callers
 
   std::vector<std::string> pieces_of(std::span<const int32_t> tokens) const;
   // Raises `invalid_argument` for a shortlist that was made with another tokenizer.

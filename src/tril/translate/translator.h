@@ -8,10 +8,13 @@
 // END: training must lay them out the same way.
 //
 // A Translator is a handle to something that never changes: copies are cheap, and any number of
-// threads may call one at the same time; each call has a session of its own, kept for the next
-// call (as many as there are cores). A call spreads its work over the threads it was loaded with. A
-// program that calls from many threads loads with `threads` = 1: the calls are the parallelism
-// then. What becomes of a line depends on the model, the line, its number and the options alone.
+// threads may call one at the same time. Lines of all callers are decoded together, so many threads
+// that translate one line each are about as fast as one call with all the lines. What becomes of a
+// line depends on the model, the line, its number and the options alone, whoever else is calling.
+//
+//   PendingTranslation pending = translator.submit({"How are you?"});
+//   ... pending.cancel() gives it up ...
+//   std::string hindi = pending.get().text();
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,7 @@
 #include <vector>
 
 #include "tril/decode/alignment.h"
-#include "tril/decode/search.h"
+#include "tril/decode/engine.h"
 #include "tril/models/transformer.h"
 #include "tril/text/tokenizer.h"
 #include "tril/translate/words.h"
@@ -115,12 +118,50 @@ using NextScoreText = std::function<std::optional<ScoreTextRequest>()>;
 using TranslationDone = std::function<bool(Translation&&)>;
 using TextScoreDone = std::function<bool(TextScore&&)>;
 
+// What is known of a translation that is under way: see StreamedTokens (decode/engine.h). `text` is
+// all of the text so far; it only grows.
+struct StreamedText {
+  int64_t sample = 0;
+  std::span<const int32_t> tokens;   // since the last time
+  std::span<const float> log_probs;  // of each token
+  std::string_view text;
+};
+
+// What concerns one line that is submitted.
+struct SubmitOptions {
+  int64_t number = 0;   // given back; samples are drawn from this stream of the seed's numbers
+  uint64_t client = 0;  // lines of different clients are decoded in turns (RequestTerms)
+  std::optional<EngineClock::time_point> deadline{};  // it is given up then
+  // Called while the line is decoded, on a thread of the translator's: it should not take long, and
+  // must neither throw nor wait for a translation.
+  std::function<void(const StreamedText&)> stream{};
+};
+
 struct TranslatorState;  // translate/state.h
+
+// A line that was submitted. Dropping it does not give the line up; cancel() does.
+class PendingTranslation {
+ public:
+  bool ready() const;
+  void wait() const;
+  // False where the time ran out first.
+  bool wait_until(EngineClock::time_point time) const;
+  // Waits, once. Raises what went wrong: `cancelled`, `timed_out`, `invalid_argument` for a line
+  // that cannot be used, or what the model raised.
+  Translation get();
+  // From any thread; the line leaves within a step or two, unless it is done before.
+  void cancel();
+
+ private:
+  friend class Translator;
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 class Translator {
  public:
   // A model folder: config.json, model.safetensors and tokenizer.model. Raises what loading these
-  // raises, and `bad_format` where tokenizer and model do not fit. Threads: of each call; 0: all
+  // raises, and `bad_format` where tokenizer and model do not fit. Threads: that compute; 0: all
   // cores.
   static Translator load(const std::string& folder, int threads = 0,
                          const Placement& placement = {}, const LoadOptions& options = {});
@@ -133,6 +174,11 @@ class Translator {
 
   const Transformer& model() const;
   const Tokenizer& tokenizer() const;
+
+  // Begins to translate a line and returns at once. `bad_lines` and `window` do not apply. Raises
+  // `invalid_argument` for options that cannot be used.
+  PendingTranslation submit(TextRequest request, const TranslateOptions& options = {},
+                            const SubmitOptions& submit = {}) const;
 
   // One line, by beam search with default options.
   std::string translate(std::string_view line) const;

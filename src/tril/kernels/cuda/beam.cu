@@ -24,27 +24,31 @@ struct Next {
 };
 
 // Returns how many are alive.
-__device__ int choose_next(const AdvanceBeams& a, int64_t first_row, const Next& next) {
-  const int width = static_cast<int>(a.width), count = static_cast<int>(a.count);
-  const int32_t* choices = a.choices + first_row * count;
-  const float* log_probs = a.log_probs + first_row * count;
-  const double* scores = a.scores + first_row;
+__device__ int choose_next(const AdvanceBeams& a, const BeamGroup& group, const Next& next) {
+  const int width = group.width;
+  const int stride = static_cast<int>(a.count);
+  const int count = min(stride, 2 * width);  // no more of a row can be looked at
+  const int32_t* choices = a.choices + int64_t{group.first_row} * stride;
+  const float* log_probs = a.log_probs + int64_t{group.first_row} * stride;
+  const double* scores = a.scores + group.first_row;
   Candidate last{INFINITY, -1};
   int alive = 0;
   for (int looked_at = 0; looked_at < 2 * width && alive < width; ++looked_at) {
     Candidate mine;
     for (int number = static_cast<int>(threadIdx.x); number < width * count; number += kThreads) {
       const double before = scores[number / count];
-      if (choices[number] < 0 || before == -INFINITY) continue;
-      const Candidate other{before + static_cast<double>(log_probs[number]), number};
+      const int at = number / count * stride + number % count;
+      if (choices[at] < 0 || before == -INFINITY) continue;
+      const Candidate other{before + static_cast<double>(log_probs[at]), number};
       if (better(last, other) && better(other, mine)) mine = other;
     }
     last = best_of_block<kThreads>(mine);
     if (last.number == Candidate::kNone) break;
-    if (choices[last.number] == a.end) continue;
+    const int32_t token = choices[last.number / count * stride + last.number % count];
+    if (token == group.end) continue;
     if (threadIdx.x == 0) {
       next.scores[alive] = last.value;
-      next.tokens[alive] = choices[last.number];
+      next.tokens[alive] = token;
       next.parents[alive] = last.number / count;
     }
     ++alive;
@@ -53,12 +57,11 @@ __device__ int choose_next(const AdvanceBeams& a, int64_t first_row, const Next&
 }
 
 // Row i of the group becomes what row parents[i] was, columns at a time.
-__device__ void turn_table(const AdvanceBeams& a, int64_t first_row, int alive,
+__device__ void turn_table(const AdvanceBeams& a, const BeamGroup& group, int alive,
                            const int32_t* parents, int32_t* cells) {
-  const int width = static_cast<int>(a.width);
-  const int columns = max(1, kCells / width);
-  const int length = a.positions[first_row] + 1;
-  int32_t* table = a.table + first_row * a.table_stride;
+  const int columns = max(1, kCells / group.width);
+  const int length = a.positions[group.first_row] + 1;
+  int32_t* table = a.table + group.first_row * a.table_stride;
   for (int begin = 0; begin < length; begin += columns) {
     const int some = min(columns, length - begin);
     for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kThreads) {
@@ -73,12 +76,12 @@ __device__ void turn_table(const AdvanceBeams& a, int64_t first_row, int alive,
 }
 
 // What the group was offered.
-__device__ void deliver(const AdvanceBeams& a, int64_t first_row) {
+__device__ void deliver(const AdvanceBeams& a, const BeamGroup& group) {
   if (a.deliver_to == nullptr) return;
   auto* const choices = static_cast<int32_t*>(*a.deliver_to);
-  auto* const log_probs = reinterpret_cast<float*>(choices + a.groups * a.width * a.count);
-  const int64_t first = first_row * a.count;
-  for (int64_t i = first + threadIdx.x; i < first + a.width * a.count; i += kThreads) {
+  auto* const log_probs = reinterpret_cast<float*>(choices + a.rows * a.count);
+  const int64_t first = group.first_row * a.count;
+  for (int64_t i = first + threadIdx.x; i < first + group.width * a.count; i += kThreads) {
     choices[i] = a.choices[i];
     log_probs[i] = a.log_probs[i];
   }
@@ -88,19 +91,20 @@ __global__ void advance_kernel(const AdvanceBeams a) {
   __shared__ int32_t cells[kCells];
   extern __shared__ double memory[];
   let_next_begin();
+  const BeamGroup group = a.list[blockIdx.x];  // uploaded: it is there before the chain begins
   wait_for_earlier();
-  deliver(a, blockIdx.x * a.width);
-  const int width = static_cast<int>(a.width);
+  if (group.width == 0) return;
+  deliver(a, group);
+  const int width = group.width;
   auto* tokens = reinterpret_cast<int32_t*>(memory + width);
   const Next next{memory, tokens, tokens + width};
-  const int64_t first_row = blockIdx.x * a.width;
-  const int alive = choose_next(a, first_row, next);
+  const int alive = choose_next(a, group, next);
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
-    a.scores[first_row + i] = i < alive ? next.scores[i] : -INFINITY;
-    a.tokens[first_row + i] = i < alive ? next.tokens[i] : 0;
+    a.scores[group.first_row + i] = i < alive ? next.scores[i] : -INFINITY;
+    a.tokens[group.first_row + i] = i < alive ? next.tokens[i] : 0;
   }
-  if (width > 1) turn_table(a, first_row, alive, next.parents, cells);
+  if (width > 1) turn_table(a, group, alive, next.parents, cells);
 }
 
 __global__ void extend_kernel(const ExtendTable a) {
@@ -112,8 +116,13 @@ __global__ void extend_kernel(const ExtendTable a) {
 __global__ void set_rows_kernel(const SetRows a) {
   const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (i >= a.count) return;
-  a.tokens[a.rows[i]] = a.new_tokens[i];
-  a.scores[a.rows[i]] = a.new_scores[i];
+  const BeginningRow begins = a.list[i];
+  double score = begins.length < 0 ? -INFINITY : 0.0;
+  for (int32_t k = 0; k < begins.length; ++k) {
+    score += static_cast<double>(a.prefix_log_probs[begins.first + k]);
+  }
+  a.tokens[begins.row] = begins.token;
+  a.scores[begins.row] = score == score ? score : -INFINITY;
 }
 
 __global__ void set_table_kernel(const SetTable a) {
@@ -132,7 +141,7 @@ unsigned blocks_for(int64_t items) {
 
 void advance_beams(Stream stream, const AdvanceBeams& args) {
   if (args.groups == 0) return;
-  const int64_t bytes = args.width * int64_t{sizeof(double) + 2 * sizeof(int32_t)};
+  const int64_t bytes = args.most_width * int64_t{sizeof(double) + 2 * sizeof(int32_t)};
   launch(stream, advance_kernel, dim3(static_cast<unsigned>(args.groups)), kThreads,
          static_cast<int>(bytes), args);
 }

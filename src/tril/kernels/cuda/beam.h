@@ -1,11 +1,12 @@
 // Beam search between two steps of a model on CUDA: what decode/hypotheses.h says of a step, for
 // many sentences at once, without the host.
 //
-// A sentence is a group of `width` rows, its alive hypotheses in order. Row i of a group has a
-// score, -inf where no hypothesis is, and offers `count` continuations, best first; their order is
-// by score in double, then by row, then by place. The first 2 * width are looked at: END is passed
-// over, the first `width` others are the alive hypotheses of the next step. Each takes over its
-// parent's row of the table, which says where the keys of its sequence are.
+// A sentence is a group of rows side by side, its alive hypotheses in order. Groups have widths of
+// their own. Row i of a group has a score, -inf where there is no hypothesis, and offers its first
+// 2 * width choices, best first; their order is by score in double, then by row, then by place. The
+// first 2 * width are looked at: END is passed over, the first `width` others are the alive
+// hypotheses of the next step. Each takes over its parent's row of the table, which says where the
+// keys of its sequence are.
 //
 // A group depends on that group alone. Kernels neither allocate nor throw.
 #pragma once
@@ -18,14 +19,21 @@ namespace tril::kernels::cuda {
 
 constexpr int64_t kMostBeams = 1024;  // in a group
 
+struct BeamGroup {
+  int32_t first_row = 0;
+  int32_t width = 0;  // 0: no group; lists of few different lengths are kept as CUDA graphs
+  int32_t end = -1;   // the token END
+};
+
 struct AdvanceBeams {
+  int64_t rows = 0;
   int64_t groups = 0;
-  int64_t width = 1;
-  int64_t count = 1;
-  int32_t end = -1;
+  const BeamGroup* list = nullptr;     // [groups]
+  int64_t most_width = 1;              // of all groups
+  int64_t count = 1;                   // columns of choices and log_probs
   const int32_t* choices = nullptr;    // [row, count]; -1: no more
   const float* log_probs = nullptr;    // [row, count]
-  const int32_t* positions = nullptr;  // [row]: of the row's token; the same in a group
+  const int32_t* positions = nullptr;  // [row]: of the row's token; the same within a group
   int32_t* tokens = nullptr;           // [row]: what the model reads next; 0 for none
   double* scores = nullptr;            // [row]
   int32_t* table = nullptr;            // [row, table_stride], filled up to the row's position
@@ -47,17 +55,24 @@ struct ExtendTable {
 };
 void extend_table(Stream stream, const ExtendTable& args);
 
-// Rows of sentences that begin: row rows[i] gets the i-th token and score, and the i-th row of
-// `entries` as the beginning of its row of the table.
+// A row of a sentence that begins. Its score is the sum of prefix_log_probs[first], ... in double,
+// ascending: `length` of them, 0 for no prefix; -1 for a row without a hypothesis yet, whose score
+// is -inf. So is a sum that is NaN.
+struct BeginningRow {
+  int32_t row = 0;
+  int32_t token = 0;
+  int32_t first = 0;
+  int32_t length = 0;
+};
 struct SetRows {
   int64_t count = 0;
-  const int32_t* rows = nullptr;
-  const int32_t* new_tokens = nullptr;
-  const double* new_scores = nullptr;
+  const BeginningRow* list = nullptr;  // [count]
+  const float* prefix_log_probs = nullptr;
   int32_t* tokens = nullptr;
   double* scores = nullptr;
 };
 void set_rows(Stream stream, const SetRows& args);
+// Row rows[i] of the table begins with the i-th row of `entries`.
 struct SetTable {
   int64_t count = 0;
   const int32_t* rows = nullptr;

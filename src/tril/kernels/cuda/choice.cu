@@ -39,11 +39,17 @@ __device__ void put_wanted(const ChooseTokens& args, int64_t row, float norm) {
   const int32_t wanted = args.wanted[row];
   args.wanted_log_probs[row] = wanted < 0 ? 0.0f : args.logits[row * args.stride + wanted] - norm;
 }
-__device__ Candidate candidate_at(const ChooseTokens& args, const float* logits, float norm,
+// The tokens that may be chosen in a row, one bit per token.
+__device__ const uint32_t* allowed_in(const ChooseTokens& args, int64_t row) {
+  return args.sets == nullptr ? args.allowed : args.allowed + args.sets[row] * args.set_words;
+}
+__device__ bool has_bit(const uint32_t* bits, int64_t token) {
+  return (bits[token / 32] >> (token % 32) & 1u) != 0;
+}
+__device__ Candidate candidate_at(const uint32_t* allowed, const float* logits, float norm,
                                   int64_t token) {
   const float log_prob = logits[token] - norm;
-  const bool allowed = (args.allowed[token / 32] >> (token % 32) & 1u) != 0;
-  if (!allowed || !(log_prob > -INFINITY)) return {};
+  if (!has_bit(allowed, token) || !(log_prob > -INFINITY)) return {};
   return {log_prob, static_cast<int32_t>(token)};
 }
 
@@ -129,10 +135,11 @@ class HeldPacks {
   static constexpr int kHeld = 8;
 
   // The packs from number `base` on. Which of them may be chosen comes first: that rests.
-  __device__ void bring_allowed(const ChooseTokens& args, int member, int base) {
+  __device__ void bring_allowed(const ChooseTokens& args, const uint32_t* allowed, int member,
+                                int base) {
     first_ = member * kPack + base * kPartStep;
     left_ = static_cast<int>(args.vocab) - first_;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(args.allowed) + first_ / 8;
+    const auto* bytes = reinterpret_cast<const unsigned char*>(allowed) + first_ / 8;
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) allowed_[i] = has(i) ? bytes[i * (kPartStep / 8)] : 0u;
   }
@@ -201,14 +208,14 @@ class HeldPacks {
 };
 
 // The kept best of a block, one after the other: where so many are equal that no list holds them.
-__device__ __noinline__ void draw_kept(const ChooseTokens& args, const float* row, int member,
-                                       int kept, Candidate* found) {
+__device__ __noinline__ void draw_kept(const ChooseTokens& args, const uint32_t* allowed,
+                                       const float* row, int member, int kept, Candidate* found) {
   draw_best<kPartThreads>(
       kept,
       [&](const auto& f) {
         for (int at = member * kPack; at < args.vocab; at += kPartStep) {
           for (int token = at; token < min(at + kPack, static_cast<int>(args.vocab)); ++token) {
-            if ((args.allowed[token / 32] >> (token % 32) & 1u) != 0 && row[token] > -INFINITY) {
+            if (has_bit(allowed, token) && row[token] > -INFINITY) {
               f(Candidate{row[token], token});
             }
           }
@@ -223,6 +230,7 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
   __shared__ int listed;
   const int member = part * kPartThreads + static_cast<int>(threadIdx.x);
   const float* const logits = args.logits + row * args.stride;
+  const uint32_t* const allowed = allowed_in(args, row);
   const int packs = static_cast<int>((args.vocab + kPartStep - 1) / kPartStep);
   if (threadIdx.x == 0) listed = 0;
   HeldPacks held;
@@ -230,7 +238,7 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
   float largest = -INFINITY;
 #pragma unroll 1
   for (int base = 0; base < packs; base += HeldPacks::kHeld) {
-    held.bring_allowed(args, member, base);
+    held.bring_allowed(args, allowed, member, base);
     wait_for_earlier();  // which is nothing but the first time
     held.bring_logits(logits);
     largest = fmaxf(largest, held.add_to(sums));
@@ -242,7 +250,7 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
 #pragma unroll 1
     for (int base = 0; base < packs; base += HeldPacks::kHeld) {
       if (packs > HeldPacks::kHeld) {  // else they are still there
-        held.bring_allowed(args, member, base);
+        held.bring_allowed(args, allowed, member, base);
         held.bring_logits(logits);
       }
       held.each_from(reached, [&](const Candidate& each) {
@@ -256,7 +264,7 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
   if (listed <= kListed) {
     put_by_rank(list, listed, kept, [&](int rank, const Candidate& c) { to.kept[rank] = c; });
   } else {
-    draw_kept(args, logits, member, kept, to.kept);
+    draw_kept(args, allowed, logits, member, kept, to.kept);
   }
 }
 
@@ -264,11 +272,12 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
 // logits were not, and a part may not have kept enough.
 __device__ __noinline__ void draw_choices(const ChooseTokens& args, int64_t row, float norm) {
   const float* logits = args.logits + row * args.stride;
+  const uint32_t* allowed = allowed_in(args, row);
   draw_best<kPartThreads>(
       args.count,
       [&](const auto& f) {
         for (int64_t token = threadIdx.x; token < args.vocab; token += kPartThreads) {
-          f(candidate_at(args, logits, norm, token));
+          f(candidate_at(allowed, logits, norm, token));
         }
       },
       [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
@@ -358,11 +367,12 @@ __global__ void __launch_bounds__(kDrawThreads)
   const int64_t part = blockIdx.x;
   const float* logits = args.logits + row * args.stride;
   const float norm = norms[row];
+  const uint32_t* allowed = allowed_in(args, row);
   Candidate held[kDrawn];
 #pragma unroll
   for (int i = 0; i < kDrawn; ++i) {
     const int64_t token = part * kDrawPart + i * kDrawThreads + threadIdx.x;
-    if (token < args.vocab) held[i] = candidate_at(args, logits, norm, token);
+    if (token < args.vocab) held[i] = candidate_at(allowed, logits, norm, token);
   }
   Candidate* to = found + (row * parts + part) * args.count;
   draw_best<kDrawThreads>(

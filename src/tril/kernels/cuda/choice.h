@@ -24,7 +24,9 @@ struct ChooseTokens {
   int64_t count = 1;
   const float* logits = nullptr;  // [rows, stride], the first `vocab` of a row count
   int64_t stride = 0;
-  const uint32_t* allowed = nullptr;  // a bit a token
+  const uint32_t* allowed = nullptr;  // one set of `set_words` words or more: one bit per token
+  int64_t set_words = 0;
+  const int32_t* sets = nullptr;      // [rows]: the set of each row; null: the first for all
   const int32_t* wanted = nullptr;    // [rows]: a token whose log p is asked for; -1: none
   int32_t* tokens = nullptr;          // [rows, count]
   float* log_probs = nullptr;         // [rows, count]

@@ -1,9 +1,10 @@
-// A device that searches a step ahead of the host: the beams it carries, against the hypotheses of
-// the host, and what sessions go through.
+// A GPU that searches a step ahead of the host: the beams it carries, against the hypotheses of the
+// host, and what sessions go through.
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <functional>
+#include <memory>
 
 #include "slow_search.h"
 #include "support/models.h"
@@ -59,33 +60,52 @@ std::vector<Choice> random_choices(Random& random, int64_t count) {
   return choices;
 }
 
-RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
+// Groups of several widths in any place, as the engine lays them out.
+struct Groups {
+  std::vector<ops::BeamGroup> list;
+  int64_t rows = 0;
+};
+Groups random_groups() {
+  Groups groups;
+  const int count = *rc::gen::inRange(1, 6);
+  for (int i = 0; i < count; ++i) {
+    groups.rows += *rc::gen::inRange<int64_t>(0, 3);  // rows of no sentence
+    const int32_t width = *rc::gen::element(1, 1, 2, 3, 4, 8, 40);
+    groups.list.push_back({static_cast<int32_t>(groups.rows), width, kEnd});
+    groups.rows += width;
+    if (*rc::gen::inRange(0, 4) == 0) groups.list.push_back({});  // none
+  }
+  groups.rows += *rc::gen::inRange<int64_t>(0, 3);
+  return groups;
+}
+
+void follow_random_groups() {
   static Context context(1, testing::placement());
   context.reset();
-  const int64_t width = *rc::gen::element<int64_t>(1, 2, 3, 4, 8, 40);
-  const int64_t groups = *rc::gen::inRange<int64_t>(1, 5);
-  const int64_t count = *rc::gen::element<int64_t>(1, 2 * width);
-  const int64_t steps = *rc::gen::inRange<int64_t>(1, 12);
-  const int64_t rows = groups * width;
+  const Groups groups = random_groups();
+  const int64_t rows = groups.rows;
+  int64_t count = 1;
+  for (const ops::BeamGroup& group : groups.list) count = std::max<int64_t>(count, 2 * group.width);
+  const auto steps = *rc::gen::inRange<int32_t>(1, 12);
   const int64_t stride = 16;
   Random random(*rc::gen::arbitrary<uint64_t>());
-  SearchOptions options;
-  options.beam = width;
-  options.end = kEnd;
-
+  std::vector<std::unique_ptr<SearchOptions>> options;
   std::vector<double> scores(static_cast<size_t>(rows), -INFINITY);
-  for (int64_t row = 0; row < rows; row += width) scores[static_cast<size_t>(row)] = 0.0;
+  std::vector<Followed> sentences;
+  for (const ops::BeamGroup& group : groups.list) {
+    options.push_back(std::make_unique<SearchOptions>());
+    options.back()->beam = std::max(group.width, 1);
+    options.back()->end = kEnd;
+    sentences.push_back({Hypotheses(*options.back(), steps + 1), {{}}});
+    sentences.back().hypotheses.start({}, {});
+    if (group.width > 0) scores[static_cast<size_t>(group.first_row)] = 0.0;
+  }
   const std::vector<int32_t> zeros(static_cast<size_t>(rows), 0);
   const std::vector<int32_t> no_marks(static_cast<size_t>(rows * stride), -1);
   const ops::Beams beams{filled(context.arena, {rows}, DType::i32, zeros),
                          filled(context.arena, {rows}, DType::f64, scores),
                          filled(context.arena, {rows, stride}, DType::i32, no_marks)};
-  std::vector<Followed> sentences;
-  for (int64_t group = 0; group < groups; ++group) {
-    sentences.push_back({Hypotheses(options, steps + 1), {{}}});
-    sentences.back().hypotheses.start({}, {});
-  }
-  for (int32_t step = 0; step < static_cast<int32_t>(steps); ++step) {
+  for (int32_t step = 0; step < steps; ++step) {
     // Every row marks its place in the table, as its keys would be put there.
     auto table = values_of<int32_t>(beams.table);
     std::vector<int32_t> tokens(static_cast<size_t>(rows * count), -1);
@@ -106,24 +126,28 @@ RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
     chosen.tokens = filled(context.arena, {rows, count}, DType::i32, tokens);
     chosen.log_probs = filled(context.arena, {rows, count}, DType::f32, log_probs);
     const std::vector<int32_t> positions(static_cast<size_t>(rows), step);
-    const int64_t bytes = rows * count * int64_t{sizeof(float)};
-    const Queue::Delivery delivery = context.queue.expect(2 * bytes);
-    ops::advance_beams(context, chosen, positions, width, kEnd, beams, delivery.to);
+    const int64_t numbers = rows * count;
+    const Queue::Delivery delivery = context.queue.expect(2 * numbers * int64_t{sizeof(float)});
+    ops::advance_beams(context, chosen, positions, groups.list, beams, delivery.to);
     context.queue.deliver(delivery.number);
-    std::vector<char> delivered(static_cast<size_t>(2 * bytes));
-    context.queue.fetched(delivery.number, delivered.data(), 2 * bytes);
-    RC_ASSERT(std::memcmp(delivered.data(), tokens.data(), static_cast<size_t>(bytes)) == 0);
-    RC_ASSERT(std::memcmp(delivered.data() + bytes, log_probs.data(), static_cast<size_t>(bytes)) ==
-              0);
+    std::vector<float> delivered(static_cast<size_t>(2 * numbers));
+    context.queue.fetched(delivery.number, delivered.data(), 2 * numbers * int64_t{sizeof(float)});
 
     const auto next_tokens = values_of<int32_t>(beams.tokens);
     const auto next_scores = values_of<double>(beams.scores);
     const auto next_table = values_of<int32_t>(beams.table);
-    for (int64_t group = 0; group < groups; ++group) {
-      Followed& sentence = sentences[static_cast<size_t>(group)];
+    for (size_t g = 0; g < groups.list.size(); ++g) {
+      const ops::BeamGroup& group = groups.list[g];
+      const auto first = static_cast<size_t>(group.first_row);
+      const auto width = static_cast<size_t>(group.width);
+      for (size_t at = first * static_cast<size_t>(count);
+           at < (first + width) * static_cast<size_t>(count); ++at) {
+        RC_ASSERT(std::bit_cast<int32_t>(delivered[at]) == tokens[at]);
+        RC_ASSERT(delivered[static_cast<size_t>(numbers) + at] == log_probs[at]);
+      }
+      Followed& sentence = sentences[g];
       const size_t alive_before = sentence.hypotheses.alive().size();
-      if (alive_before == 0) continue;  // done: what its rows do nobody looks at
-      const auto first = static_cast<size_t>(group * width);
+      if (alive_before == 0 || width == 0) continue;  // done: nobody looks at its rows
       for (size_t i = 0; i < alive_before; ++i) {
         sentence.paths[i].push_back(static_cast<int32_t>(first + i) + 1000 * step);
       }
@@ -137,13 +161,40 @@ RC_GTEST_PROP(AdvanceBeams, GoTheWayOfTheHypotheses, ()) {
         const auto* marks = next_table.data() + (first + i) * static_cast<size_t>(stride);
         RC_ASSERT(std::vector<int32_t>(marks, marks + step + 1) == paths.back());
       }
-      for (size_t i = alive.size(); !alive.empty() && i < static_cast<size_t>(width); ++i) {
+      for (size_t i = alive.size(); !alive.empty() && i < width; ++i) {
         RC_ASSERT(next_scores[first + i] == -INFINITY);
         RC_ASSERT(next_tokens[first + i] == 0);
       }
       sentence.paths = paths;
     }
   }
+}
+
+TEST(AdvanceBeams, GoTheWayOfTheHypotheses) {
+  if (testing::device() == Device::cpu) GTEST_SKIP() << "beams advance on CUDA only";
+  EXPECT_TRUE(rc::check(follow_random_groups));
+}
+
+// The score that a sentence begins with is that of its prefix, added up as on the host.
+TEST(BeginBeams, AddUpThePrefix) {
+  if (testing::device() == Device::cpu) GTEST_SKIP() << "beams advance on CUDA only";
+  Context context(1, testing::placement());
+  Random random(7);
+  const auto log_probs = testing::random_floats(random, 40);
+  auto broken = log_probs;
+  broken[33] = NAN;
+  const ops::Beams beams{filled(context.arena, {6}, DType::i32, std::vector<int32_t>(6, 0)),
+                         filled(context.arena, {6}, DType::f64, std::vector<double>(6, 1.0)),
+                         filled(context.arena, {6, 4}, DType::i32, std::vector<int32_t>(24, 0))};
+  const std::vector<ops::BeginningRow> rows = {
+      {5, 9, 0, 0}, {0, 8, 3, 20}, {1, 8, 3, -1}, {3, 7, 30, 10}};
+  ops::begin_beams(context, rows, filled(context.arena, {40}, DType::f32, broken), beams);
+  const auto tokens = values_of<int32_t>(beams.tokens);
+  const auto scores = values_of<double>(beams.scores);
+  double expected = 0.0;
+  for (size_t i = 3; i < 23; ++i) expected += double{log_probs[i]};
+  EXPECT_EQ(tokens, (std::vector<int32_t>{8, 8, 0, 7, 0, 9}));
+  EXPECT_EQ(scores, (std::vector<double>{expected, -INFINITY, 1.0, -INFINITY, 1.0, 0.0}));
 }
 
 // ---- sessions ---------------------------------------------------------------------------------

@@ -1,0 +1,472 @@
+#include "tril/decode/ahead_backend.h"
+
+#include <algorithm>
+#include <bit>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "tril/decode/device_rows.h"
+#include "tril/decode/log_probs.h"
+#include "tril/ops/draw.h"
+
+namespace tril {
+namespace {
+
+constexpr size_t kAhead = 1;        // steps that may be under way while another is enqueued
+constexpr int64_t kMostBeam = 256;  // wider ones would keep the threads of a GPU waiting
+
+int64_t power_of_two_from(int64_t count) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+}
+
+class AheadBackend final : public Backend {
+ public:
+  AheadBackend(const Transformer& model, KeptForEngine& kept, Session& session)
+      : model_(model), config_(model.config()), kept_(kept), session_(session) {}
+  ~AheadBackend() override {
+    for (auto& sentence : remove_all()) release_slots(*sentence, session_);
+  }
+
+  void join(std::unique_ptr<Sentence> sentence) override;
+  void step(std::vector<Leaver>& leavers) override;
+  std::unique_ptr<Sentence> remove(RequestId id) override;
+  std::vector<std::unique_ptr<Sentence>> remove_all() override;
+  int64_t slots_taken() const override {
+    int64_t taken = 0;
+    for (const auto& [id, place] : places_) taken += place.sentence->width();
+    return taken;
+  }
+  bool empty() const override { return places_.empty(); }
+  void each(const std::function<void(Sentence&)>& f) const override {
+    for (const auto& [id, place] : places_) f(*place.sentence);
+  }
+
+ private:
+  // Where a sentence is decoded: the same rows of every step.
+  struct Place {
+    std::unique_ptr<Sentence> sentence;
+    int64_t first_row = 0;
+    int64_t enqueued = 0;     // steps, looked at or not
+    int64_t prefix_from = 0;  // in Step::prefixes of the step it begins with
+  };
+  // A step that was not looked at yet.
+  struct Step {
+    int64_t fetch = 0;
+    int64_t rows = 0;
+    int64_t count = 0;                  // choices per row
+    std::vector<RequestId> requests;    // that take part
+    std::optional<int64_t> prefixes{};  // fetch: log-probabilities of prefixes
+    int64_t prefix_tokens = 0;
+  };
+
+  int64_t count_of(const Sentence& sentence) const {
+    return sentence.search().sample ? 1
+                                    : std::min(2 * sentence.search().beam, config_.target_vocab);
+  }
+
+  void begin_joined();
+  Tensor read_prefixes();
+  template <class F>
+  void set_table(std::span<const int32_t> rows, const Tensor& table, const F& entries_of);
+  bool enqueue();
+  void lay_out(Step& step);
+  void add_draws(const Place& place, int64_t position);
+  void run(const Step& step, void* deliver_to);
+  void forget_rows();
+  void look(std::vector<Leaver>& leavers);
+  void follow(const Step& step, Place& place);
+  void read_row(const Step& step, int64_t row, int64_t count, std::vector<Choice>& choices) const;
+  void drop_from_steps(RequestId id);
+  void forget(const Step& step);
+
+  const Transformer& model_;
+  const TransformerConfig& config_;
+  KeptForEngine& kept_;
+  Session& session_;
+
+  std::map<RequestId, Place> places_;
+  RowMap row_map_;
+  std::vector<RequestId> joined_;  // since the last step
+  std::deque<Step> pending_;
+  // Of the sentences that joined for the next step.
+  std::optional<int64_t> prefix_fetch_;
+  int64_t prefix_tokens_ = 0;
+
+  // Of the step that is being enqueued; kept so that a warm one allocates little.
+  Rows rows_;
+  ops::AllowedByRow allowed_;
+  std::vector<const TokenSet*> sets_;
+  std::vector<ops::BeamGroup> groups_;
+  std::vector<ops::TokenDraw> draws_;
+  std::vector<int32_t> none_wanted_;
+  // Of the step that is looked at.
+  std::vector<float> found_, prefixes_;
+  std::vector<std::vector<Choice>> choices_;
+};
+
+void AheadBackend::join(std::unique_ptr<Sentence> sentence) {
+  const RequestId id = sentence->id;
+  const int64_t first_row = row_map_.take(sentence->width());
+  Place& place = places_[id];
+  place.sentence = std::move(sentence);
+  place.first_row = first_row;
+  place.sentence->slots.assign(1, session_.cache.open());
+  joined_.push_back(id);
+}
+
+// ---- sentences that begin -----------------------------------------------------------------------
+void AheadBackend::begin_joined() {
+  if (joined_.empty()) return;
+  const int64_t needed = row_map_.end();
+  if (kept_.rows == nullptr) {
+    kept_.rows =
+        std::make_shared<DeviceRows>(power_of_two_from(needed), config_, session_.device());
+  } else if (kept_.rows->rows < needed) {
+    kept_.rows = std::make_shared<DeviceRows>(power_of_two_from(needed), config_, *kept_.rows);
+  }
+  session_.reset();
+  const Tensor prefix_log_probs = read_prefixes();
+  std::vector<ops::BeginningRow> beginning;
+  std::vector<int32_t> rows;
+  std::vector<const Sentence*> of_row;
+  for (const RequestId id : joined_) {
+    const Place& place = places_.at(id);
+    Sentence& sentence = *place.sentence;
+    const std::vector<int32_t>& prefix = sentence.request.prefix;
+    const bool samples = sentence.search().sample;
+    for (int64_t i = 0; i < sentence.width(); ++i) {
+      if (i > 0) sentence.slots.push_back(session_.cache.fork(sentence.slots[0]));
+      rows.push_back(static_cast<int32_t>(place.first_row + i));
+      of_row.push_back(&sentence);
+      // Beam search begins with one hypothesis; each sample is one by itself.
+      const bool alive = i == 0 || samples;
+      beginning.push_back({.row = rows.back(),
+                           .token = prefix.empty() ? sentence.search().start : prefix.back(),
+                           .first = static_cast<int32_t>(place.prefix_from),
+                           .length = alive ? static_cast<int32_t>(prefix.size()) : -1});
+    }
+  }
+  ops::begin_beams(session_, beginning, prefix_log_probs, kept_.rows->beams);
+  set_table(rows, kept_.rows->beams.table,
+            [&](size_t i) { return session_.cache.entries(of_row[i]->slots[0]); });
+  if (!config_.decoder_only()) {
+    set_table(rows, kept_.rows->on_device.cross,
+              [&](size_t i) { return kept_.encoded.memory().entries(of_row[i]->segment); });
+  }
+  joined_.clear();
+}
+
+// Forced prefixes, but for their last tokens, all in one call; what they score is fetched without
+// waiting for it. Returns the log-probabilities of their tokens.
+Tensor AheadBackend::read_prefixes() {
+  Rows rows;
+  std::vector<int32_t> wanted;
+  for (const RequestId id : joined_) {
+    Place& place = places_.at(id);
+    const Sentence& sentence = *place.sentence;
+    const std::vector<int32_t>& prefix = sentence.request.prefix;
+    place.prefix_from = static_cast<int64_t>(wanted.size());
+    if (prefix.empty()) continue;
+    const tril::Place where{.slot = sentence.slots[0], .segment = sentence.segment};
+    rows.add(sentence.search().start, where);
+    rows.add_sequence(std::span(prefix).first(prefix.size() - 1),
+                      {.slot = where.slot, .segment = where.segment, .first = 1});
+    wanted.insert(wanted.end(), prefix.begin(), prefix.end());
+  }
+  if (wanted.empty()) return {};
+  prefix_tokens_ = static_cast<int64_t>(wanted.size());
+  const Tensor log_probs(session_.arena, {prefix_tokens_});
+  const Tensor hidden = model_.forward(rows, kept_.encoded.memory(), session_);
+  const ops::AllowedByRow any{{&places_.at(joined_[0]).sentence->options->tokens->bits}, {}};
+  for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
+    const int64_t count = std::min(kRowsAtOnce, hidden.rows() - begin);
+    const Arena::Scope scratch(session_.arena);
+    const Tensor logits = model_.logits_to_choose(hidden.slice(begin, begin + count), session_);
+    const auto some = std::span<const int32_t>(wanted).subspan(static_cast<size_t>(begin),
+                                                               static_cast<size_t>(count));
+    const auto chosen = ops::choose_tokens(session_, logits, any, 1, Mirrored<int32_t>(some));
+    session_.queue.copy(chosen.wanted.raw(), log_probs.slice(begin, begin + count).raw(),
+                        count * size_of(DType::f32));
+  }
+  prefix_fetch_ = session_.queue.fetch(log_probs.raw(), prefix_tokens_ * size_of(DType::f32));
+  return log_probs;
+}
+
+// entries_of(i): where the keys of rows[i] are.
+template <class F>
+void AheadBackend::set_table(std::span<const int32_t> rows, const Tensor& table,
+                             const F& entries_of) {
+  size_t columns = 0;
+  for (size_t i = 0; i < rows.size(); ++i) columns = std::max(columns, entries_of(i).size());
+  if (columns == 0) return;
+  std::vector<int32_t> entries(rows.size() * columns, 0);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const int32_t> from = entries_of(i);
+    std::copy(from.begin(), from.end(), entries.begin() + static_cast<ptrdiff_t>(i * columns));
+  }
+  ops::set_table(session_, rows, entries, table);
+}
+
+// ---- steps --------------------------------------------------------------------------------------
+void AheadBackend::step(std::vector<Leaver>& leavers) {
+  begin_joined();
+  const bool more = enqueue();
+  if (pending_.size() > (more ? kAhead : 0)) look(leavers);
+}
+
+// A step of all that may go on; false: none may.
+bool AheadBackend::enqueue() {
+  Step step;
+  lay_out(step);
+  if (step.requests.empty()) return false;
+  step.prefixes = std::exchange(prefix_fetch_, std::nullopt);
+  step.prefix_tokens = prefix_tokens_;
+  const Queue::Delivery delivery =
+      session_.queue.expect(2 * step.rows * step.count * size_of(DType::f32));
+  step.fetch = delivery.number;
+  pending_.push_back(step);
+  run(step, delivery.to);
+  session_.queue.deliver(delivery.number);
+  return true;
+}
+
+// Which rows and groups take part. Steps of the same numbers of rows and groups are kept as one
+// CUDA graph, so there are few different ones: padding makes the rows a power of two times the
+// widest group.
+void AheadBackend::lay_out(Step& step) {
+  rows_.clear();
+  groups_.clear();
+  draws_.clear();
+  sets_.clear();
+  allowed_ = {};
+  std::vector<const Place*> by_row;
+  int64_t widest = 1, end = 0;
+  for (auto& [id, place] : places_) {
+    const Sentence& sentence = *place.sentence;
+    if (place.enqueued == sentence.limit) continue;
+    step.requests.push_back(id);
+    step.count = std::max(step.count, count_of(sentence));
+    widest = std::max(widest, sentence.search().sample ? 1 : sentence.width());
+    end = std::max(end, place.first_row + sentence.width());
+    by_row.push_back(&place);
+  }
+  if (step.requests.empty()) return;
+  std::sort(by_row.begin(), by_row.end(),
+            [](const Place* a, const Place* b) { return a->first_row < b->first_row; });
+  step.rows = widest * power_of_two_from((end + widest - 1) / widest);
+  if (kept_.rows->rows < step.rows) {
+    kept_.rows = std::make_shared<DeviceRows>(power_of_two_from(step.rows), config_, *kept_.rows);
+  }
+  std::vector<int32_t> set_of_row(static_cast<size_t>(step.rows), 0);
+  for (const Place* place : by_row) {
+    const Sentence& sentence = *place->sentence;
+    rows_.add_filler(place->first_row - rows_.size());
+    const TokenSet* tokens = sentence.options->tokens.get();
+    const auto set =
+        static_cast<size_t>(std::find(sets_.begin(), sets_.end(), tokens) - sets_.begin());
+    if (set == sets_.size()) sets_.push_back(tokens);
+    std::fill_n(set_of_row.begin() + place->first_row, sentence.width(), static_cast<int32_t>(set));
+    const int64_t position = static_cast<int64_t>(sentence.request.prefix.size()) + place->enqueued;
+    for (const int32_t slot : sentence.slots) {
+      rows_.add(
+          0, {.slot = slot, .segment = sentence.segment, .first = static_cast<int32_t>(position)});
+    }
+    if (sentence.search().sample) {
+      add_draws(*place, position);
+    } else {
+      groups_.push_back({.first_row = static_cast<int32_t>(place->first_row),
+                         .width = static_cast<int32_t>(sentence.width()),
+                         .end = sentence.search().end});
+    }
+  }
+  rows_.add_filler(step.rows - rows_.size());
+  for (const TokenSet* tokens : sets_) allowed_.sets.push_back(&tokens->bits);
+  if (sets_.size() > 1) allowed_.set_of_row = std::move(set_of_row);
+  groups_.resize(static_cast<size_t>(power_of_two_from(static_cast<int64_t>(groups_.size()))));
+  if (!draws_.empty()) {
+    draws_.resize(static_cast<size_t>(power_of_two_from(static_cast<int64_t>(draws_.size()))));
+  }
+  none_wanted_.assign(static_cast<size_t>(step.rows), -1);
+  for (const RequestId id : step.requests) ++places_.at(id).enqueued;
+}
+
+// Each sample is a group of one row with one choice: what is drawn.
+void AheadBackend::add_draws(const Place& place, int64_t position) {
+  const Sentence& sentence = *place.sentence;
+  const SearchOptions& search = sentence.search();
+  for (int64_t i = 0; i < sentence.width(); ++i) {
+    const auto row = static_cast<int32_t>(place.first_row + i);
+    draws_.push_back({.row = row,
+                      .top_k = static_cast<int32_t>(std::min(search.top_k, config_.target_vocab)),
+                      .temperature = search.temperature,
+                      .top_p = search.top_p,
+                      .seed = search.seed,
+                      .stream = static_cast<uint64_t>(sentence.request.stream),
+                      .sample = static_cast<uint32_t>(i),
+                      .position = static_cast<uint32_t>(position)});
+    groups_.push_back({.first_row = row, .width = 1, .end = search.end});
+  }
+}
+
+void AheadBackend::run(const Step& step, void* deliver_to) {
+  session_.step([&] {
+    session_.reset();
+    forget_rows();
+    const Tensor hidden =
+        model_.forward(rows_, kept_.encoded.memory(), session_, &kept_.rows->on_device);
+    const Tensor logits = model_.logits_to_choose(hidden, session_);
+    const ops::ChosenTokens chosen = ops::choose_tokens(session_, logits, allowed_, step.count,
+                                                        session_.mirror<int32_t>(none_wanted_));
+    if (!draws_.empty()) ops::draw_tokens(session_, logits, allowed_, draws_, chosen);
+    ops::advance_beams(session_, chosen, session_.mirror<int32_t>(rows_.positions), groups_,
+                       kept_.rows->beams, deliver_to);
+  });
+}
+
+// The slots as they were before this step: a step may be walked before it runs.
+void AheadBackend::forget_rows() {
+  for (int64_t row = rows_.size() - 1; row >= 0; --row) {
+    const auto r = static_cast<size_t>(row);
+    const int32_t slot = rows_.slots[r];
+    if (slot >= 0 && session_.cache.length(slot) > rows_.positions[r]) {
+      session_.cache.truncate(slot, rows_.positions[r]);
+    }
+  }
+}
+
+// ---- what came of a step ------------------------------------------------------------------------
+// Goes through the search with what the oldest step has found.
+void AheadBackend::look(std::vector<Leaver>& leavers) {
+  const Step step = std::move(pending_.front());
+  pending_.pop_front();
+  if (step.prefixes) {
+    prefixes_.resize(static_cast<size_t>(step.prefix_tokens));
+    session_.queue.fetched(*step.prefixes, prefixes_.data(),
+                           step.prefix_tokens * size_of(DType::f32));
+  }
+  const int64_t numbers = 2 * step.rows * step.count;
+  found_.resize(static_cast<size_t>(numbers));
+  session_.queue.fetched(step.fetch, found_.data(), numbers * size_of(DType::f32));
+  for (const RequestId id : step.requests) {
+    Place& place = places_.at(id);
+    try {
+      follow(step, place);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::bad_format) throw;
+      leavers.push_back({remove(id), error});
+      continue;
+    }
+    if (place.sentence->hypotheses.alive().empty()) leavers.push_back({remove(id)});
+  }
+}
+
+void AheadBackend::follow(const Step& step, Place& place) {
+  Sentence& sentence = *place.sentence;
+  const bool begins = !sentence.started;
+  if (begins) {
+    start(sentence,
+          std::span<const float>(prefixes_).subspan(
+              sentence.request.prefix.empty() ? 0 : static_cast<size_t>(place.prefix_from),
+              sentence.request.prefix.size()));
+  }
+  const size_t alive = sentence.hypotheses.alive().size();
+  if (choices_.size() < alive) choices_.resize(alive);
+  if (!sentence.search().sample) {
+    for (size_t i = 0; i < alive; ++i) {
+      read_row(step, place.first_row + static_cast<int64_t>(i), count_of(sentence), choices_[i]);
+    }
+  } else if (begins) {  // one hypothesis, from which all samples part
+    choices_[0].clear();
+    std::vector<Choice> drawn;
+    for (int64_t i = 0; i < sentence.width(); ++i) {
+      read_row(step, place.first_row + i, 1, drawn);
+      choices_[0].insert(choices_[0].end(), drawn.begin(), drawn.end());
+    }
+  } else {
+    for (size_t i = 0; i < alive; ++i) {
+      read_row(step, place.first_row + sentence.hypotheses.alive()[i].sample, 1, choices_[i]);
+    }
+  }
+  advance(sentence, {choices_.data(), alive});
+}
+
+void AheadBackend::read_row(const Step& step, int64_t row, int64_t count,
+                            std::vector<Choice>& choices) const {
+  choices.clear();
+  const auto log_probs = static_cast<size_t>(step.rows * step.count);
+  const auto first = static_cast<size_t>(row * step.count);
+  for (size_t at = first; at < first + static_cast<size_t>(count); ++at) {
+    const auto token = std::bit_cast<int32_t>(found_[at]);
+    if (token < 0) break;
+    choices.push_back({token, found_[log_probs + at]});
+  }
+}
+
+// ---- leaving ------------------------------------------------------------------------------------
+std::unique_ptr<Sentence> AheadBackend::remove(RequestId id) {
+  const auto at = places_.find(id);
+  if (at == places_.end()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(at->second.sentence);
+  row_map_.give_back(at->second.first_row, sentence->width());
+  places_.erase(at);
+  std::erase(joined_, id);
+  release_slots(*sentence, session_);
+  drop_from_steps(id);
+  return sentence;
+}
+
+void AheadBackend::drop_from_steps(RequestId id) {
+  for (Step& step : pending_) std::erase(step.requests, id);
+  std::erase_if(pending_, [&](const Step& step) {
+    if (!step.requests.empty()) return false;
+    forget(step);
+    return true;
+  });
+}
+
+void AheadBackend::forget(const Step& step) {
+  session_.queue.forget(step.fetch);
+  if (step.prefixes) session_.queue.forget(*step.prefixes);
+}
+
+std::vector<std::unique_ptr<Sentence>> AheadBackend::remove_all() {
+  for (const Step& step : pending_) forget(step);
+  pending_.clear();
+  if (prefix_fetch_) session_.queue.forget(*std::exchange(prefix_fetch_, std::nullopt));
+  joined_.clear();
+  row_map_ = {};
+  std::vector<std::unique_ptr<Sentence>> all;
+  for (auto& [id, place] : std::exchange(places_, {})) {
+    release_slots(*place.sentence, session_);
+    all.push_back(std::move(place.sentence));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<KeptForEngine> KeptForEngine::take(Session& session,
+                                                   const TransformerConfig& config) {
+  auto kept =
+      std::static_pointer_cast<KeptForEngine>(std::exchange(session.kept_for_engine, nullptr));
+  if (kept != nullptr && kept->of == config) return kept;
+  return std::make_shared<KeptForEngine>(config);
+}
+
+void KeptForEngine::give_back(std::shared_ptr<KeptForEngine> kept, Session& session) {
+  session.kept_for_engine = std::move(kept);
+}
+
+bool can_choose_tokens(const Session& session) { return session.device() != Device::cpu; }
+
+bool can_go_ahead(const SearchOptions& options) {
+  return !options.shortlist && options.beam <= kMostBeam;
+}
+
+std::unique_ptr<Backend> make_ahead_backend(const Transformer& model, KeptForEngine& kept,
+                                            Session& session) {
+  return std::make_unique<AheadBackend>(model, kept, session);
+}
+
+}  // namespace tril

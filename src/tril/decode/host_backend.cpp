@@ -1,0 +1,255 @@
+#include "tril/decode/host_backend.h"
+
+#include <algorithm>
+
+#include "tril/decode/log_probs.h"
+
+namespace tril {
+namespace {
+
+// A prefix is part of its sentence's set.
+int64_t place_of(int32_t token, const OutputPart& part) {
+  const auto tokens = part.tokens();
+  return std::lower_bound(tokens.begin(), tokens.end(), token) - tokens.begin();
+}
+
+}  // namespace
+
+HostBackend::~HostBackend() {
+  for (const auto& sentence : active_) release_slots(*sentence, session_);
+}
+
+void HostBackend::join(std::unique_ptr<Sentence> sentence) {
+  active_.push_back(std::move(sentence));
+  Sentence& joined = *active_.back();
+  if (joined.search().shortlist) choose_shortlist(joined);
+  joined.slots.assign(1, session_.cache.open());
+}
+
+std::unique_ptr<Sentence> HostBackend::remove(RequestId id) {
+  const auto at = std::find_if(active_.begin(), active_.end(),
+                               [&](const auto& sentence) { return sentence->id == id; });
+  if (at == active_.end()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(*at);
+  active_.erase(at);
+  release_slots(*sentence, session_);
+  if (sentence->shortlist) spare_shortlists_.push_back(std::move(sentence->shortlist));
+  return sentence;
+}
+
+std::vector<std::unique_ptr<Sentence>> HostBackend::remove_all() {
+  for (const auto& sentence : active_) release_slots(*sentence, session_);
+  return std::exchange(active_, {});
+}
+
+int64_t HostBackend::slots_taken() const {
+  int64_t taken = 0;
+  for (const auto& sentence : active_) {
+    // A beam may grow back to its width; samples that have ended do not come back.
+    const bool shrinks = sentence->search().sample && sentence->started;
+    taken +=
+        shrinks ? static_cast<int64_t>(sentence->hypotheses.alive().size()) : sentence->width();
+  }
+  return taken;
+}
+
+// The sentence's set and its weights, into memory that another sentence has done with.
+void HostBackend::choose_shortlist(Sentence& sentence) {
+  const SearchRequest& request = sentence.request;
+  const AllowedTokens& allowed = sentence.options->tokens->allowed;
+  sentence.search().shortlist->choose(request.source, request.prefix, set_);
+  if (spare_shortlists_.empty()) {
+    // NOLINTNEXTLINE(modernize-make-unique): an aggregate that cannot be moved
+    sentence.shortlist.reset(new ShortlistTokens{{}, allowed});
+  } else {
+    sentence.shortlist = std::move(spare_shortlists_.back());
+    spare_shortlists_.pop_back();
+  }
+  model_.choose_output(set_, sentence.shortlist->part, session_);
+  sentence.shortlist->allowed = AllowedTokens(allowed, set_);
+}
+
+// Continuations that a hypothesis offers: no more can be looked at.
+int64_t HostBackend::best_count(const Sentence& sentence) const {
+  return std::min(2 * sentence.search().beam, model_.config().target_vocab);
+}
+
+void HostBackend::add_rows(Sentence& sentence) {
+  const auto alive = sentence.hypotheses.alive();
+  const size_t first_choice = most_choices_.size();
+  const SearchOptions& search = sentence.search();
+  const int64_t most = search.sample ? search.n_best : best_count(sentence) + 1;
+  most_choices_.resize(first_choice + (sentence.started ? alive.size() : 1), most);
+  if (sentence.started) {
+    const auto position = static_cast<int32_t>(sentence.hypotheses.length());
+    for (size_t i = 0; i < alive.size(); ++i) {
+      rows_.add(alive[i].token,
+                {.slot = sentence.slots[i], .segment = sentence.segment, .first = position});
+      uses_.push_back({first_choice, i, &sentence, -1});
+    }
+    return;
+  }
+  const std::vector<int32_t>& prefix = sentence.request.prefix;
+  const Place place{.slot = sentence.slots[0], .segment = sentence.segment};
+  rows_.add(search.start, place);
+  rows_.add_sequence(prefix, {.slot = place.slot, .segment = place.segment, .first = 1});
+  for (size_t i = 0; i <= prefix.size(); ++i) {
+    uses_.push_back({first_choice, 0, &sentence, i < prefix.size() ? prefix[i] : -1});
+  }
+}
+
+// One call of the model for all that are alive, then every sentence's next hypotheses.
+void HostBackend::step(std::vector<Leaver>& leavers) {
+  rows_.clear();
+  uses_.clear();
+  most_choices_.clear();
+  part_rows_.clear();
+  for (const auto& sentence : active_) {
+    if (!sentence->shortlist) add_rows(*sentence);
+  }
+  whole_rows_ = rows_.size();
+  for (const auto& sentence : active_) {
+    if (!sentence->shortlist) continue;
+    const int64_t begin = rows_.size() - whole_rows_;
+    add_rows(*sentence);
+    part_rows_.push_back({begin, rows_.size() - whole_rows_, &sentence->shortlist->part});
+  }
+  make_room();
+  choose();
+  std::vector<RequestId> done;
+  for (size_t row = 0; row < uses_.size();) row = advance(row, done, leavers);
+  for (const RequestId id : done) leavers.push_back({remove(id)});
+}
+
+void HostBackend::choose() {
+  session_.reset();
+  const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
+  const int64_t whole = whole_rows_;
+  if (whole > 0) {
+    each_log_probs(model_, hidden.slice(0, whole), session_,
+                   [&](int64_t row, std::span<const float> log_probs, int worker) {
+                     choose_in(static_cast<size_t>(row), log_probs, worker);
+                   });
+  }
+  if (whole < hidden.rows()) {
+    each_log_probs(model_, hidden.slice(whole, hidden.rows()), part_rows_, session_,
+                   [&](int64_t row, std::span<const float> log_probs, int worker) {
+                     choose_in(static_cast<size_t>(whole + row), log_probs, worker);
+                   });
+  }
+}
+
+// Here, so that nothing is allocated in tasks: an exception could not leave them.
+void HostBackend::make_room() {
+  forced_log_probs_.resize(uses_.size());
+  if (choices_.size() < most_choices_.size()) choices_.resize(most_choices_.size());
+  for (size_t i = 0; i < most_choices_.size(); ++i) {
+    choices_[i].reserve(static_cast<size_t>(most_choices_[i]));
+  }
+  const bool draws = std::any_of(active_.begin(), active_.end(),
+                                 [](const auto& sentence) { return sentence->search().sample; });
+  if (!draws) return;
+  const auto vocab = static_cast<size_t>(model_.config().target_vocab);
+  draw_sets_.resize(static_cast<size_t>(session_.parallel.threads()));
+  for (DrawSet& set : draw_sets_) {
+    set.tokens.reserve(vocab);
+    set.weights.reserve(vocab);
+  }
+}
+
+// What a row is for. Rows are independent: threads take them as they come.
+void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int worker) {
+  const RowUse& use = uses_[row];
+  const ShortlistTokens* shortlist = use.sentence->shortlist.get();
+  if (use.forced >= 0) {
+    const int64_t at = shortlist == nullptr ? use.forced : place_of(use.forced, shortlist->part);
+    forced_log_probs_[row] = log_probs[static_cast<size_t>(at)];
+    return;
+  }
+  const AllowedTokens& allowed =
+      shortlist == nullptr ? use.sentence->options->tokens->allowed : shortlist->allowed;
+  std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
+  if (use.sentence->search().sample) {
+    draw_choices(log_probs, allowed, use, draw_sets_[static_cast<size_t>(worker)], choices);
+  } else {
+    best_choices(log_probs, allowed, best_count(*use.sentence), choices);
+  }
+  if (shortlist == nullptr) return;
+  // Sets are ascending, so places are ordered as tokens are.
+  for (Choice& choice : choices) {
+    choice.token = shortlist->part.tokens()[static_cast<size_t>(choice.token)];
+  }
+}
+
+void HostBackend::draw_choices(std::span<const float> row, const AllowedTokens& allowed,
+                               const RowUse& use, DrawSet& set,
+                               std::vector<Choice>& choices) const {
+  const Sentence& sentence = *use.sentence;
+  const SearchOptions& search = sentence.search();
+  choices.clear();
+  draw_set(row, allowed, search, set);
+  if (set.tokens.empty()) return;  // the caller raises
+  DrawPlace place{.stream = sentence.request.stream};
+  if (sentence.started) {
+    place.position = sentence.hypotheses.length();
+    place.sample = sentence.hypotheses.alive()[use.alive].sample;
+    choices.push_back(draw(set, search.seed, place));
+    return;
+  }
+  // After the prefix all samples part from the same row.
+  place.position = static_cast<int64_t>(sentence.request.prefix.size());
+  for (place.sample = 0; place.sample < search.n_best; ++place.sample) {
+    choices.push_back(draw(set, search.seed, place));
+  }
+}
+
+// Advances the sentence whose rows begin at `row`; returns where the next sentence's begin. What
+// the model says of one sentence can fail that sentence alone.
+size_t HostBackend::advance(size_t row, std::vector<RequestId>& done,
+                            std::vector<Leaver>& leavers) {
+  Sentence& sentence = *uses_[row].sentence;
+  const size_t first_choice = uses_[row].first_choice;
+  size_t end = row;
+  while (end < uses_.size() && uses_[end].sentence == &sentence) ++end;
+  try {
+    if (!sentence.started) {
+      start(sentence, std::span<const float>(forced_log_probs_.data() + row, end - row - 1));
+    }
+    tril::advance(sentence, {choices_.data() + first_choice, sentence.hypotheses.alive().size()});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::bad_format) throw;
+    leavers.push_back({remove(sentence.id), error});
+    return end;
+  }
+  move_slots(sentence);
+  if (sentence.hypotheses.alive().empty()) done.push_back(sentence.id);
+  return end;
+}
+
+// The first child of a hypothesis goes on in its slot, others in copies; the slots of those without
+// children are given back. Nobody writes before all copies are made. A copy belongs to the sentence
+// as soon as it is made: when the next one fails, it is given back with the rest.
+void HostBackend::move_slots(Sentence& sentence) {
+  const auto alive = sentence.hypotheses.alive();
+  std::vector<int32_t>& slots = sentence.slots;
+  std::vector<bool> inherited(slots.size(), false);
+  slots.reserve(slots.size() + alive.size());
+  std::vector<int32_t> next;
+  next.reserve(alive.size());
+  for (const auto& hypothesis : alive) {
+    const size_t parent = hypothesis.parent;
+    next.push_back(inherited[parent] ? -1 : slots[parent]);
+    inherited[parent] = true;
+  }
+  for (size_t i = 0; i < alive.size(); ++i) {
+    if (next[i] >= 0) continue;
+    next[i] = session_.cache.fork(slots[alive[i].parent]);
+    slots.push_back(next[i]);
+  }
+  for (size_t i = 0; i < inherited.size(); ++i) {
+    if (!inherited[i]) session_.cache.release(slots[i]);
+  }
+  slots = std::move(next);
+}
+
+}  // namespace tril

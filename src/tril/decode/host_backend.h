@@ -1,0 +1,69 @@
+// The backend that chooses tokens on the host: on the CPU for everything, on a GPU for what that
+// cannot choose by itself and for observers, who want to see each step as it is made. Internal to
+// decode/.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tril/decode/backend.h"
+
+namespace tril {
+
+class HostBackend final : public Backend {
+ public:
+  // All given here must outlive this.
+  HostBackend(const Transformer& model, const EncodedSentences& encoded, Session& session)
+      : model_(model), encoded_(encoded), session_(session) {}
+  ~HostBackend() override;
+
+  void join(std::unique_ptr<Sentence> sentence) override;
+  void step(std::vector<Leaver>& leavers) override;
+  std::unique_ptr<Sentence> remove(RequestId id) override;
+  std::vector<std::unique_ptr<Sentence>> remove_all() override;
+  int64_t slots_taken() const override;
+  bool empty() const override { return active_.empty(); }
+  void each(const std::function<void(Sentence&)>& f) const override {
+    for (const auto& sentence : active_) f(*sentence);
+  }
+
+ private:
+  // Where a row of the step belongs.
+  struct RowUse {
+    size_t first_choice;  // in choices_: of the sentence's first alive hypothesis
+    size_t alive;         // which alive hypothesis reads this row
+    Sentence* sentence;
+    int32_t forced;  // the token that must follow, in a prefix; -1: choose
+  };
+
+  void choose_shortlist(Sentence& sentence);
+  void add_rows(Sentence& sentence);
+  void make_room();
+  void choose();
+  void choose_in(size_t row, std::span<const float> log_probs, int worker);
+  void draw_choices(std::span<const float> row, const AllowedTokens& allowed, const RowUse& use,
+                    DrawSet& set, std::vector<Choice>& choices) const;
+  int64_t best_count(const Sentence& sentence) const;
+  size_t advance(size_t row, std::vector<RequestId>& done, std::vector<Leaver>& leavers);
+  void move_slots(Sentence& sentence);
+
+  const Transformer& model_;
+  const EncodedSentences& encoded_;
+  Session& session_;
+  std::vector<std::unique_ptr<Sentence>> active_;
+  std::vector<std::unique_ptr<ShortlistTokens>> spare_shortlists_;
+
+  // Of the current step; kept between steps so that a warm one allocates little.
+  Rows rows_;
+  int64_t whole_rows_ = 0;  // the first ones: of sentences that choose from the whole vocabulary
+  std::vector<PartRows> part_rows_;  // the others, by sentence
+  std::vector<RowUse> uses_;
+  std::vector<int32_t> set_;
+  std::vector<float> forced_log_probs_;       // by row
+  std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
+  std::vector<int64_t> most_choices_;         // likewise: how many there can be
+  std::vector<DrawSet> draw_sets_;            // by thread
+};
+
+}  // namespace tril

@@ -1,0 +1,93 @@
+// Requests before they are decoded: waiting in fair order, encoded many at a time, and then waiting
+// for slots. Internal to decode/.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tril/decode/encoded.h"
+#include "tril/decode/sentence.h"
+
+namespace tril {
+
+// Sentences of several clients. Each client's come in order; the next is always one of the client
+// who has had the least work done so far, counted in tokens read times width. A client who was away
+// does not save up turns.
+class FairQueue {
+ public:
+  void push(std::unique_ptr<Sentence> sentence);
+  std::unique_ptr<Sentence> pop();  // null when there is none
+  // Takes out those for which `leaves` is true.
+  template <class F>
+  void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
+    for (auto& [number, client] : clients_) {
+      std::deque<std::unique_ptr<Sentence>> stay;
+      for (auto& sentence : client.sentences) {
+        if (!leaves(*sentence)) {
+          stay.push_back(std::move(sentence));
+          continue;
+        }
+        count(*sentence, -1);
+        out.push_back(std::move(sentence));
+      }
+      client.sentences = std::move(stay);
+    }
+  }
+
+  int64_t size() const { return size_; }
+  int64_t slots() const { return slots_; }  // they will need
+  int64_t source_tokens() const { return tokens_; }
+
+ private:
+  struct Client {
+    std::deque<std::unique_ptr<Sentence>> sentences{};
+    int64_t served = 0;  // work done for it
+  };
+  void count(const Sentence& sentence, int64_t sign);
+
+  // Those who have something waiting, or were served more than whoever comes next.
+  std::map<uint64_t, Client> clients_;
+  int64_t served_ = 0;  // what the client served last had had before: where a new one begins
+  int64_t size_ = 0, slots_ = 0, tokens_ = 0;
+};
+
+class Intake {
+ public:
+  // All given here must outlive this.
+  Intake(const Transformer& model, EncodedSentences& encoded, Session& session)
+      : model_(model), encoded_(encoded), session_(session) {}
+
+  void add(std::unique_ptr<Sentence> sentence) { waiting_.push(std::move(sentence)); }
+  // The next sentence, encoded, if it needs no more than `free` of `slots`. When none is encoded,
+  // as many as could be decoded at once are encoded together: one call for many costs far less than
+  // one for each.
+  std::unique_ptr<Sentence> take(int64_t free, int64_t slots);
+  // Whether another request would be encoded together with those that wait.
+  bool encodes_more(int64_t width, int64_t slots) const;
+  template <class F>
+  void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
+    waiting_.take_out(leaves, out);
+    std::deque<std::unique_ptr<Sentence>> stay;
+    for (auto& sentence : ready_) {
+      (leaves(*sentence) ? out.emplace_back() : stay.emplace_back()) = std::move(sentence);
+    }
+    ready_ = std::move(stay);
+  }
+  // What was encoded for a sentence is needed no more.
+  void release(Sentence& sentence);
+  int64_t size() const { return waiting_.size() + static_cast<int64_t>(ready_.size()); }
+
+ private:
+  int64_t most_tokens() const;
+  void encode(int64_t slots);
+
+  const Transformer& model_;
+  EncodedSentences& encoded_;
+  Session& session_;
+  FairQueue waiting_;
+  std::deque<std::unique_ptr<Sentence>> ready_;  // encoded, in the order they join
+};
+
+}  // namespace tril

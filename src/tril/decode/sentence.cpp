@@ -1,0 +1,105 @@
+#include "tril/decode/sentence.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tril/decode/tokens.h"
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+// How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
+// emits max_length tokens at most.
+int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
+  int64_t limit = c.max_length - static_cast<int64_t>(r.prefix.size());
+  if (o.max_tokens > 0) limit = std::min(limit, o.max_tokens);
+  if (c.decoder_only() || o.max_ratio == 0.0) return limit;
+  const double by_ratio = o.max_ratio * static_cast<double>(r.source.size()) + 10.0;
+  if (by_ratio < static_cast<double>(limit)) limit = static_cast<int64_t>(by_ratio);
+  return limit;
+}
+
+}  // namespace
+
+Sentence::Sentence(RequestId number, SearchRequest&& given,
+                   std::shared_ptr<const CheckedOptions> how, const TransformerConfig& config)
+    : id(number),
+      request(std::move(given)),
+      options(std::move(how)),
+      limit(limit_of(request, *options->search, config)),
+      hypotheses(*options->search, limit) {}
+
+void check_options(const SearchOptions& o, const TransformerConfig& config) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  const TokenCheck check{"search", config};
+  check.special("start", o.start);
+  check.special("end", o.end);
+  for (const int32_t token : o.forbidden) check.special("forbidden", token);
+  if (o.shortlist) {
+    o.shortlist->check_fits("search", config);
+    require(o.shortlist->always(o.end), kBad, "search: END, token ", o.end,
+            ", is not in every set of the shortlist");
+  }
+  require(o.beam >= 1 && o.beam <= kMost, kBad, "search: beam must be from 1 to ", kMost, ", got ",
+          o.beam);
+  require(o.n_best >= 1 && o.n_best <= kMost, kBad, "search: n_best must be from 1 to ", kMost,
+          ", got ", o.n_best);
+  require(o.sample || o.n_best <= o.beam, kBad, Field{"beam"}, "search: ", o.n_best,
+          " best translations from a beam of ", o.beam);
+  require(!o.sample || o.beam == 1, kBad, "search: sampling needs a beam of 1, got ", o.beam);
+  require(std::isfinite(o.length_penalty), kBad, "search: length_penalty must be finite, got ",
+          o.length_penalty);
+  require(o.max_tokens >= 0, kBad, "search: max_tokens must be at least 0, got ", o.max_tokens);
+  require(o.max_ratio >= 0.0, kBad, "search: max_ratio must be at least 0, got ", o.max_ratio);
+  require(o.temperature > 0.0 && std::isfinite(o.temperature), kBad,
+          "search: temperature must be above 0, got ", o.temperature);
+  require(o.top_k >= 0, kBad, "search: top_k must be at least 0, got ", o.top_k);
+  require(o.top_p > 0.0 && o.top_p <= 1.0, kBad,
+          "search: top_p must be above 0 and at most 1, got ", o.top_p);
+}
+
+void check_request(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
+  const TokenCheck check{"search", c, r.number};
+  check.source(r.source);
+  require(static_cast<int64_t>(r.prefix.size()) < c.max_length, kBad, "search: request ", r.number,
+          ": the prefix has ", r.prefix.size(), " tokens, the model's max_length of ", c.max_length,
+          " leaves no room for another");
+  check.in_vocabulary("prefix", r.prefix, c.target_vocab);
+  const auto end = std::find(r.prefix.begin(), r.prefix.end(), o.end);
+  require(end == r.prefix.end(), kBad, "search: request ", r.number, ": END at ",
+          end - r.prefix.begin(), " of the prefix: nothing can follow");
+}
+
+void release_slots(Sentence& sentence, Session& session) {
+  for (const int32_t slot : sentence.slots) session.cache.release(slot);
+  sentence.slots.clear();
+}
+
+void start(Sentence& sentence, std::span<const float> log_probs) {
+  for (size_t i = 0; i < log_probs.size(); ++i) {
+    require(!std::isnan(log_probs[i]), ErrorCode::bad_format, "search: request ",
+            sentence.request.number, ": the model's log-probability of prefix token ", i,
+            " is NaN");
+  }
+  sentence.hypotheses.start(sentence.request.prefix, log_probs);
+  sentence.started = true;
+}
+
+void advance(Sentence& sentence, std::span<const std::vector<Choice>> choices) {
+  for (const std::vector<Choice>& choice : choices) {
+    require(!choice.empty(), ErrorCode::bad_format, "search: request ", sentence.request.number,
+            ": the model gives no allowed token a probability at position ",
+            sentence.hypotheses.length(), " (NaN, or all forbidden)");
+  }
+  if (!sentence.events.step) {
+    sentence.hypotheses.advance(choices);
+    return;
+  }
+  SearchStep step{sentence.request.number, sentence.hypotheses.length(), {}};
+  sentence.hypotheses.advance(choices, &step.candidates);
+  sentence.events.step(step);
+}
+
+}  // namespace tril

@@ -1,0 +1,85 @@
+// A request on its way through the engine: what was asked for, where it is, and its hypotheses so
+// far. Internal to decode/.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tril/decode/engine.h"
+#include "tril/decode/hypotheses.h"
+#include "tril/ops/choice.h"
+
+namespace tril {
+
+// Which tokens of the whole vocabulary may be chosen, in the form each backend reads. Requests that
+// forbid the same tokens share one.
+struct TokenSet {
+  TokenSet(int64_t vocab, std::vector<int32_t> without)
+      : forbidden(std::move(without)), allowed(vocab, forbidden), bits(vocab, forbidden) {}
+
+  const std::vector<int32_t> forbidden;
+  const AllowedTokens allowed;
+  const ops::TokenBits bits;
+};
+
+// How many hypotheses of a request may be alive at once: the slots it may need.
+inline int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }
+
+// Options that were checked against the model. Requests with the same options share one.
+struct CheckedOptions {
+  std::shared_ptr<const SearchOptions> search;
+  std::shared_ptr<const TokenSet> tokens;
+};
+
+// The tokens that a sentence with a shortlist is translated with.
+struct ShortlistTokens {
+  OutputPart part;
+  AllowedTokens allowed;
+};
+
+struct Sentence {
+  Sentence(RequestId number, SearchRequest&& given, std::shared_ptr<const CheckedOptions> how,
+           const TransformerConfig& config);
+
+  const SearchOptions& search() const { return *options->search; }
+  int64_t width() const { return width_of(search()); }
+  // Source and prefix: what its first step costs.
+  int64_t tokens_to_read() const {
+    return static_cast<int64_t>(request.source.size() + request.prefix.size()) + 1;
+  }
+
+  RequestId id;
+  SearchRequest request;
+  std::shared_ptr<const CheckedOptions> options;
+  RequestTerms terms{};
+  RequestEvents events{};
+  int64_t limit;  // how many tokens may be chosen after the prefix
+  Hypotheses hypotheses;
+  int32_t segment = -1;  // where its source was encoded; -1: not yet, or there is none
+  // While it is being decoded: the slots of its hypotheses (one for the prefix before the first
+  // step), whether the prefix was read, and its tokens, where it has a shortlist.
+  std::vector<int32_t> slots{};
+  bool started = false;
+  std::unique_ptr<ShortlistTokens> shortlist{};
+  // Tokens that were streamed so far, by sample (for beam search there is one: the best result).
+  std::vector<size_t> streamed{};
+};
+
+// Raises `invalid_argument` naming the option.
+void check_options(const SearchOptions& options, const TransformerConfig& config);
+// Raises `invalid_argument` naming the request.
+void check_request(const SearchRequest& request, const SearchOptions& options,
+                   const TransformerConfig& config);
+
+// Gives back all that the sentence has of the session's cache.
+void release_slots(Sentence& sentence, Session& session);
+// The prefix was read, and these are the log-probabilities of its tokens. Raises `bad_format`
+// naming the request where one is NaN.
+void start(Sentence& sentence, std::span<const float> log_probs);
+// One step of a sentence: choices[i] are those of its i-th alive hypothesis. Raises `bad_format`
+// naming the request where there are none.
+void advance(Sentence& sentence, std::span<const std::vector<Choice>> choices);
+
+}  // namespace tril

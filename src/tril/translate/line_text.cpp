@@ -1,0 +1,97 @@
+#include "tril/translate/line_text.h"
+
+#include <algorithm>
+
+namespace tril {
+namespace {
+
+constexpr auto kBad = ErrorCode::invalid_argument;
+
+void check_length(std::string_view what, size_t tokens, int64_t most) {
+  require(static_cast<int64_t>(tokens) <= most, kBad, what, " has ", tokens,
+          " tokens, the model takes ", most, " at most: split it");
+}
+
+void add_alignment(TranslatorState& state, const std::vector<int32_t>& source,
+                   TextHypothesis& text) {
+  BorrowedSession session(state);
+  text.alignment =
+      align(state.model, source, text.tokens, {.start = state.tokenizer.start()}, *session);
+  const auto source_pieces = state.pieces_of(std::span(source).first(source.size() - 1));
+  const size_t words = text.tokens.size() - (text.ended ? 1 : 0);
+  text.links = link_words(text.alignment, words_of(source_pieces),
+                          words_of(std::span(text.pieces).first(words)));
+}
+
+}  // namespace
+
+std::shared_ptr<const SearchOptions> search_options(const TranslatorState& state,
+                                                    const TranslateOptions& options) {
+  require(!options.alignments || !state.model.config().decoder_only(), ErrorCode::unsupported,
+          "translate: a decoder-only model has no alignments");
+  state.check_shortlist("translate", options.shortlist);
+  auto search = std::make_shared<const SearchOptions>(
+      SearchOptions{options.search, state.tokenizer.start(), state.tokenizer.end(), state.forbidden,
+                    options.shortlist});
+  state.engine.check(*search, options.slots);
+  return search;
+}
+
+SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number) {
+  const Tokenizer& tokenizer = state.tokenizer;
+  const TransformerConfig& config = state.model.config();
+  require(text.fault.empty(), kBad, text.fault);
+  SearchRequest request;
+  request.number = number;
+  request.stream = number;
+  if (config.decoder_only()) {
+    require(text.prefix.empty(), kBad,
+            "a prefix, but the model has no encoder: the line itself is what is continued");
+    request.prefix = tokenizer.encode(text.line);
+    check_length("the line", request.prefix.size(), config.max_length - 1);
+    return request;
+  }
+  request.source = tokenizer.encode(text.line);
+  request.source.push_back(tokenizer.end());
+  check_length("the line", request.source.size(), config.max_length);
+  if (text.prefix.empty()) return request;
+  request.prefix = tokenizer.encode(text.prefix);
+  check_length("the prefix", request.prefix.size(), config.max_length - 1);
+  return request;
+}
+
+bool says_nothing(const TranslatorState& state, const SearchRequest& request) {
+  if (state.model.config().decoder_only()) return false;
+  const std::vector<int32_t> words =
+      words_of(state.pieces_of(std::span(request.source).first(request.source.size() - 1)));
+  return std::none_of(words.begin(), words.end(), [](int32_t word) { return word >= 0; });
+}
+
+Translation empty_translation(int64_t number, const std::string& skipped) {
+  Translation empty;
+  empty.number = number;
+  empty.hypotheses.emplace_back().ended = true;  // nothing of it was cut
+  empty.skipped = skipped;
+  return empty;
+}
+
+Translation translation_of(TranslatorState& state, int64_t number,
+                           std::vector<Hypothesis>&& hypotheses, const std::vector<int32_t>& source,
+                           const TranslateOptions& options) {
+  Translation translation;
+  translation.number = number;
+  for (Hypothesis& h : hypotheses) {
+    TextHypothesis& text = translation.hypotheses.emplace_back();
+    text.text = state.tokenizer.decode(h.tokens);
+    text.tokens = std::move(h.tokens);
+    text.pieces = state.pieces_of(text.tokens);
+    text.log_probs = std::move(h.log_probs);
+    text.score = h.score;
+    text.rank = h.rank;
+    text.ended = h.ended;
+    if (options.alignments) add_alignment(state, source, text);
+  }
+  return translation;
+}
+
+}  // namespace tril

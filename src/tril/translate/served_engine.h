@@ -1,0 +1,45 @@
+// The engine behind a Translator: on its device's EngineThread, for callers on any thread. Internal
+// to translate/.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+
+#include "tril/decode/engine_thread.h"
+
+namespace tril {
+
+class ServedEngine {
+ public:
+  // The model is shared: handles are copied.
+  ServedEngine(Transformer model, int threads);
+  // Requests that are still under way hear nothing more.
+  ~ServedEngine();
+  ServedEngine(const ServedEngine&) = delete;
+  ServedEngine& operator=(const ServedEngine&) = delete;
+
+  // Names a request from when it is posted; only the engine's thread looks inside.
+  struct Ticket {
+    RequestId id = 0;        // 0: not with the engine, or no longer
+    bool cancelled = false;  // before it got there
+  };
+
+  // `events.done` is called on the engine's thread, exactly once, also where the request is faulty.
+  // `slots`: the engine decodes at least so many hypotheses at a time while the request is there.
+  std::shared_ptr<Ticket> submit(SearchRequest request,
+                                 std::shared_ptr<const SearchOptions> options, int64_t slots,
+                                 RequestEvents events, const RequestTerms& terms);
+  void cancel(std::shared_ptr<Ticket> ticket);
+  // Raises what submit() would for these options with so many slots.
+  void check(const SearchOptions& options, int64_t slots) const;
+
+ private:
+  // What lives on the thread.
+  struct Served;
+  const Transformer model_;
+  std::shared_ptr<EngineThread> thread_;
+  std::shared_ptr<Served> served_;
+};
+
+}  // namespace tril

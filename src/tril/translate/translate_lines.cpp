@@ -1,0 +1,145 @@
+// Translator::translate(): any number of lines through the engine, back in their order.
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "tril/translate/line_text.h"
+
+namespace tril {
+namespace {
+
+// How often a source that had nothing is asked again while lines are being decoded.
+constexpr auto kAskAgain = std::chrono::milliseconds(5);
+
+// Outcomes on their way from the engine's thread to the caller's.
+class Mailbox {
+ public:
+  void put(RequestOutcome&& outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      outcomes_.push_back(std::move(outcome));
+    }
+    changed_.notify_one();
+  }
+  // All that are there; waits for the first of them for a while.
+  std::deque<RequestOutcome> take(std::chrono::milliseconds at_most) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, at_most, [&] { return !outcomes_.empty(); });
+    return std::exchange(outcomes_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<RequestOutcome> outcomes_;
+};
+
+// One call of translate().
+class TranslationCall {
+ public:
+  TranslationCall(TranslatorState& state, const NextText& next, const TranslationDone& done,
+                  const TranslateOptions& options)
+      : state_(state),
+        next_(next),
+        options_(options),
+        search_(search_options(state, options)),
+        ready_(done),
+        bad_("translate", options.bad_lines) {
+    require(options.window >= 1, ErrorCode::invalid_argument,
+            "translate: window must be at least 1, got ", options.window);
+    const int64_t width = search_->sample ? search_->n_best : search_->beam;
+    // As many again as are decoded at once, so that the engine never waits for text.
+    most_under_way_ = 2 * std::max<int64_t>(1, options.slots / width);
+  }
+  // Whatever happened, nobody waits for what is still under way.
+  ~TranslationCall() {
+    for (const auto& [number, line] : under_way_) state_.engine.cancel(line.ticket);
+  }
+  TranslationCall(const TranslationCall&) = delete;
+  TranslationCall& operator=(const TranslationCall&) = delete;
+
+  void run() {
+    while (!ready_.stopped()) {
+      const bool more = submit_lines();
+      if (under_way_.empty()) break;
+      // Where there may be more text, the source is asked again after a while.
+      for (RequestOutcome& outcome : mailbox_->take(more ? kAskAgain : 10 * kAskAgain)) {
+        if (!ready_.stopped()) receive(std::move(outcome));
+      }
+    }
+    if (!ready_.stopped()) bad_.raise();
+  }
+
+ private:
+  struct Line {
+    std::shared_ptr<ServedEngine::Ticket> ticket;
+    std::vector<int32_t> source;  // for alignments
+  };
+
+  // Hands out as many lines as the engine can use. False where the call takes no more for now.
+  bool submit_lines() {
+    while (!ready_.stopped() && !bad_.failed() &&
+           static_cast<int64_t>(under_way_.size()) < most_under_way_ &&
+           taken_ - ready_.next() < options_.window) {
+      const std::optional<TextRequest> text = next_();
+      if (!text) return true;
+      submit(*text, taken_++);
+    }
+    return false;
+  }
+
+  void submit(const TextRequest& text, int64_t number) {
+    SearchRequest request;
+    if (!bad_.accept(number, [&] { request = request_of(state_, text, number); })) {
+      if (!bad_.failed()) ready_.put(empty_translation(number, bad_.reason()));
+      return;
+    }
+    if (says_nothing(state_, request)) {
+      ready_.put(empty_translation(number, {}));
+      return;
+    }
+    Line& line = under_way_[number];
+    if (options_.alignments) line.source = request.source;
+    RequestEvents events;
+    events.done = [mailbox = mailbox_](RequestOutcome&& outcome) {
+      mailbox->put(std::move(outcome));
+    };
+    line.ticket = state_.engine.submit(std::move(request), search_, options_.slots,
+                                       std::move(events), {.client = client()});
+  }
+
+  void receive(RequestOutcome&& outcome) {
+    const auto line = under_way_.find(outcome.number);
+    const std::vector<int32_t> source = std::move(line->second.source);
+    under_way_.erase(line);
+    if (outcome.error) throw Error(*outcome.error);
+    ready_.put(
+        translation_of(state_, outcome.number, std::move(outcome.hypotheses), source, options_));
+  }
+
+  // A call is a client by itself.
+  uint64_t client() const { return reinterpret_cast<uintptr_t>(this); }
+
+  TranslatorState& state_;
+  const NextText& next_;
+  const TranslateOptions& options_;
+  const std::shared_ptr<const SearchOptions> search_;
+  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  InOrder<Translation> ready_;
+  BadLines bad_;
+  int64_t most_under_way_ = 0;
+  int64_t taken_ = 0;
+  std::map<int64_t, Line> under_way_;
+};
+
+}  // namespace
+
+void Translator::translate(const NextText& next, const TranslationDone& done,
+                           const TranslateOptions& options) const {
+  TranslationCall(*state_, next, done, options).run();
+}
+
+}  // namespace tril
