@@ -25,13 +25,14 @@ class AheadBackend final : public Backend {
   AheadBackend(const Transformer& model, KeptForEngine& kept, Session& session)
       : model_(model), config_(model.config()), kept_(kept), session_(session) {}
   ~AheadBackend() override {
-    for (auto& sentence : remove_all()) release_slots(*sentence, session_);
+    while (remove_any() != nullptr) {
+    }
   }
 
   void join(std::unique_ptr<Sentence> sentence) override;
   void step(std::vector<Leaver>& leavers) override;
   std::unique_ptr<Sentence> remove(RequestId id) override;
-  std::vector<std::unique_ptr<Sentence>> remove_all() override;
+  std::unique_ptr<Sentence> remove_any() override;
   int64_t slots_taken() const override {
     int64_t taken = 0;
     for (const auto& [id, place] : places_) taken += place.sentence->width();
@@ -431,18 +432,17 @@ void AheadBackend::forget(const Step& step) {
   if (step.prefixes) session_.queue.forget(*step.prefixes);
 }
 
-std::vector<std::unique_ptr<Sentence>> AheadBackend::remove_all() {
+std::unique_ptr<Sentence> AheadBackend::remove_any() {
   for (const Step& step : pending_) forget(step);
   pending_.clear();
   if (prefix_fetch_) session_.queue.forget(*std::exchange(prefix_fetch_, std::nullopt));
   joined_.clear();
   row_map_ = {};
-  std::vector<std::unique_ptr<Sentence>> all;
-  for (auto& [id, place] : std::exchange(places_, {})) {
-    release_slots(*place.sentence, session_);
-    all.push_back(std::move(place.sentence));
-  }
-  return all;
+  if (places_.empty()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(places_.begin()->second.sentence);
+  places_.erase(places_.begin());
+  release_slots(*sentence, session_);
+  return sentence;
 }
 
 }  // namespace

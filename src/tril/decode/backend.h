@@ -33,8 +33,9 @@ class Backend {
   virtual void step(std::vector<Leaver>& leavers) = 0;
   // Takes a sentence out, its slots given back; null where it is not here.
   virtual std::unique_ptr<Sentence> remove(RequestId id) = 0;
-  // Takes all out, whatever state a failed step has left them in.
-  virtual std::vector<std::unique_ptr<Sentence>> remove_all() = 0;
+  // Takes one out, whatever state a failed step has left all of them in; null where none is left.
+  // Needs no memory. Until null has come, nothing else may be asked.
+  virtual std::unique_ptr<Sentence> remove_any() = 0;
 
   virtual int64_t slots_taken() const = 0;
   virtual bool empty() const = 0;

@@ -47,7 +47,7 @@ struct Engine::State {
     if (can_choose_tokens(session)) ahead = make_ahead_backend(model, *kept, session);
   }
   ~State() {
-    for (const auto& sentence : all_sentences()) {
+    while (const auto sentence = any_sentence()) {
       sentence->events = {};
       intake.release(*sentence);
     }
@@ -114,18 +114,17 @@ struct Engine::State {
     }
   }
 
-  // Takes every sentence out, whatever state a failed step has left it in.
-  std::vector<std::unique_ptr<Sentence>> all_sentences() {
-    std::vector<std::unique_ptr<Sentence>> all;
-    all.reserve(static_cast<size_t>(requests()));
-    for (Leaver& leaver : leavers) all.push_back(std::move(leaver.sentence));
-    leavers.clear();
-    intake.take_out([](const Sentence&) { return true; }, all);
+  // Takes a sentence out, whatever state a failed step has left all of them in; null where none is
+  // left. Needs no memory, which may be what the step failed for.
+  std::unique_ptr<Sentence> any_sentence() {
     for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
       if (backend == nullptr) continue;
-      for (auto& sentence : backend->remove_all()) all.push_back(std::move(sentence));
+      if (std::unique_ptr<Sentence> sentence = backend->remove_any()) return sentence;
     }
-    return all;
+    if (leavers.empty()) return intake.remove_any();
+    std::unique_ptr<Sentence> sentence = std::move(leavers.back().sentence);
+    leavers.pop_back();
+    return sentence;
   }
   int64_t requests() const {
     int64_t count = intake.size() + static_cast<int64_t>(leavers.size());
@@ -242,9 +241,14 @@ struct Engine::State {
   // Everybody hears of it, also when one of them throws.
   void fail_all(const Error& error) {
     usable = false;
-    const std::vector<std::unique_ptr<Sentence>> all = all_sentences();
+    std::unique_ptr<Sentence> all;  // before anyone is told: callbacks may submit again
+    while (std::unique_ptr<Sentence> sentence = any_sentence()) {
+      sentence->next = std::exchange(all, nullptr);
+      all = std::move(sentence);
+    }
     kept->encoded = {};
-    for (const auto& sentence : all) {
+    while (all != nullptr) {
+      const std::unique_ptr<Sentence> sentence = std::exchange(all, std::move(all->next));
       sentence->segment = -1;
       try {
         sentence->tell(outcome_of(*sentence, RequestEnd::failed, error));

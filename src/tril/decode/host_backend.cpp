@@ -37,9 +37,12 @@ std::unique_ptr<Sentence> HostBackend::remove(RequestId id) {
   return sentence;
 }
 
-std::vector<std::unique_ptr<Sentence>> HostBackend::remove_all() {
-  for (const auto& sentence : active_) release_slots(*sentence, session_);
-  return std::exchange(active_, {});
+std::unique_ptr<Sentence> HostBackend::remove_any() {
+  if (active_.empty()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(active_.back());
+  active_.pop_back();
+  release_slots(*sentence, session_);
+  return sentence;
 }
 
 int64_t HostBackend::slots_taken() const {

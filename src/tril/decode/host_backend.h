@@ -21,7 +21,7 @@ class HostBackend final : public Backend {
   void join(std::unique_ptr<Sentence> sentence) override;
   void step(std::vector<Leaver>& leavers) override;
   std::unique_ptr<Sentence> remove(RequestId id) override;
-  std::vector<std::unique_ptr<Sentence>> remove_all() override;
+  std::unique_ptr<Sentence> remove_any() override;
   int64_t slots_taken() const override;
   bool empty() const override { return active_.empty(); }
   void each(const std::function<void(Sentence&)>& f) const override {

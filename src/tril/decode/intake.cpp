@@ -69,6 +69,13 @@ std::unique_ptr<Sentence> Intake::take(int64_t free, int64_t slots) {
   return sentence;
 }
 
+std::unique_ptr<Sentence> Intake::remove_any() {
+  if (ready_.empty()) return waiting_.pop();
+  std::unique_ptr<Sentence> sentence = std::move(ready_.front());
+  ready_.pop_front();
+  return sentence;
+}
+
 void Intake::release(Sentence& sentence) {
   if (sentence.segment >= 0) encoded_.release(sentence.segment);
   sentence.segment = -1;

@@ -84,6 +84,8 @@ class Intake {
     waiting_.take_out(leaves, out);
     take_out_of(ready_, leaves, out);
   }
+  // Any of them, encoded or not; null where there is none.
+  std::unique_ptr<Sentence> remove_any();
   // What was encoded for a sentence is needed no more.
   void release(Sentence& sentence);
   int64_t size() const { return waiting_.size() + static_cast<int64_t>(ready_.size()); }

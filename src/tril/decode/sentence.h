@@ -71,6 +71,7 @@ struct Sentence {
   std::vector<int32_t> slots{};
   bool started = false;
   std::unique_ptr<ShortlistTokens> shortlist{};
+  std::unique_ptr<Sentence> next{};  // in a list of those that fail together
   // Tokens that were streamed so far, by sample (for beam search there is one: the best result).
   std::vector<size_t> streamed{};
 };
