@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "tril/kernels/cuda/beam.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/on_cuda.h"
 
 namespace tril::ops {
@@ -62,13 +62,7 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
         .table = beams.table.on_device<int32_t>(),
         .table_stride = beams.table.columns(),
         .deliver_to = context.uploaded(deliver_to)};
-    for (const Tensor& kept : {beams.tokens, beams.scores, beams.table}) {
-      context.queue.note(kept.address());
-    }
-    for (const int64_t size : {args.groups, most_width, args.count, args.table_stride}) {
-      context.queue.note(size);
-    }
-    context.launch_in_chain([&](Stream stream) { kernels::cuda::advance_beams(stream, args); });
+    context.launch_in_chain(kernels::cuda::advance_beams, args);
     context.end_chain();
   }
 }
@@ -90,8 +84,7 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
                                           .entries = context.on_device(entries),
                                           .table = table.on_device<int32_t>(),
                                           .table_stride = table.columns()};
-    context.queue.note(table.address());
-    context.launch([&](Stream stream) { kernels::cuda::extend_table(stream, args); });
+    context.launch(kernels::cuda::extend_table, args);
     // For the embedding that follows: what begins behind that knows that the table is written.
     context.begin_chain();
   }
@@ -114,7 +107,7 @@ void begin_beams(Context& context, std::span<const BeginningRow> rows,
         .prefix_log_probs = known > 0 ? prefix_log_probs.on_device() : nullptr,
         .tokens = beams.tokens.on_device<int32_t>(),
         .scores = beams.scores.on_device<double>()};
-    context.launch([&](Stream stream) { kernels::cuda::set_rows(stream, args); });
+    context.launch(kernels::cuda::set_rows, args);
   }
 }
 
@@ -133,7 +126,7 @@ void set_table(Context& context, std::span<const int32_t> rows, std::span<const 
         .columns = static_cast<int64_t>(entries.size() / rows.size()),
         .table = table.on_device<int32_t>(),
         .table_stride = table.columns()};
-    context.launch([&](Stream stream) { kernels::cuda::set_table(stream, args); });
+    context.launch(kernels::cuda::set_table, args);
   }
 }
 

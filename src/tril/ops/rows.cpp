@@ -126,17 +126,11 @@ Tensor dense(Context& context, const Tensor& x) {
   if (x.dense()) return x;
   const Tensor copy(context.arena, x.shape(), x.dtype());
   const int64_t each = size_of(x.dtype());
-  const int64_t rows = x.shape()[0];
-  const auto copy_rows = [&] {
-    context.queue.copy_rows(x.raw_rows(), x.row_stride() * each, copy.raw(),
-                            copy.row_stride() * each, rows);
-  };
-  if (context.device() == Device::cpu) {
-    copy_rows();
-  } else {
-    context.queue.note(x.address());
-    context.launch([&](Stream) { copy_rows(); });
-  }
+  context.copy_rows({.from = x.raw_rows(),
+                     .step = x.row_stride() * each,
+                     .to = copy.raw(),
+                     .bytes = copy.row_stride() * each,
+                     .rows = x.shape()[0]});
   return copy;
 }
 

@@ -62,7 +62,6 @@ void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& 
 
 void AdamWOptimizer::update(float rate, Context& context) {
   const StandardRounding rounding;
-  context.queue.note(this);  // the moments' memory
   adamw_.update(context, tensors_, rate);
   // Where rounded weights were written with the others nothing else has to be packed.
   if (model_.placement().activations == DType::f32) model_.weights_changed(context);
