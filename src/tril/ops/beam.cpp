@@ -47,7 +47,7 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
     require(position >= 0 && position < beams.table.columns(), kShape, "beam: position ", position,
             ", the table has room for ", beams.table.columns());
   }
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::AdvanceBeams args{
         .rows = rows,
         .groups = static_cast<int64_t>(groups.size()),
@@ -64,7 +64,7 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
         .deliver_to = context.uploaded(deliver_to)};
     context.launch_in_chain(kernels::cuda::advance_beams, args);
     context.end_chain();
-  }
+  });
 }
 
 void extend_table(Context& context, const Mirrored<int32_t>& positions,
@@ -78,7 +78,7 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
             ", the table has room for ", table.columns());
   }
   require(on_cuda(context), ErrorCode::internal, "beam: a table on the CPU");
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::ExtendTable args{.rows = rows,
                                           .positions = context.on_device(positions),
                                           .entries = context.on_device(entries),
@@ -87,7 +87,7 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
     context.launch(kernels::cuda::extend_table, args);
     // For the embedding that follows: what begins behind that knows that the table is written.
     context.begin_chain();
-  }
+  });
 }
 
 void begin_beams(Context& context, std::span<const BeginningRow> rows,
@@ -100,7 +100,7 @@ void begin_beams(Context& context, std::span<const BeginningRow> rows,
             kShape, "beam: row ", row.row, " of ", beams.tokens.size(), ", its prefix ", row.length,
             " from ", row.first, " on of ", known);
   }
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::SetRows args{
         .count = static_cast<int64_t>(rows.size()),
         .list = uploaded_list<kernels::cuda::BeginningRow>(context, rows),
@@ -108,7 +108,7 @@ void begin_beams(Context& context, std::span<const BeginningRow> rows,
         .tokens = beams.tokens.on_device<int32_t>(),
         .scores = beams.scores.on_device<double>()};
     context.launch(kernels::cuda::set_rows, args);
-  }
+  });
 }
 
 void set_table(Context& context, std::span<const int32_t> rows, std::span<const int32_t> entries,
@@ -118,7 +118,7 @@ void set_table(Context& context, std::span<const int32_t> rows, std::span<const 
           kShape, "beam: ", entries.size(), " entries for ", rows.size(), " rows of a table ",
           table.shape());
   require(on_cuda(context), ErrorCode::internal, "beam: a table on the CPU");
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::SetTable args{
         .count = static_cast<int64_t>(rows.size()),
         .rows = context.uploaded(rows),
@@ -127,7 +127,7 @@ void set_table(Context& context, std::span<const int32_t> rows, std::span<const 
         .table = table.on_device<int32_t>(),
         .table_stride = table.columns()};
     context.launch(kernels::cuda::set_table, args);
-  }
+  });
 }
 
 }  // namespace tril::ops

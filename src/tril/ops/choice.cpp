@@ -66,7 +66,7 @@ ChosenTokens choose_tokens(Context& context, const Tensor& logits, const Allowed
   }
   const ChosenTokens chosen{Tensor(context.arena, {rows, count}, DType::i32),
                             Tensor(context.arena, {rows, count}), Tensor(context.arena, {rows})};
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const Arena::Scope scratch(context.arena);
     const UploadedSets sets = uploaded_sets(context, allowed, rows);
     const kernels::cuda::ChooseTokens args{
@@ -85,7 +85,7 @@ ChosenTokens choose_tokens(Context& context, const Tensor& logits, const Allowed
         .workspace =
             context.arena.allocate(kernels::cuda::choose_tokens_workspace(rows, vocab, count))};
     context.launch_in_chain(kernels::cuda::choose_tokens, args);
-  }
+  });
   return chosen;
 }
 

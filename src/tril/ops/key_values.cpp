@@ -29,9 +29,7 @@ void store_key_values(Context& context, const Tensor& given_keys, const Tensor& 
                                            .to_k = to.keys,
                                            .to_v = to.values,
                                            .to_stride = to.stride};
-  if constexpr (kCudaBuilt) {
-    context.launch_in_chain(kernels::cuda::store_key_values, args);
-  }
+  only_on_cuda([&] { context.launch_in_chain(kernels::cuda::store_key_values, args); });
 }
 
 }  // namespace tril::ops

@@ -39,13 +39,13 @@ void move_on_cuda(Context& context, float share, std::span<const Tensor> from,
   const auto* starts_there =
       context.uploaded(std::span<const int32_t>(starts, static_cast<size_t>(count + 1)));
   const float* share_there = context.uploaded(share);
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     context.launch(kernels::cuda::move_towards, {.share = share_there,
                                                  .pairs = pairs_there,
                                                  .starts = starts_there,
                                                  .count = count,
                                                  .chunks = chunks});
-  }
+  });
 }
 
 }  // namespace
