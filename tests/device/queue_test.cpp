@@ -42,8 +42,7 @@ class Steps : public ::testing::Test {
         throw std::runtime_error("no");
       }
       const Tensor copy(context_->arena, {size});
-      context_->launch(
-          [&](Stream) { context_->queue.copy(there, copy.raw(), size * int64_t{sizeof(float)}); });
+      context_->copy({there, copy.raw(), size * int64_t{sizeof(float)}});
       slow_down();
       ops::add_into(*context_, copy, sums_.slice(0, size));
     });
@@ -52,10 +51,8 @@ class Steps : public ::testing::Test {
   // Copies within the device, so that the host is many steps ahead of it.
   void slow_down() {
     for (int i = 0; i < slow_copies_; ++i) {
-      context_->launch([&](Stream) {
-        context_->queue.copy(ballast_.raw(), ballast_.on_device() + ballast_.size() / 2,
-                             ballast_.size() / 2 * int64_t{sizeof(float)});
-      });
+      context_->copy({ballast_.raw(), ballast_.on_device() + ballast_.size() / 2,
+                      ballast_.size() / 2 * int64_t{sizeof(float)}});
     }
   }
   void expect_sums(const std::string& when) {
@@ -179,9 +176,7 @@ TEST_F(Steps, WhatIsAsideIsThereOnceItIsJoined) {
         context_->aside(Lane::products, [&] {
           EXPECT_EQ(context_->queue.lane(), Lane::products);
           slow_down();
-          context_->launch([&](Stream) {
-            context_->queue.copy(there, copy.raw(), kSize * int64_t{sizeof(float)});
-          });
+          context_->copy({there, copy.raw(), kSize * int64_t{sizeof(float)}});
           if (joins == Joins::by_itself) add();
         });
         EXPECT_EQ(context_->queue.lane(), Lane::first);
@@ -210,8 +205,7 @@ TEST_F(Steps, LanesWaitForEachOtherWhereTheyJoin) {
       const Tensor first(context_->arena, {kSize}), second(context_->arena, {kSize});
       const auto copy = [&](const void* from, const Tensor& to) {
         slow_down();
-        context_->launch(
-            [&](Stream) { context_->queue.copy(from, to.raw(), kSize * int64_t{sizeof(float)}); });
+        context_->copy({from, to.raw(), kSize * int64_t{sizeof(float)}});
       };
       context_->aside(Lane::products, [&] { copy(there, first); });
       context_->aside(Lane::sums, [&] {

@@ -6,8 +6,7 @@
 #include "kernels/kernel_support.h"
 #include "tril/base/build.h"
 #include "tril/base/clock.h"
-#include "tril/kernels/cuda/gemm.h"
-#include "tril/kernels/cuda/trial.h"
+#include "tril/kernels/cuda/launches.h"
 
 namespace tril {
 namespace {
@@ -41,8 +40,11 @@ double microseconds(const Work& work, Blas::Policy policy) {
     // Ordinary numbers: how much power products draw depends on them, and so the clock.
     const auto fill = [&](kernels::cuda::TrialSide side, int64_t size, BFloat16* to) {
       for (int64_t at = 0; at < size; at += 4096) {
-        kernels::cuda::fill_trial(stream, side, kernels::cuda::TermsAre::columns, 1,
-                                  std::min<int64_t>(4096, size - at), to + at);
+        kernels::cuda::fill_trial(stream, {.side = side,
+                                           .terms = kernels::cuda::TermsAre::columns,
+                                           .rows = 1,
+                                           .columns = std::min<int64_t>(4096, size - at),
+                                           .to = to + at});
       }
     };
     fill(kernels::cuda::TrialSide::a, std::min<int64_t>(work.m * work.k, 1 << 24), a);
@@ -67,7 +69,7 @@ double microseconds(const Work& work, Blas::Policy policy) {
                           .c_stride = work.n,
                           .c_type = work.c_type,
                           .adds = false};
-          context.launch([&](Stream to) { blas.gemm(to, gemm); });
+          context.launch(kernels::cuda::multiply, {.blas = &blas, .gemm = gemm});
         }
       });
       context.queue.wait();

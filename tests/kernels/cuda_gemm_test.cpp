@@ -74,8 +74,11 @@ class Product {
   void fill_for_trial() {
     const auto filled = [&](TrialSide side, TermsAre terms, int64_t rows, int64_t stride) {
       auto* to = context_.arena.allocate_array<BFloat16>(rows * stride + layout_.shift);
-      kernels::cuda::fill_trial(context_.queue.stream(), side, terms, rows, stride,
-                                to + layout_.shift);
+      kernels::cuda::fill_trial(context_.queue.stream(), {.side = side,
+                                                          .terms = terms,
+                                                          .rows = rows,
+                                                          .columns = stride,
+                                                          .to = to + layout_.shift});
       return to + layout_.shift;
     };
     gemm.a =

@@ -5,7 +5,7 @@
 
 #include "kernels/rows_support.h"
 #include "tril/base/clock.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/loss.h"
 #include "tril/ops/optimizer.h"
 #include "tril/ops/rows.h"
@@ -155,18 +155,17 @@ TEST(CudaRowsSpeed, DISABLED_EmbeddingLossAndOptimizer) {
                  const float* factor = context.uploaded(0.01f);
                  const Tensor norms(context.arena, {2048}), losses(context.arena, {2048});
                  const Tensor dlogits(context.arena, {2048, kVocab}, DType::bf16);
-                 context.launch([&](Stream stream) {
-                   const kernels::cuda::CrossEntropy args{.rows = 2048,
-                                                          .vocab = kVocab,
-                                                          .stride = kVocab,
-                                                          .smoothing = 0.1f,
-                                                          .labels = there,
-                                                          .logits = logits[at(i)].on_device(),
-                                                          .factor = factor};
-                   kernels::cuda::cross_entropy<BFloat16>(stream, args, norms.on_device(),
-                                                          losses.on_device(),
-                                                          dlogits.on_device<BFloat16>());
-                 });
+                 context.launch(kernels::cuda::cross_entropy<BFloat16>,
+                                {.rows = 2048,
+                                 .vocab = kVocab,
+                                 .stride = kVocab,
+                                 .smoothing = 0.1f,
+                                 .labels = there,
+                                 .logits = logits[at(i)].on_device(),
+                                 .factor = factor,
+                                 .norms = norms.on_device(),
+                                 .losses = losses.on_device(),
+                                 .dlogits = dlogits.on_device<BFloat16>()});
                });
   }
   speeds.row("log-probabilities, 2048 x 61952", 2048 * kVocab * 8,

@@ -2,7 +2,7 @@
 
 #include "kernels/gradient_check.h"
 #include "kernels/rows_support.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/kernels/reference/embedding.h"
 #include "tril/ops/rows.h"
 
@@ -72,10 +72,12 @@ Sorted sort_by_id(std::span<const int32_t> ids, int64_t entries) {
       const Tensor order(context.arena, {rows}, DType::i32);
       const Tensor starts(context.arena, {entries + 1}, DType::i32);
       void* workspace = context.arena.allocate(kernels::cuda::sort_by_id_workspace(rows));
-      context.launch([&](Stream stream) {
-        kernels::cuda::sort_by_id(stream, keys, rows, entries, order.on_device<int32_t>(),
-                                  starts.on_device<int32_t>(), workspace);
-      });
+      context.launch(kernels::cuda::sort_by_id, {.ids = keys,
+                                                 .rows = rows,
+                                                 .entries = entries,
+                                                 .order = order.on_device<int32_t>(),
+                                                 .starts = starts.on_device<int32_t>(),
+                                                 .workspace = workspace});
       context.queue.download(order.raw(), 4 * rows, sorted.order.data());
       context.queue.download(starts.raw(), 4 * (entries + 1), sorted.starts.data());
       return sorted;

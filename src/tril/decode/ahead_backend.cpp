@@ -187,8 +187,9 @@ Tensor AheadBackend::read_prefixes() {
     const auto some = std::span<const int32_t>(wanted).subspan(static_cast<size_t>(begin),
                                                                static_cast<size_t>(count));
     const auto chosen = ops::choose_tokens(session_, logits, any, 1, Mirrored<int32_t>(some));
-    session_.queue.copy(chosen.wanted.raw(), log_probs.slice(begin, begin + count).raw(),
-                        count * size_of(DType::f32));
+    session_.copy({.from = chosen.wanted.raw(),
+                   .to = log_probs.slice(begin, begin + count).raw(),
+                   .bytes = count * size_of(DType::f32)});
   }
   prefix_fetch_ = session_.queue.fetch(log_probs.raw(), prefix_tokens_ * size_of(DType::f32));
   return log_probs;

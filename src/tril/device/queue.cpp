@@ -21,7 +21,13 @@ constexpr int kBuffers = 3;
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
 constexpr size_t kMostSteps = 256;
 constexpr size_t kLanes = 3;
-constexpr uint64_t kJoined = 0x6A6F696E;  // in a trace
+
+void enqueue_copy(Stream stream, const Copy& copy) {
+  cuda::copy_async(stream, copy.to, copy.from, copy.bytes);
+}
+void enqueue_rows(Stream stream, const CopyRows& copy) {
+  cuda::copy_rows_async(stream, copy.to, copy.from, copy.step, copy.bytes, copy.rows);
+}
 
 int64_t padded(int64_t bytes) {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
@@ -62,9 +68,9 @@ struct Queue::State {
   int64_t mark = 0;
   int buffer = 0;
   Mode mode = Mode::direct;
-  uint64_t trace = 0;
+  Trace trace{};
   bool repeats = false;  // some step has come often enough
-  std::map<uint64_t, Step> steps;
+  std::map<Trace, Step> steps;
   int64_t clock = 0;  // steps so far
 
   State() : stream(cuda::make_stream(cuda::Urgency::urgent)), forked(cuda::make_event()) {
@@ -114,10 +120,6 @@ struct Queue::State {
       cuda::drop_graph(oldest->second.graph);
     }
     steps.erase(oldest);
-  }
-  void note(uint64_t value) {
-    trace = (trace ^ value) * 0x9E3779B97F4A7C15ULL;
-    trace ^= trace >> 29;
   }
   Branch& branch_of(Lane which) { return branches[static_cast<size_t>(which) - 1]; }
   // The lane for what is enqueued now. Only when something is does another one wait for the first:
@@ -177,15 +179,18 @@ Queue::Aside::Aside(Queue& queue, Lane lane) : queue_(queue), before_(queue.lane
   State& s = *queue.state_;
   s.branch_of(lane).behind = false;
   s.lane = lane;
+  s.trace.change(lane);
 }
 Queue::Aside::~Aside() {
-  if (queue_.state_) queue_.state_->lane = before_;
+  if (!queue_.state_ || queue_.lane() == before_) return;
+  queue_.state_->lane = before_;
+  queue_.state_->trace.change(before_);
 }
 Lane Queue::lane() const { return state_ ? state_->lane : Lane::first; }
 
 void Queue::join() {
   if (!state_) return;
-  state_->note(kJoined);
+  state_->trace.join(state_->lane);
   state_->join();
 }
 
@@ -202,8 +207,7 @@ const void* Queue::upload(const void* from, int64_t bytes) {
   char* on_device = block.on_device + s.mark;
   std::memcpy(pinned, from, static_cast<size_t>(bytes));
   s.mark += padded(bytes);
-  s.note(reinterpret_cast<uintptr_t>(on_device));
-  s.note(static_cast<uint64_t>(bytes));
+  s.trace.upload(on_device, bytes, s.lane);
   if (s.mode == State::Mode::direct) cuda::copy_async(s.current(), on_device, pinned, bytes);
   return on_device;
 }
@@ -228,36 +232,24 @@ void Queue::reset() {
   s.mark = 0;
 }
 
-void Queue::note(const void* memory) {
-  if (state_) state_->note(reinterpret_cast<uintptr_t>(memory));
-}
-
-void Queue::note(int64_t size) {
-  if (state_) state_->note(static_cast<uint64_t>(size));
-}
-
-bool Queue::launches(const void* trace, const void* place) {
+bool Queue::launches(const Identity& launch, Begins begins) {
   State& s = *state_;
-  s.note(reinterpret_cast<uintptr_t>(trace));
-  s.note(reinterpret_cast<uintptr_t>(place));
-  s.note(static_cast<uint64_t>(s.lane));
+  s.trace.launch(launch, s.lane, begins);
   return s.mode != State::Mode::walking;
 }
 void Queue::launched() { cuda::check_launch(state_->stream); }
 
-void Queue::copy(const void* from, void* to, int64_t bytes) {
-  if (!state_) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  } else {
-    cuda::copy_async(state_->current(), to, from, bytes);
-  }
+void Queue::copy(const Copy& args) {
+  if (state_) return launch(enqueue_copy, args);
+  std::memcpy(args.to, args.from, static_cast<size_t>(args.bytes));
 }
 
-void Queue::copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows) {
-  if (state_) return cuda::copy_rows_async(state_->current(), to, from, step, bytes, rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<char*>(to) + row * bytes, static_cast<const char*>(from) + row * step,
-                static_cast<size_t>(bytes));
+void Queue::copy_rows(const CopyRows& args) {
+  if (state_) return launch(enqueue_rows, args);
+  for (int64_t row = 0; row < args.rows; ++row) {
+    std::memcpy(static_cast<char*>(args.to) + row * args.bytes,
+                static_cast<const char*>(args.from) + row * args.step,
+                static_cast<size_t>(args.bytes));
   }
 }
 
@@ -290,13 +282,13 @@ void Queue::step(const std::function<void()>& body) {
   // Walked first, if any step has come often enough to be kept: the trace tells which it is.
   if (s.repeats) {
     s.mode = State::Mode::walking;
-    s.trace = 0;
+    s.trace = {};
     body();
     const auto walked = s.steps.find(s.trace);
     const bool known = walked != s.steps.end() && walked->second.seen >= kRunsBeforeGraph;
     if (known && walked->second.graph == nullptr) {
       s.mode = State::Mode::capturing;
-      s.trace = 0;
+      s.trace = {};
       cuda::begin_capture(s.stream);
       try {
         body();
@@ -319,7 +311,7 @@ void Queue::step(const std::function<void()>& body) {
     }
   }
   s.mode = State::Mode::direct;
-  s.trace = 0;
+  s.trace = {};
   body();
   s.join();
   if (s.steps.size() >= kMostSteps && !s.steps.contains(s.trace)) s.forget_oldest();

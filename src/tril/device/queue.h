@@ -4,8 +4,9 @@
 // A step that comes again and again is walked by the host each time: its checks are made, its
 // memory is laid out, and what the host knows is written down; but from the third equal time on
 // nothing is launched one by one. What the host knows goes over in one copy, and then one graph
-// does the rest. A walk that turns out to be another step (other sizes, another order) is found out
-// by its trace, and runs as it is. So whoever writes a step need not know of graphs.
+// does the rest. A walk that turns out to be another step (other sizes, other memory, another
+// order) is found out by its trace (trace.h), and runs as it is. So whoever writes a step need not
+// know of graphs.
 //
 // There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
 // lives is in another: in order there, behind all that was enqueued in the first lane before, and
@@ -16,15 +17,35 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "tril/base/stream.h"
 #include "tril/device/device.h"
+#include "tril/device/identity.h"
+#include "tril/device/trace.h"
 
 namespace tril {
 
-// What is done beside the rest; two kinds, so that they are beside each other too.
-enum class Lane { first, products, sums };
+// Bytes that are copied within the device; and rows of `bytes` each that lie `step` bytes apart,
+// one behind the other.
+struct Copy {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t bytes = 0;
+};
+struct CopyRows {
+  const void* from = nullptr;
+  int64_t step = 0;
+  void* to = nullptr;
+  int64_t bytes = 0;
+  int64_t rows = 0;
+};
+// Beside each struct of arguments stands whether it is in the list of those whose every value is
+// known to be part of the identity (tests/device/identity_test.cpp); Queue::launch() takes no
+// other.
+consteval bool is_listed_launch(const Copy*) { return true; }
+consteval bool is_listed_launch(const CopyRows*) { return true; }
 
 class Queue {
  public:
@@ -40,18 +61,27 @@ class Queue {
   const void* upload(const void* from, int64_t bytes);
   void reset();
 
-  // Whether what follows is to be launched; false while a kept step is walked. `trace` and `place`,
-  // where the step's memory ends, tell one launch from another. Call launched() behind it, which
-  // raises what went wrong.
-  bool launches(const void* trace, const void* place);
+  // Enqueues launcher(stream, args), but not while a kept step is walked, and raises what went
+  // wrong. Launcher and arguments are the identity of the launch: what else would decide what is
+  // done has to be uploaded.
+  template <class Args>
+  void launch(Launcher<Args> launcher, const std::type_identity_t<Args>& args,
+              Begins begins = Begins::alone) {
+    static_assert(is_listed_launch(static_cast<const Args*>(nullptr)),
+                  "arguments that are not in the list of kernels/cuda/launches.h");
+    if (!launches(identity_of<Args>(launcher, args), begins)) return;
+    Stream to = stream();
+    // What a step uploads is there before its graph begins; where kernels are launched one by one
+    // it is not, so there they never overlap.
+    to.overlaps = begins == Begins::in_chain && captures();
+    launcher(to, args);
+    launched();
+  }
+  // Raises what went wrong with what was enqueued into stream() just now.
   void launched();
-  // Whoever launches with memory of its own, neither the step's nor uploaded, says where it is: a
-  // step with other weights or another cache is another step.
-  void note(const void* memory);
-  void note(int64_t size);
 
   // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
-  // others, before join(): Context::aside() sees to it. Within one another is none.
+  // others, before join(): Context::aside() sees to it. Asides do not nest.
   class Aside {
    public:
     Aside(Queue& queue, Lane lane);
@@ -69,9 +99,8 @@ class Queue {
   void join();
 
   // Within the device, as part of the step.
-  void copy(const void* from, void* to, int64_t bytes);
-  // Rows of `bytes` each that lie `step` bytes apart, one behind the other.
-  void copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows);
+  void copy(const Copy& args);
+  void copy_rows(const CopyRows& args);
 
   void wait();
   // Waits for all that was enqueued, then copies. Not within a step.
@@ -110,6 +139,9 @@ class Queue {
     int64_t room = 0;  // of the pinned memory
     std::vector<char> bytes{};
   };
+
+  // Adds to the trace. Whether it is to be enqueued now.
+  bool launches(const Identity& launch, Begins begins);
 
   // A place for so much, with the next number.
   Fetch& take_place(int64_t bytes);

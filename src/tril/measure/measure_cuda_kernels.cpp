@@ -4,7 +4,7 @@
 
 #include "tril/autograd/tape.h"
 #include "tril/base/build.h"
-#include "tril/kernels/cuda/traffic.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/measure/cuda_groups.h"
 #include "tril/measure/device_time.h"
 #include "tril/measure/model_work.h"
@@ -69,18 +69,13 @@ MemoryPeak memory_peak(const std::string& name, Context& context, int64_t bytes,
     const Tensor from(arena, shape), to(arena, shape);
     set_zero(from);
     set_zero(to);
+    const kernels::cuda::Traffic traffic{from.raw(), to.raw(), bytes, passes};
     const double gigabytes = 1e-9 * static_cast<double>(bytes) * passes;
     peak.read = gigabytes / device_seconds(context, seconds_each, [&] {
-                  context.queue.note(to.raw());
-                  context.launch([&](Stream stream) {
-                    kernels::cuda::read_traffic(stream, from.raw(), to.raw(), bytes, passes);
-                  });
+                  context.launch(kernels::cuda::read_traffic, traffic);
                 });
     peak.update = 2 * gigabytes / device_seconds(context, seconds_each, [&] {
-                    context.queue.note(to.raw());
-                    context.launch([&](Stream stream) {
-                      kernels::cuda::copy_traffic(stream, from.raw(), to.raw(), bytes, passes);
-                    });
+                    context.launch(kernels::cuda::copy_traffic, traffic);
                   });
   }
   return peak;

@@ -49,7 +49,6 @@ struct Call {
   static Mirrored<int32_t> tokens_of(Session& session, const Rows& rows,
                                      const RowsOnDevice* on_device) {
     if (on_device == nullptr) return session.mirror<int32_t>(rows.tokens);
-    session.queue.note(on_device->tokens.address());
     return {keep(session.host, rows.tokens), on_device->tokens.on_device<int32_t>()};
   }
 

@@ -76,7 +76,6 @@ std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
 void use_parameters(const nn::ParameterSet& parameters, Context& context) {
   require(context.placement() == parameters.placement(), kBad, "the model is on ",
           parameters.placement().device, ", the session on ", context.device());
-  context.queue.note(&parameters);
   if (context.tape == nullptr) return;
   require(!parameters.only_packed(), ErrorCode::unsupported,
           "this model was loaded for inference: it has no gradients");

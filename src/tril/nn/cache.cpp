@@ -224,7 +224,6 @@ void Cache::store(Context& context, int64_t layer, const CachePlaces& places, co
           " rows of ", width());
   require(layer >= 0 && layer < layers_, kBad, "cache: layer ", layer, " of ", layers_);
   if (placement_.device != Device::cpu) {
-    context.queue.note(pool_);
     auto* first = static_cast<char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
     ops::store_key_values(
         context, keys, values, places.entries,
@@ -257,10 +256,6 @@ std::span<const int32_t> Cache::lengths(Context& context, std::span<const int32_
 CacheView Cache::view(Context& context, std::span<const int32_t> slots, const Tensor& table) const {
   require(table.rows() >= static_cast<int64_t>(slots.size()), ErrorCode::shape_mismatch,
           "cache: a table ", table.shape(), " for ", slots.size(), " rows");
-  for (const void* memory : {static_cast<const void*>(pool_), table.address()}) {
-    context.queue.note(memory);
-  }
-  context.queue.note(table.columns());
   return {.lengths = lengths(context, slots),
           .table = {{}, table.on_device<int32_t>()},
           .table_stride = table.columns()};
@@ -281,7 +276,6 @@ CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
     view.table_stride = std::max<int64_t>(view.table_stride, length);
   }
   view.table_stride = (view.table_stride + kTableStep - 1) / kTableStep * kTableStep;
-  context.queue.note(pool_);
   const std::span<int32_t> table = array<int32_t>(context.host, rows * view.table_stride);
   for (size_t row = 0; row < slots.size(); ++row) {
     int32_t* to = table.data() + static_cast<int64_t>(row) * view.table_stride;

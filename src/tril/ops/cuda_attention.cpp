@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/key_values.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
@@ -15,6 +16,7 @@ using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::keys_of_rows;
 using kernels::cuda::kKeyBlock;
+using kernels::cuda::kKeySpan;
 using kernels::cuda::kLongTileRows;
 using kernels::cuda::kShortKeys;
 using kernels::cuda::kTileRows;
@@ -91,6 +93,9 @@ Uploaded<T> upload_padded(Context& context, std::span<const T> list) {
   return {context.uploaded(std::span<const T>(padded, static_cast<size_t>(capacity))), capacity};
 }
 
+// Kept steps must not depend on every length, and workspaces are the same beyond a span of keys.
+int64_t most_of_list(int64_t keys) { return keys <= kKeySpan ? kKeySpan : INT32_MAX; }
+
 bool is_long(const AttentionTile& tile) {
   return !is_empty(tile) && tile.sequence_end - tile.origin > kShortKeys;
 }
@@ -125,8 +130,7 @@ kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<Attention
   for (const AttentionTile& tile : tiles) {
     list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
   }
-  // Rounded up: workspaces of kept steps must not depend on every length.
-  list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
+  list.most_keys = most_of_list(list.most_keys);
   return list;
 }
 
@@ -167,9 +171,7 @@ kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
                                  half_of(intervals, middle, tile.row_end)}};
     list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
   }
-  // Whether other rows are left decides what is launched, so a kept step is told by it.
   list.all = count == cut.size();
-  context.queue.note(static_cast<int64_t>(list.all));
   if (count == 0) return list;
   sort_longest_first(tiles, tiles + count);
   const Uploaded<AttentionLongTile> uploaded =
@@ -177,7 +179,7 @@ kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
   list.tiles = uploaded.items;
   list.capacity = uploaded.capacity;
   list.count = context.uploaded(static_cast<int32_t>(count));
-  list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
+  list.most_keys = most_of_list(list.most_keys);
   return list;
 }
 
@@ -372,13 +374,6 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
     shape.bias_zero = options.bias_zero;
     shape.positions = context.on_device(options.positions);
   }
-  // What kernels are given by value, so that a kept step with another one is another step.
-  context.queue.note(shape.bias);
-  for (const int64_t value :
-       {int64_t{std::bit_cast<int32_t>(shape.scale)}, shape.bias_zero, int64_t{shape.widen_head},
-        shape.widen_row, int64_t{shape.descending_blocks}}) {
-    context.queue.note(value);
-  }
   return shape;
 }
 
@@ -415,8 +410,7 @@ AttentionGradients gradients_like(Context& context, const Tensor& q, const Tenso
 
 void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
   forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
-  context.launch_in_chain(
-      [&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+  context.launch_in_chain(kernels::cuda::attention_forward, forward);
 }
 
 // Whether rows side by side are of one sequence, so that they read its keys together.
@@ -532,7 +526,7 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   const Arena::Scope scratch(context.arena);
   backward.workspace =
       context.arena.allocate(kernels::cuda::attention_backward_workspace(backward.shape));
-  context.launch([&](Stream stream) { kernels::cuda::attention_backward(stream, backward); });
+  context.launch(kernels::cuda::attention_backward, backward);
   return gradients;
 }
 
@@ -553,10 +547,8 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
   forward.table_stride = keys.table_stride;
   forward.fresh = fresh_of(context, keys);
   forward.keys_rest = keys.rests;
-  // Rows of their own sequences need no list: other kernels then, so a kept step is told by it.
-  const bool shared = share_sequences(keys.sequences);
-  context.queue.note(static_cast<int64_t>(shared));
-  if (shared) {
+  // Rows of their own sequences need no list.
+  if (share_sequences(keys.sequences)) {
     const Arena::Scope scratch(context.host);
     const auto same = [&](int32_t a, int32_t b) {
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];
@@ -567,7 +559,6 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
     int64_t most = 0;
     for (const Interval& at : intervals) most = std::max<int64_t>(most, at.hi - at.origin);
     forward.tiles.most_keys = keys_of_rows(forward.shape, most, keys.table_stride);
-    context.queue.note(forward.tiles.most_keys);
   }
   Tensor out(context.arena, q.shape(), context.activations);
   forward.out = out.raw();

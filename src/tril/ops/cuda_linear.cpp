@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 
 namespace tril::ops {
 namespace {
@@ -21,29 +21,12 @@ Blas::Policy policy_from_environment() {
        wish);
 }
 
-void note_product(Context& context, const Gemm& product) {
-  // A step with another weight, at another place or of another size is another step: a graph that
-  // was kept of one must not run for the other.
-  for (const void* memory :
-       {product.a, product.b, product.bias, static_cast<const void*>(product.c)}) {
-    context.queue.note(memory);
-  }
-  for (const int64_t size :
-       {product.m, product.n, product.k, product.a_stride, product.b_stride, product.c_stride}) {
-    context.queue.note(size);
-  }
-  context.queue.note(int64_t{product.relu} + 2 * int64_t{product.adds});
-}
 void multiply(Context& context, const Gemm& product) {
-  note_product(context, product);
-  Blas& blas = products(context);
-  context.launch([&](Stream stream) { blas.gemm(stream, product); });
+  context.launch(kernels::cuda::multiply, {.blas = &products(context), .gemm = product});
 }
 // Of a layer's forward pass: only activations are written.
 void multiply_in_chain(Context& context, const Gemm& product) {
-  note_product(context, product);
-  Blas& blas = products(context);
-  context.launch_in_chain([&](Stream stream) { blas.gemm(stream, product); });
+  context.launch_in_chain(kernels::cuda::multiply, {.blas = &products(context), .gemm = product});
 }
 
 // For a kernel that reads or writes activations, or what is f32 everywhere.
@@ -64,16 +47,21 @@ Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
 
 void round_weight(Context& context, const LinearWeight& linear, BFloat16* to) {
   const auto* from = static_cast<const float*>(in_memory("the weight", linear.weight, DType::f32));
-  context.launch([&](Stream stream) {
-    kernels::cuda::round_padded(stream, from, linear.out, linear.in, to, padded_size(linear.out),
-                                padded_size(linear.in));
-  });
+  context.launch(kernels::cuda::round_padded, {.from = from,
+                                               .rows = linear.out,
+                                               .columns = linear.in,
+                                               .to = to,
+                                               .to_rows = padded_size(linear.out),
+                                               .to_columns = padded_size(linear.in)});
 }
 void round_bias(Context& context, const LinearWeight& linear, BFloat16* to) {
   const auto* from = static_cast<const float*>(in_memory("the bias", linear.bias, DType::f32));
-  context.launch([&](Stream stream) {
-    kernels::cuda::round_padded(stream, from, 1, linear.out, to, 1, padded_size(linear.out));
-  });
+  context.launch(kernels::cuda::round_padded, {.from = from,
+                                               .rows = 1,
+                                               .columns = linear.out,
+                                               .to = to,
+                                               .to_rows = 1,
+                                               .to_columns = padded_size(linear.out)});
 }
 
 // A weight as products read it: [outputs, stride], of the type of activations.
@@ -211,13 +199,16 @@ void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, co
   const Arena::Scope scratch(context.arena);
   const int64_t rows = dy.shape()[0];
   const int64_t slices = (rows + kernels::cuda::kColumnSumRows - 1) / kernels::cuda::kColumnSumRows;
-  auto* partial = context.arena.allocate_array<float>(slices * db.size());
-  const void* in = rows_in_memory("the output's gradient", dy, context.activations);
-  auto* out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32));
-  context.launch([&](Stream stream) {
-    kernels::cuda::column_sums(stream, context.activations, in, rows, db.size(), dy.row_stride(),
-                               partial, out, slice == SliceOfSum::further);
-  });
+  context.launch(
+      kernels::cuda::column_sums,
+      {.type = context.activations,
+       .in = rows_in_memory("the output's gradient", dy, context.activations),
+       .rows = rows,
+       .columns = db.size(),
+       .stride = dy.row_stride(),
+       .partial = context.arena.allocate_array<float>(slices * db.size()),
+       .out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32)),
+       .adds = slice == SliceOfSum::further});
 }
 
 }  // namespace tril::ops

@@ -2,8 +2,6 @@
 // host knows and launch the kernels. For the sources of this folder.
 #pragma once
 
-#include <cstring>
-
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/rows.h"
 
@@ -16,20 +14,6 @@ T* memory_of(const Tensor& tensor) {
   require(tensor.device() == Device::cuda, ErrorCode::internal, "a tensor ", tensor.shape(), " on ",
           tensor.device(), " was given to an operation on cuda");
   return tensor.on_device<T>();
-}
-
-// Tells a launch from others of its kind in the step's trace (device/queue.h), by the tensors it
-// reads and the constants it is given: a graph that was kept of one must not run for another.
-inline void note(Context& context, const Tensor& tensor) { context.queue.note(tensor.address()); }
-template <class Constant>
-requires(sizeof(Constant) <= sizeof(uintptr_t)) void note(Context& context, Constant value) {
-  uintptr_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  context.queue.note(reinterpret_cast<const void*>(bits));  // NOLINT: compared, never read
-}
-template <class... Things>
-void note_all(Context& context, const Things&... things) {
-  (note(context, things), ...);
 }
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);

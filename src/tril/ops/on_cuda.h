@@ -7,8 +7,24 @@
 
 namespace tril::ops {
 
-// In `if constexpr (kCudaBuilt)`, so that nothing of CUDA is linked where it is not built.
 inline bool on_cuda(const Context& context) { return context.device() == Device::cuda; }
+
+// The half of an operation that belongs to the context's device: on_cpu() or on_cuda_device(), and
+// what it returns. These two functions are the only ones that ask whether CUDA is built: where it
+// is not, nothing of the second half is called, so nothing of it has to be linked.
+template <class OnCpu, class OnCuda>
+decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu,
+                        [[maybe_unused]] const OnCuda& on_cuda_device) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) return on_cuda_device();
+  }
+  return on_cpu();
+}
+// For operations that are on CUDA only, once that is checked.
+template <class OnCuda>
+void only_on_cuda([[maybe_unused]] const OnCuda& on_cuda_device) {
+  if constexpr (kCudaBuilt) on_cuda_device();
+}
 
 // Calls f with a value of the type that activations have on CUDA.
 template <class F>

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "tril/base/dtype.h"
@@ -112,29 +113,27 @@ struct Context {
     return uploaded(std::span<const T>(&value, 1));
   }
 
-  // For operations on a device: f(stream) enqueues a kernel.
-  template <class F>
-  void launch(const F& f) {
+  // For operations on a device: launcher(stream, args) enqueues a kernel (Queue::launch).
+  template <class Args>
+  void launch(Launcher<Args> launcher, const std::type_identity_t<Args>& args) {
     end_chain();
-    static const char trace = 0;  // one a kind of launch
-    if (!queue.launches(&trace, arena.top())) return;
-    f(queue.stream());
-    queue.launched();
+    queue.launch(launcher, args);
   }
   // The same for kernels that write activations of this step and entries of its cache that nobody
   // read before, and nothing else: neither weights nor tables, unless they are the chain's last and
-  // end_chain() follows. In a chain and in a graph they may
-  // overlap (kernels/cuda/launch.cuh). What a step uploads is there before its graph begins; where
-  // kernels are launched one by one it is not, so there they never overlap.
-  template <class F>
-  void launch_in_chain(const F& f) {
-    static const char trace = 0;
-    queue.note(static_cast<int64_t>(in_chain_));
-    if (!queue.launches(&trace, arena.top())) return;
-    Stream stream = queue.stream();
-    stream.overlaps = in_chain_ && queue.captures();
-    f(stream);
-    queue.launched();
+  // end_chain() follows. In a chain and in a graph they may overlap (kernels/cuda/launch.cuh).
+  template <class Args>
+  void launch_in_chain(Launcher<Args> launcher, const std::type_identity_t<Args>& args) {
+    queue.launch(launcher, args, in_chain_ ? Begins::in_chain : Begins::alone);
+  }
+  // Within the device, or on the CPU; it may write anything.
+  void copy(const Copy& args) {
+    end_chain();
+    queue.copy(args);
+  }
+  void copy_rows(const CopyRows& args) {
+    end_chain();
+    queue.copy_rows(args);
   }
   // Behind a launch that waits for all before it, be it an ordinary one or an embedding, which lets
   // the next begin only then: what was written until then rests.

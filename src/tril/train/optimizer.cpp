@@ -74,7 +74,6 @@ void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& 
 
 void AdamWOptimizer::step(float rate, Context& context) {
   const StandardRounding rounding;
-  context.queue.note(this);  // the moments' memory
   adamw_.update(context, tensors_, rate);
   if (packs_) model_.weights_changed(context);
 }

@@ -38,6 +38,7 @@
 // Kernels neither allocate nor throw.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "tril/base/dtype.h"
@@ -70,7 +71,9 @@ struct AttentionTiles {
   const AttentionTile* tiles = nullptr;
   const int32_t* count = nullptr;  // [3]: of all, of the first part, of more than kShortKeys
   int64_t capacity = 0;
-  int64_t most_keys = 0;  // of a tile, or more
+  // At least those of every tile. In a list only whether they are more than kKeySpan counts, so
+  // there they are rounded up to few numbers, for one graph to serve many lengths.
+  int64_t most_keys = 0;
 };
 
 // Sequences of more than kShortKeys keys are attended to by other tiles where the card and the
@@ -95,8 +98,8 @@ struct AttentionLongTiles {
   const AttentionLongTile* tiles = nullptr;  // longest first
   const int32_t* count = nullptr;            // [1]
   int64_t capacity = 0;                      // 0: there are none
-  int64_t most_keys = 0;
-  bool all = false;  // no row is in any other sequence
+  int64_t most_keys = 0;                     // as in AttentionTiles
+  bool all = false;                          // no row is in any other sequence
 };
 
 // A block of the keys of a sequence, [key_begin, key_end), key_begin a multiple of kKeyBlock from
@@ -142,7 +145,7 @@ struct AttentionLongParts {
 };
 struct AttentionLongGradients {
   AttentionLongParts<AttentionLongKeys> keys{};
-  AttentionLongParts<AttentionLongRows> rows[2] = {};
+  std::array<AttentionLongParts<AttentionLongRows>, 2> rows{};
   bool all = false;  // no row is in any other sequence
 };
 

@@ -149,8 +149,13 @@ class Trial {
       if (product_.adds) fill_result(theirs_);
       const Gemm part = with_rows(product_, rows);
       if (!multiply(part)) return false;
-      count_differing(stream_, part.c_type, ours_.get(), theirs_.get(), rows, part.n, part.c_stride,
-                      count);
+      count_differing(stream_, {.type = part.c_type,
+                                .a = ours_.get(),
+                                .b = theirs_.get(),
+                                .rows = rows,
+                                .columns = part.n,
+                                .stride = part.c_stride,
+                                .count = count});
     }
     uint32_t differing = 1;
     cudaMemcpyAsync(&differing, count, sizeof(differing), cudaMemcpyDeviceToHost, queue);
@@ -172,7 +177,7 @@ class Trial {
   }
   void fill(TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
             const DeviceMemory& to) const {
-    fill_trial(stream_, side, terms, rows, columns, static_cast<BFloat16*>(to.get()));
+    fill_trial(stream_, {side, terms, rows, columns, static_cast<BFloat16*>(to.get())});
   }
 
   Stream stream_;
@@ -497,5 +502,7 @@ void Blas::gemm(Stream stream, const Gemm& product) {
 }
 
 Blas::Counts Blas::counts() const { return state_->counts; }
+
+void multiply(Stream stream, const Product& args) { args.blas->gemm(stream, args.gemm); }
 
 }  // namespace tril::kernels::cuda

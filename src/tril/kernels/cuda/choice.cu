@@ -424,7 +424,7 @@ void draw(Stream stream, const ChooseTokens& args) {
   const int64_t parts = draw_parts(args.vocab);
   auto* norms = static_cast<float*>(args.workspace);
   auto* found = reinterpret_cast<Candidate*>(norms + (args.rows + 1) / 2 * 2);
-  softmax_normalisers(stream, args.logits, args.rows, args.vocab, args.stride, norms);
+  softmax_normalisers(stream, {args.logits, args.rows, args.vocab, args.stride, norms});
   const dim3 grid(static_cast<unsigned>(parts), static_cast<unsigned>(args.rows));
   draw_parts_kernel<<<grid, kDrawThreads, 0, handle>>>(args, norms, parts, found);
   merge_parts_kernel<<<static_cast<unsigned>(args.rows), kDrawThreads, 0, handle>>>(args, parts,

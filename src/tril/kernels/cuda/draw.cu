@@ -247,7 +247,7 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawTokens a) {
 
 void draw_tokens(Stream stream, const DrawTokens& args) {
   if (args.count == 0) return;
-  softmax_normalisers(stream, args.logits, args.rows, args.vocab, args.stride, args.norms);
+  softmax_normalisers(stream, {args.logits, args.rows, args.vocab, args.stride, args.norms});
   draw_kernel<<<static_cast<unsigned>(args.count), kThreads, 0,
                 static_cast<cudaStream_t>(stream.handle)>>>(args);
 }

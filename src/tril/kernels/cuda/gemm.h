@@ -93,14 +93,30 @@ class Blas {
   std::unique_ptr<State> state_;
 };
 
+// A product as it is launched: by whom it is made belongs to it.
+struct Product {
+  Blas* blas = nullptr;
+  Gemm gemm{};
+};
+void multiply(Stream stream, const Product& args);
+
 // Ours alone, what Blas compares with.
 void gemm_own(Stream stream, const Gemm& product);
 
 // out[n] = sum over rows of in[row][n], the gradient of a bias, in f32: slices of 512 rows, of 16
 // chains of 32 rows each; chains merged ascending, slices merged ascending. `partial` has room for
-// ceil(rows / 512) * columns floats. Adds where asked.
-void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
-                 int64_t stride, float* partial, float* out, bool adds);
+// ceil(rows / 512) * columns floats.
+struct ColumnSums {
+  DType type = DType::bf16;
+  const void* in = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t stride = 0;
+  float* partial = nullptr;
+  float* out = nullptr;
+  bool adds = false;  // out += instead of out =
+};
+void column_sums(Stream stream, const ColumnSums& args);
 constexpr int64_t kColumnSumRows = 512;
 
 }  // namespace tril::kernels::cuda

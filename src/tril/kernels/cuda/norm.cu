@@ -421,21 +421,20 @@ Access norm_access(const Norm& norm, const Pointers*... pointers) {
 }  // namespace
 
 template <class T>
-void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats) {
-  const Access access = norm_access(norm, x, y);
-  launch_forward(stream, norm, PlainRows<T>{x, access}, access, y, stats);
+void norm_forward(Stream stream, const NormForward<T>& args) {
+  const Access access = norm_access(args.norm, args.x, args.y);
+  launch_forward(stream, args.norm, PlainRows<T>{args.x, access}, access, args.y, args.stats);
 }
 
 template <class T>
-void residual_norm_forward(Stream stream, const Norm& norm, const Dropout& args, const T* x,
-                           const T* f, T* s, T* y, float* stats, uint8_t* kept) {
-  const Access access = norm_access(norm, x, f, s, y);
-  if (args.seed == nullptr) {
-    const ResidualRows<T, false> rows{x, f, s, nullptr, {}, access};
-    return launch_forward(stream, norm, rows, access, y, stats);
+void residual_norm_forward(Stream stream, const ResidualNormForward<T>& args) {
+  const Access access = norm_access(args.norm, args.x, args.f, args.s, args.y);
+  if (args.mask.seed == nullptr) {
+    const ResidualRows<T, false> rows{args.x, args.f, args.s, nullptr, {}, access};
+    return launch_forward(stream, args.norm, rows, access, args.y, args.stats);
   }
-  const ResidualRows<T, true> rows{x, f, s, kept, mask_of(args), access};
-  launch_forward(stream, norm, rows, access, y, stats);
+  const ResidualRows<T, true> rows{args.x, args.f, args.s, args.kept, mask_of(args.mask), access};
+  launch_forward(stream, args.norm, rows, access, args.y, args.stats);
 }
 
 int64_t norm_backward_partial(int64_t rows, int64_t columns) {
@@ -443,25 +442,24 @@ int64_t norm_backward_partial(int64_t rows, int64_t columns) {
 }
 
 template <class T>
-void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormBackward<T>& args) {
+void residual_norm_backward(Stream stream, const ResidualNormBackward<T>& args) {
+  const Norm& norm = args.norm;
   launch_backward<T>(stream,
                      {norm, args.s, args.stats, args.dy, args.dx, args.df, args.kept,
                       dropout_scale(args.probability), args.partial,
                       norm_access(norm, args.s, args.dy, args.dx, args.df), norm_slice(norm.rows)});
 }
 
-void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,
-                          float* dbias) {
-  merge_slices_kernel<<<blocks_for(2 * norm.columns, kWarp), kWarp * kMergeChains, 0,
-                        handle_of(stream)>>>(partial, slices_of(norm.rows), norm.columns, dweight,
-                                             dbias);
+void merge_norm_gradients(Stream stream, const MergeNormGradients& args) {
+  merge_slices_kernel<<<blocks_for(2 * args.columns, kWarp), kWarp * kMergeChains, 0,
+                        handle_of(stream)>>>(args.partial, slices_of(args.rows), args.columns,
+                                             args.dweight, args.dbias);
 }
 
-#define TRIL_INSTANTIATE(T)                                                                       \
-  template void norm_forward<T>(Stream, const Norm&, const T*, T*, float*);                       \
-  template void residual_norm_forward<T>(Stream, const Norm&, const Dropout&, const T*, const T*, \
-                                         T*, T*, float*, uint8_t*);                               \
-  template void residual_norm_backward<T>(Stream, const Norm&, const ResidualNormBackward<T>&);
+#define TRIL_INSTANTIATE(T)                                                   \
+  template void norm_forward(Stream, const NormForward<T>&);                  \
+  template void residual_norm_forward(Stream, const ResidualNormForward<T>&); \
+  template void residual_norm_backward(Stream, const ResidualNormBackward<T>&);
 TRIL_INSTANTIATE(float)
 TRIL_INSTANTIATE(BFloat16)
 

@@ -168,21 +168,23 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void sum_of_squares(Stream stream, const AdamWTensors& all, double* partial, double* squares) {
+void sum_of_squares(Stream stream, const SumOfSquares& args) {
   const cudaStream_t on = handle_of(stream);
-  if (all.chunks > 0) {
-    squares_kernel<<<static_cast<unsigned>(all.chunks), kThreads, 0, on>>>(all, partial);
+  const int64_t chunks = args.all.chunks;
+  if (chunks > 0) {
+    squares_kernel<<<static_cast<unsigned>(chunks), kThreads, 0, on>>>(args.all, args.partial);
   }
-  sum_chunks_kernel<<<1, kSumThreads, 0, on>>>(partial, all.chunks, squares);
+  sum_chunks_kernel<<<1, kSumThreads, 0, on>>>(args.partial, chunks, args.squares);
 }
 
-void adamw_begin(Stream stream, const double* squares, const float* rate, AdamWState* state) {
-  begin_kernel<<<1, 1, 0, handle_of(stream)>>>(squares, rate, state);
+void adamw_begin(Stream stream, const AdamWBegin& args) {
+  begin_kernel<<<1, 1, 0, handle_of(stream)>>>(args.squares, args.rate, args.state);
 }
 
-void adamw(Stream stream, const AdamWState* state, const AdamWTensors& all) {
-  if (all.chunks == 0) return;
-  adamw_kernel<<<static_cast<unsigned>(all.chunks), kThreads, 0, handle_of(stream)>>>(state, all);
+void adamw(Stream stream, const AdamWUpdate& args) {
+  if (args.all.chunks == 0) return;
+  adamw_kernel<<<static_cast<unsigned>(args.all.chunks), kThreads, 0, handle_of(stream)>>>(
+      args.state, args.all);
 }
 
 }  // namespace tril::kernels::cuda

@@ -55,16 +55,16 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void copy_traffic(Stream stream, const void* from, void* to, int64_t bytes, int passes) {
-  const auto blocks = static_cast<unsigned>(bytes / kTrafficBlock);
+void copy_traffic(Stream stream, const Traffic& args) {
+  const auto blocks = static_cast<unsigned>(args.bytes / kTrafficBlock);
   copy_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
-      static_cast<const uint4*>(from), static_cast<uint4*>(to), passes);
+      static_cast<const uint4*>(args.from), static_cast<uint4*>(args.to), args.passes);
 }
 
-void read_traffic(Stream stream, const void* from, void* unused, int64_t bytes, int passes) {
-  const auto blocks = static_cast<unsigned>(bytes / kTrafficBlock);
+void read_traffic(Stream stream, const Traffic& args) {
+  const auto blocks = static_cast<unsigned>(args.bytes / kTrafficBlock);
   read_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
-      static_cast<const uint4*>(from), static_cast<uint4*>(unused), passes);
+      static_cast<const uint4*>(args.from), static_cast<uint4*>(args.to), args.passes);
 }
 
 }  // namespace tril::kernels::cuda

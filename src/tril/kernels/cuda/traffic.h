@@ -11,11 +11,17 @@ namespace tril::kernels::cuda {
 // Numbers of bytes are multiples of this; arrays begin at multiples of 16.
 constexpr int64_t kTrafficBlock = 16384;
 
+struct Traffic {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t bytes = 0;
+  int passes = 1;
+};
 // to = from, `passes` times over. Nothing is kept in L1, so that an array that fits into L2 comes
 // from there.
-void copy_traffic(Stream stream, const void* from, void* to, int64_t bytes, int passes);
-// Reads all bytes of `from`, `passes` times. `unused`, 16 bytes, is not written, which the compiler
-// does not know, as long as they are zero.
-void read_traffic(Stream stream, const void* from, void* unused, int64_t bytes, int passes);
+void copy_traffic(Stream stream, const Traffic& args);
+// Reads all bytes of `from`, `passes` times. 16 bytes at `to` are not written, which the compiler
+// does not know, as long as those that are read are zero.
+void read_traffic(Stream stream, const Traffic& args);
 
 }  // namespace tril::kernels::cuda

@@ -16,12 +16,25 @@ namespace tril::kernels::cuda {
 
 enum class TrialSide { a, b };
 // A dense matrix [rows][columns] whose rows (or columns) are lines of terms.
-void fill_trial(Stream stream, TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
-                BFloat16* to);
+struct FillTrial {
+  TrialSide side = TrialSide::a;
+  TermsAre terms = TermsAre::columns;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  BFloat16* to = nullptr;
+};
+void fill_trial(Stream stream, const FillTrial& args);
 
 // Adds to *count how many elements of two matrices [rows][columns], with rows `stride` apart,
 // differ in bits. Two that are not numbers are equal.
-void count_differing(Stream stream, DType type, const void* a, const void* b, int64_t rows,
-                     int64_t columns, int64_t stride, uint32_t* count);
+struct CountDiffering {
+  DType type = DType::bf16;
+  const void *a = nullptr, *b = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t stride = 0;
+  uint32_t* count = nullptr;
+};
+void count_differing(Stream stream, const CountDiffering& args);
 
 }  // namespace tril::kernels::cuda
