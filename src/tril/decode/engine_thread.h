@@ -4,6 +4,8 @@
 // one device, share this one: tasks from any thread run between two steps, and engines that have
 // work take one step after the other. An exception that leaves a step was told to every request it
 // concerned, and goes no further.
+//
+// Where the system starts no thread, those who wait for a result do its work: help().
 #pragma once
 
 #include <functional>
@@ -19,6 +21,7 @@ class EngineThread {
   // The thread of a device, for everybody in this process; it ends when nobody holds it.
   static std::shared_ptr<EngineThread> of(const Device& device);
 
+  // Starts the thread, if the system can.
   EngineThread();
   // Tasks that were posted run before the thread ends.
   ~EngineThread();
@@ -28,8 +31,11 @@ class EngineThread {
   // Runs a task on the thread, between two steps, in the order they are posted. It may not throw.
   void post(std::function<void()> task);
   // The same, and waits for it: what it throws is thrown here. On the thread itself it runs at
-  // once.
+  // once. Needs no memory.
   void call(const std::function<void()>& task);
+  // False where there is a thread, for which the caller may wait. Where there is none, runs the
+  // tasks that were posted and one step in the caller's thread.
+  bool help();
   bool is_this_thread() const;
 
   // On the thread: an engine takes part from now on, or no longer.

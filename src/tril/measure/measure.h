@@ -38,8 +38,9 @@ struct Measurement {
 
 struct MeasureOptions {
   int threads = 0;
-  // Where: on a CUDA card, measure_machine, measure_gemm, measure_attention, measure_training and
-  // measure_translation measure the card with work of its size. The others are for the CPU.
+  // Where: on a CUDA card, measure_machine, measure_gemm, measure_attention, measure_training,
+  // measure_translation and measure_engine measure it with work of its size. The others are for the
+  // CPU.
   Placement placement{};
   double seconds_each = 0.5;     // about how long each kernel is repeated
   std::string match{};           // only measurements whose name holds this text
@@ -67,6 +68,9 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options);
 // The same model with and without a shortlist of fifty random tokens for each source token, in
 // turn: the output product alone, and whole translations.
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options);
+// The engine under load. Greedy requests and beams of 4 in one engine against one kind after the
+// other, and 64 threads that translate a sentence each against one call with all of them.
+std::vector<Measurement> measure_engine(const MeasureOptions& options);
 // Weights mapped with and without comparing their checksums, and loaded: what verifying costs.
 std::vector<Measurement> measure_files(const MeasureOptions& options);
 // Time a token of translation and of training against the length of sentences (16 ... 4,096) and
