@@ -238,7 +238,7 @@ TEST(Search, ASessionServesAgainAndWithin) {
     for (size_t i = 0; i < results.size(); ++i) {
       EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
     }
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
     // One that ends early, and one that fails, leave nothing behind.
     const auto interrupted = [&](const std::function<bool()>& done) {
       next = 0;
@@ -248,12 +248,12 @@ TEST(Search, ASessionServesAgainAndWithin) {
           [&](SearchResult&&) { return done(); }, session);
     };
     interrupted([] { return false; });
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
     EXPECT_EQ(testing::raised_by([&] {
                 interrupted([]() -> bool { fail(ErrorCode::io, "no room"); });
               }).text,
               "no room");
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
   }
 }
 

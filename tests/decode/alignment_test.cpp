@@ -83,7 +83,7 @@ RC_GTEST_PROP(Alignment, EqualsTheTextbook, ()) {
                 (found.weight(i, j) == found.weight(i, best) && j >= best));
     }
   }
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
   RC_ASSERT(session.observer == nullptr);
 }
 

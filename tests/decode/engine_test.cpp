@@ -127,7 +127,7 @@ bool holds_nothing(Session& session) {
   for (int32_t segment = 0; segment < 1000; ++segment) {
     if (kept->encoded.memory().holds(segment)) return false;
   }
-  return session.cache.page_count() == 0;
+  return session.cache.block_count() == 0;
 }
 
 // The parts of a stream make up what came of the request.
@@ -187,7 +187,7 @@ RC_GTEST_PROP(Engine, SurvivorsGetWhatTheyGetAlone, ()) {
         engine.step();
       }
     }
-    RC_ASSERT(session.cache.page_count() == 0);
+    RC_ASSERT(session.cache.block_count() == 0);
   }
   RC_ASSERT(holds_nothing(session));
   for (size_t i = 0; i < asked.size(); ++i) {
@@ -263,15 +263,15 @@ TEST(Engine, ACancelledRequestGivesItsSlotsBack) {
                                 listening_to(told[i], false)));
   }
   for (int step = 0; step < 5; ++step) engine.step();
-  const int64_t pages = session.cache.page_count();
+  const int64_t pages = session.cache.block_count();
   for (const size_t i : {1u, 3u, 5u}) EXPECT_TRUE(engine.cancel(ids[i]));
   EXPECT_EQ(engine.requests(), 3);
-  EXPECT_EQ(session.cache.page_count(), pages / 2);
+  EXPECT_EQ(session.cache.block_count(), pages / 2);
   EXPECT_FALSE(engine.cancel(ids[1]));
   while (engine.step()) {
   }
   for (const size_t i : {0u, 2u, 4u}) EXPECT_EQ(told[i].outcome->end, RequestEnd::finished);
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 // Callbacks may submit and cancel, also the request they are called for.
@@ -346,7 +346,7 @@ TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
   }
   EXPECT_THROW(while (engine.step()){}, std::bad_alloc);
   EXPECT_TRUE(engine.idle());
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
   for (const Told& each : told) {
     ASSERT_TRUE(each.outcome);
     EXPECT_EQ(each.outcome->end, RequestEnd::failed);

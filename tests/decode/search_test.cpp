@@ -48,7 +48,7 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
   for (size_t i = 0; i < results.size(); ++i) {
     RC_ASSERT(same(results[i].hypotheses, testing::slow_beam(model, requests[i], options)));
   }
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 // Where all continuations are equally likely, only the order among equals decides.
@@ -182,7 +182,7 @@ RC_GTEST_PROP(Search, SlotsThreadsAndCompanyChangeNothing, ()) {
       for (size_t i = 0; i < results.size(); ++i) {
         RC_ASSERT(same(results[i].hypotheses, expected[i].hypotheses));
       }
-      RC_ASSERT(session.cache.page_count() == 0);
+      RC_ASSERT(session.cache.block_count() == 0);
     }
   }
 }
@@ -335,7 +335,7 @@ TEST(Search, SlotsAreRefilled) {
       [&](SearchResult&& result) {
         order.push_back(result.number);
         if (order.size() == count / 2) allocations = allocation_count();
-        most_pages = std::max(most_pages, session.cache.page_count());
+        most_pages = std::max(most_pages, session.cache.block_count());
         most_waiting = std::max(most_waiting, handed_out - static_cast<int64_t>(order.size()));
         return true;
       },
@@ -349,7 +349,7 @@ TEST(Search, SlotsAreRefilled) {
     EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
   }
   EXPECT_LE(most_waiting, 2 * 4);
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 TEST(Search, DoneMayStopIt) {
@@ -366,7 +366,7 @@ TEST(Search, DoneMayStopIt) {
       },
       [&](SearchResult&&) { return ++calls < 5; }, session);
   EXPECT_EQ(calls, 5);
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 // Nothing may be there for a while.
@@ -409,7 +409,7 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
                    },
                    [&](SearchResult&&) -> bool { throw std::runtime_error("no"); }, session),
                std::runtime_error);
-  EXPECT_EQ(session.cache.page_count(), 1);
+  EXPECT_EQ(session.cache.block_count(), 1);
   EXPECT_EQ(session.cache.length(mine), 1);
 }
 
@@ -534,7 +534,7 @@ TEST(Search, NotANumberIsAnError) {
                 run_search(model, options, 8, {SearchRequest{3, {}, {4}}}, session);
               }).text,
               "search: request 3: the model's log-probability of prefix token 0 is NaN");
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
   }
 }
 

@@ -157,7 +157,7 @@ RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
   for (size_t i = 0; i < requests.size(); ++i) {
     RC_ASSERT(same(found[i].hypotheses, slow_beam(model, requests[i], options)));
   }
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 // Nothing that is chosen lies outside the set.
@@ -223,7 +223,7 @@ RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
     auto shuffled = requests;
     std::reverse(shuffled.begin(), shuffled.end());
     RC_ASSERT(same_results(run_search(model, options, slots, shuffled, other), alone));
-    RC_ASSERT(other.cache.page_count() == 0);
+    RC_ASSERT(other.cache.block_count() == 0);
   }
 }
 
@@ -404,7 +404,7 @@ TEST(Shortlist, OnCudaThereIsNone) {
   EXPECT_EQ(raised.code, ErrorCode::unsupported);
   EXPECT_EQ(raised.text,
             "part of a linear layer: its outputs can be chosen on the CPU only, not on cuda");
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 RC_GTEST_PROP(Shortlist, ComesBackFromItsFile, ()) {

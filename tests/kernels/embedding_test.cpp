@@ -270,13 +270,9 @@ TEST(Embedding, ReadsTheRoundedWeight) {
   for (const int64_t columns : {64, 100}) {
     const Case c(random, 50, columns, 19, 7);
     Context& context = context_here();
-    const int64_t stride = (columns + 63) / 64 * 64;
-    std::vector<float> padded(static_cast<size_t>(64 * stride));
-    for (int64_t entry = 0; entry < c.entries; ++entry) {
-      std::copy_n(c.table.begin() + entry * columns, columns, padded.begin() + entry * stride);
-    }
-    ops::LinearWeight weight{.out = c.entries, .in = columns};
-    weight.forward_panels = testing::activations_of(context, {64, stride}, padded);
+    Arena arena;
+    const Tensor table = testing::tensor_of(arena, {c.entries, columns}, c.table);
+    const ops::LinearWeight weight = ops::packed_for(context, table, Compute::bf16, context.arena);
     const std::vector<float> rounded = forward(context, c, &weight);
     EXPECT_TRUE(same_bits(rounded, forward(c)));
   }

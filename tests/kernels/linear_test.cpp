@@ -74,8 +74,7 @@ struct Layer {
       : context(2, testing::placement()), arena(testing::device()) {
     const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
-    ops::allocate_packed(arena, context.activations, linear);
-    if (linear.forward_panels.defined()) ops::pack_forward(context, linear);
+    ops::pack(context, linear, arena);
     x = activations_of(context, {c.n.rows, c.n.in}, c.x);
     dy = activations_of(context, {c.n.rows, c.n.out}, c.dy);
   }
@@ -195,7 +194,8 @@ TEST(Linear, ReluOfAProductHasTheBitsOfBoth) {
     Case c(random, n);
     c.x[static_cast<size_t>(5 * n.in + 3)] = NAN;
     Layer layer(c);
-    if (!ops::has_linear_relu(layer.context)) GTEST_SKIP() << "one after the other here";
+    if (!ops::has_linear_relu(layer.context, layer.linear))
+      GTEST_SKIP() << "one after the other here";
     for (const int64_t rows : {1, 7, 17, 64, 65, 70, 129, 300}) {
       if (rows > n.rows) continue;
       const Tensor x = layer.x.slice(0, rows);
@@ -424,7 +424,7 @@ TEST(Linear, SaysWhatDoesNotFit) {
   });
   EXPECT_EQ(elsewhere.text, "linear: the input is in the memory of cpu, expected cuda");
   LinearWeight bytes = layer.linear;
-  bytes.compute = Compute::int8;
+  bytes.form = &ops::form_for(Placement(), Compute::int8);
   const auto refused = testing::raised_by([&] { ops::linear(layer.context, layer.x, bytes); });
   EXPECT_EQ(refused.code, ErrorCode::unsupported);
   const int32_t chosen[] = {1};

@@ -44,7 +44,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
   RC_ASSERT(result.source_values ==
             sources * (c.model + 2 * c.decoder_layers * c.kv_heads * c.head_dim));
   RC_ASSERT(result.source_differing == 0);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 // The same tokens in company: sentence i joins at step i, and all are one parallel pass.
@@ -70,7 +70,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
   RC_ASSERT(result.stepwise_calls == std::count(busy.begin(), busy.end(), true));
   RC_ASSERT(result.positions == static_cast<int64_t>(positions));
   RC_ASSERT(result.differing == 0);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
@@ -96,7 +96,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
       RC_ASSERT(result.source_differing == 0);
       RC_ASSERT(result.misread == 0);
       RC_ASSERT(result.moved <= result.forked);
-      RC_ASSERT(session.cache.page_count() == 0);
+      RC_ASSERT(session.cache.block_count() == 0);
     }
   }
 }
@@ -304,7 +304,7 @@ TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
   EXPECT_EQ(raised.text,
             "search: request 0: the model gives no allowed token a probability at position 0 (NaN, "
             "or all forbidden)");
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
   EXPECT_FALSE(session.cache.is_open(0));
   EXPECT_EQ(session.observer, nullptr);
 }

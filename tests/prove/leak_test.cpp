@@ -55,7 +55,7 @@ RC_GTEST_PROP(LeakProbe, FindsNothingInAnyModelAndCoversAll, ()) {
   // Four poisons, output and gradient, every head.
   RC_ASSERT(result.values == result.forbidden_pairs * 4 * 2 * config.decoder_layers * config.heads *
                                  config.head_dim);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
   RC_ASSERT(session.observer == nullptr);
 }
 

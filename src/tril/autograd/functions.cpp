@@ -124,7 +124,7 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
 
 Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
   constexpr auto kRelu = ops::Activation::relu;
-  if (!ops::has_linear_relu(context)) {
+  if (!ops::has_linear_relu(context, linear)) {
     return activation(context, kRelu, autograd::linear(context, x, linear));
   }
   const Tensor y = ops::linear_relu(context, x, linear);

@@ -4,7 +4,7 @@ namespace tril {
 namespace {
 
 int64_t padded_positions(const TransformerConfig& config) {
-  return (config.max_length + kTableStep - 1) / kTableStep * kTableStep;
+  return (config.max_length + ops::kTableStep - 1) / ops::kTableStep * ops::kTableStep;
 }
 
 Tensor cross_table(Arena& arena, int64_t rows, const TransformerConfig& config) {

@@ -296,7 +296,7 @@ Transformer Transformer::load_packed(const std::string& folder, const ConfigFile
 Transformer Transformer::from_packed(const TransformerConfig& config, Compute compute,
                                      std::span<const NamedTensor> tensors,
                                      std::shared_ptr<Arena> arena, const std::string& file) {
-  ops::check_supported(compute);
+  ops::form_for(Placement(), compute).check_supported();
   auto state = std::make_shared<State>(
       config, compute, [&](const std::string& name, const Shape& shape, DType type) {
         const Tensor found = find_named(tensors, name, file);

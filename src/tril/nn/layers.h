@@ -29,19 +29,20 @@ class ParameterSet {
   // Called for each parameter before memory is taken for it, and may raise: how a loader refuses a
   // configuration that does not fit its file.
   using Gate = std::function<void(const std::string& name, const Shape& shape)>;
-  explicit ParameterSet(const Placement& placement = {}, Gate gate = {})
-      : placement_(placement),
-        gate_(std::move(gate)),
-        weights_(placement.device),
-        panels_(placement.device) {}
-  // For inference: `find` gives what was packed before, by name, shape and type; matrices are there
-  // in their packed form alone.
+  // Weights are kept, with what is packed of them.
+  explicit ParameterSet(const Placement& placement = {}, Gate gate = {});
+  // For inference: of matrices only what is packed is kept, in this form; fill() makes it.
+  ParameterSet(const Placement& placement, Compute compute, Gate gate = {});
+  // The same on the CPU, where `find` gives what was packed before, by name, shape and type.
   using Find = std::function<Tensor(const std::string& name, const Shape& shape, DType type)>;
-  ParameterSet(Compute compute, Find find) : compute_(compute), find_(std::move(find)) {}
+  ParameterSet(Compute compute, Find find);
 
   const Placement& placement() const { return placement_; }
-  bool only_packed() const { return find_ != nullptr; }
-  Compute compute() const { return compute_; }
+  bool only_packed() const { return only_packed_; }
+  // The form that matrices are packed in.
+  const ops::WeightForm& form() const { return *form_; }
+  // What users call it; a model that keeps its weights computes in fp32.
+  Compute compute() const { return only_packed() ? form_->compute() : Compute::fp32; }
 
   // Zero. Names are unique.
   Tensor add(const std::string& name, const Shape& shape, Init init);
@@ -60,24 +61,26 @@ class ParameterSet {
 
    private:
     friend class ParameterSet;
-    void place(ops::LinearWeight& matrix);
-
     ParameterSet& set_;
-    Tensor panels_, biases_;  // undefined where nothing is stacked
-    int64_t panels_taken_ = 0, biases_taken_ = 0;
+    ops::WeightStack stack_;
   };
 
   // A table is multiplied by as well.
   void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
   const std::vector<Parameter>& list() const { return list_; }
-  // The copy of a parameter in bf16 that products read, on CUDA; undefined where there is none.
+  // The rounded copy of a parameter that products read, number by number; undefined where there is
+  // none.
   Tensor rounded(const Parameter& parameter) const;
   int64_t count() const { return count_; }  // of numbers, before they were packed
   // Everything packed for inference, by the names that `find` will be asked for.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
   // Draws every parameter by its kind, a stream of the generator each.
   void initialise(uint64_t seed);
+  // Gives every parameter its value, from f32 or bf16 tensors in the host's memory, by name, and
+  // packs what the kernels read.
+  using Source = std::function<Tensor(const std::string& name)>;
+  void fill(Context& context, const Source& source);
   // Packs what the kernels read; to be called whenever weights changed.
   void pack(Context& context);
   // Keeps the weights packed for the backward pass too.
@@ -91,8 +94,9 @@ class ParameterSet {
 
   Placement placement_;
   Gate gate_;
-  Compute compute_ = Compute::fp32;
   Find find_;
+  bool only_packed_ = false;
+  const ops::WeightForm* form_;
   Arena weights_;
   Arena panels_;
   Stack* stack_ = nullptr;

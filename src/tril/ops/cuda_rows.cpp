@@ -107,33 +107,26 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
 }
 
 void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
-  const LinearWeight* packed = lookup.packed;
-  const bool rounded =
-      out.dtype() == DType::bf16 && packed != nullptr && packed->forward_panels.defined();
+  WeightForm::Rows entries{lookup.table, out.columns()};
+  if (lookup.packed != nullptr) entries = form_of(context, *lookup.packed).rows(*lookup.packed);
   const int32_t* ids = context.on_device(lookup.ids);
   const bool placed = lookup.positions.defined();
   const int32_t* position_ids = placed ? context.on_device(lookup.position_ids) : nullptr;
-  const auto look_up = [&]<class T, class Entry>(T, Entry, const Tensor& table, int64_t stride) {
+  const auto look_up = [&]<class T, class Entry>(T, Entry) {
     context.launch_in_chain(on_card::embedding_forward<T, Entry>,
                             {.rows = out.rows(),
                              .columns = out.columns(),
                              .scale = lookup.scale,
                              .ids = ids,
-                             .table = memory_of<Entry>(table),
-                             .table_stride = stride,
+                             .table = memory_of<Entry>(entries.table),
+                             .table_stride = entries.stride,
                              .position_ids = position_ids,
                              .position_table = memory_of<float>(lookup.positions),
                              .out = memory_of<T>(out)});
     context.begin_chain();
   };
-  if (rounded) {
-    look_up(BFloat16(), BFloat16(), packed->forward_panels, padded_size(packed->in));
-    return;
-  }
-  with_activation_type(out.dtype(), [&]<class T>(T type) {
-    const Tensor& table = lookup.table.defined() ? lookup.table : packed->weight;
-    look_up(type, float(), table, out.columns());
-  });
+  if (entries.table.dtype() == DType::bf16) return look_up(BFloat16(), BFloat16());
+  with_activation_type(out.dtype(), [&](auto type) { look_up(type, float()); });
 }
 
 void lookup_order(Context& context, const Mirrored<int32_t>& ids, const LookupOrder& to) {

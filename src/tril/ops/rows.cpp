@@ -225,8 +225,9 @@ void embedding_on_cpu(Context& context, const Lookup& lookup, const Tensor& out)
   if (packed) {  // the rows that are asked for, in the order they are asked for
     auto* unpacked = context.arena.allocate_array<float>(rows * columns);
     auto* order = context.arena.allocate_array<int32_t>(rows);
+    const WeightForm& form = form_of(context, *lookup.packed);
     context.parallel(rows, [&](int64_t row) {
-      unpack_row(*lookup.packed, lookup.ids[row], unpacked + row * columns);
+      form.unpack_row(*lookup.packed, lookup.ids[row], unpacked + row * columns);
       order[row] = static_cast<int32_t>(row);
     });
     args.ids = order;

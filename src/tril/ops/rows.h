@@ -40,8 +40,8 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy);
 
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
-// Where the table is undefined its rows are taken from the packed weight; for bf16 on CUDA from the
-// rounded weight, where there is one, or rounded as they are read.
+// On the CPU rows are taken from the packed weight where the table is undefined; on CUDA from
+// wherever the weight's form has them. They are rounded as they are read for activations in bf16.
 struct Lookup {
   Mirrored<int32_t> ids;
   Tensor table;  // [entries, columns]
