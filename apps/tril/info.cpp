@@ -23,7 +23,7 @@ struct Flags {
   bool tensors = false;
 };
 
-// Why there is no GPU to use.
+// The reason why no GPU can be used.
 std::string gpu_problem(const CudaCard& card) {
   constexpr std::string_view kPrefix = "cuda: ";
   return card.problem.substr(card.problem.starts_with(kPrefix) ? kPrefix.size() : 0);
@@ -38,7 +38,8 @@ Json dimensions_of(const Tensor& tensor) {
 }
 
 void show_machine(const Flags& flags) {
-  const Target target = current_target();  // may raise, as the next: nothing is printed then
+  const Target target =
+      current_target();  // may raise, as may the next line: then nothing has been printed
   const CudaCard& card = cuda_card();
   if (flags.json) {
     Json targets = Json::array();
@@ -76,7 +77,7 @@ void show_machine(const Flags& flags) {
               Align::left, "");
 }
 
-// What a model is, in a line or two.
+// Describes a model in a line or two.
 std::string summary_of(const Transformer& model, bool packed) {
   const TransformerConfig& c = model.config();
   const std::string layers =
