@@ -14,9 +14,9 @@ namespace tril {
 struct EngineThread::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<void()>> tasks;  // under the mutex
+  std::deque<std::function<void()>> tasks;  // guarded by the mutex
   bool ends = false;                        // likewise
-  // Of the thread alone.
+  // Used by the thread only.
   std::vector<Engine*> engines;
   size_t turn = 0;  // whose step is next
   std::thread thread;
@@ -26,7 +26,7 @@ struct EngineThread::State {
                        [](const Engine* engine) { return !engine->idle(); });
   }
 
-  // Waits where there is nothing to do. False when the thread is to end.
+  // Waits if there is nothing to do. False when the thread is to end.
   bool run_tasks() {
     std::deque<std::function<void()>> now;
     {

@@ -12,10 +12,10 @@ struct ServedEngine::Served {
 
   const Transformer model;
   const int threads;
-  // Made when the first request comes.
+  // Created for the first request.
   std::optional<Session> session;
   std::optional<Engine> engine;
-  std::multiset<int64_t> slots;  // that requests under way ask for
+  std::multiset<int64_t> slots;  // requested by requests in flight
 
   Engine& started(EngineThread& thread) {
     if (!engine) {
@@ -41,7 +41,8 @@ ServedEngine::ServedEngine(Transformer model, int threads)
       served_(std::make_shared<Served>(std::move(model), threads)) {}
 
 // The last holder of a Translator may be a callback on the engine's thread, in the middle of a
-// step: so what lives there goes between two steps, and only others wait for it.
+// step: so what lives on that thread is destroyed between two steps, and only other threads wait
+// for it.
 ServedEngine::~ServedEngine() {
   auto end = [served = std::move(served_), thread = thread_.get()]() mutable {
     if (served->engine) thread->remove(*served->engine);
@@ -93,7 +94,7 @@ std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
              error != nullptr ? *error : Error(ErrorCode::internal, failure.what()));
     }
   };
-  // std::function wants to be copied; the task is not.
+  // std::function must be copyable; the task is not.
   thread_->post([shared = std::make_shared<decltype(task)>(std::move(task))] { (*shared)(); });
   return ticket;
 }

@@ -1,4 +1,4 @@
-// Translator::translate(): any number of lines through the engine, back in their order.
+// Translator::translate(): sends any number of lines through the engine and returns them in order.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -11,10 +11,10 @@
 namespace tril {
 namespace {
 
-// How often a source that had nothing is asked again while lines are being decoded.
+// How soon a source that had no line is asked again while lines are being decoded.
 constexpr auto kAskAgain = std::chrono::milliseconds(5);
 
-// Outcomes on their way from the engine's thread to the caller's.
+// Outcomes passed from the engine's thread to the caller's.
 class Mailbox {
  public:
   void put(RequestOutcome&& outcome) {
@@ -24,7 +24,7 @@ class Mailbox {
     }
     changed_.notify_one();
   }
-  // All that are there; waits for the first of them for a while.
+  // Takes all outcomes; waits a limited time for the first.
   std::deque<RequestOutcome> take(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, at_most, [&] { return !outcomes_.empty(); });
@@ -51,10 +51,10 @@ class TranslationCall {
     require(options.window >= 1, ErrorCode::invalid_argument,
             "translate: window must be at least 1, got ", options.window);
     const int64_t width = search_->sample ? search_->n_best : search_->beam;
-    // As many again as are decoded at once, so that the engine never waits for text.
+    // Twice as many as are decoded at once, so that the engine never waits for text.
     most_under_way_ = 2 * std::max<int64_t>(1, options.slots / width);
   }
-  // Whatever happened, nobody waits for what is still under way.
+  // However the call ends, lines in flight are cancelled.
   ~TranslationCall() {
     for (const auto& [number, line] : under_way_) state_.engine.cancel(line.ticket);
   }
@@ -65,7 +65,7 @@ class TranslationCall {
     while (!ready_.stopped()) {
       const bool more = submit_lines();
       if (under_way_.empty()) break;
-      // Where there may be more text, the source is asked again after a while.
+      // If there may be more text, the source is asked again after a while.
       for (RequestOutcome& outcome : mailbox_->take(more ? kAskAgain : 10 * kAskAgain)) {
         if (!ready_.stopped()) receive(std::move(outcome));
       }
@@ -79,7 +79,7 @@ class TranslationCall {
     std::vector<int32_t> source;  // for alignments
   };
 
-  // Hands out as many lines as the engine can use. False where the call takes no more for now.
+  // Submits as many lines as the engine can use. False if the call takes no more for now.
   bool submit_lines() {
     while (!ready_.stopped() && !bad_.failed() &&
            static_cast<int64_t>(under_way_.size()) < most_under_way_ &&
@@ -120,7 +120,7 @@ class TranslationCall {
         translation_of(state_, outcome.number, std::move(outcome.hypotheses), source, options_));
   }
 
-  // A call is a client by itself.
+  // Each call is a client of its own.
   uint64_t client() const { return reinterpret_cast<uintptr_t>(this); }
 
   TranslatorState& state_;
