@@ -38,8 +38,7 @@ Json dimensions_of(const Tensor& tensor) {
 }
 
 void show_machine(const Flags& flags) {
-  const Target target =
-      current_target();  // may raise, as may the next line: then nothing has been printed
+  const Target target = current_target();  // may raise, as the next line: before any output
   const CudaCard& card = cuda_card();
   if (flags.json) {
     Json targets = Json::array();

@@ -115,8 +115,7 @@ std::string names(const Panel& panel, std::vector<Name> lines) {
   std::string svg;
   double above = -INFINITY;
   for (const Name& name : lines) {
-    const double y = std::max(
-        end(name), above + 14.0);  // lines may end at the same height, their names must not
+    const double y = std::max(end(name), above + 14.0);  // lines may end together, names may not
     svg += text(panel.x(name.points->back().x) + 6, y + 4, concat("class=\"", name.kind, "\""),
                 name.words);
     above = y;

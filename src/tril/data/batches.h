@@ -43,8 +43,8 @@ struct BatchOptions {
   int64_t window = 256;  // sentences waiting
   uint64_t seed = 1;
   double bpe_dropout = 0.0;
-  int64_t max_tokens =
-      INT64_MAX;  // a sentence that BPE dropout splits into more is tokenized without dropout
+  // A sentence that BPE dropout splits into more tokens is tokenized without dropout.
+  int64_t max_tokens = INT64_MAX;
   // Threads that tokenize sentences ahead of time; 0: they are tokenized when needed. The batches
   // are the same.
   int threads_ahead = 0;

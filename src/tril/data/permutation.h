@@ -44,8 +44,7 @@ class Permutation {
     return left << half_bits_ | right;
   }
 
-  static constexpr uint32_t kPurpose =
-      0x5348'0000;  // distinguishes this from other uses of the seed
+  static constexpr uint32_t kPurpose = 0x5348'0000;  // separates uses of the seed
   uint64_t size_;
   uint64_t seed_;
   uint64_t epoch_;

@@ -30,9 +30,8 @@ class RowMap {
   // Takes `width` consecutive rows; returns the first.
   int64_t take(int64_t width);
   void give_back(int64_t first, int64_t width);
-  int64_t end() const {
-    return static_cast<int64_t>(taken_.size());
-  }  // one past the last row taken
+  // One past the last row taken.
+  int64_t end() const { return static_cast<int64_t>(taken_.size()); }
 
  private:
   std::vector<bool> taken_;

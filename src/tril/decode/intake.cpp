@@ -91,8 +91,7 @@ void Intake::encode(int64_t slots) {
   std::vector<int32_t> segments;
   session_.step([&] {
     session_.reset();
-    for (const int32_t segment : segments)
-      encoded_.release(segment);  // those of an earlier run of this body
+    for (const int32_t segment : segments) encoded_.release(segment);  // those of a walk
     segments = encoded_.add(model_, source, session_);
   });
   for (size_t i = 0; i < ready_.size(); ++i) ready_[i]->segment = segments[i];

@@ -49,8 +49,8 @@ class FairQueue {
 
   // Clients that have something waiting, or were served more than the next one.
   std::map<uint64_t, Client> clients_;
-  int64_t served_ =
-      0;  // the work count of the client served last, before that: where a new client begins
+  // The work count that the client served last had before: where a new client begins.
+  int64_t served_ = 0;
   int64_t size_ = 0, slots_ = 0, tokens_ = 0;
 };
 

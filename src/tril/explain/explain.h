@@ -71,9 +71,8 @@ struct SubLayerRecord {
 };
 struct StageRecord {
   int64_t kept = 0;
-  std::vector<float> token,
-      position;                 // [row, kept]; empty: there is none, or it is not stored separately
-  std::vector<float> embedded;  // [row, kept]: input of the first layer
+  std::vector<float> token, position;  // [row, kept]; empty: none, or not stored separately
+  std::vector<float> embedded;         // [row, kept]: input of the first layer
   std::vector<SubLayerRecord> sub_layers;
   std::vector<float> last;  // [row, kept]: input of the output projection
 };

@@ -10,13 +10,13 @@
 
 namespace tril {
 
-// What one way through the model left behind. Rows of calls that follow each other are put end to
-// end, so that one call for all tokens and one call for each fill the same places.
+// What one way through the model recorded. Rows of successive calls are stored end to end, so that
+// one call for all tokens and one call for each fill the same places.
 struct PassRecord {
   PassAttention attention;
   std::vector<std::vector<float>> layer_outputs;  // by decoder layer, [row, model]
   std::vector<float> hidden;                      // [row, model]
-  // In the order of the layers, all [row, model] but for the hidden numbers of feed-forward.
+  // In the order of the layers, all [row, model] except the hidden layer of feed-forward.
   struct SubLayer {
     int64_t layer = 0;
     std::vector<float> normed, added, sum, feed_forward_hidden;

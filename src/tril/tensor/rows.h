@@ -22,8 +22,8 @@ struct Place {
 };
 
 struct Rows {
-  std::vector<int32_t> tokens, slots, segments, positions, sentences,
-      prefixes;  // one entry per row
+  // One entry per row.
+  std::vector<int32_t> tokens, slots, segments, positions, sentences, prefixes;
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
   void clear();
