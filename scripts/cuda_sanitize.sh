@@ -39,7 +39,7 @@ cases=(
   Attention.ManyRowsOfFewKeysHaveTheBitsOfTheBatch
   Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
   LongAttention.AgreesWithTheTextbook LongAttention.OfFewRowsAgreesWithTheTextbook
-  AdvanceBeams.GoTheWayOfTheHypotheses
+  AdvanceBeams.FollowTheHypotheses
   ChooseTokens.AreTheFirstOfAllSorted
   CrossEntropy.IsTheReferenceWithinRounding CrossEntropy.TheTotalIsAnOrderedSum
   Dropout.IsTheReferenceBitForBit Dropout.ByItsBitsIsTheSameFunction
