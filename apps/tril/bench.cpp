@@ -58,7 +58,7 @@ std::string figure(double value, int decimals) {
 
 double gigabytes(const Measurement& m) { return m.traffic.read + m.traffic.written; }
 
-// A GPU is so much faster that its figures are given in TFLOP/s.
+// A card does so much more that people count in TFLOP/s.
 double gflop_unit(Device device) { return device == Device::cuda ? 1000.0 : 1.0; }
 
 constexpr const char* kColumns = "{:<10} {:<34} {:>9} {:>8} {:>7} {:>11} {:>9} {:>8}  {}";

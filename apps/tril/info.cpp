@@ -23,7 +23,7 @@ struct Flags {
   bool tensors = false;
 };
 
-// The reason why no GPU can be used.
+// Why there is no GPU to use.
 std::string gpu_problem(const CudaCard& card) {
   constexpr std::string_view kPrefix = "cuda: ";
   return card.problem.substr(card.problem.starts_with(kPrefix) ? kPrefix.size() : 0);
@@ -38,7 +38,7 @@ Json dimensions_of(const Tensor& tensor) {
 }
 
 void show_machine(const Flags& flags) {
-  const Target target = current_target();  // may raise, as the next line: before any output
+  const Target target = current_target();  // may raise, as the next: nothing is printed then
   const CudaCard& card = cuda_card();
   if (flags.json) {
     Json targets = Json::array();

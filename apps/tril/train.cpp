@@ -93,7 +93,7 @@ std::string how_to_go_on(const Arguments& arguments) {
   return concat("to continue: ", command);
 }
 
-// Reports the GPU that is used, or why it is the CPU although there is a driver.
+// Where it computes, when that is not what a machine without a card would do.
 void tell_device(const Placement& placement, const TrainEvents& events) {
   const CudaCard& card = cuda_card();
   if (placement.device == Device::cuda) {

@@ -239,7 +239,7 @@ TEST(Search, ASessionServesAgainAndWithin) {
       EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
     }
     EXPECT_EQ(session.cache.page_count(), 0);
-    // A search that ends early, or fails, leaves nothing behind.
+    // One that ends early, and one that fails, leave nothing behind.
     const auto interrupted = [&](const std::function<bool()>& done) {
       next = 0;
       search(

@@ -1,4 +1,4 @@
-// Injected faults, and what is reported about a GPU that cannot be used.
+// Faults that are asked for, and what is said of a card that cannot be used.
 #include "tril/device/fault.h"
 
 #include <cstdlib>

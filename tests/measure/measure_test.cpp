@@ -259,7 +259,7 @@ TEST(DeviceWork, TinyIsAsLargeAsItSays) {
   EXPECT_LT(weights, 2'650'000);
 }
 
-TEST(DeviceWork, WithoutAGpuThereIsOneClearError) {
+TEST(DeviceWork, WithoutACardThereIsOneClearError) {
   if (cuda_card().usable) GTEST_SKIP() << "there is a card";
   MeasureOptions options;
   options.placement = Device::cuda;

@@ -28,7 +28,7 @@ inline uint64_t fingerprint(std::string_view bytes) {
   return result.value();
 }
 
-// A second one for whole files, many times faster: eight chains over words of eight bytes.
+// Another one for whole files, many times faster: eight chains over words of eight bytes.
 class FileFingerprint {
  public:
   static constexpr size_t kStep = 64;
@@ -36,7 +36,7 @@ class FileFingerprint {
   FileFingerprint() {
     for (size_t i = 0; i < kChains; ++i) chains_[i] = kPrime * (i + 1);
   }
-  // The next bytes of the file: a multiple of kStep, except for the last ones.
+  // The next bytes of the file; a whole number of steps, but for the last ones.
   void add(std::string_view bytes) {
     size_t at = 0;
     for (; at + kStep <= bytes.size(); at += kStep) {

@@ -42,9 +42,10 @@ struct Peaks {
 };
 // Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
 Peaks measure_peaks(int threads, double seconds_each);
-// The peaks of a CUDA GPU: a large bf16 product by the algorithm cuBLASLt prefers; reading and
-// copying, which stands for adding in place, within GPU memory and within L2. Medians, because a
-// GPU does not sustain what it does for a moment. Raises `device` without a usable GPU.
+// A CUDA card's: a large product of bf16 by whatever algorithm cuBLASLt likes best; reading and
+// copying, which stands for adding in place, within the card's memory and within its L2.
+// Medians: what a card does for a moment it does not keep up.
+// Raises `device` without a usable card.
 Peaks measure_cuda_peaks(double seconds_each);
 
 // The least time for this many 10^9 operations and this traffic, and what limits it.

@@ -129,7 +129,7 @@ struct SequentialOptions {
 // Trains on the pairs both ways; no weight changes. The sequential way takes one target at a time,
 // prefix by prefix. Keeps the model's weights packed for gradients (Transformer::prepare_training),
 // so no other thread may use the model meanwhile. Raises what forward() raises, and
-// `invalid_argument` if there is nothing to train on.
+// `invalid_argument` when there is nothing to train on.
 SequentialComparison compare_sequential_with_parallel(const Transformer& model,
                                                       std::span<const TokenPair> pairs,
                                                       const SequentialOptions& options = {});

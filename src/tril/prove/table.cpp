@@ -130,7 +130,7 @@ int64_t differing_rows(const Logits& a, const Logits& b) {
   return count;
 }
 
-// One weight, changed during the lifetime of this and then restored to its bits.
+// One weight changed for as long as this lives; then it has its bits back.
 class Nudge {
  public:
   Nudge(const Transformer& model, const std::string& name, Session& session)

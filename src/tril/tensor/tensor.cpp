@@ -99,7 +99,7 @@ Tensor Tensor::joined(std::span<const Tensor> parts) {
 
 namespace {
 
-// The rows one behind the other, even where they lie apart.
+// Row behind row, wherever they lie.
 std::vector<char> bytes_of(const Tensor& tensor) {
   const int64_t each = size_of(tensor.dtype());
   std::vector<char> bytes(static_cast<size_t>(tensor.size() * each));
