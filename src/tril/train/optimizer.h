@@ -19,7 +19,7 @@ struct AdamWOptions {
   double clip_norm = 1.0;  // 0: no clipping
 };
 
-// Raises `invalid_argument` for numbers that make no sense.
+// Raises `invalid_argument` for invalid numbers.
 void check(const AdamWOptions& options);
 
 class AdamWOptimizer {
@@ -39,7 +39,7 @@ class AdamWOptimizer {
   // An update by one batch.
   void step(const Gradients& gradients, float rate, Context& context);
 
-  // Of the last update: its norm, and how many have counted. Waits for the device.
+  // The norm of the last update, and the number of updates that counted. Waits for the device.
   ops::AdamW::Last last(Context& context) const { return adamw_.last(context); }
   // The same for later, without waiting (Queue::fetch).
   int64_t fetch_last(Context& context) const { return adamw_.fetch_last(context); }
@@ -49,8 +49,8 @@ class AdamWOptimizer {
 
   // What a checkpoint keeps, by the parameters' names, sorted: "first.NAME" and "second.NAME".
   std::vector<NamedTensor> moments() const;
-  // Afterwards as an optimiser that made `steps` steps and left these moments, sorted by name.
-  // Raises `bad_format`, naming the file, when one is missing or has another shape.
+  // Restores an optimiser after `steps` steps with these moments, sorted by name. Raises
+  // `bad_format`, naming the file, if one is missing or has another shape.
   void restore(int64_t steps, std::span<const NamedTensor> moments, const std::string& file);
 
  private:

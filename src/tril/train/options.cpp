@@ -15,8 +15,8 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 
 // Far beyond what anyone needs, and small enough that no sum or product of them overflows.
-constexpr int64_t kMaxUpdates = 1'000'000'000;         // and whatever is counted in updates
-constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // a pass of more fits into no memory
+constexpr int64_t kMaxUpdates = 1'000'000'000;         // and everything counted in updates
+constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // more would not fit into any memory
 constexpr int64_t kMaxBeam = 1024;
 constexpr int64_t kMaxCheckpoints = 1000;  // each is a copy of the weights in memory
 
@@ -30,7 +30,7 @@ std::string toml_value(const Value& value) {
   } else if constexpr (std::is_same_v<Value, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<Value, float>) {
-    char text[32];  // 0.9, where concat would write the double that 0.9f is
+    char text[32];  // 0.9, where concat would write 0.9f as a double
     return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
   } else {
     return concat(value);

@@ -14,12 +14,12 @@ struct RunPaths {
   std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
 };
 
-// Raises `io` unless files can be made in the folder, or it itself where it is not there yet:
-// better known before hours of work than after.
+// Raises `io` unless files can be created in the folder, or the folder itself if it does not exist
+// yet: better before hours of work than after.
 void check_writable(const std::string& folder);
 
-// One run at a time in a folder: held from before the first file is written to the end. Where the
-// file system has no locks, `message` is told, and nothing is held.
+// One run at a time in a folder: held from before the first file is written to the end. If the file
+// system has no locks, `message` is called, and nothing is held.
 class FolderLock {
  public:
   FolderLock(const std::string& path, const std::function<void(const Notice&)>& message);

@@ -148,8 +148,8 @@ class Run {
     }
   }
 
-  // A new run is there, and can be resumed, from the moment its first checkpoint takes the place of
-  // any other: until then the run before it is untouched.
+  // A new run exists, and can be resumed, from the moment its first checkpoint replaces any other:
+  // until then the previous run is untouched.
   void begin() { save(); }
 
   TrainSummary go() {
@@ -188,13 +188,13 @@ class Run {
   }
 
  private:
-  // A run that has nothing to show for itself has failed.
+  // A run without any useful result has failed.
   void check_outcome() const {
     require(!state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
             kRate, "train: no evaluation had a finite loss, so there is no model to keep");
   }
 
-  // An evaluation that was cancelled is made up for when the run goes on.
+  // An evaluation that was cancelled is repeated when the run is resumed.
   bool evaluation_due() const {
     return state_.update > state_.last_evaluation &&
            (state_.update % options_.evaluate_every == 0 || state_.update == options_.updates);
@@ -202,8 +202,8 @@ class Run {
 
   bool cancelled() const { return events_.cancelled && events_.cancelled(); }
 
-  // False when it was cancelled between two micro-batches: nothing has been learnt from it then,
-  // and the stream's place is that of before.
+  // False if it was cancelled between two micro-batches: then nothing has been learnt from it, and
+  // the stream is where it was before.
   bool update() {
     const bool in_parts = micro_batches_.size() > 1;
     if (in_parts) place_before_ = stream_.place();
@@ -346,7 +346,7 @@ class Run {
     }
     log_->append(record);
     const double score = by_bleu ? result.bleu : -result.loss;
-    // Weights that lead to no number can still be given a BLEU, of 0.
+    // Weights without a finite loss can still have a BLEU, of 0.
     const bool best = std::isfinite(result.loss) && (!state_.evaluated || score > state_.best);
     if (best) {
       state_.evaluated = true;
@@ -402,14 +402,14 @@ class Run {
   const Tokenizer& tokenizer_;
   const TrainEvents& events_;
   Transformer model_;
-  Transformer candidate_;  // the averaged weights, for evaluation and to be kept
+  Transformer candidate_;  // the averaged weights, for evaluation and for saving
   Session session_;
   AdamWOptimizer optimizer_;
   WeightAverage average_;
   TrainState state_;
   std::unique_ptr<TrainingLog> log_;
   BatchStream stream_;
-  std::optional<StreamPlace> place_before_;  // where an update that is under way began
+  std::optional<StreamPlace> place_before_;  // where the current update began
   std::vector<Batch> micro_batches_;
   ScheduleOptions schedule_;
   Stopwatch sitting_;
@@ -563,7 +563,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
   check_start(folder, start);
   const RunPaths paths(folder);
-  // What is resumed may not be written by another run while it is read.
+  // While a run is being resumed no other run may write to it.
   std::optional<FolderLock> lock;
   if (start == RunStart::resume) lock.emplace(paths.lock, events.message);
   TrainState state = first_state(text, options, paths, start);
@@ -578,8 +578,8 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   model_config(text, options, tokenizer).check();
   Run run(text, options, paths, tokenizer, state, on, events);
 
-  // Everything given is good: from here on the folder is written. A model that is there stays until
-  // the first evaluation of this run, and a run that is given up until this one's first checkpoint.
+  // Everything was checked: from here on the folder is written. An existing model stays until the
+  // first evaluation of this run, and an abandoned run until this one's first checkpoint.
   if (!lock) {
     make_folders(paths.training);
     lock.emplace(paths.lock, events.message);
