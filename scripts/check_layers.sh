@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fails on an include that docs/design/README.md does not allow: upward or sideways between the folders
-# of src/tril, third-party or CUDA headers in a header, and apps/ including anything but the public
-# headers. Also fails on a message of the library that names a flag of the program.
+# Fails on an include against the arrows of docs/design: upward or sideways between the folders of
+# src/tril, third-party or CUDA headers in a header, and apps/ reaching past the public headers. Also on
+# a text of the library that names a flag of the program.
 # check_layers.sh [ROOT]        checks a tree, this one by default
 # check_layers.sh --self-test   checks small faulty trees, each of which must fail
 set -uo pipefail
@@ -19,7 +19,7 @@ fi
 third_party='^(hwy/|nlohmann/|fmt/|CLI/|sentencepiece|(omp|zlib)[.]h|gtest/|gmock/|rapidcheck|'
 third_party+='benchmark/|cuda|cublas|curand|cooperative_groups|cub/|thrust/|nvtx|mma[.]h)'
 
-# An error's field for which the program has no advice is misspelt.
+# A field that an error carries, and for which the program has no advice, is one that is misspelt.
 check_fields() {
   local advice=$1/apps/tril/advice.cpp field rc=0
   [[ -f $advice ]] || return 0
