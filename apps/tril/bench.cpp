@@ -33,6 +33,7 @@ constexpr Group kGroups[] = {
     {"bandwidth", measure_bandwidth, Beside::peaks},
     {"train", measure_training, Beside::peaks, On::any_device},
     {"translate", measure_translation, Beside::nothing, On::any_device},
+    {"engine", measure_engine, Beside::nothing, On::any_device},
     {"shortlist", measure_shortlist},
     {"files", measure_files},
     {"growth", measure_growth},

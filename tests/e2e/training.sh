@@ -56,7 +56,9 @@ cp -r model before
 expect 2 'a model is there' "${train[@]}" --source s --target t
 says 'a model is there' '--resume .* --overwrite'
 expect 2 'other options' "$tril" train --resume -o model --seed 5
-says 'other options' 'another seed'
+says 'other options' 'another seed (1, now 5)'
+expect 2 'more updates and other options' "$tril" train --resume -o model --updates 9 --rate 0.5
+says 'more updates and other options' 'another rate (.*, now 0.5)'
 cp s s.bak && printf 'one\n' >>s && printf 'ONE\n' >>t
 expect 2 'another text' "$tril" train --resume -o model
 says 'another text' 'have changed'
@@ -102,9 +104,17 @@ expect 0 'the record of a run makes it again' "$tril" train --config first/train
 cmp -s first/model.safetensors model/model.safetensors || fail 'the record of a run: another model'
 rm -rf model first
 expect 0 'one text' "${train[@]}" --text t
+cp model/config.json one.json
 expect 0 'generate' sh -c "echo ONE | '$tril' generate model --max-tokens 4"
 prints 'generate' '^ONE'
 rm -rf model
+# A text alone has no encoder, whether one says so or not; pairs need one.
+no_encoder=("$tril" train "${small[@]:0:8}" --encoder-layers 0 "${small[@]:10}" -o model)
+expect 0 'no encoder layers' "${no_encoder[@]}" --text t
+cmp -s one.json model/config.json || fail 'no encoder layers: another configuration'
+rm -rf model one.json
+expect_error 'pairs without an encoder' 'encoder-layers must be positive' \
+  "${no_encoder[@]}" --source s --target t
 
 # Nothing is dropped in silence.
 { cat s; printf '\nx\nb\377d\n'; } >s2

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "tril/base/caught.h"
 #include "tril/base/rounding.h"
 #include "tril/decode/ahead_backend.h"
 #include "tril/decode/host_backend.h"
@@ -16,15 +17,15 @@ constexpr auto kBad = ErrorCode::invalid_argument;
 
 RequestOutcome outcome_of(Sentence& sentence, RequestEnd end, std::optional<Error> error = {}) {
   RequestOutcome outcome{.id = sentence.id, .number = sentence.request.number, .end = end};
-  if (end == RequestEnd::finished) outcome.hypotheses = sentence.hypotheses.take();
   outcome.error = std::move(error);
+  if (end != RequestEnd::finished) return outcome;
+  try {
+    outcome.hypotheses = sentence.hypotheses.take();
+  } catch (const std::exception& failure) {
+    outcome.end = RequestEnd::failed;
+    outcome.error = error_of(failure);
+  }
   return outcome;
-}
-
-// The error reported to every request of a failed step.
-Error error_of(const std::exception& failure) {
-  const auto* error = dynamic_cast<const Error*>(&failure);
-  return error != nullptr ? *error : Error(ErrorCode::internal, failure.what());
 }
 
 void check_width(const SearchOptions& options, int64_t slots) {
@@ -46,9 +47,10 @@ struct Engine::State {
     if (can_choose_tokens(session)) ahead = make_ahead_backend(model, *kept, session);
   }
   ~State() {
-    std::vector<std::unique_ptr<Sentence>> left;
-    take_out([](const Sentence&) { return true; }, left);
-    for (const auto& sentence : left) intake.release(*sentence);
+    for (const auto& sentence : all_sentences()) {
+      sentence->events = {};
+      intake.release(*sentence);
+    }
     ahead.reset();
     if (usable) KeptForEngine::give_back(std::move(kept), session);
   }
@@ -112,12 +114,39 @@ struct Engine::State {
     }
   }
 
-  // Calls the request's `done`, after the sentence has released everything.
+  // Takes every sentence out, whatever state a failed step has left it in.
+  std::vector<std::unique_ptr<Sentence>> all_sentences() {
+    std::vector<std::unique_ptr<Sentence>> all;
+    all.reserve(static_cast<size_t>(requests()));
+    for (Leaver& leaver : leavers) all.push_back(std::move(leaver.sentence));
+    leavers.clear();
+    intake.take_out([](const Sentence&) { return true; }, all);
+    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
+      if (backend == nullptr) continue;
+      for (auto& sentence : backend->remove_all()) all.push_back(std::move(sentence));
+    }
+    return all;
+  }
+  int64_t requests() const {
+    int64_t count = intake.size() + static_cast<int64_t>(leavers.size());
+    host.each([&](Sentence&) { ++count; });
+    if (ahead) ahead->each([&](Sentence&) { ++count; });
+    return count;
+  }
+
+  // Tells whoever waits, after the sentence has given everything back. `done` is called also where
+  // the listener of its tokens throws.
   void tell(std::unique_ptr<Sentence> sentence, RequestEnd end, std::optional<Error> error = {}) {
     intake.release(*sentence);
     RequestOutcome outcome = outcome_of(*sentence, end, std::move(error));
-    if (end == RequestEnd::finished) stream_rest(*sentence, outcome.hypotheses);
-    if (sentence->events.done) sentence->events.done(std::move(outcome));
+    std::exception_ptr thrown;
+    try {
+      if (outcome.end == RequestEnd::finished) stream_rest(*sentence, outcome.hypotheses);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    sentence->tell(std::move(outcome));
+    if (thrown) std::rethrow_exception(thrown);
   }
 
   void expire() {
@@ -129,9 +158,9 @@ struct Engine::State {
         },
         late);
     for (auto& sentence : late) {
-      Error error(ErrorCode::timed_out, concat("search: request ", sentence->request.number,
-                                               ": its deadline has passed"));
-      tell(std::move(sentence), RequestEnd::timed_out, std::move(error));
+      const Error error = make_error(ErrorCode::timed_out, "search: request ",
+                                     sentence->request.number, ": its deadline has passed");
+      tell(std::move(sentence), RequestEnd::timed_out, error);
     }
   }
 
@@ -213,19 +242,12 @@ struct Engine::State {
   // Every request is told, even if the callback of one of them throws.
   void fail_all(const Error& error) {
     usable = false;
-    std::vector<std::unique_ptr<Sentence>> all;
-    for (Leaver& leaver : std::exchange(leavers, {})) all.push_back(std::move(leaver.sentence));
-    intake.take_out([](const Sentence&) { return true; }, all);
-    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
-      if (backend == nullptr) continue;
-      for (auto& sentence : backend->remove_all()) all.push_back(std::move(sentence));
-    }
+    const std::vector<std::unique_ptr<Sentence>> all = all_sentences();
     kept->encoded = {};
     for (const auto& sentence : all) {
       sentence->segment = -1;
-      if (!sentence->events.done) continue;
       try {
-        sentence->events.done(outcome_of(*sentence, RequestEnd::failed, error));
+        sentence->tell(outcome_of(*sentence, RequestEnd::failed, error));
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is thrown
       }
     }
@@ -280,9 +302,9 @@ bool Engine::cancel(RequestId id) {
     s.leavers.erase(leaver);
   }
   if (found.empty()) return false;
-  Error error(ErrorCode::cancelled,
-              concat("search: request ", found[0]->request.number, " was cancelled"));
-  s.tell(std::move(found[0]), RequestEnd::cancelled, std::move(error));
+  const Error error = make_error(ErrorCode::cancelled, "search: request ", found[0]->request.number,
+                                 " was cancelled");
+  s.tell(std::move(found[0]), RequestEnd::cancelled, error);
   return true;
 }
 
@@ -304,13 +326,7 @@ bool Engine::has_room_for(int64_t width) const {
   return state_->free_slots() >= width && state_->intake.encodes_more(width, state_->options.slots);
 }
 
-int64_t Engine::requests() const {
-  const State& s = *state_;
-  int64_t count = s.intake.size() + static_cast<int64_t>(s.leavers.size());
-  s.host.each([&](Sentence&) { ++count; });
-  if (s.ahead) s.ahead->each([&](Sentence&) { ++count; });
-  return count;
-}
+int64_t Engine::requests() const { return state_->requests(); }
 
 void Engine::set_slots(int64_t slots) {
   require(slots >= 1, kBad, "search: slots must be at least 1, got ", slots);

@@ -2,6 +2,7 @@
 // wait for slots. Internal to decode/.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -12,9 +13,28 @@
 
 namespace tril {
 
-// Sentences of several clients. Each client's come in order; the next is always from the client who
-// has had the least work done so far, counted in tokens read times width. A client does not save up
-// turns while it has nothing waiting.
+using Sentences = std::deque<std::unique_ptr<Sentence>>;
+
+// Moves those for which `leaves` is true behind the others of `out`; returns where they begin. All
+// or, where there is no memory, none.
+template <class F>
+size_t take_out_of(Sentences& sentences, const F& leaves,
+                   std::vector<std::unique_ptr<Sentence>>& out) {
+  const size_t first = out.size();
+  const auto leaving = std::count_if(sentences.begin(), sentences.end(),
+                                     [&](const auto& sentence) { return leaves(*sentence); });
+  if (leaving == 0) return first;
+  out.reserve(first + static_cast<size_t>(leaving));
+  for (auto& sentence : sentences) {
+    if (leaves(*sentence)) out.push_back(std::move(sentence));
+  }
+  std::erase(sentences, nullptr);
+  return first;
+}
+
+// Sentences of several clients. Each client's come in order; the next is always one of the client
+// who has had the least work done so far, counted in tokens read times width. A client who was away
+// does not save up turns.
 class FairQueue {
  public:
   void push(std::unique_ptr<Sentence> sentence);
@@ -23,16 +43,9 @@ class FairQueue {
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     for (auto& [number, client] : clients_) {
-      std::deque<std::unique_ptr<Sentence>> stay;
-      for (auto& sentence : client.sentences) {
-        if (!leaves(*sentence)) {
-          stay.push_back(std::move(sentence));
-          continue;
-        }
-        count(*sentence, -1);
-        out.push_back(std::move(sentence));
+      for (size_t i = take_out_of(client.sentences, leaves, out); i < out.size(); ++i) {
+        count(*out[i], -1);
       }
-      client.sentences = std::move(stay);
     }
   }
 
@@ -42,7 +55,7 @@ class FairQueue {
 
  private:
   struct Client {
-    std::deque<std::unique_ptr<Sentence>> sentences{};
+    Sentences sentences{};
     int64_t served = 0;  // work done for it
   };
   void count(const Sentence& sentence, int64_t sign);
@@ -70,11 +83,7 @@ class Intake {
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     waiting_.take_out(leaves, out);
-    std::deque<std::unique_ptr<Sentence>> stay;
-    for (auto& sentence : ready_) {
-      (leaves(*sentence) ? out.emplace_back() : stay.emplace_back()) = std::move(sentence);
-    }
-    ready_ = std::move(stay);
+    take_out_of(ready_, leaves, out);
   }
   // Releases what was encoded for a sentence.
   void release(Sentence& sentence);
@@ -88,7 +97,7 @@ class Intake {
   EncodedSentences& encoded_;
   Session& session_;
   FairQueue waiting_;
-  std::deque<std::unique_ptr<Sentence>> ready_;  // encoded, in the order they join
+  Sentences ready_;  // encoded, in the order they join
 };
 
 }  // namespace tril

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
+#include <utility>
 
+#include "tril/base/caught.h"
 #include "tril/decode/tokens.h"
 
 namespace tril {
@@ -30,6 +33,22 @@ Sentence::Sentence(RequestId number, SearchRequest&& given,
       options(std::move(how)),
       limit(limit_of(request, *options->search, config)),
       hypotheses(*options->search, limit) {}
+
+Sentence::~Sentence() {
+  if (!events.done) return;
+  try {
+    tell({.id = id,
+          .number = request.number,
+          .end = RequestEnd::failed,
+          .hypotheses = {},
+          .error = error_of(std::bad_alloc())});
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
+  }
+}
+
+void Sentence::tell(RequestOutcome&& outcome) {
+  if (const auto done = std::exchange(events.done, nullptr)) done(std::move(outcome));
+}
 
 void check_options(const SearchOptions& o, const TransformerConfig& config) {
   constexpr int64_t kMost = int64_t{1} << 20;

@@ -42,6 +42,14 @@ struct ShortlistTokens {
 struct Sentence {
   Sentence(RequestId number, SearchRequest&& given, std::shared_ptr<const CheckedOptions> how,
            const TransformerConfig& config);
+  // Whoever waits is told in any case: a sentence that is lost on the way, because there was no
+  // memory to hold it, has failed.
+  ~Sentence();
+  Sentence(const Sentence&) = delete;
+  Sentence& operator=(const Sentence&) = delete;
+
+  // Calls `done`, once: later calls do nothing.
+  void tell(RequestOutcome&& outcome);
 
   const SearchOptions& search() const { return *options->search; }
   int64_t width() const { return width_of(search()); }

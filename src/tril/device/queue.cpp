@@ -14,7 +14,10 @@ namespace {
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 constexpr int64_t kSmallestFetch = 128;
-constexpr int kBuffers = 2;          // one is filled while the device reads the other
+// Buffers for uploads: one is filled while the device reads the others. Three, so that the host can
+// prepare a long step while the device is at the long step before and a short one waits between
+// them: micro-batch, change of the weights, micro-batch.
+constexpr int kBuffers = 3;
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
 constexpr size_t kMostSteps = 256;
 constexpr size_t kLanes = 3;
@@ -27,7 +30,7 @@ int64_t padded(int64_t bytes) {
 }  // namespace
 
 struct Queue::State {
-  // What is uploaded: a block on the device, and two of pinned memory with the same layout.
+  // What is uploaded: a block on the device, and kBuffers of pinned memory with the same layout.
   struct Block {
     char* on_device = nullptr;
     char* pinned[kBuffers] = {};

@@ -148,7 +148,8 @@ class FolderVerifier {
     const VerifiedFile* beside = entry_of(kTokenizerFile);
     if (!info || beside == nullptr || beside->state == FileState::damaged) return;
     const std::string tokenizer = read_model_file(folder_, kTokenizerFile);
-    if (info->metadata[kShortlistTokenizer] == hexadecimal(file_fingerprint(tokenizer))) return;
+    const std::string known = hexadecimal(tokenizer_fingerprint(tokenizer));
+    if (info->metadata[kShortlistTokenizer] == known) return;
     VerifiedFile* entry = entry_of(kShortlistFile);
     entry->state = FileState::stale;
     entry->detail = concat("made with another tokenizer than ", kTokenizerFile, " beside it");

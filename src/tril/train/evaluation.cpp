@@ -6,7 +6,7 @@
 #include "tril/data/batches.h"
 #include "tril/decode/search.h"
 #include "tril/text/bleu.h"
-#include "tril/train/step.h"
+#include "tril/train/batch_loss.h"
 
 namespace tril {
 namespace {

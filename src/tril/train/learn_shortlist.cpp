@@ -74,7 +74,7 @@ Shortlist shortlist_from(const TokenPairs& pairs, const Tokenizer& tokenizer,
   ShortlistTable table{.target_vocab = vocab,
                        .always = most_frequent(pairs, vocab, options.frequent),
                        .listed = std::vector<std::vector<int32_t>>(lexicon.size()),
-                       .tokenizer = hexadecimal(file_fingerprint(tokenizer.bytes()))};
+                       .tokenizer = hexadecimal(tokenizer_fingerprint(tokenizer.bytes()))};
   table.always.push_back(tokenizer.end());
   for (size_t piece = 0; piece < lexicon.size(); ++piece) {
     table.listed[piece].push_back(static_cast<int32_t>(piece));

@@ -27,16 +27,21 @@ class AdamWOptimizer {
   // Shares the model's weights.
   AdamWOptimizer(const Transformer& model, const AdamWOptions& options);
 
-  // Adds the gradients of a micro-batch to those of the update being gathered, or begins with them.
-  // The gradient of an update is this sum, in the order of the calls.
-  enum class MicroBatch { first, further };
+  // Takes the gradients of one micro-batch. They come in order, from index 0; the gradient of the
+  // update is their sum in that order. Gradients of an only micro-batch are not copied: the context
+  // may not be reset before step(). A second call for the micro-batch that came last leaves the
+  // host as the first did, so that it can be part of a step (Queue::step).
+  struct MicroBatch {
+    int64_t index = 0;
+    int64_t count = 1;  // of the update
+  };
   void add(const Gradients& gradients, MicroBatch which, Context& context);
-  // One update with learning rate `rate`, by what add() gathered; the model is ready for use
+  // One update with learning rate `rate`, by what add() was given; the model is ready for use
   // afterwards. Parameters without a gradient keep their value. The gradient's norm is that before
   // clipping: squares summed in fixed chunks, tensors in the order of their names. When it is not
   // finite nothing changes, and the step does not count: one bad batch destroys no model.
   void step(float rate, Context& context);
-  // An update by one batch.
+  // An update by one batch: add() and step().
   void step(const Gradients& gradients, float rate, Context& context);
 
   // The norm of the last update, and the number of updates that counted. Waits for the device.
@@ -54,14 +59,20 @@ class AdamWOptimizer {
   void restore(int64_t steps, std::span<const NamedTensor> moments, const std::string& file);
 
  private:
-  void update(float rate, Context& context);
+  // What is known of a parameter's gradient while micro-batches come in.
+  struct Gathered {
+    static constexpr int64_t kNone = -1;
+    Tensor sum{};           // memory for it, from the first time it is needed
+    int64_t since = kNone;  // the first micro-batch of the update that had a gradient
+  };
 
   Transformer model_;
   ops::AdamW adamw_;
   Arena arena_;
   std::vector<std::string> names_;          // sorted
   std::vector<ops::UpdateTensor> tensors_;  // in their order
-  std::vector<Tensor> sums_;                // of the gradients being gathered; room for them
+  std::vector<Gathered> gathered_;          // likewise
+  bool packs_ = false;  // weights have packed forms that AdamW does not write itself
 };
 
 }  // namespace tril

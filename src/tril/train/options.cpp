@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "tril/io/json.h"
+#include "tril/io/toml.h"
 
 namespace tril {
 namespace {
@@ -51,6 +52,22 @@ void write_corpus(std::string& text, const std::string& prefix, const CorpusFile
   write_files(text, prefix + "target", files.target);
   write_files(text, prefix + "tsv", files.tsv);
   write_files(text, prefix + "text", files.text);
+}
+
+const TomlOption* find(const std::vector<TomlOption>& options, const std::string& name) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const TomlOption& option) { return option.name == name; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+// For people: the values of an option, or that it is not there.
+std::string text_of(const TomlOption* option) {
+  if (option == nullptr) return "not given";
+  std::string text;
+  for (const std::string& value : option->values) {
+    text += concat(text.empty() ? "" : " ", printable(value));
+  }
+  return text;
 }
 
 }  // namespace
@@ -111,7 +128,8 @@ void check(const TrainOptions& o) {
   check(o.tokenizer);
   check(o.optimizer);
   TransformerConfig sizes = o.model;  // any vocabulary does to check the rest
-  sizes.source_vocab = sizes.target_vocab = 1000;
+  sizes.target_vocab = 1000;
+  sizes.source_vocab = sizes.decoder_only() ? 0 : sizes.target_vocab;
   sizes.completed().check();
   share("label-smoothing", o.smoothing);
   share("bpe-dropout", o.bpe_dropout);
@@ -129,13 +147,21 @@ std::string to_toml(const TrainOptions& options) {
   return text;
 }
 
-std::string first_difference(const std::string& a, const std::string& b) {
-  const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  if (at == a.end() && other == b.end()) return "";
-  const std::string& text = at == a.end() ? b : a;
-  const auto place = static_cast<size_t>(at - a.begin());
-  const size_t begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
-  return text.substr(begin, text.find(" = ", begin) - begin);
+std::vector<OptionChange> changed_options(const std::string& record, const TrainOptions& options,
+                                          const std::string& file) {
+  const std::vector<TomlOption> now = parse_toml(to_toml(options), file);
+  const std::vector<TomlOption> recorded = parse_toml(record, file);
+  std::vector<OptionChange> changes;
+  for (const TomlOption& option : now) {
+    const TomlOption* before = find(recorded, option.name);
+    if (before != nullptr && before->values == option.values) continue;
+    changes.push_back({option.name, text_of(before), text_of(&option)});
+  }
+  for (const TomlOption& option : recorded) {
+    if (find(now, option.name) != nullptr) continue;
+    changes.push_back({option.name, text_of(&option), text_of(nullptr)});
+  }
+  return changes;
 }
 
 }  // namespace tril

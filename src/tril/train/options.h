@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tril/base/words.h"
 #include "tril/data/corpus.h"
@@ -170,7 +171,16 @@ struct Words<BestBy> {
 
 // The options as a TOML file whose names are the program's flags (io/toml.h reads it).
 std::string to_toml(const TrainOptions& options);
-// The name of the first option in which two such files differ; empty when they are the same.
-std::string first_difference(const std::string& a, const std::string& b);
+
+// One option that is not what the record of a run says, with both values as people read them.
+struct OptionChange {
+  std::string name;
+  std::string recorded;
+  std::string now;
+};
+// Compares the options with a record, which is what to_toml() wrote, one by one; in their order.
+// Raises `bad_format`, naming the file the record comes from, when it cannot be read.
+std::vector<OptionChange> changed_options(const std::string& record, const TrainOptions& options,
+                                          const std::string& file);
 
 }  // namespace tril

@@ -1,10 +1,17 @@
-// The folder of a training run: where its files are, who may work in it. Internal to train/.
+// The folder of a training run: where its files are, who may work in it, and what is written there
+// when. trainer.h says what each file is for. Internal to train/.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "tril/base/error.h"
+#include "tril/text/tokenizer.h"
+#include "tril/train/checkpoint.h"
+#include "tril/train/log.h"
+#include "tril/train/options.h"
+#include "tril/train/updater.h"
 
 namespace tril {
 
@@ -29,6 +36,43 @@ class FolderLock {
 
  private:
   int descriptor_;
+};
+
+// The files of one run. Knows nothing of when they are due: that is the trainer's.
+class RunFolder {
+ public:
+  // All three must outlive it.
+  RunFolder(const RunPaths& paths, const TrainOptions& options, const Tokenizer& tokenizer)
+      : paths_(paths), options_(options), tokenizer_(tokenizer) {}
+
+  // Raises `bad_format` when the models in the folder were made by another run than the checkpoint.
+  void check_models(const TrainState& state) const;
+
+  // The checkpoint, replaced whole. What was logged until then is on the disk before it.
+  void save_checkpoint(const TrainState& state, const Transformer& model, const Updater& updater);
+  void load_checkpoint(const TrainState& state, Transformer& model, Updater& updater,
+                       Context& context) const;
+
+  // Goes on with the log from where the run stands; before log() and keep_last().
+  void open_log(const TrainState& state);
+  void log(const LogRecord& record) { log_->append(record); }
+
+  // The model that is in use from now on.
+  void publish(const Transformer& model, const TrainState& state) const;
+  // The model of the last evaluation, and the curve up to it.
+  void keep_last(const Transformer& model, const TrainState& state) const;
+  // Options and tokenizer for people to look at: the checkpoint holds both.
+  void write_records(const TrainState& state) const;
+
+ private:
+  std::string identity(const TrainState& state) const;
+  void save_model(const std::string& folder, const Transformer& model,
+                  const TrainState& state) const;
+
+  const RunPaths& paths_;
+  const TrainOptions& options_;
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<TrainingLog> log_;
 };
 
 }  // namespace tril

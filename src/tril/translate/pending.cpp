@@ -104,14 +104,21 @@ bool PendingTranslation::ready() const {
   return state_->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-void PendingTranslation::wait() const { state_->outcome.wait(); }
+void PendingTranslation::wait() const {
+  while (!ready() && state_->translator->engine.help()) {
+  }
+  state_->outcome.wait();
+}
 
 bool PendingTranslation::wait_until(EngineClock::time_point time) const {
+  while (!ready() && EngineClock::now() < time && state_->translator->engine.help()) {
+  }
   return state_->outcome.wait_until(time) == std::future_status::ready;
 }
 
 Translation PendingTranslation::get() {
   require(state_ != nullptr, ErrorCode::invalid_argument, "translate: its result was taken before");
+  wait();
   const std::shared_ptr<State> state = std::exchange(state_, nullptr);
   RequestOutcome outcome = state->outcome.get();
   if (outcome.error) throw Error(*outcome.error);

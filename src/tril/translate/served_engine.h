@@ -2,6 +2,7 @@
 // Internal to translate/.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -19,10 +20,10 @@ class ServedEngine {
   ServedEngine(const ServedEngine&) = delete;
   ServedEngine& operator=(const ServedEngine&) = delete;
 
-  // Identifies a request from the moment it is posted; only the engine's thread reads it.
+  // Names a request from when it is posted; only the engine's thread reads `id`.
   struct Ticket {
-    RequestId id = 0;        // 0: not yet or no longer in the engine
-    bool cancelled = false;  // before it got there
+    RequestId id = 0;                     // 0: not with the engine, or no longer
+    std::atomic<bool> cancelled = false;  // before it got there
   };
 
   // `events.done` is called on the engine's thread, exactly once, even if the request is faulty.
@@ -30,8 +31,11 @@ class ServedEngine {
   std::shared_ptr<Ticket> submit(SearchRequest request,
                                  std::shared_ptr<const SearchOptions> options, int64_t slots,
                                  RequestEvents events, const RequestTerms& terms);
-  void cancel(std::shared_ptr<Ticket> ticket);
-  // Raises what submit() would raise for these options with this many slots.
+  // As soon as the thread comes to it; without memory to tell it, perhaps not before it is done.
+  void cancel(std::shared_ptr<Ticket> ticket) noexcept;
+  // For whoever waits for a request: EngineThread::help().
+  bool help() { return thread_->help(); }
+  // Raises what submit() would for these options with so many slots.
   void check(const SearchOptions& options, int64_t slots) const;
 
  private:

@@ -50,7 +50,7 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
       tokenizer(std::move(pieces)),
       threads(thread_count),
       forbidden(tokenizer.unwritable()),
-      fingerprint(hexadecimal(file_fingerprint(tokenizer.bytes()))),
+      fingerprint(hexadecimal(tokenizer_fingerprint(tokenizer.bytes()))),
       max_idle(static_cast<size_t>(Parallel().threads())),
       engine(model, threads) {}
 
