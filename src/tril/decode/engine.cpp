@@ -114,7 +114,7 @@ struct Engine::State {
     }
   }
 
-  // Takes every sentence out, whatever state a failed step has left it in.
+  // Removes all sentences, whatever state a failed step has left them in.
   std::vector<std::unique_ptr<Sentence>> all_sentences() {
     std::vector<std::unique_ptr<Sentence>> all;
     all.reserve(static_cast<size_t>(requests()));
@@ -134,8 +134,8 @@ struct Engine::State {
     return count;
   }
 
-  // Tells whoever waits, after the sentence has given everything back. `done` is called also where
-  // the listener of its tokens throws.
+  // Calls the request's `done`, after the sentence has released everything; also if its `tokens`
+  // callback throws.
   void tell(std::unique_ptr<Sentence> sentence, RequestEnd end, std::optional<Error> error = {}) {
     intake.release(*sentence);
     RequestOutcome outcome = outcome_of(*sentence, end, std::move(error));

@@ -1,11 +1,11 @@
 // EngineThread: one thread that steps the engines of a device in turns.
 //
 // An Engine belongs to one thread. Programs that submit from many threads, and several models on
-// one device, share this one: tasks from any thread run between two steps, and engines that have
-// work take one step after the other. An exception that leaves a step was told to every request it
-// concerned, and goes no further.
+// one device, share this one: tasks from any thread run between two steps, and engines with work
+// step in turn. An exception thrown by a step has been reported to every request concerned, and is
+// dropped here.
 //
-// Where the system starts no thread, those who wait for a result do its work: help().
+// If the system cannot start the thread, callers that wait for a result do its work: help().
 #pragma once
 
 #include <functional>
@@ -30,11 +30,11 @@ class EngineThread {
 
   // Runs a task on the thread, between two steps, in the order they are posted. It may not throw.
   void post(std::function<void()> task);
-  // The same, and waits for it: what it throws is thrown here. On the thread itself it runs at
-  // once. Needs no memory.
+  // The same, and waits for it: exceptions of the task are rethrown here. On the thread itself it
+  // runs at once. Allocates nothing.
   void call(const std::function<void()>& task);
-  // False where there is a thread, for which the caller may wait. Where there is none, runs the
-  // tasks that were posted and one step in the caller's thread.
+  // False if there is a thread, for which the caller can wait. If there is none, runs the posted
+  // tasks and one step on the caller's thread.
   bool help();
   bool is_this_thread() const;
 

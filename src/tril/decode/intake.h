@@ -15,8 +15,8 @@ namespace tril {
 
 using Sentences = std::deque<std::unique_ptr<Sentence>>;
 
-// Moves those for which `leaves` is true behind the others of `out`; returns where they begin. All
-// or, where there is no memory, none.
+// Moves those for which `leaves` is true to the end of `out`; returns the index of the first. All
+// of them or, if memory runs out, none.
 template <class F>
 size_t take_out_of(Sentences& sentences, const F& leaves,
                    std::vector<std::unique_ptr<Sentence>>& out) {
@@ -32,9 +32,9 @@ size_t take_out_of(Sentences& sentences, const F& leaves,
   return first;
 }
 
-// Sentences of several clients. Each client's come in order; the next is always one of the client
-// who has had the least work done so far, counted in tokens read times width. A client who was away
-// does not save up turns.
+// Sentences of several clients. Each client's come in order; the next is always from the client who
+// has had the least work done so far, counted in tokens read times width. A client does not save up
+// turns while it has nothing waiting.
 class FairQueue {
  public:
   void push(std::unique_ptr<Sentence> sentence);

@@ -38,9 +38,9 @@ struct Measurement {
 
 struct MeasureOptions {
   int threads = 0;
-  // Where: on a CUDA card, measure_machine, measure_gemm, measure_attention, measure_training,
-  // measure_translation and measure_engine measure it with work of its size. The others are for the
-  // CPU.
+  // Where to measure: on a CUDA GPU, measure_machine, measure_gemm, measure_attention,
+  // measure_training, measure_translation and measure_engine use work of a suitable size. The
+  // others are for the CPU.
   Placement placement{};
   double seconds_each = 0.5;     // roughly how long each kernel is repeated
   std::string match{};           // only measurements whose name contains this text
@@ -68,10 +68,10 @@ std::vector<Measurement> measure_translation(const MeasureOptions& options);
 // The same model with and without a shortlist of fifty random tokens per source token, alternating:
 // the output product alone, and whole translations.
 std::vector<Measurement> measure_shortlist(const MeasureOptions& options);
-// The engine under load. Greedy requests and beams of 4 in one engine against one kind after the
-// other, and 64 threads that translate a sentence each against one call with all of them.
+// The engine under load: greedy requests and beams of 4 in one engine against one kind after the
+// other, and 64 threads that translate one sentence each against one call with all of them.
 std::vector<Measurement> measure_engine(const MeasureOptions& options);
-// Weights mapped with and without comparing their checksums, and loaded: what verifying costs.
+// Weights mapped with and without verifying their checksums, and loaded: what verifying costs.
 std::vector<Measurement> measure_files(const MeasureOptions& options);
 // Time per token of translation and of training against the length of sentences (16 ... 4,096) and
 // their number (1 ... 256), the process's peak memory, and attention's memory against length. A

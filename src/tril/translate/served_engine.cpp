@@ -68,7 +68,7 @@ std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
     SearchRequest request, std::shared_ptr<const SearchOptions> options, int64_t slots,
     RequestEvents events, const RequestTerms& terms) {
   auto ticket = std::make_shared<Ticket>();
-  // All that is to be told is made here: on the thread there may be no memory for it.
+  // Everything to be reported is allocated here: on the thread there may be no memory for it.
   const auto done = std::make_shared<const decltype(events.done)>(std::move(events.done));
   events.done = [served = served_.get(), ticket, slots, done](RequestOutcome&& outcome) {
     ticket->id = 0;

@@ -20,9 +20,9 @@ class ServedEngine {
   ServedEngine(const ServedEngine&) = delete;
   ServedEngine& operator=(const ServedEngine&) = delete;
 
-  // Names a request from when it is posted; only the engine's thread reads `id`.
+  // Identifies a request from the moment it is posted; only the engine's thread reads `id`.
   struct Ticket {
-    RequestId id = 0;                     // 0: not with the engine, or no longer
+    RequestId id = 0;                     // 0: not yet or no longer in the engine
     std::atomic<bool> cancelled = false;  // before it got there
   };
 
@@ -31,11 +31,12 @@ class ServedEngine {
   std::shared_ptr<Ticket> submit(SearchRequest request,
                                  std::shared_ptr<const SearchOptions> options, int64_t slots,
                                  RequestEvents events, const RequestTerms& terms);
-  // As soon as the thread comes to it; without memory to tell it, perhaps not before it is done.
+  // Takes effect when the thread gets to it; if there is no memory to notify it, possibly only when
+  // the request is done.
   void cancel(std::shared_ptr<Ticket> ticket) noexcept;
-  // For whoever waits for a request: EngineThread::help().
+  // For callers that wait for a request: EngineThread::help().
   bool help() { return thread_->help(); }
-  // Raises what submit() would for these options with so many slots.
+  // Raises what submit() would raise for these options with this many slots.
   void check(const SearchOptions& options, int64_t slots) const;
 
  private:
