@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 constexpr int64_t kSmallestFetch = 128;
 // Buffers for uploads: one is filled while the device reads the others. Three, so that the host can
-// prepare a long step while the device is at the long step before and a short one waits between
+// prepare a long step while the device runs the long step before and a short one waits between
 // them: micro-batch, change of the weights, micro-batch.
 constexpr int kBuffers = 3;
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
@@ -30,7 +30,7 @@ int64_t padded(int64_t bytes) {
 }  // namespace
 
 struct Queue::State {
-  // What is uploaded: a block on the device, and kBuffers of pinned memory with the same layout.
+  // Uploaded data: a block on the device, and kBuffers of pinned memory with the same layout.
   struct Block {
     char* on_device = nullptr;
     char* pinned[kBuffers] = {};
@@ -344,7 +344,7 @@ Queue::Fetch& Queue::take_place(int64_t bytes) {
   }
   if (place.event == nullptr) place.event = cuda::make_event();
   if (place.room < bytes) {
-    cuda::wait_for(place.event);  // whoever fetched into the smaller one
+    cuda::wait_for(place.event);  // the fetch that used the smaller memory
     cuda::release_pinned(place.pinned);
     place.pinned = nullptr;
     place.room = 0;

@@ -60,7 +60,7 @@ const TomlOption* find(const std::vector<TomlOption>& options, const std::string
   return found == options.end() ? nullptr : &*found;
 }
 
-// For people: the values of an option, or that it is not there.
+// For messages: the values of an option, or that it is missing.
 std::string text_of(const TomlOption* option) {
   if (option == nullptr) return "not given";
   std::string text;
@@ -127,7 +127,7 @@ void check(const TrainOptions& o) {
       kBad, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.tokenizer);
   check(o.optimizer);
-  TransformerConfig sizes = o.model;  // any vocabulary does to check the rest
+  TransformerConfig sizes = o.model;  // any vocabulary will do to check the rest
   sizes.target_vocab = 1000;
   sizes.source_vocab = sizes.decoder_only() ? 0 : sizes.target_vocab;
   sizes.completed().check();

@@ -172,14 +172,14 @@ struct Words<BestBy> {
 // The options as a TOML file whose names are the program's flags (io/toml.h reads it).
 std::string to_toml(const TrainOptions& options);
 
-// One option that is not what the record of a run says, with both values as people read them.
+// One option that differs from the record of a run, with both values in readable form.
 struct OptionChange {
   std::string name;
   std::string recorded;
   std::string now;
 };
-// Compares the options with a record, which is what to_toml() wrote, one by one; in their order.
-// Raises `bad_format`, naming the file the record comes from, when it cannot be read.
+// Compares the options one by one, in order, with a record written by to_toml(). Raises
+// `bad_format`, naming the file of the record, if it cannot be read.
 std::vector<OptionChange> changed_options(const std::string& record, const TrainOptions& options,
                                           const std::string& file);
 

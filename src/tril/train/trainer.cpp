@@ -17,12 +17,12 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-// The option to change where a run diverges.
+// The option to change if a run diverges.
 constexpr Field kRate{"schedule.peak"};
-// After so many updates in a row without a finite gradient there is no way back.
+// After this many updates in a row without a finite gradient a run cannot recover.
 constexpr int64_t kMostBadUpdates = 20;
 
-// Where a device computes, the host's threads are free to cut sentences into tokens.
+// If a device computes, the host's threads are free to tokenize.
 int threads_ahead(const RunOn& on) {
   constexpr int kMost = 12;
   if (!computes_beside_the_host(on.placement.device)) return 0;
@@ -61,7 +61,7 @@ bool is_finite(const Transformer& model) {
   return true;
 }
 
-// A run between two checkpoints: batches go to the updater, what becomes of them into the folder.
+// A run between two checkpoints: batches go to the updater, results into the folder.
 class Run {
  public:
   Run(const TrainingText& text, const TrainOptions& options, RunFolder& folder,
@@ -118,7 +118,7 @@ class Run {
   void check_outcome() const {
     require(!state_.finished || !text_.valid || state_.evaluated, kBad, kRate,
             "train: no evaluation had a finite loss, so there is no model to keep");
-    // A model that knows nothing and says so has a loss of log(vocab).
+    // A model that knows nothing and gives uniform probabilities has a loss of log(vocab).
     if (events_.message &&
         state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
       events_.message(
@@ -203,7 +203,7 @@ class Run {
     return status;
   }
 
-  // Evaluates the averaged weights; false when that was cancelled.
+  // Evaluates the averaged weights; false if that was cancelled.
   bool evaluate_candidate() {
     take_all_outcomes();
     updater_.average().write_to(candidate_, session_);
@@ -223,7 +223,7 @@ class Run {
     return true;
   }
 
-  // Without validation text the last model is the best, unless it is none.
+  // Without validation text the last model is the best, unless it is not finite.
   void publish_unseen() {
     require(is_finite(candidate_), kBad, kRate, "train: the weights are no longer finite");
     require(state_.bad_updates == 0 || state_.update < options_.updates, kBad, kRate,
@@ -283,7 +283,7 @@ class Run {
   std::optional<StreamPlace> place_before_;  // where the current update began
   std::vector<Batch> micro_batches_;
   Stopwatch sitting_;
-  double counted_ = 0.0;  // seconds of this sitting that state_ knows of
+  double counted_ = 0.0;  // seconds of this sitting already in state_
   int64_t sitting_tokens_ = 0;
 };
 
@@ -308,7 +308,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   require(state.update <= options.updates, ErrorCode::bad_format, Field{"updates"},
           paths.checkpoint, ": is after update ", state.update, ", and only ", options.updates,
           " are wanted in all");
-  // Where the run has come as far as it is to go, nothing is left to do.
+  // If the run is already complete, nothing is left to do.
   if (state.update == options.updates && state.last_evaluation == state.update) {
     state.finished = true;
   }
