@@ -223,7 +223,7 @@ class Run {
     return true;
   }
 
-  // Without validation text the last model is the best, unless it is not finite.
+  // Without validation text the last model is the best, unless it is unusable.
   void publish_unseen() {
     require(is_finite(candidate_), kBad, kRate, "train: the weights are no longer finite");
     require(state_.bad_updates == 0 || state_.update < options_.updates, kBad, kRate,
