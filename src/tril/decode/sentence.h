@@ -42,8 +42,8 @@ struct ShortlistTokens {
 struct Sentence {
   Sentence(RequestId number, SearchRequest&& given, std::shared_ptr<const CheckedOptions> how,
            const TransformerConfig& config);
-  // Whoever waits is told in any case: a sentence that is lost on the way, because there was no
-  // memory to hold it, has failed.
+  // If a sentence is lost because there is no memory to keep it, its request is told that it
+  // failed.
   ~Sentence();
   Sentence(const Sentence&) = delete;
   Sentence& operator=(const Sentence&) = delete;

@@ -3,9 +3,8 @@
 //
 //   no-driver, old-driver, no-card, old-card   simulates what the driver reports
 //   memory@N        the N-th block of device memory, and every later one, is refused
-//   lost-device@N   after the N-th launch a kernel traps, and the driver abandons this process's
-//   work
-//                   as it does when a GPU fails: every later call fails
+//   lost-device@N   after the N-th launch a kernel traps, and the driver fails every later call of
+//                   this process, as it does when a GPU fails
 #pragma once
 
 #include <cstdint>
