@@ -6,8 +6,7 @@
 //   at=N           the first of them to be hit, counted from 1; 0: none
 //   times=N        how many in a row from there on are hit (default 1); 0: all of them
 //   do=WHAT        kill (before the call), half (half of the write is made, then kill), short
-//   (fewer
-//                  bytes than requested), or the name of an errno such as EIO
+//                  (fewer bytes than requested), or the name of an errno such as EIO
 //   under=PATH:…   only calls for files under these folders count; allocations and threads count
 //                  from the first such call on, so that nothing before main() is affected
 //   spare=NAME,…   allocations made by libraries with these names, or on their behalf, are not hit:

@@ -7,9 +7,8 @@
 //   teacher-forced  given;
 //   greedy          written by search(), the likeliest token after each;
 //   beam            written by search(), several hypotheses at a time that continue in forks of
-//   each
-//                   other's cache; every one goes through the parallel pass, even those that fell
-//                   out of the beam, and the logits along its own history are compared.
+//                   each other's cache; every one goes through the parallel pass, even those that
+//                   fell out of the beam, and the logits along its own history are compared.
 // Alone: one sentence per call. In batches: the parallel pass has all sentences packed end to end
 // with padding between them; step by step, given ones join one after another and leave when they
 // are done, and a search has room for half of them, so that slots are refilled and calls have rows

@@ -12,10 +12,10 @@
 //    kernel knows that the preceding one has ended; that one waited too, and so on: all earlier
 //    ones have ended. A kernel that ended without waiting would break that for all that follow.
 //  - Before it waits it reads only data at rest: data written before the last kernel that was
-//  started
-//    ordinarily, or that waited before it let the next begin, as an embedding does. In a step of a
-//    model these are the weights, the tables and intervals of the step, and the cache except for
-//    the entries of the step itself. Kernels before the preceding one may still be running by then.
+//    started ordinarily, or that waited before it let the next begin, as an embedding does. In a
+//    step of a model these are the weights, the tables and intervals of the step, and the cache
+//    except for the entries of the step itself. Kernels before the preceding one may still be
+//    running by then.
 // Kernels that are started ordinarily in between need no rule: they wait for everything, and
 // everything waits for them.
 // Code for GPUs before 9.0 lacks these instructions: there launch() starts kernels ordinarily.
