@@ -76,7 +76,7 @@ void show_machine(const Flags& flags) {
               Align::left, "");
 }
 
-// What a model is, in a line or two.
+// Describes a model in a line or two.
 std::string summary_of(const Transformer& model, bool packed) {
   const TransformerConfig& c = model.config();
   const std::string layers =

@@ -1,4 +1,4 @@
-// Alignments against the attention of the textbook, put together from what the model computes.
+// Alignments against the textbook's attention, computed from what the model computes.
 #include "tril/decode/alignment.h"
 
 #include <algorithm>

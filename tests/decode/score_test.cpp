@@ -1,4 +1,4 @@
-// Scores: what search reported, and what the training pass says.
+// Scores: equal to what search reported, and to the training pass.
 #include "tril/decode/score.h"
 
 #include <algorithm>

@@ -74,8 +74,8 @@ TEST(Search, TiesGoToTheEarlierHypothesisAndTheLowerToken) {
   }
 }
 
-// A model to which all tokens are alike, and ranks that grow with the length: cut hypotheses, the
-// longest there are, rank above those that ended, and yet come after them.
+// With a model to which all tokens are equally likely, and ranks that grow with the length, cut
+// hypotheses, the longest there are, rank above those that ended, and yet come after them.
 TEST(Search, WhatEndedComesBeforeWhatWasCut) {
   Transformer model = sharp_model(Family::encoder_decoder, 7, 1);
   make_all_alike(model);
@@ -154,8 +154,8 @@ RC_GTEST_PROP(Search, AWideBeamIsExhaustiveSearch, ()) {
   }
 }
 
-// What becomes of a sentence depends on nothing around it.
-RC_GTEST_PROP(Search, SlotsThreadsAndCompanyChangeNothing, ()) {
+// The result for a sentence does not depend on anything around it.
+RC_GTEST_PROP(Search, SlotsThreadsAndBatchChangeNothing, ()) {
   if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
@@ -343,7 +343,7 @@ TEST(Search, SlotsAreRefilled) {
   ASSERT_EQ(order.size(), static_cast<size_t>(count));
   // The long one takes 60 steps, the short ones 11: five rounds of three pass it by.
   EXPECT_EQ(std::find(order.begin(), order.end(), 0) - order.begin(), 3 * 5);
-  // 60 positions a slot: pages of 16 on the CPU, of one on CUDA.
+  // 60 positions per slot: in pages of 16 on the CPU, of one on CUDA.
   EXPECT_LE(most_pages, testing::device() == Device::cpu ? 4 * 4 : 4 * 60);
   if (testing::device() == Device::cpu) {
     EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
@@ -515,7 +515,7 @@ TEST(Search, RequestsAreChecked) {
             "search: request 7: a source of 1 tokens, but the model has no encoder");
 }
 
-// A model of NaN says so instead of something.
+// A model that computes NaN gives an error, not a translation.
 TEST(Search, NotANumberIsAnError) {
   Transformer model = sharp_model(Family::decoder_only, 6, 5);
   testing::change_weights(

@@ -141,7 +141,7 @@ TEST(OutputPart, ArgumentsAreChecked) {
             "linear by rows: rows 0 to 3 of 2");
 }
 
-// Beam search over each sentence's set is what the slow search makes of the set's probabilities.
+// Beam search over each sentence's set equals the slow search on the set's probabilities.
 RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
   if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
@@ -203,7 +203,7 @@ RC_GTEST_PROP(Shortlist, TheWholeVocabularyChangesNothing, ()) {
   }
 }
 
-// The same bits in any company, on any number of slots and threads, and in any order.
+// The same bits in any batch, with any number of slots and threads, and in any order.
 RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
   if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
@@ -268,7 +268,7 @@ RC_GTEST_PROP(Shortlist, ScoresEqualWhatSearchReported, ()) {
   RC_ASSERT(back == expected.size());
 }
 
-// More rows than are looked at in one go: in one sentence, and in many whose rows straddle the cut.
+// More rows than are processed at once: in one sentence, and in many whose rows straddle the limit.
 TEST(Shortlist, ManyRowsAreThoseOfFew) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Transformer model = sharp_model(Family::encoder_decoder, 20, 4, 700);

@@ -317,7 +317,7 @@ RC_GTEST_PROP(CrossEntropy, ARowDependsOnThatRowOnly, ()) {
   TRIL_HOLDS(same_bits(part.dlogits, rows_of(whole.dlogits, c.vocab, first, count)));
 }
 
-TEST(CrossEntropy, FillerRowsAreExactlyZeroWhateverTheyHold) {
+TEST(CrossEntropy, PaddingRowsAreExactlyZeroWhateverTheyHold) {
   Random random(2);
   for (const float smoothing : {0.0f, 0.1f}) {
     Case c(random, 6, 37, 5.0f, smoothing);
@@ -365,7 +365,7 @@ TEST(CrossEntropy, MinusInfinityIsProbabilityZero) {
   EXPECT_EQ(result.losses[0], result.norms[0] - 1.0f);
   EXPECT_EQ(result.dlogits[1], 0.0f);
   EXPECT_FALSE(std::isnan(result.dlogits[0]) || std::isnan(result.dlogits[2]));
-  // Whole packs of them, before and behind the only word that can be.
+  // Whole packs of them, before and after the only possible word.
   Case many(random, 1, 3000, 1.0f, 0.0f);
   many.labels = {1700};
   many.logits.assign(3000, -INFINITY);

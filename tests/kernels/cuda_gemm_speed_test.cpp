@@ -1,4 +1,4 @@
-// How fast products on CUDA are, and what their promise costs: a table, where it is asked for
+// How fast products on CUDA are, and what their promise costs: a table, printed on request
 // (--gtest_also_run_disabled_tests --gtest_filter='*Speed*').
 #include <algorithm>
 #include <cstdio>
@@ -22,7 +22,8 @@ struct Work {
   DType c_type;
 };
 
-// Microseconds a product, in a graph of many, on other weights each time: more than L2 holds.
+// Microseconds per product, in a graph of many, with different weights each time: more than L2
+// holds.
 double microseconds(const Work& work, Blas::Policy policy) {
   double best = 0.0;
   if constexpr (kCudaBuilt) {

@@ -1,5 +1,5 @@
-// How fast operations on rows are on CUDA, against the memory they have to move: a table, where it
-// is asked for (--gtest_also_run_disabled_tests --gtest_filter='*RowsSpeed*').
+// How fast operations on rows are on CUDA, relative to the memory they have to move: a table,
+// printed on request (--gtest_also_run_disabled_tests --gtest_filter='*RowsSpeed*').
 #include <cmath>
 #include <cstdio>
 
@@ -64,7 +64,7 @@ std::vector<int32_t> zipf_ids(Random& random, int64_t rows, int64_t entries) {
   return ids;
 }
 
-// In memory that lives longer than a step.
+// In memory that outlives a step.
 std::vector<Tensor> inputs(Arena& arena, Random& random, const Shape& shape, DType type) {
   std::vector<Tensor> tensors;
   const Tensor some = testing::random_tensor(arena, shape, random);

@@ -41,7 +41,7 @@ TEST(Add, IsOneRoundingOfEachPairInPlaceToo) {
   }
 }
 
-// Rows of a slice begin anywhere: addresses that are no multiples of 16.
+// Rows of a slice begin anywhere: at addresses that are not multiples of 16.
 TEST(Add, OfSlicesHasTheSameBits) {
   Random random(3);
   Context& context = context_here();

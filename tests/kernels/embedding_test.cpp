@@ -153,7 +153,8 @@ RC_GTEST_PROP(EmbeddingReference, GradientsAreThoseOfFiniteDifferences, ()) {
       noise));
 }
 
-// One rounding forward. Backward a sum of as many terms as rows looked the entry up, and a product.
+// One rounding forward. Backward, a sum with one term per row that looked the entry up, and a
+// product.
 RC_GTEST_PROP(Embedding, IsTheReferenceWithinRounding, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
@@ -322,7 +323,7 @@ TEST(Embedding, EntriesNeverLookedUpHaveGradientZeroAndNanStaysAway) {
   }
 }
 
-// Added to what is there, by an order made before or when it is needed.
+// Accumulated, with the order made beforehand or when it is needed.
 TEST(Embedding, GradientsAreAddedToWhatIsThere) {
   Random random(14);
   for (const int64_t rows : {0, 1, 40, 700}) {

@@ -62,7 +62,7 @@ std::vector<float> marks(const Cache& cache, Context& context, int32_t slot) {
   return result;
 }
 
-// Whatever is forked, cut and released, every slot holds what a plain copy would.
+// Whatever is forked, truncated and released, every slot holds what a plain copy would.
 RC_GTEST_PROP(Cache, BehavesLikePlainCopies, ()) {
   if (testing::passed_over_on_cuda(5)) return;
   Context context(1, placement());
@@ -140,7 +140,7 @@ TEST(Cache, SharesPagesUntilOneIsWritten) {
   EXPECT_EQ(cache.block_count(), 4);
 }
 
-// Entries keep their numbers and what they hold when the pool becomes larger.
+// Entries keep their numbers and contents when the pool grows.
 TEST(Cache, GrowsWithoutForgetting) {
   Context context(1, placement());
   Cache cache(1, kHeads, kDim, placement());

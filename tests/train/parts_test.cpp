@@ -240,7 +240,7 @@ TEST(Curve, DrawsWhatThereIs) {
   EXPECT_EQ(all.find("inf"), std::string::npos);
 }
 
-// What stands between ">" and "</text>", in order.
+// The texts between ">" and "</text>", in order.
 std::vector<std::string> words_of(const std::string& svg) {
   std::vector<std::string> words;
   for (size_t end = svg.find("</text>"); end != std::string::npos;
@@ -268,7 +268,7 @@ TEST(Curve, LabelsAreNumbersAsPeopleWriteThem) {
             (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "0.1",
                                       "0.2", "0.3", "0.4", "0", "100000", "200000", "300000",
                                       "400000", "500000", "updates", "training"}));
-  // Few updates are still whole ones, and what is no number has no place in the picture.
+  // Ticks of few updates are still integers, and values that are not finite are not drawn.
   EXPECT_EQ(words_of(draw_curve({{.update = 1, .values = {{"loss", INFINITY}}},
                                  {.update = 2, .values = {{"loss", 39.0}}}})),
             (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "10", "20",

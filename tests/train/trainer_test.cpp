@@ -67,14 +67,14 @@ TrainOptions small_options() {
 
 std::string contents(const std::string& path) { return read_file(path, 1 << 28); }
 
-// What a run leaves that may not depend on how it got there.
+// The results of a run that must not depend on how it got there.
 std::vector<std::string> outcome(const std::string& folder) {
   std::vector<std::string> files;
   for (const char* name : {"/config.json", "/model.safetensors", "/tokenizer.model",
                            "/last/model.safetensors", "/training/options.toml"}) {
     files.push_back(contents(folder + name));
   }
-  // The log but for the seconds, which nobody can repeat.
+  // The log without the seconds, which cannot be reproduced.
   const TrainState state = load_state(folder + "/training/checkpoint.safetensors");
   const TempFolder scratch;
   std::filesystem::copy(folder + "/training/log.jsonl", scratch / "log");
@@ -104,8 +104,8 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   options.model.model = 32;
   options.model.dropout = 0.0;
   options.bpe_dropout = 0.0;
-  // On another device the numbers are rounded otherwise and the way is another one: it gets more
-  // time, not a lower mark.
+  // On another device the numbers are rounded differently, so training takes another course: it
+  // gets more time, not a lower goal.
   options.updates = testing::device() == Device::cpu ? 400 : 800;
   options.evaluate_every = options.updates / 4;
   options.batch_tokens = 512;
@@ -160,8 +160,8 @@ TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
       ASSERT_LT(sittings, 100);
       int asked = 0;
       TrainEvents events;
-      // Each sitting lasts until some question, wherever it is asked; an evaluation asks for each
-      // of its sentences, so that later sittings must last longer.
+      // Each sitting lasts for some calls of cancelled(), wherever they are; an evaluation makes
+      // one for each of its sentences, so later sittings must last longer.
       events.cancelled = [&] { return ++asked > 3 + 2 * sittings; };
       finished = run(options, folder / "parts", sittings == 0 ? RunStart::fresh : RunStart::resume,
                      1 + sittings % 3, events)
@@ -172,7 +172,7 @@ TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
   }
 }
 
-// What a kill leaves: any older checkpoint beside newer files.
+// The result of a kill: any older checkpoint beside newer files.
 TEST(Trainer, ResumingFromAnOlderCheckpointMakesTheNewerFilesAgain) {
   const TempFolder folder;
   const TrainOptions options = small_options();
@@ -301,8 +301,8 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   }
 }
 
-// A checkpoint is a file like any other: what is wrong with it is one Error, even where somebody
-// sealed it so.
+// A checkpoint is a file like any other: any fault in it is one Error, even if somebody sealed it
+// that way.
 TEST(Trainer, ACheckpointIsNotTrusted) {
   const TempFolder folder;
   TrainOptions options = small_options();
@@ -332,7 +332,7 @@ TEST(Trainer, ACheckpointIsNotTrusted) {
   write_file_atomically(path, whole.substr(0, whole.size() / 2));
   EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code,
             ErrorCode::bad_format);
-  // A checkpoint of a version that kept the tokenizer in a file of its own goes on with that file.
+  // A checkpoint of a version that kept the tokenizer in its own file is resumed with that file.
   std::vector<NamedTensor> without = tensors;
   std::erase_if(without, [](const NamedTensor& one) { return one.name == "tokenizer"; });
   ASSERT_EQ(without.size() + 1, tensors.size());
@@ -361,8 +361,8 @@ TEST(Trainer, TheCheckpointAloneIsEnoughToGoOn) {
   EXPECT_EQ(outcome(folder / "m"), outcome(folder / "whole"));
 }
 
-// A run that replaces another is there from its first checkpoint on; what stops it before that,
-// here an exception at the last moment, leaves the other as it was.
+// A run that replaces another exists from its first checkpoint on; if it stops before that, here by
+// an exception at the last moment, the other is unchanged.
 TEST(Trainer, ARunReplacesAnotherInOneStep) {
   const TempFolder folder;
   const TrainOptions old_options = small_options();
@@ -383,7 +383,7 @@ TEST(Trainer, ARunReplacesAnotherInOneStep) {
   events = {};
   events.resumable = [] { throw Stop{}; };
   EXPECT_THROW(run(options, folder / "m", RunStart::overwrite, 1, events), Stop);
-  // The old model is there until the new run's first evaluation, and the new run can be resumed.
+  // The old model stays until the new run's first evaluation, and the new run can be resumed.
   EXPECT_EQ(contents(folder / "m/model.safetensors"), before[1]);
   EXPECT_EQ(options_of_run(folder / "m"), to_toml(options));
   EXPECT_TRUE(run(options, folder / "m", RunStart::resume).finished);
@@ -433,9 +433,8 @@ TEST(Trainer, OneRunAtATime) {
   EXPECT_NE(heard.find("another run is at work in this folder"), std::string::npos) << heard;
 }
 
-// Nobody writes what a run reads when it goes on, and a run that was begun meanwhile is not
-// replaced.
-TEST(Trainer, RunsThatBeginAtOnceDoNotMeet) {
+// Nothing writes what a resumed run reads, and a run that was started meanwhile is not replaced.
+TEST(Trainer, RunsThatBeginTogetherDoNotCollide) {
   const TempFolder folder;
   const TrainOptions options = small_options();
   int asked = 0;

@@ -1,4 +1,4 @@
-// What was caught, as an Error that can be kept, copied and handed to another thread.
+// Caught exceptions as an Error that can be kept, copied and passed to another thread.
 #pragma once
 
 #include <exception>
@@ -7,11 +7,11 @@
 
 namespace tril {
 
-// An Error as it is; std::bad_alloc as `out_of_memory`; anything else as `internal` with its text.
-// Needs no memory where there is none.
+// An Error unchanged; std::bad_alloc as `out_of_memory`; anything else as `internal` with its text.
+// Works even if no memory is left.
 Error error_of(const std::exception& failure) noexcept;
 
-// error_of(Error(code, concat(parts...))), `out_of_memory` where there is no memory for the text.
+// error_of(Error(code, concat(parts...))), or `out_of_memory` if there is no memory for the text.
 template <class... Parts>
 Error make_error(ErrorCode code, const Parts&... parts) noexcept {
   try {

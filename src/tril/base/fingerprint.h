@@ -1,4 +1,4 @@
-// 64-bit numbers that tell byte strings apart, the same on every machine. They guard against
+// 64-bit numbers that distinguish byte strings, the same on every machine. They guard against
 // mistakes, not against malice; files are sealed with base/checksum.h.
 #pragma once
 
@@ -29,8 +29,8 @@ inline uint64_t fingerprint(std::string_view bytes) {
   return result.value();
 }
 
-// Another hash, by which shortlists and the Translator know a tokenizer: eight chains over words of
-// eight bytes, hashed together with the bytes that are left over. Shortlist files hold it.
+// A second hash, by which shortlists and the Translator identify a tokenizer: eight chains over
+// words of eight bytes, hashed together with the remaining bytes. Shortlist files contain it.
 inline uint64_t tokenizer_fingerprint(std::string_view bytes) {
   constexpr size_t kChains = 8;
   constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;

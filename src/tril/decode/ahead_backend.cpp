@@ -13,8 +13,8 @@
 namespace tril {
 namespace {
 
-constexpr size_t kAhead = 1;        // steps that may be under way while another is enqueued
-constexpr int64_t kMostBeam = 256;  // wider ones would keep the threads of a GPU waiting
+constexpr size_t kAhead = 1;        // steps in flight while another is enqueued
+constexpr int64_t kMostBeam = 256;  // for wider ones the GPU's threads would wait for each other
 
 int64_t power_of_two_from(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
@@ -44,20 +44,20 @@ class AheadBackend final : public Backend {
   }
 
  private:
-  // Where a sentence is decoded: the same rows of every step.
+  // Where a sentence is decoded: the same rows in every step.
   struct Place {
     std::unique_ptr<Sentence> sentence;
     int64_t first_row = 0;
-    int64_t enqueued = 0;     // steps, looked at or not
-    int64_t prefix_from = 0;  // in Step::prefixes of the step it begins with
+    int64_t enqueued = 0;     // number of steps
+    int64_t prefix_from = 0;  // index in Step::prefixes of its first step
   };
-  // A step that was not looked at yet.
+  // A step whose result the host has not processed yet.
   struct Step {
     int64_t fetch = 0;
     int64_t rows = 0;
     int64_t count = 0;                  // choices per row
-    std::vector<RequestId> requests;    // that take part
-    std::optional<int64_t> prefixes{};  // fetch: log-probabilities of prefixes
+    std::vector<RequestId> requests;    // taking part
+    std::optional<int64_t> prefixes{};  // fetch number of the prefixes' log-probabilities
     int64_t prefix_tokens = 0;
   };
 
@@ -90,18 +90,18 @@ class AheadBackend final : public Backend {
   RowMap row_map_;
   std::vector<RequestId> joined_;  // since the last step
   std::deque<Step> pending_;
-  // Of the sentences that joined for the next step.
+  // For the sentences that join the next step.
   std::optional<int64_t> prefix_fetch_;
   int64_t prefix_tokens_ = 0;
 
-  // Of the step that is being enqueued; kept so that a warm one allocates little.
+  // For the step being enqueued; kept so that a warm step allocates little.
   Rows rows_;
   ops::AllowedByRow allowed_;
   std::vector<const TokenSet*> sets_;
   std::vector<ops::BeamGroup> groups_;
   std::vector<ops::TokenDraw> draws_;
   std::vector<int32_t> none_wanted_;
-  // Of the step that is looked at.
+  // For the step being processed.
   std::vector<float> found_, prefixes_;
   std::vector<std::vector<Choice>> choices_;
 };
@@ -158,8 +158,8 @@ void AheadBackend::begin_joined() {
   joined_.clear();
 }
 
-// Forced prefixes, but for their last tokens, all in one call; what they score is fetched without
-// waiting for it. Returns the log-probabilities of their tokens.
+// Reads forced prefixes, except their last tokens, in one call; their log-probabilities are fetched
+// without waiting. Returns those of all prefix tokens.
 Tensor AheadBackend::read_prefixes() {
   Rows rows;
   std::vector<int32_t> wanted;
@@ -195,7 +195,7 @@ Tensor AheadBackend::read_prefixes() {
   return log_probs;
 }
 
-// entries_of(i): where the keys of rows[i] are.
+// entries_of(i): the cache entries of rows[i].
 template <class F>
 void AheadBackend::set_table(std::span<const int32_t> rows, const Tensor& table,
                              const F& entries_of) {
@@ -218,7 +218,7 @@ void AheadBackend::step(std::vector<Leaver>& leavers) {
   if (pending_.size() > (more ? kAhead : 0)) look(leavers);
 }
 
-// A step of all that may go on; false: none may.
+// Enqueues a step of all sentences that may go on; false if none may.
 bool AheadBackend::enqueue() {
   Step step;
   lay_out(step);
@@ -234,8 +234,8 @@ bool AheadBackend::enqueue() {
   return true;
 }
 
-// Which rows and groups take part. Steps of the same numbers of rows and groups are kept as one
-// CUDA graph, so there are few different ones: padding makes the rows a power of two times the
+// Chooses the rows and groups that take part. Steps with the same numbers of rows and groups share
+// one CUDA graph; to keep these few, padding makes the number of rows a power of two times the
 // widest group.
 void AheadBackend::lay_out(Step& step) {
   rows_.clear();
@@ -294,7 +294,7 @@ void AheadBackend::lay_out(Step& step) {
   for (const RequestId id : step.requests) ++places_.at(id).enqueued;
 }
 
-// Each sample is a group of one row with one choice: what is drawn.
+// Each sample is a group of one row with one choice, the token drawn.
 void AheadBackend::add_draws(const Place& place, int64_t position) {
   const Sentence& sentence = *place.sentence;
   const SearchOptions& search = sentence.search();
@@ -327,7 +327,7 @@ void AheadBackend::run(const Step& step, void* deliver_to) {
   });
 }
 
-// The slots as they were before this step: a step may be walked before it runs.
+// Restores the slots to their state before this step, because the body of a step may run twice.
 void AheadBackend::forget_rows() {
   for (int64_t row = rows_.size() - 1; row >= 0; --row) {
     const auto r = static_cast<size_t>(row);
@@ -338,8 +338,8 @@ void AheadBackend::forget_rows() {
   }
 }
 
-// ---- what came of a step ------------------------------------------------------------------------
-// Goes through the search with what the oldest step has found.
+// ---- results of a step --------------------------------------------------------------------------
+// Advances the search with the candidates of the oldest step.
 void AheadBackend::look(std::vector<Leaver>& leavers) {
   const Step step = std::move(pending_.front());
   pending_.pop_front();
@@ -379,7 +379,7 @@ void AheadBackend::follow(const Step& step, Place& place) {
     for (size_t i = 0; i < alive; ++i) {
       read_row(step, place.first_row + static_cast<int64_t>(i), count_of(sentence), choices_[i]);
     }
-  } else if (begins) {  // one hypothesis, from which all samples part
+  } else if (begins) {  // one hypothesis, from which all samples start
     choices_[0].clear();
     std::vector<Choice> drawn;
     for (int64_t i = 0; i < sentence.width(); ++i) {

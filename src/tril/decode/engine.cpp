@@ -65,9 +65,9 @@ struct Engine::State {
   HostBackend host;
   std::unique_ptr<Backend> ahead;  // where the session's device can choose tokens
   RequestId next_id = 1;
-  // False after a failure: something may be encoded that nobody knows of.
+  // False after a failure: some encoded sentences may then belong to no request.
   bool usable = true;
-  // Options in use, so that requests share what is made from them.
+  // Options in use, so that requests share what is derived from them.
   std::vector<std::weak_ptr<const CheckedOptions>> checked;
   std::vector<Leaver> leavers;  // of the current step
 
@@ -82,7 +82,7 @@ struct Engine::State {
     return goes_ahead ? *ahead : static_cast<Backend&>(host);
   }
 
-  // Shared with requests that have the same options, or at least forbid the same tokens.
+  // Shared by requests with the same options, or at least the same forbidden tokens.
   std::shared_ptr<const CheckedOptions> checked_options(
       std::shared_ptr<const SearchOptions> search) {
     std::erase_if(checked, [](const auto& each) { return each.expired(); });
@@ -114,8 +114,8 @@ struct Engine::State {
     }
   }
 
-  // Takes a sentence out, whatever state a failed step has left all of them in; null where none is
-  // left. Needs no memory, which may be what the step failed for.
+  // Removes one sentence, whatever state a failed step has left all of them in; null if none is
+  // left. Allocates nothing: the step may have failed because there was no memory.
   std::unique_ptr<Sentence> any_sentence() {
     for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
       if (backend == nullptr) continue;
@@ -133,8 +133,8 @@ struct Engine::State {
     return count;
   }
 
-  // Tells whoever waits, after the sentence has given everything back. `done` is called also where
-  // the listener of its tokens throws.
+  // Calls the request's `done`, after the sentence has released everything; also if its `tokens`
+  // callback throws.
   void tell(std::unique_ptr<Sentence> sentence, RequestEnd end, std::optional<Error> error = {}) {
     intake.release(*sentence);
     RequestOutcome outcome = outcome_of(*sentence, end, std::move(error));
@@ -165,7 +165,7 @@ struct Engine::State {
 
   void admit() {
     for (;;) {
-      // Where slots have become fewer, a wide request is decoded by itself.
+      // If the number of slots was reduced below its width, a request is decoded alone.
       const int64_t free = decodes() ? free_slots() : std::numeric_limits<int64_t>::max();
       std::unique_ptr<Sentence> sentence = intake.take(free, options.slots);
       if (sentence == nullptr) return;
@@ -238,10 +238,10 @@ struct Engine::State {
       throw;
     }
   }
-  // Everybody hears of it, also when one of them throws.
+  // Every request is told, even if the callback of one of them throws.
   void fail_all(const Error& error) {
     usable = false;
-    std::unique_ptr<Sentence> all;  // before anyone is told: callbacks may submit again
+    std::unique_ptr<Sentence> all;  // collected first: callbacks may submit new requests
     while (std::unique_ptr<Sentence> sentence = any_sentence()) {
       sentence->next = std::exchange(all, nullptr);
       all = std::move(sentence);
@@ -259,7 +259,7 @@ struct Engine::State {
   }
 
   void tell_leavers() {
-    // A callback may throw: those behind it are told by the next step.
+    // A callback may throw: the remaining ones are called by the next step.
     while (!leavers.empty()) {
       Leaver leaver = std::move(leavers.front());
       leavers.erase(leavers.begin());
@@ -316,7 +316,7 @@ bool Engine::step() {
   State& s = *state_;
   const StandardRounding rounding;
   require(s.session.tape == nullptr, kBad, "search: a tape is recording on the session");
-  s.tell_leavers();  // whom an exception of a callback has kept waiting
+  s.tell_leavers();  // left over when a callback threw
   s.expire();
   s.decode();
   s.stream();

@@ -14,14 +14,14 @@
 namespace tril {
 namespace {
 
-// Tasks form a list of their own, so that running one needs no memory.
+// Tasks form an intrusive list, so that running one allocates nothing.
 struct Task {
   std::function<void()> run;
   Task* next = nullptr;
   bool owned = true;  // by the list
 };
 
-// In the order they came. Owns those that were posted.
+// In order of arrival. Owns those that were posted.
 class TaskList {
  public:
   TaskList() = default;
@@ -57,9 +57,9 @@ class TaskList {
 struct EngineThread::State {
   std::mutex mutex;
   std::condition_variable changed;
-  TaskList tasks;     // under the mutex
+  TaskList tasks;     // guarded by the mutex
   bool ends = false;  // likewise
-  // Of whoever runs tasks and steps: the thread, or one at a time of those who help.
+  // Held by whoever runs tasks and steps: the thread, or one helping caller at a time.
   std::mutex running;
   std::atomic<std::thread::id> runner{};
   std::vector<Engine*> engines;
@@ -71,7 +71,7 @@ struct EngineThread::State {
                        [](const Engine* engine) { return !engine->idle(); });
   }
 
-  // Waits where there is nothing to do. False when the thread is to end.
+  // Waits if there is nothing to do. False when the thread is to end.
   bool wait_for_work() {
     std::unique_lock lock(mutex);
     if (!any_work()) changed.wait(lock, [&] { return ends || !tasks.empty(); });
@@ -84,7 +84,7 @@ struct EngineThread::State {
   }
   void run_tasks() {
     while (Task* task = next_task()) {
-      const bool owned = task->owned;  // one that is not may be gone when it has run
+      const bool owned = task->owned;  // if not, it may be destroyed once it has run
       task->run();
       if (owned) delete task;
     }
@@ -110,7 +110,7 @@ struct EngineThread::State {
       step_next();
     }
   }
-  // A share of it, where there is no thread.
+  // A part of it, if there is no thread.
   template <class F>
   void run_here(const F& work) {
     const std::lock_guard lock(running);

@@ -1,5 +1,5 @@
-// Requests before they are decoded: waiting in fair order, encoded many at a time, and then waiting
-// for slots. Internal to decode/.
+// Requests before they are decoded: they wait in fair order, are encoded many at a time, and then
+// wait for slots. Internal to decode/.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace tril {
 
 using Sentences = std::deque<std::unique_ptr<Sentence>>;
 
-// Moves those for which `leaves` is true behind the others of `out`; returns where they begin. All
-// or, where there is no memory, none.
+// Moves those for which `leaves` is true to the end of `out`; returns the index of the first. All
+// of them or, if memory runs out, none.
 template <class F>
 size_t take_out_of(Sentences& sentences, const F& leaves,
                    std::vector<std::unique_ptr<Sentence>>& out) {
@@ -32,14 +32,14 @@ size_t take_out_of(Sentences& sentences, const F& leaves,
   return first;
 }
 
-// Sentences of several clients. Each client's come in order; the next is always one of the client
-// who has had the least work done so far, counted in tokens read times width. A client who was away
-// does not save up turns.
+// Sentences of several clients. Each client's come in order; the next is always from the client who
+// has had the least work done so far, counted in tokens read times width. A client does not save up
+// turns while it has nothing waiting.
 class FairQueue {
  public:
   void push(std::unique_ptr<Sentence> sentence);
   std::unique_ptr<Sentence> pop();  // null when there is none
-  // Takes out those for which `leaves` is true.
+  // Removes those for which `leaves` is true.
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     for (auto& [number, client] : clients_) {
@@ -50,7 +50,7 @@ class FairQueue {
   }
 
   int64_t size() const { return size_; }
-  int64_t slots() const { return slots_; }  // they will need
+  int64_t slots() const { return slots_; }  // that they will need
   int64_t source_tokens() const { return tokens_; }
 
  private:
@@ -60,15 +60,16 @@ class FairQueue {
   };
   void count(const Sentence& sentence, int64_t sign);
 
-  // Those who have something waiting, or were served more than whoever comes next.
+  // Clients that have something waiting, or were served more than the next one.
   std::map<uint64_t, Client> clients_;
-  int64_t served_ = 0;  // what the client served last had had before: where a new one begins
+  // The work count that the client served last had before: where a new client begins.
+  int64_t served_ = 0;
   int64_t size_ = 0, slots_ = 0, tokens_ = 0;
 };
 
 class Intake {
  public:
-  // All given here must outlive this.
+  // The arguments must outlive this.
   Intake(const Transformer& model, EncodedSentences& encoded, Session& session)
       : model_(model), encoded_(encoded), session_(session) {}
 
@@ -77,16 +78,16 @@ class Intake {
   // as many as could be decoded at once are encoded together: one call for many costs far less than
   // one for each.
   std::unique_ptr<Sentence> take(int64_t free, int64_t slots);
-  // Whether another request would be encoded together with those that wait.
+  // Whether another request would be encoded together with those waiting.
   bool encodes_more(int64_t width, int64_t slots) const;
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     waiting_.take_out(leaves, out);
     take_out_of(ready_, leaves, out);
   }
-  // Any of them, encoded or not; null where there is none.
+  // Removes any of them, encoded or not; null if there is none.
   std::unique_ptr<Sentence> remove_any();
-  // What was encoded for a sentence is needed no more.
+  // Releases what was encoded for a sentence.
   void release(Sentence& sentence);
   int64_t size() const { return waiting_.size() + static_cast<int64_t>(ready_.size()); }
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
-// emits max_length tokens at most.
+// The number of tokens that may be chosen after the prefix. Token i is predicted at position i, so
+// a model emits at most max_length tokens.
 int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
   int64_t limit = c.max_length - static_cast<int64_t>(r.prefix.size());
   if (o.max_tokens > 0) limit = std::min(limit, o.max_tokens);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kLeastCapability = 80;
 
-// After one of these the driver answers every call of this process so; another process may begin
-// anew.
+// After one of these errors the driver fails every further call of this process; another process
+// can start afresh.
 bool is_lost(cudaError_t error) {
   switch (error) {
     case cudaErrorDevicesUnavailable:
@@ -49,22 +49,22 @@ void check(cudaError_t error, std::string_view what) {
 
 cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
 
-// Whether a test has this call, the `at`-th of its kind or a later one, go wrong.
+// Whether a test makes this call fail: the `at`-th of its kind, and all later ones.
 bool goes_wrong(Fault kind, std::atomic<int64_t>& calls) {
   const InjectedFault& fault = injected_fault();
   return fault.kind == kind && ++calls >= fault.at;
 }
 
-// One launch more.
+// Counts a launch.
 void count_launch(Stream stream) {
   static std::atomic<int64_t> launches{0};
   if (goes_wrong(Fault::lost_device, launches)) lose(stream);
 }
 
 // The driver refuses to wait for the whole device while a stream is captured, and spoils the
-// capture. So a capture, which only the host works on, and such a wait keep out of each other's
-// way, whatever threads they are on.
-std::shared_mutex captures;          // shared by captures, waited for alone
+// capture. So a capture, during which only the host works, and such a wait exclude each other,
+// whatever threads they are on.
+std::shared_mutex captures;          // shared by captures, exclusive for waits
 thread_local int captures_here = 0;  // of this thread
 
 void end_of_capture() {
@@ -104,7 +104,7 @@ Answers ask() {
   return answers;
 }
 
-// What it would say.
+// What it would report with this fault.
 Answers pretend(Fault fault) {
   Answers answers;
   answers.driver = fault == Fault::no_driver ? 0 : fault == Fault::old_driver ? 12040 : 13000;

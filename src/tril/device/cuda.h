@@ -17,17 +17,17 @@ void release(void* memory);
 void* allocate_pinned(int64_t bytes);
 void release_pinned(void* memory);
 
-// Of what waits for room on the device, the work of a stream that is `urgent` gets it first.
+// When work of several streams waits for the device, `urgent` streams go first.
 enum class Urgency { urgent, spare };
 Stream make_stream(Urgency urgency);
 void drop_stream(Stream stream);
-void wait(Stream stream);    // raises what went wrong on the device
-void settle(Stream stream);  // the same for who cannot raise
-// What went wrong with what was enqueued just now, if anything.
+void wait(Stream stream);    // raises errors of the device
+void settle(Stream stream);  // the same without raising
+// Raises the error of what was just enqueued, if any.
 void check_launch(Stream stream);
 void lose(Stream stream);  // a kernel that traps: after it the device is lost to this process
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
-// Rows of `bytes`, `step` bytes apart, one behind the other.
+// Rows of `bytes`, `step` bytes apart, copied to consecutive memory.
 void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
                      int64_t rows);
 void copy_and_wait(void* to, const void* from, int64_t bytes);
@@ -38,10 +38,10 @@ void* make_event();
 void drop_event(void* event);
 void record(void* event, Stream stream);
 void wait_for(void* event);
-// What the stream is given from now on waits for the event as it was last recorded.
+// What is enqueued into the stream from now on waits for the event as last recorded.
 void let_wait(Stream stream, void* event);
 
-// What a stream is given between begin and end is kept and not run.
+// What is enqueued into a stream between begin and end is recorded instead of run.
 void begin_capture(Stream stream);
 void* end_capture(Stream stream);  // a graph that can be launched
 void abandon_capture(Stream stream);

@@ -12,7 +12,7 @@
 namespace tril {
 namespace {
 std::atomic<int64_t> allocations{0};
-// Blocks this large start on a huge page and ask for huge pages: fewer TLB misses while streaming.
+// Blocks this large start on a huge page and request huge pages: fewer TLB misses while streaming.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 }  // namespace
 

@@ -41,7 +41,7 @@ Device best_device();
 void check_usable(Device device);
 
 // Memory aligned to kMemoryAlignment bytes, not initialised. Raises `out_of_memory` with the number
-// of bytes asked for. allocate(device, 0) gives a null pointer.
+// of bytes requested. allocate(device, 0) returns a null pointer.
 constexpr int64_t kMemoryAlignment = 64;
 void* allocate(Device device, int64_t bytes);
 void release(Device device, void* memory);
@@ -51,8 +51,8 @@ void copy(Device to_device, void* to, Device from_device, const void* from, int6
 // Zero bytes; waits likewise.
 void fill_zero(Device device, void* memory, int64_t bytes);
 
-// How often allocate() went to the system in this process: what "a warm step allocates nothing"
-// is counted with.
+// How often allocate() went to the system in this process: tests use it to check that a warm step
+// allocates nothing.
 int64_t allocation_count();
 
 }  // namespace tril

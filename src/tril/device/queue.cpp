@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 constexpr int64_t kSmallestFetch = 128;
 // Buffers for uploads: one is filled while the device reads the others. Three, so that the host can
-// prepare a long step while the device is at the long step before and a short one waits between
+// prepare a long step while the device runs the long step before and a short one waits between
 // them: micro-batch, change of the weights, micro-batch.
 constexpr int kBuffers = 3;
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
@@ -36,35 +36,35 @@ int64_t padded(int64_t bytes) {
 }  // namespace
 
 struct Queue::State {
-  // What is uploaded: a block on the device, and kBuffers of pinned memory with the same layout.
+  // Uploaded data: a block on the device, and kBuffers of pinned memory with the same layout.
   struct Block {
     char* on_device = nullptr;
     char* pinned[kBuffers] = {};
     int64_t bytes = 0;
   };
-  // A step by its trace.
+  // A step, identified by its trace.
   struct Step {
     int seen = 0;
-    int64_t last = 0;  // when
+    int64_t last = 0;  // when it last ran
     void* graph = nullptr;
   };
   enum class Mode { direct, walking, capturing };
 
-  // A lane aside.
+  // A side stream.
   struct Branch {
     Stream stream{};
-    void* reached = nullptr;  // what it was given last
-    bool behind = true;       // it waits for all that the first lane was given
-    bool apart = false;       // it was given something that the first lane does not wait for
+    void* reached = nullptr;  // after what was enqueued into it last
+    bool behind = true;       // it must wait for everything in the first lane
+    bool apart = false;       // it has work that the first lane does not wait for yet
   };
 
   Stream stream{};  // the first lane
   std::array<Branch, kLanes - 1> branches{};
-  Lane lane = Lane::first;  // what is enqueued goes there
+  Lane lane = Lane::first;  // where work is enqueued
   void* forked = nullptr;
   void* events[kBuffers] = {};  // when the device has read the buffer
   std::vector<Block> blocks;
-  size_t block = 0;  // being filled
+  size_t block = 0;  // the one being filled
   int64_t mark = 0;
   int buffer = 0;
   Mode mode = Mode::direct;
@@ -116,14 +116,14 @@ struct Queue::State {
         steps.begin(), steps.end(),
         [](const auto& a, const auto& b) { return a.second.last < b.second.last; });
     if (oldest->second.graph != nullptr) {
-      cuda::wait(stream);  // it may be under way
+      cuda::wait(stream);  // it may be running
       cuda::drop_graph(oldest->second.graph);
     }
     steps.erase(oldest);
   }
   Branch& branch_of(Lane which) { return branches[static_cast<size_t>(which) - 1]; }
-  // The lane for what is enqueued now. Only when something is does another one wait for the first:
-  // a lane that is left empty costs nothing.
+  // The lane for what is enqueued now. A side lane waits for the first only when something is
+  // enqueued into it: an empty lane costs nothing.
   Stream current() {
     if (lane == Lane::first) return stream;
     Branch& branch = branch_of(lane);
@@ -135,7 +135,7 @@ struct Queue::State {
     }
     return branch.stream;
   }
-  // The lane that is enqueued into waits for the others.
+  // Makes the current lane wait for the others.
   void join() {
     if (mode == Mode::walking) return;
     const Stream here = current();
@@ -146,7 +146,7 @@ struct Queue::State {
       if (lane == Lane::first) branch.apart = false;
     }
   }
-  // Everything that was uploaded since reset(), in one copy a block, and then the graph.
+  // Copies everything uploaded since reset(), one copy per block, and then launches the graph.
   void run(void* graph) {
     for (size_t i = 0; i <= block && i < blocks.size(); ++i) {
       const int64_t bytes = i == block ? mark : blocks[i].bytes;
@@ -216,8 +216,8 @@ void Queue::reset() {
   if (!state_) return;
   State& s = *state_;
   s.join();
-  // Also while a step is walked: the buffer that is left may be that of a step that was launched.
-  // While one is captured it is the walk's, which the device does not read.
+  // Also while a step is walked: the previous buffer may belong to a step that was launched. While
+  // one is captured, the buffer belongs to the walk, and the device does not read it.
   if (s.mode != State::Mode::capturing) cuda::record(s.events[s.buffer], s.stream);
   if (s.blocks.size() > 1) {
     cuda::wait(s.stream);
@@ -279,7 +279,8 @@ void Queue::step(const std::function<void()>& body) {
     State& state;
     ~Direct() { state.mode = State::Mode::direct; }
   } const direct{s};
-  // Walked first, if any step has come often enough to be kept: the trace tells which it is.
+  // If any step has come often enough to be kept, this one is walked first: the trace tells which
+  // it is.
   if (s.repeats) {
     s.mode = State::Mode::walking;
     s.trace = {};

@@ -1,5 +1,5 @@
-// Queue: what a device is given to do, in order, with the small things the host knows and the
-// device reads (token ids, positions, intervals, scalars), and steps that are kept as graphs.
+// Queue: the work a device is given, in order, with the small data that the host knows and the
+// device reads (token ids, positions, intervals, scalars), and steps that are kept as CUDA graphs.
 //
 // A step that comes again and again is walked by the host each time: its checks are made, its
 // memory is laid out, and what the host knows is written down; but from the third equal time on
@@ -57,7 +57,7 @@ class Queue {
   Device device() const { return device_; }
   Stream stream() const;  // of the lane that is enqueued into
 
-  // Where the device finds a copy of these bytes, until reset(). The host's may change at once.
+  // The device address of a copy of these bytes, until reset(). The host's may change at once.
   const void* upload(const void* from, int64_t bytes);
   void reset();
 
@@ -94,8 +94,8 @@ class Queue {
     Lane before_;
   };
   Lane lane() const;
-  // What is enqueued from now on, here, waits for all that was enqueued in other lanes. A step ends
-  // so by itself, and so do reset() and whatever waits.
+  // Makes what is enqueued from now on, in this lane, wait for everything enqueued in other lanes.
+  // Happens by itself at the end of a step, in reset() and before any wait.
   void join();
 
   // Within the device, as part of the step.
@@ -103,28 +103,28 @@ class Queue {
   void copy_rows(const CopyRows& args);
 
   void wait();
-  // Waits for all that was enqueued, then copies. Not within a step.
+  // Waits for everything enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Begins to copy to the host, behind what is enqueued so far; fetched() waits for it, once. What
-  // nobody asks for is forgotten when kMostFetches have come after it. Not within a step.
+  // Starts a copy to the host, after what is enqueued so far; fetched() waits for it, once. A copy
+  // that is not read is forgotten when kMostFetches have come after it. Not within a step.
   static constexpr int64_t kMostFetches = 1024;
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
-  // The same without a copy, which would keep the device waiting between two steps: memory of the
-  // host for what a kernel writes there itself. The step is given the address as data; deliver()
-  // follows once it is enqueued, then fetched().
+  // The same without a copy, which would keep the device waiting between two steps: host memory
+  // that a kernel writes itself. The step receives the address as data; deliver() follows once it
+  // is enqueued, then fetched().
   struct Delivery {
     int64_t number = 0;
     void* to = nullptr;
   };
   Delivery expect(int64_t bytes);
   void deliver(int64_t number);
-  // Nobody will ask for it any more. What is expected is not forgotten otherwise.
+  // It will not be read any more. Expected memory is not forgotten otherwise.
   void forget(int64_t number);
 
-  // Runs a step. `body` enqueues it, and may be called twice: what it does on the host must come to
-  // the same when it does. It may not wait.
+  // Runs a step. `body` enqueues it, and may be called twice: its effect on the host must then be
+  // the same as of one call. It may not wait.
   void step(const std::function<void()>& body);
   int64_t graphs() const;  // kept so far
   bool captures() const;   // a step that will be kept is being enqueued
@@ -132,7 +132,7 @@ class Queue {
  private:
   struct State;
   struct Fetch {
-    int64_t number = -1;  // whose it is; -1: nobody's
+    int64_t number = -1;  // of the fetch; -1: free
     bool expected = false;
     void* event = nullptr;
     void* pinned = nullptr;

@@ -39,7 +39,7 @@ std::string name_of(const Kind& kind) {
 struct EngineRun {
   double seconds = 0.0;
   double tokens = 0.0;
-  std::array<double, kKinds> first_tokens{};  // seconds until every request of a kind has some
+  std::array<double, kKinds> first_tokens{};  // seconds until all of a kind have received one
 };
 
 // All requests of the kinds for which `takes_part` is true, submitted at once.
@@ -82,7 +82,7 @@ EngineRun run_engine(const Transformer& model, const Kinds& kinds,
   return run;
 }
 
-// One kind after the other, and both in one engine, in turns.
+// One kind after the other, and both in one engine, alternating.
 void measure_mixed(Results& results, const Transformer& model, const MeasureOptions& options) {
   const bool on_cpu = options.placement.device == Device::cpu;
   const Kinds kinds = on_cpu ? Kinds{{{16, 1}, {4, 4}}} : Kinds{{{128, 1}, {32, 4}}};
@@ -140,7 +140,7 @@ Tokenizer phrasebook_tokenizer() {
       {});
 }
 
-// Every line once, each from a thread of its own. Threads are there before the clock starts.
+// Every line once, each from its own thread. Threads are started before the clock.
 double translate_by_threads(const Translator& translator, const std::vector<std::string>& lines,
                             const TranslateOptions& options) {
   std::barrier ready(static_cast<int64_t>(kThreads) + 1);
@@ -174,7 +174,7 @@ void measure_threads(Results& results, const Translator& translator,
     const std::vector<Translation> translations = translator.translate(lines, translate);
     const double together = watch.seconds();
     const double apart = translate_by_threads(translator, lines, translate);
-    if (round < 3) continue;  // by then what comes again is kept (device/queue.h)
+    if (round < 3) continue;  // by then repeated steps are kept (device/queue.h)
     tokens = 0.0;
     for (const Translation& translation : translations) {
       tokens += static_cast<double>(translation.hypotheses[0].tokens.size());
@@ -195,7 +195,7 @@ void measure_threads(Results& results, const Translator& translator,
 std::vector<Measurement> measure_engine(const MeasureOptions& options) {
   check_usable(options.placement.device);
   Results results("engine", options);
-  // The form of weights that is fastest there.
+  // The form of weights that is fastest on this device.
   const auto model_with = [&](int64_t vocab) {
     TransformerConfig config = translation_config();
     config.source_vocab = config.target_vocab = vocab;

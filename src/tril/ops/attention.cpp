@@ -19,7 +19,7 @@ using kernels::AttentionShape;
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr auto kShape = ErrorCode::shape_mismatch;
 
-// Checks what both halves share.
+// Checks that both halves share.
 AttentionSizes sizes_of(const Tensor& q, int64_t kv_heads, const Mirrored<Interval>& intervals,
                         const AttentionOptions& options) {
   require(q.shape().rank() == 3, kShape,
@@ -54,7 +54,7 @@ AttentionSizes sizes_of(const Tensor& q, int64_t kv_heads, const Mirrored<Interv
           .scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)))};
 }
 
-// A plan that was prepared was checked then, but for how many keys there are.
+// A prepared plan was already checked, except for the number of keys.
 void check_keys_seen(const AttentionPlan& plan, int64_t keys) {
   if (plan.lists() != nullptr && plan.lists()->keys_needed <= keys) return;
   check_within(plan.intervals().host, keys);

@@ -26,7 +26,7 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 
 // ---- lists of work ------------------------------------------------------------------------------
-// Cuts the rows into tiles of at most `most` rows: of one sequence each, or of rows that see
+// Cuts the rows into tiles of at most `most` rows: each of one sequence, or of rows that see
 // nothing. `same(a, b)` says whether two rows have their keys in the same place.
 template <class Same>
 std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> intervals, int64_t most,
@@ -60,7 +60,7 @@ std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> interva
 
 bool is_empty(const AttentionTile& tile) { return tile.key_begin >= tile.key_end; }
 
-// Those of rows that see something, by origin, each with the end of its whole sequence.
+// The tiles of rows that see something, by origin, each with the end of its whole sequence.
 std::span<AttentionTile> by_origin(Arena& host, std::span<const AttentionTile> tiles) {
   auto* sorted = host.allocate_array<AttentionTile>(static_cast<int64_t>(tiles.size()));
   AttentionTile* end = std::copy_if(tiles.begin(), tiles.end(), sorted,
@@ -78,7 +78,7 @@ std::span<AttentionTile> by_origin(Arena& host, std::span<const AttentionTile> t
   return result;
 }
 
-// An uploaded list with room up to a power of two, so that one kept step serves many batches.
+// An uploaded list with room up to a power of two, so that one CUDA graph serves many batches.
 template <class T>
 struct Uploaded {
   const T* items = nullptr;
@@ -108,7 +108,7 @@ void sort_longest_first(auto begin, auto end) {
   });
 }
 
-// In three parts, as kernels/cuda/attention.h says, longest first in each.
+// In the three parts of kernels/cuda/attention.h, longest first in each.
 kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<AttentionTile> tiles) {
   const auto is_first = [](const AttentionTile& tile) {
     return is_empty(tile) || tile.sequence_end - tile.origin > kKeyBlock;
@@ -134,7 +134,7 @@ kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<Attention
   return list;
 }
 
-// What the rows of a half of a long tile see, some of them and all of them.
+// What the rows of a half of a long tile see: some of them, and all of them.
 AttentionLongTile::Half half_of(std::span<const Interval> intervals, int32_t begin, int32_t end) {
   if (begin >= end) return {};
   const Interval& first = intervals[static_cast<size_t>(begin)];
@@ -183,7 +183,7 @@ kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
   return list;
 }
 
-// The tiles as the test hook widens them: which rows reach a block of keys depends on it.
+// The tiles with the test hook's widening, on which the rows that reach a block of keys depend.
 std::span<const AttentionTile> widened(Arena& host, std::span<const AttentionTile> tiles,
                                        Widening widening) {
   if (widening == Widening::none) return tiles;
@@ -195,7 +195,7 @@ std::span<const AttentionTile> widened(Arena& host, std::span<const AttentionTil
   return {wide, tiles.size()};
 }
 
-// visit(tiles [begin, end) of `rows`, by origin) for each sequence.
+// Calls visit(tiles [begin, end) of `rows`, by origin) for each sequence.
 template <class Visit>
 void for_each_sequence(std::span<const AttentionTile> rows, const Visit& visit) {
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
@@ -203,9 +203,9 @@ void for_each_sequence(std::span<const AttentionTile> rows, const Visit& visit) 
     visit(begin, end);
   }
 }
-// visit(key, key_end, first, last) for every `step` keys of the sequence of the tiles [begin, end):
-// those of [first, last) see some of them. Neither end of what tiles see decreases, so they are a
-// stretch.
+// Calls visit(key, key_end, first, last) for every `step` keys of the sequence of the tiles [begin,
+// end): those of [first, last) see some of them. Neither end of what tiles see decreases, so these
+// are consecutive.
 template <class Visit>
 void for_each_block(std::span<const AttentionTile> rows, size_t begin, size_t end, int32_t step,
                     const Visit& visit) {
@@ -224,7 +224,7 @@ kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
   const Arena::Scope scratch(context.host);
   int32_t last_key = 0;
   for (const AttentionTile& tile : rows) last_key = std::max(last_key, tile.key_end);
-  // A sequence and a gap have at most one block that is not whole.
+  // A sequence and a gap have at most one partial block each.
   const int64_t most = last_key / kKeyBlock + 2 * static_cast<int64_t>(rows.size()) + 1;
   auto* tiles = context.host.allocate_array<AttentionKeyTile>(most);
   size_t count = 0;
@@ -333,7 +333,7 @@ kernels::cuda::AttentionLongParts<AttentionLongRows> upload_long_rows(
   });
 }
 
-// The long sequences once more, in the parts of kernels/cuda/attention.h; `rows` by origin.
+// The long sequences again, in the parts of kernels/cuda/attention.h; `rows` by origin.
 kernels::cuda::AttentionLongGradients upload_long_gradients(Context& context,
                                                             std::span<const AttentionTile> rows) {
   int64_t blocks = 0;
@@ -377,7 +377,7 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
   return shape;
 }
 
-// Of the type of activations, wherever it lies.
+// Checks that it has the type of activations.
 const void* read(const Context& context, const Tensor& tensor) {
   const void* memory = nullptr;
   with_activation_type(context.activations,
@@ -385,8 +385,8 @@ const void* read(const Context& context, const Tensor& tensor) {
   return memory;
 }
 
-// Gradients lie as what they are of: side by side where that does, so that they are one matrix
-// again.
+// Gradients have the layout of their tensors: if these are slices of one matrix, so are the
+// gradients.
 AttentionGradients gradients_like(Context& context, const Tensor& q, const Tensor& k,
                                   const Tensor& v) {
   const auto plain = [&](const Tensor& of) {
@@ -413,7 +413,7 @@ void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
   context.launch_in_chain(kernels::cuda::attention_forward, forward);
 }
 
-// Whether rows side by side are of one sequence, so that they read its keys together.
+// Whether consecutive rows belong to one sequence, so that they read its keys together.
 bool share_sequences(std::span<const int32_t> sequences) {
   const auto shared = [](int32_t a, int32_t b) { return a == b && a >= 0; };
   return std::adjacent_find(sequences.begin(), sequences.end(), shared) != sequences.end();
@@ -447,7 +447,7 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
     lists.key_tiles = upload_key_tiles(context, widened(context.host, sorted, widening));
     lists.long_gradients = upload_long_gradients(context, sorted);
   }
-  // The ends of the sequences belong into the other list too: empty tiles, then those by origin.
+  // The ends of the sequences are needed in the other list too: empty tiles, then those by origin.
   const auto empty = std::partition(tiles.begin(), tiles.end(), is_empty);
   std::copy(sorted.begin(), sorted.end(), empty);
   lists.tiles = upload_tiles(context, tiles);

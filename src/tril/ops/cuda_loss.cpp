@@ -11,14 +11,14 @@ namespace {
 
 namespace on_card = kernels::cuda;
 
-// What the device knows of a batch: labels, and the factor, which changes from step to step.
+// A batch on the device: labels, and the factor, which changes from step to step.
 struct Batch {
   const int32_t* labels;
   const float* factor;
   float smoothing;
 };
 
-// Norms, losses and, where dlogits is defined, gradients of a slice of logits.
+// Norms, losses and, if dlogits is defined, gradients of a slice of logits.
 void cross_entropy(Context& context, const Batch& batch, int64_t vocab, const Tensor& logits,
                    float* losses, const Tensor& dlogits) {
   const Arena::Scope scratch(context.arena);

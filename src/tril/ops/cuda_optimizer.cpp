@@ -26,7 +26,7 @@ on_card::AdamWTensor described(const UpdateTensor& tensor) {
           .rounded_columns = matrix ? tensor.rounded.columns() : size};
 }
 
-// Those with a gradient, where the device finds them until the step ends.
+// The tensors with a gradient, uploaded until the step ends.
 on_card::AdamWTensors uploaded(Context& context, std::span<const UpdateTensor> tensors) {
   auto* list =
       context.host.allocate_array<on_card::AdamWTensor>(static_cast<int64_t>(tensors.size()));

@@ -1,5 +1,5 @@
-// The CUDA half of ops/rows.h: everything was checked and results are there; these upload what the
-// host knows and launch the kernels. For the sources of this folder.
+// The CUDA half of ops/rows.h: arguments are checked and results allocated; these functions upload
+// what the host knows and launch the kernels. For the sources of this folder.
 #pragma once
 
 #include "tril/ops/on_cuda.h"
@@ -7,7 +7,7 @@
 
 namespace tril::ops::cuda {
 
-// What a kernel is handed of a tensor; null for an undefined one.
+// A tensor's address for a kernel; null for an undefined one.
 template <class T>
 T* memory_of(const Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
@@ -21,9 +21,9 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x);
 void fill(Context& context, float value, const Tensor& out);
 void assign(Context& context, const Tensor& from, const Tensor& to);
 
-// `args` holds what kernels/norm.h asks for, on the device.
+// `args` holds what kernels/norm.h needs, on the device.
 void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result);
-// forward.s is what was normed; df only where something was dropped.
+// forward.s is the input of the norm; df only if something was dropped.
 void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey& key,
                    const Tensor& x, const Tensor& f, const ResidualNorm& result);
 void residual_norm_gradients(Context& context, const kernels::Norm& args,

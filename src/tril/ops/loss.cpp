@@ -73,7 +73,7 @@ void projected_loss_on_cpu(Context& context, const Tensor& x, const LinearWeight
   const Arena::Scope scratch(context.arena);
   auto* losses = context.arena.allocate_array<float>(rows);
   const Tensor one = filled(context, {1}, 1.0f);
-  // A slice is a slice of the sums over tokens too, so that nothing changes in them.
+  // Such a slice is also one slice of the sums over tokens, so these do not change.
   for (int64_t begin = 0; begin < rows; begin += kernels::kTokenSlice) {
     const Arena::Scope slice_scratch(context.arena);
     const Tensor slice = x.slice(begin, std::min(rows, begin + kernels::kTokenSlice));

@@ -19,7 +19,7 @@ void check_same(std::string_view operation, const Tensor& a, const Tensor& b) {
           " differ");
 }
 
-// A result like its input.
+// A result with the shape and type of its input.
 Tensor like(Context& context, const Tensor& x) {
   return Tensor(context.arena, x.shape(), x.dtype());
 }

@@ -9,10 +9,10 @@
 namespace tril {
 namespace {
 
-// The logits of a sentence, a row a position.
+// The logits of a sentence, one row per position.
 using Logits = std::vector<std::vector<float>>;
 
-// Counts calls, and notes what the rows were given to read, and those of the first layer to see.
+// Counts calls, and records what the rows read and, in the first layer, may see.
 class Watcher : public ForwardCounter {
  public:
   void see(const Observation& o) override {
@@ -175,7 +175,7 @@ int32_t right_after(const TokenPair& pair, size_t position) {
   return position + 1 < pair.target.size() ? pair.target[position + 1] : pair.next;
 }
 
-// What went in, and what came of it.
+// What went in, and the result.
 void note_training(Table& table, const TokenPair& pair, const TableOptions& options,
                    const Watcher& watcher, const Logits& logits, TableEvidence& result) {
   result.training_calls = watcher.calls();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// Whatever happens, a session is given back as others expect it.
+// However training ends, the session is restored to its usual state.
 class TrainingSession {
  public:
   TrainingSession(Session& session, Masking masking) : session_(session) {

@@ -41,7 +41,8 @@ AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& opt
     set_zero(tensors_.back().second);
   }
   gathered_.resize(tensors_.size());
-  // A rounded weight is written with the weight itself, and then no other form of it is kept.
+  // A rounded weight is written together with the weight itself, and then no other form of it is
+  // kept.
   packs_ = std::none_of(tensors_.begin(), tensors_.end(),
                         [](const ops::UpdateTensor& tensor) { return tensor.rounded.defined(); });
 }

@@ -19,7 +19,7 @@ struct AdamWOptions {
   double clip_norm = 1.0;  // 0: no clipping
 };
 
-// Raises `invalid_argument` for numbers that make no sense.
+// Raises `invalid_argument` for invalid numbers.
 void check(const AdamWOptions& options);
 
 class AdamWOptimizer {
@@ -36,15 +36,16 @@ class AdamWOptimizer {
     int64_t count = 1;  // of the update
   };
   void add(const Gradients& gradients, MicroBatch which, Context& context);
-  // One update with learning rate `rate`, by what add() was given; the model is ready for use
-  // afterwards. Parameters without a gradient keep their value. The gradient's norm is that before
-  // clipping: squares summed in fixed chunks, tensors in the order of their names. When it is not
-  // finite nothing changes, and the step does not count: one bad batch destroys no model.
+  // One update with learning rate `rate` by the gradients that add() was given; the model is ready
+  // for use afterwards. Parameters without a gradient keep their value. The gradient's norm is
+  // taken before clipping: squares summed in fixed chunks, tensors in the order of their names. If
+  // it is not finite nothing changes, and the step does not count: one bad batch cannot destroy a
+  // model.
   void step(float rate, Context& context);
   // An update by one batch: add() and step().
   void step(const Gradients& gradients, float rate, Context& context);
 
-  // Of the last update: its norm, and how many have counted. Waits for the device.
+  // The norm of the last update, and the number of updates that counted. Waits for the device.
   ops::AdamW::Last last(Context& context) const { return adamw_.last(context); }
   // The same for later, without waiting (Queue::fetch).
   int64_t fetch_last(Context& context) const { return adamw_.fetch_last(context); }
@@ -52,17 +53,17 @@ class AdamWOptimizer {
     return ops::AdamW::fetched_last(context, number);
   }
 
-  // What a checkpoint keeps, by the parameters' names, sorted: "first.NAME" and "second.NAME".
+  // For a checkpoint, by the parameters' names, sorted: "first.NAME" and "second.NAME".
   std::vector<NamedTensor> moments() const;
-  // Afterwards as an optimiser that made `steps` steps and left these moments, sorted by name.
-  // Raises `bad_format`, naming the file, when one is missing or has another shape.
+  // Restores an optimiser after `steps` steps with these moments, sorted by name. Raises
+  // `bad_format`, naming the file, if one is missing or has another shape.
   void restore(int64_t steps, std::span<const NamedTensor> moments, const std::string& file);
 
  private:
-  // What is known of a parameter's gradient while micro-batches come in.
+  // A parameter's gradient while micro-batches come in.
   struct Gathered {
     static constexpr int64_t kNone = -1;
-    Tensor sum{};           // memory for it, from the first time it is needed
+    Tensor sum{};           // memory for it, allocated when first needed
     int64_t since = kNone;  // the first micro-batch of the update that had a gradient
   };
 

@@ -16,8 +16,8 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 
 // Far beyond what anyone needs, and small enough that no sum or product of them overflows.
-constexpr int64_t kMaxUpdates = 1'000'000'000;         // and whatever is counted in updates
-constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // a pass of more fits into no memory
+constexpr int64_t kMaxUpdates = 1'000'000'000;         // and everything counted in updates
+constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // more would not fit into any memory
 constexpr int64_t kMaxBeam = 1024;
 constexpr int64_t kMaxCheckpoints = 1000;  // each is a copy of the weights in memory
 
@@ -31,7 +31,7 @@ std::string toml_value(const Value& value) {
   } else if constexpr (std::is_same_v<Value, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<Value, float>) {
-    char text[32];  // 0.9, where concat would write the double that 0.9f is
+    char text[32];  // 0.9, where concat would write 0.9f as a double
     return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
   } else {
     return concat(value);
@@ -60,7 +60,7 @@ const TomlOption* find(const std::vector<TomlOption>& options, const std::string
   return found == options.end() ? nullptr : &*found;
 }
 
-// For people: the values of an option, or that it is not there.
+// For messages: the values of an option, or that it is missing.
 std::string text_of(const TomlOption* option) {
   if (option == nullptr) return "not given";
   std::string text;
@@ -127,7 +127,7 @@ void check(const TrainOptions& o) {
       kBad, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.tokenizer);
   check(o.optimizer);
-  TransformerConfig sizes = o.model;  // any vocabulary does to check the rest
+  TransformerConfig sizes = o.model;  // any vocabulary will do to check the rest
   sizes.target_vocab = 1000;
   sizes.source_vocab = sizes.decoder_only() ? 0 : sizes.target_vocab;
   sizes.completed().check();

@@ -17,7 +17,7 @@
 namespace tril {
 namespace {
 
-constexpr const char* kRun = "run";  // a note beside the weights: which run made them
+constexpr const char* kRun = "run";  // a note in the weights: which run made them
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -73,18 +73,18 @@ FolderLock::FolderLock(const std::string& path, const std::function<void(const N
 
 FolderLock::~FolderLock() { ::close(descriptor_); }
 
-// What tells runs apart: everything that decides on the weights, but for how long the run goes on.
+// Identifies a run: everything that determines the weights, except how long it runs.
 std::string RunFolder::identity(const TrainState& state) const {
   TrainOptions options = options_;
-  options.train = options.valid = {};  // the texts count, not what their files are called
+  options.train = options.valid = {};  // the texts count, not the names of their files
   options.tokenizer_file.clear();
   options.updates = 0;
   return hexadecimal(
       fingerprint(concat(to_toml(options), state.corpus, " ", state.valid, " ", state.tokenizer)));
 }
 
-// A run that has evaluated has left its models in the folder. Models of another run beside it mean
-// that the checkpoint was put there.
+// A run that has evaluated has left its models in the folder. Models of another run beside its
+// checkpoint mean that the checkpoint was copied there.
 void RunFolder::check_models(const TrainState& state) const {
   if (state.last_evaluation == 0) return;
   const std::string weights = path_in(paths_.last, kWeightsFile);

@@ -24,7 +24,7 @@ Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
   }
   if (events.message) events.message("learning the subword tokens");
   const int64_t sides = text.train.has_source() ? 2 : 1;
-  // All lines in their order, or as many as are wanted, drawn from the whole text.
+  // All lines in order, or the wanted number drawn from the whole text.
   const int64_t lines = std::min(text.train.size() * sides, options.tokenizer_lines);
   const bool all = lines == text.train.size() * sides;
   const Permutation order(text.train.size(), options.seed, ~uint64_t{0});
@@ -50,7 +50,7 @@ Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
   return tokenizer;
 }
 
-// More updates may be asked for than at first, then it is true; everything else stays.
+// Whether more updates are requested than before; everything else must be the same.
 bool updates_changed(const TrainState& state, const TrainOptions& options,
                      const std::string& checkpoint) {
   bool updates = false;
@@ -92,7 +92,7 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
   if (longer) {
     state.options = now.options;
     state.finished = false;
-    // Patience that was lost is given anew.
+    // Patience that was used up is granted again.
     if (options.patience > 0 && state.worse >= options.patience) state.worse = 0;
   }
   return state;

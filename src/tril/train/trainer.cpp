@@ -17,12 +17,12 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-// The option to change where a run diverges.
+// The option to change if a run diverges.
 constexpr Field kRate{"schedule.peak"};
-// After so many updates in a row without a finite gradient there is no way back.
+// After this many updates in a row without a finite gradient a run cannot recover.
 constexpr int64_t kMostBadUpdates = 20;
 
-// Where a device computes, the host's threads are free to cut sentences into tokens.
+// If a device computes, the host's threads are free to tokenize.
 int threads_ahead(const RunOn& on) {
   constexpr int kMost = 12;
   if (!computes_beside_the_host(on.placement.device)) return 0;
@@ -61,7 +61,7 @@ bool is_finite(const Transformer& model) {
   return true;
 }
 
-// A run between two checkpoints: batches go to the updater, what becomes of them into the folder.
+// A run between two checkpoints: batches go to the updater, results into the folder.
 class Run {
  public:
   Run(const TrainingText& text, const TrainOptions& options, RunFolder& folder,
@@ -82,8 +82,8 @@ class Run {
     if (state.update > 0) folder_.load_checkpoint(state, model_, updater_, session_);
   }
 
-  // A new run is there, and can be resumed, from the moment its first checkpoint takes the place of
-  // any other: until then the run before it is untouched.
+  // A new run exists, and can be resumed, from the moment its first checkpoint replaces any other:
+  // until then the previous run is untouched.
   void begin() { save(); }
 
   TrainSummary go() {
@@ -114,11 +114,11 @@ class Run {
   }
 
  private:
-  // A run that has nothing to show for itself has failed.
+  // A run without any useful result has failed.
   void check_outcome() const {
     require(!state_.finished || !text_.valid || state_.evaluated, kBad, kRate,
             "train: no evaluation had a finite loss, so there is no model to keep");
-    // A model that knows nothing and says so has a loss of log(vocab).
+    // A model that knows nothing and gives uniform probabilities has a loss of log(vocab).
     if (events_.message &&
         state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
       events_.message(
@@ -126,7 +126,7 @@ class Run {
     }
   }
 
-  // An evaluation that was cancelled is made up for when the run goes on.
+  // An evaluation that was cancelled is repeated when the run is resumed.
   bool evaluation_due() const {
     return state_.update > state_.last_evaluation &&
            (state_.update % options_.evaluate_every == 0 || state_.update == options_.updates);
@@ -134,8 +134,8 @@ class Run {
 
   bool cancelled() const { return events_.cancelled && events_.cancelled(); }
 
-  // False when it was cancelled between two micro-batches: nothing has been learnt from it then,
-  // and the stream's place is that of before.
+  // False if it was cancelled between two micro-batches: then nothing has been learnt from it, and
+  // the stream is where it was before.
   bool update() {
     const bool in_parts = micro_batches_.size() > 1;
     if (in_parts) place_before_ = stream_.place();
@@ -203,7 +203,7 @@ class Run {
     return status;
   }
 
-  // Evaluates the averaged weights; false when that was cancelled.
+  // Evaluates the averaged weights; false if that was cancelled.
   bool evaluate_candidate() {
     take_all_outcomes();
     updater_.average().write_to(candidate_, session_);
@@ -223,7 +223,7 @@ class Run {
     return true;
   }
 
-  // Without validation text the last model is the best, unless it is none.
+  // Without validation text the last model is the best, unless it is unusable.
   void publish_unseen() {
     require(is_finite(candidate_), kBad, kRate, "train: the weights are no longer finite");
     require(state_.bad_updates == 0 || state_.update < options_.updates, kBad, kRate,
@@ -244,7 +244,7 @@ class Run {
   void judge(const Evaluation& result) {
     const bool by_bleu = options_.best_by == BestBy::bleu && text_.train.has_source();
     const double score = by_bleu ? result.bleu : -result.loss;
-    // Weights that lead to no number can still be given a BLEU, of 0.
+    // Weights without a finite loss can still have a BLEU, of 0.
     const bool best = std::isfinite(result.loss) && (!state_.evaluated || score > state_.best);
     if (best) {
       state_.evaluated = true;
@@ -275,15 +275,15 @@ class Run {
   const Tokenizer& tokenizer_;
   const TrainEvents& events_;
   Transformer model_;
-  Transformer candidate_;  // the averaged weights, for evaluation and to be kept
+  Transformer candidate_;  // the averaged weights, for evaluation and for saving
   Session session_;
   Updater updater_;
   TrainState state_;
   BatchStream stream_;
-  std::optional<StreamPlace> place_before_;  // where an update that is under way began
+  std::optional<StreamPlace> place_before_;  // where the current update began
   std::vector<Batch> micro_batches_;
   Stopwatch sitting_;
-  double counted_ = 0.0;  // seconds of this sitting that state_ knows of
+  double counted_ = 0.0;  // seconds of this sitting already in state_
   int64_t sitting_tokens_ = 0;
 };
 
@@ -296,7 +296,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   check_with_text(options, text);
   check_start(folder, start);
   const RunPaths paths(folder);
-  // What is resumed may not be written by another run while it is read.
+  // While a run is being resumed no other run may write to it.
   std::optional<FolderLock> lock;
   if (start == RunStart::resume) lock.emplace(paths.lock, events.message);
   TrainState state = first_state(text, options, paths, start);
@@ -308,7 +308,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   require(state.update <= options.updates, ErrorCode::bad_format, Field{"updates"},
           paths.checkpoint, ": is after update ", state.update, ", and only ", options.updates,
           " are wanted in all");
-  // Where the run has come as far as it is to go, nothing is left to do.
+  // If the run is already complete, nothing is left to do.
   if (state.update == options.updates && state.last_evaluation == state.update) {
     state.finished = true;
   }
@@ -316,8 +316,8 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   model_config(text, options, tokenizer).check();
   Run run(text, options, files, tokenizer, state, on, events);
 
-  // Everything given is good: from here on the folder is written. A model that is there stays until
-  // the first evaluation of this run, and a run that is given up until this one's first checkpoint.
+  // Everything was checked: from here on the folder is written. An existing model stays until the
+  // first evaluation of this run, and an abandoned run until this one's first checkpoint.
   if (!lock) {
     make_folders(paths.training);
     lock.emplace(paths.lock, events.message);

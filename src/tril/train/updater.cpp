@@ -5,7 +5,7 @@
 namespace tril {
 namespace {
 
-// Updates that may be enqueued before the host looks at what became of the oldest.
+// Updates that may be enqueued before the host reads the outcome of the oldest.
 size_t most_under_way(const Session& session) {
   return computes_beside_the_host(session.device()) ? 2 : 0;
 }
@@ -28,7 +28,8 @@ bool Updater::update(int64_t number, std::span<const Batch> micro_batches,
   Enqueued enqueued{.update = number};
   for (const Batch& batch : micro_batches) enqueued.target_tokens += batch.target_tokens;
   Tensor loss;
-  // Copies to the host keep a GPU waiting: none comes between the last micro-batch and the change.
+  // Copies to the host keep a GPU waiting: none is made between the last micro-batch and the
+  // change.
   const auto fetch_loss = [&] {
     enqueued.losses.push_back(session_.queue.fetch(loss.raw(), sizeof(float)));
   };
@@ -61,8 +62,8 @@ Tensor Updater::enqueue_gradients(const Batch& batch, AdamWOptimizer::MicroBatch
 }
 
 void Updater::enqueue_change(int64_t number) {
-  // The gradients of the last micro-batch may still lie in the session's arena, so that is not
-  // reset. What this step allocates and uploads is at the same place at every call all the same.
+  // The gradients of the last micro-batch may still be in the session's arena, so it is not reset.
+  // Even so, what this step allocates and uploads has the same addresses in every call.
   const Arena::Scope on_device(session_.arena);
   const Arena::Scope on_host(session_.host);
   session_.queue.reset();

@@ -1,13 +1,13 @@
-// Updater: one update of a model's weights from the micro-batches it is given. Runs with a folder
-// (train/trainer.h) and training in memory (train/learn.h) both stand on it. Internal to train/.
+// Updater: one update of a model's weights from micro-batches. Used by runs with a folder
+// (train/trainer.h) and by training in memory (train/learn.h). Internal to train/.
 //
 // An update has two parts. First the micro-batches, in order: each is a forward and a backward
 // pass, whose gradients are added to those before. Then the change: clipping, AdamW, the average of
 // the weights. Each micro-batch is one step of the queue (device/queue.h) and the change is another
 // one, so that gradients can be exchanged between processes before the weights change.
 //
-// update() only enqueues. On a GPU the host goes on while the update is computed, and asks for its
-// outcome a few updates later; on the CPU the outcome is there at once. The bits of an update
+// update() only enqueues. On a GPU the host continues while the update is computed, and reads its
+// outcome a few updates later; on the CPU the outcome is available at once. The bits of an update
 // depend on the weights, the micro-batches, its number and the options alone.
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace tril {
 
-// Whether a device computes while the host goes on: the host may then be some updates ahead, and
+// Whether a device computes while the host continues: the host may then be some updates ahead, and
 // its threads are free for other work.
 inline bool computes_beside_the_host(Device device) { return device != Device::cpu; }
 
@@ -36,10 +36,10 @@ struct UpdaterOptions {
   ScheduleOptions schedule{};
   double smoothing = 0.0;     // of the labels
   uint64_t seed = 1;          // of dropout
-  bool gradient_norm = true;  // outcomes tell it
+  bool gradient_norm = true;  // whether outcomes contain it
 };
 
-// What became of an update.
+// The result of an update.
 struct UpdateOutcome {
   int64_t update = 0;         // its number
   int64_t target_tokens = 0;  // of all its micro-batches
@@ -54,19 +54,19 @@ struct UpdateOutcome {
 class Updater {
  public:
   // Trains `model`, which no other thread may use meanwhile, in `session`; both must outlive it.
-  // Raises `invalid_argument` for options that make no sense.
+  // Raises `invalid_argument` for invalid options.
   Updater(Transformer& model, const UpdaterOptions& options, Session& session);
 
   // Enqueues update number `number`, counted from 1; the micro-batches may change once it returns.
-  // Where there are several, `cancelled` (if any) is asked before each: when it says true, false is
-  // returned, and neither weights nor moments have changed.
+  // If there are several, `cancelled` (if any) is called before each: if it returns true, this
+  // returns false, and neither weights nor moments have changed.
   bool update(int64_t number, std::span<const Batch> micro_batches,
               const std::function<bool()>& cancelled = {});
 
-  // The oldest outcome that was not taken yet, once more updates are under way than a device may be
-  // behind: to be taken after each update. Waits for it.
+  // The oldest outcome not read yet, once more updates are in flight than a device may be behind:
+  // to be called after each update. Waits for it.
   std::optional<UpdateOutcome> due_outcome();
-  // The same however few are under way; none when all were taken.
+  // The same however few are in flight; nothing if all were read.
   std::optional<UpdateOutcome> next_outcome();
 
   double rate(int64_t number) const { return learning_rate(options_.schedule, number); }
@@ -76,7 +76,7 @@ class Updater {
   const WeightAverage& average() const { return average_; }
 
  private:
-  // An update that was enqueued: losses and norm as Queue::fetch() numbers them.
+  // An update that was enqueued: losses and norm are Queue::fetch() numbers.
   struct Enqueued {
     int64_t update = 0;
     int64_t target_tokens = 0;
@@ -93,7 +93,7 @@ class Updater {
   Session& session_;
   AdamWOptimizer optimizer_;
   WeightAverage average_;
-  std::deque<Enqueued> enqueued_;  // whose outcome was not taken, oldest first
+  std::deque<Enqueued> enqueued_;  // whose outcome was not read yet, oldest first
 };
 
 }  // namespace tril

@@ -15,10 +15,10 @@ struct ServedEngine::Served {
 
   const Transformer model;
   const int threads;
-  // Made when the first request comes.
+  // Created for the first request.
   std::optional<Session> session;
   std::optional<Engine> engine;
-  std::multiset<int64_t> slots;  // that requests under way ask for
+  std::multiset<int64_t> slots;  // requested by requests in flight
 
   Engine& started(EngineThread& thread) {
     if (!engine) {
@@ -44,7 +44,8 @@ ServedEngine::ServedEngine(Transformer model, int threads)
       served_(std::make_shared<Served>(std::move(model), threads)) {}
 
 // The last holder of a Translator may be a callback on the engine's thread, in the middle of a
-// step: so what lives there goes between two steps, and only others wait for it.
+// step: so what lives on that thread is destroyed between two steps, and only other threads wait
+// for it.
 ServedEngine::~ServedEngine() {
   const auto end = [](std::shared_ptr<Served>& served, EngineThread& thread) {
     if (served->engine) thread.remove(*served->engine);
@@ -67,7 +68,7 @@ std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
     SearchRequest request, std::shared_ptr<const SearchOptions> options, int64_t slots,
     RequestEvents events, const RequestTerms& terms) {
   auto ticket = std::make_shared<Ticket>();
-  // All that is to be told is made here: on the thread there may be no memory for it.
+  // Everything to be reported is allocated here: on the thread there may be no memory for it.
   const auto done = std::make_shared<const decltype(events.done)>(std::move(events.done));
   events.done = [served = served_.get(), ticket, slots, done](RequestOutcome&& outcome) {
     ticket->id = 0;
@@ -96,7 +97,7 @@ std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
       refuse(RequestEnd::failed, error_of(failure));
     }
   };
-  // std::function wants to be copied; the task is not.
+  // std::function must be copyable; the task is not.
   thread_->post([shared = std::make_shared<decltype(task)>(std::move(task))] { (*shared)(); });
   return ticket;
 }

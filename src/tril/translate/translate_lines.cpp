@@ -1,4 +1,4 @@
-// Translator::translate(): any number of lines through the engine, back in their order.
+// Translator::translate(): sends any number of lines through the engine and returns them in order.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -11,7 +11,7 @@
 namespace tril {
 namespace {
 
-// How often a source that had nothing is asked again while lines are being decoded.
+// How soon a source that had no line is asked again while lines are being decoded.
 constexpr auto kAskAgain = std::chrono::milliseconds(5);
 constexpr auto kNoWait = std::chrono::milliseconds(0);
 
@@ -19,12 +19,12 @@ constexpr auto kNoWait = std::chrono::milliseconds(0);
 struct Line {
   std::shared_ptr<ServedEngine::Ticket> ticket;
   std::vector<int32_t> source;  // for alignments
-  RequestOutcome outcome;       // once it has come
+  RequestOutcome outcome;       // once it has arrived
   Line* next = nullptr;         // in the list of a mailbox
 };
 
-// Lines whose outcomes have come, on their way from the engine's thread to the caller's. They form
-// a list of their own, so that no outcome is lost for want of memory.
+// Lines whose outcomes have arrived, passed from the engine's thread to the caller's. They form an
+// intrusive list, so that no outcome is lost if memory runs out.
 class Mailbox {
  public:
   void put(Line& line, RequestOutcome&& outcome) {
@@ -35,7 +35,7 @@ class Mailbox {
     }
     changed_.notify_one();
   }
-  // All that have come, the first of them first; waits for one of them for a while.
+  // Takes all that have arrived, in order of arrival; waits a limited time for the first.
   Line* take(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, at_most, [&] { return last_ != nullptr; });
@@ -67,10 +67,10 @@ class TranslationCall {
     require(options.window >= 1, ErrorCode::invalid_argument,
             "translate: window must be at least 1, got ", options.window);
     const int64_t width = search_->sample ? search_->n_best : search_->beam;
-    // As many again as are decoded at once, so that the engine never waits for text.
+    // Twice as many as are decoded at once, so that the engine never waits for text.
     most_under_way_ = 2 * std::max<int64_t>(1, options.slots / width);
   }
-  // Whatever happened, nobody waits for what is still under way.
+  // However the call ends, lines in flight are cancelled.
   ~TranslationCall() {
     for (const auto& [number, line] : under_way_) {
       if (line->ticket != nullptr) state_.engine.cancel(line->ticket);
@@ -83,7 +83,7 @@ class TranslationCall {
     while (!ready_.stopped()) {
       const bool more = submit_lines();
       if (under_way_.empty()) break;
-      // Where there may be more text, the source is asked again after a while.
+      // If there may be more text, the source is asked again after a while.
       const auto wait = state_.engine.help() ? kNoWait : more ? kAskAgain : 10 * kAskAgain;
       for (Line* line = mailbox_->take(wait); line != nullptr && !ready_.stopped();) {
         receive(*std::exchange(line, line->next));
@@ -93,7 +93,7 @@ class TranslationCall {
   }
 
  private:
-  // Hands out as many lines as the engine can use. False where the call takes no more for now.
+  // Submits as many lines as the engine can use. False if the call takes no more for now.
   bool submit_lines() {
     while (!ready_.stopped() && !bad_.failed() &&
            static_cast<int64_t>(under_way_.size()) < most_under_way_ &&
@@ -133,7 +133,7 @@ class TranslationCall {
                               options_));
   }
 
-  // A call is a client by itself.
+  // Each call is a client of its own.
   uint64_t client() const { return reinterpret_cast<uintptr_t>(this); }
 
   TranslatorState& state_;

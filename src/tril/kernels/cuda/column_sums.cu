@@ -17,7 +17,7 @@ struct alignas(sizeof(T) * kEach) Several {
 __device__ float widened(float value) { return value; }
 __device__ float widened(bf16 value) { return __bfloat162float(value); }
 
-// A block makes one slice of kLanes * kEach columns.
+// A block computes one slice of kLanes * kEach columns.
 template <class T, int kEach>
 __global__ void __launch_bounds__(kLanes* kRuns)
     slice_sums_kernel(const T* in, int64_t rows, int64_t columns, int64_t stride, float* partial) {
@@ -52,7 +52,7 @@ __global__ void merge_slices_kernel(const float* partial, int64_t slices, int64_
                                     float* out, bool adds) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
-  // Read ahead, summed ascending.
+  // Loaded ahead, summed in ascending order.
   constexpr int kAhead = 16;
   float total = 0.0f;
   for (int64_t slice = 0; slice < slices; slice += kAhead) {
@@ -78,7 +78,7 @@ void launch_slices(cudaStream_t stream, const ColumnSums& args, int64_t slices) 
       static_cast<const T*>(args.in), args.rows, args.columns, args.stride, args.partial);
 }
 
-// Four columns a thread where they can be read at once. No bit depends on it.
+// Four columns per thread if they can be read at once. No bit depends on it.
 template <class T>
 void launch_slices(cudaStream_t stream, const ColumnSums& args, int64_t slices) {
   const bool fours = reinterpret_cast<uintptr_t>(args.in) % (4 * sizeof(T)) == 0 &&

@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A stretch of 256 features a warp.
+// 256 features per warp.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     dropout_kernel(int64_t rows, int64_t columns, Access access, Mask mask, const T* x, T* y,
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads)
   kept[row * dropout_row_bytes(columns) + at / kPack] = static_cast<uint8_t>(bits);
 }
 
-// A byte of bits a thread.
+// One byte of bits per thread.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     by_bits_kernel(int64_t rows, int64_t columns, Access access, float scale, const uint8_t* kept,

@@ -1,4 +1,4 @@
-// Sums, scales, conversions, activations: what is done element by element.
+// Elementwise kernels: sums, scales, conversions, activations.
 #include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
@@ -14,7 +14,7 @@ struct Arrays {
   T* at[kCount];
 };
 
-// y = f(x) for each element: kIn numbers in, kOut out, a pack a thread.
+// y = f(x) for each element: kIn numbers in, kOut out, one pack per thread.
 template <class T, int kIn, int kOut, class F>
 __global__ void __launch_bounds__(kThreads)
     each(int64_t size, Access access, Arrays<kIn, const T> in, Arrays<kOut, T> out, F f) {
@@ -56,7 +56,7 @@ struct Sum {
   __device__ void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = x[0] + x[1]; }
 };
 
-// A constant times a whole array, by few enough blocks that doing nothing costs nothing.
+// A constant times a whole array, with few enough blocks that doing nothing costs nothing.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     scale_kernel(int64_t size, Access access, const float* factor, T* x) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   store(load(from + at, count, access), to + at, count, access);
 }
 
-// A pack of the result a thread.
+// One pack of the result per thread.
 __global__ void __launch_bounds__(kThreads)
     round_padded_kernel(const float* from, int64_t rows, int64_t columns, Access from_access,
                         BFloat16* to, int64_t to_rows, int64_t to_columns, Access to_access) {
@@ -112,7 +112,7 @@ struct ValueAndSlope {
   float value, slope;
 };
 
-// What is not used is not computed once inlined.
+// Once inlined, the unused one is not computed.
 template <Activation kKind>
 __device__ ValueAndSlope activate(float x) {
   if constexpr (kKind == Activation::relu) {

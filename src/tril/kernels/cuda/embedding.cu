@@ -6,7 +6,7 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kRowThreads = 128;  // four rows, or entries, a warp each
+constexpr int kRowThreads = 128;  // four rows, or entries, one per warp
 
 // ---- lookup -------------------------------------------------------------------------------------
 template <class T, class Entry>
@@ -34,13 +34,13 @@ __global__ void __launch_bounds__(kRowThreads) lookup_kernel(Embedding<T, Entry>
 }
 
 // ---- sorting ------------------------------------------------------------------------------------
-// By digits of eight bits, the lowest first. A tile of rows a block; each pass counts the digits of
-// every tile, and then moves its rows to where the counts of all tiles say.
+// By digits of eight bits, the lowest first. One tile of rows per block; each pass counts the
+// digits of every tile, and then moves its rows to the places given by the counts of all tiles.
 constexpr int kDigitBits = 8;
 constexpr int kDigits = 1 << kDigitBits;
-constexpr int kSortThreads = kDigits;  // a thread a digit, where digits are counted
+constexpr int kSortThreads = kDigits;  // one thread per digit, when digits are counted
 constexpr int kSortWarps = kSortThreads / kWarp;
-constexpr int kRounds = 4;  // rows a thread
+constexpr int kRounds = 4;  // rows per thread
 constexpr int64_t kTile = kSortThreads * kRounds;
 
 int64_t tiles_of(int64_t rows) { return (rows + kTile - 1) / kTile; }
@@ -55,7 +55,7 @@ struct SortPass {
   int32_t* to_values = nullptr;
 };
 
-// The row that is this thread's in a round: a warp has kRounds * 32 consecutive ones.
+// The row of this thread in a round: a warp has kRounds * 32 consecutive ones.
 __device__ inline int64_t row_of_round(int round) {
   return int64_t{blockIdx.x} * kTile + static_cast<int>(threadIdx.x) / kWarp * kRounds * kWarp +
          round * kWarp + lane_of_thread();
@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(kSortThreads) count_kernel(SortPass pass) {
   pass.counts[int64_t{blockIdx.x} * kDigits + threadIdx.x] = counts[threadIdx.x];
 }
 
-// Where the rows of digit threadIdx.x of this tile begin: behind all lower digits, and behind the
-// same digit of the tiles before.
+// Where the rows of digit threadIdx.x of this tile begin: after all lower digits, and after the
+// same digit of earlier tiles.
 __device__ int32_t first_place(const SortPass& pass) {
   __shared__ int32_t totals[2][kDigits];
   int32_t before = 0;
@@ -99,7 +99,7 @@ __device__ int32_t first_place(const SortPass& pass) {
 }
 
 __global__ void __launch_bounds__(kSortThreads) move_kernel(SortPass pass) {
-  __shared__ int32_t places[kSortWarps][kDigits];  // counts of each warp, then where they go
+  __shared__ int32_t places[kSortWarps][kDigits];  // counts of each warp, then their places
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const int lane = lane_of_thread();
   for (int i = 0; i < kSortWarps; ++i) places[i][threadIdx.x] = 0;
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kSortThreads) move_kernel(SortPass pass) {
 #pragma unroll
   for (int round = 0; round < kRounds; ++round) {
     const int64_t row = row_of_round(round);
-    // Lanes past the end have a digit of their own, which nobody counts.
+    // Lanes past the end have a digit of their own, which is not counted.
     digits[round] = row < pass.rows ? digit_of(pass, row) : kDigits;
     equals[round] = __match_any_sync(kAllLanes, digits[round]);
     const bool lowest = lane == __ffs(static_cast<int>(equals[round])) - 1;
@@ -163,9 +163,9 @@ __global__ void __launch_bounds__(kSortThreads)
 }
 
 // ---- gradient -----------------------------------------------------------------------------------
-// An entry that more rows looked up than a slice holds is the work of many blocks: window k of the
-// sorted rows, [64 k, 64 k + 64), takes the slices that begin in it. There are two at most: one of
-// an entry that began before, and the first of one that begins in it; for an entry with several
+// An entry looked up by more rows than a slice holds is processed by many blocks: window k of the
+// sorted rows, [64 k, 64 k + 64), takes the slices that begin in it. There are at most two: one of
+// an entry that began before, and the first of one that begins in it, because an entry with several
 // slices has more rows than a window. They are partial[k][0] and partial[k][1].
 __host__ __device__ inline bool has_slices(int64_t rows) { return rows > kEmbeddingSlice; }
 
@@ -173,7 +173,7 @@ __host__ __device__ inline bool has_slices(int64_t rows) { return rows > kEmbedd
 template <class T>
 __device__ int64_t entry_at(const EmbeddingBackward<T>& e, int64_t place) {
   int64_t low = 0;
-  int64_t high = e.entries;  // the first entry that starts behind `place`, below or at this
+  int64_t high = e.entries;  // the first entry that starts after `place` is at most this
   while (low < high) {
     const int64_t middle = (low + high) / 2;
     if (e.starts[middle] <= place) {
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(kSliceThreads) slices_kernel(EmbeddingBackward
   }
 }
 
-// An entry a warp: its rows, or its slices.
+// One entry per warp: its rows, or its slices.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads)
     entries_kernel(EmbeddingBackward<T> e, Access access) {

@@ -5,10 +5,10 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = kSoftmaxThreads;  // a block a row
+constexpr int kThreads = kSoftmaxThreads;  // one block per row
 constexpr int kWarps = kSoftmaxWarps;
 
-// Of a row, by all threads of a block and for all of them.
+// For one row, by all threads of a block and for all of them.
 __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   __shared__ Sums of_warps[kWarps];
   __shared__ Sums whole;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
     Pack gradient;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) gradient.at[i] = (expf(from.at[i] - norm) - spread) * g;
-    // One pack of the row has the label, one may reach behind the vocabulary.
+    // One pack of the row has the label, one may extend past the vocabulary.
     if (label >= at && label < at + kPack) {
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
 }
 
 constexpr int kPartThreads = 256;
-constexpr int64_t kPart = kPartThreads * kPack;  // of a row, a block
+constexpr int64_t kPart = kPartThreads * kPack;  // of a row, per block
 
 __global__ void __launch_bounds__(kPartThreads)
     subtract_kernel(const float* logits, const float* norms, int64_t vocab, int64_t stride,

@@ -15,7 +15,7 @@ static_assert(kUpdateChunk == int64_t{kThreads} * kQuad * kQuads, "a chunk is wh
 // The tensor that chunk belongs to.
 __device__ int64_t tensor_of(const AdamWTensors& all, int64_t chunk) {
   int64_t low = 0;
-  int64_t high = all.count;  // the first that starts behind the chunk, below or at this
+  int64_t high = all.count;  // the first that starts after the chunk is at most this
   while (low < high) {
     const int64_t middle = (low + high) / 2;
     if (all.starts[middle] <= chunk) {
@@ -54,7 +54,7 @@ __device__ void store_quad(const Quad& quad, float* to, int count) {
   }
 }
 
-// f(at, count) for this thread's quads of chunk blockIdx.x, which is `chunk` of a tensor.
+// Calls f(at, count) for this thread's quads of chunk blockIdx.x, which is `chunk` of a tensor.
 template <class F>
 __device__ void over_chunk(int64_t size, int64_t chunk, const F& f) {
 #pragma unroll
@@ -66,7 +66,7 @@ __device__ void over_chunk(int64_t size, int64_t chunk, const F& f) {
   }
 }
 
-// Sums over a block in double, warps folded as lanes are. Valid in thread 0.
+// Sums over a block in double, warps folded like lanes. Valid in thread 0.
 template <int kBlock>
 __device__ double block_sum(double value) {
   constexpr int kWarps = kBlock / kWarp;

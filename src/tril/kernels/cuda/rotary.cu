@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// A row a warp; a lane turns eight pairs at a time.
+// One row per warp; a lane rotates eight pairs at a time.
 template <class T>
 __global__ void __launch_bounds__(kThreads) rotary_kernel(Rotary<T> r, Access access) {
   let_next_begin();

@@ -1,6 +1,6 @@
 // The kernels on rows, on CUDA: norms, embeddings, activations, dropout, rotary positions, sums,
-// the loss and the optimiser. What each computes is said in the header of the same name in
-// kernels/; here is the CUDA form, with its order.
+// the loss and the optimiser. The header of the same name in kernels/ says what each computes; this
+// is the CUDA form, with its order.
 //
 // T is float or BFloat16 (both instantiated): the type of activations. Everything is computed in
 // f32 and rounded once where it is stored, also inside a fused kernel where the separate ones would

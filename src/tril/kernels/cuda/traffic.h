@@ -1,5 +1,5 @@
-// Bytes that move through a card's memory and nothing else, as fast as they go: what the speed of
-// that memory is measured with (measure/).
+// Moves bytes through GPU memory as fast as possible and does nothing else: the speed of that
+// memory is measured with it (measure/).
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ __device__ uint32_t random_bits(uint32_t line, uint32_t term, uint32_t salt) {
   return scrambled(scrambled(scrambled(line + 0x9e3779b9u * salt) ^ term) + salt);
 }
 
-// Bits of a bf16: sign, exponent from -133 (subnormals) to 127, and seven bits behind the point.
+// Bits of a bf16: sign, exponent from -133 (subnormals) to 127, and seven fraction bits.
 __device__ uint16_t encoded(uint32_t sign, int exponent, uint32_t fraction) {
   const uint32_t low = exponent < -126 ? (0x80u | fraction) >> min(-126 - exponent, 8)
                                        : (static_cast<uint32_t>(exponent + 127) << 7) | fraction;

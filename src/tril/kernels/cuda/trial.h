@@ -1,10 +1,10 @@
-// Numbers on which two orders of summation cannot both be right, and their comparison: what an
-// algorithm of cuBLASLt has to pass before it is used in place of our own kernel.
+// Numbers on which different orders of summation give different results, and their comparison: an
+// algorithm of cuBLASLt must pass this before it is used instead of our own kernel.
 //
-// Lines (rows of a, columns of c's b) take turns: ordinary numbers; exponents up to 100 either way
-// that cancel against the other operand's, term by term; a spread of 24 binary orders; numbers
-// down to the subnormals; zeros of both signs between ordinary ones; numbers up to the largest;
-// neighbours whose products cancel; and the whole range at once, with infinite sums.
+// Lines (rows of a, columns of c's b) take turns: ordinary numbers; exponents up to 100 in both
+// directions that cancel against the other operand's, term by term; a range of 24 binary orders;
+// numbers down to the subnormals; zeros of both signs between ordinary ones; numbers up to the
+// largest; neighbours whose products cancel; and the whole range at once, with infinite sums.
 // Kernels neither allocate nor throw.
 #pragma once
 

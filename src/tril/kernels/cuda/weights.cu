@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 
 __global__ void move_towards_kernel(const float* share, const WeightPair* pairs,
                                     const int32_t* starts, int64_t count) {
-  // The last pair whose first chunk is not behind this one.
+  // The last pair whose first chunk is not after this one.
   const auto chunk = static_cast<int32_t>(blockIdx.x);
   int64_t low = 0, high = count;
   while (high - low > 1) {
