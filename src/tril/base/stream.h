@@ -4,11 +4,15 @@
 
 namespace tril {
 
+// Of one machine.
+constexpr int kMostGpus = 64;
+
 struct Stream {
   void* handle = nullptr;
   // A kernel may begin before the one it follows has ended, where it keeps the rule of
   // kernels/cuda/launch.cuh. Context::launch_in_chain() says when.
   bool overlaps = false;
+  int gpu = 0;  // whose it is: Device::index
 };
 
 }  // namespace tril

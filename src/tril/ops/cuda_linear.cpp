@@ -49,7 +49,7 @@ void multiply_in_chain(Context& context, const Gemm& product) {
 // For a kernel that reads or writes activations, or what is f32 everywhere.
 template <class Pointer = const void*>
 Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) {
-  require(tensor.device() == Device::cuda, ErrorCode::invalid_argument, "linear: ", what,
+  require(tensor.device().type == DeviceType::cuda, ErrorCode::invalid_argument, "linear: ", what,
           " is in the memory of ", tensor.device(), ", expected cuda");
   require(tensor.dtype() == type, ErrorCode::invalid_argument, "linear: ", what, " is of ",
           tensor.dtype(), ", expected ", type);

@@ -8,7 +8,7 @@
 namespace tril::ops {
 
 // In `if constexpr (kCudaBuilt)`, so that nothing of CUDA is linked where it is not built.
-inline bool on_cuda(const Context& context) { return context.device() == Device::cuda; }
+inline bool on_cuda(const Context& context) { return context.device().type == DeviceType::cuda; }
 
 // Calls f with a value of the type that activations have on CUDA.
 template <class F>
