@@ -47,7 +47,7 @@ std::string text_of(const Gpu& gpu, size_t index) {
                      gpu.hopper ? "with the instructions of 9.0a" : "without those of 9.0a");
 }
 
-Json dimensions_of(const Tensor& tensor) {
+Json dimensions_of(const ConstTensor& tensor) {
   Json dimensions = Json::array();
   for (int axis = 0; axis < tensor.shape().rank(); ++axis) {
     dimensions.push_back(tensor.shape()[axis]);
@@ -107,8 +107,7 @@ void show_model(const Flags& flags) {
   check_output("--svg", flags.svg, {}, folder);
   const bool packed =
       !file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile));
-  const Transformer model = packed ? Transformer::load_for_inference(folder, {}, telling(folder))
-                                   : Transformer::load(folder, {}, telling(folder));
+  const Transformer model = Transformer::load(folder, packed ? telling(folder) : to_study(folder));
   if (!flags.svg.empty()) write_file_atomically(flags.svg, draw_architecture(model.config()));
   if (flags.json) {
     Json document = {{"summary", summary_of(model, packed)},

@@ -158,7 +158,7 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
 
   const Gradients gradients = tape.backward(loss);
   std::set<std::string> names;
-  for (const auto& [name, tensor, none] : model.parameters()) {
+  for (const auto& [name, tensor] : model.parameters()) {
     names.insert(name);
     if (!golden.parameters().contains(name)) continue;
     const std::string key = std::string(kGradient) + name;

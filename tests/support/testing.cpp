@@ -33,7 +33,7 @@ Tensor activations_of(Context& context, const Shape& shape, std::span<const floa
   return tensor;
 }
 
-std::vector<float> floats_of(const Tensor& tensor) { return to_floats(tensor); }
+std::vector<float> floats_of(const ConstTensor& tensor) { return to_floats(tensor); }
 
 Device device() {
   const char* wish = std::getenv("TRIL_TEST_DEVICE");
@@ -81,7 +81,7 @@ std::vector<double> doubles_of(std::span<const float> values) {
          << " and " << b[first];
 }
 
-::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
+::testing::AssertionResult same_bits(const ConstTensor& a, const ConstTensor& b) {
   if (!(a.shape() == b.shape())) {
     return ::testing::AssertionFailure()
            << to_string(a.shape()) << " against " << to_string(b.shape());

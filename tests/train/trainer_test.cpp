@@ -126,7 +126,7 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   EXPECT_TRUE(summary.finished);
   EXPECT_GE(last.exact, 18) << "of 20";
   EXPECT_EQ(summary.best, best);
-  const Transformer model = Transformer::load(folder / "m", testing::placement());
+  const Transformer model = Transformer::load(folder / "m", testing::loading(Purpose::study));
   EXPECT_EQ(model.config().model, 32);
   EXPECT_EQ(Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "t").vocab(),
             model.config().target_vocab);
@@ -253,7 +253,7 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   options.schedule.warm_up = 1;
   TrainingText text{Corpus::of(made_up_pairs(1, 300)), std::nullopt};
   train(text, options, folder / "m", RunStart::fresh, on(1), {});
-  const Transformer trained = Transformer::load(folder / "m", testing::placement());
+  const Transformer trained = Transformer::load(folder / "m", testing::loading(Purpose::study));
 
   const Tokenizer tokenizer =
       Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "tokenizer");
@@ -535,7 +535,8 @@ TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
   const TrainSummary summary = train(text, options, folder / "m", RunStart::fresh, on(0), events);
   EXPECT_TRUE(summary.finished);
   EXPECT_LT(last, 0.8 * first);
-  EXPECT_TRUE(Transformer::load(folder / "m", testing::placement()).config().decoder_only());
+  EXPECT_TRUE(
+      Transformer::load(folder / "m", testing::loading(Purpose::study)).config().decoder_only());
 }
 
 TEST(Trainer, ARunThatExplodesSaysWhatToDo) {

@@ -25,7 +25,7 @@ void check(const AdamWOptions& options);
 class AdamWOptimizer {
  public:
   // Shares the model's weights.
-  AdamWOptimizer(const Transformer& model, const AdamWOptions& options);
+  AdamWOptimizer(Transformer& model, const AdamWOptions& options);
 
   // Adds the gradients of a micro-batch to those of the update being gathered, or begins with them.
   // The gradient of an update is this sum, in the order of the calls.
