@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fails on an include against the arrows of docs/design: upward or sideways between the folders of
 # src/tril, third-party or CUDA headers in a header, and apps/ reaching past the public headers. Also on
-# a text of the library that names a flag of the program.
+# a text of the library that names a flag of the program, and on more choices by device above ops/ than
+# docs/design/device.md lists.
 # check_layers.sh [ROOT]        checks a tree, this one by default
 # check_layers.sh --self-test   checks small faulty trees, each of which must fail
 set -uo pipefail
@@ -18,6 +19,34 @@ fi
 # Headers of libraries that only sources, and headers named *-inl.h, may include.
 third_party='^(hwy/|nlohmann/|fmt/|CLI/|sentencepiece|(omp|zlib)[.]h|gtest/|gmock/|rapidcheck|'
 third_party+='benchmark/|cuda|cublas|curand|cooperative_groups|cub/|thrust/|nvtx|mma[.]h)'
+
+# How often the folders above ops/ may choose by device, each line's together. Those of the last are
+# listed in docs/design/device.md.
+device_choices='
+0: autograd translate lesson explain
+8: nn
+9: models decode train prove
+'
+# Every way in which code asks which kind of device it is on.
+device_choice='(==|!=)[[:space:]]*(tril::)?Device::|Device::[a-z]+(\([^)]*\))?[[:space:]]*(==|!=)|DeviceType::|'
+device_choice+='(^|[^_[:alnum:]])on_(cuda|gpu)\('
+
+check_device_choices() {
+  local limit folders folder lines rc=0
+  while IFS=': ' read -r limit folders; do
+    [[ -n $limit ]] || continue
+    lines=$(for folder in $folders; do
+      [[ -d $1/src/tril/$folder ]] || continue
+      grep -rnE --include='*.h' --include='*.cpp' -- "$device_choice" "$1/src/tril/$folder" |
+        grep -vE '^[^:]*:[0-9]+:[[:space:]]*//'
+    done)
+    (($(grep -c . <<<"$lines") <= limit)) && continue
+    printf '%s\n' "$lines" >&2
+    printf 'check_layers: more than %d choices by device in %s: ask ops/\n' "$limit" "$folders" >&2
+    rc=1
+  done <<<"$device_choices"
+  return "$rc"
+}
 
 # A field that an error carries, and for which the program has no advice, is one that is misspelt.
 check_fields() {
@@ -43,6 +72,7 @@ check() {
     -print0 2>/dev/null | sort -z)
   ((${#files[@]})) || return 0
   check_fields "$root" || return
+  check_device_choices "$root" || return
   (cd -- "$root" && LC_ALL=C awk -v arrows="$arrows" -v third_party="$third_party" '
     function complain(what) { printf "%s:%d: %s\n", FILENAME, FNR, what; bad = 1 }
     function is_header(name) { return name ~ /\.(h|hpp)$/ && name !~ /-inl\.h$/ }
@@ -188,6 +218,16 @@ self_test() {
   done
   expect_bad 'an -inl.h in a header' 'only sources and' \
     src/tril/kernels/a.h '#include "tril/kernels/cpu/a-inl.h"'
+
+  expect_good 'choices by device in ops' src/tril/ops/a.cpp 'if (on_cuda(context)) f();'
+  expect_good 'a comment on devices' src/tril/autograd/a.cpp '  // device == Device::cpu'
+  expect_good 'two of the same device' src/tril/autograd/a.cpp 'require(a.device() == b.device());'
+  for out in 'if (device == Device::cpu) f();' 'if (Device::cuda(1) != device) f();' \
+    'if (device.type == DeviceType::cuda) f();' 'case DeviceType::cpu:' 'if (on_cuda(context)) f();'; do
+    expect_bad "a choice by device: $out" 'more than 0 choices by device' src/tril/autograd/a.cpp "$out"
+  done
+  expect_bad 'one choice by device too many' 'more than 9 choices by device' src/tril/prove/a.cpp \
+    'if (d == Device::cpu) f();'{1..10}
 
   expect_good 'public from the program' apps/tril/main.cpp '#include "tril/tril.h"' \
     '#include "tril/nn/layers.h"' '#include <CLI/CLI.hpp>'

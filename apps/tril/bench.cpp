@@ -59,8 +59,8 @@ std::string figure(double value, int decimals) {
 
 double gigabytes(const Measurement& m) { return m.traffic.read + m.traffic.written; }
 
-// A card does so much more that people count in TFLOP/s.
-double gflop_unit(Device device) { return device == Device::cuda ? 1000.0 : 1.0; }
+// A GPU does so much more that people count in TFLOP/s.
+double gflop_unit(Device device) { return device.type == DeviceType::cuda ? 1000.0 : 1.0; }
 
 constexpr const char* kColumns = "{:<10} {:<34} {:>9} {:>8} {:>7} {:>11} {:>9} {:>8}  {}";
 
@@ -98,7 +98,7 @@ nlohmann::ordered_json json_of(const Measurement& m) {
 
 void print_json(const std::vector<Measurement>& results, Device device, int threads) {
   nlohmann::ordered_json document = {
-      {"machine", device == Device::cuda ? cuda_card().name : cpu_name()},
+      {"machine", device.type == DeviceType::cuda ? gpu_at(device).name : cpu_name()},
       {"device", to_string(device)},
       {"target", to_string(current_target())},
       {"threads", threads},
@@ -109,16 +109,17 @@ void print_json(const std::vector<Measurement>& results, Device device, int thre
 }
 
 void print_head(Device device, int threads) {
-  if (device == Device::cuda) {
-    const CudaCard& card = cuda_card();
-    fmt::print("{}, {} multiprocessors, {:.0f} GiB, {}; on {}\n\n", card.name, card.multiprocessors,
-               static_cast<double>(card.memory_bytes) / (1 << 30),
-               card.hopper ? "with the instructions of 9.0a" : "without those of 9.0a", cpu_name());
+  if (device.type == DeviceType::cuda) {
+    const Gpu& gpu = gpu_at(device);
+    fmt::print("{}, {} multiprocessors, {:.0f} GiB, {}; on {}\n\n", gpu.name, gpu.multiprocessors,
+               static_cast<double>(gpu.memory_bytes) / (1 << 30),
+               gpu.hopper ? "with the instructions of 9.0a" : "without those of 9.0a", cpu_name());
   } else {
     fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(current_target()), threads);
   }
-  fmt::print(fmt::runtime(kColumns), "", "", "time", device == Device::cuda ? "TFLOP/s" : "GFLOP/s",
-             "GB/s", "of its roof", "tokens/s", "MiB", "\n");
+  fmt::print(fmt::runtime(kColumns), "", "", "time",
+             device.type == DeviceType::cuda ? "TFLOP/s" : "GFLOP/s", "GB/s", "of its roof",
+             "tokens/s", "MiB", "\n");
 }
 
 bool is_named(const Group& group, const Options& options) {
@@ -166,11 +167,12 @@ void run(const Options& options) {
   }
   std::vector<Measurement> results;
   for (const Group& group : groups) {
-    const bool beside_peaks = group.beside == Beside::peaks || device == Device::cuda;
+    const bool beside_peaks = group.beside == Beside::peaks || device.type == DeviceType::cuda;
     if (beside_peaks && !measure.peaks) {
       progress.tell("measuring the machine's own peaks");
-      measure.peaks = device == Device::cuda ? measure_cuda_peaks(kPeakSeconds)
-                                             : measure_peaks(options.threads, kPeakSeconds);
+      measure.peaks = device.type == DeviceType::cuda
+                          ? measure_cuda_peaks(device, kPeakSeconds)
+                          : measure_peaks(options.threads, kPeakSeconds);
     }
     const auto measured = group.measure(measure);
     results.insert(results.end(), measured.begin(), measured.end());

@@ -140,7 +140,8 @@ void run(const Flags& flags) {
                                   summary.last.tokens_per_s),
                       "", ""));
 
-  const Translator translator = Translator::load(flags.folder, flags.threads);
+  const Translator translator =
+      Translator::load(flags.folder, {.purpose = Purpose::study}, flags.threads);
   fmt::print("The lesson's sentences:\n");
   show_translations(translator, lesson_sentences());
   fmt::print("\nSentences it has never seen:\n");

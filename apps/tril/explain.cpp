@@ -65,7 +65,7 @@ void run(const Flags& flags) {
   check(flags);
   check_output("-o", flags.output, {}, flags.model);
   const Translator translator =
-      Translator::load(flags.model, flags.options.threads, {}, telling(flags.model));
+      Translator::load(flags.model, to_study(flags.model), flags.options.threads);
   const Explanation e =
       explain(translator, sentence_of(flags, translator.model().config()), flags.options);
   const std::string page = explain_page(e);

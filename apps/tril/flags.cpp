@@ -68,26 +68,29 @@ void add_trust_flag(CLI::App& command, bool& trust) {
 }
 
 void add_device_flag(CLI::App& command, std::optional<Device>& device) {
-  const std::vector<std::string> words(std::begin(Words<Device>::kList),
-                                       std::end(Words<Device>::kList));
+  const auto is_device = [](const std::string& word) {
+    return device_from(word) ? std::string()
+                             : concat("'", word, "' is not one of cpu, cuda, cuda:1, ...");
+  };
   command
       .add_option_function<std::string>(
-          "--device",
-          [&device](const std::string& number) { device = static_cast<Device>(std::stoi(number)); },
-          "Where to compute (default: cuda if there is a usable GPU, else cpu)")
-      ->transform(one_of(words))
-      ->type_name("cpu|cuda");
+          "--device", [&device](const std::string& word) { device = device_from(word); },
+          "Where to compute; cuda:1 is the second GPU (default: cuda if there is a usable GPU, "
+          "else "
+          "cpu)")
+      ->check(CLI::Validator(is_device, ""))
+      ->type_name("cpu|cuda|cuda:N");
 }
 
 Placement placement_for(std::optional<Device> device, std::optional<Compute> compute) {
   const bool for_cpu = compute == Compute::int8 || compute == Compute::bf16_dot;
-  if (for_cpu && device == Device::cuda) {
+  if (for_cpu && device && *device != Device::cpu) {
     fail(ErrorCode::unsupported, "--compute ", word_for(*compute),
          " is for the CPU: give --device cpu, or --compute bf16");
   }
   const Device where = device.value_or(for_cpu ? Device::cpu : best_device());
   check_usable(where);
-  if (where == Device::cuda && compute == Compute::fp32) return {where, DType::f32};
+  if (where.type == DeviceType::cuda && compute == Compute::fp32) return {where, DType::f32};
   return where;
 }
 

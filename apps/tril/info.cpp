@@ -23,13 +23,31 @@ struct Flags {
   bool tensors = false;
 };
 
-// Why there is no GPU to use.
-std::string gpu_problem(const CudaCard& card) {
+// What cannot be used, and why, without the word that other messages begin with.
+std::string without_prefix(const std::string& problem) {
   constexpr std::string_view kPrefix = "cuda: ";
-  return card.problem.substr(card.problem.starts_with(kPrefix) ? kPrefix.size() : 0);
+  return problem.substr(problem.starts_with(kPrefix) ? kPrefix.size() : 0);
 }
 
-Json dimensions_of(const Tensor& tensor) {
+std::string capability_of(const Gpu& gpu) {
+  return fmt::format("{}.{}", gpu.capability / 10, gpu.capability % 10);
+}
+
+Json json_of(const Gpu& gpu, size_t index) {
+  return {{"device", fmt::format("cuda:{}", index)},  {"name", gpu.name},
+          {"compute_capability", capability_of(gpu)}, {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes},         {"problem", without_prefix(gpu.problem)}};
+}
+
+std::string text_of(const Gpu& gpu, size_t index) {
+  if (!gpu.problem.empty()) return fmt::format("cuda:{}: {}", index, without_prefix(gpu.problem));
+  return fmt::format("cuda:{}: {}, compute capability {}, {} multiprocessors, {:.0f} GiB, {}",
+                     index, gpu.name, capability_of(gpu), gpu.multiprocessors,
+                     static_cast<double>(gpu.memory_bytes) / (1 << 30),
+                     gpu.hopper ? "with the instructions of 9.0a" : "without those of 9.0a");
+}
+
+Json dimensions_of(const ConstTensor& tensor) {
   Json dimensions = Json::array();
   for (int axis = 0; axis < tensor.shape().rank(); ++axis) {
     dimensions.push_back(tensor.shape()[axis]);
@@ -39,41 +57,34 @@ Json dimensions_of(const Tensor& tensor) {
 
 void show_machine(const Flags& flags) {
   const Target target = current_target();  // may raise, as the next: nothing is printed then
-  const CudaCard& card = cuda_card();
+  const Gpus& found = gpus();
   if (flags.json) {
     Json targets = Json::array();
     for (const Target other : available_targets()) targets.push_back(to_string(other));
-    Json gpu = nullptr;
-    if (card.usable) {
-      gpu = {
-          {"name", card.name},
-          {"compute_capability", fmt::format("{}.{}", card.capability / 10, card.capability % 10)},
-          {"multiprocessors", card.multiprocessors},
-          {"memory_bytes", card.memory_bytes}};
-    }
+    Json list = Json::array();
+    for (size_t i = 0; i < found.list.size(); ++i) list.push_back(json_of(found.list[i], i));
     const Json machine = {{"processor", cpu_name()},
                           {"threads", Parallel().threads()},
                           {"target", to_string(target)},
                           {"targets", targets},
-                          {"gpu", gpu},
-                          {"gpu_problem", card.usable ? "" : gpu_problem(card)}};
+                          {"gpus", list},
+                          {"gpu_problem", without_prefix(found.problem)}};
     fmt::print("{}\n", machine.dump(2));
     return;
   }
   std::string targets;
   for (const Target other : available_targets()) targets += concat(" ", to_string(other));
-  const std::string gpu =
-      card.usable
-          ? fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.0f} GiB, {}",
-                        card.name, card.capability / 10, card.capability % 10, card.multiprocessors,
-                        static_cast<double>(card.memory_bytes) / (1 << 30),
-                        card.hopper ? "with the instructions of 9.0a" : "without those of 9.0a")
-          : concat("none to use: ", gpu_problem(card));
-  print_table({{"processor", cpu_name()},
-               {"threads", std::to_string(Parallel().threads())},
-               {"target", concat(to_string(target), " (of", targets, "; TRIL_TARGET chooses)")},
-               {"GPU", gpu}},
-              Align::left, "");
+  Table table = {{"processor", cpu_name()},
+                 {"threads", std::to_string(Parallel().threads())},
+                 {"target", concat(to_string(target), " (of", targets, "; TRIL_TARGET chooses)")}};
+  if (!found.problem.empty()) {
+    table.push_back({"GPU", concat("none to use: ", without_prefix(found.problem))});
+  } else {
+    for (size_t i = 0; i < found.list.size(); ++i) {
+      table.push_back({i == 0 ? "GPU" : "", text_of(found.list[i], i)});
+    }
+  }
+  print_table(table, Align::left, "");
 }
 
 // Describes a model in a line or two.
@@ -96,8 +107,7 @@ void show_model(const Flags& flags) {
   check_output("--svg", flags.svg, {}, folder);
   const bool packed =
       !file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile));
-  const Transformer model = packed ? Transformer::load_for_inference(folder, {}, telling(folder))
-                                   : Transformer::load(folder, {}, telling(folder));
+  const Transformer model = Transformer::load(folder, packed ? telling(folder) : to_study(folder));
   if (!flags.svg.empty()) write_file_atomically(flags.svg, draw_architecture(model.config()));
   if (flags.json) {
     Json document = {{"summary", summary_of(model, packed)},

@@ -13,7 +13,7 @@ std::optional<Subject> translator_on_disk(const LessonFlags& flags) {
   const std::string demo = "demo-model";
   std::error_code ignored;
   const auto load = [&](const std::string& folder) {
-    return Subject{Translator::load(folder, flags.threads, {}, telling(folder)),
+    return Subject{Translator::load(folder, to_study(folder), flags.threads),
                    is_demo_model(folder) ? Seen::never : Seen::unknown};
   };
   if (!flags.model.empty()) return load(flags.model);

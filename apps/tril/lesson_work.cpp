@@ -60,9 +60,9 @@ bool show_work(const LessonFlags& flags) {
   ProgressLine progress;
   WorkOptions options{.threads = flags.threads};
   const Placement placement = best_device();
-  if (placement.device == Device::cuda) {
+  if (placement.device.type == DeviceType::cuda) {
     options.placement = placement;
-    options.peak_gflops = measure_cuda_peaks(kPeakSeconds).bf16_gflops;
+    options.peak_gflops = measure_cuda_peaks(placement.device, kPeakSeconds).bf16_gflops;
   } else {
     options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;
   }
@@ -74,7 +74,7 @@ bool show_work(const LessonFlags& flags) {
   fmt::print("{}",
              set_text(fmt::format("Steps and work: a decoder of {} layers, {} wide, on the {}.",
                                   l.config.decoder_layers, l.config.model,
-                                  l.device == Device::cuda ? "GPU" : "CPU"),
+                                  l.device.type == DeviceType::cuda ? "GPU" : "CPU"),
                       "", ""));
   print_steps(l);
   print_speed(l);

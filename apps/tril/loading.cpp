@@ -18,17 +18,23 @@ LoadOptions telling(const std::string& folder, bool trust) {
   return options;
 }
 
+LoadOptions to_study(const std::string& folder, Device device) {
+  LoadOptions options = telling(folder);
+  options.device = device;
+  options.purpose = Purpose::study;
+  return options;
+}
+
 Translator load_translator(const std::string& folder, int threads, std::optional<Device> device,
                            std::optional<Compute> compute, bool trust) {
   // Packed weights are for the CPU, so the CPU is chosen where there are no others, unless a device
   // was given.
   const bool packed_alone = !file_exists(path_in(folder, kWeightsFile));
   if (!device && packed_alone) device = Device::cpu;
-  const Placement placement = placement_for(device, compute);
-  if (placement.device != Device::cpu) {
-    return Translator::load(folder, threads, placement, telling(folder, trust));
-  }
-  return Translator::load_for_inference(folder, threads, compute, telling(folder, trust));
+  LoadOptions options = telling(folder, trust);
+  options.device = placement_for(device, compute).device;
+  options.compute = compute;
+  return Translator::load(folder, options, threads);
 }
 
 }  // namespace tril::app

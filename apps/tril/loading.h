@@ -10,8 +10,10 @@ namespace tril::app {
 
 // How the program loads: notices for the user go to stderr.
 LoadOptions telling(const std::string& folder, bool trust = false);
+// The same for commands that show the weights as they were learnt, or gradients.
+LoadOptions to_study(const std::string& folder, Device device = Device::cpu);
 
-// Translator::load_for_inference, or load() for a GPU.
+// For inference, on the device and in the format that were asked for, or the best there are.
 Translator load_translator(const std::string& folder, int threads, std::optional<Device> device,
                            std::optional<Compute> compute = {}, bool trust = false);
 

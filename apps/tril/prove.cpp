@@ -51,7 +51,7 @@ void run(const ProveFlags& flags) {
           ": not a folder; a model is one, with config.json and model.safetensors in it");
   const std::vector<VerifiedFile> files = verified(flags.model);
   const Transformer model =
-      Transformer::load(flags.model, placement_for(flags.device), telling(flags.model));
+      Transformer::load(flags.model, to_study(flags.model, placement_for(flags.device).device));
   const std::optional<Tokenizer> tokenizer = tokenizer_in(flags.model, model.config());
   const ProofText text = proof_text(flags, model, tokenizer);
   if (text.cut > 0) {

@@ -93,13 +93,14 @@ std::string how_to_go_on(const Arguments& arguments) {
   return concat("to continue: ", command);
 }
 
-// Where it computes, when that is not what a machine without a card would do.
+// Where it computes, when that is not what a machine without a GPU would do.
 void tell_device(const Placement& placement, const TrainEvents& events) {
-  const CudaCard& card = cuda_card();
-  if (placement.device == Device::cuda) {
-    events.message(concat("computing on ", card.name, ", in ", placement.activations));
-  } else if (!card.usable && card.driver != 0) {
-    events.message(concat("computing on the CPU: ", card.problem));
+  if (placement.device.type == DeviceType::cuda) {
+    const std::string which = gpus().list.size() > 1 ? concat(" (", placement.device, ")") : "";
+    events.message(concat("computing on ", gpu_at(placement.device).name, which, ", in ",
+                          placement.activations));
+  } else if (!gpus().problem.empty() && gpus().driver != 0) {
+    events.message(concat("computing on the CPU: ", gpus().problem));
   }
 }
 

@@ -67,13 +67,13 @@ void check_loads(const std::string& folder) {
   options.any_files = true;
   const bool text = file_exists(path_in(folder, kTokenizerFile));
   if (file_exists(path_in(folder, kWeightsFile))) {
-    text ? (void)Translator::load(folder, 1, {}, options)
-         : (void)Transformer::load(folder, {}, options);
+    options.purpose = Purpose::study;
+    text ? (void)Translator::load(folder, options, 1) : (void)Transformer::load(folder, options);
     return;
   }
   for (const Compute compute : packed_kinds(folder)) {
-    text ? (void)Translator::load_for_inference(folder, 1, compute, options)
-         : (void)Transformer::load_for_inference(folder, compute, options);
+    options.compute = compute;
+    text ? (void)Translator::load(folder, options, 1) : (void)Transformer::load(folder, options);
   }
 }
 

@@ -1,4 +1,4 @@
-// Faults that are asked for, and what is said of a card that cannot be used.
+// Faults that are asked for, and what is said of a GPU that cannot be used.
 #include "tril/device/fault.h"
 
 #include <cstdlib>
@@ -40,9 +40,10 @@ TEST(Fault, EachIsOneLineThatSaysWhatIsWrong) {
   if (!kCudaBuilt) GTEST_SKIP() << "CUDA is not built in";
   unsetenv("CUDA_VISIBLE_DEVICES");
   const auto problem = [](Fault fault) {
-    const CudaCard card = cuda::find_card({fault});
-    EXPECT_FALSE(card.usable);
-    return card.problem;
+    const Gpus found = cuda::find_gpus({fault});
+    EXPECT_FALSE(found.problem.empty());
+    EXPECT_EQ(problem_with(Device::cuda(), found), found.problem);
+    return found.problem;
   };
   EXPECT_EQ(problem(Fault::no_driver).find("cuda: no NVIDIA driver on this machine: install one"),
             0u);

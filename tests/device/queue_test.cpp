@@ -19,9 +19,9 @@ constexpr int64_t kLargest = 1 << 20;
 class Steps : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (testing::device() != Device::cuda) GTEST_SKIP() << "on the CPU nothing is kept";
+    if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << "on the CPU nothing is kept";
     context_ = std::make_unique<Context>(1, testing::placement());
-    arena_ = std::make_unique<Arena>(Device::cuda);
+    arena_ = std::make_unique<Arena>(Device::cuda());
     sums_ = Tensor(*arena_, {kLargest});
     set_zero(sums_);
     expected_.assign(kLargest, 0.0f);
@@ -241,7 +241,7 @@ TEST_F(Steps, NothingIsAsideWithinAScope) {
 // The driver refuses to wait for the whole device while a stream is captured: a thread that reads a
 // tensor must neither fail nor spoil another thread's capture.
 TEST_F(Steps, AnotherThreadMayReadWhileOneIsKept) {
-  Arena arena(Device::cuda);
+  Arena arena(Device::cuda());
   const std::vector<float> numbers = {1.0f, 2.0f, 3.0f};
   const Tensor other = testing::tensor_of(arena, {3}, numbers);
   std::atomic<bool> done = false;

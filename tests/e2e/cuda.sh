@@ -11,7 +11,11 @@ fail() {
   exit 1
 }
 
-"$tril" info | grep -q '^GPU .*compute capability' || fail "tril info names no GPU"
+"$tril" info | grep -q '^GPU  *cuda:0: .*compute capability' || fail "tril info names no GPU"
+rc=0
+"$tril" bench --device cuda:63 2>"$work/err" >/dev/null || rc=$?
+[[ $rc == 2 ]] && grep -qE '^tril: cuda:63: this machine has [0-9]+ GPUs? \(cuda:0( to cuda:[0-9]+)?\)$' "$work/err" ||
+  fail "a GPU that is not there gave another error"
 
 # The guide's phrases, often enough to learn by heart.
 for _ in $(seq 40); do cat "$here/../../examples/phrases.en"; done >"$work/train.en"

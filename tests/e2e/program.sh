@@ -86,7 +86,9 @@ if ! "$tril" info | grep -q 'not built into'; then
     --match 512x512x512
   expect_error 'an unknown fault' "TRIL_FAULT: .*got 'fire'" env TRIL_FAULT=fire "$tril" info
 fi
-expect_error 'bad device' 'tpu' "$tril" bench --device tpu
+expect_error 'bad device' "'tpu' is not one of cpu, cuda, cuda:1" "$tril" bench --device tpu
+expect_error 'bad index of a device' "'cuda:x' is not one of" "$tril" bench --device cuda:x
+expect_error 'a GPU that is not there' '^tril: cuda:' "$tril" bench --device cuda:63
 expect_error 'no such model' "$scratch/nowhere/config.json: there is no model in this folder" "$tril" info "$scratch/nowhere"
 mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"
 expect_error 'broken model' 'config.json: architecture' "$tril" info "$scratch/empty"

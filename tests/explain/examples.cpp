@@ -38,7 +38,7 @@ Translator example_translator(const TransformerConfig& config, uint64_t seed) {
   Transformer model(config, seed);
   // Larger weights than a model begins with: attention that is not the same everywhere.
   Random random(seed, 1);
-  for (const auto& parameter : model.parameters()) {
+  for (const auto& parameter : model.writable_parameters()) {
     for (int64_t i = 0; i < parameter.tensor.size(); ++i) {
       parameter.tensor.data()[i] += random.uniform(-0.4f, 0.4f);
     }

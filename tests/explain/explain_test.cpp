@@ -330,13 +330,14 @@ TEST(Explain, WhatCannotBeShownIsOneClearError) {
 
 TEST(Explain, NumbersThatAreNotFiniteAreRefused) {
   const Translator translator = example_translator(small_config());
-  for (const auto& parameter : translator.model().parameters()) {
+  Transformer model = translator.model();
+  for (const auto& parameter : model.writable_parameters()) {
     if (parameter.name.find("query") != std::string::npos) {
       std::fill_n(parameter.tensor.data(), parameter.tensor.size(), 1e38f);
     }
   }
   Context context(1);
-  Transformer(translator.model()).weights_changed(context);
+  model.weights_changed(context);
   EXPECT_EQ(raised_by([&] { explain(translator, "how are you", quick_options()); }).code,
             ErrorCode::bad_format);
 }

@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string file =
       put(tril::concat("packed.", tril::word_for(form), ".safetensors"), view(data + 1, size - 1));
   try {
-    use(tril::Transformer::load_for_inference(scratch(), form));
+    use(tril::Transformer::load(scratch(), {.compute = form}));
   } catch (const tril::Error& error) {
     check(error.code() == tril::ErrorCode::bad_format);
     check(std::string_view(error.what()).starts_with(file));

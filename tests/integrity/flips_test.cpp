@@ -112,15 +112,18 @@ TEST_F(Flips, TheModelIsSmall) {
 }
 
 TEST_F(Flips, Weights) {
-  flip("model/model.safetensors", [] { Translator::load(path("model"), 1); });
+  flip("model/model.safetensors",
+       [] { Translator::load(path("model"), {.purpose = Purpose::study}, 1); });
 }
 
 TEST_F(Flips, Configuration) {
-  flip("model/config.json", [] { Translator::load(path("model"), 1); });
+  flip("model/config.json",
+       [] { Translator::load(path("model"), {.purpose = Purpose::study}, 1); });
 }
 
 TEST_F(Flips, TokenizerFile) {
-  flip("model/tokenizer.model", [] { Translator::load(path("model"), 1); });
+  flip("model/tokenizer.model",
+       [] { Translator::load(path("model"), {.purpose = Purpose::study}, 1); });
 }
 
 TEST_F(Flips, ShortlistFile) {
@@ -130,7 +133,7 @@ TEST_F(Flips, ShortlistFile) {
 TEST_F(Flips, Packed) {
   for (const Compute compute : testing::all_forms()) {
     const std::string form(word_for(compute));
-    const auto load = [&] { Translator::load_for_inference(path(form), 1); };
+    const auto load = [&] { Translator::load(path(form), {}, 1); };
     flip(form + "/packed." + form + ".safetensors", load);
     flip(form + "/config.json", load);
     flip(form + "/tokenizer.model", load);

@@ -49,7 +49,7 @@ class Folders : public ::testing::Test {
     fs::rename(folder_ / "swapped", folder_ / b);
   }
   std::string load_error(const std::string& folder) {
-    return raised_by([&] { Translator::load_for_inference(folder_ / folder, 1); }).text;
+    return raised_by([&] { Translator::load(folder_ / folder, {}, 1); }).text;
   }
 
   static testing::TempFolder* made_;
@@ -108,8 +108,9 @@ TEST_F(Folders, PackedWeightsOfAnotherSeedAreNotUsed) {
   Transformer::save_packed(folder_ / "one/model", folder_ / "one/model", Compute::int8);
   swap("one/model/model.safetensors", "seed/model/model.safetensors");
   std::vector<std::string> heard;
-  Translator::load_for_inference(folder_ / "one/model", 1, Compute::int8,
-                                 {.notice = [&](const Notice& n) { heard.push_back(n.text); }});
+  Translator::load(
+      folder_ / "one/model",
+      {.compute = Compute::int8, .notice = [&](const Notice& n) { heard.push_back(n.text); }}, 1);
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_NE(heard[0].find("made from other weights"), std::string::npos) << heard[0];
   EXPECT_EQ(states_of(folder_ / "one/model")[FileState::stale], 1);
@@ -208,8 +209,8 @@ TEST_F(Folders, PackingReplacesLinksAndDoesNotFollowThem) {
 }
 
 TEST_F(Folders, WeightsThatAreNotFiniteAreNotPacked) {
-  Transformer model = Transformer::load(folder_ / "one/model");
-  const auto parameter = model.parameters()[2];
+  Transformer model = Transformer::load(folder_ / "one/model", {.purpose = Purpose::training});
+  const auto parameter = model.writable_parameters()[2];
   parameter.tensor.data()[3] = std::nanf("");
   model.save(folder_ / "nan");
   const auto raised =
@@ -249,7 +250,7 @@ TEST_F(Folders, AnUnsealedFolderSaysSoOnceAndCanBeSealed) {
   }
   std::vector<std::string> heard;
   const LoadOptions options{.notice = [&](const Notice& n) { heard.push_back(n.text); }};
-  Translator::load(model, 1, {}, options);
+  Translator::load(model, options, 1);
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_NE(heard[0].find("not sealed"), std::string::npos);
   EXPECT_EQ(translated(model), before);
@@ -260,7 +261,7 @@ TEST_F(Folders, AnUnsealedFolderSaysSoOnceAndCanBeSealed) {
   EXPECT_EQ(translated(model), before);
   EXPECT_TRUE(seal_folder(model).empty());
   heard.clear();
-  Translator::load(model, 1, {}, options);
+  Translator::load(model, options, 1);
   EXPECT_TRUE(heard.empty());
 }
 
@@ -274,7 +275,7 @@ TEST_F(Folders, AFileThatWasChangedOnPurposeIsSealedAgain) {
   EXPECT_NE(load_error("one/model").find("config.json: damaged, or not of this model"),
             std::string::npos);
   EXPECT_EQ(seal_folder(model).size(), 2u);  // the weights and the packed weights made from them
-  EXPECT_NO_THROW(Translator::load_for_inference(model, 1));
+  EXPECT_NO_THROW(Translator::load(model, {}, 1));
   for (const VerifiedFile& file : verify_model(model)) {
     EXPECT_EQ(file.state, FileState::sound) << file.path << ": " << file.detail;
   }
@@ -306,15 +307,14 @@ TEST_F(Folders, HalfASealIsDamage) {
 TEST_F(Folders, PackedWeightsMayBeTrustedOrReadInsteadOfMapped) {
   const std::string file = folder_ / "one/int8/packed.int8.safetensors";
   const std::string before = translated(folder_ / "one/int8");
-  const Translator copied =
-      Translator::load_for_inference(folder_ / "one/int8", 1, {}, {.map = false});
+  const Translator copied = Translator::load(folder_ / "one/int8", {.map = false}, 1);
   std::string bytes = contents(file);
   bytes.back() ^= 1;
   write_file_atomically(file, bytes);
   EXPECT_NE(load_error("one/int8").find("does not match its checksum"), std::string::npos);
-  EXPECT_NO_THROW(Translator::load_for_inference(folder_ / "one/int8", 1, {}, {.trust = true}));
+  EXPECT_NO_THROW(Translator::load(folder_ / "one/int8", {.trust = true}, 1));
   EXPECT_NE(raised_by([&] {
-              Translator::load_for_inference(folder_ / "one/int8", 1, {}, {.map = false});
+              Translator::load(folder_ / "one/int8", {.map = false}, 1);
             }).text.find("does not match its checksum"),
             std::string::npos);
 }
@@ -322,14 +322,15 @@ TEST_F(Folders, PackedWeightsMayBeTrustedOrReadInsteadOfMapped) {
 // Saving another model into a folder leaves no file of the first that would be taken for its own.
 TEST_F(Folders, ANewModelInAnOldFolderIsWhole) {
   const std::string folder = folder_ / "one/model";
-  const Transformer other = Transformer::load(folder_ / "text/model");
+  const Transformer other = Transformer::load(folder_ / "text/model", {.purpose = Purpose::study});
   const std::string tokenizer = contents(folder_ / "text/model/tokenizer.model");
   Transformer::save_packed(folder, folder, Compute::int8);
   other.save(folder, {.beside = {{"tokenizer.model", tokenizer}}});
   EXPECT_EQ(translated(folder), translated(folder_ / "text/model"));
   std::vector<std::string> heard;
-  Translator::load_for_inference(folder, 1, Compute::int8,
-                                 {.notice = [&](const Notice& n) { heard.push_back(n.text); }});
+  Translator::load(
+      folder,
+      {.compute = Compute::int8, .notice = [&](const Notice& n) { heard.push_back(n.text); }}, 1);
   ASSERT_EQ(heard.size(), 1u);
   EXPECT_NE(heard[0].find("made from other weights"), std::string::npos);
 }

@@ -50,7 +50,7 @@ void make_small_model(const std::string& folder, uint64_t seed, bool other) {
 }
 
 std::string translated(const std::string& folder, bool shortlist) {
-  const Translator translator = Translator::load_for_inference(folder, 1);
+  const Translator translator = Translator::load(folder, {}, 1);
   TranslateOptions options;
   options.search.beam = 2;
   options.search.max_tokens = 8;

@@ -141,7 +141,7 @@ Result run_on_cpu(const Parallel& parallel, const Case& c) {
 
 Result run(Context& context, const Case& c, Rows lie = Rows::padded) {
   if constexpr (kCudaBuilt) {
-    if (context.device() == Device::cuda) return run_on_cuda(context, c, lie);
+    if (context.device().type == DeviceType::cuda) return run_on_cuda(context, c, lie);
   }
   return run_on_cpu(context.parallel, c);
 }
@@ -393,7 +393,7 @@ TEST(CrossEntropy, WorksInPlace) {
 float total_of(Context& context, const std::vector<float>& losses, float factor) {
   const auto rows = static_cast<int64_t>(losses.size());
   if constexpr (kCudaBuilt) {
-    if (context.device() == Device::cuda) {
+    if (context.device().type == DeviceType::cuda) {
       const Tensor there = testing::tensor_of(context.arena, {rows}, losses);
       const Tensor total(context.arena, {1});
       const float* by = context.uploaded(factor);

@@ -31,8 +31,8 @@ double microseconds(const Work& work, Blas::Policy policy) {
     const bool a_down = work.orientation == Orientation::weight_gradient;
     const int64_t weight = work.n * work.k;
     const int64_t count = std::clamp(kBytes / (2 * weight), int64_t{4}, int64_t{200});
-    Arena arena(Device::cuda);
-    Context context(1, {Device::cuda, DType::bf16});
+    Arena arena(Device::cuda());
+    Context context(1, {Device::cuda(), DType::bf16});
     Blas blas(policy);
     auto* a = arena.allocate_array<BFloat16>(work.m * work.k);
     auto* b = arena.allocate_array<BFloat16>(count * weight);
@@ -82,7 +82,7 @@ double microseconds(const Work& work, Blas::Policy policy) {
 }
 
 TEST(CudaGemmSpeed, DISABLED_Table) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << "products on CUDA";
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << "products on CUDA";
   constexpr auto kForward = Orientation::forward;
   std::printf("%-28s %12s %12s %12s   %s\n", "", "own, us", "verified, us", "free, us",
               "verified reaches");

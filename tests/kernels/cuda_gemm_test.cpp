@@ -94,11 +94,11 @@ class Product {
   template <class F>
   std::vector<uint32_t> result(const F& multiply) {
     std::vector<char> bytes(static_cast<size_t>(c_bytes() + 2 * kGuard), kMark);
-    copy(Device::cuda, c_, Device::cpu, bytes.data(), std::ssize(bytes));
+    copy(Device::cuda(), c_, Device::cpu, bytes.data(), std::ssize(bytes));
     multiply(context_.queue.stream(), gemm);
     context_.queue.launched();
     context_.queue.wait();
-    copy(Device::cpu, bytes.data(), Device::cuda, c_, std::ssize(bytes));
+    copy(Device::cpu, bytes.data(), Device::cuda(), c_, std::ssize(bytes));
     for (int64_t i = 0; i < kGuard; ++i) {
       EXPECT_EQ(bytes[i], kMark) << "written before c";
       EXPECT_EQ(bytes[bytes.size() - 1 - i], kMark) << "written behind c";
@@ -183,10 +183,10 @@ std::vector<uint32_t> exact(const Product& p) {
 // Whole numbers, whose sums are exact in every order: a fault of indexes, and nothing else, shows.
 // Sizes on both sides of every tile, aligned and not.
 TEST(CudaGemm, SumsOfWholeNumbersAreExact) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if constexpr (kCudaBuilt) {
     Random random(1);
-    Context context(1, Placement(Device::cuda, testing::activations()));
+    Context context(1, Placement(Device::cuda(), testing::activations()));
     struct Sizes {
       int64_t m, n, k;
     };
@@ -213,11 +213,11 @@ TEST(CudaGemm, SumsOfWholeNumbersAreExact) {
 
 // fp32 is the chain that the contract names, one std::fma after the other.
 TEST(CudaGemm, IsOneAscendingChainInFp32) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::f32) GTEST_SKIP() << "of fp32";
   if constexpr (kCudaBuilt) {
     Random random(2);
-    Context context(1, Placement(Device::cuda, DType::f32));
+    Context context(1, Placement(Device::cuda(), DType::f32));
     for (const Orientation orientation : kOrientations) {
       context.reset();
       Product p(context, orientation, 70, 67, 150, DType::f32);
@@ -248,10 +248,10 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
 // On numbers on which different orders give different sums: few rows, tiles, and rows read element
 // by element; the outputs of a layer, and those of a vocabulary.
 TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Placement(Device::cuda, DType::bf16));
+    Context context(1, Placement(Device::cuda(), DType::bf16));
     struct Sizes {
       int64_t n, k;
     };
@@ -284,10 +284,10 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
 
 // A product and its transpose have the same bits: the two operands are alike.
 TEST(CudaGemm, OperandsAreAlike) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Placement(Device::cuda, DType::bf16));
+    Context context(1, Placement(Device::cuda(), DType::bf16));
     Product p(context, Orientation::forward, 200, 136, 520, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
@@ -306,10 +306,10 @@ TEST(CudaGemm, OperandsAreAlike) {
 
 // The numbers distinguish orders: if k were split in two, they would not agree.
 TEST(CudaGemm, AdversarialNumbersTellSplitSumsApart) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Placement(Device::cuda, DType::bf16));
+    Context context(1, Placement(Device::cuda(), DType::bf16));
     Product p(context, Orientation::forward, 128, 128, 512, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
@@ -336,10 +336,10 @@ TEST(CudaGemm, AdversarialNumbersTellSplitSumsApart) {
 // cuBLASLt is only used where it gives our bits: on the shapes of models, around the numbers of
 // rows at which tiles end, with and without a bias, for both types of c.
 TEST(CudaGemm, WhatIsChosenGivesOurBits) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
-    Context context(1, Placement(Device::cuda, DType::bf16));
+    Context context(1, Placement(Device::cuda(), DType::bf16));
     Blas blas;
     struct Sizes {
       int64_t n, k;
@@ -378,11 +378,11 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
 // A step kept as a graph gives the same result as when it was walked; and a step with another
 // weight of the same size is a different step.
 TEST(CudaGemm, KeptStepsGiveTheSameBits) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if constexpr (kCudaBuilt) {
     Random random(3);
-    Arena arena(Device::cuda);
-    Context context(1, Placement(Device::cuda, testing::activations()));
+    Arena arena(Device::cuda());
+    Context context(1, Placement(Device::cuda(), testing::activations()));
     for (const int64_t rows : {3, 3, 200, 200}) {  // each with a weight of its own
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
@@ -420,10 +420,10 @@ TEST(CudaGemm, KeptStepsGiveTheSameBits) {
 }
 
 TEST(CudaGemm, TheEnvironmentNamesTheProducts) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << kOnCuda;
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   Random random(4);
   setenv("TRIL_CUDA_PRODUCTS", "fast", 1);
-  Context context(1, Placement(Device::cuda, testing::activations()));
+  Context context(1, Placement(Device::cuda(), testing::activations()));
   const auto raised = testing::raised_by([&] {
     const ops::LinearWeight linear =
         ops::linear_weight(testing::random_tensor(context.arena, {8, 8}, random));

@@ -78,11 +78,11 @@ size_t at(int i) { return static_cast<size_t>(i); }
 size_t other(int i) { return static_cast<size_t>((i + 1) % kInputs); }
 
 TEST(CudaRowsSpeed, DISABLED_Rows) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << "operations on CUDA";
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << "operations on CUDA";
   Random random(1);
   Context context(1, testing::placement());
   const DType type = context.activations;
-  Arena arena(Device::cuda);
+  Arena arena(Device::cuda());
   const std::vector<Tensor> x = inputs(arena, random, {kRows, kColumns}, type);
   const std::vector<Tensor> wide = inputs(arena, random, {kRows, 4 * kColumns}, type);
   const Tensor weight = testing::random_tensor(arena, {kColumns}, random);
@@ -125,11 +125,11 @@ TEST(CudaRowsSpeed, DISABLED_Rows) {
 }
 
 TEST(CudaRowsSpeed, DISABLED_EmbeddingLossAndOptimizer) {
-  if (testing::device() != Device::cuda) GTEST_SKIP() << "operations on CUDA";
+  if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << "operations on CUDA";
   Random random(2);
   Context context(1, testing::placement());
   const DType type = context.activations;
-  Arena arena(Device::cuda);
+  Arena arena(Device::cuda());
   const std::vector<Tensor> x = inputs(arena, random, {kRows, kColumns}, type);
   const std::vector<int32_t> ids = zipf_ids(random, kRows, 32000);
   const int64_t once = kRows * kColumns * size_of(type);
@@ -178,7 +178,7 @@ TEST(CudaRowsSpeed, DISABLED_EmbeddingLossAndOptimizer) {
     ops::assign(context, ops::filled(context, part->shape(), 0.01f), *part);
   }
   all.rounded = Tensor(arena, all.weight.shape(), DType::bf16);
-  ops::AdamW adamw(Device::cuda, {});
+  ops::AdamW adamw(Device::cuda(), {});
   speeds.row("AdamW and the norm, 60 million weights", kWeights * (4 + 7 * 4 + 2), [&](int) {
     adamw.update(context, {&all, 1}, 1e-3f);
   });

@@ -112,7 +112,7 @@ TEST(Assign, RoundsOrWidens) {
 // Weights as products on CUDA read them.
 TEST(RoundPadded, PadsWithZeros) {
   if constexpr (kCudaBuilt) {
-    if (testing::device() != Device::cuda) GTEST_SKIP() << "only CUDA pads weights";
+    if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << "only CUDA pads weights";
     Random random(6);
     for (const auto& [rows, columns] :
          std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {37, 100}, {64, 64}, {65, 72}}) {

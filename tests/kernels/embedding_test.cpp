@@ -66,7 +66,7 @@ Sorted sort_by_id(std::span<const int32_t> ids, int64_t entries) {
   const auto rows = static_cast<int64_t>(ids.size());
   Sorted sorted{std::vector<int32_t>(ids.size()), std::vector<int32_t>(entries + 1)};
   if constexpr (kCudaBuilt) {
-    if (testing::device() == Device::cuda) {
+    if (testing::device().type == DeviceType::cuda) {
       Context& context = context_here();
       const int32_t* keys = context.uploaded(ids);
       const Tensor order(context.arena, {rows}, DType::i32);

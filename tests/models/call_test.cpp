@@ -104,7 +104,7 @@ TEST_F(Call, GradientsEndWithTheStep) {
   Tape tape(session_);
   const Tensor hidden = model_.forward(target, model_.encode(source, session_), session_);
   const Gradients gradients = tape.backward(model_.loss(hidden, labels, {}, session_));
-  const Tensor weight = model_.parameters()[0].tensor;
+  const ConstTensor weight = model_.parameters()[0].tensor;
   EXPECT_TRUE(gradients.of(weight).defined());
   session_.reset();
   EXPECT_EQ(raised_by([&] { gradients.of(weight); }).text,

@@ -1,5 +1,8 @@
 // Model folders: what is written is read back, and faults are named.
 #include <filesystem>
+#include <functional>
+#include <type_traits>
+#include <utility>
 
 #include "support/models.h"
 #include "support/temp_folder.h"
@@ -20,7 +23,7 @@ RC_GTEST_PROP(ModelFolder, ReadsBackWhatItWrote, ()) {
   const TempFolder folder;
   const Transformer model = random_model(random_config(), *rc::gen::arbitrary<uint64_t>());
   model.save(folder / "model");
-  const Transformer again = Transformer::load(folder / "model", testing::placement());
+  const Transformer again = Transformer::load(folder / "model", testing::loading(Purpose::study));
   RC_ASSERT(again.config() == model.config());
   const auto expected = model.parameters();
   const auto got = again.parameters();
@@ -29,6 +32,60 @@ RC_GTEST_PROP(ModelFolder, ReadsBackWhatItWrote, ()) {
     RC_ASSERT(got[i].name == expected[i].name);
     RC_ASSERT(same_bits(got[i].tensor, expected[i].tensor));
   }
+}
+
+// What others share nobody can change: not through any handle, however it was come by.
+TEST(ModelFolder, OnlyWhatWasLoadedForTrainingCanBeChanged) {
+  const TempFolder folder;
+  random_model(testing::tiny_config(testing::Family::decoder_only), 1).save(folder / "m");
+  for (const Purpose purpose : {Purpose::inference, Purpose::study}) {
+    Transformer model = Transformer::load(folder / "m", testing::loading(purpose));
+    Transformer copy = model;
+    Context context(1, testing::placement());
+    for (Transformer* handle : {&model, &copy}) {
+      for (const auto& change : std::vector<std::function<void()>>{
+               [&] { handle->writable_parameters(); }, [&] { handle->weights_changed(context); },
+               [&] { handle->prepare_training(context); }}) {
+        EXPECT_EQ(raised_by(change).code, ErrorCode::unsupported);
+      }
+    }
+  }
+  Transformer model = Transformer::load(folder / "m", testing::loading(Purpose::training));
+  const std::vector<float> before = floats_of(model.parameters()[0].tensor);
+  testing::change_weights(model, [](const std::string&, std::vector<float>& values, const Shape&) {
+    for (float& value : values) value += 1.0f;
+  });
+  EXPECT_EQ(floats_of(model.parameters()[0].tensor)[0], before[0] + 1.0f);
+}
+
+// A copy has weights of its own, whatever the model was loaded for.
+TEST(ModelFolder, ACopyMayBeChangedWithoutTheModel) {
+  const TempFolder folder;
+  random_model(testing::tiny_config(testing::Family::decoder_only), 1).save(folder / "m");
+  const Transformer model = Transformer::load(folder / "m", testing::loading(Purpose::study));
+  const std::vector<float> before = floats_of(model.parameters()[0].tensor);
+  Transformer copy = model.on(model.placement());
+  testing::change_weights(copy, [](const std::string&, std::vector<float>& values, const Shape&) {
+    for (float& value : values) value = 0.0f;
+  });
+  EXPECT_TRUE(same_bits(floats_of(model.parameters()[0].tensor), before));
+}
+
+// What a const model hands out has no way to be written.
+static_assert(
+    std::is_same_v<decltype(std::declval<const Transformer&>().parameters()[0].tensor.data()),
+                   const float*>);
+static_assert(!std::is_convertible_v<ConstTensor, Tensor>);
+
+TEST(ModelFolder, AFormThatIsNotThereForAPurposeIsAnError) {
+  const TempFolder folder;
+  Transformer(testing::tiny_config(testing::Family::decoder_only), 1).save(folder / "m");
+  const auto raised = raised_by([&] {
+    Transformer::load(folder / "m", {.compute = Compute::int8, .purpose = Purpose::training});
+  });
+  EXPECT_EQ(raised.code, ErrorCode::unsupported);
+  EXPECT_EQ(raised.text,
+            "load: int8 is for inference on the CPU, not for study or training on cpu");
 }
 
 // A small model whose file can be tampered with tensor by tensor.
@@ -45,7 +102,8 @@ class BrokenFolder : public ::testing::Test {
     return error();
   }
   std::string error() {
-    return raised_by([&] { Transformer::load(folder_.path(), testing::placement()); }).text;
+    return raised_by([&] { Transformer::load(folder_.path(), testing::loading(Purpose::study)); })
+        .text;
   }
   NamedTensor& find(const std::string& name) {
     for (NamedTensor& tensor : tensors_) {
@@ -109,7 +167,8 @@ TEST_F(BrokenFolder, HugeConfigurationBesideASmallFile) {
 }
 
 TEST_F(BrokenFolder, NoSuchFolder) {
-  const auto raised = raised_by([&] { Transformer::load(folder_ / "nowhere"); });
+  const auto raised =
+      raised_by([&] { Transformer::load(folder_ / "nowhere", {.purpose = Purpose::study}); });
   EXPECT_EQ(raised.code, ErrorCode::io);
   EXPECT_NE(raised.text.find("nowhere/config.json"), std::string::npos);
 }
@@ -123,7 +182,7 @@ TEST_F(BrokenFolder, ReadsBrainFloats) {
     tensor.tensor = half;
   }
   save_safetensors(file_, tensors_);
-  const Transformer model = Transformer::load(folder_.path(), testing::placement());
+  const Transformer model = Transformer::load(folder_.path(), testing::loading(Purpose::study));
   for (const auto& parameter : model.parameters()) {
     const Tensor& half = find(parameter.name).tensor;
     const OnHost values(parameter.tensor);

@@ -141,7 +141,8 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(GoldenTest, LogitsLossAndGradients) {
   GoldenCase golden(GetParam());
-  const Transformer model = Transformer::load(case_folder(GetParam()), testing::placement());
+  const Transformer model =
+      Transformer::load(case_folder(GetParam()), testing::loading(Purpose::study));
   const Rows target = golden.rows("target");
   const std::vector<int32_t> labels = golden.integers("labels");
 
@@ -158,7 +159,7 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
 
   const Gradients gradients = tape.backward(loss);
   std::set<std::string> names;
-  for (const auto& [name, tensor, none] : model.parameters()) {
+  for (const auto& [name, tensor] : model.parameters()) {
     names.insert(name);
     if (!golden.parameters().contains(name)) continue;
     const std::string key = std::string(kGradient) + name;
@@ -177,7 +178,8 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
 // earlier ones in the cache. The rows of a prefix see each other, so they come in the first call.
 TEST_P(GoldenTest, LogitsStepByStep) {
   GoldenCase golden(GetParam());
-  const Transformer model = Transformer::load(case_folder(GetParam()), testing::placement());
+  const Transformer model =
+      Transformer::load(case_folder(GetParam()), testing::loading(Purpose::study));
   const Rows target = golden.rows("target");
   Session session(model, 1);
   Memory memory;

@@ -65,7 +65,7 @@ RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
   Session session(model, 2);
   const std::vector<float> got = one_call(model.packed(Compute::bf16), batch, session);
   const std::vector<float> before = one_call(model, batch, session);
-  for (const auto& parameter : model.parameters()) {
+  for (const auto& parameter : model.writable_parameters()) {
     // Positions that were learnt are added, not multiplied by, and stay as they are.
     const bool added = parameter.name.find("_position.") != std::string::npos;
     if (parameter.tensor.shape().rank() != 2 || added) continue;
@@ -173,16 +173,16 @@ TEST_F(PackedFolder, IsMappedWithTheBitsOfPackingNow) {
   for (const Compute compute : all_forms()) {
     const auto expected = logits(model_.packed(compute));
     EXPECT_TRUE(
-        same_bits(logits(Transformer::load_for_inference(folder_ / "m", compute)), expected));
+        same_bits(logits(Transformer::load(folder_ / "m", {.compute = compute})), expected));
     Transformer::save_packed(folder_ / "m", folder_ / "m", compute);
-    const Transformer mapped = Transformer::load_for_inference(folder_ / "m", compute);
+    const Transformer mapped = Transformer::load(folder_ / "m", {.compute = compute});
     EXPECT_EQ(mapped.compute(), compute);
     EXPECT_EQ(mapped.parameter_count(), model_.parameter_count());
     EXPECT_TRUE(same_bits(logits(mapped), expected));
     const std::string alone = folder_ / std::string(word_for(compute));
     Transformer::save_packed(folder_ / "m", alone, compute);
     EXPECT_FALSE(std::filesystem::exists(alone + "/model.safetensors"));
-    EXPECT_TRUE(same_bits(logits(Transformer::load_for_inference(alone)), expected));
+    EXPECT_TRUE(same_bits(logits(Transformer::load(alone)), expected));
   }
 }
 
@@ -191,9 +191,9 @@ TEST_F(PackedFolder, OfOtherWeightsIsNotUsed) {
   Transformer::save_packed(folder_ / "m", folder_ / "m", Compute::int8);
   std::vector<std::string> heard;
   const auto load = [&](Compute compute) {
-    return Transformer::load_for_inference(
-        folder_ / "m", compute,
-        {.notice = [&](const Notice& notice) { heard.push_back(notice.text); }});
+    return Transformer::load(
+        folder_ / "m", {.compute = compute,
+                        .notice = [&](const Notice& notice) { heard.push_back(notice.text); }});
   };
   load(Compute::int8);
   load(Compute::bf16);
@@ -223,7 +223,9 @@ TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
       (folder_ / "alone") +
       ": has only packed weights (packed.int8.safetensors), which are for inference on the "
       "CPU; for this the folder they were made from is needed, the one with model.safetensors";
-  EXPECT_EQ(raised_by([&] { Transformer::load(folder_ / "alone"); }).text, expected);
+  EXPECT_EQ(
+      raised_by([&] { Transformer::load(folder_ / "alone", {.purpose = Purpose::study}); }).text,
+      expected);
   EXPECT_EQ(raised_by([&] {
               Transformer::save_packed(folder_ / "alone", folder_ / "alone", Compute::bf16);
             }).text,
@@ -235,7 +237,9 @@ TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
                 ": there is no model in this folder: there is no such folder");
   // Nothing at all is another matter.
   std::filesystem::remove(folder_ / "alone/packed.int8.safetensors");
-  EXPECT_NE(raised_by([&] { Transformer::load(folder_ / "alone"); }).text.find("cannot open"),
+  EXPECT_NE(raised_by([&] {
+              Transformer::load(folder_ / "alone", {.purpose = Purpose::study});
+            }).text.find("cannot open"),
             std::string::npos);
 }
 
@@ -261,7 +265,7 @@ TEST_F(PackedFolder, IsNotWrittenBesideAnotherModel) {
 
 TEST_F(PackedFolder, SaysWhatIsWrong) {
   const auto raised = [&](const std::string& folder, std::optional<Compute> compute = {}) {
-    return raised_by([&] { Transformer::load_for_inference(folder_ / folder, compute); });
+    return raised_by([&] { Transformer::load(folder_ / folder, {.compute = compute}); });
   };
   const auto error = [&](const std::string& folder, std::optional<Compute> compute = {}) {
     return raised(folder, compute).text;

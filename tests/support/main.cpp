@@ -23,8 +23,9 @@ int main(int argc, char** argv) {
       return 77;
     }
   }
-  if (tril::testing::device() == tril::Device::cuda && !tril::cuda_card().usable) {
-    std::printf("skipped: %s\n", tril::cuda_card().problem.c_str());
+  const std::string problem = tril::problem_with(tril::testing::device(), tril::gpus());
+  if (!problem.empty()) {
+    std::printf("skipped: %s\n", problem.c_str());
     return 77;
   }
   tril::current_target();

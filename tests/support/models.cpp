@@ -64,8 +64,13 @@ Transformer random_model(const TransformerConfig& config, uint64_t seed) {
   return model;
 }
 
+LoadOptions loading(Purpose purpose) {
+  const Compute compute = activations() == DType::f32 ? Compute::fp32 : Compute::bf16;
+  return {.device = device(), .compute = compute, .purpose = purpose};
+}
+
 void change_weights(Transformer& model, const ChangeWeights& change) {
-  for (const auto& parameter : model.parameters()) {
+  for (const auto& parameter : model.writable_parameters()) {
     std::vector<float> values = floats_of(parameter.tensor);
     change(parameter.name, values, parameter.tensor.shape());
     set_values(parameter.tensor, values);

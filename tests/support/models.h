@@ -23,6 +23,9 @@ TransformerConfig random_config(Family family = Family::any);
 // that nothing is hidden behind zero or one.
 Transformer random_model(const TransformerConfig& config, uint64_t seed);
 
+// Loads to the tests' device, with their type of activations.
+LoadOptions loading(Purpose purpose);
+
 // Changes weights by name, wherever they are, and tells the model.
 using ChangeWeights =
     std::function<void(const std::string& name, std::vector<float>& values, const Shape& shape)>;

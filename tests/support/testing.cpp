@@ -33,11 +33,11 @@ Tensor activations_of(Context& context, const Shape& shape, std::span<const floa
   return tensor;
 }
 
-std::vector<float> floats_of(const Tensor& tensor) { return to_floats(tensor); }
+std::vector<float> floats_of(const ConstTensor& tensor) { return to_floats(tensor); }
 
 Device device() {
   const char* wish = std::getenv("TRIL_TEST_DEVICE");
-  return wish != nullptr && std::string_view(wish) == "cuda" ? Device::cuda : Device::cpu;
+  return device_from(wish != nullptr ? wish : "cpu").value();
 }
 DType activations() {
   const char* wish = std::getenv("TRIL_TEST_ACTIVATIONS");
@@ -50,7 +50,7 @@ std::string golden_folder() {
 }
 bool passed_over_on_cuda(int few, std::source_location here) {
   static std::map<std::pair<std::string, uint32_t>, int64_t> cases;
-  return device() == Device::cuda && cases[{here.file_name(), here.line()}]++ % few != 0;
+  return device().type == DeviceType::cuda && cases[{here.file_name(), here.line()}]++ % few != 0;
 }
 double unit(DType type) { return type == DType::bf16 ? 0x1p-8 : kUnit; }
 std::vector<float> rounded_to(DType type, std::vector<float> values) {
@@ -81,7 +81,7 @@ std::vector<double> doubles_of(std::span<const float> values) {
          << " and " << b[first];
 }
 
-::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b) {
+::testing::AssertionResult same_bits(const ConstTensor& a, const ConstTensor& b) {
   if (!(a.shape() == b.shape())) {
     return ::testing::AssertionFailure()
            << to_string(a.shape()) << " against " << to_string(b.shape());

@@ -33,7 +33,7 @@ inline double gamma(int64_t terms) {
 std::vector<float> random_floats(Random& random, int64_t count);
 Tensor random_tensor(Arena& arena, const Shape& shape, Random& random);
 Tensor tensor_of(Arena& arena, const Shape& shape, std::span<const float> values);
-std::vector<float> floats_of(const Tensor& tensor);
+std::vector<float> floats_of(const ConstTensor& tensor);
 // The same on the context's device, rounded to the type of its activations.
 Tensor activations_of(Context& context, const Shape& shape, std::span<const float> values);
 
@@ -57,7 +57,7 @@ bool passed_over_on_cuda(int few, std::source_location here = std::source_locati
 
 // Equal as bit patterns: NaN equals the same NaN, +0 does not equal -0.
 ::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b);
-::testing::AssertionResult same_bits(const Tensor& a, const Tensor& b);
+::testing::AssertionResult same_bits(const ConstTensor& a, const ConstTensor& b);
 inline bool equal_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);

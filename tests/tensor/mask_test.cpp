@@ -105,12 +105,9 @@ TEST(Mask, ChecksCausality) {
   EXPECT_THROW(check_causal(Mask::prefix(kThree, 2).rows(), positions, none), Error);
 }
 
-TEST(Mask, ChecksBoundsAndMonotony) {
+TEST(Mask, ChecksBounds) {
   EXPECT_THROW(check_within(Mask::causal(kThree).rows(), 2), Error);
   EXPECT_NO_THROW(check_within(Mask::causal(kThree).rows(), 3));
-  EXPECT_NO_THROW(check_monotone(Mask::window(kThree, 2).rows()));
-  EXPECT_THROW(check_monotone(Mask({{0, 0, 2}, {0, 0, 1}}).rows()), Error);
-  EXPECT_NO_THROW(check_monotone(Mask({{0, 0, 2}, {}, {0, 0, 2}, {2, 2, 3}}).rows()));
   EXPECT_THROW(Mask::causal(kThree) & Mask::cross(2, {0, 3}), Error);
   EXPECT_THROW(Mask::window(kThree, 0), Error);
   const Segment broken[] = {{-1, 3}};

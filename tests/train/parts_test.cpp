@@ -130,7 +130,7 @@ TEST_F(AverageTest, ComesBackFromItsTensors) {
 // g1 + g2 + g3, from the left, bit for bit; on either device, whose updates have the same bits.
 TEST(GatheredGradients, AnUpdateIsTheOrderedSumOverMicroBatches) {
   const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
-  const Transformer model(config, 1, testing::placement());
+  Transformer model(config, 1, testing::placement());
   Session session(model, 2);
   const std::vector<testing::Sentence> sentences = {
       {{1, 2, 3}, {4, 5}}, {{6, 7}, {8, 9, 10}}, {{5}, {1, 2}}};

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "support/models.h"
 #include "support/temp_folder.h"
 #include "support/testing.h"
 #include "tril/data/batches.h"
@@ -126,7 +127,7 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   EXPECT_TRUE(summary.finished);
   EXPECT_GE(last.exact, 18) << "of 20";
   EXPECT_EQ(summary.best, best);
-  const Transformer model = Transformer::load(folder / "m", testing::placement());
+  const Transformer model = Transformer::load(folder / "m", testing::loading(Purpose::study));
   EXPECT_EQ(model.config().model, 32);
   EXPECT_EQ(Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "t").vocab(),
             model.config().target_vocab);
@@ -269,11 +270,11 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   options.schedule.warm_up = 1;
   TrainingText text{Corpus::of(made_up_pairs(1, 300)), std::nullopt};
   train(text, options, folder / "m", RunStart::fresh, on(1), {});
-  const Transformer trained = Transformer::load(folder / "m", testing::placement());
+  const Transformer trained = Transformer::load(folder / "m", testing::loading(Purpose::study));
 
   const Tokenizer tokenizer =
       Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "tokenizer");
-  const Transformer model(trained.config(), options.seed, testing::placement());
+  Transformer model(trained.config(), options.seed, testing::placement());
   Session session(model, 1);
   BatchStream stream(text.train, tokenizer,
                      {.source_rows = balanced_source_rows(text.train, 64, options.max_tokens),
@@ -547,7 +548,8 @@ TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
   const TrainSummary summary = train(text, options, folder / "m", RunStart::fresh, on(0), events);
   EXPECT_TRUE(summary.finished);
   EXPECT_LT(last, 0.8 * first);
-  EXPECT_TRUE(Transformer::load(folder / "m", testing::placement()).config().decoder_only());
+  EXPECT_TRUE(
+      Transformer::load(folder / "m", testing::loading(Purpose::study)).config().decoder_only());
 }
 
 // Whoever says that there are no encoder layers gets the model that a text alone gives anyway.

@@ -406,11 +406,12 @@ TEST(Translator, IsLoadedFromAFolder) {
   const TempFolder folder;
   const Translator translator = translator_for(Family::encoder_decoder);
   translator.model().save(folder.path());
-  const auto raised = raised_by([&] { Translator::load(folder.path(), 1, testing::placement()); });
+  const auto raised =
+      raised_by([&] { Translator::load(folder.path(), testing::loading(Purpose::study), 1); });
   EXPECT_EQ(raised.code, ErrorCode::io);
   EXPECT_NE(raised.text.find("tokenizer.model"), std::string::npos);
   write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
-  const Translator loaded = Translator::load(folder.path(), 1, testing::placement());
+  const Translator loaded = Translator::load(folder.path(), testing::loading(Purpose::study), 1);
   EXPECT_EQ(loaded.translate("how are you"), translator.translate("how are you"));
 }
 
@@ -421,7 +422,7 @@ TEST(Translator, TokenizerAndModelMustFit) {
     other.save(folder.path());
     write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
     const auto raised =
-        raised_by([&] { Translator::load(folder.path(), 1, testing::placement()); });
+        raised_by([&] { Translator::load(folder.path(), testing::loading(Purpose::study), 1); });
     EXPECT_EQ(raised.code, ErrorCode::bad_format);
     EXPECT_EQ(raised.text,
               (folder / "tokenizer.model") + " has " + std::to_string(tokenizer().vocab()) +

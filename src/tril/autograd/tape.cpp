@@ -40,12 +40,12 @@ bool GradientTable::holds(const void* address) const {
   return capacity_ != 0 && address != nullptr && place(address).address != nullptr;
 }
 
-GradientEntry* GradientTable::find(const Tensor& tensor) const {
+GradientEntry* GradientTable::find(const void* address, int64_t size) const {
   check_current();
-  if (capacity_ == 0 || tensor.address() == nullptr) return nullptr;
-  GradientEntry& entry = place(tensor.address());
+  if (capacity_ == 0 || address == nullptr) return nullptr;
+  GradientEntry& entry = place(address);
   if (entry.address == nullptr) return nullptr;
-  require(entry.size == tensor.size(), ErrorCode::internal, "tape: a tensor of ", tensor.size(),
+  require(entry.size == size, ErrorCode::internal, "tape: a tensor of ", size,
           " elements begins where one of ", entry.size, " does");
   return &entry;
 }
@@ -68,8 +68,8 @@ GradientEntry& GradientTable::insert(const Tensor& tensor) {
 
 }  // namespace detail
 
-Tensor Gradients::of(const Tensor& tensor) const {
-  const detail::GradientEntry* entry = table_.find(tensor);
+Tensor Gradients::of(const ConstTensor& tensor) const {
+  const detail::GradientEntry* entry = table_.find(tensor.address(), tensor.size());
   require(entry != nullptr, ErrorCode::invalid_argument,
           "gradients: this tensor was neither watched nor computed under the tape");
   return entry->gradient.defined() ? entry->gradient.reshaped(tensor.shape()) : Tensor();

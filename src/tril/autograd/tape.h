@@ -37,7 +37,8 @@ class GradientTable {
  public:
   explicit GradientTable(Arena& host) : host_(&host), ticket_(host.ticket()) {}
   bool holds(const void* address) const;
-  GradientEntry* find(const Tensor& tensor) const;
+  GradientEntry* find(const void* address, int64_t size) const;
+  GradientEntry* find(const Tensor& tensor) const { return find(tensor.address(), tensor.size()); }
   GradientEntry& insert(const Tensor& tensor);
 
  private:
@@ -60,7 +61,7 @@ class Gradients {
  public:
   explicit Gradients(const detail::GradientTable& table) : table_(table) {}
   // Undefined when the loss does not depend on the tensor. Raises when it was not watched.
-  Tensor of(const Tensor& tensor) const;
+  Tensor of(const ConstTensor& tensor) const;
 
  private:
   detail::GradientTable table_;

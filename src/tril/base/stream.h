@@ -4,11 +4,15 @@
 
 namespace tril {
 
+// Of one machine.
+constexpr int kMostGpus = 64;
+
 struct Stream {
   void* handle = nullptr;
   // A kernel may begin before the previous one has ended, if it follows the rule of
   // kernels/cuda/launch.cuh. Set by Context::launch_in_chain().
   bool overlaps = false;
+  int gpu = 0;  // whose it is: Device::index
 };
 
 }  // namespace tril

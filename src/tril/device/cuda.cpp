@@ -2,12 +2,14 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
 #include <string_view>
+#include <vector>
 
 #include "tril/base/error.h"
 
@@ -47,7 +49,21 @@ void check(cudaError_t error, std::string_view what) {
   fail(ErrorCode::device, "cuda: ", what, ": ", text);
 }
 
+// Asks first: to set what is current already costs more.
+cudaError_t make_current(int gpu) {
+  int current = -1;
+  if (cudaGetDevice(&current) == cudaSuccess && current == gpu) return cudaSuccess;
+  return cudaSetDevice(gpu);
+}
+// For what cannot raise: a failure here has been told by the call that caused it.
+void make_current_quietly(int gpu) { static_cast<void>(make_current(gpu)); }
+
 cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+// Its GPU is current.
+cudaStream_t current(Stream stream) {
+  use(stream.gpu);
+  return of(stream);
+}
 
 // Whether a test makes this call fail: the `at`-th of its kind, and all later ones.
 bool goes_wrong(Fault kind, std::atomic<int64_t>& calls) {
@@ -72,33 +88,46 @@ void end_of_capture() {
   captures.unlock_shared();
 }
 
-// For all that was enqueued on any stream, and then f(), and for that too.
+void wait_for_all(int gpu, std::string_view what) {
+  use(gpu);
+  check(cudaDeviceSynchronize(), what);
+}
+
+// Waits for all that was enqueued on any stream of these two, or one, then for f().
 template <class F>
-void after_everything(const F& f) {
+void after_everything(int gpu, int other, const F& f) {
   require(captures_here == 0, ErrorCode::internal, "queue: a step may not wait");
   const std::lock_guard alone(captures);
-  check(cudaDeviceSynchronize(), "the device's work");
+  if (other != gpu) wait_for_all(other, "the device's work");
+  wait_for_all(gpu, "the device's work");
   f();
-  check(cudaDeviceSynchronize(), "a copy");
+  wait_for_all(gpu, "a copy");
+  if (other != gpu) wait_for_all(other, "a copy");
 }
 
 std::string version(int number) { return concat(number / 1000, ".", number % 1000 / 10); }
 
-// What the runtime says about driver and card.
+// What the runtime says about one GPU.
+struct Described {
+  cudaError_t error = cudaSuccess;
+  cudaDeviceProp facts{};
+};
+// What it says about driver and GPUs.
 struct Answers {
   int driver = 0;  // its version; 0: none
   cudaError_t counted = cudaSuccess;
-  int cards = 0;
-  cudaError_t described = cudaSuccess;
-  cudaDeviceProp card{};
+  std::vector<Described> gpus{};
 };
 
 Answers ask() {
   Answers answers;
   if (cudaDriverGetVersion(&answers.driver) != cudaSuccess) answers.driver = 0;
-  if (answers.driver != 0) answers.counted = cudaGetDeviceCount(&answers.cards);
-  if (answers.counted == cudaSuccess && answers.cards > 0) {
-    answers.described = cudaGetDeviceProperties(&answers.card, 0);
+  int count = 0;
+  if (answers.driver != 0) answers.counted = cudaGetDeviceCount(&count);
+  count = answers.counted == cudaSuccess ? std::min(count, kMostGpus) : 0;
+  for (int gpu = 0; gpu < count; ++gpu) {
+    Described& described = answers.gpus.emplace_back();
+    described.error = cudaGetDeviceProperties(&described.facts, gpu);
   }
   cudaGetLastError();
   return answers;
@@ -111,16 +140,24 @@ Answers pretend(Fault fault) {
   if (fault == Fault::old_driver) answers.counted = cudaErrorInsufficientDriver;
   if (fault == Fault::no_card) answers.counted = cudaErrorNoDevice;
   if (fault == Fault::old_card) {
-    answers.cards = 1;
-    std::strcpy(answers.card.name, "Tesla V100-SXM2-16GB");
-    answers.card.major = 7;
+    cudaDeviceProp& facts = answers.gpus.emplace_back().facts;
+    std::strcpy(facts.name, "Tesla V100-SXM2-16GB");
+    facts.major = 7;
   }
   return answers;
 }
 
-// Why there is no card to use, one line; empty: there is one.
-std::string problem_with(const Answers& answers) {
-  const cudaDeviceProp& card = answers.card;
+// Why this GPU cannot be used, one line; empty: it can.
+std::string problem_of(const Described& gpu) {
+  if (gpu.error != cudaSuccess) return concat("cuda: ", cudaGetErrorString(gpu.error));
+  if (10 * gpu.facts.major + gpu.facts.minor >= kLeastCapability) return "";
+  return concat("cuda: ", gpu.facts.name, " has compute capability ", gpu.facts.major, ".",
+                gpu.facts.minor, ", this program needs ", kLeastCapability / 10, ".",
+                kLeastCapability % 10, " or later");
+}
+
+// Why there are none at all, one line; empty: there are.
+std::string why_none(const Answers& answers) {
   if (answers.driver == 0) {
     return concat("cuda: no NVIDIA driver on this machine: install one for CUDA ",
                   version(CUDART_VERSION), " or later");
@@ -129,43 +166,51 @@ std::string problem_with(const Answers& answers) {
     return concat("cuda: the driver is too old: it knows CUDA ", version(answers.driver),
                   ", this program needs ", version(CUDART_VERSION), ": install a newer one");
   }
-  if (answers.counted == cudaErrorNoDevice || (answers.counted == cudaSuccess && !answers.cards)) {
+  if (answers.counted != cudaSuccess && answers.counted != cudaErrorNoDevice) {
+    return concat("cuda: ", cudaGetErrorString(answers.counted));
+  }
+  if (answers.gpus.empty()) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return visible == nullptr
                ? "cuda: no NVIDIA GPU on this machine"
                : concat("cuda: no NVIDIA GPU visible: CUDA_VISIBLE_DEVICES is '", visible, "'");
   }
-  for (const cudaError_t error : {answers.counted, answers.described}) {
-    if (error != cudaSuccess) return concat("cuda: ", cudaGetErrorString(error));
-  }
-  if (10 * card.major + card.minor < kLeastCapability) {
-    return concat("cuda: ", card.name, " has compute capability ", card.major, ".", card.minor,
-                  ", this program needs ", kLeastCapability / 10, ".", kLeastCapability % 10,
-                  " or later");
-  }
   return "";
+}
+
+Gpu facts_of(const Described& described) {
+  const char* portable = std::getenv("TRIL_CUDA_PORTABLE");
+  const bool turned_off = portable != nullptr && std::string_view(portable) == "1";
+  Gpu gpu;
+  gpu.problem = problem_of(described);
+  gpu.name = described.facts.name;
+  gpu.capability = 10 * described.facts.major + described.facts.minor;
+  gpu.multiprocessors = described.facts.multiProcessorCount;
+  gpu.memory_bytes = static_cast<int64_t>(described.facts.totalGlobalMem);
+  gpu.hopper = gpu.capability == 90 && !turned_off;
+  return gpu;
 }
 
 }  // namespace
 
-CudaCard find_card(const InjectedFault& fault) {
+Gpus find_gpus(const InjectedFault& fault) {
   const bool pretended = fault.kind != Fault::none && fault.at == 0;
   const Answers answers = pretended ? pretend(fault.kind) : ask();
-  CudaCard card;
-  card.problem = problem_with(answers);
-  card.usable = card.problem.empty();
-  card.driver = answers.driver;
-  card.name = answers.card.name;
-  card.capability = 10 * answers.card.major + answers.card.minor;
-  card.multiprocessors = answers.card.multiProcessorCount;
-  card.memory_bytes = static_cast<int64_t>(answers.card.totalGlobalMem);
-  const char* portable = std::getenv("TRIL_CUDA_PORTABLE");
-  const bool turned_off = portable != nullptr && std::string_view(portable) == "1";
-  card.hopper = card.capability == 90 && !turned_off;
-  return card;
+  Gpus found;
+  found.driver = answers.driver;
+  found.problem = why_none(answers);
+  if (!found.problem.empty()) return found;
+  for (const Described& described : answers.gpus) found.list.push_back(facts_of(described));
+  const bool some = std::any_of(found.list.begin(), found.list.end(),
+                                [](const Gpu& gpu) { return gpu.problem.empty(); });
+  if (!some) found.problem = found.list.front().problem;
+  return found;
 }
 
-void* allocate(int64_t bytes) {
+void use(int gpu) { check(make_current(gpu), "choosing a GPU"); }
+
+void* allocate(int gpu, int64_t bytes) {
+  use(gpu);
   static std::atomic<int64_t> blocks{0};
   void* memory = nullptr;
   const cudaError_t error = goes_wrong(Fault::memory, blocks)
@@ -175,16 +220,20 @@ void* allocate(int64_t bytes) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    fail(ErrorCode::out_of_memory, "out of memory: ", bytes, " bytes on cuda, ", free, " of ",
-         total, " are free: smaller batches need less, and other programs may hold some");
+    fail(ErrorCode::out_of_memory, "out of memory: ", bytes, " bytes on ", Device::cuda(gpu), ", ",
+         free, " of ", total,
+         " are free: smaller batches need less, and other programs may hold some");
   }
   check(error, "memory");
   return memory;
 }
-// A failure here has been told by the call that caused it.
-void release(void* memory) { static_cast<void>(cudaFree(memory)); }
+void release(int gpu, void* memory) {
+  make_current_quietly(gpu);
+  static_cast<void>(cudaFree(memory));
+}
 
-void* allocate_pinned(int64_t bytes) {
+void* allocate_pinned(int gpu, int64_t bytes) {
+  use(gpu);
   void* memory = nullptr;
   const cudaError_t error =
       cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocDefault);
@@ -193,48 +242,60 @@ void* allocate_pinned(int64_t bytes) {
   check(error, "pinned memory");
   return memory;
 }
-void release_pinned(void* memory) { static_cast<void>(cudaFreeHost(memory)); }
+void release_pinned(int gpu, void* memory) {
+  make_current_quietly(gpu);
+  static_cast<void>(cudaFreeHost(memory));
+}
 
-Stream make_stream(Urgency urgency) {
+Stream make_stream(int gpu, Urgency urgency) {
+  use(gpu);
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "a stream");
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
                                      urgency == Urgency::urgent ? greatest : least),
         "a stream");
-  return {stream};
+  return {.handle = stream, .gpu = gpu};
 }
-void drop_stream(Stream stream) { static_cast<void>(cudaStreamDestroy(of(stream))); }
-void settle(Stream stream) { static_cast<void>(cudaStreamSynchronize(of(stream))); }
-void wait(Stream stream) { check(cudaStreamSynchronize(of(stream)), "the device's work"); }
+void drop_stream(Stream stream) {
+  make_current_quietly(stream.gpu);
+  static_cast<void>(cudaStreamDestroy(of(stream)));
+}
+void settle(Stream stream) {
+  make_current_quietly(stream.gpu);
+  static_cast<void>(cudaStreamSynchronize(of(stream)));
+}
+void wait(Stream stream) { check(cudaStreamSynchronize(current(stream)), "the device's work"); }
 void check_launch(Stream stream) {
   check(cudaGetLastError(), "starting a kernel");
   count_launch(stream);
 }
 
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes) {
-  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, of(stream)),
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, current(stream)),
         "a copy");
 }
 void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
                      int64_t rows) {
   check(cudaMemcpy2DAsync(to, static_cast<size_t>(bytes), from, static_cast<size_t>(step),
                           static_cast<size_t>(bytes), static_cast<size_t>(rows), cudaMemcpyDefault,
-                          of(stream)),
+                          current(stream)),
         "a copy");
 }
-void copy_and_wait(void* to, const void* from, int64_t bytes) {
-  after_everything([&] {
+void copy_and_wait(int to_gpu, void* to, int from_gpu, const void* from, int64_t bytes) {
+  after_everything(to_gpu, from_gpu, [&] {
     check(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault), "a copy");
   });
 }
 
-void zero_and_wait(void* memory, int64_t bytes) {
-  after_everything(
-      [&] { check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "setting memory to zero"); });
+void zero_and_wait(int gpu, void* memory, int64_t bytes) {
+  after_everything(gpu, gpu, [&] {
+    check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "setting memory to zero");
+  });
 }
 
-void* make_event() {
+void* make_event(int gpu) {
+  use(gpu);
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
   return event;
@@ -243,16 +304,17 @@ void drop_event(void* event) {
   static_cast<void>(cudaEventDestroy(static_cast<cudaEvent_t>(event)));
 }
 void record(void* event, Stream stream) {
-  check(cudaEventRecord(static_cast<cudaEvent_t>(event), of(stream)), "an event");
+  check(cudaEventRecord(static_cast<cudaEvent_t>(event), current(stream)), "an event");
 }
 void wait_for(void* event) {
   check(cudaEventSynchronize(static_cast<cudaEvent_t>(event)), "the device's work");
 }
 void let_wait(Stream stream, void* event) {
-  check(cudaStreamWaitEvent(of(stream), static_cast<cudaEvent_t>(event), 0), "an event");
+  check(cudaStreamWaitEvent(current(stream), static_cast<cudaEvent_t>(event), 0), "an event");
 }
 
 void begin_capture(Stream stream) {
+  use(stream.gpu);
   captures.lock_shared();
   ++captures_here;
   const cudaError_t error = cudaStreamBeginCapture(of(stream), cudaStreamCaptureModeRelaxed);
@@ -278,7 +340,7 @@ void abandon_capture(Stream stream) {
   cudaGetLastError();
 }
 void launch_graph(void* graph, Stream stream) {
-  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), of(stream)), "a step's graph");
+  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), current(stream)), "a step's graph");
   count_launch(stream);
 }
 void drop_graph(void* graph) {

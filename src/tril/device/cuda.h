@@ -1,5 +1,8 @@
 // The CUDA runtime, as this folder uses it: cuda.cpp calls it, no_cuda.cpp stands in where it is
 // not built in. Internal to device/. Every fault is an Error: `out_of_memory` or `device`.
+//
+// CUDA has a current GPU per thread, and what is called concerns that one. Every call here takes a
+// stream or the index of a GPU, and makes it the current one first.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +14,18 @@
 namespace tril::cuda {
 
 // What the driver says, or would say with this fault.
-CudaCard find_card(const InjectedFault& fault);
-void* allocate(int64_t bytes);
-void release(void* memory);
-void* allocate_pinned(int64_t bytes);
-void release_pinned(void* memory);
+Gpus find_gpus(const InjectedFault& fault);
+// Makes it the thread's current one, for kernels that are launched and questions about them.
+void use(int gpu);
+
+void* allocate(int gpu, int64_t bytes);
+void release(int gpu, void* memory);
+void* allocate_pinned(int gpu, int64_t bytes);
+void release_pinned(int gpu, void* memory);
 
 // When work of several streams waits for the device, `urgent` streams go first.
 enum class Urgency { urgent, spare };
-Stream make_stream(Urgency urgency);
+Stream make_stream(int gpu, Urgency urgency);
 void drop_stream(Stream stream);
 void wait(Stream stream);    // raises errors of the device
 void settle(Stream stream);  // the same without raising
@@ -30,11 +36,12 @@ void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
 // Rows of `bytes`, `step` bytes apart, copied to consecutive memory.
 void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
                      int64_t rows);
-void copy_and_wait(void* to, const void* from, int64_t bytes);
-void zero_and_wait(void* memory, int64_t bytes);
+// Each side's GPU; where one is the host's, the other's.
+void copy_and_wait(int to_gpu, void* to, int from_gpu, const void* from, int64_t bytes);
+void zero_and_wait(int gpu, void* memory, int64_t bytes);
 
 // Marks in a stream.
-void* make_event();
+void* make_event(int gpu);
 void drop_event(void* event);
 void record(void* event, Stream stream);
 void wait_for(void* event);

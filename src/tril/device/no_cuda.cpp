@@ -1,4 +1,4 @@
-// Where CUDA is not built in: there is no card, and nothing here is reached.
+// Where CUDA is not built in: there is no GPU, and nothing here is reached.
 #include "tril/base/error.h"
 #include "tril/device/cuda.h"
 
@@ -7,15 +7,15 @@ namespace {
 [[noreturn]] void absent() { fail(ErrorCode::device, "cuda: not built into this program"); }
 }  // namespace
 
-CudaCard find_card(const InjectedFault&) {
-  return {.problem = "cuda: not built into this program: when it was, " TRIL_NO_CUDA_BECAUSE,
-          .name = {}};
+Gpus find_gpus(const InjectedFault&) {
+  return {.problem = "cuda: not built into this program: when it was, " TRIL_NO_CUDA_BECAUSE};
 }
-void* allocate(int64_t) { absent(); }
-void release(void*) { absent(); }
-void* allocate_pinned(int64_t) { absent(); }
-void release_pinned(void*) { absent(); }
-Stream make_stream(Urgency) { absent(); }
+void use(int) { absent(); }
+void* allocate(int, int64_t) { absent(); }
+void release(int, void*) { absent(); }
+void* allocate_pinned(int, int64_t) { absent(); }
+void release_pinned(int, void*) { absent(); }
+Stream make_stream(int, Urgency) { absent(); }
 void drop_stream(Stream) { absent(); }
 void wait(Stream) { absent(); }
 void settle(Stream) { absent(); }
@@ -23,9 +23,9 @@ void check_launch(Stream) { absent(); }
 void lose(Stream) { absent(); }
 void copy_async(Stream, void*, const void*, int64_t) { absent(); }
 void copy_rows_async(Stream, void*, const void*, int64_t, int64_t, int64_t) { absent(); }
-void copy_and_wait(void*, const void*, int64_t) { absent(); }
-void zero_and_wait(void*, int64_t) { absent(); }
-void* make_event() { absent(); }
+void copy_and_wait(int, void*, int, const void*, int64_t) { absent(); }
+void zero_and_wait(int, void*, int64_t) { absent(); }
+void* make_event(int) { absent(); }
 void drop_event(void*) { absent(); }
 void record(void*, Stream) { absent(); }
 void wait_for(void*) { absent(); }

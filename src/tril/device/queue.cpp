@@ -58,6 +58,7 @@ struct Queue::State {
     bool apart = false;       // it has work that the first lane does not wait for yet
   };
 
+  int gpu = 0;
   Stream stream{};  // the first lane
   std::array<Branch, kLanes - 1> branches{};
   Lane lane = Lane::first;  // where work is enqueued
@@ -73,12 +74,15 @@ struct Queue::State {
   std::map<Trace, Step> steps;
   int64_t clock = 0;  // steps so far
 
-  State() : stream(cuda::make_stream(cuda::Urgency::urgent)), forked(cuda::make_event()) {
+  explicit State(int gpu_index)
+      : gpu(gpu_index),
+        stream(cuda::make_stream(gpu, cuda::Urgency::urgent)),
+        forked(cuda::make_event(gpu)) {
     for (Branch& branch : branches) {
-      branch.stream = cuda::make_stream(cuda::Urgency::spare);
-      branch.reached = cuda::make_event();
+      branch.stream = cuda::make_stream(gpu, cuda::Urgency::spare);
+      branch.reached = cuda::make_event(gpu);
     }
-    for (void*& event : events) event = cuda::make_event();
+    for (void*& event : events) event = cuda::make_event(gpu);
   }
   ~State() {
     for (auto& [trace_of, step] : steps) {
@@ -98,16 +102,18 @@ struct Queue::State {
 
   void free_blocks() {
     for (const Block& each : blocks) {
-      cuda::release(each.on_device);
-      for (char* pinned : each.pinned) cuda::release_pinned(pinned);
+      cuda::release(gpu, each.on_device);
+      for (char* pinned : each.pinned) cuda::release_pinned(gpu, pinned);
     }
     blocks.clear();
   }
   void add_block(int64_t bytes) {
     Block added;
     added.bytes = bytes;
-    added.on_device = static_cast<char*>(cuda::allocate(bytes));
-    for (char*& pinned : added.pinned) pinned = static_cast<char*>(cuda::allocate_pinned(bytes));
+    added.on_device = static_cast<char*>(cuda::allocate(gpu, bytes));
+    for (char*& pinned : added.pinned) {
+      pinned = static_cast<char*>(cuda::allocate_pinned(gpu, bytes));
+    }
     blocks.push_back(added);
   }
   // Makes room for another step.
@@ -161,15 +167,19 @@ struct Queue::State {
 
 Queue::Queue(Device device) : device_(device) {
   check_usable(device);
-  if (device == Device::cuda) state_ = std::make_unique<State>();
+  if (device != Device::cpu) state_ = std::make_unique<State>(device.index);
 }
 Queue::~Queue() {
   if (state_ && !fetched_.empty()) cuda::settle(state_->stream);  // kernels write there, too
   for (const Fetch& place : fetched_) {
     if (place.event == nullptr) continue;
     cuda::drop_event(place.event);
-    cuda::release_pinned(place.pinned);
+    cuda::release_pinned(device_.index, place.pinned);
   }
+}
+
+void Queue::make_current() const {
+  if (state_) cuda::use(state_->gpu);
 }
 
 Stream Queue::stream() const { return state_ ? state_->current() : Stream{}; }
@@ -235,7 +245,9 @@ void Queue::reset() {
 bool Queue::launches(const Identity& launch, Begins begins) {
   State& s = *state_;
   s.trace.launch(launch, s.lane, begins);
-  return s.mode != State::Mode::walking;
+  if (s.mode == State::Mode::walking) return false;
+  make_current();
+  return true;
 }
 void Queue::launched() { cuda::check_launch(state_->stream); }
 
@@ -334,14 +346,14 @@ Queue::Fetch& Queue::take_place(int64_t bytes) {
     place.bytes.resize(static_cast<size_t>(bytes));
     return place;
   }
-  if (place.event == nullptr) place.event = cuda::make_event();
+  if (place.event == nullptr) place.event = cuda::make_event(device_.index);
   if (place.room < bytes) {
     cuda::wait_for(place.event);  // whoever fetched into the smaller one
-    cuda::release_pinned(place.pinned);
+    cuda::release_pinned(device_.index, place.pinned);
     place.pinned = nullptr;
     place.room = 0;
     const int64_t room = std::max(kSmallestFetch, bytes);
-    place.pinned = cuda::allocate_pinned(room);
+    place.pinned = cuda::allocate_pinned(device_.index, room);
     place.room = room;
   }
   return place;

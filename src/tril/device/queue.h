@@ -11,7 +11,8 @@
 // There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
 // lives is in another: in order there, behind all that was enqueued in the first lane before, and
 // beside what is enqueued elsewhere afterwards, until join(). In a graph they are branches. On the
-// CPU a queue does nothing. It belongs to one thread at a time.
+// CPU a queue does nothing. It belongs to one thread at a time; a thread may have queues of several
+// GPUs.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +57,9 @@ class Queue {
 
   Device device() const { return device_; }
   Stream stream() const;  // of the lane that is enqueued into
+  // CUDA has a current GPU per thread: makes it this queue's, for whoever asks CUDA about kernels.
+  // What is enqueued here does so by itself.
+  void make_current() const;
 
   // The device address of a copy of these bytes, until reset(). The host's may change at once.
   const void* upload(const void* from, int64_t bytes);

@@ -241,7 +241,7 @@ void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const 
 namespace {
 
 // Writes a tensor's elements and returns their checksum.
-Checksum write_data(AtomicFile& file, const Tensor& tensor) {
+Checksum write_data(AtomicFile& file, const ConstTensor& tensor) {
   const int64_t bytes = bytes_of(tensor);
   std::string copied;
   const char* from = nullptr;
@@ -259,7 +259,7 @@ Checksum write_data(AtomicFile& file, const Tensor& tensor) {
 
 }  // namespace
 
-std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,
+std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor> tensors,
                               const SafetensorsMetadata& metadata) {
   const std::string& path = file.path();
   constexpr auto kArgument = ErrorCode::invalid_argument;
@@ -267,8 +267,8 @@ std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> ten
       std::ssize(tensors) <= kSafetensorsMaxNames && std::ssize(metadata) <= kSafetensorsMaxNames,
       kArgument, path, ": ", tensors.size(), " tensors and ", metadata.size(),
       " entries of metadata, at most ", kSafetensorsMaxNames, " of each are allowed");
-  std::vector<const NamedTensor*> sorted;
-  for (const NamedTensor& entry : tensors) {
+  std::vector<const NamedConstTensor*> sorted;
+  for (const NamedConstTensor& entry : tensors) {
     require(entry.name != kSafetensorsMetadata, kArgument, path, ": a tensor may not be called ",
             kSafetensorsMetadata);
     require(entry.tensor.defined(), kArgument, path, ": ", printable(entry.name),
@@ -277,7 +277,7 @@ std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> ten
     sorted.push_back(&entry);
   }
   std::sort(sorted.begin(), sorted.end(),
-            [](const NamedTensor* a, const NamedTensor* b) { return a->name < b->name; });
+            [](const auto* a, const auto* b) { return a->name < b->name; });
   const auto twice =
       std::adjacent_find(sorted.begin(), sorted.end(),
                          [](const auto* a, const auto* b) { return a->name == b->name; });
@@ -287,7 +287,7 @@ std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> ten
   std::vector<size_t> layout(sorted.size());  // indices into `sorted` in the order of the data
   for (size_t i = 0; i < layout.size(); ++i) layout[i] = i;
   std::stable_sort(layout.begin(), layout.end(), [&sorted](size_t a, size_t b) {
-    const auto key = [](const Tensor& tensor) {
+    const auto key = [](const ConstTensor& tensor) {
       return std::pair(bytes_of(tensor) % kLine == 0, size_of(tensor.dtype()));
     };
     return key(sorted[a]->tensor) > key(sorted[b]->tensor);
@@ -309,6 +309,14 @@ std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> ten
   std::string seal = header.fill(checksums);
   file.rewrite(0, header.bytes());
   return seal;
+}
+
+std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,
+                              const SafetensorsMetadata& metadata) {
+  std::vector<NamedConstTensor> read;
+  read.reserve(tensors.size());
+  for (const auto& [name, tensor] : tensors) read.push_back({name, tensor});
+  return write_safetensors(file, std::span<const NamedConstTensor>(read), metadata);
 }
 
 std::string save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,

@@ -85,6 +85,8 @@ void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const 
 std::string save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                              const SafetensorsMetadata& metadata = {});
 // The same into a file that someone else commits.
+std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor> tensors,
+                              const SafetensorsMetadata& metadata = {});
 std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,
                               const SafetensorsMetadata& metadata = {});
 

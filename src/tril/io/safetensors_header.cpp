@@ -220,7 +220,7 @@ void fail_damaged(const std::string& file, const std::string& tensor) {
        "' does not match its checksum");
 }
 
-int64_t bytes_of(const Tensor& tensor) { return tensor.size() * size_of(tensor.dtype()); }
+int64_t bytes_of(const ConstTensor& tensor) { return tensor.size() * size_of(tensor.dtype()); }
 
 Header read_header(std::string_view text, int64_t data_bytes, const std::string& file) {
   require(text.starts_with('{'), kBad, file, kForeign, "the header does not begin with '{'");
@@ -263,8 +263,8 @@ int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std:
   return static_cast<int64_t>(length);
 }
 
-HeaderText::HeaderText(std::span<const NamedTensor* const> sorted, std::span<const int64_t> begins,
-                       const SafetensorsMetadata& metadata) {
+HeaderText::HeaderText(std::span<const NamedConstTensor* const> sorted,
+                       std::span<const int64_t> begins, const SafetensorsMetadata& metadata) {
   SafetensorsMetadata entries = metadata;
   entries[std::string(kChecksums)] = std::string(kChecksumDigits * sorted.size(), '0');
   entries[std::string(kSeal)] = std::string(kChecksumDigits, '0');
@@ -277,7 +277,7 @@ HeaderText::HeaderText(std::span<const NamedTensor* const> sorted, std::span<con
   }
   text += '}';
   for (size_t i = 0; i < sorted.size(); ++i) {
-    const Tensor& tensor = sorted[i]->tensor;
+    const ConstTensor& tensor = sorted[i]->tensor;
     text += concat(",", json_quoted(sorted[i]->name), ":{\"dtype\":\"", name_of(tensor.dtype()),
                    "\",\"shape\":[");
     for (int axis = 0; axis < tensor.shape().rank(); ++axis) {

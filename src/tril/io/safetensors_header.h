@@ -47,7 +47,7 @@ Header read_header(std::string_view text, int64_t data_bytes, const std::string&
 // after the data was written: until fill() they are zeros.
 class HeaderText {
  public:
-  HeaderText(std::span<const NamedTensor* const> sorted, std::span<const int64_t> begins,
+  HeaderText(std::span<const NamedConstTensor* const> sorted, std::span<const int64_t> begins,
              const SafetensorsMetadata& metadata);
   // Returns the seal.
   std::string fill(std::span<const Checksum> of_tensors);
@@ -62,6 +62,6 @@ class HeaderText {
 std::string where(const std::string& file, const std::string& tensor);
 [[noreturn]] void fail_damaged(const std::string& file, const std::string& tensor);
 
-int64_t bytes_of(const Tensor& tensor);
+int64_t bytes_of(const ConstTensor& tensor);
 
 }  // namespace tril::safetensors

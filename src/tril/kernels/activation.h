@@ -11,10 +11,19 @@
 #include <cstdint>
 
 #include "tril/base/parallel.h"
+#include "tril/base/words.h"
 
-namespace tril::kernels {
+namespace tril {
 
+namespace kernels {
 enum class Activation { relu, gelu, silu };
+}
+template <>
+struct Words<kernels::Activation> {
+  static constexpr std::string_view kList[] = {"relu", "gelu", "silu"};
+};
+
+namespace kernels {
 
 void activation_forward(const Parallel& parallel, Activation kind, int64_t size, const float* x,
                         float* y);
@@ -26,4 +35,5 @@ void gated_forward(const Parallel& parallel, Activation kind, int64_t size, cons
 void gated_backward(const Parallel& parallel, Activation kind, int64_t size, const float* gate,
                     const float* x, const float* dy, float* dgate, float* dx);
 
-}  // namespace tril::kernels
+}  // namespace kernels
+}  // namespace tril

@@ -13,10 +13,19 @@
 #include <cstdint>
 
 #include "tril/base/parallel.h"
+#include "tril/base/words.h"
 
-namespace tril::kernels {
+namespace tril {
 
+namespace kernels {
 enum class NormKind { layer, rms };
+}
+template <>
+struct Words<kernels::NormKind> {
+  static constexpr std::string_view kList[] = {"layer", "rms"};
+};
+
+namespace kernels {
 
 struct Norm {
   NormKind kind = NormKind::layer;
@@ -34,4 +43,5 @@ void norm_forward(const Parallel& parallel, const Norm& norm, const float* x, fl
 void norm_backward(const Parallel& parallel, const Norm& norm, const float* x, const float* stats,
                    const float* dy, float* dx, float* dweight, float* dbias);
 
-}  // namespace tril::kernels
+}  // namespace kernels
+}  // namespace tril

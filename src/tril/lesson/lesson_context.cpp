@@ -187,9 +187,9 @@ Transformer as_decoder(const Transformer& model, Session& session) {
   config.encoder_layers = 0;
   config.source_vocab = 0;
   Transformer twin(config, 1);
-  std::map<std::string, Tensor> from;
-  for (const auto& [name, tensor, none] : model.parameters()) from.emplace(name, tensor);
-  for (const auto& [name, tensor, none] : twin.parameters()) {
+  std::map<std::string, ConstTensor> from;
+  for (const auto& [name, tensor] : model.parameters()) from.emplace(name, tensor);
+  for (const auto& [name, tensor, none] : twin.writable_parameters()) {
     std::string other = name;
     if (other.starts_with("decoder.")) other.replace(0, 7, "encoder");
     if (other == "target_embedding.weight") other = "source_embedding.weight";

@@ -262,9 +262,9 @@ Transformer with_one_layer(const Transformer& model, int threads) {
   TransformerConfig config = model.config();
   config.decoder_layers = 1;
   Transformer one(config, 1);
-  std::map<std::string, Tensor> from;
-  for (const auto& [name, tensor, rounded] : model.parameters()) from.emplace(name, tensor);
-  for (const auto& [name, tensor, rounded] : one.parameters()) {
+  std::map<std::string, ConstTensor> from;
+  for (const auto& [name, tensor] : model.parameters()) from.emplace(name, tensor);
+  for (const auto& [name, tensor, rounded] : one.writable_parameters()) {
     copy_into(from.at(name), tensor);
   }
   Context context(threads);

@@ -366,7 +366,8 @@ void switch_off(HeadsLesson& lesson, const Translator& translator, const Corpus&
   Transformer copy = translator.model().on(translator.model().placement());
   Session session(copy, options.threads);
   std::map<std::string, Tensor> parameters;
-  for (const auto& [name, tensor, none] : copy.parameters()) parameters.emplace(name, tensor);
+  for (const auto& [name, tensor, none] : copy.writable_parameters())
+    parameters.emplace(name, tensor);
   const auto quality = [&] { return quality_of(copy, translator.tokenizer(), corpus, session); };
   const auto tell = [&](size_t done) {
     if (!options.switching) return;

@@ -75,7 +75,8 @@ std::vector<Measurement> measure_demo(const MeasureOptions& options) {
   TrainingText text{corpus_of(phrasebook.train), std::nullopt};
   const TrainSummary summary =
       train(text, demo_options(), folder, RunStart::overwrite, options.threads, events);
-  const HeldOutScore score = score_held_out(Translator::load(folder, options.threads), phrasebook);
+  const HeldOutScore score =
+      score_held_out(Translator::load(folder, {}, options.threads), phrasebook);
   std::filesystem::remove_all(folder);
   results.add({.name = concat(phrasebook.train.size(), " phrases"),
                .seconds = summary.last.seconds,

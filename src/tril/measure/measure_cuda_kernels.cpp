@@ -189,10 +189,10 @@ std::vector<int32_t> packed_lengths(int64_t sentences, int64_t tokens) {
   return lengths;
 }
 
-Peaks measure_cuda_peaks(double seconds_each) {
+Peaks measure_cuda_peaks(Device device, double seconds_each) {
   require(seconds_each > 0.0, ErrorCode::invalid_argument,
           "measure_cuda_peaks: seconds are above 0, not ", seconds_each);
-  Context context(1, Device::cuda);
+  Context context(1, device);
   use_products(context, Products::free);
   Peaks peaks;
   peaks.threads = 1;
@@ -211,7 +211,9 @@ Peaks measure_cuda_peaks(double seconds_each) {
 std::vector<Measurement> measure_cuda_machine(const MeasureOptions& options) {
   Results results("peaks", options);
   results.tell("the card's own");
-  const Peaks peaks = options.peaks ? *options.peaks : measure_cuda_peaks(options.seconds_each);
+  const Peaks peaks = options.peaks
+                          ? *options.peaks
+                          : measure_cuda_peaks(options.placement.device, options.seconds_each);
   results.add({.name = concat("bf16 product ", kPeakProduct.name()),
                .seconds = 1.0,
                .gflop = peaks.bf16_gflops,

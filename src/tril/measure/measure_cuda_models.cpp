@@ -128,7 +128,7 @@ LeastWork least_work(const TransformerConfig& c, const TranslationCase& work) {
 void use_products(Context& context, Products products) {
   if constexpr (kCudaBuilt) {
     using kernels::cuda::Blas;
-    if (context.device() == Device::cuda && products == Products::free) {
+    if (context.device().type == DeviceType::cuda && products == Products::free) {
       context.products = std::make_shared<Blas>(Blas::Policy::free);
     }
   }

@@ -50,7 +50,7 @@ Measurement product(const ProductSize& size, double seconds, Arithmetic arithmet
 }  // namespace
 
 std::vector<Measurement> measure_machine(const MeasureOptions& options) {
-  if (options.placement.device == Device::cuda) return measure_cuda_machine(options);
+  if (options.placement.device.type == DeviceType::cuda) return measure_cuda_machine(options);
   Results results("peaks", options);
   const int all = Parallel(options.threads).threads();
   for (const int threads : all == 1 ? std::vector<int>{1} : std::vector<int>{1, all}) {
@@ -78,7 +78,7 @@ std::vector<Measurement> measure_machine(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_gemm(const MeasureOptions& options) {
-  if (options.placement.device == Device::cuda) return measure_cuda_gemm(options);
+  if (options.placement.device.type == DeviceType::cuda) return measure_cuda_gemm(options);
   Results results("gemm", options);
   Context context(options.threads);
   // The products of the measured models: one row, a few, a batch; of tiny, small and base.
@@ -171,7 +171,7 @@ std::vector<Measurement> measure_bandwidth(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_attention(const MeasureOptions& options) {
-  if (options.placement.device == Device::cuda) return measure_cuda_attention(options);
+  if (options.placement.device.type == DeviceType::cuda) return measure_cuda_attention(options);
   Results results("attention", options);
   struct Size {
     int64_t batch, length;

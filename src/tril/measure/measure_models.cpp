@@ -136,7 +136,7 @@ TimedTranslation time_translation(const Transformer& model, const TranslationWor
 }
 
 std::vector<Measurement> measure_training(const MeasureOptions& options) {
-  if (options.placement.device == Device::cuda) return measure_cuda_training(options);
+  if (options.placement.device.type == DeviceType::cuda) return measure_cuda_training(options);
   Results results("train", options);
   struct Case {
     const char* name;
@@ -170,7 +170,7 @@ std::vector<Measurement> measure_training(const MeasureOptions& options) {
 }
 
 std::vector<Measurement> measure_translation(const MeasureOptions& options) {
-  if (options.placement.device == Device::cuda) return measure_cuda_translation(options);
+  if (options.placement.device.type == DeviceType::cuda) return measure_cuda_translation(options);
   Results results("translate", options);
   const auto sources = translation_sources(std::size(kWorkLengths));
   struct Case {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tril/device/device.h"
+
 namespace tril {
 
 // The type of operation: fused multiply-adds in fp32, int8 products, or bf16 products summed in
@@ -42,11 +44,11 @@ struct Peaks {
 };
 // Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
 Peaks measure_peaks(int threads, double seconds_each);
-// A CUDA card's: a large product of bf16 by whatever algorithm cuBLASLt likes best; reading and
-// copying, which stands for adding in place, within the card's memory and within its L2.
-// Medians: what a card does for a moment it does not keep up.
-// Raises `device` without a usable card.
-Peaks measure_cuda_peaks(double seconds_each);
+// A GPU's: a large product of bf16 by whatever algorithm cuBLASLt likes best; reading and
+// copying, which stands for adding in place, within its memory and within its L2.
+// Medians: what a GPU does for a moment it does not keep up.
+// Raises `device` for one that cannot be used.
+Peaks measure_cuda_peaks(Device device, double seconds_each);
 
 // The least time for this many 10^9 operations and this traffic, and what limits it.
 struct Roof {

@@ -11,24 +11,16 @@
 
 namespace tril {
 
-using NormType = kernels::NormKind;          // layer, rms
-using ActivationType = kernels::Activation;  // relu, gelu, silu
+using NormType = kernels::NormKind;
+using ActivationType = kernels::Activation;
 enum class NormPosition { pre, post };
 // sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
 // are rotated. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
 enum class PositionType { sinusoidal, learned, rotary, alibi, none };
 
 template <>
-struct Words<NormType> {
-  static constexpr std::string_view kList[] = {"layer", "rms"};
-};
-template <>
 struct Words<NormPosition> {
   static constexpr std::string_view kList[] = {"pre", "post"};
-};
-template <>
-struct Words<ActivationType> {
-  static constexpr std::string_view kList[] = {"relu", "gelu", "silu"};
 };
 template <>
 struct Words<PositionType> {

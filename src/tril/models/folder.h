@@ -12,11 +12,13 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/device/device.h"
 #include "tril/ops/linear.h"
 
 namespace tril {
@@ -50,8 +52,23 @@ struct SaveOptions {
   std::map<std::string, std::string> notes{};  // stored in the metadata of the weights
 };
 
+// What a model is loaded for.
+//   inference  computing, and nothing else: weights are kept in the form that the kernels read, and
+//              in no other. No gradients; the weights as they were learnt are not there.
+//   study      looking at it: weights as they were learnt, which can be read, copied to another
+//              device and differentiated by.
+//   training   the same, and its owner may change the weights.
+// What is loaded for inference or study cannot be changed by anyone.
+enum class Purpose { inference, study, training };
+
 // How a folder is loaded.
 struct LoadOptions {
+  Device device{};
+  // How weights are kept and multiplied. Absent: on CUDA bf16; on the CPU fp32, and for inference
+  // from a folder of packed weights alone, what is there. For study and training on the CPU there
+  // is only fp32; on CUDA fp32 and bf16 for any purpose.
+  std::optional<Compute> compute{};
+  Purpose purpose = Purpose::inference;
   // Told, in one line, what a person should know: that a folder is not sealed, that packed weights
   // were not used and why.
   std::function<void(const Notice&)> notice{};

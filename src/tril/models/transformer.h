@@ -2,7 +2,7 @@
 //
 // Vaswani et al., arXiv 1706.03762. There is one forward: training gives it whole targets under a
 // tape, decoding gives it one row a sequence and a cache, and both are the same function, bit for
-// bit. A Transformer is a handle to weights that are shared and, outside of training, never
+// bit. A Transformer is a handle to weights that copies share and that, outside of training, never
 // change: any number of threads may call it, each with its own Session.
 //
 //   Tape tape{session};
@@ -73,10 +73,12 @@ class Transformer {
   // Random weights drawn from the seed. Raises `invalid_argument` for a configuration that cannot
   // be built.
   Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement = {});
-  // A model folder (models/folder.h). Every fault is one Error that names the file and the field or
-  // tensor; what does not match its checksum is one.
-  static Transformer load(const std::string& folder, const Placement& placement = {},
-                          const LoadOptions& options = {});
+  // A model folder (models/folder.h), for options.purpose. Every fault is one Error that names the
+  // file and the field or tensor; what does not match its checksum is one.
+  // For inference on the CPU, packed weights of the folder that were made from its
+  // model.safetensors are mapped, which shares memory between processes; otherwise weights are
+  // packed now, and the bits are the same.
+  static Transformer load(const std::string& folder, const LoadOptions& options = {});
   // Writes the folder, sealed: at no moment do weights, configuration and tokenizer of two models
   // stand together there. Packed weights and shortlists of a model that was there stay; they are
   // known not to belong to the new one.
@@ -84,14 +86,6 @@ class Transformer {
   // What the folder it was loaded from records about its files.
   const FolderSeal& seal() const;
 
-  // A model that only infers: weights in the form the kernels read and in no other. Where the
-  // folder has packed weights of this kind that were made from its model.safetensors they are
-  // mapped, which shares memory between processes; otherwise they are packed now,
-  // and the bits are the same. Without `compute`: fp32 where there is a model.safetensors, else
-  // what is there.
-  static Transformer load_for_inference(const std::string& folder,
-                                        std::optional<Compute> compute = {},
-                                        const LoadOptions& options = {});
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
   // be the same. If it is another, the files beside the weights are copied too, so that it does not
   // need the first. If that folder holds another model's packed weights, that is an error unless
@@ -105,7 +99,7 @@ class Transformer {
   const TransformerConfig& config() const;
   // Where the weights are: sessions and contexts of this model must be there too.
   const Placement& placement() const;
-  // A copy somewhere else.
+  // A copy with weights of its own, on this device or another, that its owner may change.
   Transformer on(const Placement& placement) const;
 
   // Source rows to memory: segment s is the sequence with slot s, and slots count up from 0.
@@ -139,15 +133,19 @@ class Transformer {
   Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,
               const ops::LossOptions& options, Session& session) const;
 
-  // Every parameter, in a fixed order. Who changes one calls weights_changed() before the next use;
-  // no other thread may use the model meanwhile.
+  // Every parameter as it was learnt, in a fixed order, to be read. None in a model for inference.
+  std::vector<NamedConstTensor> parameters() const;
+  int64_t parameter_count() const;
+
+  // The same to be written. Whoever changes one calls weights_changed() before the next use; no
+  // other thread may use the model meanwhile. These raise `unsupported` for a model that was loaded
+  // for inference or study: nobody can change that.
   struct NamedParameter {
     std::string name;
     Tensor tensor;
     Tensor rounded{};  // on CUDA, if products read a rounded copy: that copy
   };
-  std::vector<NamedParameter> parameters() const;
-  int64_t parameter_count() const;
+  std::vector<NamedParameter> writable_parameters();
   void weights_changed(Context& context);
   // Keeps weights packed for gradients too. Optional: call it once before training for speed.
   void prepare_training(Context& context);
@@ -156,6 +154,8 @@ class Transformer {
   struct State;
   struct Encoded;
   explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  static Transformer load_whole(const std::string& folder, const LoadOptions& options);
+  static Transformer load_for_inference(const std::string& folder, const LoadOptions& options);
   static Transformer load_packed(const std::string& folder, const ConfigFile& config,
                                  Compute compute, const LoadOptions& options);
   static Transformer from_packed(const TransformerConfig& config, Compute compute,

@@ -25,6 +25,18 @@ void require_weights(const std::string& folder) {
       kWeightsFile);
 }
 
+// Where a model with its weights as they were learnt goes.
+Placement placement_of(const LoadOptions& options) {
+  const DType best = activation_type(options.device);
+  if (!options.compute) return {options.device, best};
+  const Compute compute = *options.compute;
+  require(compute == Compute::fp32 || (compute == Compute::bf16 && best == DType::bf16),
+          ErrorCode::unsupported, "load: ", word_for(compute), " is for inference on the CPU, not ",
+          options.purpose == Purpose::inference ? "for " : "for study or training on ",
+          options.device);
+  return {options.device, compute == Compute::fp32 ? DType::f32 : DType::bf16};
+}
+
 // The tensor of this name; raises when it is not there.
 Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
                   const std::string& file) {
@@ -106,9 +118,17 @@ void Transformer::save(const std::string& folder, const SaveOptions& options) co
   update.commit();
 }
 
-Transformer Transformer::load(const std::string& folder, const Placement& placement,
-                              const LoadOptions& options) {
+Transformer Transformer::load(const std::string& folder, const LoadOptions& options) {
   const StandardRounding rounding;
+  Transformer model = options.purpose == Purpose::inference ? load_for_inference(folder, options)
+                                                            : load_whole(folder, options);
+  model.state_->frozen = options.purpose != Purpose::training;
+  return model;
+}
+
+// Weights as they were learnt.
+Transformer Transformer::load_whole(const std::string& folder, const LoadOptions& options) {
+  const Placement placement = placement_of(options);
   const ConfigFile config = read_config(folder);
   require_weights(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
@@ -188,7 +208,7 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   require_weights(from);
   const std::string from_file = path_in(from, kWeightsFile);
   const std::string identity = identity_of(from_file);
-  const Transformer model = load(from);
+  const Transformer model = load(from, {.purpose = Purpose::study});
   require(identity == (model.seal().sealed() ? model.seal().identity : identity), ErrorCode::io,
           from_file, ": was replaced while it was read: try again");
   require_finite(model.state_->parameters.list(), from_file);
@@ -227,10 +247,9 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   update.commit();
 }
 
-Transformer Transformer::load_for_inference(const std::string& folder,
-                                            std::optional<Compute> compute,
-                                            const LoadOptions& options) {
-  const StandardRounding rounding;
+Transformer Transformer::load_for_inference(const std::string& folder, const LoadOptions& options) {
+  if (options.device != Device::cpu) return load_whole(folder, options);
+  std::optional<Compute> compute = options.compute;
   const ConfigFile config = read_config(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
   const bool has_weights = file_exists(tensor_file);
@@ -268,7 +287,9 @@ Transformer Transformer::load_for_inference(const std::string& folder,
          " is in the folder they were made from)");
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
-  const Transformer loaded = load(folder, {}, options);
+  LoadOptions whole = options;
+  whole.compute.reset();
+  const Transformer loaded = load_whole(folder, whole);
   Transformer packed = loaded.packed(form);
   packed.state_->seal = loaded.seal();
   return packed;
@@ -306,6 +327,7 @@ Transformer Transformer::from_packed(const TransformerConfig& config, Compute co
         return found;
       });
   state->packed_arena = std::move(arena);
+  state->frozen = true;
   return Transformer(std::move(state));
 }
 

@@ -184,7 +184,23 @@ const Placement& Transformer::placement() const { return state_->parameters.plac
 
 const TransformerConfig& Transformer::config() const { return state_->config; }
 
-std::vector<Transformer::NamedParameter> Transformer::parameters() const {
+namespace {
+void require_trainable(bool frozen) {
+  require(!frozen, ErrorCode::unsupported,
+          "this model was not loaded for training: its weights cannot be changed");
+}
+}  // namespace
+
+std::vector<NamedConstTensor> Transformer::parameters() const {
+  std::vector<NamedConstTensor> list;
+  for (const nn::Parameter& parameter : state_->parameters.list()) {
+    list.push_back({parameter.name, parameter.tensor});
+  }
+  return list;
+}
+
+std::vector<Transformer::NamedParameter> Transformer::writable_parameters() {
+  require_trainable(state_->frozen);
   std::vector<NamedParameter> list;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
     list.push_back({parameter.name, parameter.tensor, state_->parameters.rounded(parameter)});
@@ -195,12 +211,14 @@ std::vector<Transformer::NamedParameter> Transformer::parameters() const {
 int64_t Transformer::parameter_count() const { return state_->parameters.count(); }
 
 void Transformer::weights_changed(Context& context) {
+  require_trainable(state_->frozen);
   require(context.placement() == placement(), ErrorCode::invalid_argument, "the model is on ",
           placement().device, ", the context on ", context.device());
   state_->parameters.pack(context);
 }
 
 void Transformer::prepare_training(Context& context) {
+  require_trainable(state_->frozen);
   state_->parameters.prepare_training();
   state_->parameters.pack(context);
 }

@@ -33,7 +33,8 @@ struct Transformer::State {
   State(const TransformerConfig& given, Compute compute, nn::ParameterSet::Find find);
 
   TransformerConfig config;
-  FolderSeal seal;  // of the folder it was loaded from
+  FolderSeal seal;      // of the folder it was loaded from
+  bool frozen = false;  // nobody may change the weights
   nn::ParameterSet parameters;
   Arena tables_arena;
 

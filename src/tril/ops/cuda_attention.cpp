@@ -367,7 +367,7 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
   shape.widen_head = options.widen_head;
   shape.widen_row = options.widen_row;
   shape.descending_blocks = context.hooks.order_by_batch && sizes.query > 1;
-  shape.portable = !cuda_card().hopper;
+  shape.portable = !gpu_at(context.device()).hopper;
   if (options.bias.defined()) {
     shape.bias = options.bias.on_device<float>();
     shape.bias_offsets = options.bias.shape()[1];
@@ -409,6 +409,7 @@ AttentionGradients gradients_like(Context& context, const Tensor& q, const Tenso
 }
 
 void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
+  context.queue.make_current();  // how much it is depends on the GPU
   forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
   context.launch_in_chain(kernels::cuda::attention_forward, forward);
 }

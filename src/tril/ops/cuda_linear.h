@@ -11,7 +11,7 @@ namespace tril::ops {
 // `what` it is, for the error where it is elsewhere or of another type. Its rows may lie apart.
 template <class Pointer = const void*>
 Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) {
-  require(tensor.device() == Device::cuda, ErrorCode::invalid_argument, "linear: ", what,
+  require(tensor.device().type == DeviceType::cuda, ErrorCode::invalid_argument, "linear: ", what,
           " is in the memory of ", tensor.device(), ", expected cuda");
   require(tensor.dtype() == type, ErrorCode::invalid_argument, "linear: ", what, " is of ",
           tensor.dtype(), ", expected ", type);

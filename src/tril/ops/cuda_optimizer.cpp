@@ -64,7 +64,7 @@ void set_state(const Tensor& state, const AdamWSettings& settings, int64_t steps
   on_host.power1 = power1;
   on_host.power2 = power2;
   on_host.steps = steps;
-  copy(Device::cuda, state.raw(), Device::cpu, &on_host, state.size());
+  copy(state.device(), state.raw(), Device::cpu, &on_host, state.size());
 }
 
 int64_t fetch_last(Context& context, const Tensor& state) {

@@ -11,8 +11,8 @@ namespace tril::ops::cuda {
 template <class T>
 T* memory_of(const Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
-  require(tensor.device() == Device::cuda, ErrorCode::internal, "a tensor ", tensor.shape(), " on ",
-          tensor.device(), " was given to an operation on cuda");
+  require(tensor.device().type == DeviceType::cuda, ErrorCode::internal, "a tensor ",
+          tensor.shape(), " on ", tensor.device(), " was given to an operation on cuda");
   return tensor.on_device<T>();
 }
 

@@ -7,7 +7,7 @@
 
 namespace tril::ops {
 
-inline bool on_cuda(const Context& context) { return context.device() == Device::cuda; }
+inline bool on_cuda(const Context& context) { return context.device().type == DeviceType::cuda; }
 
 // The half of an operation that belongs to the context's device: on_cpu() or on_cuda_device(), and
 // what it returns. These two functions are the only ones that ask whether CUDA is built: where it

@@ -26,10 +26,10 @@ void check_rounded(const Context& context, const Tensor& weight, const Tensor& r
   require(matrix ? to.rank() == 2 && to[0] >= weight.shape()[0] && to[1] >= weight.shape()[1]
                  : to.size() >= weight.size(),
           ErrorCode::shape_mismatch, "AdamW: a weight ", weight.shape(), " rounded into ", to);
-  require(context.device() == Device::cuda && rounded.device() == Device::cuda &&
+  require(context.device().type == DeviceType::cuda && rounded.device() == context.device() &&
               rounded.dtype() == DType::bf16,
           ErrorCode::unsupported, "AdamW: a rounded weight of ", rounded.dtype(), " on ",
-          rounded.device(), ", expected ", DType::bf16, " on ", Device::cuda);
+          rounded.device(), ", expected ", DType::bf16, " on cuda");
 }
 
 void check_tensors(const Context& context, std::span<const UpdateTensor> tensors) {
@@ -45,7 +45,9 @@ void check_tensors(const Context& context, std::span<const UpdateTensor> tensors
 }  // namespace
 
 AdamW::AdamW(Device device, const AdamWSettings& settings) : settings_(settings), arena_(device) {
-  if (device == Device::cuda) only_on_cuda([&] { state_ = cuda::make_state(arena_); });
+  if (device.type == DeviceType::cuda) {
+    only_on_cuda([&] { state_ = cuda::make_state(arena_); });
+  }
   restore(0);
 }
 

@@ -85,8 +85,8 @@ struct ProofOptions {
 };
 
 // Pairs as the model reads them. Raises `invalid_argument` naming the pair for one that the model
-// cannot read, and when no target has two tokens. Changes a weight for a moment and keeps weights
-// packed for gradients: no other thread may use the model meanwhile.
+// cannot read, and when no target has two tokens. What changes a weight or needs it in another form
+// works on a copy: others may use the model meanwhile.
 ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
                   const ProofOptions& options);
 

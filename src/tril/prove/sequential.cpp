@@ -105,7 +105,7 @@ bool rows_stay_apart(std::string_view parameter, const TransformerConfig& config
 // A parameter's gradient on the host; zero if the loss does not depend on it.
 class Gradient {
  public:
-  Gradient(const Gradients& gradients, const Tensor& parameter) {
+  Gradient(const Gradients& gradients, const ConstTensor& parameter) {
     const Tensor gradient = gradients.of(parameter);
     if (gradient.defined()) values_.emplace(gradient);
   }
@@ -118,7 +118,7 @@ class Gradient {
 // A parameter's gradient, summed over the prefixes.
 struct Sum {
   std::string name;
-  Tensor parameter;
+  ConstTensor parameter;
   std::vector<float> values;
   double last = 0.0;  // the largest element of the last prefix's own gradient
 };
@@ -366,7 +366,7 @@ void compare_positions(const Transformer& model, const Positions& positions,
     const Learner::Step prefix = learn_prefix(sequential, positions, position);
     const Learner::Step alone = single.step(positions.own_first(position), labels);
     sequential.parallel()(static_cast<int64_t>(parameters.size()), [&](int64_t task) {
-      const Tensor& parameter = parameters[static_cast<size_t>(task)].tensor;
+      const ConstTensor& parameter = parameters[static_cast<size_t>(task)].tensor;
       differing[static_cast<size_t>(task)] = differing_gradients(
           prefix.gradients.of(parameter), alone.gradients.of(parameter), parameter.size());
     });
@@ -450,18 +450,19 @@ SequentialComparison measures_of(const TransformerConfig& c, std::span<const Tok
 
 }  // namespace
 
-SequentialComparison compare_sequential_with_parallel(const Transformer& model,
+SequentialComparison compare_sequential_with_parallel(const Transformer& given,
                                                       std::span<const TokenPair> pairs,
                                                       const SequentialOptions& options) {
   require(!pairs.empty(), ErrorCode::invalid_argument, "sequential: there are no targets");
   require(options.compared_positions >= 1, ErrorCode::invalid_argument,
           "sequential: compared_positions must be at least 1, got ", options.compared_positions);
-  SequentialComparison result = measures_of(model.config(), pairs);
+  SequentialComparison result = measures_of(given.config(), pairs);
   const Positions positions(pairs);
+  // A copy of its own, to keep weights packed for gradients: the model itself belongs to others.
+  Transformer model = given.on(given.placement());
   {
-    Transformer prepared = model;
     Context packing(options.threads, model.placement());
-    prepared.prepare_training(packing);
+    model.prepare_training(packing);
   }
 
   Learner parallel(model, options);

@@ -127,9 +127,8 @@ struct SequentialOptions {
 };
 
 // Trains on the pairs both ways; no weight changes. The sequential way takes one target at a time,
-// prefix by prefix. Keeps the model's weights packed for gradients (Transformer::prepare_training),
-// so no other thread may use the model meanwhile. Raises what forward() raises, and
-// `invalid_argument` when there is nothing to train on.
+// prefix by prefix. Works on a copy of the model, so others may use it meanwhile. Raises what
+// forward() raises, and `invalid_argument` when there is nothing to train on.
 SequentialComparison compare_sequential_with_parallel(const Transformer& model,
                                                       std::span<const TokenPair> pairs,
                                                       const SequentialOptions& options = {});

@@ -130,34 +130,21 @@ int64_t differing_rows(const Logits& a, const Logits& b) {
   return count;
 }
 
-// One weight changed for as long as this lives; then it has its bits back.
-class Nudge {
- public:
-  Nudge(const Transformer& model, const std::string& name, Session& session)
-      : model_(model), session_(session) {
-    for (const auto& parameter : model_.parameters()) {
-      if (parameter.name != name) continue;
-      weight_ = parameter.tensor.reshaped({parameter.tensor.size()}).slice(0, 1);
-    }
-    require(weight_.defined(), ErrorCode::internal, "prove: the model has no parameter ", name);
-    before_ = to_floats(weight_)[0];
-    change_to(before_ + 0.5f);
+// A copy of the model with one weight changed: the model itself belongs to others.
+Transformer nudged_copy(const Transformer& model, const std::string& name, Session& session) {
+  Transformer copy = model.on(model.placement());
+  Tensor weight;  // [1]
+  for (const auto& parameter : copy.writable_parameters()) {
+    if (parameter.name != name) continue;
+    weight = parameter.tensor.reshaped({parameter.tensor.size()}).slice(0, 1);
   }
-  ~Nudge() { change_to(before_); }
-  Nudge(const Nudge&) = delete;
-  Nudge& operator=(const Nudge&) = delete;
-
- private:
-  void change_to(float value) {
-    set_values(weight_, {&value, 1});
-    session_.reset();
-    model_.weights_changed(session_);
-  }
-  Transformer model_;
-  Session& session_;
-  Tensor weight_;  // [1]
-  float before_ = 0.0f;
-};
+  require(weight.defined(), ErrorCode::internal, "prove: the model has no parameter ", name);
+  const float changed = to_floats(weight)[0] + 0.5f;
+  set_values(weight, {&changed, 1});
+  session.reset();
+  copy.weights_changed(session);
+  return copy;
+}
 
 void count_what_the_mask_does(Table& table, Session& session, TableEvidence& result) {
   const auto all = [&](Masking masking) {
@@ -255,9 +242,11 @@ TableEvidence gather_table(const Transformer& model, const TokenPair& pair,
 
   result.nudged = "decoder.0.attention.value.weight";
   {
-    const Nudge nudge(model, result.nudged, session);
-    result.moved_in_training = differing(trained, table.train());
-    result.moved_in_inference = differing(stepped, table.step_given());
+    const Transformer nudged = nudged_copy(model, result.nudged, session);
+    Table changed(nudged, pair, session);
+    result.moved_in_training = differing(trained, changed.train());
+    result.moved_in_inference = differing(stepped, changed.step_given());
+    session.reset();  // nothing of the copy is left in it
   }
   for (const auto& row : trained) result.logits += static_cast<int64_t>(row.size());
   result.weights_after = table.weights();

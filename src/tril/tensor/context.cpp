@@ -10,9 +10,9 @@ Context::Context(int threads, const Placement& placement)
       queue(placement.device),
       activations(placement.activations),
       parallel(threads) {
-  require(
-      activations == DType::f32 || (placement.device == Device::cuda && activations == DType::bf16),
-      ErrorCode::unsupported, "activations of ", activations, " on ", placement.device);
+  require(activations == DType::f32 ||
+              (placement.device.type == DeviceType::cuda && activations == DType::bf16),
+          ErrorCode::unsupported, "activations of ", activations, " on ", placement.device);
   current_target();  // chooses the instruction set, or says clearly that there is none
 }
 

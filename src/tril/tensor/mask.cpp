@@ -54,20 +54,6 @@ void check_causal(std::span<const Interval> rows, std::span<const int32_t> posit
   }
 }
 
-void check_monotone(std::span<const Interval> rows) {
-  const Interval* before = nullptr;
-  for (size_t row = 0; row < rows.size(); ++row) {
-    const Interval& at = rows[row];
-    if (at.empty()) continue;
-    if (before != nullptr && before->origin == at.origin) {
-      require(at.lo >= before->lo && at.hi >= before->hi, kBad, "mask: row ", row, " sees [", at.lo,
-              ", ", at.hi, ") after a row of its sequence that sees [", before->lo, ", ",
-              before->hi, "): where gradients are taken neither end may decrease");
-    }
-    before = &at;
-  }
-}
-
 Mask Mask::full(std::span<const Segment> segments) {
   return build(segments, [](int32_t s, int32_t, int32_t n) { return full_interval(s, n); });
 }

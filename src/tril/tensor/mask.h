@@ -26,8 +26,6 @@ void check_within(std::span<const Interval> rows, int64_t keys);
 // No row at position i sees past origin + max(i + 1, prefix), where each row has its prefix.
 void check_causal(std::span<const Interval> rows, std::span<const int32_t> positions,
                   std::span<const int32_t> prefixes);
-// lo and hi do not decrease over the non-empty rows of a sequence: what a backward pass needs.
-void check_monotone(std::span<const Interval> rows);
 
 class Mask {
  public:

@@ -100,7 +100,7 @@ Tensor Tensor::joined(std::span<const Tensor> parts) {
 namespace {
 
 // Row behind row, wherever they lie.
-std::vector<char> bytes_of(const Tensor& tensor) {
+std::vector<char> bytes_of(const ConstTensor& tensor) {
   const int64_t each = size_of(tensor.dtype());
   std::vector<char> bytes(static_cast<size_t>(tensor.size() * each));
   const auto read = [&](std::vector<char>& to) {
@@ -124,7 +124,7 @@ std::vector<char> bytes_of(const Tensor& tensor) {
 
 }  // namespace
 
-std::vector<float> to_floats(const Tensor& tensor) {
+std::vector<float> to_floats(const ConstTensor& tensor) {
   const std::vector<char> bytes = bytes_of(tensor);
   std::vector<float> result(static_cast<size_t>(tensor.size()));
   if (result.empty()) return result;  // memcpy takes no null pointer, not even for no bytes
@@ -142,7 +142,7 @@ std::vector<float> to_floats(const Tensor& tensor) {
   return result;
 }
 
-OnHost::OnHost(const Tensor& tensor) : size_(static_cast<size_t>(tensor.size())) {
+OnHost::OnHost(const ConstTensor& tensor) : size_(static_cast<size_t>(tensor.size())) {
   if (tensor.device() == Device::cpu && tensor.dtype() == DType::f32 && tensor.dense()) {
     data_ = tensor.data();
   } else {
@@ -169,7 +169,7 @@ void set_zero(const Tensor& tensor) {
   fill_zero(tensor.device(), tensor.raw(), tensor.size() * size_of(tensor.dtype()));
 }
 
-void copy_into(const Tensor& from, const Tensor& to) {
+void copy_into(const ConstTensor& from, const Tensor& to) {
   require(from.size() == to.size(), ErrorCode::shape_mismatch, "copy: ", from.shape(), " into ",
           to.shape());
   if (from.dtype() != to.dtype() || !from.dense()) return set_values(to, to_floats(from));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tril/base/dtype.h"
@@ -91,14 +92,47 @@ class Tensor {
   int64_t row_stride_ = 0;  // 0: dense
 };
 
+// A tensor that may be read and not written: what a model gives away of its weights. Whoever may
+// write may read, so a Tensor is one; there is no way back.
+class ConstTensor {
+ public:
+  ConstTensor() = default;
+  ConstTensor(const Tensor& tensor) : tensor_(tensor) {}  // NOLINT: see above
+
+  bool defined() const { return tensor_.defined(); }
+  const Shape& shape() const { return tensor_.shape(); }
+  int64_t size() const { return tensor_.size(); }
+  int64_t rows() const { return tensor_.rows(); }
+  int64_t columns() const { return tensor_.columns(); }
+  DType dtype() const { return tensor_.dtype(); }
+  Device device() const { return tensor_.device(); }
+  bool dense() const { return tensor_.dense(); }
+  int64_t row_stride() const { return tensor_.row_stride(); }
+  // These raise as a Tensor's do.
+  template <class T = float>
+  const T* data() const {
+    return tensor_.data<T>();
+  }
+  const void* raw() const { return tensor_.raw(); }
+  const void* raw_rows() const { return tensor_.raw_rows(); }
+  const void* address() const { return tensor_.address(); }
+
+ private:
+  Tensor tensor_;
+};
+struct NamedConstTensor {
+  std::string name;
+  ConstTensor tensor;
+};
+
 // The elements of a tensor on any device, of any type, as fp32: for reading results, which waits
 // for them.
-std::vector<float> to_floats(const Tensor& tensor);
+std::vector<float> to_floats(const ConstTensor& tensor);
 // The same to look at: copied only where they are not fp32 on the host already. Valid as long as
 // the tensor.
 class OnHost {
  public:
-  explicit OnHost(const Tensor& tensor);
+  explicit OnHost(const ConstTensor& tensor);
   const float* data() const { return data_; }
   std::span<const float> values() const { return {data_, size_}; }
   std::span<const float> row(int64_t row, int64_t columns) const {
@@ -114,6 +148,6 @@ class OnHost {
 void set_values(const Tensor& tensor, std::span<const float> values);
 void set_zero(const Tensor& tensor);
 // Elementwise into a tensor of the same size on any device, rounded where its type is narrower.
-void copy_into(const Tensor& from, const Tensor& to);
+void copy_into(const ConstTensor& from, const Tensor& to);
 
 }  // namespace tril

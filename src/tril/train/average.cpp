@@ -12,8 +12,8 @@ std::string checkpoint_prefix(size_t number) { return concat("checkpoint.", numb
 
 }  // namespace
 
-WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& options)
-    : weights_(model.parameters()), options_(options) {
+WeightAverage::WeightAverage(Transformer& model, const AverageOptions& options)
+    : weights_(model.writable_parameters()), options_(options) {
   for (const auto& weight : weights_) tensors_.push_back(weight.tensor);
   require(options.decay >= 0.0 && options.decay < 1.0 && options.checkpoints >= 1,
           ErrorCode::invalid_argument, "average: a decay of ", options.decay, " and ",
@@ -52,7 +52,7 @@ void WeightAverage::updated(int64_t update, Context& context) {
 
 void WeightAverage::write_to(Transformer& model, Context& context) const {
   const StandardRounding rounding;
-  const auto parameters = model.parameters();
+  const auto parameters = model.writable_parameters();
   const float share = 1.0f / static_cast<float>(std::max<size_t>(copies_.size(), 1));
   context.queue.wait();  // the average may be part of what is enqueued
   for (size_t i = 0; i < weights_.size(); ++i) {

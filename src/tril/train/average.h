@@ -28,7 +28,7 @@ struct AverageOptions {
 class WeightAverage {
  public:
   // Shares the weights of `model`, which it never changes.
-  WeightAverage(const Transformer& model, const AverageOptions& options);
+  WeightAverage(Transformer& model, const AverageOptions& options);
 
   // To be called after update number `update`.
   void updated(int64_t update, Context& context);

@@ -108,22 +108,19 @@ TrainState state_from(const SafetensorsMetadata& metadata, const std::string& fi
   return state;
 }
 
-std::vector<NamedTensor> weights_of(const Transformer& model) {
-  std::vector<NamedTensor> result;
-  for (const auto& parameter : model.parameters()) {
-    result.push_back({"weight." + parameter.name, parameter.tensor});
-  }
-  return result;
-}
+std::string name_of_weight(const std::string& parameter) { return "weight." + parameter; }
 
 }  // namespace
 
 void save_checkpoint(const std::string& path, const TrainState& state,
                      const std::string& tokenizer_bytes, const Transformer& model,
                      const AdamWOptimizer& optimizer, const WeightAverage& average) {
-  std::vector<NamedTensor> tensors = weights_of(model);
+  std::vector<NamedConstTensor> tensors;
+  for (const auto& [name, tensor] : model.parameters()) {
+    tensors.push_back({name_of_weight(name), tensor});
+  }
   for (const auto& part : {optimizer.moments(), average.tensors()}) {
-    tensors.insert(tensors.end(), part.begin(), part.end());
+    for (const auto& [name, tensor] : part) tensors.push_back({name, tensor});
   }
   Arena arena;
   const Tensor tokenizer(arena, {std::ssize(tokenizer_bytes)}, DType::i8);
@@ -153,7 +150,9 @@ void load_checkpoint(const std::string& path, const TrainState& state, Transform
                      AdamWOptimizer& optimizer, WeightAverage& average, Context& context) {
   Arena arena;
   const std::vector<NamedTensor> tensors = load_safetensors(path, arena);
-  for (const NamedTensor& weight : weights_of(model)) copy_named(tensors, weight, path);
+  for (const auto& parameter : model.writable_parameters()) {
+    copy_named(tensors, {name_of_weight(parameter.name), parameter.tensor}, path);
+  }
   model.weights_changed(context);
   optimizer.restore(state.optimizer_steps, tensors, path);
   average.restore(tensors, path);

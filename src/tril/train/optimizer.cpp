@@ -18,7 +18,7 @@ void check(const AdamWOptions& options) {
           options.clip_norm, ": betas must be in [0, 1), epsilon positive, the rest not negative");
 }
 
-AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& options)
+AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options)
     : model_(model),
       adamw_(model.placement().device, {.beta1 = options.beta1,
                                         .beta2 = options.beta2,
@@ -26,7 +26,7 @@ AdamWOptimizer::AdamWOptimizer(const Transformer& model, const AdamWOptions& opt
                                         .clip_norm = options.clip_norm}),
       arena_(model.placement().device) {
   check(options);
-  auto parameters = model.parameters();
+  auto parameters = model.writable_parameters();
   std::sort(parameters.begin(), parameters.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   for (const auto& parameter : parameters) {

@@ -25,7 +25,7 @@ void check(const AdamWOptions& options);
 class AdamWOptimizer {
  public:
   // Shares the model's weights.
-  AdamWOptimizer(const Transformer& model, const AdamWOptions& options);
+  AdamWOptimizer(Transformer& model, const AdamWOptions& options);
 
   // Takes the gradients of one micro-batch. They come in order, from index 0; the gradient of the
   // update is their sum in that order. Gradients of an only micro-batch are not copied: the context

@@ -93,16 +93,8 @@ Translator::Translator(Transformer model, Tokenizer tokenizer, int threads) {
   state_ = std::make_shared<TranslatorState>(std::move(model), std::move(tokenizer), threads);
 }
 
-Translator Translator::load(const std::string& folder, int threads, const Placement& placement,
-                            const LoadOptions& options) {
-  return with_tokenizer(Transformer::load(folder, placement, options), folder, threads, options);
-}
-
-Translator Translator::load_for_inference(const std::string& folder, int threads,
-                                          std::optional<Compute> compute,
-                                          const LoadOptions& options) {
-  return with_tokenizer(Transformer::load_for_inference(folder, compute, options), folder, threads,
-                        options);
+Translator Translator::load(const std::string& folder, const LoadOptions& options, int threads) {
+  return with_tokenizer(Transformer::load(folder, options), folder, threads, options);
 }
 
 const Transformer& Translator::model() const { return state_->model; }

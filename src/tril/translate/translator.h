@@ -160,16 +160,11 @@ class PendingTranslation {
 
 class Translator {
  public:
-  // A model folder: config.json, model.safetensors and tokenizer.model. Raises what loading these
-  // raises, and `bad_format` where tokenizer and model do not fit. Threads: that compute; 0: all
-  // cores.
-  static Translator load(const std::string& folder, int threads = 0,
-                         const Placement& placement = {}, const LoadOptions& options = {});
-  // One that cannot be trained or proved, with its weights in the form the kernels read: faster to
-  // load, half the memory or less; see Transformer::load_for_inference.
-  static Translator load_for_inference(const std::string& folder, int threads = 0,
-                                       std::optional<Compute> compute = {},
-                                       const LoadOptions& options = {});
+  // A model folder: config.json, weights and tokenizer.model, as Transformer::load() reads it: by
+  // default for inference on the CPU. Raises what loading these raises, and `bad_format` where
+  // tokenizer and model do not fit. Threads: that compute; 0: all cores.
+  static Translator load(const std::string& folder, const LoadOptions& options = {},
+                         int threads = 0);
   Translator(Transformer model, Tokenizer tokenizer, int threads = 0);
 
   const Transformer& model() const;

@@ -410,8 +410,8 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
 template <int kDim>
 void start_backward(Stream stream, const BackwardLaunch& launch) {
   using L = Layout<kDim>;
-  static const int64_t key_blocks = resident_blocks(keys_kernel<kDim>, kThreads, L::kBytes);
-  static const int64_t query_blocks = resident_blocks(queries_kernel<kDim>, kThreads, L::kBytes);
+  const int64_t key_blocks = resident_blocks<keys_kernel<kDim>>(kThreads, L::kBytes);
+  const int64_t query_blocks = resident_blocks<queries_kernel<kDim>>(kThreads, L::kBytes);
   const AttentionShape& shape = launch.args.shape;
   if (shape.key > 0) {
     const int64_t items = (shape.key + launch.args.key_tiles.capacity) * shape.kv_heads * L::kParts;

@@ -229,8 +229,7 @@ __global__ void __launch_bounds__(kThreads, kResident<kDim>)
 
 template <int kDim>
 int64_t blocks_of() {
-  static const int64_t blocks = resident_blocks(forward_kernel<kDim>, kThreads, kSharedBytes<kDim>);
-  return blocks;
+  return resident_blocks<forward_kernel<kDim>>(kThreads, kSharedBytes<kDim>);
 }
 
 // Calls f with the number of columns in shared memory, as a constant.

@@ -392,8 +392,7 @@ bool is_for_long(const AttentionForward& args) {
 
 template <int kDim>
 int64_t long_grid(const AttentionForward& args) {
-  static const int64_t blocks =
-      resident_blocks(long_kernel<kDim>, kLongThreads, Layout<kDim>::kBytes);
+  const int64_t blocks = resident_blocks<long_kernel<kDim>>(kLongThreads, Layout<kDim>::kBytes);
   return std::min(blocks, args.long_tiles.capacity * args.shape.heads);
 }
 

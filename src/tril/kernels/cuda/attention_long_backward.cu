@@ -515,8 +515,8 @@ template <int kDim, Side kSide>
 bool start_side(Stream stream, const BackwardLaunch& backward,
                 const AttentionLongParts<typename LongLaunch<kSide>::Part>& parts) {
   using L = Layout<kDim, kSide>;
-  static const int64_t blocks =
-      resident_blocks(long_gradients_kernel<kDim, kSide>, L::kThreads, L::kBytes);
+  const int64_t blocks =
+      resident_blocks<long_gradients_kernel<kDim, kSide>>(L::kThreads, L::kBytes);
   const AttentionBackward& a = backward.args;
   const AttentionShape& shape = a.shape;
   LongLaunch<kSide> launch{};

@@ -20,6 +20,7 @@
 #include "tril/kernels/cuda/attention_row.cuh"
 #include "tril/kernels/cuda/attention_softmax.cuh"
 #include "tril/kernels/cuda/launch.cuh"
+#include "tril/kernels/cuda/per_gpu.cuh"
 
 namespace tril::kernels::cuda {
 namespace {
@@ -423,14 +424,11 @@ int64_t whole_slices(int64_t keys) { return (keys + kSlice - 1) / kSlice * kSlic
 
 template <class P>
 void start_rows(Stream stream, const AttentionForward& args, int room) {
-  const auto kernel = row_kernel<P>;
-  static const bool allowed =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           P::kTeams * Shared<P>::bytes(kBlock)) == cudaSuccess;
-  static_cast<void>(allowed);  // else the launch fails, and says so
+  constexpr auto kKernel = row_kernel<P>;
+  allow_shared_memory<kKernel>(P::kTeams * Shared<P>::bytes(kBlock));
   const dim3 blocks(static_cast<unsigned>(args.shape.query),
                     static_cast<unsigned>((args.shape.heads + P::kTeams - 1) / P::kTeams));
-  launch(stream, kernel, blocks, kThreads, P::kTeams * Shared<P>::bytes(room), args,
+  launch(stream, kKernel, blocks, kThreads, P::kTeams * Shared<P>::bytes(room), args,
          static_cast<int>(args.shape.heads / args.shape.kv_heads), room);
 }
 template <int kDim>

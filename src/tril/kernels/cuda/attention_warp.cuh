@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "tril/base/stream.h"
+#include "tril/kernels/cuda/per_gpu.cuh"
 
 namespace tril::kernels::cuda {
 
@@ -96,16 +97,19 @@ __device__ __forceinline__ void copy_4(void* to, const void* from) {
 }
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// How many blocks of this kernel the card holds at once; asked once a kernel.
-template <class Arguments>
-int resident_blocks(void (*kernel)(Arguments), int threads, int shared_bytes) {
-  int device = 0, processors = 0, each = 0;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
-  cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads,
-                                                static_cast<size_t>(shared_bytes));
-  return processors * (each > 0 ? each : 1);
+// How many blocks of this kernel the current GPU holds at once; asked once per kernel and GPU.
+template <auto kKernel>
+int64_t resident_blocks(int threads, int shared_bytes) {
+  static PerGpu<int64_t> blocks;
+  return blocks.get([&] {
+    int device = 0, processors = 0, each = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+    cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kKernel, threads,
+                                                  static_cast<size_t>(shared_bytes));
+    return int64_t{processors} * (each > 0 ? each : 1);
+  });
 }
 
 template <class Arguments>

@@ -153,11 +153,10 @@ __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p)
 template <Orientation kOrientation, int kSide, Alignment kAligned>
 void launch(cudaStream_t stream, const Gemm& p) {
   constexpr int kBytes = kStages * kStageElements<kSide> * static_cast<int>(sizeof(bf16));
-  const auto kernel = tiled_kernel<kOrientation, kSide, kAligned>;
-  static const bool allowed = allow_shared_memory(kernel, kBytes);
-  static_cast<void>(allowed);  // else the launch fails, and says so
+  constexpr auto kKernel = tiled_kernel<kOrientation, kSide, kAligned>;
+  allow_shared_memory<kKernel>(kBytes);
   const int64_t blocks = ((p.m + kSide - 1) / kSide) * ((p.n + kSide - 1) / kSide);
-  kernel<<<static_cast<unsigned>(blocks), kThreads<kSide>, kBytes, stream>>>(p);
+  kKernel<<<static_cast<unsigned>(blocks), kThreads<kSide>, kBytes, stream>>>(p);
 }
 
 template <Orientation kOrientation>

@@ -225,23 +225,22 @@ template <int kRowTiles, int kWarps, int kStages>
 void launch_long(Stream stream, const Gemm& p) {
   constexpr int kBytes =
       kStages * kStageElements<kRowTiles, kWarps> * static_cast<int>(sizeof(bf16));
-  const auto kernel = few_rows_kernel<kRowTiles, kWarps, kStages>;
-  static const bool allowed = allow_shared_memory(kernel, kBytes);
-  static_cast<void>(allowed);  // else the launch fails, and says so
-  launch(stream, kernel, blocks_of<kRowTiles, kWarps>(p), kThreads, kBytes, p);
+  constexpr auto kKernel = few_rows_kernel<kRowTiles, kWarps, kStages>;
+  allow_shared_memory<kKernel>(kBytes);
+  launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kThreads, kBytes, p);
 }
 
 // The shared memory a block may use: GPUs such as 8.6 have 99 KiB per multiprocessor, so there the
 // longest chains do not fit.
 constexpr int64_t kMostHeldBytes = int64_t{200} << 10;
 int64_t held_bytes_allowed() {
-  static const int64_t bytes = [] {
+  static PerGpu<int64_t> bytes;
+  return bytes.get([] {
     int device = 0, most = 0;
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     return most < kMostHeldBytes ? int64_t{most} : kMostHeldBytes;
-  }();
-  return bytes;
+  });
 }
 template <int kRowTiles, int kWarps>
 int64_t held_bytes(const Gemm& p) {
@@ -249,10 +248,9 @@ int64_t held_bytes(const Gemm& p) {
 }
 template <int kRowTiles, int kWarps>
 void launch_held(Stream stream, const Gemm& p) {
-  const auto kernel = held_rows_kernel<kRowTiles, kWarps>;
-  static const bool allowed = allow_shared_memory(kernel, static_cast<int>(held_bytes_allowed()));
-  static_cast<void>(allowed);
-  launch(stream, kernel, blocks_of<kRowTiles, kWarps>(p), kThreads,
+  constexpr auto kKernel = held_rows_kernel<kRowTiles, kWarps>;
+  allow_shared_memory<kKernel>(static_cast<int>(held_bytes_allowed()));
+  launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kThreads,
          static_cast<int>(held_bytes<kRowTiles, kWarps>(p)), p);
 }
 

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include "tril/kernels/cuda/gemm.h"
+#include "tril/kernels/cuda/per_gpu.cuh"
 #include "tril/kernels/cuda/tensor_core.cuh"
 
 namespace tril::kernels::cuda {
@@ -157,12 +158,5 @@ class Result {
   const Gemm& p_;
   bool pairs_;
 };
-
-// A kernel that may use this much shared memory: asked for once.
-template <class Kernel>
-bool allow_shared_memory(Kernel* kernel, int bytes) {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) ==
-         cudaSuccess;
-}
 
 }  // namespace tril::kernels::cuda
