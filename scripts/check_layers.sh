@@ -48,7 +48,7 @@ check_device_choices() {
   return "$rc"
 }
 
-# A field that an error carries, and for which the program has no advice, is one that is misspelt.
+# An error's field for which the program has no advice is misspelt.
 check_fields() {
   local advice=$1/apps/tril/advice.cpp field rc=0
   [[ -f $advice ]] || return 0

@@ -56,7 +56,7 @@ Json dimensions_of(const ConstTensor& tensor) {
 }
 
 void show_machine(const Flags& flags) {
-  const Target target = current_target();  // may raise, as the next: nothing is printed then
+  const Target target = current_target();  // may raise, as the next line: before any output
   const Gpus& found = gpus();
   if (flags.json) {
     Json targets = Json::array();

@@ -239,7 +239,7 @@ TEST(Search, ASessionServesAgainAndWithin) {
       EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
     }
     EXPECT_EQ(session.cache.block_count(), 0);
-    // One that ends early, and one that fails, leave nothing behind.
+    // A search that ends early, or fails, leaves nothing behind.
     const auto interrupted = [&](const std::function<bool()>& done) {
       next = 0;
       search(

@@ -282,8 +282,8 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
   }
 }
 
-// A product and its transpose have the same bits: the two operands are alike.
-TEST(CudaGemm, OperandsAreAlike) {
+// A product and its transpose have the same bits: the operands are treated equally.
+TEST(CudaGemm, OperandsAreInterchangeable) {
   if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
@@ -383,7 +383,7 @@ TEST(CudaGemm, KeptStepsGiveTheSameBits) {
     Random random(3);
     Arena arena(Device::cuda());
     Context context(1, Placement(Device::cuda(), testing::activations()));
-    for (const int64_t rows : {3, 3, 200, 200}) {  // each with a weight of its own
+    for (const int64_t rows : {3, 3, 200, 200}) {  // each with its own weight
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
                              testing::random_tensor(arena, {192}, random));

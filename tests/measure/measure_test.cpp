@@ -259,7 +259,7 @@ TEST(DeviceWork, TinyIsAsLargeAsItSays) {
   EXPECT_LT(weights, 2'650'000);
 }
 
-TEST(DeviceWork, WithoutACardThereIsOneClearError) {
+TEST(DeviceWork, WithoutAGpuThereIsOneClearError) {
   if (gpus().problem.empty()) GTEST_SKIP() << "there is a GPU";
   MeasureOptions options;
   options.placement = Device::cuda();

@@ -1,11 +1,11 @@
-// Every field of a plain struct, without anybody listing them.
+// Every field of a plain struct, without listing them by hand.
 //
 // The number of fields is counted by the compiler (how many initialisers the struct takes) and
 // checked by it once more (a structured binding has exactly as many names as the struct has
-// fields). So a field that is added is visited, and a struct that cannot be seen through does not
-// compile: one with a base, with private fields, with an array that is not a std::array, with a
+// fields). So a new field is visited automatically, and a struct whose fields cannot be found does
+// not compile: one with a base, with private fields, with an array that is not a std::array, with a
 // reference, or with more than 24 fields. Fields may be structs of the same kind. Padding is never
-// looked at.
+// read.
 #pragma once
 
 #include <array>
@@ -34,12 +34,12 @@ constexpr bool kIsArray = false;
 template <class Type, size_t kSize>
 constexpr bool kIsArray<std::array<Type, kSize>> = true;
 
-// What has no fields.
+// Types without fields.
 template <class Type>
 constexpr bool kIsValue =
     std::is_arithmetic_v<Type> || std::is_enum_v<Type> || std::is_pointer_v<Type>;
 
-// f(every field of the struct, by reference).
+// Calls f with every field of the struct, by reference.
 template <class Struct, class F>
 constexpr decltype(auto) with(Struct& s, const F& f) {
   constexpr size_t kCount = count<std::remove_const_t<Struct>>();
@@ -136,8 +136,8 @@ constexpr decltype(auto) with(Struct& s, const F& f) {
 
 }  // namespace fields
 
-// f(value) for every number, enumerator and pointer in a struct, in the order of declaration, those
-// of structs in it in their place. By reference, so that f may change what is not const.
+// Calls f(value) for every number, enumerator and pointer in a struct, in the order of declaration,
+// nested structs in their place. By reference, so that f may change what is not const.
 template <class Type, class F>
 constexpr void for_each_value(Type& of, const F& f) {
   using Plain = std::remove_const_t<Type>;

@@ -10,7 +10,7 @@ struct TypeList {
   template <class Type>
   static constexpr bool kContains = (std::is_same_v<Type, Types> || ...);
 
-  // f(std::type_identity<Type>()) for each.
+  // Calls f(std::type_identity<Type>()) for each.
   template <class F>
   static void for_each(const F& f) {
     (f(std::type_identity<Types>()), ...);

@@ -212,7 +212,7 @@ void AheadBackend::set_table(std::span<const int32_t> rows, const Tensor& table,
 
 // ---- steps --------------------------------------------------------------------------------------
 void AheadBackend::step(std::vector<Leaver>& leavers) {
-  leavers.reserve(leavers.size() + places_.size());  // none is lost for want of memory
+  leavers.reserve(leavers.size() + places_.size());  // none is lost if memory runs out
   begin_joined();
   const bool more = enqueue();
   if (pending_.size() > (more ? kAhead : 0)) look(leavers);

@@ -103,7 +103,7 @@ void HostBackend::add_rows(Sentence& sentence) {
 
 // One call of the model for all alive hypotheses, then the next hypotheses of every sentence.
 void HostBackend::step(std::vector<Leaver>& leavers) {
-  leavers.reserve(leavers.size() + active_.size());  // none is lost for want of memory
+  leavers.reserve(leavers.size() + active_.size());  // none is lost if memory runs out
   rows_.clear();
   uses_.clear();
   most_choices_.clear();

@@ -1,8 +1,9 @@
-// The CUDA runtime, as this folder uses it: cuda.cpp calls it, no_cuda.cpp stands in where it is
-// not built in. Internal to device/. Every fault is an Error: `out_of_memory` or `device`.
+// The part of the CUDA runtime that this folder uses: cuda.cpp calls it, no_cuda.cpp replaces it
+// where CUDA is not built. Internal to device/. Every fault is an Error: `out_of_memory` or
+// `device`.
 //
-// CUDA has a current GPU per thread, and what is called concerns that one. Every call here takes a
-// stream or the index of a GPU, and makes it the current one first.
+// CUDA has a current GPU per thread, and calls concern that one. Every call here takes a stream or
+// the index of a GPU, and makes that GPU current first.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@
 
 namespace tril::cuda {
 
-// What the driver says, or would say with this fault.
+// What the driver reports, or would report with this fault.
 Gpus find_gpus(const InjectedFault& fault);
-// Makes it the thread's current one, for kernels that are launched and questions about them.
+// Makes it the thread's current GPU, for launching kernels and for queries about them.
 void use(int gpu);
 
 void* allocate(int gpu, int64_t bytes);
@@ -36,11 +37,11 @@ void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
 // Rows of `bytes`, `step` bytes apart, copied to consecutive memory.
 void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
                      int64_t rows);
-// Each side's GPU; where one is the host's, the other's.
+// The GPU of each side; if one side is the host, the other's.
 void copy_and_wait(int to_gpu, void* to, int from_gpu, const void* from, int64_t bytes);
 void zero_and_wait(int gpu, void* memory, int64_t bytes);
 
-// Marks in a stream.
+// Markers in a stream.
 void* make_event(int gpu);
 void drop_event(void* event);
 void record(void* event, Stream stream);

@@ -1,5 +1,5 @@
-// Devices and their memory: the CPU, and the machine's GPUs. Everything above names a device and
-// asks here; no layer above ops/ chooses kernels by it.
+// Devices and their memory: the CPU, and the machine's GPUs. Everything above passes a device on to
+// here; no layer above ops/ chooses kernels by it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Gpu {
   // TRIL_CUDA_PORTABLE=1 in the environment turns them off.
   bool hopper = false;
 };
-// What CUDA finds on this machine.
+// The GPUs that CUDA finds on this machine.
 struct Gpus {
   // Why none can be used, one line: not built in, no driver, driver too old, no GPU, only GPUs that
   // are too old. Empty: at least one can.
@@ -48,14 +48,14 @@ struct Gpus {
   int driver = 0;           // 13000 for CUDA 13.0; 0: none
   std::vector<Gpu> list{};  // by index
 };
-// Found out once; later calls are cheap.
+// Determined once; later calls are cheap.
 const Gpus& gpus();
-// Why a device cannot be used on a machine that has these, one line; empty: it can.
+// Why a device cannot be used on a machine with these GPUs, in one line; empty: it can.
 std::string problem_with(Device device, const Gpus& found);
 
-// Raises `device` with the problem where this device cannot be used.
+// Raises `device` with the problem if this device cannot be used.
 void check_usable(Device device);
-// The facts of a GPU. Raises as check_usable() does, and `internal` for the CPU.
+// The properties of a GPU. Raises as check_usable() does, and `internal` for the CPU.
 const Gpu& gpu_at(Device device);
 // The first usable GPU, else the CPU.
 Device best_device();

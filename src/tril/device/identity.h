@@ -1,13 +1,13 @@
-// Identity: what tells one launch from another, and one step from another.
+// Identity: distinguishes launches from each other, and steps from each other.
 //
 // It is made from the function that launches and from every value in its arguments (base/fields.h):
-// pointers, sizes, numbers, enumerators. So it says everything that is in a CUDA graph of the
-// launch, and nothing of what lies in memory: what changes from step to step is uploaded, and has
-// the same address each time.
+// pointers, sizes, numbers, enumerators. So it covers everything that is in a CUDA graph of the
+// launch, and nothing that lies in memory: what changes from step to step is uploaded, and has the
+// same address each time.
 //
 // 128 bits in two halves, mixed by two different functions. For a given state each of them is
 // one-to-one in the word that is added: two launches that differ in one value differ in both
-// halves. Others are equal by chance once in 2^128 pairs.
+// halves. Other pairs are equal by chance once in 2^128.
 #pragma once
 
 #include <bit>
@@ -56,7 +56,7 @@ class Identity {
   uint64_t second_ = 0x2545F4914F6CDD1DULL;
 };
 
-// A function that launches: it enqueues what `Args` says, and nothing else decides what it does.
+// A function that launches: it enqueues what `Args` says, and depends on nothing else.
 template <class Args>
 using Launcher = void (*)(Stream, const Args&);
 

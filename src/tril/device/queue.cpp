@@ -348,7 +348,7 @@ Queue::Fetch& Queue::take_place(int64_t bytes) {
   }
   if (place.event == nullptr) place.event = cuda::make_event(device_.index);
   if (place.room < bytes) {
-    cuda::wait_for(place.event);  // whoever fetched into the smaller one
+    cuda::wait_for(place.event);  // the fetch that used the smaller memory
     cuda::release_pinned(device_.index, place.pinned);
     place.pinned = nullptr;
     place.room = 0;

@@ -1,18 +1,17 @@
 // Queue: the work a device is given, in order, with the small data that the host knows and the
 // device reads (token ids, positions, intervals, scalars), and steps that are kept as CUDA graphs.
 //
-// A step that comes again and again is walked by the host each time: its checks are made, its
-// memory is laid out, and what the host knows is written down; but from the third equal time on
-// nothing is launched one by one. What the host knows goes over in one copy, and then one graph
-// does the rest. A walk that turns out to be another step (other sizes, other memory, another
-// order) is found out by its trace (trace.h), and runs as it is. So whoever writes a step need not
-// know of graphs.
+// A step that is repeated is walked by the host each time: its checks are made, its memory is laid
+// out, and its uploads are written; but from the third equal time on nothing is launched one by
+// one. All uploads are copied at once, and then one CUDA graph does the rest. A walk that turns out
+// to be a different step (other sizes, other memory, another order) is recognised by its trace
+// (trace.h), and runs normally. So code that enqueues a step need not know about graphs.
 //
 // There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
-// lives is in another: in order there, behind all that was enqueued in the first lane before, and
-// beside what is enqueued elsewhere afterwards, until join(). In a graph they are branches. On the
-// CPU a queue does nothing. It belongs to one thread at a time; a thread may have queues of several
-// GPUs.
+// lives goes into a side stream: in order there, after everything enqueued in the first lane
+// before, and in parallel with what is enqueued elsewhere afterwards, until join(). In a graph they
+// are branches. On the CPU a queue does nothing. It belongs to one thread at a time; a thread may
+// have queues of several GPUs.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,8 @@
 
 namespace tril {
 
-// Bytes that are copied within the device; and rows of `bytes` each that lie `step` bytes apart,
-// one behind the other.
+// Bytes copied within the device; and rows of `bytes` each, `step` bytes apart, copied to
+// consecutive memory.
 struct Copy {
   const void* from = nullptr;
   void* to = nullptr;
@@ -42,9 +41,8 @@ struct CopyRows {
   int64_t bytes = 0;
   int64_t rows = 0;
 };
-// Beside each struct of arguments stands whether it is in the list of those whose every value is
-// known to be part of the identity (tests/device/identity_test.cpp); Queue::launch() takes no
-// other.
+// True for the structs of arguments that are listed, so that every value of theirs is tested to be
+// part of the identity (tests/device/identity_test.cpp); Queue::launch() accepts no others.
 consteval bool is_listed_launch(const Copy*) { return true; }
 consteval bool is_listed_launch(const CopyRows*) { return true; }
 
@@ -56,18 +54,18 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   Device device() const { return device_; }
-  Stream stream() const;  // of the lane that is enqueued into
-  // CUDA has a current GPU per thread: makes it this queue's, for whoever asks CUDA about kernels.
-  // What is enqueued here does so by itself.
+  Stream stream() const;  // of the current lane
+  // CUDA has a current GPU per thread: makes this queue's GPU current, for queries about kernels.
+  // Enqueuing does so by itself.
   void make_current() const;
 
   // The device address of a copy of these bytes, until reset(). The host's may change at once.
   const void* upload(const void* from, int64_t bytes);
   void reset();
 
-  // Enqueues launcher(stream, args), but not while a kept step is walked, and raises what went
-  // wrong. Launcher and arguments are the identity of the launch: what else would decide what is
-  // done has to be uploaded.
+  // Enqueues launcher(stream, args), except while a kept step is walked, and raises its errors.
+  // Launcher and arguments are the identity of the launch: anything else that the kernel depends on
+  // must be uploaded.
   template <class Args>
   void launch(Launcher<Args> launcher, const std::type_identity_t<Args>& args,
               Begins begins = Begins::alone) {
@@ -75,17 +73,17 @@ class Queue {
                   "arguments that are not in the list of kernels/cuda/launches.h");
     if (!launches(identity_of<Args>(launcher, args), begins)) return;
     Stream to = stream();
-    // What a step uploads is there before its graph begins; where kernels are launched one by one
-    // it is not, so there they never overlap.
+    // Uploads of a step are complete before its graph begins, but not when kernels are launched one
+    // by one: then they never overlap.
     to.overlaps = begins == Begins::in_chain && captures();
     launcher(to, args);
     launched();
   }
-  // Raises what went wrong with what was enqueued into stream() just now.
+  // Raises the error of what was just enqueued into stream().
   void launched();
 
   // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
-  // others, before join(): Context::aside() sees to it. Asides do not nest.
+  // others, before join(): Context::aside() ensures that. Asides do not nest.
   class Aside {
    public:
     Aside(Queue& queue, Lane lane);
@@ -144,10 +142,10 @@ class Queue {
     std::vector<char> bytes{};
   };
 
-  // Adds to the trace. Whether it is to be enqueued now.
+  // Adds to the trace; returns whether it is to be enqueued now.
   bool launches(const Identity& launch, Begins begins);
 
-  // A place for so much, with the next number.
+  // Memory for this many bytes, with the next number.
   Fetch& take_place(int64_t bytes);
   Fetch& place_of(int64_t number);
 

@@ -1,5 +1,5 @@
-// Trace: what a step was given to do, in order, as one identity. Two steps with the same trace are
-// one CUDA graph; what differs in anything the graph would hold has another trace.
+// Trace: everything a step enqueued, in order, as one identity. Steps with the same trace share one
+// CUDA graph; a step that differs in anything the graph contains has another trace.
 #pragma once
 
 #include <compare>
@@ -9,11 +9,11 @@
 
 namespace tril {
 
-// What is done beside the rest; two kinds, so that they are beside each other too.
+// The main lane and two side streams, so that these run in parallel with each other too.
 enum class Lane { first, products, sums };
 
-// Whether a kernel begins when all before it has ended, or may overlap with the kernels of the
-// chain it is in (kernels/cuda/launch.cuh).
+// Whether a kernel begins when everything before it has ended, or may overlap with the kernels of
+// its chain (kernels/cuda/launch.cuh).
 enum class Begins { alone, in_chain };
 
 class Trace {
@@ -23,13 +23,13 @@ class Trace {
     all_.add(launch);
     all_.add(static_cast<uint64_t>(begins));
   }
-  // Where the device finds so many bytes; not which they are.
+  // The address and number of uploaded bytes, not their values.
   void upload(const void* on_device, int64_t bytes, Lane lane) {
     add(Kind::upload, lane);
     all_.add(reinterpret_cast<uintptr_t>(on_device));
     all_.add(static_cast<uint64_t>(bytes));
   }
-  // What comes next goes to this lane.
+  // What follows goes into this lane.
   void change(Lane lane) { add(Kind::change, lane); }
   // This lane waits for the others.
   void join(Lane lane) { add(Kind::join, lane); }

@@ -84,7 +84,7 @@ void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const 
 // Returns the seal.
 std::string save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                              const SafetensorsMetadata& metadata = {});
-// The same into a file that someone else commits.
+// The same into a file that the caller commits.
 std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor> tensors,
                               const SafetensorsMetadata& metadata = {});
 std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,

@@ -69,8 +69,8 @@ struct LoadOptions {
   // is only fp32; on CUDA fp32 and bf16 for any purpose.
   std::optional<Compute> compute{};
   Purpose purpose = Purpose::inference;
-  // Told, in one line, what a person should know: that a folder is not sealed, that packed weights
-  // were not used and why.
+  // Called with one line that the user should know: that a folder is not sealed, or why packed
+  // weights were not used.
   std::function<void(const Notice&)> notice{};
   // Packed weights are mapped, and their checksums are verified once, when mapping. With `trust`
   // they are not: for files that were verified before and have not been written since. Only for

@@ -79,9 +79,9 @@ class Transformer {
   // model.safetensors are mapped, which shares memory between processes; otherwise weights are
   // packed now, and the bits are the same.
   static Transformer load(const std::string& folder, const LoadOptions& options = {});
-  // Writes the folder, sealed: at no moment do weights, configuration and tokenizer of two models
-  // stand together there. Packed weights and shortlists of a model that was there stay; they are
-  // known not to belong to the new one.
+  // Writes the folder, sealed: at no moment does it contain weights, configuration and tokenizer of
+  // two models. Packed weights and shortlists of a previous model stay; they are recognised as not
+  // belonging to the new one.
   void save(const std::string& folder, const SaveOptions& options = {}) const;
   // What the folder it was loaded from records about its files.
   const FolderSeal& seal() const;
@@ -139,7 +139,7 @@ class Transformer {
 
   // The same to be written. Whoever changes one calls weights_changed() before the next use; no
   // other thread may use the model meanwhile. These raise `unsupported` for a model that was loaded
-  // for inference or study: nobody can change that.
+  // for inference or study, which cannot be changed.
   struct NamedParameter {
     std::string name;
     Tensor tensor;

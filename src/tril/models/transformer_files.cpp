@@ -37,7 +37,7 @@ Placement placement_of(const LoadOptions& options) {
   return {options.device, compute == Compute::fp32 ? DType::f32 : DType::bf16};
 }
 
-// The tensor of this name; raises when it is not there.
+// The tensor of this name; raises if there is none.
 Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
                   const std::string& file) {
   const auto found =

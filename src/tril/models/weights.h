@@ -34,7 +34,7 @@ struct Transformer::State {
 
   TransformerConfig config;
   FolderSeal seal;      // of the folder it was loaded from
-  bool frozen = false;  // nobody may change the weights
+  bool frozen = false;  // the weights must not be changed
   nn::ParameterSet parameters;
   Arena tables_arena;
 

@@ -48,7 +48,7 @@ Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyVa
                             ? from.cache->keys_with(context, *from.view, from.layer, *from.places,
                                                     from.keys, from.values)
                             : from.cache->keys_of(*from.view, from.layer);
-  keys.rests = true;  // but for the fresh ones, what is cached is of earlier calls
+  keys.rests = true;  // except for the fresh ones, cached keys come from earlier calls
   return ops::attention_paged(context, q, keys, plan, options);
 }
 

@@ -3,8 +3,8 @@
 // A slot is a sequence, whose positions lie in blocks; `fork` shares them, and one is copied only
 // when a slot writes into a block that another slot also has, so it costs little and never changes
 // a bit. Attention sees logical positions: where they are stored cannot matter. The blocks' memory
-// is that of a store, made for the device (ops/key_value_store.h). The cross-attention keys of
-// encoded sentences are kept in a cache too: one slot per sentence. One thread at a time.
+// belongs to a store for the device (ops/key_value_store.h). The cross-attention keys of encoded
+// sentences are kept in a cache too: one slot per sentence. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Cache {
 
   int32_t open();              // an empty sequence
   int32_t fork(int32_t slot);  // a copy of it
-  void release(int32_t slot);  // its number may be given out again
+  void release(int32_t slot);  // its number may be reused
   void release_all();
   void truncate(int32_t slot, int32_t length);  // forgets the positions from `length` on
 
@@ -35,7 +35,7 @@ class Cache {
 
   bool is_open(int32_t slot) const;
   int32_t length(int32_t slot) const;  // raises for a slot that is not open
-  // How many are in use.
+  // The number in use.
   int64_t block_count() const { return static_cast<int64_t>(users_.size() - free_.size()); }
 
   // For the model. Makes room at the end of each row's slot for one position per row (rows with
@@ -48,13 +48,13 @@ class Cache {
              const Tensor& values);
   // What attention reads. Slots of -1 have no keys.
   CacheView view(Context& context, std::span<const int32_t> slots) const;
-  // The same where a device has the table: i32 [row or more, position or more]. Each row reads its
-  // own.
+  // The same if the table exists on a device: i32 [row or more, position or more]. Each row reads
+  // its own.
   CacheView view(Context& context, std::span<const int32_t> slots, const Tensor& table) const;
-  // Where the positions of a slot are: what such a table is made of.
+  // The entries of a slot's positions, for such a table.
   std::span<const int32_t> entries(int32_t slot) const { return at(slot).blocks; }
   // A view in one layer, all of whose keys were stored before; or with those of the rows
-  // themselves, [row, kv_heads, head_dim], which are then in their places before they are read.
+  // themselves, [row, kv_heads, head_dim], which are stored before they are read.
   ops::PagedKeys keys_of(const CacheView& view, int64_t layer) const;
   ops::PagedKeys keys_with(Context& context, const CacheView& view, int64_t layer,
                            const CachePlaces& places, const Tensor& keys, const Tensor& values);

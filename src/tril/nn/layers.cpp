@@ -53,7 +53,7 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
     }
   }
   ops::LinearWeight& added = matrices_.emplace_back(Matrix{name, linear}).linear;
-  // A table that is not kept as it is can only be looked up in what is packed.
+  // A table that is kept only in packed form is looked up there.
   if (use == Use::linear || only_packed()) use_as_linear(added, {});
   return added;
 }

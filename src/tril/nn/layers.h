@@ -1,4 +1,4 @@
-// The layers a Transformer is built of, and the set of parameters they name.
+// The layers of a Transformer, and the set of parameters they name.
 //
 // A layer is a handful of tensors and the call that uses them; it knows nothing of models. Layers
 // are built once, into a ParameterSet that owns the memory, and then only read: any number of
@@ -26,14 +26,14 @@ struct Parameter {
 
 class ParameterSet {
  public:
-  // Called for each parameter before memory is taken for it, and may raise: how a loader refuses a
-  // configuration that does not fit its file.
+  // Called for each parameter before memory is allocated for it, and may raise: so a loader can
+  // refuse a configuration that does not fit its file.
   using Gate = std::function<void(const std::string& name, const Shape& shape)>;
-  // Weights are kept, with what is packed of them.
+  // Keeps the weights and their packed forms.
   explicit ParameterSet(const Placement& placement = {}, Gate gate = {});
-  // For inference: of matrices only what is packed is kept, in this form; fill() makes it.
+  // For inference: keeps matrices only in packed form; fill() makes it.
   ParameterSet(const Placement& placement, Compute compute, Gate gate = {});
-  // The same on the CPU, where `find` gives what was packed before, by name, shape and type.
+  // The same on the CPU with weights packed before, which `find` returns by name, shape and type.
   using Find = std::function<Tensor(const std::string& name, const Shape& shape, DType type)>;
   ParameterSet(Compute compute, Find find);
 
@@ -41,7 +41,7 @@ class ParameterSet {
   bool only_packed() const { return only_packed_; }
   // The form that matrices are packed in.
   const ops::WeightForm& form() const { return *form_; }
-  // What users call it; a model that keeps its weights computes in fp32.
+  // Its name for users; a model that keeps its weights computes in fp32.
   Compute compute() const { return only_packed() ? form_->compute() : Compute::fp32; }
 
   // Zero. Names are unique.
@@ -50,8 +50,8 @@ class ParameterSet {
   enum class Use { table, linear };
   ops::LinearWeight& add_matrix(const std::string& name, int64_t out, int64_t in, Init init,
                                 Use use);
-  // Matrices and biases that are added while it lives are packed one behind the other where that
-  // makes one product of theirs possible (ops::are_stacked). `outs` are theirs, in order.
+  // Matrices and biases added during its lifetime are packed one after the other if that allows one
+  // product for all of them (ops::are_stacked). `outs` are their outputs, in order.
   class Stack {
    public:
     Stack(ParameterSet& set, std::span<const int64_t> outs, int64_t in);
@@ -65,20 +65,20 @@ class ParameterSet {
     ops::WeightStack stack_;
   };
 
-  // A table is multiplied by as well.
+  // Makes a table usable for products as well.
   void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
   const std::vector<Parameter>& list() const { return list_; }
-  // The rounded copy of a parameter that products read, number by number; undefined where there is
+  // The rounded copy of a parameter that products read, number by number; undefined if there is
   // none.
   Tensor rounded(const Parameter& parameter) const;
   int64_t count() const { return count_; }  // of numbers, before they were packed
-  // Everything packed for inference, by the names that `find` will be asked for.
+  // Everything packed for inference, by the names that `find` gets.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
-  // Draws every parameter by its kind, a stream of the generator each.
+  // Draws every parameter by its kind, each from its own stream of the generator.
   void initialise(uint64_t seed);
-  // Gives every parameter its value, from f32 or bf16 tensors in the host's memory, by name, and
-  // packs what the kernels read.
+  // Sets every parameter from f32 or bf16 tensors in host memory, by name, and packs what the
+  // kernels read.
   using Source = std::function<Tensor(const std::string& name)>;
   void fill(Context& context, const Source& source);
   // Packs what the kernels read; to be called whenever weights changed.

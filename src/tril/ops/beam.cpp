@@ -85,7 +85,7 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
                                           .table = table.on_device<int32_t>(),
                                           .table_stride = table.columns()};
     context.launch(kernels::cuda::extend_table, args);
-    // For the embedding that follows: what begins behind that knows that the table is written.
+    // For the embedding that follows: kernels that begin after it know that the table is written.
     context.begin_chain();
   });
 }

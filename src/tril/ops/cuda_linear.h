@@ -1,5 +1,5 @@
-// Linear layers on CUDA: what linear.cpp hands over when a context computes there. For the sources
-// of this folder; called in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+// Linear layers on CUDA, called by linear.cpp and the forms. For the sources of this folder; called
+// in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
 #pragma once
 
 #include "tril/kernels/cuda/gemm.h"
@@ -7,8 +7,8 @@
 
 namespace tril::ops {
 
-// The memory of a tensor that products read or write: activations, or what is f32 everywhere.
-// `what` it is, for the error where it is elsewhere or of another type. Its rows may lie apart.
+// The memory of a tensor that products read or write: activations, or data that is always f32.
+// `what` names it in the error if it is elsewhere or of another type. Its rows may lie apart.
 template <class Pointer = const void*>
 Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) {
   require(tensor.device().type == DeviceType::cuda, ErrorCode::invalid_argument, "linear: ", what,
@@ -17,15 +17,15 @@ Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) 
           tensor.dtype(), ", expected ", type);
   return tensor.raw_rows();
 }
-// The same where rows are taken to lie side by side.
+// The same for tensors that must be dense.
 template <class Pointer = const void*>
 Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
-  tensor.raw();  // which raises where they do not
+  tensor.raw();  // raises if they do not
   return rows_in_memory<Pointer>(what, tensor, type);
 }
 
-// The context's products, made when they are first asked for. TRIL_CUDA_PRODUCTS in the environment
-// says of which kind (kernels/cuda/gemm.h); another word raises `invalid_argument`.
+// The context's products, created for the first one. TRIL_CUDA_PRODUCTS in the environment chooses
+// their kind (kernels/cuda/gemm.h); another word raises `invalid_argument`.
 kernels::cuda::Blas& products(Context& context);
 
 // A weight, or several that are stacked, as products read it: [rows, stride], of the type of
@@ -35,11 +35,11 @@ struct CudaWeight {
   int64_t stride = 0;
   int64_t out = 0;
   int64_t in = 0;
-  int64_t rows = 0;  // those that are there: zeros behind the last output
+  int64_t rows = 0;  // existing rows: zeros after the last output
 };
 
 // The caller has checked shapes and allocated results.
-// `weight` and `bias` rounded, with zeros behind them: [padded_size(out), padded_size(in)] and
+// `weight` and `bias` rounded and padded with zeros: [padded_size(out), padded_size(in)] and
 // [padded_size(out)], of the sizes of `linear`.
 void cuda_round_weight(Context& context, const Tensor& weight, const LinearWeight& linear,
                        BFloat16* to);

@@ -20,7 +20,7 @@ int64_t EntryStore::grow() {
   const int64_t entry_bytes = entry_stride() * element_bytes();
   void* pool = tril::allocate(placement_.device, entries * entry_bytes);
   try {
-    // Waits for all that was enqueued: a step that is under way writes into the old one.
+    // Waits for everything enqueued: a running step writes into the old one.
     tril::copy(placement_.device, pool, placement_.device, pool_, entries_ * entry_bytes);
   } catch (...) {
     tril::release(placement_.device, pool);

@@ -2,8 +2,8 @@
 //
 // The pool is [entry, layer, keys or values, kv_heads * head_dim], of the type of activations.
 // Attention finds entries through a table of their numbers. Since an entry is one position, none is
-// ever copied: sequences share it for good. The pool moves when it grows, which waits for all that
-// was enqueued.
+// ever copied: sequences share it for good. The pool moves when it grows, which waits for
+// everything enqueued.
 #pragma once
 
 #include "tril/ops/key_value_store.h"
@@ -34,7 +34,7 @@ class EntryStore final : public KeyValueStore {
  private:
   int64_t entry_stride() const { return 2 * shape().layers * shape().width(); }  // in elements
   int64_t element_bytes() const { return size_of(placement_.activations); }
-  // Of the first entry, in a layer.
+  // The address of the first entry, in a layer.
   char* first_key(int64_t layer) const {
     return static_cast<char*>(pool_) + 2 * layer * shape().width() * element_bytes();
   }

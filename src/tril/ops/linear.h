@@ -18,30 +18,30 @@ constexpr int64_t padded_size(int64_t size) {
   return (size + kWeightPadding - 1) / kWeightPadding * kWeightPadding;
 }
 
-// [rows, in] -> [rows, out]. As activations, which are rounded where those are; as the sums
-// themselves in fp32, as logits are; or those with room for out to be a multiple of 64 on CUDA,
-// which is what large products are fastest with: what lies behind the first `out` columns of
-// such a row means nothing.
+// [rows, in] -> [rows, out]. As activations, rounded to their type; as the fp32 sums themselves, as
+// for logits; or as sums in rows padded to a multiple of 64 columns on CUDA, with which large
+// products are fastest: what follows the first `out` columns of such a row has no meaning.
 enum class LinearOutput { activation, sums, padded_sums };
 Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear,
               LinearOutput output = LinearOutput::activation);
-// Whether one product with all of these is possible: packed one behind the other in memory
-// (nn::ParameterSet::Stack), in a form that can be.
+// Whether one product with all of these is possible: if they are packed one after the other in
+// memory (nn::ParameterSet::Stack), in a form that supports it.
 bool are_stacked(const Context& context, std::span<const LinearWeight* const> weights);
-// ReLU of it, with the bits of the two one after the other. Whether that is one product here:
+// ReLU of linear(), with the bits of the two operations. Whether it is one product here:
 bool has_linear_relu(const Context& context, const LinearWeight& linear);
 Tensor linear_relu(Context& context, const Tensor& x, const LinearWeight& linear);
-// Several weights on the same input, in one go: y[i] = linear(x, weights[i]), with the same bits.
-// Of stacked weights y are column slices of one matrix, whose rows lie apart (tensor/tensor.h).
+// Several weights on the same input in one operation: y[i] = linear(x, weights[i]), with the same
+// bits. With stacked weights y are column slices of one matrix, whose rows lie apart
+// (tensor/tensor.h).
 void linears(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
              std::span<Tensor> y);
-// Gradients are taken of dy whose rows lie apart too.
+// Gradients accept a dy whose rows lie apart.
 // The gradient of x: dy W.
 Tensor linear_input_gradient(Context& context, const Tensor& dy, const LinearWeight& linear);
-// The same of stacked weights, dy of all of them side by side: one sum over all outputs.
+// The same for stacked weights, with dy of all of them side by side: one sum over all outputs.
 Tensor linears_input_gradient(Context& context, const Tensor& dy,
                               std::span<const LinearWeight* const> weights);
-// dx += dy W, of one weight or of stacked ones, with the bits of the product and a sum.
+// dx += dy W, for one weight or stacked ones, with the bits of the product and a sum.
 void add_linear_input_gradient(Context& context, const Tensor& dy,
                                std::span<const LinearWeight* const> weights, const Tensor& dx);
 // The gradient of W: dyᵀ x, summed over tokens in slices.
@@ -49,10 +49,9 @@ Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& 
 // The gradient of b: the column sums of dy.
 Tensor linear_bias_gradient(Context& context, const Tensor& dy);
 
-// The same into memory that is there, for who has the rows slice by slice: a slice is at most
-// kernels::kTokenSlice rows (on CUDA any number), and further ones are added to what the first
-// left. On CUDA rows of dy may have room for round_up(out, 64) columns: zeros behind the first
-// `out`.
+// The same into existing memory, for callers that have the rows slice by slice: a slice is at most
+// kernels::kTokenSlice rows (on CUDA any number), and further slices are added to the first. On
+// CUDA rows of dy may be padded to round_up(out, 64) columns, with zeros after the first `out`.
 void linear_input_gradient_into(Context& context, const Tensor& dy, const LinearWeight& linear,
                                 const Tensor& dx);
 void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tensor& x,

@@ -9,9 +9,9 @@ namespace tril::ops {
 
 inline bool on_cuda(const Context& context) { return context.device().type == DeviceType::cuda; }
 
-// The half of an operation that belongs to the context's device: on_cpu() or on_cuda_device(), and
-// what it returns. These two functions are the only ones that ask whether CUDA is built: where it
-// is not, nothing of the second half is called, so nothing of it has to be linked.
+// Calls the half of an operation for the context's device, on_cpu() or on_cuda_device(), and
+// returns its result. Only this function and the next test whether CUDA is built: if it is not, the
+// second half is not called, so nothing of it has to be linked.
 template <class OnCpu, class OnCuda>
 decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu,
                         [[maybe_unused]] const OnCuda& on_cuda_device) {
@@ -20,7 +20,7 @@ decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu,
   }
   return on_cpu();
 }
-// For operations that are on CUDA only, once that is checked.
+// For operations that exist on CUDA only, after checking that.
 template <class OnCuda>
 void only_on_cuda([[maybe_unused]] const OnCuda& on_cuda_device) {
   if constexpr (kCudaBuilt) on_cuda_device();

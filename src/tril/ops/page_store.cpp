@@ -9,7 +9,7 @@
 namespace tril::ops {
 namespace {
 
-constexpr int64_t kMaxPagesAtOnce = 16;  // what is asked for ahead is memory too
+constexpr int64_t kMaxPagesAtOnce = 16;  // pages allocated ahead take memory too
 
 }  // namespace
 

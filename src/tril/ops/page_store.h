@@ -2,8 +2,7 @@
 //
 // A page is [layer, keys or values, kv_heads * head_dim * 16] in f32: keys [kv_heads, head_dim, 16]
 // and values [kv_heads, 16, head_dim], as attention reads a tile of them. Attention follows the
-// addresses of a sequence's pages, so pages never move, and memory is only given back with the
-// store.
+// addresses of a sequence's pages, so pages never move, and memory is freed only with the store.
 #pragma once
 
 #include "tril/ops/key_value_store.h"
@@ -35,7 +34,7 @@ class PageStore final : public KeyValueStore {
 
   int64_t layer_floats_;  // of the keys, or of the values, of one layer in a page
   std::vector<float*> pages_;
-  std::vector<float*> allocated_;  // what pages were cut from
+  std::vector<float*> allocated_;  // the memory that pages are parts of
 };
 
 }  // namespace tril::ops

@@ -92,7 +92,7 @@ const WeightForm& form_for(const Placement& placement, Compute compute) {
   for (const WeightForm* form : forms()) {
     if (form->compute() == compute && form->suits(placement)) return *form;
   }
-  check_usable(placement.device);  // says more, where it cannot be used at all
+  check_usable(placement.device);  // a better error if it cannot be used at all
   fail(ErrorCode::unsupported, "weights in ", word_for(compute), ": there are no products on ",
        placement.device, " with activations of ", placement.activations);
 }

@@ -1,10 +1,9 @@
-// Forms of weights: how a weight [out, in] is kept for products, and how it is multiplied.
+// Forms of weights: how a weight [out, in] is stored for products, and how it is multiplied.
 //
-// A WeightForm is one object without state per form: it says what a packed weight consists of,
-// packs and unpacks it, and multiplies by it. A LinearWeight names its form and holds what the form
-// packed. Callers ask the form what it can do; none asks for its name or the device. A further form
-// is one class in ops/forms and one entry in the list in weight_form.cpp. Forms may be used by any
-// thread.
+// A WeightForm is one stateless object per form: it says what a packed weight consists of, packs
+// and unpacks it, and multiplies by it. A LinearWeight names its form and holds what the form
+// packed. Callers ask the form what it can do, never for its name or the device. A new form is one
+// class in ops/forms and one entry in the list in weight_form.cpp. Any thread may use a form.
 #pragma once
 
 #include <array>
@@ -18,27 +17,27 @@
 
 namespace tril::ops {
 
-// What users call the forms. fp32 is what training computes in. bf16 is storage: weights rounded
-// once, then as fp32 (on CUDA activations are rounded too). int8: weights and activations in bytes
-// (kernels/gemm_int8.h). bf16_dot: both in bf16, multiplied by the processor's own instruction,
-// where it has one, with bits of its own (kernels/gemm_bf16_dot.h).
+// The forms by the names that users know. fp32 is what training computes in. bf16 is storage:
+// weights rounded once, then as fp32 (on CUDA activations are rounded too). int8: weights and
+// activations in bytes (kernels/gemm_int8.h). bf16_dot: both in bf16, multiplied by the processor's
+// own instruction, if it has one, with bits of its own (kernels/gemm_bf16_dot.h).
 enum class Compute { fp32, bf16, int8, bf16_dot };
 
 class WeightForm;
 
 // A weight, its bias, and what its form packed of them. Training keeps the weight, and whoever
-// changes it packs it again; where gradients are never asked for, what is packed is enough.
+// changes it packs it again; if no gradients are needed, the packed parts are enough.
 struct LinearWeight {
   static constexpr size_t kMostParts = 3;
 
-  Tensor weight{};  // [out, in], f32; undefined where only what is packed is kept
+  Tensor weight{};  // [out, in], f32; undefined if only packed parts are kept
   Tensor bias{};    // [out], f32, or undefined
-  int64_t out = 0;  // as the weight's, for when there is none
+  int64_t out = 0;  // of the weight, also if there is none
   int64_t in = 0;
   const WeightForm* form = nullptr;        // null: form_of() chooses one, which packs for each use
   std::array<Tensor, kMostParts> parts{};  // the form's own; undefined ones are not kept
 };
-// A weight that is there.
+// From an existing weight.
 LinearWeight linear_weight(const Tensor& weight, const Tensor& bias = {});
 
 // Rows [begin, end) of an input and the weight they are multiplied by.
@@ -51,7 +50,7 @@ struct RowsByWeight {
 // Whether a product replaces what is in its result or is added to it.
 enum class SliceOfSum { first, further };
 
-// Memory for weights that lie one behind the other, part by part, and how much of it is taken.
+// Memory for weights stored one after the other, part by part, and how much of it is used.
 struct WeightStack {
   std::array<Tensor, LinearWeight::kMostParts> room{};
   std::array<int64_t, LinearWeight::kMostParts> taken{};
@@ -64,11 +63,11 @@ class WeightForm {
   WeightForm& operator=(const WeightForm&) = delete;
 
   Compute compute() const { return compute_; }
-  // Whether contexts there multiply by it.
+  // Whether contexts of this placement multiply by it.
   virtual bool suits(const Placement& placement) const = 0;
-  // Raises `unsupported` where this machine cannot multiply so.
+  // Raises `unsupported` if this machine cannot multiply in this form.
   virtual void check_supported() const {}
-  // Raises `unsupported` where sums of so many terms are too long.
+  // Raises `unsupported` if sums of this many terms are too long.
   virtual void check_terms(int64_t /*in*/) const {}
 
   // ---- memory
@@ -81,19 +80,19 @@ class WeightForm {
   };
   virtual std::vector<Part> parts(int64_t out, int64_t in) const = 0;
   int64_t bytes(int64_t out, int64_t in) const;
-  // Room in `arena` for what pack() fills, where there is none yet.
+  // Allocates in `arena` what pack() fills, if it is not allocated yet.
   virtual void allocate(Arena& arena, LinearWeight& linear) const;
-  // The same for what gradients read, where that is packed on its own.
+  // The same for what gradients read, if that is packed separately.
   virtual void allocate_for_gradients(Arena& /*arena*/, LinearWeight& /*linear*/) const {}
 
   // ---- packing
-  // Fills the parts there is room for. The weight, f32 or bf16, may be in the host's memory, and is
-  // not needed afterwards. `bias` is that of `to`, or undefined.
+  // Fills the allocated parts. The weight, f32 or bf16, may be in host memory, and is not needed
+  // afterwards. `bias` is that of `to`, or undefined.
   void pack(Context& context, const Tensor& weight, const Tensor& bias,
             const LinearWeight& to) const;
-  // Row `row` of the weight as products see it, of a weight in the host's memory.
+  // Row `row` of the weight as products see it, for a weight in host memory.
   virtual void unpack_row(const LinearWeight& linear, int64_t row, float* to) const;
-  // The weight's rows as they lie in memory, where kernels can look them up there; else undefined.
+  // The weight's rows in memory, if kernels can look them up there; else undefined.
   struct Rows {
     Tensor table{};  // f32 or bf16
     int64_t stride = 0;
@@ -103,12 +102,12 @@ class WeightForm {
   virtual LinearWeight part_of(Context& context, const LinearWeight& linear,
                                std::span<const int32_t> rows, Arena& arena) const;
   // The part that is `parameter` (the weight or the bias) rounded number by number, so that an
-  // optimiser may write both at once; undefined where packing is more than that.
+  // optimiser can write both at once; undefined if packing does more than that.
   virtual Tensor rounded(const LinearWeight& /*linear*/, const Tensor& /*parameter*/) const {
     return {};
   }
 
-  // ---- products. Shapes were checked and results are there; all weights are of this form.
+  // ---- products. Shapes are checked and results allocated; all weights have this form.
   // y[i] = x W[i]ᵀ + b[i], of at most kernels::kMostProducts weights.
   virtual void multiply(Context& context, const Tensor& x,
                         std::span<const LinearWeight* const> weights,
@@ -120,16 +119,16 @@ class WeightForm {
   virtual void input_gradient(Context& context, const Tensor& dy,
                               std::span<const LinearWeight* const> weights, const Tensor& dx,
                               SliceOfSum slice) const;
-  // Outputs that a row of results may have room for, so that large products are fastest.
+  // The padded number of outputs per row of results with which large products are fastest.
   virtual int64_t padded_outputs(int64_t out) const { return out; }
 
   // ---- what only some forms can do
-  // ReLU of a product, in one go.
+  // ReLU of a product in one operation.
   virtual bool has_relu() const { return false; }
   virtual void multiply_relu(Context& context, const Tensor& x, const LinearWeight& linear,
                              const Tensor& y) const;
-  // Weights one behind the other, as one product: room for them (undefined where they cannot be),
-  // taking it, finding it taken, and the product, outputs side by side in y. Their
+  // Weights stored one after the other, as one product: memory for them (undefined if the form
+  // cannot), assigning it, recognising it, and the product, with outputs side by side in y. Their
   // input_gradient() takes dy of all of them side by side.
   virtual WeightStack stack_for(Arena& /*arena*/, std::span<const int64_t> /*outs*/,
                                 int64_t /*in*/) const {
@@ -152,20 +151,21 @@ class WeightForm {
   Compute compute_;
 };
 
-// What users call the forms that suit a placement.
+// The names of the forms that suit a placement.
 std::vector<Compute> computes_for(const Placement& placement);
-// The form of this name there; raises `unsupported` where there is none.
+// The form of this name for a placement; raises `unsupported` if there is none.
 const WeightForm& form_for(const Placement& placement, Compute compute);
-// The one that training and a model as it was loaded use there: what activations are computed in.
+// The form that training, and a model as it was loaded, use there, according to the type of
+// activations.
 const WeightForm& form_for(const Placement& placement);
-// The weight's own, or form_for(context.placement()). Raises `unsupported` where it does not suit.
+// The weight's own form, or form_for(context.placement()). Raises `unsupported` if it does not
+// suit.
 const WeightForm& form_of(const Context& context, const LinearWeight& linear);
 
-// Gives a weight that is there the form that products of this context want, packed in memory of
-// `arena`.
+// Packs an existing weight in the form that products of this context use, in memory of `arena`.
 void pack(Context& context, LinearWeight& linear, Arena& arena);
 // A weight in a form for inference, in memory of `arena`, without its bias; nothing is shared with
-// `weight`, which may be in the host's memory.
+// `weight`, which may be in host memory.
 LinearWeight packed_for(Context& context, const Tensor& weight, Compute compute, Arena& arena);
 
 }  // namespace tril::ops

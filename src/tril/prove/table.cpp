@@ -246,7 +246,7 @@ TableEvidence gather_table(const Transformer& model, const TokenPair& pair,
     Table changed(nudged, pair, session);
     result.moved_in_training = differing(trained, changed.train());
     result.moved_in_inference = differing(stepped, changed.step_given());
-    session.reset();  // nothing of the copy is left in it
+    session.reset();  // so that it keeps nothing of the copy
   }
   for (const auto& row : trained) result.logits += static_cast<int64_t>(row.size());
   result.weights_after = table.weights();

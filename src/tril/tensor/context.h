@@ -120,8 +120,8 @@ struct Context {
     end_chain();
     queue.launch(launcher, args);
   }
-  // The same for kernels that write activations of this step and entries of its cache that nobody
-  // read before, and nothing else: neither weights nor tables, unless they are the chain's last and
+  // The same for kernels that write only activations of this step and entries of its cache that
+  // were not read before: neither weights nor tables, unless they are the last of the chain and
   // end_chain() follows. In a chain and in a graph they may overlap (kernels/cuda/launch.cuh).
   template <class Args>
   void launch_in_chain(Launcher<Args> launcher, const std::type_identity_t<Args>& args) {
@@ -136,15 +136,17 @@ struct Context {
     end_chain();
     queue.copy_rows(args);
   }
-  // Behind a launch that waits for all before it, be it an ordinary one or an embedding, which lets
-  // the next begin only then: what was written until then rests.
-  // A chain ends with the step, or with the next launch that may write anything.
+  // To be called after a launch that waits for everything before it: an ordinary one, or an
+  // embedding, which lets the next kernel begin only then. The kernels of the chain do not change
+  // what was written until then. A chain ends with the step, or with the next launch that may write
+  // anything.
   void begin_chain() { in_chain_ = tape == nullptr; }
   void end_chain() { in_chain_ = false; }
 
-  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs
-  // beside what is enqueued next, until queue.join(). What it allocates stays until the step ends,
-  // and what it reads must stay as it is until then; so within a Scope it runs in its turn.
+  // f() enqueues work for which nothing waits before the gradients are read: on a device it runs in
+  // a side stream, in parallel with what is enqueued next, until queue.join(). What it allocates
+  // stays until the step ends, and what it reads must not change until then; so inside a Scope it
+  // runs in the main stream.
   template <class F>
   void aside(Lane lane, const F& f) {
     if (device() == Device::cpu || arena.in_scope()) return f();
@@ -157,7 +159,7 @@ struct Context {
   Arena host;  // in host memory: what only the host reads, such as the tape, plans and lists of ids
   Queue queue;
   DType activations;  // their type
-  // Products on CUDA (kernels/cuda/gemm.h), made when the first is asked for.
+  // Products on CUDA (kernels/cuda/gemm.h), created for the first one.
   std::shared_ptr<void> products;
   Parallel parallel;
   Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)

@@ -125,11 +125,11 @@ struct NamedConstTensor {
   ConstTensor tensor;
 };
 
-// The elements of a tensor on any device, of any type, as fp32: for reading results, which waits
-// for them.
+// The elements of a tensor on any device and of any type, as fp32, for reading results; waits for
+// the device.
 std::vector<float> to_floats(const ConstTensor& tensor);
-// The same to look at: copied only where they are not fp32 on the host already. Valid as long as
-// the tensor.
+// The same as a view, copied only if they are not already fp32 in host memory. Valid as long as the
+// tensor.
 class OnHost {
  public:
   explicit OnHost(const ConstTensor& tensor);

@@ -71,8 +71,8 @@ struct AttentionTiles {
   const AttentionTile* tiles = nullptr;
   const int32_t* count = nullptr;  // [3]: in all, in the first part, of more than kShortKeys keys
   int64_t capacity = 0;
-  // At least those of every tile. In a list only whether they are more than kKeySpan counts, so
-  // there they are rounded up to few numbers, for one graph to serve many lengths.
+  // At least the keys of every tile. With a list it only matters whether they exceed kKeySpan, so
+  // there it is rounded up to one of few numbers, for one CUDA graph to serve many lengths.
   int64_t most_keys = 0;
 };
 
@@ -147,7 +147,7 @@ struct AttentionLongParts {
 struct AttentionLongGradients {
   AttentionLongParts<AttentionLongKeys> keys{};
   std::array<AttentionLongParts<AttentionLongRows>, 2> rows{};
-  bool all = false;  // no row is in any other sequence
+  bool all = false;  // all rows belong to long sequences
 };
 
 struct AttentionShape {

@@ -11,7 +11,8 @@ constexpr int kRowThreads = 128;  // four rows, or entries, one per warp
 // ---- lookup -------------------------------------------------------------------------------------
 template <class T, class Entry>
 __global__ void __launch_bounds__(kRowThreads) lookup_kernel(Embedding<T, Entry> e, Access access) {
-  // In this order: whoever begins after this knows that all before it has ended (launch.cuh).
+  // In this order, so that a kernel that begins after this knows that everything before it has
+  // ended (launch.cuh).
   wait_for_earlier();
   let_next_begin();
   const int64_t row = int64_t{blockIdx.x} * (kRowThreads / kWarp) + threadIdx.x / kWarp;

@@ -99,7 +99,7 @@ struct Product {
 };
 void multiply(Stream stream, const Product& args);
 
-// Ours alone, what Blas compares with.
+// Our kernels alone, with which Blas compares.
 void gemm_own(Stream stream, const Gemm& product);
 
 // out[n] = sum over rows of in[row][n], the gradient of a bias, in f32: slices of 512 rows, of 16

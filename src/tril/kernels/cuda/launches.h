@@ -1,6 +1,6 @@
-// The arguments of everything that is launched on CUDA. Queue::launch() takes no struct that is not
-// here, and tests/device/identity_test.cpp shows of each that none of its values is left out of the
-// identity of a launch (device/identity.h).
+// The argument structs of everything that is launched on CUDA. Queue::launch() accepts only structs
+// listed here, and tests/device/identity_test.cpp checks for each that none of its values is left
+// out of the identity of a launch (device/identity.h).
 #pragma once
 
 #include "tril/base/type_list.h"

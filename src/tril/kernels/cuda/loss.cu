@@ -45,7 +45,7 @@ __device__ void clear_row(int64_t stride, Access access, T* to) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while another's are done
+__global__ void __launch_bounds__(kThreads, 2)  // one row is loaded while another is processed
     cross_entropy_kernel(CrossEntropy<T> c, Access access) {
   __shared__ float norm_of_row;
   const int64_t row = blockIdx.x;

@@ -4,12 +4,11 @@
 //
 // T is float or BFloat16 (both instantiated): the type of activations. Everything is computed in
 // f32 and rounded once where it is stored, also inside a fused kernel where the separate ones would
-// round. A row depends on that row alone; every sum over columns has an order that the number of
-// columns alone decides, every sum over rows one that the number of rows alone decides; addresses
-// decide only how memory is read. No atomic operation on floating-point numbers. All pointers are
-// to device memory.
+// round. A row depends on that row alone; the order of a sum over columns depends only on the
+// number of columns, that of a sum over rows only on the number of rows; addresses decide only how
+// memory is read. No atomic operation on floating-point numbers. All pointers are to device memory.
 // Kernels neither allocate nor throw. Sizes of zero are legal and do nothing. Every function takes
-// a struct that says all it does: launches.h lists them.
+// a struct of all its arguments: launches.h lists them.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ struct Add {
 };
 template <class T>
 void add(Stream stream, const Add<T>& args);
-// x *= *factor; nothing for 1.
+// x *= *factor; does nothing for 1.
 template <class T>
 struct Scale {
   int64_t size = 0;
@@ -82,7 +81,7 @@ struct NormForward {
 };
 template <class T>
 void norm_forward(Stream stream, const NormForward<T>& args);
-// So many that an H200 does all of them at once, two a processor.
+// As many slices as an H200 computes at once, two per multiprocessor.
 constexpr int64_t norm_slice(int64_t rows) {
   constexpr int64_t kSlices = 264, kChains = 8;
   const int64_t chain = (rows + kSlices * kChains - 1) / (kSlices * kChains);
@@ -180,7 +179,7 @@ template <class T>
 void gated_backward(Stream stream, const GatedBackward<T>& args);
 
 // ---- dropout ------------------------------------------------------------------------------------
-// The very masks of the CPU (kernels/dropout.h). Seed and step are read on the device.
+// The same masks as on the CPU (kernels/dropout.h). Seed and step are read on the device.
 struct DropoutSeed {
   uint64_t seed = 0;
   uint32_t step = 0;
@@ -215,8 +214,8 @@ struct DropoutByBits {
 template <class T>
 void dropout_by_bits(Stream stream, const DropoutByBits<T>& args);
 
-// y = norm(s), s = x + dropout(f), in one pass with the roundings of three: what a post-norm layer
-// ends with. A null `mask.seed` means no dropout, and no `kept`.
+// y = norm(s), s = x + dropout(f), in one pass with the three roundings: the end of a post-norm
+// layer. A null `mask.seed` means no dropout, and no `kept`.
 template <class T>
 struct ResidualNormForward {
   Norm norm{};
@@ -228,9 +227,9 @@ struct ResidualNormForward {
 };
 template <class T>
 void residual_norm_forward(Stream stream, const ResidualNormForward<T>& args);
-// dx is the gradient of s, and df what dropout_by_bits() makes of it; without dropout, where `kept`
-// is null, dx is both and df is not written. The gradients of weight and bias are left in slices,
-// which merge_norm_gradients() adds up, dbias null for none.
+// dx is the gradient of s, and df is dropout_by_bits() of it; without dropout, when `kept` is null,
+// dx is both and df is not written. The gradients of weight and bias are left in slices, which
+// merge_norm_gradients() adds up; dbias may be null.
 template <class T>
 struct ResidualNormBackward {
   Norm norm{};
@@ -261,7 +260,7 @@ struct Rotary {
   int64_t head_dim = 0;
   const int32_t* positions = nullptr;
   const float* table = nullptr;
-  float sign = 1.0f;  // -1 turns backwards
+  float sign = 1.0f;  // -1: the opposite rotation
   const T* x = nullptr;
   int64_t x_stride = 0;  // from a row of x to the next; those of y are dense
   T* y = nullptr;
@@ -270,11 +269,11 @@ template <class T>
 void rotary(Stream stream, const Rotary<T>& args);
 
 // ---- softmax over the vocabulary and the loss ---------------------------------------------------
-// logits f32 [rows, stride], the first `vocab` of a row count.
-// Order: packs of eight logits; pack i belongs to thread i mod 1024, which keeps its largest logit
-// so far and the sum of e^(x - largest), scaled when a larger one comes; threads are folded by
-// halves, 32 and then 32, scaled to the larger of both. norm = largest + log(sum), the logarithm in
-// double. The plain sum for label smoothing is folded alike.
+// logits f32 [rows, stride], of which the first `vocab` per row count. Order: packs of eight
+// logits; pack i belongs to thread i mod 1024, which keeps its largest logit so far and the sum of
+// e^(x - largest), rescaled when a larger one comes; threads are folded by halves, 32 and then 32,
+// rescaled to the larger of both. norm = largest + log(sum), the logarithm in double. The plain sum
+// for label smoothing is folded in the same way.
 struct SoftmaxNormalisers {
   const float* logits = nullptr;
   int64_t rows = 0;
@@ -292,16 +291,16 @@ struct SubtractRows {
   float* out = nullptr;  // [rows, vocab] dense
 };
 void subtract_rows(Stream stream, const SubtractRows& args);
-// Norms and losses and, where dlogits is given, the gradients for a total whose own gradient is 1,
-// as T, rounded, [rows, stride] with zeros past the vocabulary. The logits come from memory once,
-// the second time from the cache. dlogits may be the logits where T is float.
+// Norms and losses and, if dlogits is given, the gradients for a total whose own gradient is 1, as
+// T, rounded, [rows, stride] with zeros past the vocabulary. The logits are read from memory once,
+// and the second time from the cache. dlogits may be the logits if T is float.
 template <class T>
 struct CrossEntropy {
   int64_t rows = 0;
   int64_t vocab = 0;
   int64_t stride = 0;
   float smoothing = 0.0f;
-  const int32_t* labels = nullptr;  // [rows], -1 for filler
+  const int32_t* labels = nullptr;  // [rows], -1 for padding
   const float* logits = nullptr;
   const float* factor = nullptr;  // [1] on the device
   float* norms = nullptr;         // [rows]
@@ -329,8 +328,8 @@ struct AdamWTensor {
   float decay = 0.0f;
   const float* gradient = nullptr;
   float *m = nullptr, *v = nullptr, *w = nullptr;
-  // The rounded weight, written too where given: [to_rows, rounded_columns], of which this writes
-  // the weight's rows and columns.
+  // The rounded weight, written too if given: [to_rows, rounded_columns], of which this writes the
+  // weight's rows and columns.
   BFloat16* rounded = nullptr;
   int64_t rounded_columns = 0;
 };
@@ -344,8 +343,8 @@ struct AdamWTensors {
 constexpr int64_t update_chunks(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
 // squares[0] = the sum of all gradients' squares. Order: in a chunk pack i of four belongs to
 // thread i mod 256, a chain of fused multiply-adds in f32; threads are folded by halves in double.
-// Chunk i belongs to chain i mod 1024 in double, those are folded by halves. `partial` has room
-// for a double a chunk.
+// Chunk i belongs to chain i mod 1024 in double, which are folded by halves. `partial` has room for
+// one double per chunk.
 struct SumOfSquares {
   AdamWTensors all{};
   double* partial = nullptr;
@@ -353,7 +352,7 @@ struct SumOfSquares {
 };
 void sum_of_squares(Stream stream, const SumOfSquares& args);
 
-// What the updates go by, kept on the device from one to the next.
+// The state of the updates, kept on the device from one to the next.
 struct AdamWState {
   float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-9f;
   float rate = 0.0f;
@@ -364,7 +363,7 @@ struct AdamWState {
   float factor = 1.0f, correction1 = 1.0f, correction2 = 1.0f;
   int32_t finite = 1;
 };
-// From the sum of squares and the rate: norm, finite, factor; where finite: steps, powers and
+// From the sum of squares and the rate: norm, finite, factor; if finite: steps, powers and
 // corrections.
 struct AdamWBegin {
   const double* squares = nullptr;
@@ -372,7 +371,7 @@ struct AdamWBegin {
   AdamWState* state = nullptr;
 };
 void adamw_begin(Stream stream, const AdamWBegin& args);
-// kernels/adamw.h in all tensors, with its bits; nothing where the state says not finite.
+// kernels/adamw.h for all tensors, with its bits; does nothing if the state is not finite.
 struct AdamWUpdate {
   const AdamWState* state = nullptr;
   AdamWTensors all{};

@@ -17,7 +17,7 @@ struct Traffic {
   int64_t bytes = 0;
   int passes = 1;
 };
-// to = from, `passes` times over. Nothing is kept in L1, so that an array that fits into L2 comes
+// to = from, `passes` times over. Nothing is kept in L1, so that an array that fits into L2 is read
 // from there.
 void copy_traffic(Stream stream, const Traffic& args);
 // Reads all bytes of `from`, `passes` times. 16 bytes at `to` are not written, which the compiler

@@ -25,8 +25,8 @@ struct FillTrial {
 };
 void fill_trial(Stream stream, const FillTrial& args);
 
-// Adds to *count how many elements of two matrices [rows][columns], with rows `stride` apart,
-// differ in bits. Two that are not numbers are equal.
+// Adds to *count the number of elements of two matrices [rows][columns], with rows `stride` apart,
+// that differ in bits. Two NaNs are equal.
 struct CountDiffering {
   DType type = DType::bf16;
   const void *a = nullptr, *b = nullptr;

@@ -18,8 +18,8 @@ struct WeightPair {
   float* to = nullptr;
   int64_t size = 0;
 };
-// `pairs` and `starts` lie on the device: starts [count + 1] are the numbers of the chunks each
-// pair begins with, the last one their total.
+// `pairs` and `starts` lie on the device: starts [count + 1] holds the first chunk of each pair,
+// and at the end their total.
 struct MoveTowards {
   const float* share = nullptr;  // [1], on the device too
   const WeightPair* pairs = nullptr;

@@ -1,8 +1,8 @@
-// What the forms of the CPU share: panels, one column of units per output (kernels/gemm.h), and per
-// output perhaps a number of each further part.
+// Shared by the CPU forms: panels, one column of units per output (kernels/gemm.h), and possibly
+// one number per output in each further part.
 //
-// A form has an input type `Input`: made of rows x, as the form wants them (rounded, say), its
-// times() is the product of some of those rows with a weight, and run() the kernel.
+// A form has an input type `Input`: made from rows x in the way the form needs them (rounded, for
+// example), its times() is the product of some of those rows with a weight, and run() the kernel.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace tril::ops {
 
-// The first part of every form here; raises where the weight is not packed.
+// The first part of every form here; raises if the weight is not packed.
 const Tensor& panels_of(const LinearWeight& linear);
 // Null without one.
 inline const float* bias_of(const LinearWeight& linear) {
@@ -31,7 +31,7 @@ class CpuForm : public WeightForm {
  protected:
   using WeightForm::WeightForm;
 
-  // How panels are made of units that stay together.
+  // How panels are divided into units.
   struct Layout {
     int64_t unit_bytes = 0;  // 2 or 4
     int64_t units = 0;       // per output
@@ -39,7 +39,7 @@ class CpuForm : public WeightForm {
   virtual Layout layout(int64_t in) const = 0;
 };
 
-// A CpuForm that multiplies by way of Input.
+// A CpuForm that multiplies through Input.
 template <class Input>
 class CpuFormOf : public CpuForm {
  public:
@@ -54,7 +54,7 @@ class CpuFormOf : public CpuForm {
     Input::run(context.parallel, {products, weights.size()});
   }
 
-  // Many products are shared out whole; of a few, each is shared.
+  // If there are many products, each is computed by one thread; if few, threads share each.
   void multiply_rows(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
                      std::span<const Tensor> y) const final {
     const Arena::Scope scratch(context.arena);

@@ -1,5 +1,5 @@
-// What the forms of CUDA share: weights [out, in] row by row, which the products of cuda_linear.h
-// take as they lie, forward and for gradients.
+// Shared by the CUDA forms: weights [out, in] row by row, which the products of cuda_linear.h read
+// in place, forward and for gradients.
 #pragma once
 
 #include "tril/ops/cuda_linear.h"
@@ -31,7 +31,7 @@ class CudaForm : public WeightForm {
  protected:
   CudaForm(Compute compute, DType activations) : WeightForm(compute), activations_(activations) {}
 
-  // What products read; what is not kept is made in scratch.
+  // What products read; parts that are not kept are made in scratch memory.
   virtual CudaWeight weight_of(Context& context, const LinearWeight& linear) const = 0;
   virtual const void* bias_of(Context& context, const LinearWeight& linear) const = 0;
 

@@ -1,4 +1,4 @@
-// The forms there are. For the sources of ops.
+// All forms. For the sources of ops.
 #pragma once
 
 #include "tril/ops/weight_form.h"
