@@ -52,7 +52,8 @@ translate() {  # name, model, options
   local name=$1 model=$2
   shift 2
   "$program" translate "$model" --input lines.en --device "$device" --json "$@" 2> /dev/null |
-    tee "$name.json" | hashed "$name" || true
+    tee "$name.json" | hashed "$name"
+  [ -s "$name.json" ] || { echo "$name: translate printed nothing" >&2; exit 1; }
 }
 for compute in $kinds; do
   if [ "$compute" = bf16-dot ]; then
@@ -64,8 +65,8 @@ for compute in $kinds; do
     done
   done
   translate "plain-$compute-nbest" plain --compute "$compute" --beam 6 --n-best 6 --length-penalty 1
-  translate "plain-$compute-sample" plain --compute "$compute" --beam 1 --sample --top-k 8 --n-best 2
-  translate "plain-$compute-nucleus" plain --compute "$compute" --beam 1 --sample --top-p 0.8 --seed 5
+  translate "plain-$compute-sample" plain --compute "$compute" --sample --top-k 8 --n-best 2
+  translate "plain-$compute-nucleus" plain --compute "$compute" --sample --top-p 0.8 --seed 5
   "$program" score plain --source lines.en --target lines.en --device "$device" --compute "$compute" \
     --json 2> /dev/null | hashed "plain-$compute-score"
 done
@@ -75,7 +76,7 @@ translate plain-prefix plain --beam 3 --prefix prefixes
 "$program" generate text --input lines.en --device "$device" --json --max-tokens 20 2> /dev/null |
   hashed text-generate
 if [ "$device" = cpu ]; then
-  "$program" shortlist plain "${pairs[@]}" > /dev/null 2>&1 || true
+  "$program" shortlist plain "${pairs[@]}" > /dev/null 2>&1
   translate plain-shortlist plain --beam 4 --shortlist
   translate plain-alignments plain --beam 2 --alignments
 fi
