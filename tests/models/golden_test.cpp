@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "support/models.h"
 #include "support/testing.h"
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"
@@ -141,7 +142,8 @@ class GoldenTest : public ::testing::TestWithParam<std::string> {
 
 TEST_P(GoldenTest, LogitsLossAndGradients) {
   GoldenCase golden(GetParam());
-  const Transformer model = Transformer::load(case_folder(GetParam()), testing::placement());
+  const Transformer model =
+      Transformer::load(case_folder(GetParam()), testing::loading(Purpose::study));
   const Rows target = golden.rows("target");
   const std::vector<int32_t> labels = golden.integers("labels");
 
@@ -177,7 +179,8 @@ TEST_P(GoldenTest, LogitsLossAndGradients) {
 // earlier ones in the cache. The rows of a prefix see each other, so they come in the first call.
 TEST_P(GoldenTest, LogitsStepByStep) {
   GoldenCase golden(GetParam());
-  const Transformer model = Transformer::load(case_folder(GetParam()), testing::placement());
+  const Transformer model =
+      Transformer::load(case_folder(GetParam()), testing::loading(Purpose::study));
   const Rows target = golden.rows("target");
   Session session(model, 1);
   Memory memory;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <utility>
 
+#include "support/models.h"
 #include "support/temp_folder.h"
 #include "support/testing.h"
 #include "tril/data/batches.h"
@@ -257,7 +258,7 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
 
   const Tokenizer tokenizer =
       Tokenizer::from_bytes(contents(folder / "m/tokenizer.model"), "tokenizer");
-  const Transformer model(trained.config(), options.seed, testing::placement());
+  Transformer model(trained.config(), options.seed, testing::placement());
   Session session(model, 1);
   BatchStream stream(text.train, tokenizer,
                      {.source_rows = balanced_source_rows(text.train, 64, options.max_tokens),
