@@ -1,5 +1,5 @@
-# tril_find_nvcc(LEAST): sets TRIL_NVCC to CUDA's compiler of at least that version, or TRIL_NVCC_PROBLEM to
-# why there is none. Asked anew each time: CUDA may have been installed since.
+# tril_find_nvcc(LEAST): sets TRIL_NVCC to a CUDA compiler of at least that version, or
+# TRIL_NVCC_PROBLEM to the reason why there is none. Not cached: CUDA may have been installed since.
 macro(tril_find_nvcc least)
   set(TRIL_NVCC_PROBLEM "")
   if(CMAKE_CUDA_COMPILER)

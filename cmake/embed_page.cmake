@@ -1,15 +1,14 @@
 # Writes OUTPUT, a C++ source that holds page.html, style.css and the modules of FOLDER as constants
-# (src/tril/explain/page_parts.h). The modules become one script: main.js names them by its imports,
-# below they stand in the order in which each finds what it imports above it; import lines and the
-# word `export` go. So names of the top level are unique over all modules: a browser refuses a
-# script that declares one twice, and the tests open it.
+# (src/tril/explain/page_parts.h). The modules become one script, each after those it imports;
+# import lines and the word `export` are removed. Top-level names must therefore be unique over all
+# modules: a browser refuses a script that declares one twice, and the tests open it.
 cmake_minimum_required(VERSION 3.25)
 
 set(modules palette.js numbers.js words_en.js words_hi.js words.js attention.js text.js dom.js state.js
             painting.js lines.js matrix.js overview.js
             panels.js strips.js arithmetic.js stages.js candidates.js forcing.js tree.js tour.js controls.js main.js)
 
-# One that is not listed would silently be missing.
+# A module that is not listed would silently be missing.
 file(GLOB found RELATIVE ${FOLDER} ${FOLDER}/*.js)
 foreach(name ${found})
   if(NOT name IN_LIST modules)
@@ -24,13 +23,13 @@ foreach(name ${modules})
   string(REGEX REPLACE "\nexport " "\n" text "${text}")
   string(APPEND script "${text}")
 endforeach()
-# A page travels without the comments and the indentation of its sources.
+# The page is shipped without the comments and the indentation of its sources.
 string(REGEX REPLACE "\n +" "\n" script "${script}")
 string(REGEX REPLACE "\n//[^\n]*" "" script "${script}")
 file(READ ${FOLDER}/style.css style)
 file(READ ${FOLDER}/page.html page)
 
-# base64 of a hash given in hexadecimal, as a Content-Security-Policy names it.
+# base64 of a hash given in hexadecimal, as a Content-Security-Policy wants it.
 function(hash_of text result)
   string(SHA256 hex "${text}")
   set(digits ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
@@ -52,7 +51,8 @@ hash_of("${style}" style_hash)
 string(REPLACE "{{script-hash}}" "sha256-${script_hash}" page "${page}")
 string(REPLACE "{{style-hash}}" "sha256-${style_hash}" page "${page}")
 
-# A text as a function that returns it; bytes, as string literals have a longest length.
+# A function that returns the text, as an array of bytes, because string literals have a maximum
+# length.
 function(constant name text result)
   file(WRITE ${OUTPUT}.${name} "${text}")
   file(READ ${OUTPUT}.${name} hex HEX)

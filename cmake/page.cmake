@@ -1,5 +1,5 @@
-# tril_embed_page(TARGET FOLDER FILE...): puts the page's files into a source of TARGET at build time.
-# They are named one by one: a pattern would be looked up again at every build.
+# tril_embed_page(TARGET FOLDER FILE...): puts the page's files into a source of TARGET at build
+# time. They are named one by one, because a pattern would be evaluated again at every build.
 function(tril_embed_page target folder)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/ OUTPUT_VARIABLE parts)
   file(GLOB there RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/${folder} ${folder}/*.js ${folder}/*.css ${folder}/*.html)

@@ -4,30 +4,17 @@
 # a text of the library that names a flag of the program, and on more choices by device above ops/ than
 # docs/design/device.md lists.
 # check_layers.sh [ROOT]        checks a tree, this one by default
-# check_layers.sh --self-test   feeds itself wrong trees and sees that it fails
+# check_layers.sh --self-test   checks small faulty trees, each of which must fail
 set -uo pipefail
 
-# What a folder may include, with all that is below; the one place where the arrows are written.
-arrows='
-base:
-device: base
-tensor: device
-kernels: base
-ops: tensor kernels
-autograd: ops
-nn: autograd
-io: tensor
-models: nn io
-text: base
-data: text tensor
-decode: models
-train: models data decode
-translate: decode text
-prove: translate
-lesson: train translate prove
-explain: translate
-measure: lesson
-'
+# What each folder may include besides what is below that, as "folder: below below": read from the
+# table of folders, the only place where it is written.
+design=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../docs/design/README.md
+arrows=$(sed -nE 's/^\| \[([a-z]+)\]\([a-z]+[.]md\) \|.*\|([^|]*)\|$/\1:\2/p' "$design" | tr ',' ' ')
+if [[ -z $arrows ]]; then
+  printf 'check_layers: no table of folders in %s\n' "$design" >&2
+  exit 2
+fi
 
 # Headers of libraries that only sources, and headers named *-inl.h, may include.
 third_party='^(hwy/|nlohmann/|fmt/|CLI/|sentencepiece|(omp|zlib)[.]h|gtest/|gmock/|rapidcheck|'
@@ -61,7 +48,7 @@ check_device_choices() {
   return "$rc"
 }
 
-# A field that an error carries, and for which the program has no advice, is one that is misspelt.
+# An error's field for which the program has no advice is misspelt.
 check_fields() {
   local advice=$1/apps/tril/advice.cpp field rc=0
   [[ -f $advice ]] || return 0
@@ -108,12 +95,12 @@ check() {
         for (j = 2; j in word; ++j) if (word[j] != "") may[word[1], word[j]] = 1
         split("", word)
       }
-      for (k in folder)  # what is below what is below
+      for (k in folder)  # the transitive closure
         for (i in folder)
           for (j in folder)
             if (((i, k) in may) && ((k, j) in may)) may[i, j] = 1
       for (i in folder) {
-        if ((i, i) in may) { printf "check_layers: the arrows run in a circle at %s\n", i; bad = 1 }
+        if ((i, i) in may) { printf "check_layers: the folders include each other in a circle at %s\n", i; bad = 1 }
         may[i, i] = 1
       }
       public_list = "src/tril/tril.h"
@@ -129,13 +116,13 @@ check() {
       parts = split(FILENAME, part, "/")
       in_app = part[1] == "apps"
       here = (!in_app && parts > 3) ? part[3] : ""
-      if (here != "" && !(here in folder)) complain("folder " here " is not in the arrows")
+      if (here != "" && !(here in folder)) complain("folder " here " is not in the table of docs/design/README.md")
       if (!in_app && here == "" && FILENAME != public_list)
         complain("only tril.h stands outside the folders")
       beside = FILENAME
       sub(/[^\/]*$/, "", beside)
     }
-    # Whom a library serves has flags of its own; lessons name commands for people to type.
+    # Other programs that use the library have other flags; lessons name commands for people to type.
     !in_app && here != "lesson" && /--[a-z]/ && !/^[ \t]*\/\// {
       pieces = split($0, piece, "\"")  # every second one is inside quotes
       for (i = 2; i <= pieces; i += 2)
@@ -157,9 +144,9 @@ check() {
         if (in_app) {
           if (has_public && !(name in is_public)) complain(name " is not public: tril.h does not name it")
         } else if (name !~ /^tril\/[^\/]+\//) {
-          complain(name ": the public list is for those outside")
+          complain(name ": tril.h is for programs outside the library")
         } else if (!(part[2] in folder)) {
-          complain(name ": folder " part[2] " is not in the arrows")
+          complain(name ": folder " part[2] " is not in the table of docs/design/README.md")
         } else if (here in folder && !((here, part[2]) in may)) {
           complain(here " may not include " name)
         }
@@ -177,7 +164,7 @@ self_test() {
   # shellcheck disable=SC2064 # the folder's name is known now
   trap "rm -rf -- '$tree'" EXIT
 
-  # expect_* NAME [TEXT] FILE LINE...: a tree of one good header and the given file.
+  # expect_* NAME [TEXT] FILE LINE...: checks a tree of one good header and the given file.
   plant() {
     rm -rf -- "${tree:?}"/*
     mkdir -p "$tree/src/tril/base" "$tree/src/tril/nn" "$tree/apps/tril"
@@ -215,7 +202,7 @@ self_test() {
   expect_bad 'unknown included folder' 'folder odd is not' src/tril/nn/a.h '#include "tril/odd/b.h"'
   expect_bad 'a path with dots' 'without dots' src/tril/base/a.h '#include "../nn/b.h"'
   expect_bad 'a bare path' 'written from src' src/tril/base/a.h '#include "good.h"'
-  expect_bad 'the public list from inside' 'for those outside' src/tril/nn/a.h '#include "tril/tril.h"'
+  expect_bad 'the public list from inside' 'for programs outside' src/tril/nn/a.h '#include "tril/tril.h"'
 
   expect_good 'a flag in the program' apps/tril/main.cpp 'fail("give --rate");'
   expect_good 'a flag in a lesson' src/tril/lesson/a.cpp 'say("masks --check FILE");'

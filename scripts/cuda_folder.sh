@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# cuda_folder.sh BUILD FOLDER: gathers what `./check --cuda --prebuilt FOLDER` runs on a machine where
-# nothing can be built or installed: the program, the tests that have a device to run on, and the
-# libraries they need beside them. cuBLASLt and the driver are that machine's own.
+# cuda_folder.sh BUILD FOLDER: gathers what `./check --cuda --prebuilt FOLDER` runs on a machine
+# where nothing can be built or installed: the program, the tests that run on a device, and the
+# libraries they need. cuBLASLt and the driver are taken from that machine.
 set -euo pipefail
 if (($# != 2)); then
   printf 'usage: scripts/cuda_folder.sh BUILD FOLDER\n' >&2
@@ -18,7 +18,7 @@ for name in "${binaries[@]}"; do
   cp -- "$build/bin/$name" "$folder/bin/"
   strip -- "$folder/bin/$name"
 done
-# The test programs are parts of test_cuda, which has all their tests and the kernels once.
+# Each test program becomes a script that runs its part of test_cuda, which has the kernels once.
 for name in "${programs[@]}"; do
   suites=$("$build/bin/$name" --gtest_list_tests | sed -n 's/^\([^ ]*\.\)\( .*\)\{0,1\}$/\1*/p' | paste -sd:)
   printf '#!/usr/bin/env bash\nexec "$(dirname -- "$0")/test_cuda" --gtest_filter=%q "$@"\n' \
@@ -27,7 +27,7 @@ for name in "${programs[@]}"; do
 done
 cp -- "$build/cuda_tests.txt" "$folder/"
 
-# All but the C library's own, which every machine has.
+# All libraries except the C library's own, which every machine has.
 for name in "${binaries[@]}"; do ldd -- "$folder/bin/$name"; done |
   sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
   grep -Ev '/(libc|libm|libdl|libpthread|librt|libgcc_s|ld-linux[^/]*)\.so' |

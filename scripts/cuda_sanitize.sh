@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # cuda_sanitize.sh FOLDER [TOOL...]: runs compute-sanitizer (memcheck, racecheck, initcheck, or the
-# tools named) over a cut-down list, one case a kernel, one training and one decoding step, and fails on
-# any finding. FOLDER has bin/test_cuda and bin/tril: a build, or what `ninja -C build/cuda folder`
-# made. The tools run side by side; each one's report is left in SANITIZE_LOGS (a scratch folder unless
-# the environment names one) and shown where it found something. `cuda_sanitize.sh --there` says whether
-# there is a compute-sanitizer at all.
+# named tools) over a short list (one case per kernel, one training step, one decoding step) and
+# fails on any finding. FOLDER has bin/test_cuda and bin/tril: a build, or what `ninja -C build/cuda
+# folder` made. The tools run in parallel; each report is left in SANITIZE_LOGS (by default a
+# scratch folder) and shown if it has findings. `cuda_sanitize.sh --there` says whether there is a
+# compute-sanitizer at all.
 set -uo pipefail
 if (($# < 1)); then
   printf 'usage: scripts/cuda_sanitize.sh FOLDER [TOOL...]\n' >&2
@@ -29,7 +29,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 logs=${SANITIZE_LOGS:-$scratch}
 mkdir -p -- "$logs"
 
-# One case a kernel, the smallest there is; properties try four of theirs.
+# One case per kernel, the smallest there is; properties try four random cases.
 cases=(
   Activation.IsTheReferenceWithinRounding Add.OfSlicesHasTheSameBits
   Assign.RoundsOrWidens Filled.WritesEveryElement RoundPadded.PadsWithZeros ScaleBy.IsOneRoundingOfEachAndNothingForOne
@@ -39,7 +39,7 @@ cases=(
   Attention.ManyRowsOfFewKeysHaveTheBitsOfTheBatch
   Attention.WhatIsForbiddenCannotLeak Attention.APlanServesAllLayersOfAStep
   LongAttention.AgreesWithTheTextbook LongAttention.OfFewRowsAgreesWithTheTextbook
-  AdvanceBeams.GoTheWayOfTheHypotheses
+  AdvanceBeams.FollowTheHypotheses
   ChooseTokens.AreTheFirstOfAllSorted
   CrossEntropy.IsTheReferenceWithinRounding CrossEntropy.TheTotalIsAnOrderedSum
   Dropout.IsTheReferenceBitForBit Dropout.ByItsBitsIsTheSameFunction
@@ -50,10 +50,11 @@ cases=(
   ProjectedLoss.ARowDependsOnThatRowOnly Rotary.IsTheReferenceWithinRounding
   Update.IsTheContractInEveryBit RowsInSteps.UpdatesGoOn
 )
-# Not for racecheck: gradients of keys of long sequences, where there are more steps than places for them.
-# Before a place is written again, each warp that read it has said so: __syncwarp(), then one lane arrives at
-# the barrier that the writer waits for. racecheck does not follow that: it names every such write, and nothing
-# else. Of few rows no place is written twice, and all else is checked.
+# Not for racecheck: gradients of keys of long sequences where there are more steps than buffers.
+# Before a buffer is written again, every warp that read it has signalled: __syncwarp(), then one
+# lane arrives at the barrier on which the writer waits. racecheck does not follow that: it reports
+# every such write, and nothing else. With few rows no buffer is written twice, and those cases are
+# checked.
 unseen_by_racecheck=(LongAttention.AgreesWithTheTextbook)
 
 filter=$(IFS=:; printf '%s' "${cases[*]}")
@@ -68,7 +69,7 @@ cat "$root/examples/phrases.en" >"$scratch/train.en"
 cat "$root/examples/phrases.hi" >"$scratch/train.hi"
 head -5 "$scratch/train.en" >"$scratch/some.en"
 
-# under TOOL COMMAND...: a finding is exit status 99.
+# under TOOL COMMAND...: exit status 99 means a finding.
 under() {
   local tool=$1
   shift
@@ -78,7 +79,7 @@ under() {
   timeout "${SANITIZE_SECONDS:-600}" "$sanitizer" "${options[@]}" "$@"
 }
 
-# What a tool runs, and how many cases that is.
+# The cases that a tool runs, and their number.
 filter_of() {
   printf '%s' "$filter"
   [[ $1 != racecheck ]] || (IFS=:; printf -- '-%s' "${unseen_by_racecheck[*]}")
@@ -89,11 +90,11 @@ count_of() {
   printf '%s' "$count"
 }
 
-# Training's fourth update is a kept graph; decoding writes a few tokens, by itself and by beam, of more
-# sentences than there are places, so that steps are kept and places taken again.
+# The fourth training update runs as a CUDA graph. Decoding writes a few tokens, greedily and by
+# beam, for more sentences than there are slots, so that steps become graphs and slots are reused.
 run_tool() {
   local tool=$1 model=$scratch/model-$1 rc=0 each
-  # cuBLASLt's kernels are not ours, and initcheck does not see all that they write.
+  # cuBLASLt's kernels are not ours, and initcheck does not see everything they write.
   [[ $tool == memcheck ]] || export TRIL_CUDA_PRODUCTS=own
   under "$tool" "$folder/bin/test_cuda" --gtest_filter="$(filter_of "$tool")" || rc=$?
   under "$tool" "$folder/bin/tril" train --source "$scratch/train.en" --target "$scratch/train.hi" -o "$model" \
@@ -117,7 +118,7 @@ for tool in "${tools[@]}"; do
   wait "${running[$tool]}" || rc=$?
   if ((rc != 0)); then
     printf '%s: FAILED (%s)\n' "$tool" "$rc"
-    # Each place once, with how often it was named.
+    # Each place once, with the number of findings.
     sed -n 's/^=========     at //p' "$logs/$tool.log" | sort | uniq -c | sort -rn | head -20
     grep -v '^=========' "$logs/$tool.log" | tail -n 40
     status=1

@@ -9,13 +9,13 @@ tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
 tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm)
-# For the page of `tril explain`: a browser, its driver and letters for every script. Debian has them as
-# packages; elsewhere (Ubuntu's Chromium is a snap) the tests in a browser are skipped.
+# For the page of `tril explain`: a browser, its driver and fonts for every script. Debian has
+# packages for them; elsewhere (Ubuntu's Chromium is a snap) the browser tests are skipped.
 if grep -qx 'ID=debian' /etc/os-release 2>/dev/null; then
   tril_packages_full+=(chromium chromium-driver fonts-noto-core)
 fi
 
-# tril_fail MESSAGE [LOG]: one clear line on stderr, under the end of the log where there is one.
+# tril_fail MESSAGE [LOG]: one clear line on stderr, after the end of the log where there is one.
 tril_fail() {
   if [[ -s ${2-} ]]; then
     tail -n 40 -- "$2" >&2
@@ -26,7 +26,8 @@ tril_fail() {
   return 1
 }
 
-# tril_setup run|check|full: the packages to run tril, to test it, to test it with every tool.
+# tril_setup run|check|full: installs the packages to run tril, to test it, or to test it with every
+# tool.
 tril_setup() {
   local -a wanted
   case ${1-run} in
@@ -37,7 +38,7 @@ tril_setup() {
   esac
 
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    # Not Debian or Ubuntu: whoever has the tools has likely seen to the libraries too.
+    # Not Debian or Ubuntu: if the tools are there, the libraries probably are too.
     if command -v cmake >/dev/null && command -v ninja >/dev/null; then return 0; fi
     tril_fail "no apt-get here: install what these Debian packages hold: ${wanted[*]}" || return
   fi
@@ -71,7 +72,8 @@ tril_setup() {
   local -a apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y
                 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3)
   local -a install=("${apt[@]}" install --no-install-recommends "${missing[@]}")
-  # The package lists are fetched when there are none, and again when they turn out to be stale.
+  # The package lists are fetched when there are none, and again when they turn out to be out of
+  # date.
   if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null &&
     "${install[@]}" </dev/null >>"$log" 2>&1; then
     rm -f -- "$log"
@@ -85,23 +87,24 @@ tril_setup() {
   tril_fail "could not install ${missing[*]}" "$log"
 }
 
-# tril_place ROOT: what a configured build depends on: where the tree is (one copied with its build
-# would otherwise build the old place), and CUDA's compiler, which may have been installed since.
+# tril_place ROOT: what a configured build depends on: the path of the tree (a tree copied with its
+# build would otherwise build in the old place), and CUDA's compiler, which may have been installed
+# since.
 tril_place() {
   local nvcc
   nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc) && nvcc=$(readlink -f -- "$nvcc")
   printf '%s\n%s\n' "$1" "${nvcc:-no nvcc}"
 }
 
-# tril_is_configured ROOT PRESET: true when build/PRESET was configured for this very place and from
-# these presets. Ninja itself runs CMake again when a CMake file changed.
+# tril_is_configured ROOT PRESET: true when build/PRESET was configured for this path and from these
+# presets. When a CMake file changes, Ninja itself runs CMake again.
 tril_is_configured() {
   local stamp=$1/build/$2/.configured
   [[ -f $stamp && -f $1/build/$2/build.ninja && ! $1/CMakePresets.json -nt $stamp ]] &&
     [[ $(<"$stamp") == "$(tril_place "$1")" ]]
 }
 
-# tril_configure ROOT PRESET: configures build/PRESET, from the start.
+# tril_configure ROOT PRESET: configures build/PRESET from scratch.
 tril_configure() {
   local root=$1 preset=$2
   local dir=$root/build/$preset version
@@ -120,9 +123,9 @@ tril_configure() {
   fi
 }
 
-# tril_build ROOT PRESET [NOTE [TARGET]]: configures and builds all, or a target. Where there is work to do
-# it says so in one line on stderr, with the note the first time; on a terminal the line counts the steps.
-# Two that start at once (./tril … | ./tril …) take turns.
+# tril_build ROOT PRESET [NOTE [TARGET]]: configures and builds everything, or one target. If there
+# is work to do it says so in one line on stderr, with the note the first time; on a terminal the
+# line counts the steps. Two that start at once (./tril … | ./tril …) take turns.
 tril_build() {
   local dir=$1/build/$2 lock rc=0
   if ! mkdir -p -- "$dir" 2>/dev/null || ! { exec {lock}>"$dir/.lock"; } 2>/dev/null; then
@@ -134,7 +137,7 @@ tril_build() {
   return "$rc"
 }
 
-# tril_build_alone ROOT PRESET [NOTE [TARGET]]: tril_build for one who holds the lock.
+# tril_build_alone ROOT PRESET [NOTE [TARGET]]: tril_build for a caller that holds the lock.
 tril_build_alone() {
   local root=$1 preset=$2 target=${4-all} text='tril: building' step
   local dir=$root/build/$preset

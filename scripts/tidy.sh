@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# clang-tidy over every source of the library that BUILD compiles, as .clang-tidy says; fails where
-# it finds something. What passed is remembered by its text with all headers in it, so that a second run
-# looks only at what changed since.
+# Runs clang-tidy with .clang-tidy over every source of the library that BUILD compiles; fails on
+# any finding. Sources that passed are remembered by a hash of their preprocessed text, so that a
+# second run looks only at what has changed.
 #   tidy.sh BUILD CACHE [JOBS]     BUILD: a configured folder, with its compile_commands.json
 set -uo pipefail
 cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." || exit 2

@@ -1,5 +1,5 @@
-// What to do about an error or a notice of the library, with the flags of this program. The library
-// names a field of its options (base/error.h); here stands what that field is called on the command
+// Advice on an error or a notice of the library, in terms of this program's flags. The library
+// names a field of its options (base/error.h); this says what that field is called on the command
 // line.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace tril::app {
 
-// "…; give a smaller --rate": the text, and behind it what can be done about the field. Where the
-// advice is a command, it is given for this folder.
+// "…; give a smaller --rate": the text followed by what can be done about the field. Where the
+// advice is a command, it is written for this folder.
 std::string with_advice(std::string_view text, std::string_view field,
                         std::string_view folder = "FOLDER");
 

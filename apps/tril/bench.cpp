@@ -14,7 +14,7 @@
 namespace tril::app {
 namespace {
 
-// Whether a group's figures on the CPU are set beside its peaks; on a card all are.
+// Whether a group's figures on the CPU are compared with its peaks; on a GPU all are.
 enum class Beside { nothing, peaks };
 // Where it is measured.
 enum class On { cpu, any_device };
@@ -33,6 +33,7 @@ constexpr Group kGroups[] = {
     {"bandwidth", measure_bandwidth, Beside::peaks},
     {"train", measure_training, Beside::peaks, On::any_device},
     {"translate", measure_translation, Beside::nothing, On::any_device},
+    {"engine", measure_engine, Beside::nothing, On::any_device},
     {"shortlist", measure_shortlist},
     {"files", measure_files},
     {"growth", measure_growth},
@@ -51,7 +52,7 @@ struct Options {
   bool json = false;
 };
 
-// A figure with so many decimals, or nothing where there is none.
+// A figure with this many decimals, or nothing where there is none.
 std::string figure(double value, int decimals) {
   return value > 0.0 ? fmt::format("{:.{}f}", value, decimals) : "";
 }
@@ -125,7 +126,7 @@ bool is_named(const Group& group, const Options& options) {
   return std::find(options.only.begin(), options.only.end(), group.name) != options.only.end();
 }
 
-// The groups asked for, or all that there are on the device.
+// The requested groups, or all that the device has.
 std::vector<Group> wanted_groups(const Options& options, Device device) {
   std::vector<Group> wanted;
   for (const Group& group : kGroups) {
@@ -137,7 +138,7 @@ std::vector<Group> wanted_groups(const Options& options, Device device) {
   return wanted;
 }
 
-// A group that only the CPU has means the CPU where no device was asked for.
+// Requesting a group that only the CPU has selects the CPU where no device was given.
 std::optional<Device> device_for(const Options& options) {
   const bool cpu_alone = std::any_of(
       std::begin(kGroups), std::end(kGroups),
@@ -157,7 +158,7 @@ void run(const Options& options) {
   measure.progress = [&](const std::string& what) { progress.tell("measuring " + what); };
   const int threads = Parallel(options.threads).threads();
   if (!options.json) {
-    // Each row is printed when it is known, so that stopping loses nothing.
+    // Each row is printed as soon as it is measured, so that stopping loses nothing.
     measure.done = [&](const Measurement& m) {
       progress.clear();
       print_row(m, device);

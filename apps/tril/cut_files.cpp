@@ -12,16 +12,16 @@
 namespace tril::app {
 namespace {
 
-// What a signal handler may call: write(2), and functions that look at memory alone.
+// Calls only what a signal handler may: write(2), and functions that just read memory.
 void on_bus_error(int signal, siginfo_t* info, void*) {
-  // Only where the hardware caused it is there an address.
+  // There is an address only where the hardware raised the signal.
   const char* path = info->si_code > 0 ? MappedFile::path_at(info->si_addr) : nullptr;
   if (path == nullptr) {
     std::signal(signal, SIG_DFL);
     ::raise(signal);
     return;
   }
-  // Several threads may meet it at once: one tells, the others wait for the end.
+  // Several threads may get the signal at once: one reports it, the others wait for the end.
   static std::atomic_flag told = ATOMIC_FLAG_INIT;
   while (told.test_and_set()) ::pause();
   static char line[4200];

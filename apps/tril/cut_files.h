@@ -3,8 +3,8 @@
 
 namespace tril::app {
 
-// For main: from here on the program ends with an error that names the file, where the system would
-// end it with SIGBUS. A SIGBUS that no mapped file has caused does what it does without this.
+// For main: from here on, where the system would end the program with SIGBUS, it ends with an error
+// that names the file. A SIGBUS that no mapped file caused has its usual effect.
 void tell_of_cut_files();
 
 }  // namespace tril::app

@@ -36,7 +36,7 @@ std::string json_line(const Translation& translation, const DecodingFlags& flags
   Json object = {{"line", translation.number + 1}};
   object.update(json_of(translation.hypotheses.front(), flags));
   if (!translation.skipped.empty()) {
-    object["score"] = object["rank"] = nullptr;  // 0 would be certainty
+    object["score"] = object["rank"] = nullptr;  // 0 would mean certainty
     object["skipped"] = translation.skipped;
   }
   if (flags.options.search.n_best > 1) {
@@ -47,13 +47,14 @@ std::string json_line(const Translation& translation, const DecodingFlags& flags
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Columns with tabs between them: the line's number where it has several, score, text, alignment.
+// Tab-separated columns: the line's number where a line has several results, score, text,
+// alignment.
 std::string text_lines(const Translation& translation, const DecodingFlags& flags) {
   std::string lines;
   for (const TextHypothesis& h : translation.hypotheses) {
     if (flags.options.search.n_best > 1) lines += fmt::format("{}\t", translation.number + 1);
     if (flags.scores) {
-      // A log-probability of 0 would be certainty: a line that was skipped has none.
+      // A log-probability of 0 would mean certainty: a skipped line has none.
       lines += translation.skipped.empty() ? fmt::format("{}\t", h.score) : "\t";
     }
     lines += flags.ids ? joined(h.tokens) : h.text;
@@ -63,7 +64,8 @@ std::string text_lines(const Translation& translation, const DecodingFlags& flag
   return lines;
 }
 
-// Says where results are cut: every cut one of a line has the same number of tokens, its limit.
+// Reports results that were cut: all cut results of a line have the same number of tokens, its
+// limit.
 void tell_cut(const Translation& translation) {
   int64_t cut = 0;
   size_t tokens = 0;
@@ -94,7 +96,7 @@ class Input {
     return error_.hold([&] { return read(wait); });
   }
 
-  // Once all lines are answered: what was wrong with the files.
+  // Called when all lines are answered: raises what was wrong with the files.
   void check_end() {
     error_.raise();
     std::string more;
@@ -223,7 +225,8 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   bool closed = false;
   translator.translate(
       [&]() -> std::optional<TextRequest> {
-        // Only when there is nothing else to do: what was typed is translated at once.
+        // Waits for input only when nothing else is to be done, so that a typed line is translated
+        // at once.
         using Wait = LineReader::Wait;
         std::optional<TextRequest> request = input.next(under_way == 0 ? Wait::yes : Wait::no);
         under_way += request ? 1 : 0;

@@ -1,4 +1,4 @@
-// What `tril translate` and `tril generate` share: their flags, and the way from lines to lines.
+// Shared by `tril translate` and `tril generate`: their flags, and decoding from lines to lines.
 #pragma once
 
 #include <optional>
@@ -25,20 +25,21 @@ struct DecodingFlags {
   bool scores = false, json = false, ids = false, strict = false, trust = false, shortlist = false;
 };
 
-// How to search, for every command that does, with a beam of `max_beam` at most; returns --beam.
+// The search flags, for every command that searches, with a beam of at most `max_beam`; returns
+// --beam.
 CLI::Option* add_search_flags(CLI::App& command, SearchRule& search, int64_t max_beam = 1024);
-// Its limit for translations.
+// The flag that limits a translation's length relative to its source.
 void add_ratio_flag(CLI::App& command, SearchRule& search);
-// The flags both commands have. A beam of `beam` is the default.
+// The flags both commands have. `beam` is the default beam.
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam);
 
 // --strict, for every command that answers lines.
 void add_strict_flag(CLI::App& command, bool& strict);
 
-// Bad lines, told as they come. One does not end a run, and the run ends with 1.
+// Reports bad lines as they come. One does not end the run, but makes its exit code 1.
 class BadLineCount {
  public:
-  // Line number `line`, from 1, is answered with nothing.
+  // Line number `line`, from 1, gets an empty answer.
   void tell(int64_t line, const std::string& why);
   // Raises Failed where there was one.
   void raise() const;
@@ -47,7 +48,7 @@ class BadLineCount {
   int64_t lines_ = 0;
 };
 
-// Every line of the input through the translator, results to stdout in the order of the lines.
+// Translates every line of the input; results go to stdout in the order of the lines.
 void decode_lines(const Translator& translator, const DecodingFlags& flags);
 
 }  // namespace tril::app

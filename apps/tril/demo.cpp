@@ -23,7 +23,7 @@ struct Flags {
   int threads = 0;
 };
 
-// The phrasebook as two files of lines for each part, and the demo's run as a file of options:
+// Writes the phrasebook as two files of lines per part, and the demo's run as a file of options:
 // something to try `tril train` with.
 void dump(const Phrasebook& phrasebook, const std::string& folder) {
   std::vector<std::pair<std::string, std::string>> files;  // name, contents
@@ -54,7 +54,7 @@ void dump(const Phrasebook& phrasebook, const std::string& folder) {
       folder, phrasebook.train.size(), phrasebook.held_out.size());
 }
 
-// A demo may replace a demo, and nothing else.
+// A demo may replace a demo, but nothing else.
 void check_folder(const std::string& folder) {
   std::error_code ignored;
   require(!std::filesystem::exists(folder + "/config.json", ignored) || is_demo_model(folder),

@@ -31,7 +31,7 @@ struct Flags {
   bool json = false, shortlist = false, strict = false, trust = false;
 };
 
-// A line of references: each must be there whole, or the scores would be of something else.
+// A line of references: it must be complete, or the scores would be of something else.
 bool next_reference(LineReader& file, std::string& line) {
   if (!file.next(line)) return false;
   require(!file.too_long(), ErrorCode::invalid_argument, file.path(), ": line ", file.number(),
@@ -39,14 +39,14 @@ bool next_reference(LineReader& file, std::string& line) {
   return true;
 }
 
-// A line of each file of references; all end together.
+// One line from each file of references; all must end together.
 class References {
  public:
   explicit References(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) files_.push_back(open_lines(path));
   }
 
-  // The references of the next line. `other` is the file they must go with.
+  // The references for the next line. `other` is the file they must match in length.
   std::vector<std::string> next(const std::string& other) {
     std::vector<std::string> result(files_.size());
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -120,7 +120,7 @@ void print(const Scores& scores, const Flags& flags) {
   fmt::print("{}\n", document.dump(2));
 }
 
-// What can be wrong here is a reference.
+// Here only a reference can be at fault.
 void add(Scores& scores, const std::string& hypothesis, const std::vector<std::string>& references,
          const Flags& flags, int64_t line) {
   try {
@@ -160,7 +160,7 @@ class BadTranslations {
   BadLineCount lines_;
 };
 
-// What a file says against what it should say.
+// Scores a file of translations against the references.
 void evaluate_file(const Flags& flags) {
   Scores scores = empty_scores(flags);
   LineReader hypotheses = open_lines(flags.hypothesis);
@@ -181,7 +181,8 @@ void evaluate_file(const Flags& flags) {
   bad.raise();
 }
 
-// What a model says. The translations are kept where --output asks for it, whole or not at all.
+// Scores a model's translations. Where --output is given they are also written there, whole or not
+// at all.
 void evaluate_model(const Flags& flags) {
   std::vector<InputName> inputs = {{"--source", flags.source}};
   for (const std::string& path : flags.references) inputs.push_back({"--reference", path});
@@ -238,7 +239,7 @@ void evaluate_model(const Flags& flags) {
   bad.raise();
 }
 
-// A file of translations is not translated: flags that say how would be ignored.
+// A file of translations needs no decoding: flags for it would be ignored, so they are refused.
 void check_no_model_flags(const CLI::App& evaluate) {
   for (const char* name : {"--beam", "--length-penalty", "--max-tokens", "--max-ratio", "--batch",
                            "--shortlist", "--compute", "--trust", "--device", "--output"}) {

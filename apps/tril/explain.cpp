@@ -21,8 +21,8 @@ struct Flags {
   ExplainOptions options;
 };
 
-// As given, a line of stdin for "-"; without one the lesson's own, or, where there is no encoder,
-// nothing: the model begins by itself.
+// The sentence as given, or a line of stdin for "-"; by default the lesson's own, or, without an
+// encoder, nothing: the model begins by itself.
 std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
   if (flags.sentence.empty()) return config.decoder_only() ? "" : lesson_sentences().back().english;
   if (flags.sentence.front() != "-") return flags.sentence.front();
@@ -34,13 +34,13 @@ std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
   return line;
 }
 
-// For a message: what would end the line, or command the terminal, is left out.
+// For a message: characters that would end the line or command the terminal are removed.
 std::string on_one_line(std::string text) {
   std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
   return text;
 }
 
-// What people forget, said before anything is loaded.
+// Common mistakes are reported before anything is loaded.
 void check(const Flags& flags) {
   std::string all;
   for (const std::string& word : flags.sentence) all += (all.empty() ? "" : " ") + word;

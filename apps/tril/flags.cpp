@@ -7,7 +7,7 @@
 namespace tril::app {
 namespace {
 
-// The number goes on in its plainest form: CLI11 reads 010 as eight.
+// The number is passed on in its plainest form, because CLI11 reads 010 as eight.
 template <class Number>
 CLI::Validator number_between(Number min, Number max, const std::string& description) {
   return CLI::Validator(

@@ -19,7 +19,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_footer(const CLI::App* app) const override;
 };
 
-// A name and what it means: beside it, or below it where the name is long.
+// A name with its meaning beside it, or below it where the name is long.
 std::string entry(const std::string& name, const std::string& description) {
   constexpr int64_t kColumn = 24;
   const std::string indent(kColumn, ' ');
@@ -46,7 +46,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
                make_option_desc(option));
 }
 
-// "INT=5", "FILE (required)"; without ranges and what excludes what, which errors tell.
+// "INT=5", "FILE (required)"; without ranges and exclusions, which errors report.
 std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
   std::string text;
   if (option->get_type_size() != 0) {
@@ -64,7 +64,7 @@ std::string HelpFormatter::make_subcommand(const CLI::App* command) const {
   return entry(command->get_name(), command->get_description());
 }
 
-// Examples, which are indented, stay as they are.
+// Examples, which are indented, are not reflowed.
 std::string HelpFormatter::make_footer(const CLI::App* app) const {
   std::string footer = app->get_footer(), text;
   for (size_t at = 0; at < footer.size();) {

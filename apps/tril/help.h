@@ -1,4 +1,4 @@
-// The text of --help, set for the width of the terminal.
+// The text of --help, wrapped to the width of the terminal.
 #pragma once
 
 namespace CLI {
@@ -7,7 +7,7 @@ class App;
 
 namespace tril::app {
 
-// Sets it for the app and all commands that are added later.
+// Sets the formatter for the app and for all commands added later.
 void set_help(CLI::App& app);
 
 }  // namespace tril::app

@@ -56,7 +56,7 @@ Json dimensions_of(const ConstTensor& tensor) {
 }
 
 void show_machine(const Flags& flags) {
-  const Target target = current_target();  // may raise, as the next: nothing is printed then
+  const Target target = current_target();  // may raise, as the next line: before any output
   const Gpus& found = gpus();
   if (flags.json) {
     Json targets = Json::array();
@@ -87,7 +87,7 @@ void show_machine(const Flags& flags) {
   print_table(table, Align::left, "");
 }
 
-// What a model is, in a line or two.
+// Describes a model in a line or two.
 std::string summary_of(const Transformer& model, bool packed) {
   const TransformerConfig& c = model.config();
   const std::string layers =

@@ -20,14 +20,14 @@ enum class Draws { nothing, picture };
 struct Lesson {
   const char* name;
   const char* says;
-  const char* takes;  // about so long on two cores
+  const char* takes;  // roughly, on two cores
   bool (*show)(const LessonFlags&);
   Needs needs;
   Draws draws;
-  std::vector<const char*> answers;  // the questions of learners
+  std::vector<const char*> answers;  // the questions of learners that it answers
 };
 
-// In the order in which one learns them.
+// In the order in which they are best learnt.
 const std::vector<Lesson>& lessons() {
   static const std::vector<Lesson> list = {
       {"attention",
@@ -129,7 +129,7 @@ const std::vector<Lesson>& lessons() {
   return list;
 }
 
-// What goes through all lessons: not part of `tril lesson all`.
+// Lessons about all the others, which `tril lesson all` leaves out.
 const std::vector<Lesson>& overviews() {
   static const std::vector<Lesson> list = {
       {"claims",
@@ -157,7 +157,7 @@ const std::vector<Lesson>& overviews() {
   return list;
 }
 
-// "15 s" with a blank that no line ends at.
+// "15 s" with a non-breaking blank.
 std::string unbroken(std::string text) {
   for (size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at)) {
     text.replace(at, 1, "\u00a0");

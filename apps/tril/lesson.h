@@ -1,4 +1,4 @@
-// What the lessons of `tril lesson` share: flags, tables for people, the verdict.
+// Shared by the lessons of `tril lesson`: flags, tables, the verdict.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct LessonFlags {
   std::vector<std::string> words;  // what follows the lesson's name: numbers of claims
 };
 
-// Each prints its figures and its verdict, and returns whether that is what the lesson says.
+// Each prints its figures and its verdict, and returns whether the lesson's claim holds.
 bool show_attention(const LessonFlags& flags);
 bool show_masks(const LessonFlags& flags);
 bool show_context(const LessonFlags& flags);
@@ -42,25 +42,26 @@ bool show_quiz(const LessonFlags& flags);
 bool show_summary(const LessonFlags& flags);
 bool show_tasks(const LessonFlags& flags);
 
-// The translator of a lesson, and whether it has learnt from the phrasebook's held-out sentences.
+// The translator of a lesson, and whether it may have been trained on the phrasebook's held-out
+// sentences.
 enum class Seen { never, unknown };
 struct Subject {
   Translator translator;
   Seen seen = Seen::unknown;
 };
-// The folder that was named; else the demo's where it is and translates; else one that learns now.
+// The named folder; else the demo's model if it exists and translates; else a model trained now.
 Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook);
-// The first two of these; nothing where neither is there.
+// The first two of these; nothing where neither exists.
 std::optional<Subject> translator_on_disk(const LessonFlags& flags);
 
-// A part of a lesson begins: print_heading("1", "Scores"), or without a number. It flows.
+// Begins a part of a lesson: print_heading("1", "Scores"), or without a number. Long headings wrap.
 void print_heading(std::string_view number, std::string_view text);
-// What the lesson came to. Where it does not hold, `otherwise` says what may be wrong.
+// Prints the lesson's outcome. Where it does not hold, `otherwise` says what may be wrong.
 bool print_verdict(bool holds, std::string_view says, std::string_view otherwise);
-// The same where there is one text for either outcome.
+// The same with one text for both outcomes.
 bool print_outcome(bool holds, std::string_view text);
 
-// The table of a matrix with words at its rows and columns.
+// A matrix as a table with words for its rows and columns.
 Table table_of(const Matrix& matrix, const std::vector<std::string>& rows,
                const std::vector<std::string>& columns, int decimals = 2);
 // "(1.00, 0.00)".
@@ -68,10 +69,10 @@ std::string vector_text(std::span<const double> values, int decimals = 2);
 std::string number(double value, int decimals = 2);
 std::string percent(int64_t part, int64_t all);
 
-// Writes the picture where --svg asks for it.
+// Writes the picture if --svg was given.
 void write_picture(const LessonFlags& flags, const std::string& svg);
 
-// Progress of a model that learns in memory, on stderr.
+// Progress of a model that is trained in memory, on stderr.
 std::function<void(int64_t update, double loss)> learning_progress(int64_t updates,
                                                                    const std::string& what);
 

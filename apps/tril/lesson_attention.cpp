@@ -7,7 +7,7 @@
 namespace tril::app {
 namespace {
 
-// A word's sum in full, v being the values of step 1: 0.24·v₁ + 0.29·v₂.
+// A word's weighted sum written out, v being the values of step 1: 0.24·v₁ + 0.29·v₂.
 std::string sum_text(const Matrix& weights, int64_t row) {
   constexpr const char* kValues[] = {"v₁", "v₂", "v₃"};
   std::string text;

@@ -42,18 +42,18 @@ void list_claims() {
                               "", ""));
 }
 
-// A claim, its verdict and what was measured; returns whether they fit.
+// Prints a claim, its verdict and what was measured; returns whether they agree.
 bool print_claim(const Claim& claim, const ClaimFinding& finding) {
   const std::string mark = fmt::format("Claim {:<4}", claim.number);
   const std::string blank(mark.size(), ' ');
   fmt::print("\n{}", set_text(claim.says, mark, blank));
-  // "holds if" reads on in the answer; the others are sentences of their own.
+  // "holds if" continues into the answer; the other verdicts are sentences of their own.
   const std::string word =
       finding.as_stated ? verdict_text(claim) : "the experiment does NOT agree with this verdict";
   const bool reads_on = finding.as_stated && claim.verdict == Verdict::holds_if;
   std::string verdict = set_text(concat(word, reads_on ? " " : ". ", claim.answer),
                                  pad_right("Verdict", std::ssize(mark)), blank);
-  // Coloured when it is set, as colours take no room.
+  // Coloured only after wrapping, because colours take no columns.
   const size_t at = verdict.find(word);
   if (at != std::string::npos) {
     verdict.replace(at, word.size(), finding.as_stated ? good(word) : bad(word));
@@ -92,7 +92,7 @@ bool show_claims(const LessonFlags& flags) {
   const std::vector<int> numbers = chosen_claims(flags.words);
   ProgressLine progress;
   ClaimLabOptions options{.threads = flags.threads, .seed = flags.seed};
-  // Of the claims only that about the use of the machine needs its peak.
+  // Only the claim about machine utilisation needs the machine's peak.
   constexpr int kMachineUse = 15;
   if (std::ranges::find(numbers, kMachineUse) != numbers.end()) {
     options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;

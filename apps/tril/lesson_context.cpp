@@ -31,7 +31,7 @@ void print_layers(const ContextLesson& l) {
       l.equal_at_first ? "yes" : "NO"));
 }
 
-// Translations, with what was expected beside those that are something else.
+// Translations; where one differs, the expected one beside it.
 void print_pairs(const std::vector<BankSentence>& sentences,
                  const std::vector<std::string>& translations) {
   std::vector<std::vector<std::string>> table;

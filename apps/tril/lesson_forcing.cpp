@@ -16,7 +16,7 @@ std::array<const ForcingRun*, 4> runs_of(const ForcingLesson& l) {
 
 Row heading() { return {"", "forcing, mask", "forcing, no mask", "own, mask", "own, no mask"}; }
 
-// A row of a table with what f makes of each combination.
+// A table row with f's result for each combination.
 template <class F>
 Row row_of(const ForcingLesson& l, const char* name, const F& f) {
   Row row = {name};

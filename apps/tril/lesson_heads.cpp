@@ -14,7 +14,7 @@ std::string name_of(const HeadFigures& head) {
   return fmt::format("{} {}.{}", word_for(head.kind), head.layer + 1, head.head + 1);
 }
 
-// The relations that a kind of attention has.
+// The relations that apply to a kind of attention.
 std::vector<size_t> relations_of(const HeadsLesson& l, AttentionKind kind) {
   std::vector<size_t> result;
   for (size_t i = 0; i < kHeadRelations; ++i) {

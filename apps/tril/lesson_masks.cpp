@@ -127,7 +127,7 @@ void print_in_use(const MaskLesson& l) {
   print_table(table, Align::left);
 }
 
-// What a person wrote down, with marks where it is not the causal mask.
+// The mask in a user's file, with marks where it is not the causal mask.
 bool show_check(const std::string& path) {
   LineReader reader = open_lines(path);
   std::string text, line;

@@ -25,7 +25,7 @@ void print_reason(const QuizQuestion& question) {
                             "    ", "    "));
 }
 
-// The choice that was typed; nothing where the input has ended.
+// The choice the user typed; nothing at the end of the input.
 std::optional<size_t> read_choice(size_t choices) {
   std::string line;
   for (;;) {

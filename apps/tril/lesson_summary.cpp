@@ -11,7 +11,7 @@ struct Line {
   const char* english_text;
   const char* hindi;
   const char* hindi_text;
-  const char* claims;  // that say so
+  const char* claims;  // that support it
 };
 
 constexpr Line kLines[] = {

@@ -47,7 +47,7 @@ void print_example(const TeacherLesson& l) {
       e.right_when_corrected, e.following, e.right_when_followed, e.followed_in_order));
 }
 
-// The lecture's own sentence, the wrong word fed as training would never feed it.
+// The lecture's own sentence with a wrong word fed in, as training would never do.
 void print_swapped(const SwappedWord& s) {
   print_heading("", fmt::format("\"{}\": we feed {}, then {}, and look at the next prediction.",
                                 s.english, s.right, s.wrong));

@@ -28,7 +28,7 @@ std::optional<Subject> translator_on_disk(const LessonFlags& flags) {
 }
 
 Subject find_translator(const LessonFlags& flags, const Phrasebook& phrasebook) {
-  constexpr int64_t kUpdates = 300;  // of a model that is to make mistakes
+  constexpr int64_t kUpdates = 300;  // few, so that the model makes mistakes
   if (auto there = translator_on_disk(flags)) return *std::move(there);
   message(fmt::format("no ./demo-model here: training a small one ({} updates)\n", kUpdates));
   return {learn_phrasebook(phrasebook, {.updates = kUpdates,

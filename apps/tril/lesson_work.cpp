@@ -37,7 +37,7 @@ void print_speed(const WorkLesson& l) {
   const auto share = [&](double gflops) {
     if (l.peak_gflops <= 0.0) return fmt::format("{:.1f} GFLOP/s", gflops);
     const double percent = 100.0 * gflops / l.peak_gflops;
-    // A GPU has a peak that a small model comes nowhere near.
+    // A small model comes nowhere near the peak of a GPU.
     return percent < 1.0 ? fmt::format("{:.2g}%", percent) : fmt::format("{:.1f}%", percent);
   };
   Table table = {{"", "time,", "time,", "of peak,", "useful,", "of peak,"},

@@ -11,7 +11,7 @@ namespace tril::app {
 
 LineReader open_lines(const std::string& path) {
   if (path != "-") return LineReader(path);
-  // As prepare_standard_streams() leaves it where there was none.
+  // A descriptor that was closed is as prepare_standard_streams() left it.
   const int flags = ::fcntl(STDIN_FILENO, F_GETFL);
   require(flags >= 0 && (flags & O_PATH) == 0, ErrorCode::io, "stdin is closed: nothing to read");
   return LineReader::standard_input();

@@ -1,4 +1,4 @@
-// Lines in, lines out: what the commands share around LineReader.
+// Lines in, lines out: shared by the commands that use LineReader.
 #pragma once
 
 #include <exception>
@@ -13,14 +13,14 @@ namespace tril::app {
 // A file, or stdin for "-".
 LineReader open_lines(const std::string& path);
 
-// Why the line last read cannot be used, for a request's `fault`; empty: it can. `what` is what the
-// line is: "the line".
+// Why the last line read cannot be used, for a request's `fault`; empty: it can. `what` says what
+// the line is: "the line".
 std::string fault_of(const LineReader& lines, std::string_view what);
 
-// Puts off what goes wrong while reading until the lines read before are answered.
+// Postpones read errors until the lines before them are answered.
 class LateError {
  public:
-  // What `read` returns; nothing when it raises, and from then on.
+  // The result of `read`; nothing when it raises, and from then on.
   template <class F>
   auto hold(const F& read) -> decltype(read()) {
     if (error_) return std::nullopt;
@@ -39,7 +39,7 @@ class LateError {
   std::exception_ptr error_;
 };
 
-// stdout, written at once so that a reader sees each line as it is ready.
+// stdout, flushed after each line so that a reader sees it as soon as it is ready.
 class LineWriter {
  public:
   // False when nobody reads any more (a closed pipe): time to end, quietly. Raises `io` for

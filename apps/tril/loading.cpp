@@ -27,7 +27,8 @@ LoadOptions to_study(const std::string& folder, Device device) {
 
 Translator load_translator(const std::string& folder, int threads, std::optional<Device> device,
                            std::optional<Compute> compute, bool trust) {
-  // Packed weights are for the CPU. Where there are no others, it is chosen, unless someone has.
+  // Packed weights are for the CPU, so the CPU is chosen where there are no others, unless a device
+  // was given.
   const bool packed_alone = !file_exists(path_in(folder, kWeightsFile));
   if (!device && packed_alone) device = Device::cpu;
   LoadOptions options = telling(folder, trust);

@@ -1,4 +1,4 @@
-// Models that only infer, for commands that translate, continue, score or evaluate.
+// Loads models for inference, for commands that translate, continue, score or evaluate.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace tril::app {
 
-// How the program loads: what a person should know goes to stderr.
+// How the program loads: notices for the user go to stderr.
 LoadOptions telling(const std::string& folder, bool trust = false);
 // The same for commands that show the weights as they were learnt, or gradients.
 LoadOptions to_study(const std::string& folder, Device device = Device::cpu);

@@ -66,8 +66,8 @@ void add_commands(CLI::App& app) {
   tril::app::add_info(app);
 }
 
-// An empty path, as from a variable that was never set, is refused by name wherever it names what
-// is read or written.
+// An empty path, as from an unset shell variable, is refused by name wherever it names a file to be
+// read or written.
 void refuse_empty_paths(CLI::App& app) {
   const CLI::Validator named(
       [](std::string& path) { return path.empty() ? "is empty: give a path" : std::string(); }, "");
@@ -76,7 +76,7 @@ void refuse_empty_paths(CLI::App& app) {
          {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
           "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
           "--reference", "--shortlist", "--model"}) {
-      // A target to explain is a sentence.
+      // The target of `explain` is a sentence, not a path.
       const bool text = command->get_name() == "explain" && std::string_view(name) == "--target";
       CLI::Option* option = command->get_option_no_throw(name);
       if (option != nullptr && !text) option->check(named);
@@ -132,7 +132,7 @@ std::string in_our_words(const CLI::Error& error) {
   return text;
 }
 
-// What CLI11 found wrong, in our words where its own are hard to read.
+// CLI11's complaint, reworded where its own text is hard to read.
 std::string problem_of(const CLI::App& command, const CLI::Error& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
     return tril::app::origin_of(error.what()) + in_our_words(error);
@@ -165,7 +165,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   const std::string command = argc > 1 ? argv[1] : "";
   app.failure_message([&](const CLI::App* root, const CLI::Error& error) {
-    const auto chosen = root->get_subcommands();  // those that were found on the command line
+    const auto chosen = root->get_subcommands();  // those found on the command line
     const bool known = !chosen.empty() && chosen.front()->get_name() == command;
     const std::string problem =
         known ? problem_of(*chosen.front(), error) : std::string(error.what());
@@ -194,7 +194,7 @@ int run(int argc, char** argv) {
   return 0;
 }
 
-// What needs less memory, where something does.
+// A hint on what needs less memory, where there is one.
 std::string_view what_needs_less(std::string_view command) {
   if (command == "train") return "try a smaller --micro-batch-tokens, --max-tokens or --preset";
   if (command == "translate" || command == "generate" || command == "evaluate") {
@@ -204,7 +204,7 @@ std::string_view what_needs_less(std::string_view command) {
   return "try on a machine with more memory, or when less of it is in use";
 }
 
-// Says in one line what is being thrown; returns the exit code.
+// Prints the exception being handled in one line; returns the exit code.
 int tell_error(std::string_view command) {
   using tril::app::message;
   const auto error = [](std::string_view text) {
@@ -214,7 +214,7 @@ int tell_error(std::string_view command) {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    // Without asking for memory.
+    // Without allocating memory.
     for (const std::string_view part :
          {std::string_view("tril: "), command, std::string_view(": out of memory: "),
           what_needs_less(command), std::string_view("\n")}) {
@@ -222,7 +222,7 @@ int tell_error(std::string_view command) {
     }
     return 2;
   } catch (const std::system_error& failure) {
-    // What fmt::print() throws.
+    // The exception that fmt::print() throws.
     if (std::ferror(stdout) != 0) {
       if (failure.code().value() == EPIPE) return 0;
       return error("the output could not be written: " + failure.code().message());

@@ -14,10 +14,10 @@ namespace tril::app {
 
 void prepare_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call too
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit becomes an error of the call, too
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // Takes the lowest number that is free, and can be neither read nor written.
+    // Takes the lowest free descriptor, and can be neither read nor written.
     const int taken = ::open("/", O_PATH);
     if (taken > 2) ::close(taken);
   }
@@ -40,7 +40,7 @@ void fail_output(int error) {
 
 void flush_output() {
   if (std::fflush(stdout) != 0) fail_output(errno);
-  // An error that nobody looked at when it came: the reason is lost, and some of the output.
+  // An earlier write failed unnoticed: the reason is lost, and so is some of the output.
   require(std::ferror(stdout) == 0, ErrorCode::io, "the output could not be written");
 }
 

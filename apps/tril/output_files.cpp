@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What tells one file from another, whatever its names.
+// Identifies a file, whatever its names.
 std::optional<std::pair<dev_t, ino_t>> identity_of(const std::string& path) {
   struct stat status {};
   const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
@@ -28,7 +28,7 @@ bool is_same_file(const std::string& output, const std::string& other) {
   return identity.has_value() && identity == identity_of(other);
 }
 
-// By its name, links followed: what a model folder holds, or the folder of its training.
+// Whether the name, links followed, is that of a file of a model folder or of its training folder.
 bool is_named_as_of_model(const std::string& output) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(output, error);

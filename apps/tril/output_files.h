@@ -6,19 +6,19 @@
 
 namespace tril::app {
 
-// What a command reads: the flag it was given with, and the path; "-" is stdin, "" nothing.
+// An input of a command: the flag it was given with, and the path; "-" is stdin, "" nothing.
 struct InputName {
   std::string flag;
   std::string path;
 };
 
 // Raises, before any work, where writing `output` would destroy something: one of `inputs`, a file
-// of the folder `model`, both by any name or link, or what has the name of a model's file in any
-// other folder. `flag` is what `output` was given with; an empty output is none.
+// of the folder `model`, both by any name or link, or a file that has the name of a model's file in
+// any other folder. `flag` is the flag `output` was given with; an empty output is none.
 void check_output(const std::string& flag, const std::string& output,
                   const std::vector<InputName>& inputs, const std::string& model = "");
 
-// Raises where `path` holds anything else than `contents`.
+// Raises where `path` exists with other contents.
 void check_replaces_nothing(const std::string& path, const std::string& contents);
 
 }  // namespace tril::app

@@ -31,7 +31,7 @@ void write(fmt::format_string<Parts...> format, Parts&&... parts) {
 volatile std::sig_atomic_t received = 0;
 volatile std::time_t received_at = 0;
 
-// One press of Ctrl-C may arrive more than once, through a script and from the terminal.
+// One press of Ctrl-C may arrive more than once: through a script and from the terminal.
 void on_signal(int signal) {
   const std::time_t time = std::time(nullptr);
   if (received != 0 && time > received_at + 1) _exit(128 + signal);
@@ -57,7 +57,7 @@ void ProgressLine::show(int64_t done, int64_t all, const std::string& what, doub
   }
   const std::string figures = fmt::format(" {:3.0f}%  {}/{}  {}  {} left", share * 100.0, done, all,
                                           what, duration(seconds_left));
-  // The bar takes what the figures leave of the line.
+  // The bar takes the rest of the line.
   const int64_t room = columns(Stream::err) - 1 - display_width(figures);
   const int64_t width = std::clamp<int64_t>(room, 0, 24);
   const auto full = static_cast<int64_t>(share * static_cast<double>(width));
@@ -79,7 +79,7 @@ void ProgressLine::tell(const std::string& what) {
 }
 
 void ProgressLine::show_line(const std::string& text) {
-  // One column is left free: a line that fills them all begins a new one on some terminals.
+  // One column stays free: on some terminals a line that fills them all begins a new one.
   write("\r\033[K{}", shortened(text, columns(Stream::err) - 1));
   shown_ = true;
 }
@@ -94,7 +94,7 @@ void ProgressLine::part(std::string_view what, int64_t done, int64_t all) {
 
 bool ProgressLine::is_time() {
   const double time = now();
-  if (last_ == 0.0) last_ = time;  // what is done at once needs no progress
+  if (last_ == 0.0) last_ = time;  // what is done at once needs no progress line
   if (time - last_ < (on_terminal() ? 0.1 : 30.0)) return false;
   last_ = time;
   return true;
@@ -102,7 +102,7 @@ bool ProgressLine::is_time() {
 
 void ProgressLine::say(const std::string& text) {
   clear();
-  // A log keeps a message on one line; on a terminal it is broken where the terminal ends.
+  // In a log a message stays on one line; on a terminal it is wrapped.
   write("{}", on_terminal() ? set_text(text, "", "  ", Stream::err) : text + "\n");
 }
 

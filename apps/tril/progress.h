@@ -1,5 +1,5 @@
-// What people see while something long is running: one live line on a terminal, plain lines now and
-// then elsewhere. And the way a signal stops it.
+// Progress of something long: one live line on a terminal, occasional plain lines elsewhere. And
+// stopping it by a signal.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ class ProgressLine {
  public:
   ~ProgressLine() { clear(); }
   void show(int64_t done, int64_t all, const std::string& what, double seconds_left);
-  // What is being done now: always shown, the next thing in its place.
+  // The current activity: always shown, replacing the one before.
   void tell(const std::string& what);
-  // Where nobody knows how many there will be.
+  // For an unknown total.
   void count(int64_t done, const std::string& what);
-  // One of several things, each told when it begins, and how far it is.
+  // One of several parts, each announced when it begins, with its progress.
   void part(std::string_view what, int64_t done, int64_t all);
   // A line that stays.
   void say(const std::string& text);
@@ -29,16 +29,17 @@ class ProgressLine {
 
  private:
   bool is_time();
-  // On a terminal, in place of the line before; cut where the terminal ends.
+  // On a terminal, replaces the previous line; cut at the terminal's width.
   void show_line(const std::string& text);
 
-  std::string part_;  // the last one told
+  std::string part_;  // the last one announced
   bool shown_ = false;
-  double last_ = 0.0;  // when it was shown
+  double last_ = 0.0;  // when it was last shown
 };
 
-// While it lives, Ctrl-C, SIGTERM and SIGHUP only ask; a second Ctrl-C ends the program at once.
-// Those that the program was started to ignore, as nohup does, stay ignored. One at a time.
+// While it lives, Ctrl-C, SIGTERM and SIGHUP only request a stop; a second Ctrl-C ends the program
+// at once. Signals that the program was started to ignore, as nohup does, stay ignored. One at a
+// time.
 class StopOnSignal {
  public:
   StopOnSignal();
@@ -51,7 +52,7 @@ class StopOnSignal {
 
  private:
   static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, kSignals.size()> before_{};  // what they did
+  std::array<struct sigaction, kSignals.size()> before_{};  // the previous actions
 };
 
 // Thrown when a signal stopped the program: it ends with 128 + signal, as shells expect.

@@ -27,7 +27,7 @@ std::optional<Tokenizer> tokenizer_in(const std::string& folder, const Transform
   return tokenizer;
 }
 
-// A proof of weights that were damaged would prove nothing about the model that was trained.
+// A proof on damaged weights would prove nothing about the model that was trained.
 std::vector<VerifiedFile> verified(const std::string& folder) {
   std::vector<VerifiedFile> files = verify_model(folder);
   for (const VerifiedFile& file : files) {

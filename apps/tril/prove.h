@@ -1,4 +1,4 @@
-// What the sources of `tril prove` share.
+// Shared by the sources of `tril prove`.
 #pragma once
 
 #include <optional>
@@ -16,15 +16,15 @@ struct ProveFlags {
   bool json = false, full = false, unmasked = false;
 };
 
-// The sentences a proof is made with.
+// The sentences used in a proof.
 struct ProofText {
   std::vector<TokenPair> pairs;
   std::string origin;  // where they come from, for the report
-  int64_t cut = 0;     // sentences of which only the beginning is taken
+  int64_t cut = 0;     // sentences of which only the beginning is used
   int32_t end = 0;     // the token that ends a target
 };
-// From --text and --target, or the lesson's own sentences, or what the model samples, or, without a
-// tokenizer, tokens by chance. Raises before anything is computed.
+// From --text and --target, or the lesson's own sentences, or samples of the model, or, without a
+// tokenizer, random tokens. Raises before anything is computed.
 ProofText proof_text(const ProveFlags& flags, const Transformer& model,
                      const std::optional<Tokenizer>& tokenizer);
 

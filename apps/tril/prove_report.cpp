@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kIndent = "     ";
 
-// A section of the report begins.
+// Begins a section of the report.
 void print_section(std::string_view number, std::string_view text, bool holds) {
   fmt::print("\n{}  {}: {}\n", number, text, holds ? good("holds") : bad("FAILS"));
 }
@@ -23,7 +23,7 @@ void print_failure(std::string_view text) {
   fmt::print("{}{}{}", kIndent, bad("FAILS"), set.substr(kIndent.size() + 5));
 }
 
-// Tokens as a person reads them: pieces without the sign for a blank, START by its name.
+// Tokens in readable form: pieces without the sign for a blank, START by its name.
 class Pieces {
  public:
   explicit Pieces(const ProvedModel& proved) : proved_(proved) {}
@@ -38,7 +38,7 @@ class Pieces {
     if (piece.starts_with(blank) && piece.size() > blank.size()) piece.erase(0, blank.size());
     return escaped(piece);
   }
-  // As many as a line has room for.
+  // As many as fit on a line.
   std::string operator()(const std::vector<int32_t>& tokens) const {
     constexpr int64_t kColumns = 60;
     std::string text;
@@ -54,7 +54,7 @@ class Pieces {
   const ProvedModel& proved_;
 };
 
-// Of the file the weights came from; the first half of it, which a line has room for.
+// The seal of the file the weights came from; the first half of it, which fits on a line.
 std::string seal_text(const ProvedModel& proved) {
   const FolderSeal& seal = proved.model.seal();
   return seal.sealed() ? fmt::format("seal {}", seal.identity.substr(0, 16))
@@ -84,7 +84,7 @@ void print_head(const ProvedModel& proved, const ProofReport& report) {
   if (proved.flags.unmasked) fmt::print("{}\n", bad("THE CAUSAL MASK IS OFF."));
 }
 
-// The rows of the mask as the calls got them, side by side.
+// The rows of the mask as the calls received them, side by side.
 void add_mask(const TableEvidence& t, const Pieces& pieces, Table& table) {
   constexpr size_t kRows = 5;
   const size_t rows = std::min(
@@ -108,7 +108,7 @@ void add_mask(const TableEvidence& t, const Pieces& pieces, Table& table) {
   }
 }
 
-// What is fed: every cell is decided by figures.
+// What is fed in: every cell is decided by figures.
 struct FedCells {
   std::string training, inference;
 };
@@ -235,7 +235,7 @@ void print_leak(const std::string& text) {
   fmt::print("{}{}{}", kIndent, bad("LEAK"), set.substr(kIndent.size() + 4));
 }
 
-// Where it leaks, and where it does not see.
+// Where it leaks, and where a row misses what it may see.
 void print_places(const LeakProbe& p) {
   constexpr size_t kShown = 4;
   if (p.first_wrong_mask) {

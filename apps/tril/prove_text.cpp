@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kSentences = 12;
 constexpr size_t kFullSentences = 64;
-constexpr size_t kMaxTokens = 48;  // of a side
+constexpr size_t kMaxTokens = 48;  // per side
 constexpr uint64_t kSeed = 1;
 
-// Lines with something in them, no more than wanted.
+// Non-empty lines, at most as many as wanted.
 std::vector<std::string> read_lines(const std::string& path, size_t wanted) {
   LineReader reader = open_lines(path);
   std::vector<std::string> lines;
@@ -27,7 +27,7 @@ std::vector<std::string> read_lines(const std::string& path, size_t wanted) {
   return lines;
 }
 
-// Whether a tokenizer knows this kind of text: less than half of the pieces are single bytes.
+// Whether a tokenizer suits this kind of text: less than half of the pieces are single bytes.
 bool knows(const Tokenizer& tokenizer, const std::string& line) {
   const auto ids = tokenizer.encode(line);
   const auto bytes = std::count_if(
@@ -106,7 +106,7 @@ class TextMaker {
       text_.origin += " and " + flags_.target;
       return;
     }
-    // What the model makes of them, greedily.
+    // The model's greedy translations of them.
     text_.origin += " and what the model makes of it";
     std::vector<SearchRequest> requests;
     for (const auto& source : encoded) {
@@ -120,7 +120,7 @@ class TextMaker {
     for (size_t i = 0; i < encoded.size(); ++i) add(std::move(encoded[i]), targets[i]);
   }
 
-  // The lesson's sentences and some of the phrasebook, where the tokenizer knows such text.
+  // The lesson's sentences and some of the phrasebook, where the tokenizer suits such text.
   bool from_lesson() {
     const Phrasebook phrasebook = make_phrasebook();
     std::vector<PhrasePair> phrases = lesson_sentences();
@@ -140,7 +140,7 @@ class TextMaker {
     return true;
   }
 
-  // What the model itself comes up with; a source for it by chance.
+  // Samples of the model itself; its sources are random.
   void sample() {
     text_.origin = "sampled from the model";
     const auto chance = random_pairs(model_.config(), static_cast<int64_t>(wanted_), 8, kSeed);
@@ -157,7 +157,7 @@ class TextMaker {
     }
   }
 
-  // What a search writes for each request, without END.
+  // The result of a search for each request, without END.
   std::vector<std::vector<int32_t>> written(std::vector<SearchRequest> requests,
                                             const SearchRule& rule) {
     SearchOptions options;

@@ -24,8 +24,8 @@ std::string mebibytes(const std::string& file) {
   return fmt::format("{:.1f} MiB", static_cast<double>(file_bytes(file)) / (1 << 20));
 }
 
-// What to type to use the packed weights: --compute says which, where a folder has more than one
-// kind.
+// The command that uses the packed weights; --compute names the form where a folder has more than
+// one.
 std::string use_of(const std::string& folder, Compute compute, bool decoder_only) {
   bool others = file_exists(path_in(folder, kWeightsFile));
   for (const std::string_view word : Words<Compute>::kList) {

@@ -30,7 +30,7 @@ std::string line_of(const TextScore& score, const Flags& flags) {
                                    {"pieces", score.pieces},
                                    {"log_probs", score.log_probs}};
   if (!score.skipped.empty()) {
-    object["score"] = nullptr;  // 0 would be certainty
+    object["score"] = nullptr;  // 0 would mean certainty
     object["skipped"] = score.skipped;
   }
   return object.dump() + "\n";
@@ -47,7 +47,7 @@ class Pairs {
   std::optional<ScoreTextRequest> next() {
     return error_.hold([&] { return read(); });
   }
-  // Once the lines before are scored: what is wrong with a file.
+  // Called when the lines before are scored: raises what is wrong with a file.
   void raise() const { error_.raise(); }
 
  private:

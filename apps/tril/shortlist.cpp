@@ -24,7 +24,7 @@ void run(const Flags& flags) {
           ErrorCode::invalid_argument,
           "shortlist: no text to learn from: give the model's training text, as in '",
           program_name(), " shortlist ", flags.model, " --source train.en --target train.hi'");
-  // The model is read too: a shortlist is of no use to one that has no source.
+  // The model is loaded too, because a shortlist is useless for one that has no source.
   const Translator translator = load_translator(flags.model, 1, Device::cpu);
   require(!translator.model().config().decoder_only(), ErrorCode::invalid_argument, flags.model,
           " is a decoder-only model: it has no source to choose a shortlist by");

@@ -24,7 +24,7 @@ size_t distance(std::string_view from, std::string_view to) {
   return edits[from.size()][to.size()];
 }
 
-// What other programs call it.
+// What other programs call an option.
 struct Alias {
   std::string_view word, ours;
 };
@@ -49,7 +49,7 @@ constexpr Alias kAliases[] = {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& words) {
-  constexpr size_t kLongest = 64;  // nobody mistypes more
+  constexpr size_t kLongest = 64;  // nobody mistypes longer words
   if (word.empty() || word.size() > kLongest) return "";
   for (const Alias& alias : kAliases) {
     if (word == alias.word && std::ranges::find(words, alias.ours) != words.end()) {
@@ -60,9 +60,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& words
   const size_t letters = word.size() - std::min(word.size(), word.find_first_not_of('-'));
   size_t least = std::max<size_t>(1, letters / 3) + 1;
   for (const std::string& candidate : words) {
-    // A beginning is meant, too: --sent for --sentence.
+    // An abbreviation may be meant: --sent for --sentence.
     const bool begins = word.size() >= 4 && candidate.starts_with(word);
-    // And one that others name more fully: --beam-size for --beam.
+    // Or a longer name used elsewhere: --beam-size for --beam.
     const bool fuller = word.size() > candidate.size() && word.starts_with(candidate) &&
                         word[candidate.size()] == '-';
     const size_t edits = begins || fuller ? 1 : distance(word, candidate);

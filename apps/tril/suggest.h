@@ -7,7 +7,7 @@
 
 namespace tril::app {
 
-// The nearest of `words`, where one is near enough to be meant; else nothing. Near means few
+// The nearest of `words`, if one is near enough to have been meant; else nothing. Near means few
 // letters left out, added, changed or swapped with their neighbour.
 std::string nearest(std::string_view word, const std::vector<std::string>& words);
 

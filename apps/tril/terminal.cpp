@@ -13,11 +13,11 @@
 namespace tril::app {
 namespace {
 
-constexpr int64_t kPlain = 80;      // where nobody says
-constexpr int64_t kNarrowest = 40;  // below this nothing can be set
-constexpr int64_t kReadable = 120;  // longer lines are hard to follow back to their beginning
+constexpr int64_t kPlain = 80;      // where the width is unknown
+constexpr int64_t kNarrowest = 40;  // below this nothing can be laid out
+constexpr int64_t kReadable = 120;  // in longer lines it is hard to find the next beginning
 constexpr int64_t kGap = 2;         // between columns of a table
-constexpr int64_t kNarrowCell = 9;  // a column of words is made no narrower than this
+constexpr int64_t kNarrowCell = 9;  // a column of words gets no narrower than this
 
 int descriptor_of(Stream stream) { return stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO; }
 
@@ -40,7 +40,7 @@ int64_t total_of(const std::vector<int64_t>& widths, std::string_view indent) {
          kGap * std::max<int64_t>(0, std::ssize(widths) - 1);
 }
 
-// Takes from the widest columns until the table fits, or nothing can be taken.
+// Narrows the widest columns until the table fits or no column can get narrower.
 void fit(std::vector<int64_t>& widths, std::string_view indent, int64_t room) {
   while (total_of(widths, indent) > room) {
     const auto widest = std::max_element(widths.begin(), widths.end());
@@ -49,7 +49,7 @@ void fit(std::vector<int64_t>& widths, std::string_view indent, int64_t room) {
   }
 }
 
-// The lines of one row, its cells broken where they are wider than their columns.
+// The lines of one row; cells wider than their column are wrapped.
 void set_row(const std::vector<std::string>& row, const std::vector<int64_t>& widths, Align align,
              std::string_view indent, std::string& text) {
   std::vector<std::vector<std::string>> cells;

@@ -24,14 +24,14 @@ struct Arguments {
   TrainOptions options;
   Preset preset = Preset::tiny;
   std::string folder;
-  std::string config;  // was read before; see with_files()
+  std::string config;  // already read; see with_files()
   bool resume = false;
   bool overwrite = false;
   int threads = 0;
   std::optional<Device> device;
 };
 
-// A flag for an option of the one list in train/options.h.
+// Adds a flag for each option of the list in train/options.h.
 struct AddFlag {
   CLI::App* command;
 
@@ -67,14 +67,14 @@ void add_corpus(CLI::App* command, const std::string& prefix, CorpusFiles& files
   add("text", files.text, what + ": one text, for a decoder-only model");
 }
 
-// A run may go on from another folder than it began in.
+// A run may be resumed from another folder than it was started in.
 void make_absolute(CorpusFiles& files) {
   for (auto* list : {&files.source, &files.target, &files.tsv, &files.text}) {
     for (std::string& path : *list) path = std::filesystem::absolute(path).lexically_normal();
   }
 }
 
-// As it can be pasted into a shell.
+// Quoted so that it can be pasted into a shell.
 std::string shell_quoted(const std::string& text) {
   const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || std::strchr("/._-+", c) != nullptr || c >= 0x80;
@@ -88,7 +88,7 @@ std::string shell_quoted(const std::string& text) {
 std::string how_to_go_on(const Arguments& arguments) {
   std::string command =
       fmt::format("{} train --resume -o {}", program_name(), shell_quoted(arguments.folder));
-  // Where it was asked to compute: on another device the bits would be others.
+  // The device must be named: on another one the bits would differ.
   if (arguments.device) command += concat(" --device ", *arguments.device);
   return concat("to continue: ", command);
 }
@@ -104,10 +104,10 @@ void tell_device(const Placement& placement, const TrainEvents& events) {
   }
 }
 
-// What was learnt up to the last checkpoint outlives the card and its memory.
+// A lost GPU, or a lack of memory, leaves everything up to the last checkpoint intact.
 TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& arguments,
                                        RunStart start, TrainEvents events) {
-  // Until this run has a checkpoint, one in the folder is that of the run it was to replace.
+  // Until this run has a checkpoint, one in the folder belongs to the run it was to replace.
   bool resumable = false;
   events.resumable = [&] { resumable = true; };
   const Placement placement = placement_for(arguments.device);
@@ -124,7 +124,7 @@ TrainSummary train_or_say_how_to_go_on(TrainingText& text, const Arguments& argu
 }
 
 void run(const Arguments& arguments) {
-  // Until the run itself begins there is nothing to lose, and a signal ends the program at once.
+  // Before the run itself begins there is nothing to lose, so a signal ends the program at once.
   std::optional<StopOnSignal> stop;
   bool told = false;
   ProgressLine progress;
@@ -192,13 +192,13 @@ std::string value_of(const std::vector<std::string>& arguments,
   return "";
 }
 
-// Where flags that came from a file stand there.
+// Where in a file the flags stand that came from one.
 std::map<std::string, std::string>& origins() {
   static std::map<std::string, std::string> all;
   return all;
 }
 
-// The options of a TOML text as flags, but for those given on the command line.
+// The options of a TOML text as flags, except those given on the command line.
 std::vector<std::string> flags_of(const std::string& toml, const std::string& file,
                                   const std::vector<std::string>& given,
                                   const std::vector<std::string>& known) {
@@ -276,7 +276,7 @@ void add_train(CLI::App& app) {
       "    --valid-target dev.hi -o my-model\n"
       "  echo 'How are you?' | tril translate my-model");
   train->callback([arguments, train] {
-    // Sizes that were given go before those of the preset.
+    // Sizes that were given override those of the preset.
     TransformerConfig preset = arguments->options.model;
     apply_preset(arguments->preset, preset);
     TransformerConfig& model = arguments->options.model;
@@ -289,7 +289,7 @@ void add_train(CLI::App& app) {
     settle("--encoder-layers", &TransformerConfig::encoder_layers);
     settle("--decoder-layers", &TransformerConfig::decoder_layers);
     settle("--dropout", &TransformerConfig::dropout);
-    // A batch that was asked to be small is one pass, and on a card any batch is.
+    // A small batch is one pass, and on a GPU any batch is.
     int64_t& pass = arguments->options.micro_batch_tokens;
     if (train->count("--micro-batch-tokens") == 0) {
       const bool on_card = placement_for(arguments->device).device != Device::cpu;

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Figures for people to read.
 #pragma once
 
 #include <cstdint>

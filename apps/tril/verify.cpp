@@ -31,7 +31,7 @@ std::string_view word_of(FileState state) {
   return "";
 }
 
-// What is wrong, without the path it begins with: that stands in the line already.
+// What is wrong, without the path at its beginning, which the line already shows.
 std::string detail_of(const VerifiedFile& file) {
   std::string_view text = file.detail;
   if (text.starts_with(file.path + ": ")) text.remove_prefix(file.path.size() + 2);
@@ -60,7 +60,7 @@ void print_json(const std::vector<VerifiedFile>& files) {
   fmt::print("{}\n", list.dump(2));
 }
 
-// What cannot be used is not worth sealing: it may be what damage has left.
+// Files that cannot be used are not sealed: they may be damaged.
 void check_loads(const std::string& folder) {
   if (!file_exists(path_in(folder, kConfigFile))) return;
   LoadOptions options;
@@ -77,7 +77,7 @@ void check_loads(const std::string& folder) {
   }
 }
 
-// The files of one folder; an Error for a folder that has none.
+// The files of one folder; raises an Error for a folder that has none.
 std::vector<VerifiedFile> verify_one(const std::string& folder, const Flags& flags) {
   if (flags.seal) {
     check_loads(folder);
@@ -96,7 +96,7 @@ void run(const Flags& flags) {
     std::vector<VerifiedFile> these;
     try {
       these = verify_one(folder, flags);
-    } catch (const Error& error) {  // the others are still to be looked at
+    } catch (const Error& error) {  // the other folders are still to be checked
       message(fmt::format("tril: {}\n", escaped(with_advice(error.what(), error.field()))));
       failed = true;
     }

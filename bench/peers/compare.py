@@ -19,7 +19,7 @@ import work
 from processes import Processes, tables
 
 GROUPS = ["gemm", "attention", "train", "translate", "process"]
-# Shown beside the others; the goals are ratios against those.
+# Shown for comparison only; the goals are ratios against the others.
 BESIDE = "Hugging Face"
 # The goal of each comparison: at least this, and what we aim for.
 WANTED = {"train tiny": (2.0, None), "train small": (2.0, None), "train base": (1.2, 1.5)}
@@ -189,13 +189,13 @@ def main():
     groups = args.only.split(",")
     if unknown := set(groups) - set(GROUPS):
         sys.exit(f"compare: there is no group {', '.join(sorted(unknown))} (there are: {', '.join(GROUPS)})")
-    # A rival whose threads wait for each other loses whole time slices to whatever else runs, and tril does
+    # A system whose threads wait for each other loses whole time slices to other processes, while tril does
     # not: ratios from a busy machine flatter tril.
     args.load = os.getloadavg()[0]
     versions = set_up(groups, args)
     tril, figures, processes = Tril(args.tril, args.threads, args.seconds), Figures(), None
     for number in range(args.rounds):
-        # Who goes first changes from round to round.
+        # The order alternates from round to round.
         args.in_turn = (lambda turns: turns) if number % 2 == 0 else (lambda turns: turns[::-1])
         print(f"round {number + 1} of {args.rounds}", flush=True)
         for group in groups:

@@ -1,4 +1,4 @@
-"""tril beside PyTorch and Hugging Face on an NVIDIA card: the same work in one run.
+"""Compares tril with PyTorch and Hugging Face on an NVIDIA GPU: the same work in one run.
 
     python3 bench/peers/on_cuda.py --tril build/cuda/folder/bin/tril
 
@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import pytorch
 import work
 
-# name: width, heads, feed-forward, layers, dropout, vocabulary, target tokens a batch
+# name: width, heads, feed-forward, layers, dropout, vocabulary, target tokens per batch
 TRAINING = {"tiny": (128, 4, 256, 4, 0.1, 10000, 4096),
             "base": (512, 8, 2048, 6, 0.1, 32000, 25000),
             "big": (1024, 16, 4096, 6, 0.1, 32000, 25000)}
@@ -33,7 +33,7 @@ LONG = [(512, 64), (2048, 64), (16384, 64), (512, 128), (2048, 128), (16384, 128
 
 
 def seconds_of(call, least=5, budget=0.5):
-    """Median by the card's own clock, after two that are not counted."""
+    """Median by the GPU's own clock, after two runs that are not counted."""
     call()
     call()
     times, end = [], time.perf_counter() + budget
@@ -62,7 +62,7 @@ class Tril:
 
 
 class Training(pytorch.Training):
-    """Of pytorch.py, on the card in bf16."""
+    """The model of pytorch.py, on the GPU in bf16."""
 
     def __init__(self, sizes, compiled):
         torch.manual_seed(1)
@@ -159,7 +159,7 @@ def best_attention(shape, backends):
 
 
 def packed_attention(lengths):
-    """Sentences end to end: variable lengths where this PyTorch has them, and padded to the longest."""
+    """Packed sentences: variable lengths if this PyTorch supports them, and padded to the longest."""
     total, heads, dim = sum(lengths), 8, 64
     forward, backward = [], []
     with contextlib.suppress(ImportError):

@@ -13,7 +13,7 @@ GEMM = [(1, 512, 512), (6, 512, 512), (32, 512, 512), (128, 512, 512), (512, 512
         (1024, 512, 512), (1024, 2048, 512), (1024, 512, 2048), (1024, 32000, 512)]
 ATTENTION = [(16, 8, 32, 64), (16, 8, 300, 64), (1, 8, 2048, 64), (1, 8, 8192, 64)]
 
-# name, width, heads, feed-forward, layers, dropout, vocabulary, target tokens a batch
+# name, width, heads, feed-forward, layers, dropout, vocabulary, target tokens per batch
 TRAINING = {"tiny": (128, 4, 256, 4, 0.3, 8000, 2048),
             "small": (256, 4, 1024, 3, 0.3, 8000, 2048),
             "base": (512, 8, 2048, 6, 0.1, 32000, 1024)}

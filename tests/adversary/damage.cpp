@@ -54,7 +54,7 @@ std::string damage_at_random(const std::string& file, Rng& rng) {
   if (kind == 0) what = truncate_to(file, rng.below(size));
   if (kind == 1) what = append_bytes(file, 1 + rng.below(64), rng);
   if (kind == 2) what = zero_block(file, rng.below(size), 1 + rng.below(4096));
-  // A block of zeros may have been one before.
+  // A block that is zeroed may have been zero before.
   if (what.empty() || read_all(file) == before) {
     what = flip_bit(file, rng.below(size), static_cast<int>(rng.below(8)));
   }

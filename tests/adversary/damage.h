@@ -1,4 +1,4 @@
-// Damage to a file, the same for the same numbers.
+// Damage to a file, reproducible from its random numbers.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace adversary {
 
-// Each returns what it did, in words.
+// Each returns a description of the damage.
 std::string flip_bit(const std::string& file, int64_t byte, int bit);
 std::string truncate_to(const std::string& file, int64_t size);
 std::string append_bytes(const std::string& file, int64_t count, Rng& rng);

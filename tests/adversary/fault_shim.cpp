@@ -1,4 +1,4 @@
-// A library for LD_PRELOAD that lets chosen calls of the program fail, or kills the program at
+// A library for LD_PRELOAD that makes chosen calls of the program fail, or kills the program at
 // them.
 //
 // TRIL_FAULTS in the environment says what to do, as "name=value; name=value":
@@ -6,18 +6,18 @@
 //   at=N           the first of them to be hit, counted from 1; 0: none
 //   times=N        how many in a row from there on are hit (default 1); 0: all of them
 //   do=WHAT        kill (before the call), half (half of the write is made, then kill), short
-//   (fewer
-//                  bytes than were asked for), or the name of an errno such as EIO
+//                  (fewer bytes than requested), or the name of an errno such as EIO
 //   under=PATH:…   only calls for files under these folders count; allocations and threads count
-//                  from the first such call on, so that what happens before main() is left alone
-//   spare=NAME,…   allocations made by libraries with these names, or on their behalf, are passed
-//                  over: some do not survive a refusal
+//                  from the first such call on, so that nothing before main() is affected
+//   spare=NAME,…   allocations made by libraries with these names, or on their behalf, are not hit:
+//                  some libraries do not survive a failed allocation
 //   count=FILE     at exit, a line "GROUP N" for each group is written there
 //   log=FILE       a line "N GROUP PATH" for each call that was hit
 //   keep=FOLDER    every file that gets its name by a rename is hard-linked there, as
 //                  NNNN@PATH with % for / (below the first folder of `under`)
 //
-// What the C library calls inside itself (the writes behind printf) cannot be caught in this way.
+// Calls that the C library makes inside itself (the writes behind printf) cannot be caught this
+// way.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -89,7 +89,7 @@ constexpr NamedError kErrors[] = {{"EIO", EIO},       {"ENOSPC", ENOSPC}, {"EMFI
 
 enum class Act { pass, fail, shorten, half };
 
-// All without allocating: this is asked from inside malloc().
+// Nothing here allocates: it is used from inside malloc().
 struct Plan {
   bool ready = false;
   char text[4096] = {};
@@ -278,7 +278,7 @@ Act meet(Group group, const Place& place) {
   return (plan.groups >> group & 1u) == 0 ? Act::pass : hit(group, place.path);
 }
 
-// For what belongs to no file.
+// For calls that concern no file.
 Act meet(Group group) {
   if (!plan.ready || inside || !begun) return Act::pass;
   ++per_group[group];
@@ -565,7 +565,7 @@ int linkat(int from_folder, const char* from, int to_folder, const char* to, int
   return result;
 }
 
-// As the system does: the descriptor is gone, whatever close() says.
+// As the system does it: the descriptor is closed, whatever close() returns.
 int close(int descriptor) {
   REAL(close);
   const Act act = meet_file(kClose, descriptor);
@@ -605,7 +605,7 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   return real(thread, attributes, start, argument);
 }
 
-// Allocations. The C library's own names of them are used: looking others up allocates.
+// Allocations. The C library's own names for them are used, because looking up others allocates.
 static bool refused(size_t size) {
   return fails(meet(kMalloc)) || (size >= kLarge && fails(meet(kMallocLarge)));
 }

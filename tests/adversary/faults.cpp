@@ -11,8 +11,8 @@ struct Fault {
   std::string name;
   std::vector<std::string> groups;
   bool may_last = false;   // a full disk stays full
-  bool must_pass = false;  // the system may always do this: no reason to fail
-  bool on_output = false;  // stdout may meet it too
+  bool must_pass = false;  // the system may always do this: it is no reason to fail
+  bool on_output = false;  // stdout may be hit too
 };
 const std::vector<Fault>& all_faults() {
   static const std::vector<Fault> faults = {
@@ -33,22 +33,22 @@ const std::vector<Fault>& all_faults() {
   return faults;
 }
 
-// Of every round of experiments four are of each of the first six kinds and one of the last two,
-// which few calls can meet.
+// In every round of experiments each of the first six kinds comes four times and the last two,
+// which few calls can meet, once.
 constexpr int64_t kRound = 26;
 size_t kind_of(int64_t experiment) {
   const int64_t place = experiment % kRound;
   return static_cast<size_t>(place < 24 ? place % 6 : place - 18);
 }
 
-// Allocations are not as many in every run: an experiment that is repeated should hit the same one.
+// The number of allocations varies from run to run: a repeated experiment should hit the same one.
 int64_t steady(int64_t calls) {
   int64_t step = 1;
   while (calls / step > 1000) step *= 2;
   return calls <= 1000 ? calls : (calls / step / 100 * 100) * step;
 }
 
-// What the shim wrote down about the first call it hit.
+// What the shim logged about the first call it hit.
 struct Hit {
   std::string group, path;
   bool landed = false;
@@ -64,7 +64,7 @@ Hit hit_in(const std::string& log) {
   return hit;
 }
 
-// What the error must name: the file, or what it was to become, or its folder.
+// The name that the error must mention: the file, its future name, or its folder.
 std::vector<std::string> names_for(const Hit& hit, const Stage& stage) {
   if (hit.path.empty()) return {};
   if (hit.path.starts_with(stage.io)) return {"output"};
@@ -117,7 +117,7 @@ bool arrange(const World& world, const Task& task, const Reference& reference, c
   return true;
 }
 
-// What is wrong with how the program failed.
+// What is wrong with the way the program failed.
 std::string judge_error(const Task& task, const Reference& reference, const Fault& fault,
                         const Stage& stage, const Hit& hit, const Ended& ended) {
   const bool line_failed = task.line_by_line && ended.code == 1;
@@ -162,8 +162,8 @@ Outcome fault_one(const World& world, const Tasks& tasks, const Fault& fault, Rn
   if (!hit.landed && ended.code != 0) return third("fails untouched: " + ended.err);
   if (ended.code == 0) {
     std::string why = check_finished(world, *task, reference, stage, ended);
-    // What could not be removed stays, until the next writer comes; without locks nobody knows that
-    // it was left behind.
+    // A file that could not be removed stays until the next writer comes; without locks it cannot
+    // be recognised as abandoned.
     const bool may_stay = hit.group == "unlink" || hit.group == "lock";
     if (may_stay && why.find("temporary file") != why.npos) why.clear();
     return why.empty() ? outcome : third(why);
@@ -183,8 +183,8 @@ Outcome fault_one(const World& world, const Tasks& tasks, const Fault& fault, Rn
 void run_faults(const World& world, const Tasks& tasks, Report& report) {
   const Settings& settings = world.settings;
   const int64_t each = settings.budget > 0 ? settings.budget : settings.all ? 200 : 40;
-  // Up to three in ten meet no call, as another run has fewer of them: half as many again, so that
-  // as many as were asked for land.
+  // In up to three of ten experiments no call is hit, because another run makes fewer calls: half
+  // as many again are run, so that the requested number is hit.
   run_campaign(
       "faults", {.experiments = each * kRound / 4 * 3 / 2}, settings,
       [&](int64_t number, Rng& rng, const std::string& folder) {

@@ -1,4 +1,4 @@
-// Files and folders as experiments lay them out, look at them and compare them. Any failure raises
+// Files and folders that experiments create, inspect and compare. Any failure raises
 // std::runtime_error: it is the tool's own, not tril's.
 #pragma once
 
@@ -17,20 +17,20 @@ bool is_regular(const std::string& path);
 std::string name_of(const std::string& path);
 std::string folder_of(const std::string& path);
 
-// A file or a whole folder, into a place where nothing is.
+// Copies a file or a whole folder to a path that does not exist.
 void copy_tree(const std::string& from, const std::string& to);
 void remove_tree(const std::string& path);
 void make_folder(const std::string& path);
 
-// The files below a folder, or the file itself as "", and what each holds as a short key. Two keys
-// are equal when the files are the same, but for what two equal runs of tril do not share:
-// seconds in log.jsonl and in a checkpoint's state, and the checksum of that checkpoint's header.
-// Lock files and links to nowhere are left out.
+// The files below a folder, or the file itself as "", with a short key for the contents of each.
+// Two keys are equal when the files are the same, except for what differs between two equal runs of
+// tril: seconds in log.jsonl and in a checkpoint's state, and the checksum of that checkpoint's
+// header. Lock files and dangling links are left out.
 using Tree = std::map<std::string, std::string>;
 Tree tree_of(const std::string& folder);
 std::string key_of(const std::string& path);
 
-// Whether a file is one that tril was still writing.
+// Whether tril was still writing this file.
 bool is_temporary(const std::string& path);
 
 // The first difference of two trees in words, empty when there is none. Temporary files do not

@@ -8,7 +8,7 @@ namespace {
 
 enum class Way { translate, verify, prove, resume };
 
-// A file that is damaged and the command that must notice.
+// A damaged file and the command that must notice.
 struct Subject {
   std::string row;
   std::string model;  // a folder
@@ -19,7 +19,7 @@ struct Subject {
   int weight = 4;
 };
 
-// What a damaged folder does.
+// The reaction to a damaged folder.
 class Trial {
  public:
   Trial(const World& world, const Subject& subject, const std::string& folder)
@@ -32,7 +32,7 @@ class Trial {
   std::string model() const { return stage_.work + "/m"; }
   std::string file() const { return model() + "/" + subject_.file; }
 
-  // The damage is done; `allowed` are the translations that are no error, `finals` the states in
+  // After the damage; `allowed` are the translations that are not errors, `finals` the states in
   // which a resumed run may end.
   Outcome look(const std::string& what, const std::set<std::string>& allowed,
                const std::vector<Tree>& finals, bool exchanged = false) const {
@@ -42,7 +42,7 @@ class Trial {
     const Ended ended = run();
     if (ended.code != 0) {
       std::vector<std::string> names = {name_of(subject_.file)};
-      // The one that was put there, or the one beside it that does not go with it.
+      // The one that was put there, or the one beside it that does not match it.
       if (exchanged)
         names = {"tokenizer", "model.safetensors", "packed", "shortlist", "checkpoint"};
       const std::string why =
@@ -51,7 +51,7 @@ class Trial {
       return outcome;
     }
     outcome.verdict = Verdict::harmless;
-    // The run reads the tokenizer of its checkpoint; the file beside it is for people.
+    // The run reads the tokenizer in its checkpoint; the file beside it is only informative.
     const bool sealed =
         subject_.file.ends_with(".safetensors") || subject_.file == "tokenizer.model";
     if (world_.settings.strict && sealed && !exchanged) {
@@ -93,7 +93,7 @@ class Trial {
     }
   }
 
-  // The log is for people, and its lines are not sealed.
+  // The log is informative, and its lines are not sealed.
   bool same_model(const Tree& final) const {
     const Tree tree = tree_of(model());
     for (const auto& [path, key] : final) {
@@ -120,7 +120,7 @@ void add_if_there(std::vector<Subject>& subjects, const Subject& subject) {
   if (is_regular(subject.model + "/" + subject.file)) subjects.push_back(subject);
 }
 
-// What can be done with the files of any model folder.
+// The attacks that apply to the files of any model folder.
 std::vector<Subject> subjects_of(const World& world, const std::string& model) {
   std::vector<Subject> subjects;
   const bool weights = is_regular(model + "/model.safetensors");

@@ -5,20 +5,20 @@
 namespace adversary {
 namespace {
 
-// Calls at which a program is killed. Each is drawn as often as any other: a run has thousands of
-// writes and a few renames.
+// Calls at which a program is killed. Each is drawn equally often, although a run has thousands of
+// writes and few renames.
 const std::vector<std::string> kGroups = {"create", "write",    "write",     "sync",
                                           "rename", "unlink",   "mkdir",     "link",
                                           "chmod",  "truncate", "write-like"};
 
 struct Kill {
   std::string what;
-  // The shim's must land. How often a run writes varies, with the seconds it takes and prints:
-  // those of the second half may not come.
+  // Kills by the shim must happen. How often a run writes depends on the seconds it takes and
+  // prints: those in the second half may not happen.
   bool sure = false;
 };
 
-// Arranges that the child is killed: at a call, after half of one, or at a moment of the clock.
+// Arranges that the child is killed: at a call, after half of one, or at a point in time.
 Kill arrange(const World& world, const Reference& reference, const Stage& stage, Rng& rng,
              Child& child) {
   const int64_t method = rng.below(5);
@@ -73,7 +73,7 @@ Outcome kill_one(const World& world, const Tasks& tasks, Rng& rng, const std::st
     outcome.what += (round == 0 ? "" : ", then ") + kill.what;
     const Ended ended = run(child);
     if (!ended.killed()) {
-      // What is resumed has fewer calls than the whole; what was done before is not killed.
+      // A resumed run makes fewer calls than the whole; the part before is not killed.
       if (ended.code != 0) return third(described(ended) + ": " + ended.err);
       if (kill.sure && round == 0) return third("was not killed: the tool counts wrongly");
       break;

@@ -95,7 +95,7 @@ Command parse(int argc, char** argv) {
   return command;
 }
 
-// A new folder that other users may pass through: some experiments run as nobody.
+// A new folder that other users may enter, because some experiments run as nobody.
 std::string make_scratch(const std::string& given) {
   std::error_code error;
   constexpr uintmax_t kEnough = uintmax_t{256} << 20;

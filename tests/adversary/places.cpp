@@ -27,7 +27,7 @@ class Places {
   Places(const World& world, const Tasks& tasks) : world_(world), tasks_(tasks) {
     root_ = ::geteuid() == 0;
     if (root_) {
-      // Mounts of experiments are seen by this process and its children alone, and end with it.
+      // Mounts of experiments are visible only to this process and its children, and end with it.
       mounts_ = ::unshare(CLONE_NEWNS) == 0 &&
                 ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
       nobody_ = starts_as_nobody();
@@ -69,7 +69,7 @@ class Places {
     }
   }
 
-  // A task under conditions in which it may do well or fail clearly.
+  // A task under conditions in which it may succeed or fail clearly.
   Outcome either(const Task& task, const Stage& stage, const Child& child,
                  bool recovers = true) const {
     const Reference& reference = tasks_.reference(task);
@@ -86,8 +86,8 @@ class Places {
     return why.empty() ? error() : third(why);
   }
 
-  // With stdout or stderr lost: the result is right, or where it could not be delivered the exit
-  // code says so. What was said is read where it could be.
+  // With stdout or stderr lost: the result is right or, if it could not be delivered, the exit code
+  // shows it. Messages are read where that is possible.
   Outcome with_descriptors(const Task& task, const Stage& stage, const Child& child) const {
     const Reference& reference = tasks_.reference(task);
     Ended ended = run(child);
@@ -165,7 +165,7 @@ class Places {
               lay_out(world_, task, stage);
               Child child = child_of(world_, task, stage);
               child.largest_file = bytes;
-              // What it prints goes into files too.
+              // Its output goes into files too.
               child.output = child.errors = "/dev/null";
               const Ended ended = run(child);
               if (ended.signal != 0 || ended.hung) return third(described(ended));
@@ -207,7 +207,7 @@ class Places {
     return outcome;
   }
 
-  // Takes or gives rights for everything below.
+  // Sets permissions for everything below a folder.
   static void set_rights(const std::string& folder, unsigned files, unsigned folders) {
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
       if (entry.is_symlink()) continue;
@@ -251,7 +251,7 @@ class Places {
     return why.empty() ? error() : third(why);
   }
 
-  // Something else in the place of a file.
+  // Something else in place of a file.
   struct Thing {
     std::string name;
     std::function<void(const std::string&)> make;
@@ -322,7 +322,7 @@ class Places {
             if (task.prints && replaced(ended.out, stage.work, "@") != tasks_.reference(task).out) {
               return third("exit code 0, but stdout differs");
             }
-            // An output may have taken the thing's place; it is then the whole one.
+            // An output may have replaced the thing; then it must be complete.
             if (!input && task.kind != Kind::reads && is_regular(file) && path != "m" &&
                 !path.ends_with("log.jsonl") &&
                 key_of(file) != tasks_.reference(task).final.at(path)) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr unsigned kNobody = 65534;
 
-// What the child does between fork and exec may not allocate, so it is laid out before.
+// Between fork and exec the child may not allocate, so everything is prepared before.
 struct Prepared {
   std::vector<char*> arguments;
   std::vector<std::string> settings;
@@ -55,7 +55,7 @@ void take(const char* file, int flags, int as) {
 
 [[noreturn]] void become(const Child& child, const Prepared& prepared, const char* output,
                          const char* errors) {
-  // Highest first: a descriptor that stays closed is not taken by the next file.
+  // Highest first, so that a descriptor that stays closed is not taken by the next file.
   take(errors, O_WRONLY | O_CREAT | O_TRUNC, 2);
   take(output, O_WRONLY | O_CREAT | O_TRUNC, 1);
   take(child.input.c_str(), O_RDONLY, 0);

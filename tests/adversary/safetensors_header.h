@@ -1,13 +1,14 @@
-// The header of a safetensors file, as far as experiments look into it or change it: 8 bytes with
-// its size, that many bytes of JSON, then the tensors.
+// The parts of a safetensors file that experiments inspect or change: 8 bytes with the header's
+// size, that many bytes of JSON, then the tensors.
 #pragma once
 
 #include <string>
 
 namespace adversary {
 
-// A checkpoint without what two equal runs do not share: `seconds` of its state, and the checksum
-// of the header, which depends on it. What is no safetensors file comes back as it is.
+// A checkpoint without what differs between two equal runs: `seconds` of its state, and the
+// checksum of the header, which depends on it. Anything but a safetensors file is returned
+// unchanged.
 std::string comparable_checkpoint(const std::string& bytes);
 
 // The file as a program without checksums would have written it. Empty if it has none.

@@ -113,7 +113,7 @@ std::vector<Task> reading_tasks(const World& world) {
   const std::string lines = "%/text1/valid_source";
   std::vector<Task> tasks = {
       translating("translate", "a", {"--input", lines}),
-      // Says on stderr that results are cut off.
+      // Reports on stderr that results are cut.
       translating(
           "translate, cut off", "a",
           {"--sample", "--temperature", "5", "--seed", "3", "--max-tokens", "2", "--input", lines}),
@@ -219,7 +219,7 @@ std::string try_models(const World& world, const Task& task, const Reference& re
       }
     }
     if (!world.verifies || !loads) continue;
-    // What is stale is whole and not used, as was just seen.
+    // Outdated files are intact but unused, as was just checked.
     const Ended ended = run(tril_child(world, {"verify", stage.work + "/" + model}, stage.io));
     const bool whole = ended.code == 0 || ended.code == 1;
     if (!whole || ended.out.find("DAMAGED") != ended.out.npos) {
@@ -241,7 +241,7 @@ std::string recover_training(const World& world, const Task& task, const Referen
   if (ended.code == 0) {
     const Tree tree = tree_of(stage.work);
     if (difference(reference.final, tree).empty()) return "";
-    // The run that was to be overwritten is still there, and was done.
+    // The run that was to be overwritten is still there, and complete.
     if (const std::string why = difference(reference.initial, tree); !why.empty()) {
       return "resumed, it ends in another state: " + difference(reference.final, tree);
     }
@@ -319,7 +319,7 @@ std::string check_stopped(const World& world, const Task& task, const Reference&
       if (!killed && !reference.initial.contains(path)) return "leaves the temporary file " + path;
       continue;
     }
-    // Grows line by line; what a resumed run makes of it is compared in the end.
+    // Grows line by line; the result of a resumed run is compared at the end.
     if (path.ends_with("log.jsonl") && may_change(task, path)) continue;
     const auto whole = reference.versions.find(path);
     if (whole == reference.versions.end()) return "leaves " + path;

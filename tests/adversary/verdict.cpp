@@ -19,7 +19,7 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
-// What only a library, or the system alone, would say.
+// Words that only a library, or the system by itself, would use.
 const char* foreign_words(const std::string& text) {
   for (const char* words : {"std::", "bad_alloc", "terminate called", "what():", "basic_string",
                             "vector::", "Assertion", "filesystem error", "json.exception"}) {
@@ -81,7 +81,7 @@ void Report::add(const std::string& campaign, int64_t experiment, const Outcome&
                                       "--only",          std::to_string(experiment)};
   if (!settings_.model.empty()) command.insert(command.end(), {"--model", settings_.model});
   if (!settings_.text.empty()) command.insert(command.end(), {"--text", settings_.text});
-  // The number of an experiment means the same only among as many of them.
+  // The number of an experiment has the same meaning only with the same total.
   if (settings_.all) command.emplace_back("--all");
   if (settings_.budget > 0) {
     command.insert(command.end(), {"--budget", std::to_string(settings_.budget)});

@@ -1,4 +1,4 @@
-// What an experiment ended in: a right result, a clear error, or a third, which must not be.
+// The outcome of an experiment: a right result, a clear error, or a third, which must not occur.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace adversary {
 
 enum class Verdict {
-  right,     // the whole, right result
+  right,     // the complete, right result
   harmless,  // the damage went unnoticed and changed no result
   error,     // a clear error
   third,     // anything else
@@ -24,18 +24,18 @@ enum class Verdict {
 struct Outcome {
   std::string row = {};  // of the table it is counted in
   Verdict verdict = Verdict::right;
-  std::string what = {};  // what was done, and for a third what came of it
-  int64_t landed = 1;     // how many kills or faults met a running program
+  std::string what = {};  // what was done, and for a third the result
+  int64_t landed = 1;     // how many kills or faults hit a running program
 };
 
-// Why an error is not a clear one; empty when it is: exit code 2 (or 1 where `one_too`), and on
-// stderr a line "tril: …", the last, without the words of a library. With `names` one of the lines
-// must hold one of them.
+// Why an error is not clear; empty if it is: exit code 2 (or 1 with `one_too`), and as the last
+// line on stderr "tril: …", without the words of a library. With `names`, one of the lines must
+// contain one of them.
 std::string unclear(const Ended& ended, bool one_too = false,
                     const std::vector<std::string>& names = {});
 
-// The same for `tril verify`, whose report of files that are not sound is its result: exit code 1,
-// and a line of stdout with one of `names` that does not end in "sound".
+// The same for `tril verify`, whose result is a report of damaged files: exit code 1, and a line on
+// stdout with one of `names` that does not end in "sound".
 std::string unclear_verify(const Ended& ended, const std::vector<std::string>& names);
 
 // How it ended, in a few words, for reports.
@@ -45,21 +45,21 @@ struct Settings {
   std::string tril;
   std::string shim;
   std::string scratch;
-  std::string program;  // this one, for the command that repeats an experiment
+  std::string program;  // this tool, for the command that repeats an experiment
   std::string campaign;
   std::string model;  // a folder to attack instead of those made here
   std::string text;   // lines to translate with it
   uint64_t seed = 1;
   int64_t budget = 0;  // 0: the campaign's own
-  double seconds = 0;  // at most so long; 0: no limit
-  int64_t only = -1;   // one experiment alone
+  double seconds = 0;  // time limit; 0: none
+  int64_t only = -1;   // run only this experiment
   int jobs = 2;
   bool all = false;     // the large budget
-  bool strict = false;  // flips: what goes unnoticed is a third, whatever it changes
-  bool keep = false;    // leave the folders of experiments that end in a third
+  bool strict = false;  // flips: unnoticed damage is a third, whatever it changes
+  bool keep = false;    // keep the folders of experiments that end in a third
 };
 
-// Counts outcomes and prints them. Safe for threads.
+// Counts outcomes and prints them. Thread-safe.
 class Report {
  public:
   explicit Report(const Settings& settings) : settings_(settings) {}
@@ -79,10 +79,10 @@ class Report {
   int64_t thirds_ = 0;
 };
 
-// An experiment: its number, its random numbers, and an empty folder of its own.
+// An experiment: its number, its random numbers, and its own empty folder.
 using Experiment = std::function<Outcome(int64_t, Rng&, const std::string&)>;
-// Whether a campaign has done enough, given how many experiments began and how many kills or faults
-// have met a running program.
+// Whether a campaign has done enough, given the number of experiments begun and of kills or faults
+// that hit a running program.
 struct Budget {
   int64_t experiments = 0;  // at most
   int64_t landed = 0;       // enough; 0: does not count

@@ -10,7 +10,7 @@
 namespace adversary {
 namespace {
 
-// Sentences of a made-up language of twelve words, and their translations.
+// Sentences of an invented language of twelve words, and their translations.
 void write_text(const std::string& folder, uint64_t seed, char first) {
   Rng rng(seed);
   std::string source, target;
@@ -56,7 +56,7 @@ void learn(const World& world, const std::string& name, const std::string& text,
   must(world, arguments);
 }
 
-// `model` with everything beside the weights that can stand there.
+// `model` with every other file that may be in its folder.
 void complete(const World& world, const std::string& model, const std::string& name,
               const std::string& text) {
   copy_tree(world.path(model), world.path(name));
@@ -65,7 +65,7 @@ void complete(const World& world, const std::string& model, const std::string& n
                world.path(text + "/target"), "--best", "3", "--frequent", "5"});
 }
 
-// Killed at the rename in the middle of all renames of the run.
+// Killed at the middle one of all renames of the run.
 void leave_half(const World& world) {
   const std::string count = world.path("io/count");
   const auto arguments = [&](const std::string& folder) {
@@ -89,7 +89,7 @@ void leave_half(const World& world) {
     throw std::runtime_error("the shim did not kill: is it " + world.settings.shim + "?");
 }
 
-// Where files carry checksums, a copy without them.
+// If files carry checksums, a copy without them.
 bool make_unsealed(const World& world) {
   copy_tree(world.path("full"), world.path("unsealed"));
   remove_tree(world.path("unsealed/training"));
@@ -102,7 +102,7 @@ bool make_unsealed(const World& world) {
   };
   if (!unseal("model.safetensors")) return false;
   unseal("shortlist.safetensors");
-  // Made from the weights as they are now.
+  // Made from the current weights.
   must(world, {"quantize", world.path("unsealed"), "--to", "int8"});
   unseal("packed.int8.safetensors");
   return true;

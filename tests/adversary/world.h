@@ -1,5 +1,5 @@
-// What experiments begin with: made-up text, and small models that the program under attack has
-// learnt from it, in every form it can write. Nothing below `folder` is changed afterwards.
+// What experiments start from: invented text, and small models that the program under attack has
+// trained on it, in every form it can write. Nothing below `folder` is changed afterwards.
 #pragma once
 
 #include <string>
@@ -38,11 +38,11 @@ Child tril_child(const World& world, const std::vector<std::string>& arguments,
 // The options of the run that made `a`, without its folder.
 std::vector<std::string> train_options(const World& world, const std::string& text = "text1",
                                        int seed = 1);
-// What a model folder translates, with every number the program prints. `way` is how to compute:
-// as the program likes (""), a form of weights, or "shortlist".
+// The translation by a model folder, with every number the program prints. `way` is how to compute:
+// the program's default (""), a form of weights, or "shortlist".
 Ended translate(const World& world, const std::string& model, const std::string& way,
                 const std::string& io, bool shortlist = false);
-// The child with the shim around it: `faults` as in fault_shim.cpp.
+// Adds the shim to the child: `faults` as in fault_shim.cpp.
 void add_shim(const World& world, Child& child, const std::string& faults);
 
 }  // namespace adversary

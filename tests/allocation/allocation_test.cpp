@@ -1,5 +1,5 @@
-// Once warm, a step allocates nothing from the system. A program of its own, because it counts
-// every malloc of the process.
+// Once warm, a step allocates nothing from the system. A separate program, because it counts every
+// malloc of the process.
 #include <atomic>
 #include <cstdlib>
 
@@ -97,7 +97,7 @@ TEST(Allocation, AWarmDecodingStepAllocatesNothing) {
   for (int sentence = 0; sentence < 3; ++sentence) {
     session.cache.release_all();
     rows.slots[0] = session.cache.open();
-    // A second hypothesis that is dropped and taken from the first again after each step.
+    // A second hypothesis that is dropped and forked from the first again after each step.
     int32_t second = session.cache.fork(rows.slots[0]);
     for (int32_t position = 0; position < 50; ++position) {
       const long before = mallocs;

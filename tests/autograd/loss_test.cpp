@@ -1,4 +1,4 @@
-// The projection and its loss in slices of rows are what they would be all at once, in every bit.
+// The projection and its loss in slices of rows have the bits of computing everything at once.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,8 +25,7 @@ ops::LinearWeight projection(Context& context, int64_t out, int64_t in,
       ops::linear_weight(testing::tensor_of(context.arena, {out, in}, weight),
                          bias.empty() ? Tensor() : testing::tensor_of(context.arena, {out}, bias));
   if (context.device() == Device::cpu) return linear;
-  ops::allocate_packed(context.arena, context.activations, linear);
-  ops::pack_forward(context, linear);
+  ops::pack(context, linear, context.arena);
   return linear;
 }
 
@@ -35,7 +34,7 @@ struct AllAtOnce {
   Tensor dx, dweight, dbias;
 };
 
-// Every logit of the batch, kept.
+// Keeps every logit of the batch.
 AllAtOnce all_at_once(Context& context, const Tensor& x, const ops::LinearWeight& output,
                       const std::vector<int32_t>& labels, const ops::LossOptions& options) {
   const Tensor logits = ops::linear(context, x, output);
@@ -85,7 +84,7 @@ TEST(ProjectedLoss, InSlicesHasTheBitsOfAllAtOnce) {
   }
 }
 
-// A batch and its projection as numbers; inputs, weight and bias are what the type keeps of them.
+// A batch and its projection; inputs, weight and bias are numbers that the type represents exactly.
 struct Batch {
   int64_t rows, in, out;
   std::vector<float> x, weight, bias;
@@ -110,16 +109,16 @@ struct Gradient {
       : value(static_cast<size_t>(size)), bound(static_cast<size_t>(size)) {}
 };
 
-// The loss and its gradients in double, and how far what was computed may be from them.
+// The loss and its gradients in double, and bounds for the computed ones.
 struct Expected {
   double loss = 0.0, loss_bound = 0.0;
   Gradient dx, dweight, dbias;
 
-  // A logit is a sum of in products and a bias. The loss of a row changes by at most twice what its
-  // logits do; a sum of out exponentials, none off by more than 2^-20, and a dozen more roundings
-  // add to it. Its gradient is p - the label's share, and p changes relatively by as much; it is
-  // then rounded to the type. Of the sums that follow each term is off by as much as its factor,
-  // and the sum by gamma of its length and what rounding it to the type adds.
+  // A logit is a sum of `in` products and a bias. The loss of a row changes by at most twice what
+  // its logits do; a sum of `out` exponentials, none off by more than 2^-20, and a dozen more
+  // roundings add to it. Its gradient is p minus the label's share, and p has the same relative
+  // error; it is then rounded to the type. In the sums that follow, each term has the error of its
+  // factor, and the sum that of gamma of its length and of rounding it to the type.
   explicit Expected(const Batch& b) : dx(b.rows * b.in), dweight(b.out * b.in), dbias(b.out) {
     const double unit = testing::unit(testing::activations());
     const double of_softmax = testing::gamma(b.out + 32) + 0x1p-20;
@@ -241,7 +240,7 @@ TEST(ProjectedLoss, PassesOnTheGradientOfTheLoss) {
   for (size_t i = 0; i < once.size(); ++i) EXPECT_EQ(twice[i], 2.0f * once[i]);
 }
 
-// What is held at once is a slice of the logits, not all of them.
+// Only a slice of the logits is held at once, not all of them.
 TEST(ProjectedLoss, NeverHoldsAllLogits) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << "these are the CPU's slices";
   Random random(3);
@@ -253,7 +252,7 @@ TEST(ProjectedLoss, NeverHoldsAllLogits) {
   const std::vector<int32_t> labels(kRows, 3);
   Context context(1);
   ops::projected_loss(context, x, output, labels, {}, ops::LossGradients::wanted);
-  // Logits of a slice and their transpose, and what is small beside them.
+  // Logits of a slice and their transpose, and small things besides.
   EXPECT_LT(context.arena.peak_bytes(), 3 * kernels::kTokenSlice * kVocab * int64_t{sizeof(float)});
 }
 

@@ -1,4 +1,4 @@
-// A residual sum and its norm as one function are the three one after the other, in every bit.
+// A residual sum and its norm as one function have the bits of the separate operations.
 #include "support/testing.h"
 #include "tril/autograd/functions.h"
 
@@ -45,7 +45,7 @@ struct Result {
 
 enum class As { one, three };
 
-// x and f have other uses too, so that gradients are added to.
+// x and f have other uses too, so that gradients are accumulated.
 Result run(const Case& c, As as) {
   Context context(2, testing::placement());
   const Tensor x = activations_of(context, {c.rows, c.columns}, c.x);
@@ -96,7 +96,7 @@ TEST(ResidualNorm, HasTheBitsOfTheThree) {
   }
 }
 
-// What the operation keeps for the backward pass is what the separate ones give.
+// What the operation keeps for the backward pass equals the results of the separate ones.
 TEST(ResidualNorm, KeepsTheSumAndTheBits) {
   Random random(2);
   for (const int64_t columns : {12, 512}) {

@@ -19,7 +19,7 @@ std::string some_bytes(size_t size) {
   return bytes;
 }
 
-// A second implementation, from the words of the header alone: byte by byte, one block at a time.
+// A second implementation, from the header's definition alone: byte by byte, one block at a time.
 struct Plain {
   static constexpr uint64_t kA = 0x9E3779B97F4A7C15u;
   static constexpr uint64_t kB = 0xC2B2AE3D27D4EB4Fu;
@@ -78,7 +78,7 @@ TEST(Checksum, IsWhatItsHeaderSays) {
   }
 }
 
-// Files that were written must stay readable: the numbers of today are those of tomorrow.
+// Files that were written must stay readable: these numbers must never change.
 TEST(Checksum, DoesNotChangeBetweenVersions) {
   EXPECT_EQ(to_string(checksum_of("")), "3c6ef372c2fa0b589e3779b9e17d05ac");
   EXPECT_EQ(to_string(checksum_of("tril")), "071b6d4140d2a58ac00b50aad7ba315c");
@@ -96,7 +96,7 @@ TEST(Checksum, EveryFlippedBitIsFound) {
   }
 }
 
-// Few bits at the distances at which words meet in one chain, the highest ones among them: what a
+// Few bits at distances at which words enter the same chain, the highest ones among them, which a
 // multiplication mixes least.
 TEST(Checksum, FewFlippedBitsDoNotCancelEachOther) {
   Random random(11);
@@ -117,7 +117,7 @@ TEST(Checksum, FewFlippedBitsDoNotCancelEachOther) {
     ASSERT_NE(checksum_of(bytes).high, before.high) << round;
     ASSERT_NE(checksum_of(bytes), before) << round;
   }
-  // The three bits that cancel in one chain of each pair do not in the other.
+  // The three bits that cancel in one chain of each pair do not cancel in the other.
   std::string bytes = some_bytes(512);
   const Checksum before = checksum_of(bytes);
   for (const uint32_t bit : {63u, 256u + 63u, 256u + 34u}) {

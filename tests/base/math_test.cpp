@@ -40,7 +40,7 @@ TEST(Math, SineAndCosineHoldTheirAbsoluteError) {
   for (const double range : {1.0, 100.0, 40000.0}) {
     for (int i = 0; i < 100000; ++i) {
       const double x = range * (2.0 * static_cast<double>(random.uniform()) - 1.0);
-      // 2 units in the last place of 1, plus what the reduced argument loses of pi's digits.
+      // 2 units in the last place of 1, plus the digits of pi that the reduced argument loses.
       const double bound = 0x1p-51 + std::fabs(x) * 0x1p-100;
       ASSERT_LE(std::fabs(math::sin(x) - std::sin(x)), bound) << x;
       ASSERT_LE(std::fabs(math::cos(x) - std::cos(x)), bound) << x;

@@ -1,4 +1,4 @@
-// The page in windows of all sizes: what fits, what can be read, how fast it answers.
+// The page in windows of all sizes: what fits, what is readable, how fast it responds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ using testing::write_page;
 
 class Layout : public testing::PageTest {};
 
-// All text that is shown, the tree's too, in both themes, with the mask on and off: a contrast
-// of 4.5 with what is behind it. What cannot be used now is left out.
+// All visible text, including the tree's, in both themes, with the mask on and off: a contrast of
+// 4.5 with its background. Disabled controls are left out.
 TEST_F(Layout, TextCanBeRead) {
   const std::string path = small_page();
   for (const bool dark : {false, true}) {
@@ -68,8 +68,8 @@ const char* const kRunsOut = R"(
     }
     return found;)";
 
-// Phones, the narrowest too, with text of both sizes: nothing runs out sideways, and fingers hit
-// what they aim at.
+// Phones, including the narrowest, with text of both sizes: nothing overflows sideways, and touch
+// targets are large enough.
 TEST_F(Layout, FitsAPhone) {
   const std::string path = small_page();
   for (const int width : {320, 390}) {
@@ -171,7 +171,7 @@ TEST_F(Layout, AnswersWithinATenthOfASecond) {
   std::printf("milliseconds: shortest, middle, longest of %zu\n", times[0].size());
   for (size_t i = 0; i < clicks.size(); ++i) {
     std::sort(times[i].begin(), times[i].end());
-    // Another size of text shapes every word on the page anew, once: it is no step of a lecture.
+    // Changing the text size lays out every word again, once: it is not part of a lecture.
     const double most = clicks[i] == "#large" ? 200.0 : 100.0;
     EXPECT_LT(times[i][times[i].size() / 2], most) << clicks[i];
     std::printf("%-32s %4.0f %4.0f %4.0f\n", clicks[i].c_str(), times[i].front(),

@@ -1,4 +1,4 @@
-// The page of `tril explain` in a real browser: what it shows against what the engine computed.
+// The page of `tril explain` in a real browser: what it shows against what the library computed.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -28,8 +28,8 @@ using testing::write_page;
 
 class Page : public testing::PageTest {};
 
-// A cell's numbers by the library, and how far the page's may be off: half of the last digit it
-// shows and, where numbers travel in sixteen bits, what that rounding does to them.
+// A cell's numbers by the library, and the tolerance for the page's: half of the last digit it
+// shows and, if numbers are stored in sixteen bits, the effect of that rounding.
 struct ExpectedCell {
   double dot = 0.0, scaled = 0.0, weight = 0.0, context = 0.0;
   double dot_error = 0.0, weight_error = 0.0, context_error = 0.0;
@@ -154,7 +154,7 @@ TEST_F(Page, StepsAndPlays) {
   EXPECT_EQ(step(), 1);
   browser.key("End");
   EXPECT_EQ(step(), last);
-  // Play starts over at the end, goes on by itself and stops there.
+  // Play starts again at the end, continues by itself and stops there.
   browser.key(" ");
   EXPECT_EQ(step(), 0);
   EXPECT_EQ(browser.text("#play-word"), "Pause");

@@ -1,4 +1,4 @@
-// What the tests of the page share: pages, places in them, ways to get there.
+// Shared by the tests of the page: pages, elements, ways to get there.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace tril::testing {
 
-// Where pictures go, for people to look at: TRIL_BROWSER_OUTPUT, or browser-output.
+// Where pictures are written: TRIL_BROWSER_OUTPUT, or browser-output.
 std::string output_folder();
 
 // Writes the page and gives its path.
@@ -31,10 +31,10 @@ struct CellPlace {
 // Chooses kind, layer and head, and clicks the middle of the cell in the matrix of training.
 void choose(Browser& browser, const CellPlace& at);
 
-// What is being looked at (page/state.js).
+// The page's state (page/state.js).
 Json state_of(Browser& browser);
 
-// No warning, no error, and no request but for the page itself.
+// No warning, no error, and no request except for the page itself.
 void expect_quiet(Browser& browser, const std::string& path);
 
 class PageTest : public ::testing::Test {

@@ -26,15 +26,15 @@ class Parts : public testing::PageTest {
   }
 };
 
-// The last number of a line, which is its result, and whether it is as the rest of the line says.
+// The last number of a line, which is its result, and whether it follows from the rest of the line.
 std::string result_of(const std::string& line) {
   const size_t at = line.rfind("= ");
   return at == std::string::npos ? line : line.substr(at + 2);
 }
 
-// What is drawn and printed of each stage, against what the engine computed: norm first, norm last,
-// without an encoder.
-TEST_F(Parts, StagesShowTheEnginesNumbers) {
+// What is drawn and printed of each stage, against what the library computed: norm first, norm
+// last, without an encoder.
+TEST_F(Parts, StagesShowTheLibrarysNumbers) {
   TransformerConfig last = testing::small_config();
   last.norm_position = NormPosition::post;
   for (const TransformerConfig& config :
@@ -79,7 +79,7 @@ TEST_F(Parts, StagesShowTheEnginesNumbers) {
   }
 }
 
-// At 1 the engine's probabilities, to the last digit that is shown; at every other temperature the
+// At 1, the library's probabilities to the last digit shown; at every other temperature, the
 // softmax over the whole vocabulary.
 TEST_F(Parts, TemperatureIsTheSoftmaxOfTheWholeVocabulary) {
   const Explanation e = explained(testing::small_config());
@@ -156,7 +156,7 @@ TEST_F(Parts, LinesShowTheSameWeights) {
   }
 }
 
-// By keyboard from stop to stop; each looks at something that is in view, and the end is where it
+// By keyboard from stop to stop; each shows something that is in view, and the end is where it
 // began.
 TEST_F(Parts, TheTourGoesByKeyboardAndLeavesNothingBehind) {
   const std::string path = small_page();
@@ -205,7 +205,7 @@ TEST_F(Parts, TheTourGoesByKeyboardAndLeavesNothingBehind) {
   }
 }
 
-// Every word of the page's own is there in Hindi, and what is being looked at stays.
+// Every word of the page's own exists in Hindi, and the view stays the same.
 TEST_F(Parts, TheOtherLanguageHasEveryWord) {
   const std::string path = small_page();
   Browser browser;

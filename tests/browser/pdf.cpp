@@ -33,7 +33,7 @@ std::string stream_of(const std::string& bytes, const std::string& number) {
 }
 
 // Pages are windows on one long sheet: the second matrix says which part of it this one shows, and
-// text stands at places of the sheet.
+// text has coordinates of the sheet.
 double reach_of(const std::string& content) {
   const size_t box = content.find(" re\nW* n\nq\n");
   double left = 0.0, top = 0.0, width = 0.0, height = 0.0, scale = 0.0, moved = 0.0;

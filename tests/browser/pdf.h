@@ -12,7 +12,7 @@ struct PdfPage {
   double reach = 0.0;
 };
 
-// Raises std::runtime_error for what is not as Chromium (Skia) writes it.
+// Raises std::runtime_error for anything but what Chromium (Skia) writes.
 std::vector<PdfPage> pages_of_pdf(const std::string& bytes);
 
 }  // namespace tril::testing

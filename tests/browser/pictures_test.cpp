@@ -1,4 +1,4 @@
-// Pictures of the page, for people to look at; some stand in the documentation.
+// Pictures of the page, for people to look at; some are used in the documentation.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -141,7 +141,7 @@ void expect_current(const std::string& page, const std::string& path, const Docs
       << "docs/" << picture.file << " shows another page: look at " << taken << " and copy it";
 }
 
-// A picture of the page that is shown in the README and the guide is one of the page as it is.
+// A picture in the README and the guide must show the current page.
 TEST_F(Pictures, OfTheDocumentationAreCurrent) {
   if (demo_model().empty()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   const Translator translator = Translator::load(demo_model());

@@ -1,4 +1,4 @@
-// The page on the screens people have, on paper, and for who cannot see it.
+// The page on common screens, on paper, and for people who cannot see it.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -51,8 +51,8 @@ void make_large(Browser& browser, const Screen& screen) {
   if (screen.large) browser.run("document.getElementById('large').click()");
 }
 
-// What of the active row, its label, the chosen cell and its arithmetic is not in view: outside the
-// window, of the box it scrolls in, or covered by something else.
+// Which of the active row, its label, the chosen cell and its arithmetic are not visible: outside
+// the window or the box it scrolls in, or covered by something else.
 const char* const kOutOfView = R"js(
     const found = [];
     const look = (name, element, share, box = element.getBoundingClientRect()) => {
@@ -121,7 +121,7 @@ TEST_F(Screens, SteppingKeepsTheRowItsLabelAndItsArithmeticInView) {
   }
 }
 
-// A click on a cell: its arithmetic is there at once, without a scroll.
+// A click on a cell shows its arithmetic at once, without scrolling.
 TEST_F(Screens, AClickShowsTheArithmeticWhereItIsSeen) {
   const std::string path = small_page();
   for (const Screen& screen : kScreens) {
@@ -133,7 +133,7 @@ TEST_F(Screens, AClickShowsTheArithmeticWhereItIsSeen) {
   }
 }
 
-// Before anything is scrolled most of a matrix is there, with the names of its columns.
+// Before any scrolling most of a matrix is visible, with the names of its columns.
 TEST_F(Screens, TheFirstScreenShowsAMatrix) {
   const std::string path = small_page();
   for (const Screen& screen : kScreens) {
@@ -145,14 +145,14 @@ TEST_F(Screens, TheFirstScreenShowsAMatrix) {
         const field = document.querySelector("#inference-matrix .field").getBoundingClientRect();
         const dock = document.querySelector(".transport").getBoundingClientRect();
         return { top: field.top, rows: (dock.top - field.top) * tril.page.steps.length / field.height };)");
-    // On a phone a tap on the player brings it up.
+    // On a phone a tap on the player opens it.
     if (screen.window.touch) continue;
     EXPECT_GE(seen["rows"].get<double>(), 3.0) << screen.name << seen;
   }
 }
 
-// No label has a mark, or a letter, outside of what is drawn: the ink of every token against every
-// box around it that cuts what runs out of it.
+// No label has a mark, or a letter, cut off: compares the ink of every token with every clipping
+// box around it.
 TEST_F(Screens, NoLabelIsClipped) {
   const std::string pages[] = {small_page(), hindi_page()};
   const char* const clipped = R"js(
@@ -223,7 +223,7 @@ TEST_F(Screens, EveryRowAndColumnOfALongOneHasItsToken) {
   }
 }
 
-// What a row of cross-attention predicts stands at its end.
+// What a row of cross-attention predicts is shown at its end.
 TEST_F(Screens, CrossAttentionSaysWhatEachRowPredicts) {
   const std::string path = small_page();
   Browser browser;
@@ -288,8 +288,8 @@ bool fills_with(const std::vector<PdfPage>& pages, int colour) {
   return false;
 }
 
-// Few pages, none of them nearly empty; what is a background and means something is there although
-// browsers leave backgrounds out: marks, the tracks of bars, the column of the step.
+// Few pages, none of them nearly empty; backgrounds with a meaning are printed although browsers
+// leave backgrounds out: marks, the tracks of bars, the column of the step.
 TEST_F(Screens, PrintsOnFourPagesAtMost) {
   for (const std::string& path : {small_page(), hindi_page(), long_one()}) {
     for (const Screen& screen : {kScreens[0], kScreens[3]}) {
@@ -316,7 +316,7 @@ TEST_F(Screens, PrintsOnFourPagesAtMost) {
   }
 }
 
-// A table with the same numbers, for who cannot see the matrix; nothing takes the keys away.
+// A table with the same numbers, for people who cannot see the matrix; nothing captures the keys.
 TEST_F(Screens, AMatrixCanBeReadAsATable) {
   const std::string path = small_page();
   Browser browser;

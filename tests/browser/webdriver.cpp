@@ -56,7 +56,7 @@ std::string ask(int port, const std::string& request) {
   char buffer[65536];
   for (ssize_t more; (more = ::recv(socket, buffer, sizeof(buffer), 0)) > 0;) {
     answer.append(buffer, static_cast<size_t>(more));
-    // The driver may keep the connection: the length says when all is there.
+    // The driver may keep the connection open: the length says when everything has arrived.
     const size_t head = answer.find("\r\n\r\n");
     const size_t field = answer.find("Content-Length:");
     if (head == std::string::npos || field > head) continue;

@@ -1,8 +1,8 @@
 // A real browser, driven over the WebDriver protocol by chromedriver.
 //
-// Covers what the tests of the page need and no more. Everything that goes wrong raises
-// std::runtime_error with the driver's own words. One Browser is one headless Chromium with a
-// window of its own; both end with the object.
+// Covers only what the tests of the page need. Any failure raises std::runtime_error with the
+// driver's message. One Browser is one headless Chromium with its own window; both end with the
+// object.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class Browser {
   Browser& operator=(const Browser&) = delete;
 
   void open_file(const std::string& path);
-  // Runs a function body in the page and gives what it returns; promises are waited for.
+  // Runs a function body in the page and returns its result; promises are awaited.
   Json run(const std::string& script, const Json& arguments = Json::array());
   // The text of the one element that `css` finds.
   std::string text(const std::string& css);
@@ -44,8 +44,8 @@ class Browser {
   void click_point(double x, double y);                       // of the window
   void key(const std::string& name);  // "ArrowLeft", "Enter", "Escape", " ", "Tab"
 
-  // All messages of the console so far that are warnings or errors, and of the network log the
-  // addresses that were asked for; each call gives what came since the last.
+  // All warnings and errors of the console, and the requested addresses of the network log; each
+  // call returns what is new since the last.
   std::vector<std::string> complaints();
   std::vector<std::string> requests();
 
@@ -54,7 +54,7 @@ class Browser {
   void screenshot(const std::string& path, Extent extent = Extent::window);
   // One element, with some room around it.
   void screenshot_of(const std::string& css, const std::string& path);
-  // What would be printed on A4, as a PDF; with backgrounds, or as browsers print by default.
+  // The page printed on A4, as a PDF; with backgrounds, or as browsers print by default.
   enum class Backgrounds { off, on };
   std::string print(Backgrounds backgrounds);
   Json command(const std::string& name, const Json& parameters);  // of the DevTools protocol

@@ -1,4 +1,4 @@
-// What the page says in words, and that it says it where it is true.
+// The page's statements in words, and that they are made where they are true.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -89,7 +89,7 @@ TEST_F(PageWords, TheOtherKindsHaveNoMaskAndBeginWhereThereIsWeight) {
   expect_quiet(browser, path);
 }
 
-// The table is wider than its box: the column of the step that is looked at can be seen.
+// The table is wider than its box: the column of the current step is visible.
 TEST_F(PageWords, TeacherForcingShowsTheStepThatIsLookedAt) {
   const std::string path = write_page(folder_, "long.html", testing::long_page().page);
   Browser browser;
@@ -133,7 +133,7 @@ TEST_F(PageWords, TheRightOneIsAlwaysAmongTheCandidates) {
   EXPECT_GT(beyond, 0u);
 }
 
-// A piece that goes on with a word is written the same way everywhere.
+// A piece that continues a word is written the same way everywhere.
 TEST_F(PageWords, PiecesLookTheSameEverywhere) {
   const std::string path = small_page();
   Browser browser;

@@ -101,7 +101,7 @@ std::vector<std::pair<std::vector<int32_t>, std::vector<int32_t>>> unpack(
     EXPECT_EQ(batch.target.segments[r], batch.target.slots[r]);
     auto& tokens = result[static_cast<size_t>(batch.target.slots[r])].second;
     EXPECT_EQ(batch.target.positions[r], static_cast<int32_t>(tokens.size()));
-    // What goes in is the label of the row before, START at first.
+    // The input is the label of the row before, START at first.
     EXPECT_EQ(batch.target.tokens[r], tokens.empty() ? tokenizer.start() : tokens.back());
     tokens.push_back(batch.labels[r]);
   }
@@ -133,7 +133,7 @@ TEST_F(BatchesTest, EachEpochHoldsEveryPairOnceAndBatchesAreFull) {
     }
   }
   EXPECT_GE(static_cast<double>(tokens) / static_cast<double>(rows), 0.97);
-  // What was handed out, and what waits: three epochs and the beginning of the fourth.
+  // Sentences handed out, and those waiting: three epochs and the beginning of the fourth.
   const StreamPlace place = stream.place();
   for (const auto& waiting : place.waiting) {
     ++seen[{std::string(corpus_.source(waiting.pair)), std::string(corpus_.target(waiting.pair))}];

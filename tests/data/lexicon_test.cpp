@@ -131,7 +131,8 @@ RC_GTEST_PROP(Lexicon, IsTheSameWhateverTheThreadsAndCutToTheBest, ()) {
   }
 }
 
-// Only so many target pieces are looked at for a source piece: those most often beside it.
+// Only a limited number of target pieces is considered for a source piece: those it occurs with
+// most often.
 TEST(Lexicon, CandidatesAreTheMostFrequent) {
   constexpr int32_t kVocab = 1500;
   TokenPairs pairs;

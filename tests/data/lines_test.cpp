@@ -97,7 +97,7 @@ std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// What `cat a.gz b.gz` makes, and what a tape fills up with zeros.
+// The output of `cat a.gz b.gz`, and zeros as on a tape.
 TEST(Lines, AGzipFileMayHaveSeveralMembers) {
   const TempFolder folder;
   const std::string one = bytes_of(gzip_with(folder, "one", "a\nb"));
@@ -182,7 +182,7 @@ RC_GTEST_PROP(Lines, AreTheSameInPieces, ()) {
                                                   "\x1F", "\xEF", std::string(20, 'x'));
   std::string text;
   for (const auto& piece : *rc::gen::container<std::vector<std::string>>(part)) text += piece;
-  // What the header says, once more and without haste.
+  // The header's rules, implemented again, slowly.
   constexpr size_t kLimit = 7;
   Lines expected;
   const std::string plain = text.starts_with("\xEF\xBB\xBF") ? text.substr(3) : text;

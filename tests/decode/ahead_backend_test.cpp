@@ -60,7 +60,7 @@ std::vector<Choice> random_choices(Random& random, int64_t count) {
   return choices;
 }
 
-// Groups of several widths in any place, as the engine lays them out.
+// Groups of several widths at any rows, as the engine lays them out.
 struct Groups {
   std::vector<ops::BeamGroup> list;
   int64_t rows = 0;
@@ -147,7 +147,7 @@ void follow_random_groups() {
       }
       Followed& sentence = sentences[g];
       const size_t alive_before = sentence.hypotheses.alive().size();
-      if (alive_before == 0 || width == 0) continue;  // done: nobody looks at its rows
+      if (alive_before == 0 || width == 0) continue;  // done: its rows are not used
       for (size_t i = 0; i < alive_before; ++i) {
         sentence.paths[i].push_back(static_cast<int32_t>(first + i) + 1000 * step);
       }
@@ -170,7 +170,7 @@ void follow_random_groups() {
   }
 }
 
-TEST(AdvanceBeams, GoTheWayOfTheHypotheses) {
+TEST(AdvanceBeams, FollowTheHypotheses) {
   if (testing::device() == Device::cpu) GTEST_SKIP() << "beams advance on CUDA only";
   EXPECT_TRUE(rc::check(follow_random_groups));
 }
@@ -199,8 +199,8 @@ TEST(BeginBeams, AddUpThePrefix) {
 
 // ---- sessions ---------------------------------------------------------------------------------
 
-// One session, searched with again and again: wider beams, more slots, prefixes, and in the middle
-// of a search, by who is told of a result.
+// One session, searched with repeatedly: wider beams, more slots, prefixes, and during a search, by
+// a callback that receives a result.
 TEST(Search, ASessionServesAgainAndWithin) {
   const Transformer model = sharp_model(Family::encoder_decoder, 9, 5);
   std::vector<SearchRequest> requests;
@@ -238,8 +238,8 @@ TEST(Search, ASessionServesAgainAndWithin) {
     for (size_t i = 0; i < results.size(); ++i) {
       EXPECT_TRUE(same(results[i].hypotheses, expected[i].hypotheses)) << beam << ", " << i;
     }
-    EXPECT_EQ(session.cache.page_count(), 0);
-    // One that ends early, and one that fails, leave nothing behind.
+    EXPECT_EQ(session.cache.block_count(), 0);
+    // A search that ends early, or fails, leaves nothing behind.
     const auto interrupted = [&](const std::function<bool()>& done) {
       next = 0;
       search(
@@ -248,12 +248,12 @@ TEST(Search, ASessionServesAgainAndWithin) {
           [&](SearchResult&&) { return done(); }, session);
     };
     interrupted([] { return false; });
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
     EXPECT_EQ(testing::raised_by([&] {
                 interrupted([]() -> bool { fail(ErrorCode::io, "no room"); });
               }).text,
               "no room");
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
   }
 }
 

@@ -1,4 +1,4 @@
-// Alignments against the attention of the textbook, put together from what the model computes.
+// Alignments against the textbook's attention, computed from what the model computes.
 #include "tril/decode/alignment.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ RC_GTEST_PROP(Alignment, EqualsTheTextbook, ()) {
                 (found.weight(i, j) == found.weight(i, best) && j >= best));
     }
   }
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
   RC_ASSERT(session.observer == nullptr);
 }
 

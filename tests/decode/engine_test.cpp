@@ -127,10 +127,10 @@ bool holds_nothing(Session& session) {
   for (int32_t segment = 0; segment < 1000; ++segment) {
     if (kept->encoded.memory().holds(segment)) return false;
   }
-  return session.cache.page_count() == 0;
+  return session.cache.block_count() == 0;
 }
 
-// The parts of a stream make up what came of the request.
+// The parts of a stream add up to the result of the request.
 bool stream_is_whole(const Told& told, const SearchOptions& options) {
   const auto& results = told.outcome->hypotheses;
   const size_t samples = options.sample ? results.size() : 1;
@@ -187,7 +187,7 @@ RC_GTEST_PROP(Engine, SurvivorsGetWhatTheyGetAlone, ()) {
         engine.step();
       }
     }
-    RC_ASSERT(session.cache.page_count() == 0);
+    RC_ASSERT(session.cache.block_count() == 0);
   }
   RC_ASSERT(holds_nothing(session));
   for (size_t i = 0; i < asked.size(); ++i) {
@@ -220,7 +220,7 @@ RC_GTEST_PROP(Engine, SurvivorsGetWhatTheyGetAlone, ()) {
   }
 }
 
-// The engine's results are those of the slow search, which has neither cache nor company.
+// The engine's results are those of the slow search, which has neither cache nor batches.
 RC_GTEST_PROP(Engine, MixedWidthsAreThePlainSearch, ()) {
   if (testing::passed_over_on_cuda(10)) return;
   const Transformer model =
@@ -250,7 +250,7 @@ std::shared_ptr<const SearchOptions> long_greedy() {
   return options;
 }
 
-// What is cancelled has given everything back when cancel() returns, and the others go on.
+// A cancelled request has released everything when cancel() returns, and the others go on.
 TEST(Engine, ACancelledRequestGivesItsSlotsBack) {
   const Transformer model = poisoned_model(Family::encoder_decoder, 3);
   Session session(model, 1);
@@ -263,15 +263,15 @@ TEST(Engine, ACancelledRequestGivesItsSlotsBack) {
                                 listening_to(told[i], false)));
   }
   for (int step = 0; step < 5; ++step) engine.step();
-  const int64_t pages = session.cache.page_count();
+  const int64_t pages = session.cache.block_count();
   for (const size_t i : {1u, 3u, 5u}) EXPECT_TRUE(engine.cancel(ids[i]));
   EXPECT_EQ(engine.requests(), 3);
-  EXPECT_EQ(session.cache.page_count(), pages / 2);
+  EXPECT_EQ(session.cache.block_count(), pages / 2);
   EXPECT_FALSE(engine.cancel(ids[1]));
   while (engine.step()) {
   }
   for (const size_t i : {0u, 2u, 4u}) EXPECT_EQ(told[i].outcome->end, RequestEnd::finished);
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 // Callbacks may submit and cancel, also the request they are called for.
@@ -301,7 +301,7 @@ TEST(Engine, CallbacksMaySubmitAndCancel) {
   EXPECT_EQ(ended, 3);
 }
 
-// An exception of a callback leaves step(); nobody else's result is lost by it.
+// An exception of a callback leaves step(); no other request's result is lost.
 TEST(Engine, ACallbackMayThrow) {
   const Transformer model = poisoned_model(Family::decoder_only, 3);
   Session session(model, 1);
@@ -327,7 +327,7 @@ TEST(Engine, ACallbackMayThrow) {
   EXPECT_TRUE(same(first.outcome->hypotheses, last.outcome->hypotheses));
 }
 
-// Where the step itself fails, everybody is told, and the engine can be used again.
+// If the step itself fails, every request is told, and the engine can be used again.
 TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
   const Transformer model = poisoned_model(Family::encoder_decoder, 3);
   Session session(model, 1);
@@ -346,7 +346,7 @@ TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
   }
   EXPECT_THROW(while (engine.step()){}, std::bad_alloc);
   EXPECT_TRUE(engine.idle());
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
   for (const Told& each : told) {
     ASSERT_TRUE(each.outcome);
     EXPECT_EQ(each.outcome->end, RequestEnd::failed);
@@ -401,7 +401,7 @@ TEST(Engine, ServesClientsInTurns) {
   EXPECT_LT(std::find(order.begin(), order.end(), 101) - order.begin(), 4);
 }
 
-// In work, not in requests: who asks for wide beams gets fewer of them.
+// By work, not by requests: a client that requests wide beams gets fewer of them.
 TEST(FairQueue, CountsWork) {
   const Transformer model = poisoned_model(Family::decoder_only, 3);
   FairQueue queue;
@@ -423,7 +423,7 @@ TEST(FairQueue, CountsWork) {
   for (int i = 0; i < 8; ++i) order.push_back(queue.pop()->id);
   // Three greedy requests for one with a beam of three.
   EXPECT_EQ(order, (std::vector<RequestId>{0, 10, 1, 2, 3, 11, 4, 5}));
-  // Who comes new, or comes back, has neither saved up turns nor lost any.
+  // A new or returning client has neither saved up turns nor lost any.
   push(20, 1, 1);
   for (RequestId id = 30; id < 36; ++id) push(id, 3, 1);
   order.clear();

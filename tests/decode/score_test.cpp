@@ -1,4 +1,4 @@
-// Scores: what search reported, and what the training pass says.
+// Scores: equal to what search reported, and to the training pass.
 #include "tril/decode/score.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ RC_GTEST_PROP(Score, EqualsWhatSearchReported, ()) {
     RC_ASSERT(scores[i].score == hypotheses[i].score);
   }
   RC_ASSERT(score(model, scoring, targets[0], session).score == hypotheses[0].score);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 // Any target: the rows of a training pass over it.
@@ -124,7 +124,7 @@ TEST(Score, StreamsWithFlatMemoryAndStops) {
   if (testing::device() == Device::cpu) {
     EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches
   }
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 TEST(Score, RequestsAreChecked) {

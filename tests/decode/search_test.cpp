@@ -48,7 +48,7 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
   for (size_t i = 0; i < results.size(); ++i) {
     RC_ASSERT(same(results[i].hypotheses, testing::slow_beam(model, requests[i], options)));
   }
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 // Where all continuations are equally likely, only the order among equals decides.
@@ -74,8 +74,8 @@ TEST(Search, TiesGoToTheEarlierHypothesisAndTheLowerToken) {
   }
 }
 
-// A model to which all tokens are alike, and ranks that grow with the length: cut hypotheses, the
-// longest there are, rank above those that ended, and yet come after them.
+// With a model to which all tokens are equally likely, and ranks that grow with the length, cut
+// hypotheses, the longest there are, rank above those that ended, and yet come after them.
 TEST(Search, WhatEndedComesBeforeWhatWasCut) {
   Transformer model = sharp_model(Family::encoder_decoder, 7, 1);
   make_all_alike(model);
@@ -154,8 +154,8 @@ RC_GTEST_PROP(Search, AWideBeamIsExhaustiveSearch, ()) {
   }
 }
 
-// What becomes of a sentence depends on nothing around it.
-RC_GTEST_PROP(Search, SlotsThreadsAndCompanyChangeNothing, ()) {
+// The result for a sentence does not depend on anything around it.
+RC_GTEST_PROP(Search, SlotsThreadsAndBatchChangeNothing, ()) {
   if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = random_config();
   const Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
@@ -182,7 +182,7 @@ RC_GTEST_PROP(Search, SlotsThreadsAndCompanyChangeNothing, ()) {
       for (size_t i = 0; i < results.size(); ++i) {
         RC_ASSERT(same(results[i].hypotheses, expected[i].hypotheses));
       }
-      RC_ASSERT(session.cache.page_count() == 0);
+      RC_ASSERT(session.cache.block_count() == 0);
     }
   }
 }
@@ -335,7 +335,7 @@ TEST(Search, SlotsAreRefilled) {
       [&](SearchResult&& result) {
         order.push_back(result.number);
         if (order.size() == count / 2) allocations = allocation_count();
-        most_pages = std::max(most_pages, session.cache.page_count());
+        most_pages = std::max(most_pages, session.cache.block_count());
         most_waiting = std::max(most_waiting, handed_out - static_cast<int64_t>(order.size()));
         return true;
       },
@@ -343,13 +343,13 @@ TEST(Search, SlotsAreRefilled) {
   ASSERT_EQ(order.size(), static_cast<size_t>(count));
   // The long one takes 60 steps, the short ones 11: five rounds of three pass it by.
   EXPECT_EQ(std::find(order.begin(), order.end(), 0) - order.begin(), 3 * 5);
-  // 60 positions a slot: pages of 16 on the CPU, of one on CUDA.
+  // 60 positions per slot: in pages of 16 on the CPU, of one on CUDA.
   EXPECT_LE(most_pages, testing::device() == Device::cpu ? 4 * 4 : 4 * 60);
   if (testing::device() == Device::cpu) {
     EXPECT_EQ(allocation_count(), allocations);  // of arenas and caches, memories included
   }
   EXPECT_LE(most_waiting, 2 * 4);
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 TEST(Search, DoneMayStopIt) {
@@ -366,7 +366,7 @@ TEST(Search, DoneMayStopIt) {
       },
       [&](SearchResult&&) { return ++calls < 5; }, session);
   EXPECT_EQ(calls, 5);
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 // Nothing may be there for a while.
@@ -409,7 +409,7 @@ TEST(Search, AnExceptionGivesTheSlotsBack) {
                    },
                    [&](SearchResult&&) -> bool { throw std::runtime_error("no"); }, session),
                std::runtime_error);
-  EXPECT_EQ(session.cache.page_count(), 1);
+  EXPECT_EQ(session.cache.block_count(), 1);
   EXPECT_EQ(session.cache.length(mine), 1);
 }
 
@@ -515,7 +515,7 @@ TEST(Search, RequestsAreChecked) {
             "search: request 7: a source of 1 tokens, but the model has no encoder");
 }
 
-// A model of NaN says so instead of something.
+// A model that computes NaN gives an error, not a translation.
 TEST(Search, NotANumberIsAnError) {
   Transformer model = sharp_model(Family::decoder_only, 6, 5);
   testing::change_weights(
@@ -534,7 +534,7 @@ TEST(Search, NotANumberIsAnError) {
                 run_search(model, options, 8, {SearchRequest{3, {}, {4}}}, session);
               }).text,
               "search: request 3: the model's log-probability of prefix token 0 is NaN");
-    EXPECT_EQ(session.cache.page_count(), 0);
+    EXPECT_EQ(session.cache.block_count(), 0);
   }
 }
 

@@ -141,7 +141,7 @@ TEST(OutputPart, ArgumentsAreChecked) {
             "linear by rows: rows 0 to 3 of 2");
 }
 
-// Beam search over each sentence's set is what the slow search makes of the set's probabilities.
+// Beam search over each sentence's set equals the slow search on the set's probabilities.
 RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
   if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
@@ -157,7 +157,7 @@ RC_GTEST_PROP(Shortlist, SearchIsThePlainSearchOverTheSet, ()) {
   for (size_t i = 0; i < requests.size(); ++i) {
     RC_ASSERT(same(found[i].hypotheses, slow_beam(model, requests[i], options)));
   }
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 // Nothing that is chosen lies outside the set.
@@ -203,7 +203,7 @@ RC_GTEST_PROP(Shortlist, TheWholeVocabularyChangesNothing, ()) {
   }
 }
 
-// The same bits in any company, on any number of slots and threads, and in any order.
+// The same bits in any batch, with any number of slots and threads, and in any order.
 RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
   if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config(Family::encoder_decoder);
@@ -223,7 +223,7 @@ RC_GTEST_PROP(Shortlist, ASentenceDependsOnItselfAlone, ()) {
     auto shuffled = requests;
     std::reverse(shuffled.begin(), shuffled.end());
     RC_ASSERT(same_results(run_search(model, options, slots, shuffled, other), alone));
-    RC_ASSERT(other.cache.page_count() == 0);
+    RC_ASSERT(other.cache.block_count() == 0);
   }
 }
 
@@ -268,7 +268,7 @@ RC_GTEST_PROP(Shortlist, ScoresEqualWhatSearchReported, ()) {
   RC_ASSERT(back == expected.size());
 }
 
-// More rows than are looked at in one go: in one sentence, and in many whose rows straddle the cut.
+// More rows than are processed at once: in one sentence, and in many whose rows straddle the limit.
 TEST(Shortlist, ManyRowsAreThoseOfFew) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Transformer model = sharp_model(Family::encoder_decoder, 20, 4, 700);
@@ -404,7 +404,7 @@ TEST(Shortlist, OnCudaThereIsNone) {
   EXPECT_EQ(raised.code, ErrorCode::unsupported);
   EXPECT_EQ(raised.text,
             "part of a linear layer: its outputs can be chosen on the CPU only, not on cuda");
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
 }
 
 RC_GTEST_PROP(Shortlist, ComesBackFromItsFile, ()) {

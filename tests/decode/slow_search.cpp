@@ -50,7 +50,7 @@ Hypothesis extended(const Hypothesis& h, int32_t token, float log_prob) {
   return longer;
 }
 
-// What ended comes before what was cut.
+// Ended hypotheses come before cut ones.
 void sort_best_first(std::vector<Hypothesis>& all, const SearchOptions& options) {
   for (Hypothesis& h : all) h.rank = slow_rank(h.score, h.tokens.size(), options.length_penalty);
   std::stable_sort(all.begin(), all.end(),

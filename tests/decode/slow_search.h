@@ -1,5 +1,5 @@
-// Search as its header states it, plainly and slowly: no cache, no slots, no company. Every step
-// runs the parallel training pass over the whole hypothesis again.
+// Search exactly as its header states it, slowly: no cache, no slots, no batches. Every step runs
+// the parallel training pass over the whole hypothesis again.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ Hypothesis slow_greedy(const Transformer& model, const SearchRequest& request,
 std::vector<Hypothesis> all_hypotheses(const Transformer& model, const SearchRequest& request,
                                        const SearchOptions& options);
 
-// What search() makes of the requests, by number.
+// The results of search() for the requests, by number.
 std::vector<SearchResult> run_search(const Transformer& model, const SearchOptions& options,
                                      int64_t slots, const std::vector<SearchRequest>& requests,
                                      Session& session);
@@ -48,7 +48,7 @@ bool same(const std::vector<Hypothesis>& a, const std::vector<Hypothesis>& b);
 SearchOptions small_options();
 // A tiny model with `vocab` tokens whose probabilities are far from uniform.
 Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max_length = 64);
-// Requests with random sources (and prefixes, where asked for) that fit the model.
+// Requests with random sources (and prefixes, if wanted) that fit the model.
 std::vector<SearchRequest> random_requests(const TransformerConfig& config, int count,
                                            int longest_source, int longest_prefix, int32_t end);
 // A few tokens for each source token; END for all.

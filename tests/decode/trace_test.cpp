@@ -19,7 +19,7 @@ struct Path {
   double score = 0.0;
 };
 
-// What a trace says of one request.
+// What a trace reports about one request.
 struct Told {
   std::vector<Path> alive{Path{}};
   std::vector<Path> finished;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLargest = 1 << 20;
 
-// What was uploaded in each step, added up on the device.
+// Adds up on the device what was uploaded in each step.
 class Steps : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -42,8 +42,7 @@ class Steps : public ::testing::Test {
         throw std::runtime_error("no");
       }
       const Tensor copy(context_->arena, {size});
-      context_->launch(
-          [&](Stream) { context_->queue.copy(there, copy.raw(), size * int64_t{sizeof(float)}); });
+      context_->copy({there, copy.raw(), size * int64_t{sizeof(float)}});
       slow_down();
       ops::add_into(*context_, copy, sums_.slice(0, size));
     });
@@ -52,10 +51,8 @@ class Steps : public ::testing::Test {
   // Copies within the device, so that the host is many steps ahead of it.
   void slow_down() {
     for (int i = 0; i < slow_copies_; ++i) {
-      context_->launch([&](Stream) {
-        context_->queue.copy(ballast_.raw(), ballast_.on_device() + ballast_.size() / 2,
-                             ballast_.size() / 2 * int64_t{sizeof(float)});
-      });
+      context_->copy({ballast_.raw(), ballast_.on_device() + ballast_.size() / 2,
+                      ballast_.size() / 2 * int64_t{sizeof(float)}});
     }
   }
   void expect_sums(const std::string& when) {
@@ -130,8 +127,8 @@ TEST_F(Steps, AnExceptionLeavesTheQueueUsable) {
   EXPECT_EQ(graphs(), 1);
 }
 
-// Nobody waits: what a step uploaded must not be written over before the device has read it,
-// whether it was launched, walked in vain or a graph.
+// Without waiting: what a step uploaded must not be overwritten before the device has read it,
+// whether the step was launched, walked in vain or run as a graph.
 TEST_F(Steps, TheHostMayBeFarAhead) {
   ballast_ = Tensor(*arena_, {int64_t{1} << 26});
   set_zero(ballast_);
@@ -160,8 +157,8 @@ TEST_F(Steps, NothingWaitsWithinAStep) {
   expect_sums("after it");
 }
 
-// Copies go on aside for a while, and what comes behind them is read when it is joined: launched
-// one by one, and as a graph.
+// Copies run aside for a while, and what follows them is read after joining: launched one by one,
+// and as a graph.
 TEST_F(Steps, WhatIsAsideIsThereOnceItIsJoined) {
   ballast_ = Tensor(*arena_, {int64_t{1} << 26});
   set_zero(ballast_);
@@ -179,9 +176,7 @@ TEST_F(Steps, WhatIsAsideIsThereOnceItIsJoined) {
         context_->aside(Lane::products, [&] {
           EXPECT_EQ(context_->queue.lane(), Lane::products);
           slow_down();
-          context_->launch([&](Stream) {
-            context_->queue.copy(there, copy.raw(), kSize * int64_t{sizeof(float)});
-          });
+          context_->copy({there, copy.raw(), kSize * int64_t{sizeof(float)}});
           if (joins == Joins::by_itself) add();
         });
         EXPECT_EQ(context_->queue.lane(), Lane::first);
@@ -210,8 +205,7 @@ TEST_F(Steps, LanesWaitForEachOtherWhereTheyJoin) {
       const Tensor first(context_->arena, {kSize}), second(context_->arena, {kSize});
       const auto copy = [&](const void* from, const Tensor& to) {
         slow_down();
-        context_->launch(
-            [&](Stream) { context_->queue.copy(from, to.raw(), kSize * int64_t{sizeof(float)}); });
+        context_->copy({from, to.raw(), kSize * int64_t{sizeof(float)}});
       };
       context_->aside(Lane::products, [&] { copy(there, first); });
       context_->aside(Lane::sums, [&] {
@@ -227,8 +221,8 @@ TEST_F(Steps, LanesWaitForEachOtherWhereTheyJoin) {
   EXPECT_EQ(graphs(), 1);
 }
 
-// Scratch of a scope would be given to others while it is read: within one nothing is aside, and
-// scopes within what is aside keep what they took.
+// Scratch memory of a scope would be reused while it is being read: inside a scope nothing runs
+// aside, and scopes inside something aside keep what they took.
 TEST_F(Steps, NothingIsAsideWithinAScope) {
   {
     const Arena::Scope scratch(context_->arena);
@@ -245,7 +239,7 @@ TEST_F(Steps, NothingIsAsideWithinAScope) {
 }
 
 // The driver refuses to wait for the whole device while a stream is captured: a thread that reads a
-// tensor must neither fail nor spoil what another one is about to keep.
+// tensor must neither fail nor spoil another thread's capture.
 TEST_F(Steps, AnotherThreadMayReadWhileOneIsKept) {
   Arena arena(Device::cuda());
   const std::vector<float> numbers = {1.0f, 2.0f, 3.0f};
@@ -284,7 +278,7 @@ TEST(Fetch, ComesLaterInTheOrderOfTheQueue) {
   EXPECT_EQ(testing::raised_by([&] { fetched(9); }).code, ErrorCode::internal) << "forgotten";
   for (const size_t i : {10, 11, 1000, 500}) EXPECT_EQ(fetched(i), static_cast<float>(i + 1));
   EXPECT_EQ(testing::raised_by([&] { fetched(500); }).code, ErrorCode::internal) << "once";
-  // What nobody has asked for yet is kept while others come and go.
+  // A fetch that has not been read yet is kept while others come and go.
   for (int i = 0; i < 20; ++i) {
     const int64_t number = context.queue.fetch(one.raw(), sizeof(float));
     float got = 0.0f;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The program on a card, from text to a proof: cuda.sh TRIL
-# Trains on both devices from one checkpoint to the next, so that it has been carried both ways.
+# The program on a GPU, from text to a proof: cuda.sh TRIL
+# Trains on both devices from one checkpoint to the next, so that a run moves both ways.
 set -euo pipefail
 tril=$1
 here=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
@@ -39,7 +39,7 @@ for batch in 1 3; do
 done
 "$tril" translate "$work/a" --device cpu --beam 4 <"$work/some.en" >"$work/cpu.hi"
 diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model of the card"
-# A folder with packed weights alone is for the CPU, and nobody has to say so.
+# A folder with only packed weights is for the CPU, without any flag.
 "$tril" quantize "$work/a" --to bf16 -o "$work/packed" >/dev/null
 "$tril" translate "$work/packed" --beam 4 <"$work/some.en" | diff "$work/some.hi" - ||
   fail "packed weights alone are not used where there is a card"
@@ -48,18 +48,19 @@ rc=0
 "$tril" prove "$work/a" --device cuda --unmasked >/dev/null 2>&1 || rc=$?
 ((rc == 1)) || fail "without the mask the proof should fail with 1, not $rc"
 
-# There and back: on with the CPU, and on with the card.
+# There and back: continue on the CPU, and continue on the GPU.
 train "$work/c" cuda --updates 100 "${flags[@]}"
 train "$work/c" cpu --resume --updates 150 "${flags[@]}"
 train "$work/c" cuda --resume --updates 200 "${flags[@]}"
 "$tril" translate "$work/c" --device cuda --beam 4 <"$work/some.en" >"$work/moved.hi"
 diff "$work/some.hi" "$work/moved.hi" || fail "a checkpoint that moved between devices lost something"
 
-# A card that is lost, or memory that ends, at any moment: one line that says so and how to go on, and
-# whoever does ends in the bits of a run that nothing happened to.
+# A lost GPU, or a lack of memory, at any moment: one line that says so and how to resume, and
+# resuming gives the bits of an undisturbed run.
 few=("${flags[@]}" --save-every 20)
 train "$work/whole" cuda --updates 120 "${few[@]}"
-# with_fault FAULT LINE: whether it came before the run was over. Counts those that went on behind it.
+# with_fault FAULT LINE: whether the fault came before the run was over. Counts runs that were
+# resumed after it.
 with_fault() {
   local fault=$1 line=$2 rc=0
   rm -rf "$work/broken"

@@ -120,7 +120,7 @@ run '' 0 'evaluate cut' "$tril" evaluate "$model" --source "$scratch/source.gz" 
   --reference "$scratch/source"
 says 'evaluate cut' '^tril: 2 of 2 translations cut before their end, first line 1$'
 
-# A reference for each --reference: what follows is the model.
+# One reference per --reference: what follows is the model.
 run '' 0 'model last' "$tril" evaluate --source "$scratch/source" --reference "$scratch/source" "$model"
 prints 'model last' 'nrefs:1'
 run '' 0 'two references' "$tril" evaluate --hypothesis "$scratch/source.gz" \
@@ -141,7 +141,7 @@ prints 'prefix' '^thank you'
 run 'how are\n' 0 'generate' "$tril" generate "$scratch/writer" "${quick[@]}" --sample --top-p 0.9
 prints 'generate' '^how are'
 
-# A shortlist: learnt, used, and scored with the very numbers it gave.
+# A shortlist: learnt, used, and scored with exactly the reported numbers.
 run_error 'x\n' 'no shortlist' 'there is no shortlist in this folder' \
   "$tril" translate "$model" --shortlist
 for i in 1 2 3 4 5 6; do printf 'how are you\nI am fine\n'; done >"$scratch/learn.en"
@@ -227,7 +227,8 @@ run '' 2 'prove of packed weights' "$tril" prove "$small"
 says 'prove of packed weights' "$only"
 run_error 'x\n' 'another kind' 'nothing for fp32 .*; choose one that is there with --compute' \
   "$tril" translate "$small" --compute fp32
-# Packed weights of another model are not used, and one line says so; the result is that of none.
+# Packed weights of another model are not used, and one line says so; the result is that without
+# them.
 stale=$scratch/stale
 mkdir "$stale" && cp "$model"/{config.json,tokenizer.model,model.safetensors} "$small/packed.int8.safetensors" "$stale"
 run "$three" 0 'packed' "$tril" translate "$stale" "${quick[@]}" --compute int8
@@ -255,7 +256,7 @@ printf 'this is no model at all' >"$stale/model.safetensors"
 run_error 'x\n' 'garbage' 'model.safetensors: not a safetensors file, or a damaged one' \
   "$tril" translate "$stale"
 
-# A reader that goes away is no error.
+# A reader that goes away is not an error.
 yes 'how are you' | "$tril" translate "$model" "${quick[@]}" 2>"$scratch/err" | head -n 2 >"$scratch/out"
 [ "${PIPESTATUS[1]}" -eq 0 ] || fail 'a closed pipe is an error'
 without_cuts
@@ -271,7 +272,7 @@ lines 'no UTF-8' 0
 run "how \\377\nhow\n$long\n" 1 'skipped' "$tril" translate "$model" "${quick[@]}"
 lines 'skipped' 3
 [ "$(grep -c '^tril: line [13] skipped: ' "$scratch/err")" -eq 2 ] || fail 'skipped: not told'
-# A line of more than a mebibyte is a bad line like any other, and what came before it is answered.
+# A line of more than a mebibyte is a bad line like any other, and the lines before it are answered.
 { echo how && head -c 1100000 /dev/zero | tr '\0' x && printf '\nhow\n'; } >"$scratch/vast"
 run_error '' 'a vast line' 'line 2: the line has more than 1048576 bytes' \
   "$tril" translate "$model" "${quick[@]}" --input "$scratch/vast" --strict

@@ -1,5 +1,5 @@
-# What the scripts beside this one have in common. Sourced; needs `scratch`, a folder of the script's
-# own, where the last command's output is left as `out` and `err`.
+# Shared by the scripts in this folder. Sourced; needs `scratch`, a folder of the script's own,
+# where the last command's output is left as `out` and `err`.
 failures=0
 
 fail() {

@@ -48,7 +48,7 @@ grep -q '^how are' out || complain "decoder-only: $(cat out)"
 "$tril" explain both 'how are you' --target 'मैं ठीक हूँ' -o page.html >out || complain 'a target failed'
 grep -q '^The page follows the given target: मैं ठीक हूँ$' out || complain "a target: $(cat out)"
 
-# Ways to fail. None leaves a page, or touches the one that is there.
+# Ways to fail. None leaves a page, or touches an existing one.
 rm -f none.html
 cp page.html before.html
 refused 2 'none' "$tril" explain none 'how are you' -o none.html

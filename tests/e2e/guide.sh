@@ -33,7 +33,7 @@ fail() {
   failures=$((failures + 1))
 }
 
-# What differs from run to run, made alike.
+# Replaces what differs from run to run.
 alike() {
   sed -E 's/[0-9][0-9.]* ?(us|ms|s|min|[KM]i?B)\b/TIME/g; s/[0-9.]+( ?: 1\b|×|( target)? tokens per second| times as long)/RATIO\1/g
     s/[0-9.]+% +[0-9.]+%$/SHARES/; s/ +/ /g'
@@ -66,7 +66,7 @@ interrupt() {
   wait "$program"
 }
 
-# Runs `command` and compares what it prints with the lines `expected`; `place` is where it stands.
+# Runs `command` and compares its output with the lines `expected`; `place` is its position.
 run() {
   [ -n "$command" ] || return
   commands=$((commands + 1))
@@ -80,7 +80,7 @@ run() {
   else
     bash -c "$command" >"$scratch/printed" 2>&1 </dev/null || code=$?
   fi
-  # Lines of progress, which overwrite each other on a terminal, come when it takes long.
+  # Lines of progress, which overwrite each other on a terminal, appear when it takes long.
   mapfile -t printed < <(grep -Ev "$progress" "$scratch/printed" | alike)
   mapfile -t patterns < <(((${#expected[@]})) && printf '%s\n' "${expected[@]}" | alike |
     sed 's/[][\\*?()|+@!]/\\&/g; s/…/*/g')
@@ -148,7 +148,7 @@ run_page() {
 }
 
 mkdir "$scratch/work" && cd "$scratch/work" || exit 1
-# In their order: 10 comes behind 9.
+# In their order: 10 after 9.
 while IFS= read -r page; do run_page "$page" </dev/null; done < <(printf '%s\n' "$pages"/*.md | sort -V)
 ((commands > 0)) || fail "$pages: nothing to run"
 ((failures == 0)) && printf '%d commands print what the guide says\n' "$commands"

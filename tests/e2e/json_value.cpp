@@ -1,5 +1,5 @@
-// One value of a JSON file, for scripts: a string, a number or a boolean as it is written, the
-// number of its items for an array or an object. A path is names and numbers with dots between.
+// Prints one value of a JSON file, for scripts: a string, a number or a boolean as written, the
+// number of items for an array or an object. A path is names and numbers separated by dots.
 //   json_value FILE PATH
 #include <cstdio>
 #include <string>

@@ -49,7 +49,7 @@ compare() {
   cmp "$scratch/whole.log" "$scratch/parts.log" || failures=$((failures + 1))
 }
 
-# How the next sitting starts: anew where there is no checkpoint.
+# How the next attempt starts: from scratch if there is no checkpoint.
 begin() {
   start=(--resume)
   [ -e "$scratch/parts/training/checkpoint.safetensors" ] || start=("${options[@]}" --overwrite)

@@ -62,12 +62,13 @@ expect_error 'no picture' 'has no picture: leave --svg out' "$tril" lesson work 
 expect_error 'a picture without a name' 'name of a file' "$tril" lesson masks --svg ''
 expect_error 'a picture nowhere' 'nowhere/x.svg' "$tril" lesson masks --svg nowhere/x.svg
 
-# A model with random weights has learnt nothing, and says so: the verdict is computed.
+# A model with random weights has learnt nothing, and the verdict, which is computed, says so.
 "$make_model" random translate || fail 'make_model'
 "$make_model" writer generate || fail 'make_model'
 expect 1 'a verdict that does not hold' "$tril" lesson teacher-forcing --model random
 prints 'a verdict that does not hold' 'VERDICT  NOT as the lesson says'
-# Nobody knows what it has seen; of the demo's model, and of one that learns here, it is known.
+# It is not known what this model has seen; for the demo's model, and for one trained here, it is
+# known.
 prints 'a model of unknown origin' 'whether it has seen them is not known'
 expect 1 'heads that have learnt nothing' "$tril" lesson heads --model random
 prints 'heads that have learnt nothing' 'the heads look at much the same'

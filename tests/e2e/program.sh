@@ -64,7 +64,7 @@ expect_error 'a bad value in a file' "options.toml:2: --heads: '-3' is not" \
   "$tril" train --source x --target y --config "$scratch/options.toml" -o "$scratch/none"
 expect 0 'info as JSON' "$tril" info --json
 prints 'info as JSON' '"threads": [0-9]'
-# What others wrote cannot command the terminal.
+# Text of others cannot command the terminal.
 expect_error 'an escape sequence' 'there is no command .\\x1b\[2J' "$tril" $'\e[2J'
 expect_error 'a sequence in a flag' '\\x1b\[2J' "$tril" info $'--\e[2J'
 expect_error 'unknown subcommand' "no command 'sing'" "$tril" sing
@@ -73,7 +73,8 @@ expect_error 'bad group' 'gemm' "$tril" bench --only everything
 expect_error 'bad threads' 'threads' "$tril" bench --threads -3
 expect_error 'bench without a card' 'cuda' env CUDA_VISIBLE_DEVICES= "$tril" bench --device cuda
 if ! "$tril" info | grep -q 'not built into'; then
-  # A driver and cards that are pretended (docs/design/device.md): one line that says what is missing.
+  # A simulated driver and simulated GPUs (docs/design/device.md): one line that says what is
+  # missing.
   for fault in 'no-driver no NVIDIA driver' 'old-driver the driver is too old: it knows CUDA 12.4' \
     'no-card no NVIDIA GPU' 'old-card Tesla V100.*compute capability 7.0.*8.0 or later'; do
     expect_error "${fault%% *}" "cuda: ${fault#* }.*; --device cpu" \

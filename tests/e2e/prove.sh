@@ -48,7 +48,7 @@ lacks 'a model' 'FAILS'
 [ "$(LC_ALL=C.UTF-8 wc -L <"$scratch/out")" -le 80 ] || fail 'a model: a line of more than 80 columns'
 grep -q 'leak probe' "$scratch/err" || fail 'a model: no progress on stderr'
 
-# Without the mask it fails, names the first position that sees the future, and says so as JSON.
+# Without the mask it fails, names the first position that sees the future, and reports it as JSON.
 expect 1 'unmasked' "$tril" prove "$scratch/writer" --unmasked --json
 value 'unmasked' holds false
 value 'unmasked' masked false
@@ -77,7 +77,7 @@ value 'no tokenizer' holds true
 value 'no tokenizer' text 'tokens by chance'
 value 'no tokenizer' agreement.ways.0.differing 0
 
-# What cannot run.
+# Inputs that cannot be run.
 expect_error 'no such folder' 'there is no model in this folder' "$tril" prove "$scratch/nowhere"
 expect_error 'a file for a folder' 'not a folder' "$tril" prove "$scratch/model/model.safetensors"
 expect_error 'no model named' 'model' "$tril" prove

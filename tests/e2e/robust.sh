@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The program where things go wrong around it: descriptors that are closed or full, signals it was
-# told to ignore, outputs that are inputs, numbers no type holds, no memory, no threads, and files
-# that are cut short while it reads them.
+# The program when things go wrong around it: descriptors that are closed or full, ignored signals,
+# outputs that are inputs, numbers too large for any type, no memory, no threads, and files that are
+# cut short while it reads them.
 #   robust.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL
 set -u
 tril=$(realpath "$1")
@@ -29,11 +29,11 @@ expect_error() {
   [ "$(wc -l <err)" -eq 1 ] || fail "$what: not one line on stderr"
   says "$what" "$pattern"
 }
-# Runs a line of shell, whose redirections are what is tried.
+# Runs a line of shell whose redirections are being tested.
 shell() { bash -c "$1"; }
 unchanged() { diff -r untouched m >/dev/null || fail "$1: the model is another"; }
 
-# Messages that nobody can read cost no result.
+# Messages that cannot be written cost no result.
 expect 0 'translate' "$tril" translate m "${quick[@]}" --input source
 cp out expected
 for where in '/dev/full' '&-'; do
@@ -58,7 +58,7 @@ expect_error 'no stdin' 'stdin is closed' shell "'$tril' translate m <&-"
 expect 2 'no stdout' shell "'$tril' translate m ${quick[*]} --input source >&-"
 says 'no stdout' 'the output could not be written: stdout is closed'
 
-# Results that cannot be written are an error; results that nobody wants are none.
+# Results that cannot be written are an error; a reader that goes away is not.
 for command in '' '--version' '--help' 'translate --help' 'info' 'info m' 'lesson' 'lesson attention' \
   'bench --only gemm --match 512x512x512 --seconds 0.01 --threads 1' \
   'bench --only gemm --match 512x512x512 --seconds 0.01 --threads 1 --json' \
@@ -76,8 +76,8 @@ for command in '' '--version' '--help' 'translate --help' 'info' 'info m' 'lesso
   [ -s rest ] && fail "$command |: something is said"
 done
 
-# Signals that were ignored when the program began stay ignored: nohup, and what a script starts
-# with &. Others stop it.
+# Signals that were ignored when the program began stay ignored: with nohup, and for what a script
+# starts with &. Others stop it.
 (
   trap '' HUP INT
   exec "$tril" "${learn[@]}" --updates 1000000 -o nohup 2>err
@@ -95,7 +95,7 @@ wait "$run"
 [ $? -eq 143 ] || fail 'SIGTERM: not 143'
 says 'SIGTERM' 'to continue: '
 
-# One bad line does not end a run, and the exit code says that there was one.
+# One bad line does not end a run, and the exit code shows that there was one.
 long=$(printf 'x %.0s' $(seq 1 100))
 printf 'how\nb\377d\n%s\nhow\n' "$long" >some-bad
 printf 'how\nhow\nhow\nhow\n' >four
@@ -215,7 +215,7 @@ done
 printf 'seed = -5\n' >options.toml
 expect_error 'a seed in a file' "--seed: '-5' $seeds" "$tril" train --config options.toml --source source \
   --target reference -o x
-# What fits and makes no sense.
+# Values that fit the type but make no sense.
 for option in 'batch-tokens 1000000000' 'micro-batch-tokens 16777217' 'updates 10000000000' \
   'evaluate-every 0' 'save-every 10000000000' 'patience 10000000000' 'warm-up 10000000000' 'valid-beam 2000' \
   'average-checkpoints 100000' 'max-tokens 1' 'log-every 0'; do
@@ -226,7 +226,7 @@ done
 expect_error 'train --vocab' 'vocab is 5000000, expected 1 to 1000000' "$tril" "${tiny[@]}" -o x --vocab 5000000
 [ -e x ] && fail 'train: a run that was refused has begun'
 
-# What a model draws holds no control characters: a line is a line, a column a column.
+# What a model writes contains no control characters: a line stays a line, a column a column.
 yes how | head -n 60 >many
 expect 0 'samples' "$tril" translate m --max-tokens 24 --sample --temperature 3 --n-best 3 --scores --input many
 lines 'samples' 180

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Memory over a long run: a million sentences of all lengths through translate, thousands of updates
-# of train. What a process holds after a tenth of the way is what it holds at the end.
+# of train. After a tenth of the run a process must hold as much memory as at the end.
 #   soak.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL [SENTENCES]
 set -u
 tril=$1
@@ -13,7 +13,7 @@ cd "$scratch" || exit 1
 "$make_model" model translate || exit 1
 failures=0
 
-# Lines of 1 to 20 words, repeated to the length asked for.
+# Lines of 1 to 20 words, repeated up to the requested number.
 awk -v n="$sentences" 'BEGIN {
   state = 1
   for (i = 0; i < n; ++i) {
@@ -42,7 +42,7 @@ watch() {
     return
   fi
   printf '%s: %d KiB after a tenth, %d at the end, %d at most\n' "$what" "$early" "$last" "$most"
-  # Some room for what the system's allocator keeps: a leak of 4 bytes a sentence would be seen.
+  # Some room for what the system's allocator keeps: a leak of 4 bytes per sentence would be seen.
   ((most <= early + 4096)) || { printf '%s: the memory grows\n' "$what"; failures=1; }
 }
 

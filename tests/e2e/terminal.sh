@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What people see on a terminal: in one of 80 columns nothing is wider, the line of progress stays one
-# line, and colours are there unless NO_COLOR is set; in one of 200 columns the room is used; and what
-# is piped is the same whatever the terminal. With "all" also the demo and the lessons that learn.
+# The output on a terminal: with 80 columns nothing is wider, the progress line stays one line, and
+# there are colours unless NO_COLOR is set; with 200 columns the space is used; and piped output does
+# not depend on the terminal. With "all" also the demo and the lessons that train.
 #   terminal.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL [all]
 set -u
 export LC_ALL=C.UTF-8
@@ -22,8 +22,8 @@ fi
 "$make_model" "$scratch/model" translate || exit 1
 cd "$scratch" || exit 1
 
-# on_terminal COLUMNS COMMAND: its output, as a terminal of so many columns gets it, in `raw`; in
-# `shown` each line and each state of the line of progress is a line, without colours.
+# on_terminal COLUMNS COMMAND: its output on a terminal with this many columns, in `raw`; in `shown`
+# each line and each state of the progress line is a line, without colours.
 on_terminal() {
   script -qec "stty cols $1 rows 24; $2" /dev/null </dev/null >raw 2>&1
   sed 's/\x1b\[[0-9;]*[A-Za-z]//g' raw | tr '\r' '\n' >shown

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# train and evaluate from the outside: what they leave behind, and every way to fail.
+# train and evaluate from the outside: their results, and every way to fail.
 #   training.sh PATH-TO-TRIL
 set -u
 tril=$1
@@ -31,7 +31,7 @@ small=(--vocab 330 --model 16 --heads 2 --feed-forward 32 --encoder-layers 1 --d
        --batch-tokens 128 --micro-batch-tokens 64 --max-tokens 24 --updates 6 --evaluate-every 3)
 train=("$tril" train "${small[@]}" -o model)
 
-# What a run leaves, and what it says about the text.
+# What a run writes, and what it reports about the text.
 expect 0 'train' "${train[@]}" --source s --target t --valid-source s --valid-target t
 for file in config.json model.safetensors tokenizer.model last/model.safetensors \
   training/checkpoint.safetensors training/log.jsonl training/curve.svg training/options.toml; do
@@ -51,12 +51,14 @@ prints 'evaluate itself' '"score": 100.0'
 expect_folder() { [ "$(ls -A model | sort | tr '\n' ' ')" = "$1" ] || fail "$2: other files"; }
 expect_folder 'config.json last model.safetensors tokenizer.model training ' 'train'
 
-# A model that is there is not lost; a run goes on only as it began.
+# An existing model is not lost; a run is resumed only with its own options.
 cp -r model before
 expect 2 'a model is there' "${train[@]}" --source s --target t
 says 'a model is there' '--resume .* --overwrite'
 expect 2 'other options' "$tril" train --resume -o model --seed 5
-says 'other options' 'another seed'
+says 'other options' 'another seed (1, now 5)'
+expect 2 'more updates and other options' "$tril" train --resume -o model --updates 9 --rate 0.5
+says 'more updates and other options' 'another rate (.*, now 0.5)'
 cp s s.bak && printf 'one\n' >>s && printf 'ONE\n' >>t
 expect 2 'another text' "$tril" train --resume -o model
 says 'another text' 'have changed'
@@ -102,9 +104,17 @@ expect 0 'the record of a run makes it again' "$tril" train --config first/train
 cmp -s first/model.safetensors model/model.safetensors || fail 'the record of a run: another model'
 rm -rf model first
 expect 0 'one text' "${train[@]}" --text t
+cp model/config.json one.json
 expect 0 'generate' sh -c "echo ONE | '$tril' generate model --max-tokens 4"
 prints 'generate' '^ONE'
 rm -rf model
+# A text alone has no encoder, whether one says so or not; pairs need one.
+no_encoder=("$tril" train "${small[@]:0:8}" --encoder-layers 0 "${small[@]:10}" -o model)
+expect 0 'no encoder layers' "${no_encoder[@]}" --text t
+cmp -s one.json model/config.json || fail 'no encoder layers: another configuration'
+rm -rf model one.json
+expect_error 'pairs without an encoder' 'encoder-layers must be positive' \
+  "${no_encoder[@]}" --source s --target t
 
 # Nothing is dropped in silence.
 { cat s; printf '\nx\nb\377d\n'; } >s2
@@ -171,8 +181,8 @@ if [ "$(id -u)" -ne 0 ] || [ ${#as_nobody[@]} -gt 0 ]; then
     "${as_nobody[@]}" "$tril" train "${small[@]}" --source secret --target t -o open/model
 fi
 
-# A full disk, as the system tells it: no file may grow past a few blocks. The run ends with one
-# line; with room again it goes on and ends where it would have.
+# A full disk, simulated by a limit on file size: the run ends with one line; with space again it is
+# resumed and ends where it would have.
 expect 0 'room' "${train[@]}" --source s --target t
 mv model whole
 blocks=$(($(stat -c %s whole/model.safetensors) * 2 / 1024)) # the model fits, the checkpoint does not
@@ -185,10 +195,10 @@ expect 0 'room again' "${train[@]}" --source s --target t --overwrite
 cmp -s whole/model.safetensors model/model.safetensors || fail 'room again: another model'
 rm -rf model
 
-# The same in the middle of a run: stopped, gone on with on a full disk, then with room.
+# The same in the middle of a run: stopped, resumed on a full disk, then with space.
 long=("${small[@]:0:18}" --updates 3000 --evaluate-every 1000)
 expect 0 'a longer run' "$tril" train "${long[@]}" --source s --target t -o longer
-# What a script starts with & ignores Ctrl-C, unless told otherwise.
+# A process that a script starts with & ignores Ctrl-C, unless told otherwise.
 env --default-signal=INT "$tril" train "${long[@]}" --source s --target t -o model 2>err &
 sleep 0.4 && kill -INT $! && wait $!
 [ $? -eq 130 ] || fail 'Ctrl-C: not 130'

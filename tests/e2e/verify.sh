@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `tril verify`, and what the program says of folders that are damaged, mixed or not sealed; and what
-# `tril quantize` may write to.
+# `tril verify`, and what the program says of folders that are damaged, mixed or not sealed; and where
+# `tril quantize` may write.
 #   verify.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL
 set -u
 tril=$(realpath "$1")
@@ -66,7 +66,7 @@ translated bare
 grep -q 'not sealed' err && fail 'sealed: still said not to be'
 cmp -s out expected || fail 'sealed: another result'
 
-# What cannot be loaded is not sealed.
+# A folder that cannot be loaded is not sealed.
 cp -r m edited && sed -i 's/"heads": 2/"heads": 4/' edited/config.json
 expect 2 'not worth sealing' "$tril" verify --seal edited
 says 'not worth sealing' 'the configuration asks for'
@@ -96,7 +96,7 @@ translated small && fail 'damaged packed weights: translated with'
 says 'damaged packed weights' 'packed.int8.safetensors: damaged'
 echo 'how are you' | "$tril" translate small --trust >out 2>err || fail 'trusted: not loaded'
 
-# What quantize may write to.
+# Where quantize may write.
 expect 2 'weights of another model' "$tril" quantize m --to int8 -o reseeded
 says 'weights of another model' 'reseeded: holds the weights of another model'
 expect 2 'even when told' "$tril" quantize m --to int8 -o reseeded --overwrite

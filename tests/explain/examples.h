@@ -20,7 +20,7 @@ Translator long_translator();
 std::string long_sentence();  // 60 tokens with END
 ExplainOptions long_options();
 
-// What nobody should ever have to read as HTML.
+// Text that must never be read as HTML.
 std::string hostile_sentence();
 
 }  // namespace tril::testing

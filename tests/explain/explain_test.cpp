@@ -1,4 +1,4 @@
-// What an explanation holds, against the library's own ways to the same numbers.
+// The contents of an explanation, against the library's other ways to compute the same numbers.
 #include "tril/explain/explain.h"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ RC_GTEST_PROP(Explain, TrainingAndDecodingHaveTheSameBits, ()) {
   for (const ExplainedStep& step : e.steps) {
     RC_ASSERT(step.parallel_fingerprint == step.stepwise_fingerprint);
   }
-  // The textbook's weights times the values are the engine's contexts, within what rounding allows.
+  // The textbook's weights times the values equal the library's contexts, up to rounding.
   RC_ASSERT(e.context_check.compared > 0);
   RC_ASSERT(e.context_check.largest_share <= 1.0);
 }
@@ -235,8 +235,7 @@ TEST(Explain, CrossAttentionIsTheAlignment) {
     }
   }
   ASSERT_EQ(mean.size(), alignment.weights.size());
-  // Both in double; but the engine's scale is rounded to float, which moves a score by a unit of
-  // it.
+  // Both in double; but the library's scale is rounded to float, which changes a score by one unit.
   double largest = 0.0;
   for (const float score : plain_scores(r, e))
     largest = std::max(largest, std::fabs(double{score}));
@@ -244,8 +243,8 @@ TEST(Explain, CrossAttentionIsTheAlignment) {
   for (size_t i = 0; i < mean.size(); ++i) EXPECT_NEAR(mean[i], alignment.weights[i], bound);
 }
 
-// Layer 0 has the same queries and keys with and without the mask; its scores too. Above it, and in
-// what comes out, only the rows that saw nothing new keep their bits.
+// Layer 0 has the same queries, keys and scores with and without the mask. Above it, and in the
+// output, only rows that saw nothing new keep their bits.
 TEST(Explain, WithoutTheMaskRowsChange) {
   const Translator translator = example_translator(small_config());
   ExplainOptions options = quick_options();
@@ -258,7 +257,7 @@ TEST(Explain, WithoutTheMaskRowsChange) {
     EXPECT_GT(step.leaked_differing_logits, 0);
     EXPECT_NE(step.leaked_fingerprint, step.stepwise_fingerprint);
   }
-  // With one layer the last row sees what it always sees.
+  // With one layer the last row sees the same as always.
   TransformerConfig config = small_config();
   config.decoder_layers = 1;
   const Explanation shallow = explain(example_translator(config), "how are you", options);
@@ -343,8 +342,8 @@ TEST(Explain, NumbersThatAreNotFiniteAreRefused) {
             ErrorCode::bad_format);
 }
 
-// Each stage follows from the one before it: what a sub-layer leaves is what it found and what it
-// added, in one fp32 addition, and with the norm last the norm of that sum.
+// Each stage follows from the one before it: a sub-layer's output is its input plus what it adds,
+// in one fp32 addition, and with the norm last the norm of that sum.
 TEST(Explain, StagesFollowFromEachOther) {
   TransformerConfig last = small_config();
   last.norm_position = NormPosition::post;
@@ -375,7 +374,7 @@ TEST(Explain, StagesFollowFromEachOther) {
           EXPECT_EQ(r.left[i], r.normed[i]);
         }
       }
-      // The norm's first number, from the moments of what it reads.
+      // The norm's first number, from the moments of its input.
       const auto kept = static_cast<size_t>(s.kept);
       for (size_t row = 0; row < e.steps.size(); ++row) {
         const double x =

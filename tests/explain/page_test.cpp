@@ -24,7 +24,7 @@ ExplainOptions quick_options() {
   return options;
 }
 
-// What stands between the tags of the data.
+// The text between the tags of the data.
 std::string data_of(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"data\">";
   const size_t begin = page.find(open) + open.size();
@@ -78,8 +78,7 @@ RC_GTEST_PROP(Page, RoundedNumbersAreWithinHalfAScale, ()) {
   for (size_t i = 0; i < values.size(); ++i) {
     const float scale = rounded.scales[i / static_cast<size_t>(width)];
     const double back = double{scale} * static_cast<double>(rounded.values[i]);
-    // Half a scale, and the roundings of scale and quotient: two units of what is at most 32767
-    // scales.
+    // Half a scale, and the roundings of scale and quotient: two units of at most 32767 scales.
     RC_ASSERT(std::fabs(back - double{values[i]}) <=
               double{scale} * (0.5 + 2.0 * 32767.0 * testing::kUnit));
   }
@@ -118,7 +117,7 @@ TEST(Page, AWordOf300CharactersIsShown) {
   EXPECT_EQ(Json::parse(data_of(explain_page(e)))["sentence"], word);
 }
 
-TEST(Page, HoldsTheEnginesNumbersBitForBit) {
+TEST(Page, HoldsTheLibrarysNumbersBitForBit) {
   const Explanation e = explain(example_translator(small_config()), "how are you", quick_options());
   const std::string page = explain_page(e);
   EXPECT_EQ(page, explain_page(e));
@@ -199,7 +198,7 @@ std::vector<float> rounded_floats_of(const Json& numbers, int64_t width) {
   return unrounded(rounded, width);
 }
 
-// The largest difference of the weights drawn from a page's numbers from those of the engine's.
+// The largest difference between weights drawn from a page's numbers and those of the library's.
 double largest_loss(const Json& data, const Explanation& e) {
   double largest = 0.0;
   for (const auto& [name, records] : {std::pair{"encoder", &e.training.encoder},

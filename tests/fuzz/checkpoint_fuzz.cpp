@@ -16,7 +16,7 @@ using tril::fuzz::put;
 using tril::fuzz::scratch;
 using tril::fuzz::view;
 
-// A run that goes on from a checkpoint; what a bad one leaves of it is overwritten by the next.
+// A run that is resumed from a checkpoint; what a bad one leaves in it is overwritten by the next.
 struct Run {
   tril::Transformer model{tril::fuzz::minimal_config(), 1};
   tril::AdamWOptimizer optimizer{model, {}};
@@ -24,7 +24,7 @@ struct Run {
   tril::Context context{1};
 };
 
-// Loads the checkpoint and writes what came of it.
+// Loads the checkpoint and writes the result.
 std::string through(Run& run, const std::string& path, const char* to) {
   const tril::TrainState state = tril::load_state(path);
   tril::load_checkpoint(path, state, run.model, run.optimizer, run.average, run.context);

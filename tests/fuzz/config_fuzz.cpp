@@ -1,5 +1,5 @@
-// Fuzzes the configuration of a model: anything but a tril::Error is a fault, and what was read
-// must survive being written and read again.
+// Fuzzes the configuration of a model: anything but a tril::Error is a fault, and a configuration
+// that was read must survive being written and read again.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,4 @@
-// Any text up to the first line feed as a sentence, what follows as its translation: either a page
+// Any text up to the first line feed as a sentence, the rest as its translation: either a page
 // whose numbers are valid JSON that nothing in the texts can end early, or one tril::Error.
 #include <cstdint>
 #include <nlohmann/json.hpp>

@@ -19,7 +19,7 @@ using tril::fuzz::check;
 using tril::fuzz::view;
 
 constexpr size_t kLongest = 60;        // bytes in a line before it is too long
-constexpr size_t kMostText = 1 << 20;  // what a small file can unpack to may be a thousand times it
+constexpr size_t kMostText = 1 << 20;  // a small file can unpack to a thousand times its size
 constexpr int kGzip = 15 + 16;         // zlib: its largest window, gzip's header
 constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
@@ -28,7 +28,7 @@ struct Text {
   bool whole = true;
 };
 
-// All members of a gzip file one after the other, and zeros behind them.
+// All members of a gzip file one after the other, followed by zeros.
 Text unpacked(std::string_view file) {
   if (!file.starts_with("\x1F\x8B")) return {std::string(file)};
   Text text;

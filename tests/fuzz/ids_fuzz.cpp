@@ -1,5 +1,5 @@
 // Any line as the token ids of `tril score --ids`: either a list that reads back the same and that
-// a model scores, or none; what is no token of the model is one tril::Error.
+// a model scores, or none; an id that is not a token of the model is one tril::Error.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
-// Any bytes as the log of a training run: what is kept reads back the same, more can be written
-// behind it, and the curve is drawn from it.
+// Any bytes as the log of a training run: what is kept reads back the same, more can be appended,
+// and the curve can be drawn from it.
 #include <cstdint>
 #include <string>
 

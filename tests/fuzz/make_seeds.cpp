@@ -1,6 +1,7 @@
-// Writes the seeds of the fuzz targets that read files of a model, anew after a change of format:
+// Writes the seeds of the fuzz targets that read files of a model; to be run after a format change:
 //   ninja -C build/fuzz make_seeds && build/fuzz/bin/make_seeds tests/fuzz/corpus
-// They carry no checksums: behind a checksum no changed byte would ever be looked at.
+// They carry no checksums, because a changed byte would be caught by the checksum before the
+// parser.
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// A mask as a person writes it down: read, or refused with an Error; what it says of itself agrees.
+// A hand-written mask: read, or refused with an Error; its own statements are consistent.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

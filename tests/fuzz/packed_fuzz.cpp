@@ -27,7 +27,7 @@ void use(const tril::Transformer& model) {
   tril::Rows target;
   target.add_sequence(kTokens, {.slot = session.cache.open(), .segment = 0});
   const tril::Tensor hidden = model.forward(target, memory, session);
-  // The numbers may be anything, NaN included; that they can be read is what is tested.
+  // The numbers may be anything, including NaN; the test is that they can be read.
   check(model.logits(hidden, session).size() == 15);
 }
 

@@ -1,4 +1,4 @@
-// What fuzz targets share: a check that ends the run, and for what is read from a path a folder in
+// Shared by fuzz targets: a check that ends the run, and, for what is read from a path, a folder in
 // memory, made once per process and removed at its end. One thread.
 #pragma once
 

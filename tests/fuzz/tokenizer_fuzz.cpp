@@ -1,5 +1,5 @@
-// Any bytes are either a tokenizer whose every use ends well, or one tril::Error. SentencePiece
-// trusts its files: what is tested is that nothing harmful is let through to it.
+// Any bytes are either a tokenizer that works for every use, or one tril::Error. SentencePiece
+// trusts its files: this tests that nothing harmful reaches it.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace {
 
 using std::literals::operator""sv;
 
-// Blanks, a NUL, what NFKC folds, what no small vocabulary has.
+// Blanks, a NUL, characters that NFKC folds, characters that no small vocabulary has.
 constexpr std::string_view kLine =
     "  how \u0915\u0948\u0938\u0947\t\0 \ufb01\u3316\u2167 \U0001f980\u0301 <s>aaa "sv;
 

@@ -66,7 +66,7 @@ CASES = {
              norm_position="pre", activation="gelu", position="learned", tied=False,
              output_bias=True, max_length=10, model=16, heads=4, kv_heads=4, head_dim=4),
         source=(4, 9, -1), target=((5, 1), (7, 0), -1), smoothing=0.0),
-    # What current models are made of, as an encoder-decoder; heads larger than model / heads.
+    # The parts of current models, as an encoder-decoder; heads larger than model / heads.
     "rotary_gated_rms": Case(
         dict(PAIRS, norm_position="pre", norm="rms", activation="silu", gated=True,
              position="rotary", bias=False, tied=False, heads=4, kv_heads=2, head_dim=4,
@@ -95,7 +95,7 @@ CASES = {
         dict(position="sinusoidal", window=6, gated=True, output_bias=True, norm="rms",
              norm_position="post", decoder_layers=2),
         target=((9, -1), (3, -1), (8, -1), -1), prefix=4),
-    # Two targets of one source, a source nobody asks for, orders that differ, in both masks a bias.
+    # Two targets of one source, a source without a target, different orders, a bias in both masks.
     "alibi_shared_source": Case(
         dict(PAIRS, position="alibi", norm="rms", heads=4, kv_heads=1, head_dim=4, decoder_layers=2,
              activation="gelu", tied=False, bias=False),
@@ -106,7 +106,7 @@ CASES = {
              position="learned", max_length=9, encoder_layers=1, decoder_layers=1, model=16,
              heads=2, head_dim=8),
         source=(8, 3), target=((6, 0), (9, 1), -1), embedding=0.02),
-    # No positions at all; filler between, before and behind the sentences, at positions of its own.
+    # No positions at all; padding between, before and after the sentences, at positions of its own.
     "padding": Case(
         dict(PAIRS, position="none", norm="rms", norm_position="pre", activation="gelu", gated=True,
              embedding_norm=True, output_bias=True, head_dim=5),
@@ -372,7 +372,7 @@ def faults():
             self, q, k, v, change(scale, q), bias, mask))
 
     def no_zero_rows(self, q, k, v, scale, bias, mask):
-        # The mean of all values instead of zero: what a mask of -1e9 gives.
+        # The mean of all values instead of zero, as with a mask of -1e9.
         q, k, v = (t.transpose(0, 1) for t in (q, k, v))
         scores = q @ k.transpose(1, 2) * scale + (0 if bias is None else bias)
         return (F.softmax(scores + mask.clamp(min=-1e9), dim=-1) @ v).transpose(0, 1)
@@ -521,8 +521,8 @@ def show_breakages():
             ratio = 0.0
             for key, value in found.items():
                 error = (value - golden[key]).abs()
-                # A bound of zero asks for the very value; in float64 that is a comparison of last
-                # bits, which the reference does not promise.
+                # A bound of zero requires the exact value; in float64 that would compare last bits,
+                # which the reference does not promise.
                 bound = golden["bound." + key].clamp(min=1e-13)
                 ratio = max(ratio, float((error / bound).nan_to_num(math.inf).max()))
             worst[name] = ratio

@@ -24,7 +24,7 @@ from sacrebleu.metrics import BLEU, CHRF
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scores")
 
 TOKENIZERS = ["13a", "intl", "char", "none"]
-# Method and value; None is the method's own.
+# Method and value; None is the method's default.
 SMOOTHINGS = [("exp", None), ("floor", None), ("floor", 0.25), ("add-k", None), ("add-k", 0.5),
               ("none", None)]
 

@@ -116,7 +116,7 @@ def decoder_mask(target, prefix, window):
 
 
 def cross_mask(target, source):
-    # A filler row's segment is -1, as is a filler source row's slot: both see nothing.
+    # A padding row's segment is -1, as is a padding source row's slot: both see nothing.
     return zero_or_minus_inf(same_sequence(target["segments"], source["slots"]))
 
 

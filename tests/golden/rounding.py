@@ -40,8 +40,8 @@ import torch
 U = 2.0 ** -24
 RUNS = 128
 FALSE_ALARM = 1e-6
-# What the kernels promise of functions: a unit in the last place is up to 2 u, so exp and log
-# within one are worth 2^2 roundings, erf within two 4^2.
+# What the kernels promise about functions: a unit in the last place is up to 2 u, so exp and log
+# within one unit count as 2^2 roundings, erf within two as 4^2.
 FUNCTION = 4
 ERF = 16
 

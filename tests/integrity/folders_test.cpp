@@ -180,7 +180,7 @@ TEST_F(Folders, PackingNeverHarmsAnotherModel) {
   EXPECT_EQ(translated(folder_ / "text/model"), before);
   EXPECT_FALSE(fs::exists(folder_ / "text/model/packed.int8.safetensors"));
 
-  // Packed weights of another model are replaced only when told, and then all of them.
+  // Packed weights of another model are replaced only on request, and then all of them.
   Transformer::save_packed(folder_ / "text/model", folder_ / "packed", Compute::bf16);
   const std::string packed = translated(folder_ / "packed");
   EXPECT_NE(pack("packed").find("holds another model"), std::string::npos);
@@ -303,7 +303,7 @@ TEST_F(Folders, HalfASealIsDamage) {
   }
 }
 
-// What the weights are read from may be trusted, or read instead of mapped.
+// The file of the weights may be trusted, or read instead of mapped.
 TEST_F(Folders, PackedWeightsMayBeTrustedOrReadInsteadOfMapped) {
   const std::string file = folder_ / "one/int8/packed.int8.safetensors";
   const std::string before = translated(folder_ / "one/int8");

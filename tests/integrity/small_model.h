@@ -15,7 +15,7 @@ Corpus made_up_corpus(bool other = false);
 // machine has, and learns FOLDER/model/shortlist.safetensors.
 void make_small_model(const std::string& folder, uint64_t seed = 1, bool other = false);
 
-// What the model of a folder makes of a few sentences; with a shortlist where asked for.
+// The translations of a few sentences by the model of a folder; with a shortlist if wanted.
 std::string translated(const std::string& folder, bool shortlist = false);
 
 }  // namespace tril::testing

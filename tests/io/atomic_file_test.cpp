@@ -206,8 +206,8 @@ TEST(AtomicFile, OfManyWritersOneWinsWhole) {
   EXPECT_EQ(folder.names(), Names{"f"});
 }
 
-// A process that is killed while it writes leaves its temporary file; what is being written has a
-// lock that tells the two apart, whatever number the process has.
+// A process that is killed while it writes leaves its temporary file; a file that is being written
+// is locked, which distinguishes the two, whatever number the process has.
 TEST(AtomicFile, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
   const TempFolder folder;
   const pid_t dead = ::fork();

@@ -91,8 +91,8 @@ bool is_one_generation(const TempFolder& folder) {
          third == (key == "old");
 }
 
-// A failure in the middle, whichever it is, mixes no two generations: here a file cannot be removed
-// or take its name because a folder stands in the way.
+// A failure in the middle mixes no two generations: here a file cannot be removed or renamed
+// because a folder is in the way.
 TEST(FolderUpdate, AFailureOnTheWayMixesNothing) {
   for (const std::string blocked : {"one", "two", "three", "key"}) {
     const TempFolder folder;

@@ -1,4 +1,4 @@
-// What the tests of io/ share: the text of an error, and whether it can be printed.
+// Shared by the tests of io/: the text of an error, and whether it is printable.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -98,7 +98,7 @@ TEST(JsonReader, ADoubleIsFiniteAndInRange) {
     EXPECT_EQ(get_error("{\"x\": 1, \"rate\":" + word, rate),
               "bad format: c.json: rate: " + word + " is no number in JSON");
   }
-  // The end of a string that was cut off is no such number.
+  // The end of a truncated string is not such a number.
   EXPECT_NE(get_error("{\"rate\": \"inf", rate).find("missing closing quote"), std::string::npos);
   for (const std::string number : {"1e999", "-1e999", "1e309"}) {
     EXPECT_EQ(get_error("{\"rate\": " + number + "}", rate),

@@ -48,7 +48,7 @@ TEST(MappedFile, IsFoundByItsAddressesWhileItLives) {
   EXPECT_EQ(MappedFile::path_at(begin), nullptr);
 }
 
-// More than are remembered at once: none is mistaken for another, and places are used again.
+// More than can be remembered at once: none is mistaken for another, and entries are reused.
 TEST(MappedFile, ManyAreFoundOrUnknownNeverMistaken) {
   const TempFolder folder;
   for (int round = 0; round < 2; ++round) {

@@ -165,7 +165,7 @@ TEST(Safetensors, IsMappedAsItIsRead) {
   EXPECT_TRUE(same_bits(mapped[1].tensor, line));
   EXPECT_TRUE(same_bits(mapped[2].tensor, odd));
   EXPECT_EQ(mapped[0].tensor.data<int8_t>()[4], 7);
-  // What fills whole lines begins at one.
+  // Data that fills whole lines begins at a multiple of 64 bytes.
   EXPECT_EQ(reinterpret_cast<uintptr_t>(mapped[1].tensor.raw()) % 64, 0u);
   // Replacing the file leaves the mapping alone; ending the arena outdates its tensors.
   save_safetensors(folder / "m.st", {});
@@ -242,8 +242,7 @@ TEST(SafetensorsErrors, HeaderTooLarge) {
                 "are allowed");
 }
 
-// What people have under this name when it is not that: a page that says it is not there, a pointer
-// to the file, an archive.
+// What is often found under this name instead: an error page, a pointer to the file, an archive.
 TEST(SafetensorsErrors, SomethingElse) {
   for (const std::string bytes :
        {"<!DOCTYPE html><html>404 Not Found</html>", "version https://git-lfs.github.com/spec/v1",
@@ -335,7 +334,7 @@ TEST(SafetensorsErrors, ShapeDoesNotOverflow) {
   EXPECT_EQ(header_error(one("\"I8\"", "[3037000500,3037000500]", "[0,0]")), expected);
   EXPECT_EQ(header_error(one("\"F32\"", "[2305843009213693952]", "[0,0]")), expected);
   EXPECT_EQ(header_error(one("\"I8\"", "[4294967296,4294967296,0]", "[0,0]")), expected);
-  // Large, but it can be counted: then the offsets are wrong, and no memory is asked for.
+  // Large, but countable: then the offsets are wrong, and no memory is allocated.
   EXPECT_EQ(header_error(one("\"F32\"", "[2305843009213693951]", "[0,0]")),
             "bad format: m.st: w: data_offsets: F32 [2305843009213693951] needs "
             "9223372036854775804 bytes, the offsets [0, 0] give 0");
@@ -472,8 +471,8 @@ bool reads(const std::string& bytes, Arena& arena) {
   }
 }
 
-// A file that was sealed is read as it was written or not at all, whatever byte is changed to
-// whatever other: the seal's own digits, blanks and the length included.
+// A sealed file is read as it was written or not at all, whichever byte is changed to whatever
+// value: including the seal's own digits, blanks and the length.
 TEST(SafetensorsErrors, EveryTruncationAndEveryChangedByteIsFound) {
   const TempFolder folder;
   Arena arena;

@@ -214,7 +214,7 @@ double squares_of(const Weights& weights) {
   return cpu ? on_cpu : testing::folded(chains);
 }
 
-// The same tensors on the device; `rounded` where it is asked for.
+// The same tensors on the device; `rounded` if wanted.
 struct OnDevice {
   std::vector<ops::UpdateTensor> tensors;
 

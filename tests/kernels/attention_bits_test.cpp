@@ -52,8 +52,8 @@ RC_GTEST_PROP(Attention, ARowAloneInACacheHasTheBitsOfTheBatch, ()) {
   RC_ASSERT(!::testing::Test::HasFailure());
 }
 
-// Windows that begin anywhere: blocks are counted from the origin, not from what a tile of rows
-// happens to see.
+// Windows that begin anywhere: blocks are counted from the origin, not from the first key that a
+// tile of rows sees.
 TEST(Attention, ARowAloneHasTheBitsOfTheBatchInAWindow) {
   const Case c = make_case({{3, 300}, {304, 131}}, Kind::window, 2, 1, 12, 100, false, 8);
   expect_rows_match_alone(c, run(c, 2).out, 1);
@@ -78,7 +78,7 @@ TEST(Attention, RowsTogetherInACacheHaveTheBitsOfTheBatch) {
   }
 }
 
-// A step of many sentences: as above, but each row goes for a sequence of its own.
+// A step of many sentences: as above, but each row is treated as a sequence of its own.
 TEST(Attention, ManyRowsInACacheHaveTheBitsOfTheBatch) {
   for (const int head_dim : {24, 32, 64, 128}) {
     for (const int length : {110, 125, 150, 180, 330}) {
@@ -97,7 +97,7 @@ TEST(Attention, ManyRowsInACacheHaveTheBitsOfTheBatch) {
   }
 }
 
-// All of them see at most so many keys.
+// None of them sees more than this many keys.
 TEST(Attention, ManyRowsOfFewKeysHaveTheBitsOfTheBatch) {
   for (const int keys : {1, 16, 17, 40, 48, 49, 64}) {
     const Case c = make_case({{0, keys}}, Kind::cross, 8, 8, 64, 200, false, 10);
@@ -145,7 +145,7 @@ RC_GTEST_PROP(Attention, ASequenceAloneHasTheBitsOfTheBatch, ()) {
   RC_ASSERT(same_bits(actual.dv, expected.dv));
 }
 
-// What the tests of bits would find: a block out of its order.
+// What the tests of bits would find: a block out of order.
 TEST(Attention, BlocksInAnotherOrderHaveOtherBits) {
   const Case c = make_case({{0, 300}}, Kind::causal, 2, 1, 16, 0, false, 12);
   Context context(1, testing::placement());

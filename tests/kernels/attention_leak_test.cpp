@@ -1,4 +1,4 @@
-// What attention may not let through: keys that a row may not see, and rows that do not see a key.
+// What attention must not let through: keys that a row may not see, and rows that do not see a key.
 #include <algorithm>
 
 #include "kernels/attention_support.h"
@@ -23,7 +23,7 @@ RC_GTEST_PROP(Attention, WhatIsForbiddenCannotLeak, ()) {
   const Case c = random_case(random_kind(), 120);
   const Outcome before = run(c, 2);
   const int64_t key = *rc::gen::inRange<int64_t>(0, c.n.key);
-  // 3e38: were exponents of products with zero taken for what they are not, it would show.
+  // 3e38 would reveal products with zero whose exponents overflow.
   for (const float value : {1.0f, 1e30f, 3e38f, kNaN, kInfinity}) {
     RC_ASSERT(forbidden_rows_keep_their_bits(c, before, key, value));
   }

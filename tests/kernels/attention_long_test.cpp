@@ -76,7 +76,8 @@ TEST(LongAttention, ARowAloneHasTheSameBitsWithAnyScale) {
   }
 }
 
-// A bias of zeros changes nothing but the way: only without one are there kernels of their own.
+// A bias of zeros changes only the code path: the kernels for long sequences are used without a
+// bias only.
 Case with_zero_bias(Case c) {
   c.bias_zero = std::max(c.n.key, c.n.query);
   c.bias.assign(static_cast<size_t>(c.n.heads * (2 * c.bias_zero + 1)), 0.0f);
@@ -93,7 +94,7 @@ TEST(LongAttention, EitherWayHasTheSameBits) {
   }
 }
 
-// Whether a block of 64 keys is seen by all rows of a tile, or by all but one.
+// A block of 64 keys is seen by all rows of a tile, or by all but one.
 TEST(LongAttention, EitherWayHasTheSameBitsAtTheEdgesOfBlocks) {
   for (const int64_t head_dim : {64, 128}) {
     for (const int32_t extent : {63, 64, 65, 127, 128, 129}) {

@@ -66,7 +66,7 @@ Case make_case(std::vector<Segment> segments, Kind kind, int64_t heads, int64_t 
     }
   }
   c.rows.assign(mask.rows().begin(), mask.rows().end());
-  // Two rows of filler at the end, and keys that nobody sees.
+  // Two padding rows at the end, and keys that no row sees.
   c.rows.resize(c.rows.size() + 2);
   c.positions.resize(c.rows.size());
   const Segment& last = c.segments.back();

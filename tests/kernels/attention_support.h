@@ -1,5 +1,5 @@
-// What the tests of attention share: packed batches with everything attention needs, the error they
-// may have, and rows of them alone in a cache.
+// Shared by the tests of attention: packed batches with everything attention needs, their error
+// bounds, and their rows alone in a cache.
 #pragma once
 
 #include <cmath>
@@ -60,7 +60,7 @@ Outcome run(const Case& c, int threads, int widen_head = -1, int64_t widen_row =
 // `extent`: the width of a window, the length of a prefix, or how many rows see a whole sequence.
 Case make_case(std::vector<Segment> segments, Kind kind, int64_t heads, int64_t kv_heads,
                int64_t head_dim, int32_t extent, bool with_bias, uint64_t seed);
-// Random lengths that are no multiple of anything, gaps between the sequences included.
+// Random lengths that are not multiples of anything, with gaps between the sequences.
 Case random_case(Kind kind, int32_t longest);
 Kind random_kind();
 // Heads of 64 and 128 without a bias: on CUDA, sequences of more than 128 keys go another way than
@@ -70,11 +70,11 @@ Case long_case(Kind kind, int64_t head_dim);
 // Outputs and gradients are those of the textbook, to the last bit that rounding allows.
 void expect_right(const Case& c);
 
-// Every `stride`-th row of `out` has the bits of that row alone in a cache of which only the keys
-// it may see are there, as when decoding.
+// Every `stride`-th row of `out` has the bits of that row alone with a cache that holds only the
+// keys it may see, as in decoding.
 void expect_rows_match_alone(const Case& c, const std::vector<float>& out, int64_t stride);
-// Rows [begin, end) of a sequence, so: [row, heads, head_dim]. Attention is told that they are of
-// one sequence, or, on a device, that each is of its own.
+// Rows [begin, end) of a sequence in this way: [row, heads, head_dim]. Attention is told that they
+// belong to one sequence, or, on a device, that each is a sequence of its own.
 enum class Told { together, apart };
 std::vector<float> cached_rows(const Case& c, const Segment& segment, int64_t begin, int64_t end,
                                Told told = Told::together);

@@ -1,4 +1,4 @@
-// Attention against the textbook formula, and what it says of bad input.
+// Attention against the textbook formula, and its errors for bad input.
 #include <cmath>
 #include <limits>
 
@@ -91,7 +91,7 @@ TEST(Attention, MemoryGrowsWithTheLengthAndNotItsSquare) {
     ops::attention_gradients(context, q, k, k, result, q, c.rows, {});
     return context.arena.peak_bytes() + context.host.peak_bytes();
   };
-  // On CUDA from where there is more than one span, which takes memory of its own.
+  // On CUDA, long enough for more than one span, which takes additional memory.
   const int32_t length = device() == Device::cpu ? 500 : 2500;
   const int64_t shortest = peak(length);
   EXPECT_LE(peak(4 * length), 4 * shortest);

@@ -13,7 +13,7 @@ std::vector<int32_t> random_columns(int64_t n) {
       count, rc::gen::inRange<int32_t>(0, static_cast<int32_t>(n)));
 }
 
-// Every unit of the result by the formula of the contract, with guards behind it.
+// Every unit of the result by the formula of the contract, followed by guards.
 template <class Unit>
 void check_units(int64_t rows, int64_t n, const std::vector<int32_t>& columns, int threads) {
   const auto wide = static_cast<size_t>((n + 63) / 64 * 64);

@@ -3,7 +3,7 @@
 #include "kernels/gradient_check.h"
 #include "kernels/rows_support.h"
 #include "tril/base/math.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/kernels/reference/cross_entropy.h"
 #include "tril/ops/on_cuda.h"
 
@@ -87,22 +87,29 @@ Result run_on_cuda(Context& context, const Case& c, Rows lie) {
   const Tensor losses(context.arena, {c.rows}), log_probs(context.arena, {c.rows, c.vocab});
   const Tensor dlogits(context.arena, {c.rows, stride}, context.activations);
   ops::with_activation_type(context.activations, [&]<class T>(T) {
-    context.launch([&](Stream stream) {
-      namespace cuda = kernels::cuda;
-      const float* x = logits.on_device();
-      cuda::softmax_normalisers(stream, x, c.rows, c.vocab, stride, normalisers.on_device());
-      cuda::subtract_rows(stream, x, normalisers.on_device(), c.rows, c.vocab, stride,
-                          log_probs.on_device());
-      const cuda::CrossEntropy args{.rows = c.rows,
-                                    .vocab = c.vocab,
-                                    .stride = stride,
-                                    .smoothing = c.smoothing,
-                                    .labels = labels,
-                                    .logits = x,
-                                    .factor = factor};
-      cuda::cross_entropy<T>(stream, args, norms.on_device(), losses.on_device(),
-                             dlogits.on_device<T>());
-    });
+    namespace cuda = kernels::cuda;
+    const float* x = logits.on_device();
+    context.launch(cuda::softmax_normalisers, {.logits = x,
+                                               .rows = c.rows,
+                                               .vocab = c.vocab,
+                                               .stride = stride,
+                                               .norms = normalisers.on_device()});
+    context.launch(cuda::subtract_rows, {.logits = x,
+                                         .norms = normalisers.on_device(),
+                                         .rows = c.rows,
+                                         .vocab = c.vocab,
+                                         .stride = stride,
+                                         .out = log_probs.on_device()});
+    context.launch(cuda::cross_entropy<T>, {.rows = c.rows,
+                                            .vocab = c.vocab,
+                                            .stride = stride,
+                                            .smoothing = c.smoothing,
+                                            .labels = labels,
+                                            .logits = x,
+                                            .factor = factor,
+                                            .norms = norms.on_device(),
+                                            .losses = losses.on_device(),
+                                            .dlogits = dlogits.on_device<T>()});
   });
   using testing::taken;
   const std::vector<float> gradients = taken(dlogits);
@@ -310,7 +317,7 @@ RC_GTEST_PROP(CrossEntropy, ARowDependsOnThatRowOnly, ()) {
   TRIL_HOLDS(same_bits(part.dlogits, rows_of(whole.dlogits, c.vocab, first, count)));
 }
 
-TEST(CrossEntropy, FillerRowsAreExactlyZeroWhateverTheyHold) {
+TEST(CrossEntropy, PaddingRowsAreExactlyZeroWhateverTheyHold) {
   Random random(2);
   for (const float smoothing : {0.0f, 0.1f}) {
     Case c(random, 6, 37, 5.0f, smoothing);
@@ -358,7 +365,7 @@ TEST(CrossEntropy, MinusInfinityIsProbabilityZero) {
   EXPECT_EQ(result.losses[0], result.norms[0] - 1.0f);
   EXPECT_EQ(result.dlogits[1], 0.0f);
   EXPECT_FALSE(std::isnan(result.dlogits[0]) || std::isnan(result.dlogits[2]));
-  // Whole packs of them, before and behind the only word that can be.
+  // Whole packs of them, before and after the only possible word.
   Case many(random, 1, 3000, 1.0f, 0.0f);
   many.labels = {1700};
   many.logits.assign(3000, -INFINITY);
@@ -390,9 +397,9 @@ float total_of(Context& context, const std::vector<float>& losses, float factor)
       const Tensor there = testing::tensor_of(context.arena, {rows}, losses);
       const Tensor total(context.arena, {1});
       const float* by = context.uploaded(factor);
-      context.launch([&](Stream stream) {
-        kernels::cuda::total_loss(stream, there.on_device(), rows, by, total.on_device());
-      });
+      context.launch(
+          kernels::cuda::total_loss,
+          {.losses = there.on_device(), .rows = rows, .factor = by, .total = total.on_device()});
       return to_floats(total)[0];
     }
   }

@@ -1,4 +1,4 @@
-// How fast products on CUDA are, and what their promise costs: a table, where it is asked for
+// How fast products on CUDA are, and what their promise costs: a table, printed on request
 // (--gtest_also_run_disabled_tests --gtest_filter='*Speed*').
 #include <algorithm>
 #include <cstdio>
@@ -6,8 +6,7 @@
 #include "kernels/kernel_support.h"
 #include "tril/base/build.h"
 #include "tril/base/clock.h"
-#include "tril/kernels/cuda/gemm.h"
-#include "tril/kernels/cuda/trial.h"
+#include "tril/kernels/cuda/launches.h"
 
 namespace tril {
 namespace {
@@ -23,7 +22,8 @@ struct Work {
   DType c_type;
 };
 
-// Microseconds a product, in a graph of many, on other weights each time: more than L2 holds.
+// Microseconds per product, in a graph of many, with different weights each time: more than L2
+// holds.
 double microseconds(const Work& work, Blas::Policy policy) {
   double best = 0.0;
   if constexpr (kCudaBuilt) {
@@ -41,8 +41,11 @@ double microseconds(const Work& work, Blas::Policy policy) {
     // Ordinary numbers: how much power products draw depends on them, and so the clock.
     const auto fill = [&](kernels::cuda::TrialSide side, int64_t size, BFloat16* to) {
       for (int64_t at = 0; at < size; at += 4096) {
-        kernels::cuda::fill_trial(stream, side, kernels::cuda::TermsAre::columns, 1,
-                                  std::min<int64_t>(4096, size - at), to + at);
+        kernels::cuda::fill_trial(stream, {.side = side,
+                                           .terms = kernels::cuda::TermsAre::columns,
+                                           .rows = 1,
+                                           .columns = std::min<int64_t>(4096, size - at),
+                                           .to = to + at});
       }
     };
     fill(kernels::cuda::TrialSide::a, std::min<int64_t>(work.m * work.k, 1 << 24), a);
@@ -67,7 +70,7 @@ double microseconds(const Work& work, Blas::Policy policy) {
                           .c_stride = work.n,
                           .c_type = work.c_type,
                           .adds = false};
-          context.launch([&](Stream to) { blas.gemm(to, gemm); });
+          context.launch(kernels::cuda::multiply, {.blas = &blas, .gemm = gemm});
         }
       });
       context.queue.wait();

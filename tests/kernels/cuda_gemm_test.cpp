@@ -1,4 +1,4 @@
-// The kernels of products on CUDA against each other: what is chosen must not show in any bit.
+// The GEMM kernels on CUDA against each other: which one is chosen must not show in any bit.
 #include <cstdlib>
 
 #include "kernels/kernel_support.h"
@@ -25,14 +25,14 @@ constexpr const char* name_of(Orientation o) {
 }
 constexpr const char* kOnCuda = "products on CUDA";
 
-// How matrices lie: rows this many elements longer than they need be, the first this many behind an
-// aligned address.
+// The layout of matrices: rows this many elements longer than necessary, the first this many after
+// an aligned address.
 struct Layout {
   int64_t room = 0;
   int64_t shift = 0;
 };
 
-// Operands on the device and a c that begins and ends with what nobody may write.
+// Operands on the device, and a c surrounded by memory that must not be written.
 class Product {
  public:
   Gemm gemm;
@@ -74,8 +74,11 @@ class Product {
   void fill_for_trial() {
     const auto filled = [&](TrialSide side, TermsAre terms, int64_t rows, int64_t stride) {
       auto* to = context_.arena.allocate_array<BFloat16>(rows * stride + layout_.shift);
-      kernels::cuda::fill_trial(context_.queue.stream(), side, terms, rows, stride,
-                                to + layout_.shift);
+      kernels::cuda::fill_trial(context_.queue.stream(), {.side = side,
+                                                          .terms = terms,
+                                                          .rows = rows,
+                                                          .columns = stride,
+                                                          .to = to + layout_.shift});
       return to + layout_.shift;
     };
     gemm.a =
@@ -87,7 +90,7 @@ class Product {
     }
   }
 
-  // c as `multiply` leaves it, as bits, after a look at what is around it.
+  // c as `multiply` leaves it, as bits, after checking the memory around it.
   template <class F>
   std::vector<uint32_t> result(const F& multiply) {
     std::vector<char> bytes(static_cast<size_t>(c_bytes() + 2 * kGuard), kMark);
@@ -242,8 +245,8 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
   }
 }
 
-// On numbers on which no two orders agree: few rows, tiles, and rows read element by element; the
-// outputs of a layer, and those of a vocabulary.
+// On numbers on which different orders give different sums: few rows, tiles, and rows read element
+// by element; the outputs of a layer, and those of a vocabulary.
 TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
   if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
@@ -279,8 +282,8 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
   }
 }
 
-// A product and its transpose have the same bits: the two operands are alike.
-TEST(CudaGemm, OperandsAreAlike) {
+// A product and its transpose have the same bits: the operands are treated equally.
+TEST(CudaGemm, OperandsAreInterchangeable) {
   if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
   if constexpr (kCudaBuilt) {
@@ -301,7 +304,7 @@ TEST(CudaGemm, OperandsAreAlike) {
   }
 }
 
-// The numbers tell orders apart: were k split in two, they would not agree.
+// The numbers distinguish orders: if k were split in two, they would not agree.
 TEST(CudaGemm, AdversarialNumbersTellSplitSumsApart) {
   if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if (testing::activations() != DType::bf16) GTEST_SKIP() << "of bf16";
@@ -346,7 +349,7 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
          {Sizes{64, 64}, Sizes{512, 512}, Sizes{2048, 512}, Sizes{512, 2048}, Sizes{1536, 512},
           Sizes{1024, 4096}, Sizes{8000, 512}, Sizes{200, 72}}) {
       for (const int64_t m : {65, 96, 128, 129, 250, 300, 1000, 4100}) {
-        if (m * n > 10'000'000) continue;  // of more the host would take seconds to look at
+        if (m * n > 10'000'000) continue;  // beyond this the host would take seconds
         for (const auto orientation : {Orientation::forward, Orientation::input_gradient}) {
           for (const auto& [c_type, last] : {std::pair{DType::bf16, Last::nothing},
                                              {DType::f32, Last::nothing},
@@ -372,20 +375,19 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
   }
 }
 
-// What a step kept as a graph gives is what it gave when it was walked; and a step with another
-// weight of the same size is another step.
+// A step kept as a graph gives the same result as when it was walked; and a step with another
+// weight of the same size is a different step.
 TEST(CudaGemm, KeptStepsGiveTheSameBits) {
   if (testing::device().type != DeviceType::cuda) GTEST_SKIP() << kOnCuda;
   if constexpr (kCudaBuilt) {
     Random random(3);
     Arena arena(Device::cuda());
     Context context(1, Placement(Device::cuda(), testing::activations()));
-    for (const int64_t rows : {3, 3, 200, 200}) {  // each with a weight of its own
+    for (const int64_t rows : {3, 3, 200, 200}) {  // each with its own weight
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
                              testing::random_tensor(arena, {192}, random));
-      ops::allocate_packed(arena, context.activations, linear);
-      ops::pack_forward(context, linear);
+      ops::pack(context, linear, arena);
       Arena host;
       const Tensor x(arena, {rows, 128}, testing::activations());
       copy_into(testing::random_tensor(host, {rows, 128}, random), x);

@@ -1,11 +1,11 @@
-// How fast operations on rows are on CUDA, against the memory they have to move: a table, where it
-// is asked for (--gtest_also_run_disabled_tests --gtest_filter='*RowsSpeed*').
+// How fast operations on rows are on CUDA, relative to the memory they have to move: a table,
+// printed on request (--gtest_also_run_disabled_tests --gtest_filter='*RowsSpeed*').
 #include <cmath>
 #include <cstdio>
 
 #include "kernels/rows_support.h"
 #include "tril/base/clock.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/loss.h"
 #include "tril/ops/optimizer.h"
 #include "tril/ops/rows.h"
@@ -64,7 +64,7 @@ std::vector<int32_t> zipf_ids(Random& random, int64_t rows, int64_t entries) {
   return ids;
 }
 
-// In memory that lives longer than a step.
+// In memory that outlives a step.
 std::vector<Tensor> inputs(Arena& arena, Random& random, const Shape& shape, DType type) {
   std::vector<Tensor> tensors;
   const Tensor some = testing::random_tensor(arena, shape, random);
@@ -155,18 +155,17 @@ TEST(CudaRowsSpeed, DISABLED_EmbeddingLossAndOptimizer) {
                  const float* factor = context.uploaded(0.01f);
                  const Tensor norms(context.arena, {2048}), losses(context.arena, {2048});
                  const Tensor dlogits(context.arena, {2048, kVocab}, DType::bf16);
-                 context.launch([&](Stream stream) {
-                   const kernels::cuda::CrossEntropy args{.rows = 2048,
-                                                          .vocab = kVocab,
-                                                          .stride = kVocab,
-                                                          .smoothing = 0.1f,
-                                                          .labels = there,
-                                                          .logits = logits[at(i)].on_device(),
-                                                          .factor = factor};
-                   kernels::cuda::cross_entropy<BFloat16>(stream, args, norms.on_device(),
-                                                          losses.on_device(),
-                                                          dlogits.on_device<BFloat16>());
-                 });
+                 context.launch(kernels::cuda::cross_entropy<BFloat16>,
+                                {.rows = 2048,
+                                 .vocab = kVocab,
+                                 .stride = kVocab,
+                                 .smoothing = 0.1f,
+                                 .labels = there,
+                                 .logits = logits[at(i)].on_device(),
+                                 .factor = factor,
+                                 .norms = norms.on_device(),
+                                 .losses = losses.on_device(),
+                                 .dlogits = dlogits.on_device<BFloat16>()});
                });
   }
   speeds.row("log-probabilities, 2048 x 61952", 2048 * kVocab * 8,

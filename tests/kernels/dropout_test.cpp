@@ -121,7 +121,7 @@ RC_GTEST_PROP(Dropout, IsTheReferenceBitForBit, ()) {
   TRIL_HOLDS(testing::within(result.y, expected, testing::stored(expected, bound)));
 }
 
-// Where p is no multiple of 2^-16 the fraction just below it is dropped too, and the one above
+// If p is not a multiple of 2^-16 the fraction just below it is dropped too, and the one above
 // kept: p = 0.1f is 6553.6 / 2^16.
 TEST(Dropout, DropsTheLastFractionBelowP) {
   Random random(0);
@@ -139,7 +139,7 @@ TEST(Dropout, DropsTheLastFractionBelowP) {
   }
 }
 
-// The backward pass: what the bits give for any dy is what the random numbers give.
+// The backward pass: for any dy the stored bits give the same as the random numbers.
 RC_GTEST_PROP(Dropout, ByItsBitsIsTheSameFunction, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);

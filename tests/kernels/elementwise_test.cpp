@@ -1,7 +1,7 @@
 #include "tril/kernels/elementwise.h"
 
 #include "kernels/rows_support.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/rows.h"
 
 namespace tril {
@@ -41,7 +41,7 @@ TEST(Add, IsOneRoundingOfEachPairInPlaceToo) {
   }
 }
 
-// Rows of a slice begin anywhere: addresses that are no multiples of 16.
+// Rows of a slice begin anywhere: at addresses that are not multiples of 16.
 TEST(Add, OfSlicesHasTheSameBits) {
   Random random(3);
   Context& context = context_here();
@@ -123,10 +123,12 @@ TEST(RoundPadded, PadsWithZeros) {
       const Tensor from = testing::tensor_of(context.arena, {rows, columns}, x);
       mark_memory(context, 4 * to_rows * to_columns);
       const Tensor to(context.arena, {to_rows, to_columns}, DType::bf16);
-      context.launch([&](Stream stream) {
-        kernels::cuda::round_padded(stream, from.on_device(), rows, columns,
-                                    to.on_device<BFloat16>(), to_rows, to_columns);
-      });
+      context.launch(kernels::cuda::round_padded, {.from = from.on_device(),
+                                                   .rows = rows,
+                                                   .columns = columns,
+                                                   .to = to.on_device<BFloat16>(),
+                                                   .to_rows = to_rows,
+                                                   .to_columns = to_columns});
       std::vector<float> expected(static_cast<size_t>(to.size()));
       for (int64_t i = 0; i < rows * columns; ++i) {
         expected[i / columns * to_columns + i % columns] = to_f32(to_bf16(x[i]));

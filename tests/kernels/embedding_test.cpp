@@ -2,7 +2,7 @@
 
 #include "kernels/gradient_check.h"
 #include "kernels/rows_support.h"
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/kernels/reference/embedding.h"
 #include "tril/ops/rows.h"
 
@@ -72,10 +72,12 @@ Sorted sort_by_id(std::span<const int32_t> ids, int64_t entries) {
       const Tensor order(context.arena, {rows}, DType::i32);
       const Tensor starts(context.arena, {entries + 1}, DType::i32);
       void* workspace = context.arena.allocate(kernels::cuda::sort_by_id_workspace(rows));
-      context.launch([&](Stream stream) {
-        kernels::cuda::sort_by_id(stream, keys, rows, entries, order.on_device<int32_t>(),
-                                  starts.on_device<int32_t>(), workspace);
-      });
+      context.launch(kernels::cuda::sort_by_id, {.ids = keys,
+                                                 .rows = rows,
+                                                 .entries = entries,
+                                                 .order = order.on_device<int32_t>(),
+                                                 .starts = starts.on_device<int32_t>(),
+                                                 .workspace = workspace});
       context.queue.download(order.raw(), 4 * rows, sorted.order.data());
       context.queue.download(starts.raw(), 4 * (entries + 1), sorted.starts.data());
       return sorted;
@@ -151,7 +153,8 @@ RC_GTEST_PROP(EmbeddingReference, GradientsAreThoseOfFiniteDifferences, ()) {
       noise));
 }
 
-// One rounding forward. Backward a sum of as many terms as rows looked the entry up, and a product.
+// One rounding forward. Backward, a sum with one term per row that looked the entry up, and a
+// product.
 RC_GTEST_PROP(Embedding, IsTheReferenceWithinRounding, ()) {
   Random random = testing::seeded();
   const Case c = any_case(random);
@@ -268,13 +271,9 @@ TEST(Embedding, ReadsTheRoundedWeight) {
   for (const int64_t columns : {64, 100}) {
     const Case c(random, 50, columns, 19, 7);
     Context& context = context_here();
-    const int64_t stride = (columns + 63) / 64 * 64;
-    std::vector<float> padded(static_cast<size_t>(64 * stride));
-    for (int64_t entry = 0; entry < c.entries; ++entry) {
-      std::copy_n(c.table.begin() + entry * columns, columns, padded.begin() + entry * stride);
-    }
-    ops::LinearWeight weight{.out = c.entries, .in = columns};
-    weight.forward_panels = testing::activations_of(context, {64, stride}, padded);
+    Arena arena;
+    const Tensor table = testing::tensor_of(arena, {c.entries, columns}, c.table);
+    const ops::LinearWeight weight = ops::packed_for(context, table, Compute::bf16, context.arena);
     const std::vector<float> rounded = forward(context, c, &weight);
     EXPECT_TRUE(same_bits(rounded, forward(c)));
   }
@@ -324,7 +323,7 @@ TEST(Embedding, EntriesNeverLookedUpHaveGradientZeroAndNanStaysAway) {
   }
 }
 
-// Added to what is there, by an order made before or when it is needed.
+// Accumulated, with the order made beforehand or when it is needed.
 TEST(Embedding, GradientsAreAddedToWhatIsThere) {
   Random random(14);
   for (const int64_t rows : {0, 1, 40, 700}) {

@@ -136,7 +136,7 @@ TEST(Bf16Pairs, GiveTheRowsBack) {
         EXPECT_EQ(row[i], to_f32(to_bf16(p.weight[n * p.k + i])));
       }
     }
-    // What pads is zero: it is multiplied.
+    // The padding is zero, because it is multiplied too.
     EXPECT_EQ(panels.back().bits, p.n % 64 == 0 ? to_bf16(p.weight.back()).bits : 0);
   }
 }

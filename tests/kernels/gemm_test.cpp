@@ -149,7 +149,7 @@ RC_GTEST_PROP(Gemm, IsOneAscendingChain, ()) {
   TRIL_HOLDS(same_bits(run(Parallel(2), p), scalar_chains(p)));
 }
 
-// Past one stretch of 512 terms the chain goes on where it stopped; with slices it starts anew and
+// Past one stretch of 512 terms the chain continues where it stopped; with slices it restarts and
 // the parts are added.
 TEST(Gemm, LongChainsContinueAndSlicesMerge) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
@@ -167,8 +167,8 @@ TEST(Gemm, LongChainsContinueAndSlicesMerge) {
   }
 }
 
-// A product that is too small for any number leaves its sign behind, and in a sum over tokens it
-// must not: there the same token among others, whose terms are zero, would have another gradient.
+// A product that underflows keeps its sign, but a sum over tokens must not: otherwise the same
+// token among others, whose terms are zero, would have a different gradient.
 TEST(Gemm, ASumOverTokensIsNeverMinusZero) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   Random random(3);

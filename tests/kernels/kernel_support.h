@@ -1,4 +1,4 @@
-// What the tests of kernels share: every target and number of threads, guarded outputs, and the
+// Shared by the tests of kernels: every target and number of threads, guarded outputs, and the
 // fixed tree over 16 lanes written as scalar loops.
 #pragma once
 
@@ -55,8 +55,8 @@ template <class F>
   return ::testing::AssertionSuccess();
 }
 
-// An output full of a NaN no kernel makes, with more of it behind: what a kernel leaves unwritten
-// or writes past the end shows.
+// An output filled with a NaN that no kernel produces, followed by more of it: what a kernel leaves
+// unwritten or writes past the end shows.
 class Guarded {
  public:
   explicit Guarded(int64_t size) : size_(size), values_(size + kGuard, mark()) {}
@@ -115,7 +115,7 @@ constexpr double kErfUnits = 1.214;
 // One unit in the last place is at most 2u of the value, and of a value below 1 at most u = 2^-24.
 constexpr double kExpRelative = kExpUnits * 2.0 * kUnit;
 constexpr double kErfAbsolute = kErfUnits * kUnit;
-constexpr double kSmallestFloat = 0x1p-149;  // what rounding into the subnormals may add
+constexpr double kSmallestFloat = 0x1p-149;  // what rounding to a subnormal may add
 
 // How far the vector exp may be from e^x when its argument was off by `argument`: the error of the
 // argument is one of the value, relatively.

@@ -44,8 +44,8 @@ std::vector<double> magnitudes(std::span<const float> values) {
   return out;
 }
 
-// A layer, its input and the gradient of its output, all of numbers that activations can hold: what
-// is rounded on the way to the device stays what it is.
+// A layer, its input and the gradient of its output, all of numbers that activations represent
+// exactly, so that rounding on the way to the device changes nothing.
 struct Case {
   LinearSizes n;
   std::vector<float> x, weight, bias, dy;
@@ -66,7 +66,7 @@ enum class Bias { with, without };
 // The same on the device, with the packed forms that a model would keep.
 struct Layer {
   Context context;
-  Arena arena;  // what lives longer than a step
+  Arena arena;  // for what outlives a step
   LinearWeight linear;
   Tensor x, dy;
 
@@ -74,8 +74,7 @@ struct Layer {
       : context(2, testing::placement()), arena(testing::device()) {
     const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
-    ops::allocate_packed(arena, context.activations, linear);
-    if (linear.forward_panels.defined()) ops::pack_forward(context, linear);
+    ops::pack(context, linear, arena);
     x = activations_of(context, {c.n.rows, c.n.in}, c.x);
     dy = activations_of(context, {c.n.rows, c.n.out}, c.dy);
   }
@@ -111,7 +110,7 @@ RC_GTEST_PROP(Linear, IsTheReferenceWithinRounding, ()) {
   TRIL_HOLDS(testing::within(floats_of(sums), expected, of_sum));
 }
 
-// Activations are the sums rounded once, bias and all; room behind a row changes nothing in it.
+// Activations are the sums rounded once, including the bias; room after a row does not change it.
 TEST(Linear, RoundsTheSumsOnce) {
   Random random(1);
   for (const LinearSizes& n :
@@ -187,7 +186,7 @@ TEST(Linear, AllNumbersOfRowsTo300) {
                     [&](const Tensor& x) { return ops::linear(layer.context, x, layer.linear); });
 }
 
-// In one go or one after the other, in every number of rows; NaN stays.
+// As one product or as two operations, with every number of rows; NaN stays.
 TEST(Linear, ReluOfAProductHasTheBitsOfBoth) {
   Random random(12);
   for (const LinearSizes& n : {LinearSizes{300, 64, 64}, LinearSizes{300, 128, 512},
@@ -195,7 +194,8 @@ TEST(Linear, ReluOfAProductHasTheBitsOfBoth) {
     Case c(random, n);
     c.x[static_cast<size_t>(5 * n.in + 3)] = NAN;
     Layer layer(c);
-    if (!ops::has_linear_relu(layer.context)) GTEST_SKIP() << "one after the other here";
+    if (!ops::has_linear_relu(layer.context, layer.linear))
+      GTEST_SKIP() << "one after the other here";
     for (const int64_t rows : {1, 7, 17, 64, 65, 70, 129, 300}) {
       if (rows > n.rows) continue;
       const Tensor x = layer.x.slice(0, rows);
@@ -217,7 +217,7 @@ TEST(Linear, ReluOfAProductHasTheBitsOfBoth) {
   }
 }
 
-// In one go or one after the other.
+// As one product or as two operations.
 TEST(Linear, InputGradientsAddedToWhatIsThereHaveTheBitsOfASum) {
   Random random(13);
   for (const LinearSizes& n : {LinearSizes{300, 64, 64}, LinearSizes{130, 512, 128},
@@ -311,7 +311,8 @@ TEST(Linear, FurtherSlicesAreAdded) {
     db_sum = begin == 0 ? db_part : added(db_sum, db_part);
   }
   EXPECT_TRUE(same_bits(floats_of(db), db_sum));
-  // In bf16 a sum that begins at what is there may be another order. All numbers are below 1.
+  // In bf16 a sum that begins with an existing value may have a different order. All numbers are
+  // below 1.
   if (!in_bf16()) {
     EXPECT_TRUE(same_bits(floats_of(dw), dw_sum));
   } else {
@@ -324,7 +325,7 @@ TEST(Linear, FurtherSlicesAreAdded) {
 
 // A token whose gradient is too small for any number has the same one alone and among tokens that
 // have none.
-TEST(Linear, AGradientThatVanishesIsZeroInAnyCompany) {
+TEST(Linear, AVanishingGradientIsZeroInAnyBatch) {
   if (in_bf16()) GTEST_SKIP() << "of fp32";
   Random random(8);
   for (const int64_t rows : {1, 7, 600}) {
@@ -338,7 +339,7 @@ TEST(Linear, AGradientThatVanishesIsZeroInAnyCompany) {
   }
 }
 
-// Rows of dy with zeros behind the outputs, as the loss makes them on CUDA.
+// Rows of dy with zeros after the outputs, as the loss makes them on CUDA.
 TEST(Linear, GradientsTakeRowsWithRoomBehindThem) {
   if (testing::device() == Device::cpu) GTEST_SKIP() << "on the CPU rows are dense";
   Random random(6);
@@ -424,7 +425,7 @@ TEST(Linear, SaysWhatDoesNotFit) {
   });
   EXPECT_EQ(elsewhere.text, "linear: the input is in the memory of cpu, expected cuda");
   LinearWeight bytes = layer.linear;
-  bytes.compute = Compute::int8;
+  bytes.form = &ops::form_for(Placement(), Compute::int8);
   const auto refused = testing::raised_by([&] { ops::linear(layer.context, layer.x, bytes); });
   EXPECT_EQ(refused.code, ErrorCode::unsupported);
   const int32_t chosen[] = {1};

@@ -156,7 +156,8 @@ Case any_case(Random& random) {
 
 RC_GTEST_PROP(NormReference, GradientsAreThoseOfFiniteDifferences, ()) {
   Random random = testing::seeded();
-  // One column of a layer norm is constant: its gradient is all cancellation, so it starts at two.
+  // With one column a layer norm is constant: its gradient is all cancellation, so this starts at
+  // two.
   const Case c(random, any_kind(), *rc::gen::inRange<int64_t>(0, 4),
                *rc::gen::inRange<int64_t>(2, 8));
   const std::vector<double> x = doubles_of(c.x);
@@ -339,8 +340,8 @@ TEST(Norm, NanStaysInItsRow) {
   }
 }
 
-// A product that is too small for any number leaves no sign behind in a sum over tokens.
-TEST(Norm, AGradientThatVanishesIsZeroInAnyCompany) {
+// A product that underflows leaves no sign in a sum over tokens.
+TEST(Norm, AVanishingGradientIsZeroInAnyBatch) {
   Random random(5);
   for (const int64_t rows : {1, 3, 600}) {
     Case c(random, NormKind::rms, rows, 37);

@@ -78,7 +78,7 @@ RC_GTEST_PROP(RotaryReference, GradientIsThatOfFiniteDifferences, ()) {
       x, reference::rotary_gradient<double>(n, c.positions, table, dy), noise));
 }
 
-// The table is the double rounded to fp32. The doubles themselves differ by what the angle is off:
+// The table is the double rounded to fp32. The doubles themselves differ by the error of the angle:
 // base^(-i/half) through libm and base/math.h, 2 units in the last place each of the power and its
 // logarithm (times its size, log base) and of the sine.
 RC_GTEST_PROP(RotaryTable, IsTheReferenceWithinRounding, ()) {

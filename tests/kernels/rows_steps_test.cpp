@@ -16,7 +16,7 @@ using testing::same_bits;
 constexpr int64_t kRows = 6, kColumns = 48;
 constexpr int kSteps = 7;  // more than it takes until a graph is kept
 
-// body(context) in a step, and what its tensor holds then.
+// Runs body(context) in a step, and returns the contents of its tensor.
 template <class F>
 std::vector<float> step(Context& context, const F& body) {
   Tensor result;

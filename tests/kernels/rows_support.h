@@ -1,4 +1,4 @@
-// What the tests of operations on rows share: contexts of the tests' device, results that show what
+// Shared by the tests of operations on rows: contexts of the tests' device, results that show what
 // was left unwritten, and the orders of summation of kernels/cuda/rows.h as scalar loops.
 #pragma once
 
@@ -46,8 +46,8 @@ template <class F>
 // A bf16, and twice an fp32, that is a NaN no kernel makes.
 constexpr uint16_t kUnwritten = 0x7fed;
 
-// Call it before an operation: its results then show what was not written, and what was written
-// past their end. `bytes` covers all that the operation allocates.
+// To be called before an operation: its results then show what was not written, and what was
+// written past their end. `bytes` covers everything the operation allocates.
 inline void mark_memory(Context& context, int64_t bytes) {
   bytes = (bytes + 4096) / 64 * 64;
   const std::vector<uint16_t> marks(static_cast<size_t>(bytes / 2), kUnwritten);
@@ -55,8 +55,8 @@ inline void mark_memory(Context& context, int64_t bytes) {
   copy(context.device(), context.arena.allocate(bytes), Device::cpu, marks.data(), bytes);
 }
 
-// The values of a result that was marked before; a test failure where one is missing, or something
-// was written behind them.
+// The values of a result that was marked before; fails the test if one is missing, or if something
+// was written past them.
 inline std::vector<float> taken(const Tensor& tensor) {
   const int64_t bytes = tensor.size() * size_of(tensor.dtype());
   if (bytes == 0) return {};
@@ -79,7 +79,7 @@ inline std::vector<float> here(std::vector<float> values) {
   return rounded_to(activations(), std::move(values));
 }
 
-// A bound on |stored - exact| for what was computed within `error` and is kept as an activation.
+// A bound on |stored - exact| for a value computed within `error` and stored as an activation.
 inline double stored(double exact, double error) {
   if (activations() == DType::f32) return error;
   return error + unit(DType::bf16) * (std::fabs(exact) + error) + 0x1p-133;

@@ -1,4 +1,4 @@
-// The vector functions of simd-inl.h, which no kernel exports: this file is compiled once an
+// The vector functions of simd-inl.h, which no kernel exports: this file is compiled once per
 // instruction set, like a kernel.
 #include <cmath>
 #include <cstdint>
@@ -298,7 +298,7 @@ RC_GTEST_PROP(Transpose16, SwapsAndFillsWithZero, ()) {
     }
   }
   TRIL_HOLDS(testing::same_everywhere([&](const Parallel&) {
-    std::vector<float> to(columns * step, 7.0f);  // what lies between the columns stays
+    std::vector<float> to(columns * step, 7.0f);  // the gaps between the columns stay
     HWY_DYNAMIC_DISPATCH(TransposeOf)(from.data(), stride, rows, columns, to.data(), step);
     EXPECT_TRUE(same_bits(to, expected));
     return to;

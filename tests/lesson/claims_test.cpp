@@ -11,7 +11,7 @@
 namespace tril {
 namespace {
 
-// Barely trained: enough for what is true of any weights.
+// Barely trained: enough for claims that hold for any weights.
 Translator some_translator() {
   static const Translator translator = learn_phrasebook(make_phrasebook(), {.updates = 30});
   return translator;
@@ -26,7 +26,7 @@ TEST(Claims, AllFortyFourAreThereAndSayEverything) {
     EXPECT_TRUE(said.insert(claim.says).second) << number;
     EXPECT_FALSE(claim.answer.empty()) << number;
     EXPECT_FALSE(claim.command.empty()) << number;
-    // The page has the command, but for what a reader fills in.
+    // The page has the command, apart from what a reader fills in.
     std::ifstream file(concat(TRIL_GUIDE, "/", claim.page));
     const std::string page{std::istreambuf_iterator<char>(file), {}};
     const std::string command(claim.command.substr(0, claim.command.find(" MODEL")));
@@ -81,7 +81,7 @@ TEST(Claims, WithoutTheMaskTheStatementFails) {
   const std::set<int> failed = failing(kOfAnyModel, lab);
   EXPECT_TRUE(failed.contains(9));
   EXPECT_TRUE(failed.contains(10));
-  EXPECT_FALSE(failed.contains(8));  // what is fed does not depend on the mask
+  EXPECT_FALSE(failed.contains(8));  // the inputs do not depend on the mask
   EXPECT_FALSE(failed.contains(37));
 }
 

@@ -109,7 +109,7 @@ TEST(LessonAttention, HeadsNormAndAgreement) {
   EXPECT_TRUE(l.holds);
 }
 
-// A mask that lets one row of the engine see one key more is noticed.
+// A mask that lets one row see one key more is noticed.
 TEST(LessonAttention, AWidenedMaskBreaksTheVerdict) {
   for (int64_t row = 0; row < 2; ++row) {
     const AttentionLesson l = teach_attention({.widen_head = 0, .widen_row = row});

@@ -104,7 +104,7 @@ TEST(LessonDecoding, FaultsTurnTheVerdict) {
   EXPECT_FALSE(shifted.holds);
 }
 
-// Cut at a limit, all ways are cut alike.
+// At a limit all methods are cut in the same way.
 TEST(LessonDecoding, CutAtALimit) {
   const DecodingLesson l = teach({.sentences = 10, .max_tokens = 3});
   EXPECT_GT(l.cut, 0);
@@ -114,8 +114,8 @@ TEST(LessonDecoding, CutAtALimit) {
   EXPECT_TRUE(l.same_bits_guessing);
 }
 
-// Where nothing is known of what may follow, no call is saved, and the verdict says so. From the
-// second sentence on it is known what was written before.
+// If nothing is known about what may follow, no call is saved, and the verdict says so. From the
+// second sentence on, the first one is known.
 TEST(LessonDecoding, WithoutGuessesNoCallIsSaved) {
   const Classroom& room = classroom();
   const auto& phrases = room.phrasebook.held_out;

@@ -29,7 +29,7 @@ TEST(LessonForcing, ForcingGivesTheInputsAndTheMaskTheFunction) {
   }
   EXPECT_EQ(both.calls_before, 0);
   EXPECT_EQ(forcing.calls_before, 0);
-  // START is known; every further input takes a call.
+  // START is known; every further input takes one call.
   EXPECT_EQ(mask.first_calls_before, mask.first_longest - 1);
   EXPECT_EQ(neither.calls_before, mask.calls_before);
   EXPECT_GT(mask.calls_before, 40);

@@ -104,7 +104,7 @@ TEST(LessonHeads, EveryHeadIsMeasured) {
   }
 }
 
-// Without a query all scores are 0: such a head weighs all keys alike.
+// Without a query all scores are 0: such a head gives all keys the same weight.
 TEST(LessonHeads, AHeadWithoutQueriesIsSpread) {
   const HeadsLesson l =
       look_at(with_zeros(learnt(), "decoder.1.cross_attention.query.", 2, Side::rows));
@@ -119,7 +119,7 @@ TEST(LessonHeads, AHeadWithoutQueriesIsSpread) {
   EXPECT_LT(head_of(l, AttentionKind::cross, 1, 1).evenness, 0.99);
 }
 
-// What nothing reads cannot be missed.
+// A head whose output is not used cannot be missed.
 TEST(LessonHeads, AHeadThatIsOffAlreadyCostsNothing) {
   const HeadsLesson l =
       look_at(with_zeros(learnt(), "decoder.0.attention.output.weight", 3, Side::columns));

@@ -86,7 +86,7 @@ TEST(LessonTeacherForcing, AMistakeIsCorrectedOrFollowed) {
   EXPECT_TRUE(l.same_until_mistake);
   ASSERT_TRUE(l.real);
   EXPECT_GT(l.right_when_corrected, l.followed_in_order);
-  // What stands at its place is in order, too; a word too many shifts some that are in order.
+  // Words at their right place are in order, too; one word too many shifts some that are in order.
   EXPECT_GT(l.followed_in_order, l.right_when_followed);
   EXPECT_LE(l.right_when_corrected, l.following);
   EXPECT_TRUE(l.holds);
@@ -103,8 +103,8 @@ TEST(LessonTeacherForcing, AMistakeIsCorrectedOrFollowed) {
   EXPECT_LE(e.right_when_followed, e.followed_in_order);
 }
 
-// A model that knows its sentences makes no mistake: one is made up, and told to be.
-TEST(LessonTeacherForcing, WhereThereIsNoMistakeOneIsPutIn) {
+// A model that knows its sentences makes no mistake: one is invented, and declared as such.
+TEST(LessonTeacherForcing, WithoutAMistakeOneIsInserted) {
   Phrasebook tiny;
   tiny.train = lesson_sentences();
   const Translator translator = learn_phrasebook(tiny, {.updates = 60});

@@ -22,7 +22,7 @@ TEST(LessonMasks, TheFiveKinds) {
   for (size_t i = 0; i < 5; ++i) EXPECT_EQ(l.kinds[i].mask.to_string(4), expected[i]);
 }
 
-// Each kind with one end of one row moved by a key: none is taken for what it should be.
+// Each kind with one end of one row moved by one key: none passes as the right mask.
 TEST(LessonMasks, AMaskThatIsOffByOneKeyIsNoticed) {
   const std::vector<NamedMask> kinds = teach_masks().kinds;
   EXPECT_TRUE(masks_are_as_defined(kinds));

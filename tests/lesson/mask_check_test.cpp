@@ -47,7 +47,7 @@ TEST(MaskCheck, SaysWhichCellsAreWrong) {
   EXPECT_FALSE(check_mask(". X\n. .\n. .").causal());
 }
 
-// Two new rows behind a key in the cache.
+// Two new rows after one key in the cache.
 TEST(MaskCheck, RowsBehindACache) {
   const MaskCheck check = check_mask(". . X\n. . .");
   EXPECT_TRUE(check.causal());
@@ -55,7 +55,7 @@ TEST(MaskCheck, RowsBehindACache) {
   EXPECT_EQ(check_mask(". . .\n. . .").leaks, (std::vector<MaskCheck::Cell>{{0, 2}}));
 }
 
-// Zeros alone are no mask: everything leaks.
+// Only zeros are not a mask: everything leaks.
 TEST(MaskCheck, ZerosBlockNothing) {
   const MaskCheck check = check_mask("0 0 0\n0 0 0\n0 0 0");
   EXPECT_EQ(check.notation, Notation::added);
@@ -70,7 +70,7 @@ TEST(MaskCheck, RowsInBracketsOnOneLine) {
   EXPECT_TRUE(check_mask(".XX\n..X\n...").causal());
 }
 
-// True for blocked, as in PyTorch, and one cell wrong: it is judged as what it is nearest to.
+// True for blocked, as in PyTorch, and one cell wrong: it is judged by the nearest convention.
 TEST(MaskCheck, TheNearerConvention) {
   const MaskCheck check = check_mask("0 1 1\n0 0 0\n0 0 0");
   EXPECT_EQ(check.notation, Notation::ones_are_blocked);

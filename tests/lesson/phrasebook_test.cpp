@@ -1,5 +1,5 @@
-// The phrasebook: what it promises about its pairs, and its Hindi against pairs written by hand.
-// TRIL_PHRASEBOOK_DUMP=FILE writes all pairs there, for a person to read.
+// The phrasebook: its promises about its pairs, and its Hindi against pairs written by hand.
+// TRIL_PHRASEBOOK_DUMP=FILE writes all pairs there, for people to read.
 #include "tril/lesson/phrasebook.h"
 
 #include <gtest/gtest.h>
@@ -258,8 +258,8 @@ TEST(Phrasebook, IsWrittenInOrdinaryCharacters) {
   }
 }
 
-// Chandrabindu unless a sign stands above the line: हूँ, but हैं.
-TEST(Phrasebook, PutsTheDotWhereASignIsInTheWay) {
+// Chandrabindu unless a vowel sign is above the line: हूँ, but हैं.
+TEST(Phrasebook, UsesAnusvaraWhereASignIsAboveTheLine) {
   for (const PhrasePair& pair : all_pairs()) {
     const std::u32string hindi = code_points(pair.hindi);
     for (size_t i = 1; i < hindi.size(); ++i) {
@@ -309,7 +309,7 @@ TEST(Phrasebook, PossessivesAgreeWithTheNounTheyTouch) {
   EXPECT_GT(checked, 1000);
 }
 
-// हूँ belongs to मैं and to nobody else, and the speaker is a man.
+// हूँ belongs to मैं alone, and the speaker is a man.
 TEST(Phrasebook, OnlyTheSpeakerSaysHun) {
   const auto is_feminine = [](std::string_view hindi) {
     constexpr std::string_view kAm = " हूँ";

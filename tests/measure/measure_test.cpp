@@ -1,5 +1,5 @@
-// What measurements count and how they are set beside the machine's peaks. Never how fast anything
-// is: a busy machine must not fail a test.
+// What measurements count and how they are compared with the machine's peaks. Never how fast
+// anything is: a busy machine must not fail a test.
 #include "tril/measure/measure.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Peaks, WritingCostsWhatUpdatingCostsAboveReading) {
   EXPECT_DOUBLE_EQ(memory[0].seconds({.read = 2.0, .written = 0.0}), 0.01);
   EXPECT_DOUBLE_EQ(memory[0].seconds({.read = 2.0, .written = 5.0}), 0.01);
   EXPECT_DOUBLE_EQ(memory[1].seconds({.read = 2.0, .written = 3.0}), 0.5);
-  // An update that was measured as faster than free is no gain.
+  // An update measured as faster than possible is not a gain.
   EXPECT_DOUBLE_EQ((MemoryPeak{"L2", 1, 100.0, 300.0}.seconds({1.0, 1.0})), 0.01);
 }
 
@@ -135,7 +135,7 @@ TEST(Repeat, ResultsSayTheirShareOfTheRoof) {
   EXPECT_EQ(list[1].roof, "");
 }
 
-// Nothing is as fast as it cannot be: where a share says so, the reader is told what is wrong.
+// Nothing can be faster than its roof: if a share says so, the reader is told what is wrong.
 TEST(Measure, SharesAboveTheRoofAreExplained) {
   std::vector<Measurement> results(3);
   results[0].share = 1.004;  // shown as 100%
@@ -155,7 +155,8 @@ TEST(DeviceWork, PackedLengthsAddUp) {
   EXPECT_EQ(std::reduce(lengths.begin(), lengths.end(), 0), 24681);
   EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
   EXPECT_LE(*std::max_element(lengths.begin(), lengths.end()), 64);
-  // Shorter ones, and the fewest that leave a token to the shortest, of 4: three less a sentence.
+  // Shorter ones, and the fewest tokens that leave one to the shortest sentence, of 4: three fewer
+  // per sentence.
   const int64_t all = std::reduce(std::begin(kWorkLengths), std::end(kWorkLengths), int64_t{0});
   const std::vector<int32_t> fewest = packed_lengths(64, all - 3 * 64);
   EXPECT_EQ(*std::min_element(fewest.begin(), fewest.end()), 1);
@@ -174,7 +175,7 @@ TEST(DeviceWork, PackedBatchesAreOfOneSizeAndFull) {
     EXPECT_EQ(batch.source.size(), kRows);
     EXPECT_EQ(batch.target.size(), kRows);
     ASSERT_EQ(std::ssize(batch.labels), kRows);
-    // What counts are real tokens: neither filler nor anything that is no label.
+    // Only real tokens count: neither padding nor anything without a label.
     EXPECT_EQ(std::count_if(batch.labels.begin(), batch.labels.end(),
                             [](int32_t label) { return label >= 0; }),
               batch.target_tokens);
@@ -237,7 +238,7 @@ TEST(DeviceWork, ProductsCountTheirFormula) {
   EXPECT_DOUBLE_EQ(rows[0].traffic.written, 2e-9 * 512);
 }
 
-// What is timed leaves the memory as it was, however often it runs.
+// Timed calls leave the memory as it was, however often they run.
 TEST(DeviceWork, TimedCallsGiveTheirMemoryBack) {
   Context context(1, testing::placement());
   const int64_t before = context.arena.used_bytes();
@@ -258,7 +259,7 @@ TEST(DeviceWork, TinyIsAsLargeAsItSays) {
   EXPECT_LT(weights, 2'650'000);
 }
 
-TEST(DeviceWork, WithoutACardThereIsOneClearError) {
+TEST(DeviceWork, WithoutAGpuThereIsOneClearError) {
   if (gpus().problem.empty()) GTEST_SKIP() << "there is a GPU";
   MeasureOptions options;
   options.placement = Device::cuda();
@@ -283,7 +284,8 @@ TEST(Resident, PeakSeesWhatIsTouchedAndForgetsWhatIsGone) {
     const std::vector<char> block(kBytes, 1);
     EXPECT_EQ(block.back(), 1);
   }
-  // The system may count some pages late, and knows nothing of what it was asked for and not given.
+  // The system may count some pages late, and does not count memory that was requested but not
+  // used.
   const double with = peak_resident();
   EXPECT_GT(with, before + 90.0);
   reset_peak_resident();

@@ -39,7 +39,7 @@ Memory encode_all(const Transformer& model, const std::vector<Sentence>& sentenc
 }
 
 // Parallel training pass == stepwise decoding, with sequences that advance in any order, by any
-// number of tokens at a time, in any company.
+// number of tokens at a time, in any batch.
 RC_GTEST_PROP(Bits, TheParallelPassEqualsStepwiseDecoding, ()) {
   if (testing::passed_over_on_cuda(4)) return;
   const TransformerConfig config = random_config();
@@ -321,8 +321,8 @@ TEST(Bits, LargeBatchesToo) {
   }
 }
 
-// Steps that come again are kept, and on a device their kernels then overlap: what one reads too
-// early would show. Sizes are a real model's, so that a kernel has something to fetch ahead.
+// Repeated steps are kept, and on a device their kernels then overlap: reading something too early
+// would show. Sizes are those of a real model, so that kernels have something to prefetch.
 TEST(Bits, KeptStepsEqualTheParallelPass) {
   TransformerConfig config;
   config.source_vocab = config.target_vocab = 1003;
@@ -382,7 +382,7 @@ TEST(Bits, KeptStepsEqualTheParallelPass) {
   }
 }
 
-// A prefix whose rows see each other comes in one call; what follows, token by token.
+// A prefix whose rows see each other comes in one call; the rest token by token.
 RC_GTEST_PROP(Bits, APrefixAndStepsAfterItEqualTheParallelPass, ()) {
   if (testing::passed_over_on_cuda(4)) return;
   const TransformerConfig config = random_config();
@@ -434,7 +434,7 @@ RC_GTEST_PROP(Bits, RefilledSegmentsChangeNothing, ()) {
   }
 }
 
-// Threads that share one model, each with its own session, disturb nobody.
+// Threads that share one model, each with its own session, do not disturb each other.
 TEST(Bits, ThreadsMayShareAModel) {
   const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   const Transformer model = random_model(config, 6);

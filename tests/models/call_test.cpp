@@ -1,4 +1,4 @@
-// What a Transformer says about calls that make no sense, before it does anything.
+// The errors a Transformer raises for invalid calls, before it does anything.
 #include <stdexcept>
 
 #include "support/models.h"

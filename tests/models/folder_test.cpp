@@ -1,4 +1,4 @@
-// Model folders: what is written is read back, and what is wrong is named.
+// Model folders: what is written is read back, and faults are named.
 #include <filesystem>
 #include <functional>
 #include <type_traits>

@@ -1,14 +1,14 @@
 // Whole models against PyTorch in float64: logits, loss and every parameter's gradient, and the
 // same logits again token by token from the cache.
 //
-// The cases and their expected values lie in tests/golden, made by make_golden.py there. Every
-// element has a bound of its own, derived in rounding.py: each fp32 rounding is a relative error of
+// The cases and their expected values are in tests/golden, made by make_golden.py there. Every
+// element has its own bound, derived in rounding.py: each fp32 rounding is a relative error of
 // standard deviation up to 2^-24 / sqrt(3), a sum of n terms has n of them, of its partial sums;
-// those errors are carried through the model and its gradient, and what arrives at each element is
+// those errors are propagated through the model and its gradient, and the error of each element is
 // measured. A correct implementation, whatever its order of summation, exceeds any of the 61,000
 // bounds with a probability of 10^-6. They are tight: `make_golden.py --breakages` lists faults (an
-// epsilon, an activation's approximation, a score's scale off by 10^-5) and how far past the bounds
-// each lands.
+// epsilon, an activation's approximation, a score's scale off by 10^-5) and how far each exceeds
+// the bounds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::string case_folder(const std::string& name) { return testing::golden_folder
 // Every folder that holds a case.
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
-  // Asked before main(): where there is no such folder GoldenFolder says so, not a terminated
+  // Called before main(): if there is no such folder, GoldenFolder reports it instead of ending the
   // program.
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(testing::golden_folder(), none)) {
@@ -46,7 +46,7 @@ std::vector<std::string> case_names() {
 
 constexpr std::string_view kGradient = "gradient.";
 
-// What a case's file holds.
+// The contents of a case's file.
 class GoldenCase {
  public:
   explicit GoldenCase(const std::string& name) : name_(name) {

@@ -32,8 +32,8 @@ void poison_token(Transformer& model, int32_t token, float value) {
       });
 }
 
-// What the rows before `row` leave behind: their hidden states and every gradient of a loss taken
-// over them alone.
+// The results of the rows before `row`: their hidden states and every gradient of a loss over them
+// alone.
 struct Past {
   std::vector<float> hidden;
   std::vector<std::vector<float>> gradients;
@@ -92,7 +92,7 @@ Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session&
   return past;
 }
 
-// One sentence; its token at `row` changes to another one.
+// One sentence, whose token at `row` is replaced by another one.
 bool a_changed_token_stays_unseen(const Transformer& model, const Batch& batch, int64_t row,
                                   const TestHooks& hooks) {
   Session session(model, 2);
@@ -143,8 +143,8 @@ TEST(Leak, OneWidenedHeadIsCaught) {
   }
 }
 
-// Without the mask the same check fails at once, and decoding token by token, which has no future,
-// is what it was.
+// Without the mask the same check fails at once, while decoding token by token, which has no
+// future, is unchanged.
 TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = random_model(config, 4);
@@ -171,8 +171,8 @@ TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
 }
 
 // NaN and infinity in the future: a token whose embedding is not finite. The rows before it keep
-// their outputs in every layer, and the queries' gradients in the last one, where nothing but the
-// attention itself stands between them and the poisoned keys.
+// their outputs in every layer, and the queries' gradients in the last one, where only the
+// attention itself is between them and the poisoned keys.
 RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
   if (testing::passed_over_on_cuda(4)) return;
   TransformerConfig config = random_config();
@@ -197,7 +197,7 @@ RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
   }
 }
 
-// Sentences packed side by side are nothing to each other, and filler is nothing to anybody.
+// Packed sentences do not affect each other, and padding affects nothing.
 RC_GTEST_PROP(Leak, NeighboursInTheBatchAreInvisible, ()) {
   if (testing::passed_over_on_cuda(4)) return;
   TransformerConfig config = random_config();
@@ -250,7 +250,7 @@ RC_GTEST_PROP(Leak, NeighboursReachNoGradient, ()) {
   }
 }
 
-// What a slot forgot is gone, even if it was NaN and its page is used again.
+// Positions that a slot forgot are gone, even if they were NaN and their page is reused.
 TEST(Leak, ForgottenPositionsAreGone) {
   TransformerConfig config = testing::tiny_config(Family::decoder_only);
   config.decoder_layers = 2;

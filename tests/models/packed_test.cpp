@@ -77,7 +77,7 @@ RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
   RC_ASSERT(!equal_bits(got, before));  // or rounding would have gone unseen
 }
 
-// The promise holds in every form: all at once, or token by token in any company.
+// The promise holds in every form: all at once, or token by token in any batch.
 RC_GTEST_PROP(Packed, TheParallelPassEqualsStepwiseDecoding, ()) {
   if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);
   const TransformerConfig config = random_config();
@@ -114,8 +114,8 @@ RC_GTEST_PROP(Packed, TheParallelPassEqualsStepwiseDecoding, ()) {
   }
 }
 
-// From 127 steps to a row's largest weight: an element is off by half a step at most, and so is one
-// of the activations. This is no tight bound, it sees a wrong scale or a lost sum.
+// With 127 steps up to a row's largest weight, an element is off by at most half a step, and so is
+// an activation. This bound is not tight; it finds a wrong scale or a lost sum.
 TEST(Packed, Int8IsNearTheModelItWasMadeFrom) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
@@ -186,7 +186,7 @@ TEST_F(PackedFolder, IsMappedWithTheBitsOfPackingNow) {
   }
 }
 
-// And whoever wants to know is told so; of what is used there is nothing to tell.
+// A notice says so; there is none if the packed weights are used.
 TEST_F(PackedFolder, OfOtherWeightsIsNotUsed) {
   Transformer::save_packed(folder_ / "m", folder_ / "m", Compute::int8);
   std::vector<std::string> heard;
@@ -215,7 +215,8 @@ TEST_F(PackedFolder, OfOtherWeightsIsNotUsed) {
                        file + ": not used, it was packed by another version of tril"});
 }
 
-// What packed weights alone cannot do is refused in a line that says what to give instead.
+// What cannot be done with packed weights alone is refused in a line that says what to give
+// instead.
 TEST_F(PackedFolder, AloneIsNoModelToLoadOrPack) {
   Transformer::save_packed(folder_ / "m", folder_ / "alone", Compute::int8);
   const std::string expected =

@@ -62,7 +62,7 @@ std::vector<float> marks(const Cache& cache, Context& context, int32_t slot) {
   return result;
 }
 
-// Whatever is forked, cut and released, every slot holds what a plain copy would.
+// Whatever is forked, truncated and released, every slot holds what a plain copy would.
 RC_GTEST_PROP(Cache, BehavesLikePlainCopies, ()) {
   if (testing::passed_over_on_cuda(5)) return;
   Context context(1, placement());
@@ -122,7 +122,7 @@ RC_GTEST_PROP(Cache, BehavesLikePlainCopies, ()) {
   }
   for (const auto& [slot, held] : model) RC_ASSERT(marks(cache, context, slot) == held);
   cache.release_all();
-  RC_ASSERT(cache.page_count() == 0);
+  RC_ASSERT(cache.block_count() == 0);
 }
 
 TEST(Cache, SharesPagesUntilOneIsWritten) {
@@ -131,16 +131,16 @@ TEST(Cache, SharesPagesUntilOneIsWritten) {
   Cache cache(1, kHeads, kDim, placement());
   const int32_t slot = cache.open();
   for (int i = 0; i < 40; ++i) append(cache, context, slot, static_cast<float>(i));
-  EXPECT_EQ(cache.page_count(), 3);
+  EXPECT_EQ(cache.block_count(), 3);
   const int32_t copy = cache.fork(slot);
-  EXPECT_EQ(cache.page_count(), 3);
+  EXPECT_EQ(cache.block_count(), 3);
   append(cache, context, copy, 100.0f);
-  EXPECT_EQ(cache.page_count(), 4);
+  EXPECT_EQ(cache.block_count(), 4);
   append(cache, context, slot, 200.0f);
-  EXPECT_EQ(cache.page_count(), 4);
+  EXPECT_EQ(cache.block_count(), 4);
 }
 
-// Entries keep their numbers and what they hold when the pool becomes larger.
+// Entries keep their numbers and contents when the pool grows.
 TEST(Cache, GrowsWithoutForgetting) {
   Context context(1, placement());
   Cache cache(1, kHeads, kDim, placement());

@@ -81,7 +81,7 @@ TEST(Stack, TogetherOrAloneHasTheSameBits) {
   }
 }
 
-TEST(Stack, IsTurnedAsADenseTensorIs) {
+TEST(Stack, RotatesLikeADenseTensor) {
   Random random(9);
   const Sizes& n = kSizes[0];
   Context context(1, testing::placement());
@@ -99,9 +99,8 @@ TEST(Stack, IsTurnedAsADenseTensorIs) {
   EXPECT_TRUE(same_bits(floats_of(apart), floats_of(dense)));
 }
 
-// Keys that were turned are dense, values are not: attention and its gradients are those of dense
-// tensors.
-TEST(Stack, TurnedKeysBesideValuesAsTheyWere) {
+// Rotated keys are dense, values are not: attention and its gradients are those of dense tensors.
+TEST(Stack, RotatedKeysBesideUnrotatedValues) {
   Random random(11);
   const Sizes& n = kSizes[0];
   Context context(1, testing::placement());
@@ -199,7 +198,7 @@ TEST(Stack, GradientsAreThoseOfTheParts) {
       EXPECT_TRUE(testing::within(floats_of(gradients.of(linear.bias)), db.value, db.bound))
           << n.model << ", the bias of part " << i;
     }
-    // In one go, or three that are rounded, and two sums of them.
+    // As one product, or as three rounded ones and two sums of them.
     dx.add_roundings(8);
     EXPECT_TRUE(testing::within(floats_of(gradients.of(x)), dx.value, dx.bound)) << n.model;
   }

@@ -49,7 +49,7 @@ class ChooseTokens : public ::testing::Test {
 };
 using AllTokens = ops::AllowedByRow;
 
-// As a GEMM leaves them: rows with room behind them, in which anything may lie.
+// As a GEMM leaves them: rows with room after them that may hold anything.
 Tensor with_room(Context& context, int64_t rows, int64_t vocab, const std::vector<float>& logits) {
   if (*rc::gen::inRange(0, 4) == 0) {
     return tensor_of(context.arena, {rows, vocab}, logits);
@@ -76,7 +76,7 @@ RC_GTEST_FIXTURE_PROP(ChooseTokens, AreTheFirstOfAllSorted, ()) {
       std::min<int64_t>(vocab, *rc::gen::element<int64_t>(1, 2, 5, 8, 16, 17, 64));
   const auto token = rc::gen::inRange<int32_t>(0, static_cast<int32_t>(vocab));
   auto forbidden = *rc::gen::container<std::vector<int32_t>>(token);
-  if (*rc::gen::inRange(0, 6) == 0) {  // so many that fewer are left than are asked for
+  if (*rc::gen::inRange(0, 6) == 0) {  // so many that fewer are left than requested
     for (int32_t i = 2; i < static_cast<int32_t>(vocab); ++i) forbidden.push_back(i);
   }
   auto wanted = *rc::gen::container<std::vector<int32_t>>(static_cast<size_t>(rows), token);
@@ -147,7 +147,7 @@ TEST_F(ChooseTokens, EqualLogProbabilitiesOfUnequalLogits) {
   }
 }
 
-// The same bits alone and in company.
+// The same bits alone and in a batch.
 TEST_F(ChooseTokens, ARowDependsOnItselfAlone) {
   Context context(2, testing::placement());
   Random random(3);

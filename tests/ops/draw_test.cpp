@@ -40,7 +40,7 @@ struct Weighed {
   double weight;  // of 2^40; the GPU's may be off by one
 };
 
-// What top_k and top_p leave, in ascending order of tokens.
+// The tokens that top_k and top_p leave, ascending.
 std::vector<Weighed> kept_of(std::span<const float> log_probs, const ops::TokenBits& allowed,
                              const ops::TokenDraw& draw) {
   std::vector<Weighed> all;
@@ -138,7 +138,7 @@ void draw_and_compare() {
 
 TEST_F(DrawTokens, FollowTheRule) { EXPECT_TRUE(rc::check(draw_and_compare)); }
 
-// The same in any company, and none where no token may be drawn.
+// The same in any batch, and none if no token may be drawn.
 TEST_F(DrawTokens, ARowDependsOnItselfAlone) {
   Context context(1, testing::placement());
   Random random(3);

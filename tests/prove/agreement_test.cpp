@@ -44,10 +44,10 @@ RC_GTEST_PROP(Agreement, NothingDiffersInAnyModel, ()) {
   RC_ASSERT(result.source_values ==
             sources * (c.model + 2 * c.decoder_layers * c.kv_heads * c.head_dim));
   RC_ASSERT(result.source_differing == 0);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
-// The same tokens in company: sentence i joins at step i, and all are one parallel pass.
+// The same tokens in batches: sentence i joins at step i, and all are one parallel pass.
 RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
   if (testing::passed_over_on_cuda(5)) return;
   const TransformerConfig config = testing::random_config();
@@ -61,7 +61,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
     positions += pairs[i].target.size();
     steps = std::max(steps, i + pairs[i].target.size());
   }
-  // A step in which nobody is at work is no call.
+  // A step without any active sentence is not a call.
   std::vector<bool> busy(steps, false);
   for (size_t i = 0; i < pairs.size(); ++i) {
     for (size_t k = 0; k < pairs[i].target.size(); ++k) busy[i + k] = true;
@@ -70,7 +70,7 @@ RC_GTEST_PROP(Agreement, NothingDiffersInBatches, ()) {
   RC_ASSERT(result.stepwise_calls == std::count(busy.begin(), busy.end(), true));
   RC_ASSERT(result.positions == static_cast<int64_t>(positions));
   RC_ASSERT(result.differing == 0);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
 }
 
 RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
@@ -96,12 +96,12 @@ RC_GTEST_PROP(Agreement, NothingDiffersInWhatAModelWrites, ()) {
       RC_ASSERT(result.source_differing == 0);
       RC_ASSERT(result.misread == 0);
       RC_ASSERT(result.moved <= result.forked);
-      RC_ASSERT(session.cache.page_count() == 0);
+      RC_ASSERT(session.cache.block_count() == 0);
     }
   }
 }
 
-// Results of a search over the pairs, tokens with START and without what was not read any more.
+// Results of a search over the pairs: tokens with START, without those that were not read any more.
 std::vector<std::vector<int32_t>> searched(const Transformer& model,
                                            std::span<const TokenPair> pairs,
                                            const SearchOptions& options, Session& session) {
@@ -126,8 +126,8 @@ std::vector<std::vector<int32_t>> searched(const Transformer& model,
   return all;
 }
 
-// What is compared is what search() writes: each of its results is among the transcripts, or the
-// beginning of one; greedily there is nothing else.
+// The comparison uses what search() writes: each of its results is among the transcripts, or the
+// beginning of one; for greedy search there is nothing else.
 TEST(Agreement, ComparesWhatSearchWrites) {
   const TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
   const Transformer model = testing::random_model(config, 12);
@@ -164,7 +164,7 @@ TEST(Agreement, ComparesWhatSearchWrites) {
 
 // The beam is a real one: hypotheses take over each other's cache. Copies of what all hold anyway
 // do not count: after one token all four have read START alone.
-TEST(Agreement, HypothesesChangePlaces) {
+TEST(Agreement, HypothesesAreForked) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = testing::random_model(config, 12);
   Session session(model, 1);
@@ -204,7 +204,7 @@ TEST(Agreement, EachFigureCounts) {
   EXPECT_FALSE(with(&Agreement::misread, 1));
 }
 
-// What the encoder leaves depends on every token of the source.
+// The encoder's results depend on every token of the source.
 TEST(Agreement, TheSourceIsRecorded) {
   const Transformer model =
       testing::random_model(testing::tiny_config(Family::encoder_decoder), 12);
@@ -223,8 +223,8 @@ TEST(Agreement, TheSourceIsRecorded) {
   EXPECT_TRUE(testing::same_bits(before[1], after[1]));
 }
 
-// Whoever watched the session still does.
-TEST(Agreement, AnObserverBesideSeesEverything) {
+// An observer of the session still sees everything.
+TEST(Agreement, AnotherObserverSeesEverything) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = testing::random_model(config, 12);
   Session session(model, 1);
@@ -289,7 +289,7 @@ TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
   EXPECT_EQ(compare_parallel_with_stepwise(model, long_ones, session).differing, 0);
 }
 
-// However it ends, the cache is given back.
+// However it ends, the cache is released.
 TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   Transformer model = testing::random_model(config, 3);
@@ -304,7 +304,7 @@ TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
   EXPECT_EQ(raised.text,
             "search: request 0: the model gives no allowed token a probability at position 0 (NaN, "
             "or all forbidden)");
-  EXPECT_EQ(session.cache.page_count(), 0);
+  EXPECT_EQ(session.cache.block_count(), 0);
   EXPECT_FALSE(session.cache.is_open(0));
   EXPECT_EQ(session.observer, nullptr);
 }

@@ -55,7 +55,7 @@ RC_GTEST_PROP(LeakProbe, FindsNothingInAnyModelAndCoversAll, ()) {
   // Four poisons, output and gradient, every head.
   RC_ASSERT(result.values == result.forbidden_pairs * 4 * 2 * config.decoder_layers * config.heads *
                                  config.head_dim);
-  RC_ASSERT(session.cache.page_count() == 0);
+  RC_ASSERT(session.cache.block_count() == 0);
   RC_ASSERT(session.observer == nullptr);
 }
 
@@ -71,7 +71,7 @@ TEST(LeakProbe, CountsTheForbiddenPairs) {
   EXPECT_EQ(pairs_of(0), 6 + 1 + 2 * 8);
   EXPECT_EQ(pairs_of(2), 5 + 0 + 2 * 8);  // the first two see each other
   config.window = 2;
-  EXPECT_EQ(pairs_of(0), 6 + 3 + 1 + 2 * 8);  // and what is behind the window
+  EXPECT_EQ(pairs_of(0), 6 + 3 + 1 + 2 * 8);  // and those before the window
 }
 
 // The one head of the one layer is named, with the row and the key, and no other.
@@ -165,7 +165,7 @@ TEST(LeakProbe, AMaskThatIsTooNarrowIsFound) {
   EXPECT_EQ(wrong.rule_end, 3);
   EXPECT_EQ(narrow.heads_blind.size(), 2u);
   EXPECT_EQ(narrow.controls_missed, 2);
-  // With the key given back to head 0, head 1 alone is blind.
+  // With the key restored to head 0, only head 1 is blind.
   session.hooks.widen_layer = 1;
   session.hooks.widen_row = 2;
   session.hooks.widen_head = 0;
@@ -205,7 +205,7 @@ TEST(LeakProbe, HoldsOnlyIfItLooked) {
   EXPECT_FALSE(without(&LeakProbe::unfaithful, int64_t{1}));
 }
 
-// The first row that sees the future is told even where an earlier one sees a neighbour.
+// The first row that sees the future is reported even if an earlier one sees another sentence.
 TEST(LeakProbe, TheFutureIsKeptApart) {
   TransformerConfig config = testing::tiny_config(Family::decoder_only);
   config.window = 2;
@@ -221,7 +221,7 @@ TEST(LeakProbe, TheFutureIsKeptApart) {
   EXPECT_FALSE((HeadLeak{.row = {0, 2}, .key = {1, 3}}.is_future()));
 }
 
-// Positions beyond the limit are left out, and the share says so.
+// Positions beyond the limit are left out, and the coverage shows it.
 TEST(LeakProbe, SaysWhatItDidNotCover) {
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);
   const Transformer model = testing::random_model(config, 4);

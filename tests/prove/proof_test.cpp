@@ -29,8 +29,8 @@ TransformerConfig config_of(Family family) {
   return config;
 }
 
-// Of the table only what must hold in every model: where all tokens are alike, or a layer norm
-// leaves nothing but signs, a mask or a weight may change nothing.
+// Of the table only what must hold in every model: if all tokens are equally likely, or a layer
+// norm leaves only signs, a mask or a weight may change nothing.
 RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   if (testing::passed_over_on_cuda(10)) return;
   TransformerConfig config = testing::random_config();
@@ -157,7 +157,7 @@ TEST(Proof, ABeamThatEndsAtOnceGoesOnWithoutEnd) {
 TEST(Proof, ShowsASentenceWithAMistake) {
   const Transformer model = testing::random_model(config_of(Family::decoder_only), 5);
   Session session(model, 1);
-  // What the model writes itself has no mistake but perhaps at its end.
+  // What the model writes itself has no mistake, except perhaps at its end.
   std::vector<TokenPair> pairs = {{{}, {2}, 0}};
   const TableEvidence written = gather_table(model, {{}, {2, 4}, 0}, {.end = 10}, session);
   pairs[0].target = written.fed_in_inference;

@@ -51,7 +51,7 @@ RC_GTEST_PROP(Sequential, AgreesWithParallelInAnyModel, ()) {
   RC_ASSERT(result.gradients_agree());
 }
 
-// The losses are the same fp32 numbers added in double: rounded alike, they are equal.
+// The losses are the same fp32 numbers added in double: rounded in the same way, they are equal.
 TEST(Sequential, LossesAreTheSameNumber) {
   if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {
@@ -61,7 +61,7 @@ TEST(Sequential, LossesAreTheSameNumber) {
         compare_sequential_with_parallel(model, random_pairs(model.config(), 2, 7, 3), {});
     EXPECT_EQ(static_cast<float>(result.sequential_loss), static_cast<float>(result.parallel_loss));
     EXPECT_TRUE(result.holds());
-    EXPECT_GT(result.weakest_position, 1000.0);  // the bound is no formality
+    EXPECT_GT(result.weakest_position, 1000.0);  // the bound is meaningful
     EXPECT_EQ(result.silent_positions, 0);
   }
 }
@@ -124,7 +124,7 @@ TEST(Sequential, ALargeBatch) {
   EXPECT_TRUE(result.holds());
 }
 
-// A bound that could not notice the loss of a position is no evidence.
+// A bound that could not notice the loss of a position is not evidence.
 TEST(Sequential, HoldsOnlyIfNoPositionCouldBeLost) {
   if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   const TransformerConfig config = testing::tiny_config(Family::decoder_only);

@@ -35,8 +35,8 @@ inline std::string piece(const std::string& text, PieceType type, float score = 
 inline const std::string kBpe = number_field(3, 2);
 inline const std::string kBytes = number_field(35, 1);
 
-// A small model that is right, of parts to be replaced by wrong ones. Its special tokens are where
-// SentencePiece puts them unless it is told otherwise: unknown 0, START 1, END 2, no PAD.
+// A small valid model, whose parts can be replaced by wrong ones. Its special tokens are at
+// SentencePiece's default places: unknown 0, START 1, END 2, no PAD.
 struct ModelParts {
   std::string pieces;
   std::string trainer = kBpe + kBytes;

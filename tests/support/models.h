@@ -17,10 +17,10 @@ enum class Family { any, encoder_decoder, decoder_only };
 
 // A tiny plain configuration: 8 wide, two heads, one layer a stack, 11 tokens.
 TransformerConfig tiny_config(Family family);
-// A small configuration with every option drawn; sizes are no multiple of anything.
+// A small configuration with every option drawn; sizes are not multiples of anything.
 TransformerConfig random_config(Family family = Family::any);
-// On the tests' device; so are all models made here. Its weights, with biases and norms drawn too,
-// so that nothing is hidden behind zero or one.
+// On the tests' device, like all models made here. Weights, biases and norms are all random, so
+// that nothing is hidden behind zero or one.
 Transformer random_model(const TransformerConfig& config, uint64_t seed);
 
 // Loads to the tests' device, with their type of activations.
@@ -33,7 +33,7 @@ void change_weights(Transformer& model, const ChangeWeights& change);
 
 // The forms a model can be packed in on this machine; on CUDA there are none.
 std::vector<Compute> all_forms();
-// The model as it is, or packed in one of them.
+// The model itself, or packed in one of the forms.
 Transformer any_form(const Transformer& model);
 
 struct Sentence {
@@ -47,7 +47,7 @@ struct Batch {
   std::vector<int32_t> labels;
   std::vector<int64_t> first_row;  // of each sentence in the target
 };
-// Lays the sentences end to end in the order given, with filler between and behind them as drawn.
+// Lays the sentences end to end in the given order, with padding drawn between and after them.
 Batch pack(const std::vector<Sentence>& sentences, const std::vector<size_t>& order,
            const std::vector<int>& filler, const TransformerConfig& config, int32_t prefix = 0);
 Batch pack(const std::vector<Sentence>& sentences, const TransformerConfig& config,

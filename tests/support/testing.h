@@ -1,4 +1,4 @@
-// What the tests share: random data, comparison of bits, and tolerances that are derived.
+// Shared by the tests: random data, comparison of bits, and derived tolerances.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::vector<float> floats_of(const ConstTensor& tensor);
 // The same on the context's device, rounded to the type of its activations.
 Tensor activations_of(Context& context, const Shape& shape, std::span<const float> values);
 
-// What the tests run on: TRIL_TEST_DEVICE (cpu, cuda) and TRIL_TEST_ACTIVATIONS (fp32, bf16).
+// The device of the tests: TRIL_TEST_DEVICE (cpu, cuda) and TRIL_TEST_ACTIVATIONS (fp32, bf16).
 // Cases are the same everywhere; Context(threads, placement()) is where they run.
 Device device();
 DType activations();

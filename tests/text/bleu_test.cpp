@@ -139,7 +139,7 @@ TEST(Bleu, TextThatIsNoUtf8IsRefusedAndNothingAdded) {
     raised = raised_by([&] { bleu_tokens(text, BleuTokenizer::none); });
     EXPECT_EQ(raised.text, "bleu_tokens: expected UTF-8, the segment is none at byte 3");
   }
-  // The ends of what is allowed.
+  // The limits of what is allowed.
   BleuStatistics statistics;
   statistics.add("\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xf0\x90\x80\x80",
                  "\xef\xbf\xbf\xf4\x8f\xbf\xbf");

@@ -40,7 +40,7 @@ TEST(ModelFile, ReadsWhatIsThere) {
   EXPECT_EQ(file.pieces[260].score, -1.5f);
   parts.trainer = kBytes;
   EXPECT_EQ(read_model_file(parts.bytes(), "t.model").type, TokenizerType::unigram);
-  // "a" has no piece of its own, and yet is part of one.
+  // "a" has no piece of its own, but is part of one.
   const Tokenizer tokenizer = Tokenizer::from_bytes(bytes, "t.model");
   EXPECT_EQ(tokenizer.encode("a"), (std::vector<int32_t>{260}));
   EXPECT_EQ(tokenizer.encode("a", BpeDropout{}), (std::vector<int32_t>{260}));
@@ -107,8 +107,7 @@ std::string map_of(const std::vector<uint32_t>& units, const std::string& replac
 }
 
 // The keys "a", "aa", ... of up to `keys` letters, all replaced by "b". The root and each node have
-// a block of 256 units for their children, in which a label stands where it does not belong unless
-// the child is there.
+// a block of 256 units for their children, in which the label of a missing child is wrong.
 std::vector<uint32_t> chain(uint32_t keys) {
   std::vector<uint32_t> units(256 * (keys + 2), 0xff);
   for (uint32_t block = 0; block < units.size(); block += 256) units[block + 0xff] = 0;

@@ -9,7 +9,7 @@
 namespace tril {
 namespace {
 
-// How often each n-gram stands in each sequence, found by looking at every place.
+// How often each n-gram occurs in each sequence, found by checking every position.
 std::map<Symbols, std::vector<int64_t>> counts_by_looking(const std::vector<Symbols>& sequences,
                                                           size_t order) {
   std::map<Symbols, std::vector<int64_t>> counts;

@@ -405,7 +405,7 @@ TEST(TokenizerDropout, EveryNumberCounts) {
   EXPECT_EQ(seen.size(), 13u);
 }
 
-// The numbers behind a run that is taken up again: they may never change.
+// A resumed run depends on these numbers: they may never change.
 TEST(TokenizerDropout, IsTheSameForEver) {
   std::string text;
   for (const int32_t id :

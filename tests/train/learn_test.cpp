@@ -56,7 +56,7 @@ TEST(Learn, LowersTheLossWithTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_LT(one.losses.back(), 0.5 * one.losses.front());
 }
 
-// Everything that is to decide what is learnt does.
+// Everything that should affect training does.
 TEST(Learn, EveryOptionMatters) {
   const LearnOptions options{.updates = 8, .schedule = {.peak = 1e-2, .warm_up = 2}};
   const Learnt plain = learn_some(options, 1);

@@ -52,7 +52,7 @@ TEST_F(Optimizer, LowersTheLoss) {
 }
 
 // With clipping the size of the gradient no longer matters: a loss a million times larger makes the
-// same step, but for the rounding of the factor.
+// same step, up to the rounding of the factor.
 TEST_F(Optimizer, ClipsTheWholeGradient) {
   AdamWOptimizer one(model_, {.clip_norm = 1e-3});
   const auto start = weights();

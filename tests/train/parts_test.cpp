@@ -126,8 +126,6 @@ TEST_F(AverageTest, ComesBackFromItsTensors) {
   }
 }
 
-using MicroBatch = AdamWOptimizer::MicroBatch;
-
 // The weights after an update by three micro-batches are those that AdamW's kernel makes of the sum
 // g1 + g2 + g3, from the left, bit for bit; on either device, whose updates have the same bits.
 TEST(GatheredGradients, AnUpdateIsTheOrderedSumOverMicroBatches) {
@@ -146,17 +144,17 @@ TEST(GatheredGradients, AnUpdateIsTheOrderedSumOverMicroBatches) {
     Tape tape(session);
     const Memory memory = model.encode(batch.source, session);
     const Tensor hidden = model.forward(batch.target, memory, session);
-    optimizer.add(tape.backward(model.loss(hidden, batch.labels, {}, session)), MicroBatch::first,
-                  session);
+    optimizer.add(tape.backward(model.loss(hidden, batch.labels, {}, session)),
+                  {.index = 0, .count = 3}, session);
   }
-  for (const auto& sentence : sentences) {
-    const auto batch = testing::pack({sentence}, config);
+  for (int64_t index = 0; index < 3; ++index) {
+    const auto batch = testing::pack({sentences[static_cast<size_t>(index)]}, config);
     session.reset();
     Tape tape(session);
     const Memory memory = model.encode(batch.source, session);
     const Tensor hidden = model.forward(batch.target, memory, session);
     const Gradients gradients = tape.backward(model.loss(hidden, batch.labels, {}, session));
-    optimizer.add(gradients, sums.empty() ? MicroBatch::first : MicroBatch::further, session);
+    optimizer.add(gradients, {.index = index, .count = 3}, session);
     const auto parameters = model.parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
       const auto gradient = floats_of(gradients.of(parameters[i].tensor));
@@ -242,7 +240,7 @@ TEST(Curve, DrawsWhatThereIs) {
   EXPECT_EQ(all.find("inf"), std::string::npos);
 }
 
-// What stands between ">" and "</text>", in order.
+// The texts between ">" and "</text>", in order.
 std::vector<std::string> words_of(const std::string& svg) {
   std::vector<std::string> words;
   for (size_t end = svg.find("</text>"); end != std::string::npos;
@@ -270,7 +268,7 @@ TEST(Curve, LabelsAreNumbersAsPeopleWriteThem) {
             (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "0.1",
                                       "0.2", "0.3", "0.4", "0", "100000", "200000", "300000",
                                       "400000", "500000", "updates", "training"}));
-  // Few updates are still whole ones, and what is no number has no place in the picture.
+  // Ticks of few updates are still integers, and values that are not finite are not drawn.
   EXPECT_EQ(words_of(draw_curve({{.update = 1, .values = {{"loss", INFINITY}}},
                                  {.update = 2, .values = {{"loss", 39.0}}}})),
             (std::vector<std::string>{"loss a token (labels smoothed in training)", "0", "10", "20",

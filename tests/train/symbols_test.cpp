@@ -1,4 +1,4 @@
-// The engine learns: copy and reverse of 20 symbols, exactly, within a fixed number of steps.
+// The library learns: copy and reverse of 20 symbols, exactly, within a fixed number of steps.
 #include "tril/train/symbols.h"
 
 #include <gtest/gtest.h>

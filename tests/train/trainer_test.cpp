@@ -68,14 +68,14 @@ TrainOptions small_options() {
 
 std::string contents(const std::string& path) { return read_file(path, 1 << 28); }
 
-// What a run leaves that may not depend on how it got there.
+// The results of a run that must not depend on how it got there.
 std::vector<std::string> outcome(const std::string& folder) {
   std::vector<std::string> files;
   for (const char* name : {"/config.json", "/model.safetensors", "/tokenizer.model",
                            "/last/model.safetensors", "/training/options.toml"}) {
     files.push_back(contents(folder + name));
   }
-  // The log but for the seconds, which nobody can repeat.
+  // The log without the seconds, which cannot be reproduced.
   const TrainState state = load_state(folder + "/training/checkpoint.safetensors");
   const TempFolder scratch;
   std::filesystem::copy(folder + "/training/log.jsonl", scratch / "log");
@@ -105,8 +105,8 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   options.model.model = 32;
   options.model.dropout = 0.0;
   options.bpe_dropout = 0.0;
-  // On another device the numbers are rounded otherwise and the way is another one: it gets more
-  // time, not a lower mark.
+  // On another device the numbers are rounded differently, so training takes another course: it
+  // gets more time, not a lower goal.
   options.updates = testing::device() == Device::cpu ? 400 : 800;
   options.evaluate_every = options.updates / 4;
   options.batch_tokens = 512;
@@ -161,8 +161,8 @@ TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
       ASSERT_LT(sittings, 100);
       int asked = 0;
       TrainEvents events;
-      // Each sitting lasts until some question, wherever it is asked; an evaluation asks for each
-      // of its sentences, so that later sittings must last longer.
+      // Each sitting lasts for some calls of cancelled(), wherever they are; an evaluation makes
+      // one for each of its sentences, so later sittings must last longer.
       events.cancelled = [&] { return ++asked > 3 + 2 * sittings; };
       finished = run(options, folder / "parts", sittings == 0 ? RunStart::fresh : RunStart::resume,
                      1 + sittings % 3, events)
@@ -173,7 +173,7 @@ TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
   }
 }
 
-// What a kill leaves: any older checkpoint beside newer files.
+// The result of a kill: any older checkpoint beside newer files.
 TEST(Trainer, ResumingFromAnOlderCheckpointMakesTheNewerFilesAgain) {
   const TempFolder folder;
   const TrainOptions options = small_options();
@@ -227,10 +227,26 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
   const auto before = outcome(folder / "m");
   EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::fresh); }).code,
             ErrorCode::invalid_argument);
+  // Every option that differs is named, with both values; only the number of updates may change.
+  const auto refused = [&] {
+    return raised_by([&] { run(options, folder / "m", RunStart::resume); }).text;
+  };
   options.seed = 9;
-  EXPECT_NE(
-      raised_by([&] { run(options, folder / "m", RunStart::resume); }).text.find("another seed"),
-      std::string::npos);
+  EXPECT_NE(refused().find("was made with another seed (1, now 9); "), std::string::npos)
+      << refused();
+  options = small_options();
+  options.updates += 4;  // comes before the others in the list
+  options.schedule.type = ScheduleType::constant;
+  options.smoothing = 0.25;
+  EXPECT_NE(refused().find("was made with another schedule (cosine, now constant), "
+                           "label-smoothing (0.1, now 0.25); "),
+            std::string::npos)
+      << refused();
+  options = small_options();
+  options.train.source = {"a", "b"};
+  EXPECT_NE(refused().find("was made with another source (not given, now a b); "),
+            std::string::npos)
+      << refused();
   options = small_options();
   TrainingText other{Corpus::of(made_up_pairs(7, 300)), Corpus::of(made_up_pairs(2, 20))};
   EXPECT_NE(raised_by([&] {
@@ -276,10 +292,7 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
     const Tensor hidden = model.forward(batch.target, memory, session);
     const Tensor loss =
         model.loss(hidden, batch.labels, {.smoothing = 0.1f, .factor = 1.0f / tokens}, session);
-    optimizer.add(tape.backward(loss),
-                  &batch == &batches[0] ? AdamWOptimizer::MicroBatch::first
-                                        : AdamWOptimizer::MicroBatch::further,
-                  session);
+    optimizer.add(tape.backward(loss), {.index = &batch - batches.data(), .count = 2}, session);
   }
   optimizer.step(static_cast<float>(options.schedule.peak), session);
   const auto expected = model.parameters();
@@ -289,8 +302,8 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   }
 }
 
-// A checkpoint is a file like any other: what is wrong with it is one Error, even where somebody
-// sealed it so.
+// A checkpoint is a file like any other: any fault in it is one Error, even if somebody sealed it
+// that way.
 TEST(Trainer, ACheckpointIsNotTrusted) {
   const TempFolder folder;
   TrainOptions options = small_options();
@@ -320,7 +333,7 @@ TEST(Trainer, ACheckpointIsNotTrusted) {
   write_file_atomically(path, whole.substr(0, whole.size() / 2));
   EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code,
             ErrorCode::bad_format);
-  // A checkpoint of a version that kept the tokenizer in a file of its own goes on with that file.
+  // A checkpoint of a version that kept the tokenizer in its own file is resumed with that file.
   std::vector<NamedTensor> without = tensors;
   std::erase_if(without, [](const NamedTensor& one) { return one.name == "tokenizer"; });
   ASSERT_EQ(without.size() + 1, tensors.size());
@@ -349,8 +362,8 @@ TEST(Trainer, TheCheckpointAloneIsEnoughToGoOn) {
   EXPECT_EQ(outcome(folder / "m"), outcome(folder / "whole"));
 }
 
-// A run that replaces another is there from its first checkpoint on; what stops it before that,
-// here an exception at the last moment, leaves the other as it was.
+// A run that replaces another exists from its first checkpoint on; if it stops before that, here by
+// an exception at the last moment, the other is unchanged.
 TEST(Trainer, ARunReplacesAnotherInOneStep) {
   const TempFolder folder;
   const TrainOptions old_options = small_options();
@@ -371,7 +384,7 @@ TEST(Trainer, ARunReplacesAnotherInOneStep) {
   events = {};
   events.resumable = [] { throw Stop{}; };
   EXPECT_THROW(run(options, folder / "m", RunStart::overwrite, 1, events), Stop);
-  // The old model is there until the new run's first evaluation, and the new run can be resumed.
+  // The old model stays until the new run's first evaluation, and the new run can be resumed.
   EXPECT_EQ(contents(folder / "m/model.safetensors"), before[1]);
   EXPECT_EQ(options_of_run(folder / "m"), to_toml(options));
   EXPECT_TRUE(run(options, folder / "m", RunStart::resume).finished);
@@ -421,9 +434,8 @@ TEST(Trainer, OneRunAtATime) {
   EXPECT_NE(heard.find("another run is at work in this folder"), std::string::npos) << heard;
 }
 
-// Nobody writes what a run reads when it goes on, and a run that was begun meanwhile is not
-// replaced.
-TEST(Trainer, RunsThatBeginAtOnceDoNotMeet) {
+// Nothing writes what a resumed run reads, and a run that was started meanwhile is not replaced.
+TEST(Trainer, RunsThatBeginTogetherDoNotCollide) {
   const TempFolder folder;
   const TrainOptions options = small_options();
   int asked = 0;
@@ -540,6 +552,60 @@ TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
       Transformer::load(folder / "m", testing::loading(Purpose::study)).config().decoder_only());
 }
 
+// Whoever says that there are no encoder layers gets the model that a text alone gives anyway.
+TEST(Trainer, ATextAloneHasNoEncoderLayers) {
+  const TempFolder folder;
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const auto& [source, target] : made_up_pairs(1, 200)) lines.emplace_back("", source);
+  TrainOptions options = small_options();
+  std::vector<Transformer> models;
+  for (const int64_t layers : {1, 0}) {
+    options.model.encoder_layers = layers;
+    TrainingText text{Corpus::of(lines), std::nullopt};
+    const std::string name = folder / concat("m", layers);
+    EXPECT_TRUE(train(text, options, name, RunStart::fresh, on(1), {}).finished);
+    EXPECT_TRUE(train(text, options, name, RunStart::resume, on(1), {}).finished);
+    models.push_back(Transformer::load(name, testing::placement()));
+    EXPECT_TRUE(models.back().config().decoder_only());
+  }
+  const auto given = models[1].parameters();
+  const auto implied = models[0].parameters();
+  ASSERT_EQ(given.size(), implied.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    EXPECT_TRUE(testing::same_bits(given[i].tensor, implied[i].tensor)) << given[i].name;
+  }
+  // Pairs need an encoder; that is known before anything is learnt or written.
+  TrainEvents events;
+  events.message = [](const Notice& notice) { ADD_FAILURE() << notice.text; };
+  const auto raised = raised_by([&] { run(options, folder / "p", RunStart::fresh, 1, events); });
+  EXPECT_EQ(raised.text,
+            "train: encoder-layers must be positive for pairs; a text alone has no encoder");
+  EXPECT_FALSE(std::filesystem::exists(folder / "p"));
+}
+
+// The number of updates may be given where the text decided on it before: to the number that the
+// run has made already, there is nothing left to do.
+TEST(Trainer, AFinishedRunThatIsAskedForAsManyUpdatesStaysFinished) {
+  const TempFolder folder;
+  const TrainOptions options = small_options();
+  run(options, folder / "m", RunStart::fresh);
+  const auto before = outcome(folder / "m");
+  const std::string path = folder / "m/training/checkpoint.safetensors";
+  Arena arena;
+  SafetensorsInfo info;
+  const std::vector<NamedTensor> tensors = load_safetensors(path, arena, &info);
+  std::string& state = info.metadata["state"];
+  const std::string recorded = "\\nupdates = 12\\n";  // in a JSON string
+  const size_t at = state.find(recorded);
+  ASSERT_NE(at, std::string::npos) << state;
+  state.replace(at, recorded.size(), "\\nupdates = 0\\n");
+  save_safetensors(path, tensors, info.metadata);
+  const TrainSummary summary = run(options, folder / "m", RunStart::resume);
+  EXPECT_TRUE(summary.finished);
+  EXPECT_EQ(summary.last.update, 12);
+  EXPECT_EQ(outcome(folder / "m"), before);
+}
+
 TEST(Trainer, ARunThatExplodesSaysWhatToDo) {
   const TempFolder folder;
   TrainOptions options = small_options();
@@ -630,13 +696,53 @@ TEST(TrainOptions, TomlNamesEveryOptionOnce) {
   const auto read = parse_toml(toml, "file");
   ASSERT_EQ(static_cast<int>(read.size()), options_seen + 1);
   EXPECT_EQ(read[0].values, options.train.source);
-  EXPECT_EQ(first_difference(toml, toml), "");
+}
+
+// Options are compared one by one, whatever the order of the record.
+TEST(TrainOptions, ChangesAreNamedOneByOne) {
+  TrainOptions options = small_options();
+  options.train.source = {"a \"quoted\" name", "b"};
+  const std::string record = to_toml(options);
+  const auto changes = [&](const std::string& text, const TrainOptions& now) {
+    std::string all;
+    for (const OptionChange& change : changed_options(text, now, "file")) {
+      all += concat(change.name, ": ", change.recorded, " -> ", change.now, "\n");
+    }
+    return all;
+  };
+  EXPECT_EQ(changes(record, options), "");
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < record.size();) {
+    const size_t end = record.find('\n', at) + 1;
+    lines.push_back(record.substr(at, end - at));
+    at = end;
+  }
+  std::string backwards;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) backwards += *line;
+  EXPECT_EQ(changes(backwards, options), "");
+  // Each option of the list is compared.
+  for (size_t left_out = 0; left_out < lines.size(); ++left_out) {
+    std::string rest;
+    for (size_t i = 0; i < lines.size(); ++i) rest += i == left_out ? "" : lines[i];
+    const std::string name = lines[left_out].substr(0, lines[left_out].find(" = "));
+    EXPECT_EQ(changes(rest, options).find(name + ": not given -> "), 0u) << name;
+  }
   TrainOptions other = options;
-  other.schedule.warm_up = 5;
-  EXPECT_EQ(first_difference(toml, to_toml(other)), "warm-up");
-  other = options;
   other.train.source = {"a \"quoted\" name"};
-  EXPECT_EQ(first_difference(toml, to_toml(other)), "source");
+  other.train.target = {"c"};
+  other.schedule.warm_up = 5;
+  other.optimizer.beta1 = 0.8f;
+  EXPECT_EQ(changes(record, other),
+            "source: a \"quoted\" name b -> a \"quoted\" name\n"
+            "target: not given -> c\n"
+            "warm-up: 4 -> 5\n"
+            "beta1: 0.9 -> 0.8\n");
+  other.train.source.clear();
+  EXPECT_NE(changes(record, other).find("source: a \"quoted\" name b -> not given\n"),
+            std::string::npos);
+  EXPECT_EQ(changes(record + "gone = 7\n", options), "gone: 7 -> not given\n");
+  EXPECT_EQ(raised_by([&] { changed_options("[section]", options, "file"); }).code,
+            ErrorCode::bad_format);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the tests of the Translator have in common: a few lines, a tokenizer learnt from them, and
-// small random models that read and write its pieces.
+// Shared by the tests of the Translator: a few lines, a tokenizer learnt from them, and small
+// random models with its pieces.
 #pragma once
 
 #include <string>

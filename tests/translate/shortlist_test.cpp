@@ -27,8 +27,8 @@ Shortlist learnt_shortlist(int threads = 1) {
   return learn_shortlist(corpus, tokenizer(), {.best = 4, .frequent = 5, .threads = threads});
 }
 
-// Lines with a shortlist: prefixes, samples, several results and alignments as ever, the same bits
-// in any batch, and scores that equal what was reported.
+// Lines with a shortlist: prefixes, samples, several results and alignments as usual, the same bits
+// in any batch, and scores that equal the reported ones.
 TEST(Translator, TranslatesAndScoresWithAShortlist) {
   if (testing::device() != Device::cpu) {
     GTEST_SKIP() << "parts of a vocabulary are the CPU's";
@@ -133,8 +133,8 @@ TEST(LearnShortlist, ListsWhatTheHeaderSays) {
   }
 }
 
-// How much a shortlist holds is measured on pairs it was not learnt from: texts without anything in
-// common have nothing to show for what was learnt by heart.
+// The coverage of a shortlist is measured on pairs it was not learnt from: for texts with nothing
+// in common it is low, however well they were memorised.
 TEST(LearnShortlist, IsMeasuredOnPairsThatWereLeftOut) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const Tokenizer& pieces = tokenizer();
@@ -157,7 +157,7 @@ TEST(LearnShortlist, IsMeasuredOnPairsThatWereLeftOut) {
   EXPECT_EQ(report.measured, 0);
 }
 
-// Whoever waits sees each part begin and go on, the cutting of a long text included.
+// Progress reports show each part begin and advance, including the tokenizing of a long text.
 TEST(LearnShortlist, TellsWhatItDoesAndHowFarItIs) {
   std::vector<std::string> told;
   ShortlistOptions options{.best = 5, .frequent = 0, .rounds = 2, .threads = 1};

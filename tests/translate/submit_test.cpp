@@ -1,5 +1,5 @@
-// Lines that are submitted from any thread: what comes back is what translate() gives, whoever else
-// is being served.
+// Lines submitted from any thread: the result equals that of translate(), whatever else is being
+// decoded.
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -134,7 +134,7 @@ TEST(Submit, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(nothing.get().text(), "");
 }
 
-// A translator may go while its lines are under way, and even inside a callback of its own.
+// A translator may be destroyed while its lines are in flight, even inside one of its callbacks.
 TEST(Submit, OutlivesTheTranslator) {
   const std::string expected = translator_for(Family::encoder_decoder)
                                    .translate({&lines()[0], 1}, quick_options())[0]

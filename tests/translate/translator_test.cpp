@@ -207,7 +207,7 @@ TEST_F(BadLineTest, IsAnErrorThatNamesIt) {
     EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
     EXPECT_EQ(raised.text.substr(0, 18), "translate: line 3:");
     EXPECT_NE(raised.text.find(reason), std::string::npos) << raised.text;
-    EXPECT_EQ(back, (std::vector<int64_t>{0, 1}));  // what came before is not lost
+    EXPECT_EQ(back, (std::vector<int64_t>{0, 1}));  // the lines before are not lost
   }
 }
 
@@ -241,8 +241,8 @@ TEST_F(BadLineTest, InAPrefixToo) {
             "translate: line 1: the prefix has 121 tokens, the model takes 39 at most: split it");
 }
 
-// Whoever read the line may know that it cannot be used.
-TEST_F(BadLineTest, OrComesWithItsFault) {
+// The reader of the line may know that it cannot be used.
+TEST_F(BadLineTest, MayComeWithAFault) {
   std::vector<std::string> skipped;
   const auto translate = [&](BadLine bad_lines) {
     TranslateOptions options = quick_options();
@@ -334,8 +334,8 @@ Tokenizer foreign_tokenizer(bool words_first) {
   return Tokenizer::from_bytes(parts.bytes(), "t.model");
 }
 
-// What training reports is what the Translator will say, whatever ids a tokenizer gives its special
-// tokens: END ends, words are said, and nothing else that is special ever is.
+// What training reports is what the Translator will write, whatever ids a tokenizer gives its
+// special tokens: END ends, words are written, and no other special token ever is.
 TEST(Translator, TakesTheSpecialTokensFromTheTokenizerAsTrainingDoes) {
   const std::vector<std::string> given = {"a", "b a", "a b b", "b", "c a"};
   std::vector<std::pair<std::string, std::string>> pairs;

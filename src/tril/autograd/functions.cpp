@@ -12,7 +12,7 @@ Tape* tape_of(Context& context, const Inputs&... inputs) {
   return context.tape != nullptr && (context.tape->tracks(inputs) || ...) ? context.tape : nullptr;
 }
 
-// What an operation has made aside.
+// For a gradient that its operation computed aside, in the lane of sums.
 void accumulate_aside(Tape& tape, const Tensor& parameter, const Tensor& gradient) {
   tape.context().aside(Lane::sums, [&] { tape.accumulate(parameter, gradient); });
 }
@@ -62,7 +62,7 @@ void pass_on_linear(Tape& t, const Tensor& x, const ops::LinearWeight& weight,
   pass_on_to_input(t, x, weights, dy);
 }
 
-// Of stacked weights whose outputs' gradients are one matrix, all of which is wanted: as one layer.
+// Stacked weights whose outputs' gradients form one matrix are passed on as one layer.
 void pass_on_stacked(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
                      const Tensor& dy) {
   const auto accumulate_parts = [&](const Tensor& gradient, Tensor ops::LinearWeight::*part) {
@@ -124,13 +124,14 @@ Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear
 
 Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& linear) {
   constexpr auto kRelu = ops::Activation::relu;
-  if (!ops::has_linear_relu(context)) {
+  if (!ops::has_linear_relu(context, linear)) {
     return activation(context, kRelu, autograd::linear(context, x, linear));
   }
   const Tensor y = ops::linear_relu(context, x, linear);
   if (Tape* tape = tape_of(context, x, linear.weight, linear.bias)) {
     tape->record(y, [=, weight = &linear](Tape& t, const Tensor& dy) {
-      // Above zero is the result where what was summed is.
+      // The result is above zero exactly where the sum was, so y can stand for the input of the
+      // ReLU.
       pass_on_linear(t, x, *weight, ops::activation_gradient(t.context(), kRelu, y, dy));
     });
   }
@@ -184,7 +185,7 @@ Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const 
 
 namespace {
 
-// What a table was looked up by, and the rule for it.
+// How a table was looked up, and its gradient rule.
 struct LookedUp {
   Tensor table{};  // undefined where it has no gradient
   Mirrored<int32_t> ids{};

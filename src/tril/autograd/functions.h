@@ -21,16 +21,17 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b);
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear);
 // The same with its sums in fp32, as logits are.
 Tensor logits(Context& context, const Tensor& x, const ops::LinearWeight& linear);
-// ReLU of it.
+// ReLU of linear().
 Tensor linear_relu(Context& context, const Tensor& x, const ops::LinearWeight& linear);
-// Several on the same input, in one go: the same results and gradients as one after the other.
+// Several layers on the same input in one operation, with the results and gradients of separate
+// calls.
 void linears(Context& context, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
              std::span<Tensor> y);
 
 Tensor norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
             const Tensor& weight, const Tensor& bias);
 
-// norm(x + dropout(f)), with the bits of the three and one rule.
+// norm(x + dropout(f)) as one operation with one rule and the bits of the three.
 Tensor residual_norm(Context& context, ops::NormKind kind, float epsilon, const Tensor& x,
                      const Tensor& f, const ops::DropoutKey& key, const Tensor& weight,
                      const Tensor& bias);

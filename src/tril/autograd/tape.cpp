@@ -113,7 +113,7 @@ Gradients Tape::backward(const Tensor& tensor, const Tensor& gradient) {
           "backward: the tensor depends on nothing that is watched");
   const StandardRounding rounding;
   walked_ = true;
-  if (context_.tape == this) context_.tape = nullptr;  // nothing from here on is recorded
+  if (context_.tape == this) context_.tape = nullptr;  // recording ends here
   accumulate(tensor, gradient, Ownership::shared);
   for (const Node* node = last_; node != nullptr; node = node->before) {
     std::array<Tensor, kMostOutputs> gradients{};
@@ -161,7 +161,8 @@ Tensor Tape::to_add_to(const Tensor& input) {
   return entry.gradient.reshaped(input.shape());
 }
 
-// Whoever changes a gradient waits for who made it, and then it is of this lane.
+// Whoever changes a gradient waits until it is computed; from then on it belongs to the current
+// lane.
 void Tape::take_into_lane(detail::GradientEntry& entry) {
   const Lane lane = context_.queue.lane();
   if (entry.lane != lane && entry.lane != Lane::first) context_.queue.join();

@@ -6,10 +6,10 @@
 //   Gradients gradients = tape.backward(loss);
 //   Tensor dweight = gradients.of(weight);
 //
-// Everything a tape holds lies in the context's arenas: a step that was recorded before allocates
-// nothing from the system, and the gradients live as long as the step's tensors, until the context
-// is reset; asking for one later is an error. A tensor's gradient is an ordered sum: contributions
-// are added in the reverse order of recording. One tape at a time on a context.
+// Everything a tape holds lies in the context's arenas: a step like the one before allocates
+// nothing from the system, and gradients live as long as the step's tensors, until the context is
+// reset; asking for one later is an error. A tensor's gradient is an ordered sum: contributions are
+// added in the reverse order of recording. One tape at a time per context.
 #pragma once
 
 #include <array>
@@ -24,13 +24,13 @@ namespace tril {
 
 namespace detail {
 
-// What a tape knows of one tensor, found by its address. Open addressing, in the arena.
+// What a tape knows about one tensor, found by its address. Open addressing, in the arena.
 struct GradientEntry {
   const void* address = nullptr;
   int64_t size = 0;
   Tensor gradient;          // undefined: no contribution yet
   bool shared = false;      // its memory is also another tensor's: never add into it
-  Lane lane = Lane::first;  // where it is made (device/queue.h): join to read it elsewhere
+  Lane lane = Lane::first;  // where it is computed (device/queue.h): join to read it elsewhere
 };
 
 class GradientTable {
@@ -82,19 +82,20 @@ class Tape {
   // Walks back from a scalar, whose own gradient is 1. Once per tape; it ends the recording, so
   // that the context may be used without a tape, reset, or given another one.
   Gradients backward(const Tensor& scalar);
-  // The same from any recorded tensor with its gradient given.
+  // The same from any recorded tensor, given its gradient.
   Gradients backward(const Tensor& tensor, const Tensor& gradient);
 
   // For the functions of autograd/: `rule(tape, gradient)` passes the gradient of `output` on to
-  // the inputs with accumulate(). It is kept in the arena, so it may own nothing. What nobody waits
-  // for, such as gradients of parameters, it may compute and accumulate aside (Context::aside).
+  // the inputs with accumulate(). It is kept in the arena, so it may own nothing. Gradients of
+  // parameters and others that nothing waits for may be computed and accumulated aside
+  // (Context::aside).
   template <class Rule>
   void record(const Tensor& output, const Rule& rule) {
     record_all({&output, 1},
                [rule](Tape& tape, std::span<const Tensor> gradients) { rule(tape, gradients[0]); });
   }
-  // The same of a function with several outputs: `rule(tape, gradients)` is given one for each,
-  // undefined for those that nothing depends on.
+  // The same for a function with several outputs: `rule(tape, gradients)` gets one gradient per
+  // output, undefined for outputs that nothing depends on.
   static constexpr size_t kMostOutputs = 4;
   template <class Rule>
   void record_all(std::span<const Tensor> outputs, const Rule& rule) {
@@ -117,14 +118,14 @@ class Tape {
     last_ = node;
   }
 
-  // Adds to the gradient of `input` if it is tracked. fresh: the tape may keep and add into the
-  // memory; shared: someone else reads it too.
+  // Adds to the gradient of `input` if it is tracked. fresh: the tape may keep the memory and add
+  // into it; shared: something else reads it too.
   enum class Ownership { fresh, shared };
   void accumulate(const Tensor& input, const Tensor& gradient,
                   Ownership ownership = Ownership::fresh);
 
-  // The gradient of `input` so far, for the caller to add to it in place, in its lane: undefined
-  // where there is none, or someone else reads it.
+  // The gradient of `input` so far, for the caller to add to in place, in its lane: undefined where
+  // there is none, or something else reads it.
   Tensor to_add_to(const Tensor& input);
 
   Context& context() { return context_; }

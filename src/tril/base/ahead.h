@@ -1,8 +1,9 @@
 // Ahead: the values of a function of 0, 1, 2, ..., taken in that order and computed ahead by
-// threads of its own. The function must be pure: what comes does not depend on threads or time.
+// threads of its own. The function must be pure: its values depend on neither threads nor time.
 //
-// With no threads, or where the system starts none, a value is computed when it is taken. What the
-// function throws is thrown by next() where that value would have come. One thread may take.
+// With no threads, or where the system starts none, a value is computed when it is taken. An
+// exception of the function is thrown by next() in place of that value. Only one thread may take
+// values.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +26,7 @@ class Ahead {
       : make_(std::move(make)), waiting_(static_cast<size_t>(threads > 0 ? room : 0)) {
     try {
       for (int i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // those that run are enough, and so are none
+    } catch (const std::system_error&) {  // those that started are enough, even if there are none
     }
   }
   ~Ahead() {

@@ -1,4 +1,5 @@
-// What this build holds. In `if constexpr (kCudaBuilt)` calls of what is not there are not linked.
+// What this build contains. Inside `if constexpr (kCudaBuilt)`, calls of CUDA code are not linked
+// where it is not built.
 #pragma once
 
 namespace tril {

@@ -21,9 +21,9 @@ struct Chains {
 };
 
 // Every step is a bijection of the chain for a given word, and of the word for a given chain: one
-// changed word changes its chains, and one changed chain the result, for certain. The highest bit
-// of a product depends on the highest bit of its factor alone, so that of one chain a few changed
-// bits could cancel each other; the other turns them elsewhere before it multiplies.
+// changed word certainly changes its chains, and one changed chain the result. The highest bit of a
+// product depends on the highest bit of its factor alone, so in one kind of chain a few changed
+// bits could cancel each other; the other kind rotates them elsewhere before it multiplies.
 void take(Chains& chains, const char* bytes) {
   uint64_t words[kPairs];
   std::memcpy(words, bytes, kStep);

@@ -1,12 +1,13 @@
-// Checksums: 128 bits that tell whether bytes are still what they were, the same on every machine.
+// Checksums: 128 bits that tell whether bytes have changed, the same on every machine.
 //
-// Any change inside one aligned word of eight bytes, and so every flipped bit, is found for
-// certain. Anything else has to deceive two hashes of 64 bits that mix differently. It guards
-// against damage and mistakes, not against malice.
+// Any change within one aligned word of eight bytes, and so every flipped bit, is found for
+// certain. Any other change would have to collide in two 64-bit hashes that mix differently. This
+// protects against damage and mistakes, not against malice.
 //
-// How it is made, so that another program can make it too. The bytes are cut into blocks of 1 MiB,
-// the last one perhaps shorter; each is hashed alone, by any thread, in any order. Arithmetic is
-// modulo 2^64, words are little-endian, A = 0x9E3779B97F4A7C15, B = 0xC2B2AE3D27D4EB4F.
+// The definition, so that another program can compute it too. The bytes are cut into blocks of 1
+// MiB, the last one perhaps shorter; each is hashed by itself, by any thread, in any order.
+// Arithmetic is modulo 2^64, words are little-endian, A = 0x9E3779B97F4A7C15, B =
+// 0xC2B2AE3D27D4EB4F.
 //
 // A block: four pairs of chains begin as a[i] = A * (i + 1), b[i] = B * (i + 1). Of every 32 bytes,
 // the last padded with zeros, word i enters pair i:
@@ -40,7 +41,7 @@ std::string to_string(const Checksum& checksum);
 // Of one block: at most kChecksumBlock bytes.
 Checksum block_checksum(std::string_view block);
 
-// Joins the checksums of blocks, given in their order, to that of the whole.
+// Combines the checksums of blocks, given in order, into that of the whole.
 class ChecksumOfBlocks {
  public:
   void add(const Checksum& block);

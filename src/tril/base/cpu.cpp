@@ -23,7 +23,7 @@ constexpr Known kKnown[] = {
     {Target::neon, "neon", HWY_NEON},
 };
 
-// What the machine has, before anything was switched.
+// The targets of the machine, before any was chosen.
 int64_t machine_targets() {
   static const int64_t targets = hwy::SupportedTargets();
   return targets;

@@ -1,8 +1,8 @@
 // Which instruction set the kernels run on.
 //
 // The best one of this machine is chosen at the first use; the environment variable TRIL_TARGET
-// (avx2, avx512, avx512_vnni, neon) asks for another. All give the same bits, which is what the
-// tests check. avx512_vnni differs from avx512 in products of bytes alone (kernels/gemm_int8.h).
+// (avx2, avx512, avx512_vnni, neon) selects another. All give the same bits, which the tests check.
+// avx512_vnni differs from avx512 only in int8 products (kernels/gemm_int8.h).
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ Target current_target();
 // Switches the whole process; not while kernels run in another thread. For tests and measurements.
 void use_target(Target target);
 
-// The processor's name as the system tells it, for reports.
+// The processor's name as the system reports it.
 std::string cpu_name();
 
 }  // namespace tril

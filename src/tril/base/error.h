@@ -2,8 +2,8 @@
 //
 // The text names the operation, what was expected and what came:
 //   fail(ErrorCode::shape_mismatch, "attention: queries have ", 8, " heads, keys ", 6);
-// Where the caller could have chosen otherwise, the error also carries the field of the options to
-// change. The text does not say how a program calls it: a program adds its own flag.
+// Where the caller could have chosen differently, the error also carries the field of the options
+// to change. The text does not name a program's flag for it: the program adds that.
 //   fail(ErrorCode::device, Field{"device"}, "cuda: there is no GPU");
 // Parts are joined only when the error is raised, so a check on a hot path costs its condition.
 // Kernels never throw: whoever calls them (ops/) has checked everything before.
@@ -33,8 +33,8 @@ enum class ErrorCode {
 
 std::string_view to_string(ErrorCode code);
 
-// The option an error or a notice is about, by its name in the library ("schedule.peak"); empty
-// where none is. A string literal.
+// The option an error or a notice is about, by its name in the library ("schedule.peak"), a string
+// literal; empty where there is none.
 struct Field {
   const char* name = "";
 };
@@ -51,8 +51,8 @@ class Error : public std::runtime_error {
   Field field_;
 };
 
-// What a person should know although nothing failed: a line, and the field of the options to change
-// where there is one.
+// Something the user should know although nothing failed: a line, and the field of the options to
+// change where there is one.
 struct Notice {
   Notice(std::string line) : text(std::move(line)) {}  // NOLINT: a text is a notice
   Notice(const char* line) : text(line) {}             // NOLINT
@@ -77,7 +77,7 @@ void append_any(std::string& text, const Part& part) {
   } else if constexpr (std::is_floating_point_v<Part>) {
     append(text, static_cast<double>(part));
   } else if constexpr (!std::is_arithmetic_v<Part>) {
-    append(text, to_string(part));  // found beside its type: Shape, DType, ...
+    append(text, to_string(part));  // found by argument-dependent lookup: Shape, DType, ...
   } else if constexpr (std::is_signed_v<Part>) {
     append(text, static_cast<int64_t>(part));
   } else {

@@ -1,5 +1,5 @@
-// A 64-bit number that tells byte strings apart, the same on every machine: FNV-1a. It guards
-// against mistakes, not against malice.
+// 64-bit numbers that distinguish byte strings, the same on every machine. They guard against
+// mistakes, not against malice; files are sealed with base/checksum.h.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 
 namespace tril {
 
+// FNV-1a, byte by byte.
 class Fingerprint {
  public:
   void add(std::string_view bytes) {
@@ -28,47 +29,29 @@ inline uint64_t fingerprint(std::string_view bytes) {
   return result.value();
 }
 
-// Another one for whole files, many times faster: eight chains over words of eight bytes.
-class FileFingerprint {
- public:
-  static constexpr size_t kStep = 64;
-
-  FileFingerprint() {
-    for (size_t i = 0; i < kChains; ++i) chains_[i] = kPrime * (i + 1);
-  }
-  // The next bytes of the file; a whole number of steps, but for the last ones.
-  void add(std::string_view bytes) {
-    size_t at = 0;
-    for (; at + kStep <= bytes.size(); at += kStep) {
-      uint64_t words[kChains];
-      std::memcpy(words, bytes.data() + at, kStep);
-      for (size_t i = 0; i < kChains; ++i) {
-        const uint64_t mixed = (chains_[i] ^ words[i]) * kPrime;
-        chains_[i] = mixed ^ (mixed >> 29);
-      }
+// A second hash, by which shortlists and the Translator identify a tokenizer: eight chains over
+// words of eight bytes, hashed together with the remaining bytes. Shortlist files contain it.
+inline uint64_t tokenizer_fingerprint(std::string_view bytes) {
+  constexpr size_t kChains = 8;
+  constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
+  uint64_t chains[kChains];
+  for (size_t i = 0; i < kChains; ++i) chains[i] = kPrime * (i + 1);
+  size_t at = 0;
+  for (; at + sizeof chains <= bytes.size(); at += sizeof chains) {
+    uint64_t words[kChains];
+    std::memcpy(words, bytes.data() + at, sizeof words);
+    for (size_t i = 0; i < kChains; ++i) {
+      const uint64_t mixed = (chains[i] ^ words[i]) * kPrime;
+      chains[i] = mixed ^ (mixed >> 29);
     }
-    rest_ = bytes.substr(at);
   }
-  uint64_t value() const {
-    Fingerprint result;
-    for (const uint64_t chain : chains_) {
-      for (int shift = 0; shift < 64; shift += 8) {
-        result.add(static_cast<unsigned char>(chain >> shift));
-      }
+  Fingerprint result;
+  for (const uint64_t chain : chains) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      result.add(static_cast<unsigned char>(chain >> shift));
     }
-    result.add(rest_);
-    return result.value();
   }
-
- private:
-  static constexpr size_t kChains = kStep / sizeof(uint64_t);
-  static constexpr uint64_t kPrime = 0x9E3779B97F4A7C15u;
-  uint64_t chains_[kChains];
-  std::string rest_;
-};
-inline uint64_t file_fingerprint(std::string_view bytes) {
-  FileFingerprint result;
-  result.add(bytes);
+  result.add(bytes.substr(at));
   return result.value();
 }
 

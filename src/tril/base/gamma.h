@@ -1,6 +1,6 @@
-// Higham's gamma_n = n u / (1 - n u): how far a chain of n fp32 operations, in whatever order, may
-// be off relatively (Accuracy and Stability of Numerical Algorithms, lemma 3.1). Infinite where n
-// is so large that nothing can be said. What derived bounds are made of.
+// Higham's gamma_n = n u / (1 - n u): a bound on the relative error of n fp32 operations in any
+// order (Accuracy and Stability of Numerical Algorithms, lemma 3.1). Infinite where n is too large
+// for any bound. The error bounds of tril are derived from it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tril {
 
-constexpr double kFp32Unit = 0x1p-24;  // half the distance of 1 to the next number
+constexpr double kFp32Unit = 0x1p-24;  // half the distance from 1 to the next number
 
 inline double gamma(int64_t operations) {
   const double share = static_cast<double>(operations) * kFp32Unit;

@@ -20,7 +20,7 @@ struct Interval {
 };
 
 // The kinds of mask, for the row at position i of a sequence whose keys begin at `origin`.
-// Everything: encoder and cross-attention, a sequence of n keys.
+// Everything: encoder and cross-attention, for a sequence of `length` keys.
 constexpr Interval full_interval(int32_t origin, int32_t length) {
   return {origin, origin, origin + length};
 }
@@ -28,12 +28,12 @@ constexpr Interval full_interval(int32_t origin, int32_t length) {
 constexpr Interval causal_interval(int32_t origin, int32_t position) {
   return {origin, origin, origin + position + 1};
 }
-// The last `width` of these.
+// The last `width` keys of the causal mask.
 constexpr Interval window_interval(int32_t origin, int32_t position, int32_t width) {
   const int32_t lo = position + 1 > width ? position + 1 - width : 0;
   return {origin, origin + lo, origin + position + 1};
 }
-// The first `prefix` positions see each other, the rest is causal; n keys are there.
+// The first `prefix` positions see each other, the rest is causal; the sequence has `length` keys.
 constexpr Interval prefix_interval(int32_t origin, int32_t position, int32_t length,
                                    int32_t prefix) {
   const int32_t hi = prefix > position + 1 ? prefix : position + 1;

@@ -19,8 +19,8 @@
 namespace tril {
 namespace {
 
-// Times a waiting thread looks again before it sleeps: some tens of microseconds, about the time
-// between two kernels of a step.
+// How often a waiting thread looks for work before it sleeps: some tens of microseconds, about the
+// time between two kernels of a step.
 constexpr int kSpins = 1000;
 
 void pause() {
@@ -32,10 +32,10 @@ void pause() {
 // Set in a thread while it runs tasks: loops inside a task run in place.
 thread_local bool inside_task = false;
 
-// The process' helper threads. They wait for a loop, take tasks from it until there are none, and
-// wait again: first looking, soon sleeping, so that they cost nothing to a machine that has other
-// things to do. The caller works too, and at the end waits only for helpers that have joined: one
-// that never woke up, because the machine is busy, delays nobody.
+// The process's helper threads. They wait for a loop, take tasks from it until there are none, and
+// wait again: spinning briefly, then sleeping, so that they cost nothing on a busy machine. The
+// caller works too, and at the end waits only for helpers that have joined: one that never woke up,
+// because the machine is busy, delays nobody.
 class Pool {
  public:
   ~Pool() {
@@ -44,7 +44,7 @@ class Pool {
     for (std::thread& helper : helpers_) helper.join();
   }
 
-  // Returns false when another loop is running: the caller then does without helpers.
+  // Returns false when another loop is running: the caller then works alone.
   bool run(int threads, int64_t tasks, const void* body, Parallel::Body call) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
@@ -57,7 +57,7 @@ class Pool {
     state_.store(kOpen, std::memory_order_release);
     announce();
     work(0);
-    // Nobody may join any more; those who did are on their last task.
+    // No helper can join any more; those that did are on their last task.
     state_.fetch_and(~kOpen, std::memory_order_acq_rel);
     for (int spin = 0; state_.load(std::memory_order_acquire) != 0; ++spin) {
       if (spin < kSpins) {
@@ -70,11 +70,11 @@ class Pool {
   }
 
  private:
-  static constexpr uint32_t kOpen = 1u << 31;  // the lower bits count the helpers at work
+  static constexpr uint32_t kOpen = 1u << 31;  // the lower bits count the helpers that have joined
   static constexpr uint64_t kLoopsPerRetry = 10'000;
 
-  // As many as the system starts: a loop needs none. After it has refused, some loops do without
-  // asking it again, which is slower than a small loop is.
+  // Starts as many helpers as the system allows; a loop needs none. After a refusal, the next loops
+  // do not ask again, because asking takes longer than a small loop.
   void start_helpers(int helpers) {
     if (refused_ && refusals_++ % kLoopsPerRetry != 0) return;
     refused_ = false;
@@ -104,7 +104,7 @@ class Pool {
     inside_task = false;
   }
 
-  // Counts itself in, unless the loop is over.
+  // Joins, unless the loop is over.
   bool join() {
     uint32_t state = state_.load(std::memory_order_acquire);
     while ((state & kOpen) != 0) {
@@ -132,12 +132,12 @@ class Pool {
   std::mutex mutex_;
   std::vector<std::thread> helpers_;
   bool refused_ = false;   // the system would not start another
-  uint64_t refusals_ = 0;  // loops that did without since
+  uint64_t refusals_ = 0;  // loops since then that did not ask again
   std::atomic<bool> stop_{false};
   alignas(64) std::atomic<uint32_t> announced_{0};
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<int64_t> next_{0};
-  // The loop: written while nobody has joined, read by those who have.
+  // The loop: written while no helper has joined, read by those that have.
   alignas(64) int threads_ = 0;
   int64_t tasks_ = 0;
   const void* body_ = nullptr;
@@ -149,7 +149,7 @@ Pool& pool() {
   return instance;
 }
 
-// Cores this process may run on, by its affinity and by its control group's quota.
+// Cores this process may run on, according to its affinity and its control group's quota.
 int usable_cores() {
   cpu_set_t set;
   int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;

@@ -1,14 +1,14 @@
 // Threads: one loop over independent tasks, nothing else.
 //
 // Tasks are handed out in any order to any thread, so a task may write only what no other task
-// touches, and no result may depend on how many threads there are. There are no reductions: sums
-// over tasks are made by their owner, in a fixed order.
-// Tasks round to nearest and keep subnormals, whatever the calling program has set for itself.
+// touches, and no result may depend on the number of threads. There are no reductions: sums over
+// tasks are made by their owner, in a fixed order.
+// Tasks round to nearest and keep subnormals, whatever mode the calling program has set.
 // A loop inside a task runs on the caller's thread alone, and so does one that begins while another
 // caller's loop has the helper threads. Exceptions must not leave a task.
-// Where the system starts fewer threads than there should be, the loop runs on those that it did.
-// Helpers that wait look for work for some microseconds and then sleep, and a loop never waits for
-// one that did not wake up: a machine with other things to do makes nothing collapse.
+// Where the system starts fewer threads than requested, the loop runs on those that started.
+// Waiting helpers look for work for some microseconds and then sleep, and a loop never waits for
+// one that did not wake up, so a busy machine slows a loop down no more than necessary.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tril {
 
 class Parallel {
  public:
-  // 0 takes the cores this process may use, by its affinity and its control group.
+  // 0 uses all cores of this process, according to its affinity and its control group.
   explicit Parallel(int threads = 0);
 
   int threads() const { return threads_; }

@@ -8,8 +8,8 @@
 namespace tril::plot {
 namespace {
 
-// Marks on an axis: multiples of 1, 2 or 5 times a power of ten, `count` of them in `range` at
-// most. Kept as a fraction of whole numbers, so that the third of 0.1 is 0.3 and not
+// Marks on an axis: multiples of 1, 2 or 5 times a power of ten, at most `count` of them in
+// `range`. Kept as a fraction of integers, so that three times 0.1 is 0.3 and not
 // 0.30000000000000004.
 class Ticks {
  public:
@@ -25,7 +25,7 @@ class Ticks {
   int64_t last(double to) const {
     return static_cast<int64_t>(std::floor(to * over_ / times_ + 1e-9));
   }
-  // 100000 rather than 1e+05, where whole numbers hold it.
+  // 100000 rather than 1e+05, as far as integers hold it.
   std::string label(int64_t index) const {
     constexpr double kWhole = 1e15;
     return over_ == 1.0 && times_ <= kWhole ? concat(index * static_cast<int64_t>(times_))
@@ -98,7 +98,7 @@ std::string line(const Panel& panel, const std::vector<Point>& points, std::stri
         concat(path.empty() ? "M" : "L", number(panel.x(point.x)), " ", number(panel.y(point.y)));
   }
   std::string svg = concat("<path class=\"", kind, "\" d=\"", path, "\"/>\n");
-  if (points.size() <= 60) {  // each evaluation can be told apart
+  if (points.size() <= 60) {  // few enough to tell evaluations apart
     for (const Point& point : points) {
       svg += concat("<circle class=\"", kind, "\" cx=\"", number(panel.x(point.x)), "\" cy=\"",
                     number(panel.y(point.y)), "\" r=\"2.5\"/>\n");

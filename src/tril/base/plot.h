@@ -1,5 +1,5 @@
-// Pieces of pictures: SVG with the same bytes on every machine, readable in light and in dark.
-// Pure functions from numbers to text.
+// Building blocks of pictures: SVG with the same bytes on every machine, readable on light and dark
+// backgrounds. Pure functions from numbers to text.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ struct Point {
   double x = 0.0, y = 0.0;
 };
 
-// One panel of a picture: a box with an axis on the left and one below, both from 0.
+// One panel of a picture: a box with a vertical axis on the left and a horizontal one below, both
+// from 0.
 struct Panel {
   double left = 0.0, top = 0.0, width = 0.0, height = 0.0;
   double x_max = 1.0, y_max = 1.0;
@@ -30,7 +31,7 @@ std::string decimals(double value, int count = 2);
 // `style` is a list of attributes, `words` plain text without markup.
 std::string text(double x, double y, std::string_view style, std::string_view words);
 std::string axes(const Panel& panel, std::string_view title, std::string_view x_name);
-// `kind` is "train" or "valid": a colour each.
+// `kind` is "train" or "valid"; each has its colour.
 std::string line(const Panel& panel, const std::vector<Point>& points, std::string_view kind);
 
 // The name of a line, where it ends.
@@ -40,9 +41,9 @@ struct Name {
 };
 std::string names(const Panel& panel, std::vector<Name> lines);
 
-// Without any style or namespace, to stand in a page of HTML that has its own.
+// Without style or namespace, for an HTML page that has its own.
 std::string drawing(double width, double height, std::string_view body);
-// The whole picture; `style` are rules of its own beside those of text and lines.
+// The whole picture; `style` adds rules to those for text and lines.
 std::string picture(double width, double height, std::string_view body,
                     std::string_view style = {});
 

@@ -1,5 +1,5 @@
-// Rounds to nearest and keeps subnormals while it lives, whatever the calling program has set for
-// itself, in the thread it lives in. Anything else would be another function with other bits.
+// While it lives, its thread rounds to nearest and keeps subnormals, whatever mode the calling
+// program has set. Any other mode would give other bits.
 #pragma once
 
 namespace tril {

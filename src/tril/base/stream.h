@@ -1,5 +1,5 @@
-// Stream: where a device's work is enqueued, in order. Opaque, so that no header drags a device's
-// own in; on CUDA the handle is a cudaStream_t.
+// Stream: where a device's work is enqueued, in order. Opaque, so that headers need not include a
+// device's own; on CUDA the handle is a cudaStream_t.
 #pragma once
 
 namespace tril {
@@ -9,8 +9,8 @@ constexpr int kMostGpus = 64;
 
 struct Stream {
   void* handle = nullptr;
-  // A kernel may begin before the one it follows has ended, where it keeps the rule of
-  // kernels/cuda/launch.cuh. Context::launch_in_chain() says when.
+  // A kernel may begin before the previous one has ended, if it follows the rule of
+  // kernels/cuda/launch.cuh. Set by Context::launch_in_chain().
   bool overlaps = false;
   int gpu = 0;  // whose it is: Device::index
 };

@@ -91,7 +91,7 @@ std::vector<int32_t> BatchStream::side(std::string_view text, const StreamPlace:
                                            .epoch = static_cast<uint64_t>(from.epoch),
                                            .line = static_cast<uint64_t>(from.pair) * 2 + which});
     const int64_t rows = which == 0 ? options_.source_rows : options_.target_rows;
-    // In more pieces than usual a long sentence may not fit any more.
+    // BPE dropout makes more pieces, so a long sentence may no longer fit.
     if (static_cast<int64_t>(pieces.size()) < std::min(rows, options_.max_tokens)) return pieces;
   }
   return tokenizer_.encode(text);
@@ -144,7 +144,7 @@ void BatchStream::next(Batch& batch) {
       }
       std::optional<std::span<const int32_t>> source;
       if (corpus_.has_source()) source = sentence->source;
-      // A sentence that comes twice in one update, from two epochs, is dropped out differently.
+      // A sentence that comes twice in one update, from two epochs, gets different dropout masks.
       const int64_t number = sentence->from.epoch * corpus_.size() + sentence->from.pair;
       add_to_batch(batch, tokenizer_, source, sentence->target,
                    static_cast<int32_t>(number & INT32_MAX));

@@ -2,8 +2,8 @@
 //
 // Every epoch goes through the corpus in a new order, a function of (seed, epoch). A window of
 // sentences waits; a batch takes the oldest and then, in order, every one that still fits, so that
-// only a small tail is filler and no sentence waits long. Where the stream stands is a few numbers:
-// a stream made with them goes on exactly as the first one would have.
+// only few rows are padding and no sentence waits long. The position of a stream is a few numbers:
+// a stream made from them continues exactly as the first one would have.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +19,20 @@
 
 namespace tril {
 
-// Sentences side by side: source rows end in END, target rows begin with START, and the label of a
-// row is the token that follows, END at last; -1 for filler.
+// Packed sentences: source rows end in END, target rows begin with START, and the label of a row is
+// the token that follows, END at last; -1 for padding.
 struct Batch {
   Rows source, target;
   std::vector<int32_t> labels;
   int64_t sentences = 0;
-  int64_t source_tokens = 0;  // without filler
+  int64_t source_tokens = 0;  // without padding
   int64_t target_tokens = 0;
 
   void clear();
 };
 
-// Puts a sentence at the end of a batch; without a source for a decoder-only model. `number` tells
-// sentences apart, for dropout.
+// Appends a sentence to a batch; without a source for a decoder-only model. `number` identifies the
+// sentence, for dropout.
 void add_to_batch(Batch& batch, const Tokenizer& tokenizer,
                   std::optional<std::span<const int32_t>> source, std::span<const int32_t> target,
                   int32_t number);
@@ -43,14 +43,15 @@ struct BatchOptions {
   int64_t window = 256;  // sentences waiting
   uint64_t seed = 1;
   double bpe_dropout = 0.0;
-  int64_t max_tokens = INT64_MAX;  // a sentence that dropout cuts into more is taken without it
-  // Threads that cut sentences ahead of those that are asked for; 0: cut when they are. The batches
+  // A sentence that BPE dropout splits into more tokens is tokenized without dropout.
+  int64_t max_tokens = INT64_MAX;
+  // Threads that tokenize sentences ahead of time; 0: they are tokenized when needed. The batches
   // are the same.
   int threads_ahead = 0;
 };
 
-// Rows of source that go with so many of target: as many as the corpus needs on average, and some
-// more, so that the target side decides what fits.
+// Source rows for this many target rows: as many as the corpus needs on average, and some more, so
+// that the target side decides what fits.
 int64_t balanced_source_rows(const Corpus& corpus, int64_t target_rows, int64_t max_tokens);
 
 struct StreamPlace {

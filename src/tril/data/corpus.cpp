@@ -165,7 +165,7 @@ void Corpus::append(std::string_view source, std::string_view target, int64_t li
   text_.append(target);
   for (const std::string_view side : {source, target}) {
     fingerprint_.add(side);
-    fingerprint_.add(0xFF);  // no byte of UTF-8: keeps sides and pairs apart
+    fingerprint_.add(0xFF);  // not a byte of UTF-8: separates sides and pairs
   }
   entries_.append({reinterpret_cast<const char*>(&entry), sizeof entry});
 }

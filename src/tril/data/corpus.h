@@ -1,10 +1,10 @@
-// Corpus: the pairs of sentences a model learns from, checked, numbered, anywhere at hand.
+// Corpus: the sentence pairs a model is trained on, checked, numbered and accessible in any order.
 //
-// Reading is one pass that looks at every line. A pair with a fault is left out, counted, and the
-// first of each kind is named with file and line: nothing is dropped or cut in silence. Files that
-// do not belong together (another number of lines, no tab in a TSV) are errors. The kept text lies
-// in memory while it is small and in a nameless file on disk when it is not, so a corpus may be
-// larger than memory.
+// Reading is one pass that looks at every line. A faulty pair is left out and counted, and the
+// first of each kind is named with file and line: nothing is dropped or cut silently. Files that do
+// not belong together (another number of lines, no tab in a TSV) are errors. The kept text lies in
+// memory while it is small and in an unnamed file on disk when it is not, so a corpus may be larger
+// than memory.
 #pragma once
 
 #include <array>
@@ -51,14 +51,14 @@ struct CorpusOptions {
 
 class Corpus {
  public:
-  // Raises `invalid_argument` for files that cannot be one corpus, `bad_format` for files that do
-  // not fit together and for a corpus without a single good pair.
+  // Raises `invalid_argument` for files that cannot form a corpus, `bad_format` for files that do
+  // not match each other and for a corpus without a single good pair.
   Corpus(const CorpusFiles& files, const CorpusOptions& options);
-  // From memory, for built-in texts; no source: a text alone. Nothing is checked.
+  // From memory, for built-in texts; with an empty source, a text alone. Nothing is checked.
   static Corpus of(const std::vector<std::pair<std::string, std::string>>& pairs);
 
-  // Leaves out the pairs of which a side has more than `max_tokens` tokens, END included, or none
-  // but END.
+  // Leaves out pairs with a side of more than `max_tokens` tokens, END included, or of none but
+  // END.
   void limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens);
 
   int64_t size() const { return entries_.size() / static_cast<int64_t>(sizeof(Entry)); }
@@ -66,7 +66,7 @@ class Corpus {
   std::string_view source(int64_t pair) const { return side(pair, 0); }
   std::string_view target(int64_t pair) const { return side(pair, 1); }
   const CorpusReport& report() const { return report_; }
-  // Of every byte kept when it was read, in order: tells corpora apart.
+  // A hash of every byte kept, in order: identifies the corpus.
   uint64_t fingerprint() const { return fingerprint_.value(); }
   // Tokens of each side over all pairs, END included; known after limit_tokens().
   int64_t source_tokens() const { return tokens_[0]; }

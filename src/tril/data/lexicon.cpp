@@ -18,7 +18,7 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;  // ascending by target
 
-// Numbers by target token, all zero between two uses.
+// Numbers indexed by target token, all zero between two uses.
 template <class Number>
 struct Scratch {
   std::vector<Number> at;
@@ -84,10 +84,10 @@ class Learner {
  private:
   static constexpr int64_t kBlock = 256;  // pairs in a task
 
-  // The target pieces that occur beside each source piece, the most frequent ones.
+  // The target pieces that occur most often together with each source piece.
   void find_candidates() {
     std::vector<Scratch<int32_t>> scratch(static_cast<size_t>(parallel_.threads()));
-    // All memory is taken here: an exception could not leave a task.
+    // All memory is allocated here, because an exception may not leave a task.
     for (auto& s : scratch) {
       s.at.assign(target_vocab_, 0);
       s.touched.reserve(target_vocab_);

@@ -1,14 +1,13 @@
 // Lexicon: which target pieces translate a source piece, learnt from pairs of sentences.
 //
 // IBM model 1 (Brown et al., "The Mathematics of Statistical Machine Translation", 1993): each
-// target piece comes from one source piece of its sentence, whichever it may be. Rounds of
-// expectation and maximisation find t(target | source):
-//   share of source piece e in target piece f of a pair = t(f | e) / sum over its source of t(f |
-//   e') t(f | e) = the shares of e in f over all pairs, divided by those of e in anything
-// from t = 1 everywhere. For a source piece only the kLexiconCandidates target pieces that occur
-// beside it most often are looked at, which bounds the memory. Sums are in double and each is made
-// by one thread in the order of the pairs, so the lexicon is a function of its pairs: the same bits
-// on any number of threads and any machine.
+// target piece comes from one source piece of its sentence; which one is unknown. Rounds of
+// expectation and maximisation find t(target | source), starting from t = 1 everywhere:
+//   share of e in f, for a pair = t(f | e) / sum of t(f | e') over the source pieces e' of the pair
+//   t(f | e) = shares of e in f over all pairs, divided by the shares of e in anything
+// For each source piece only the kLexiconCandidates target pieces that occur with it most often are
+// considered, which bounds the memory. Sums are in double, and each is made by one thread in the
+// order of the pairs, so the lexicon has the same bits on any number of threads and any machine.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@
 
 namespace tril {
 
-// Pairs of sentences in tokens. The source is to end with END, as models read it: being in every
-// sentence, it takes what no other piece explains.
+// Pairs of sentences in tokens. The source should end with END, as models read it: being in every
+// sentence, it accounts for what no other piece explains.
 class TokenPairs {
  public:
   void add(std::span<const int32_t> source, std::span<const int32_t> target);
@@ -31,7 +30,7 @@ class TokenPairs {
   std::span<const int32_t> target(int64_t pair) const {
     return part(target_, target_begins_, pair);
   }
-  // Where the pair's target begins among all target tokens.
+  // The index of the pair's first target token among all target tokens.
   int64_t target_begin(int64_t pair) const { return target_begins_[static_cast<size_t>(pair)]; }
   int64_t target_tokens() const { return target_begins_.back(); }
 
@@ -61,8 +60,8 @@ struct LexiconEntry {
   float probability = 0.0f;  // t(target | source), above 0
   bool operator==(const LexiconEntry&) const = default;
 };
-// By source token: its likeliest target tokens, at equal probability the lower first. Empty for one
-// that does not occur.
+// By source token: its likeliest target tokens, the lower token first at equal probability. Empty
+// for a token that does not occur.
 using Lexicon = std::vector<std::vector<LexiconEntry>>;
 
 // Raises `invalid_argument` for no pairs, for tokens that are not below the vocabularies, and for

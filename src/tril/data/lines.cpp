@@ -32,8 +32,8 @@ enum class Got { bytes, nothing_yet, end };
 
 }  // namespace
 
-// Bytes go from the descriptor into `raw`, unpacked into `text`, line by line into `kept`.
-// Each stage keeps what it has when no more comes for now.
+// Bytes go from the descriptor into `raw`, are unpacked into `text`, and go line by line into
+// `kept`. Each stage keeps what it has when no more input is available for now.
 struct LineReader::State {
   State(int file, std::string name, int64_t limit)
       : descriptor(file), path(std::move(name)), max_line_bytes(limit) {}
@@ -49,19 +49,19 @@ struct LineReader::State {
   const int64_t max_line_bytes;
 
   std::vector<char> raw = std::vector<char>(kBufferBytes);
-  size_t raw_begin = 0, raw_end = 0;  // what of it is not unpacked yet
-  bool ended = false;                 // no more to come into `raw`
+  size_t raw_begin = 0, raw_end = 0;  // the part not unpacked yet
+  bool ended = false;                 // nothing more will come into `raw`
 
   Packing packing = Packing::unknown;
   z_stream stream{};
-  bool in_member = false;   // of the gzip file, which may have several
-  bool has_output = false;  // zlib holds more than the text had room for, or an error
+  bool in_member = false;   // inside a member of the gzip file, which may have several
+  bool has_output = false;  // zlib holds more output than `text` had room for, or an error
 
   std::vector<char> text = std::vector<char>(kBufferBytes);
-  size_t begin = 0, end = 0;  // what of it is not read yet
+  size_t begin = 0, end = 0;  // the part not read yet
 
-  std::string kept;           // the line begun
-  bool passed_limit = false;  // there was more of it
+  std::string kept;           // the current line so far
+  bool passed_limit = false;  // it was longer than kept
   int64_t number = 0;
   bool too_long = false;
 
@@ -86,7 +86,7 @@ struct LineReader::State {
     return Got::end;
   }
 
-  // Needs the first two bytes, or to know that there are no more. False: not yet.
+  // Needs the first two bytes, or the end of the input. False: not yet known.
   bool find_packing() {
     const std::string_view first(raw.data() + raw_begin, std::min<size_t>(raw_end - raw_begin, 2));
     if (!ended && first.size() < 2 && kGzipMark.starts_with(first)) return false;
@@ -98,11 +98,11 @@ struct LineReader::State {
     return true;
   }
 
-  // Fills the text with what is there in `raw`. False: nothing came of it.
+  // Unpacks what is in `raw` into `text`. False: that gave nothing.
   bool unpack() {
     while (raw_begin < raw_end || has_output) {
       if (!in_member) {
-        // Zeros may fill up a file after its last member.
+        // Files may be padded with zeros after their last member.
         if (stream.total_in > 0 && raw[raw_begin] == '\0') {
           ++raw_begin;
           continue;
@@ -129,7 +129,7 @@ struct LineReader::State {
     return false;
   }
 
-  // More text, once all of it is read.
+  // Gets more text when all of it has been read.
   Got refill(Wait wait) {
     for (;;) {
       if (packing == Packing::gzip && unpack()) return Got::bytes;
@@ -149,12 +149,12 @@ struct LineReader::State {
     }
   }
 
-  // Takes the text up to a line's end, or all of it; true when the line is whole.
+  // Takes the text up to the end of the line, or all of it; true when the line is complete.
   bool take() {
     const char* from = text.data() + begin;
     const auto* stop = static_cast<const char*>(std::memchr(from, '\n', end - begin));
     const size_t bytes = stop != nullptr ? static_cast<size_t>(stop - from) : end - begin;
-    // With room for a mark and a CR, which do not count.
+    // Leaves room for a byte order mark and a CR, which do not count.
     const size_t most = static_cast<size_t>(max_line_bytes) + kByteOrderMark.size() + 1;
     const size_t room = most - kept.size();
     passed_limit = passed_limit || bytes > room;

@@ -1,8 +1,8 @@
 // Permutation: a shuffled order of [0, size) that is computed, not stored.
 //
 // A Feistel network over the smallest even number of bits that holds the size, with Philox as its
-// round function; what falls outside of [0, size) goes through again until it falls inside (Black
-// and Rogaway, "Ciphers with arbitrary finite domains", 2002). So a corpus of any size is shuffled
+// round function; a result outside [0, size) goes through again until it falls inside (Black and
+// Rogaway, "Ciphers with arbitrary finite domains", 2002). So a corpus of any size is shuffled
 // without memory, and the order of an epoch is a function of (seed, epoch).
 #pragma once
 
@@ -44,7 +44,7 @@ class Permutation {
     return left << half_bits_ | right;
   }
 
-  static constexpr uint32_t kPurpose = 0x5348'0000;  // apart from other uses of the seed
+  static constexpr uint32_t kPurpose = 0x5348'0000;  // separates uses of the seed
   uint64_t size_;
   uint64_t seed_;
   uint64_t epoch_;

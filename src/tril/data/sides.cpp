@@ -7,7 +7,7 @@
 namespace tril {
 namespace {
 
-// More than this many pairs say nothing that this many do not.
+// More pairs would not change the verdict.
 constexpr int64_t kEnough = 20'000;
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Which side of a corpus a text reads like: a guard against files given the wrong way round.
+// Which side of a corpus a text resembles: a guard against files given the wrong way round.
 //
 // Pieces are counted on both sides of a corpus. A text's lean is the mean over its pieces of
 //   log p(piece | source) - log p(piece | target),
-// each count plus one: above zero it reads like the source. Two languages differ by several nats,
-// two sides in one language by next to nothing.
+// with each count plus one: above zero it resembles the source. Two languages differ by several
+// nats, two sides in one language by next to nothing.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ class Sides {
  public:
   Sides(const Corpus& corpus, const Tokenizer& tokenizer);
 
-  // Whether both sides of `other` clearly read like the other side of this corpus, or one does.
+  // Whether both sides of `other`, or one of them, clearly resemble the opposite side of this
+  // corpus.
   enum class Verdict { fine, one_odd, swapped };
   Verdict judge(const Corpus& other, const Tokenizer& tokenizer) const;
 

@@ -34,7 +34,7 @@ Spool& Spool::operator=(Spool&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
-  // Short strings live inside their object.
+  // Short strings are stored inside their object, so views into them have to be set again.
   for (Spool* spool : {this, &other}) {
     if (spool->descriptor_ < 0 && spool->data_ != nullptr) spool->data_ = spool->buffer_.data();
   }

@@ -1,5 +1,5 @@
 // Spool: bytes that are written once from front to back and then read anywhere: in memory while
-// they are few, in a file without a name when they are many.
+// they are few, in an unnamed file when they are many.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tril {
 
 class Spool {
  public:
-  // Past `memory_bytes` everything moves to a nameless file in `folder`, which goes away with the
+  // Past `memory_bytes` everything moves to an unnamed file in `folder`, which disappears with the
   // process however it ends.
   Spool(std::string folder, int64_t memory_bytes);
   ~Spool();
@@ -18,7 +18,7 @@ class Spool {
   Spool& operator=(Spool&& other) noexcept;
 
   void append(std::string_view bytes);
-  // Ends the writing: from now on view() may be asked.
+  // Ends the writing: from now on view() may be called.
   void finish();
   std::string_view view(int64_t begin, int64_t end) const {
     return {data_ + begin, static_cast<size_t>(end - begin)};
@@ -31,7 +31,7 @@ class Spool {
 
   std::string folder_;
   int64_t memory_bytes_;
-  std::string buffer_;  // everything, or what is not in the file yet
+  std::string buffer_;  // everything, or the part not yet in the file
   int descriptor_ = -1;
   const char* data_ = nullptr;
   int64_t size_ = 0;

@@ -13,8 +13,8 @@
 namespace tril {
 namespace {
 
-constexpr size_t kAhead = 1;        // steps that may be under way while another is enqueued
-constexpr int64_t kMostBeam = 256;  // wider ones would keep the threads of a GPU waiting
+constexpr size_t kAhead = 1;        // steps in flight while another is enqueued
+constexpr int64_t kMostBeam = 256;  // for wider ones the GPU's threads would wait for each other
 
 int64_t power_of_two_from(int64_t count) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
@@ -25,13 +25,14 @@ class AheadBackend final : public Backend {
   AheadBackend(const Transformer& model, KeptForEngine& kept, Session& session)
       : model_(model), config_(model.config()), kept_(kept), session_(session) {}
   ~AheadBackend() override {
-    for (auto& sentence : remove_all()) release_slots(*sentence, session_);
+    while (remove_any() != nullptr) {
+    }
   }
 
   void join(std::unique_ptr<Sentence> sentence) override;
   void step(std::vector<Leaver>& leavers) override;
   std::unique_ptr<Sentence> remove(RequestId id) override;
-  std::vector<std::unique_ptr<Sentence>> remove_all() override;
+  std::unique_ptr<Sentence> remove_any() override;
   int64_t slots_taken() const override {
     int64_t taken = 0;
     for (const auto& [id, place] : places_) taken += place.sentence->width();
@@ -43,20 +44,20 @@ class AheadBackend final : public Backend {
   }
 
  private:
-  // Where a sentence is decoded: the same rows of every step.
+  // Where a sentence is decoded: the same rows in every step.
   struct Place {
     std::unique_ptr<Sentence> sentence;
     int64_t first_row = 0;
-    int64_t enqueued = 0;     // steps, looked at or not
-    int64_t prefix_from = 0;  // in Step::prefixes of the step it begins with
+    int64_t enqueued = 0;     // number of steps
+    int64_t prefix_from = 0;  // index in Step::prefixes of its first step
   };
-  // A step that was not looked at yet.
+  // A step whose result the host has not processed yet.
   struct Step {
     int64_t fetch = 0;
     int64_t rows = 0;
     int64_t count = 0;                  // choices per row
-    std::vector<RequestId> requests;    // that take part
-    std::optional<int64_t> prefixes{};  // fetch: log-probabilities of prefixes
+    std::vector<RequestId> requests;    // taking part
+    std::optional<int64_t> prefixes{};  // fetch number of the prefixes' log-probabilities
     int64_t prefix_tokens = 0;
   };
 
@@ -89,18 +90,18 @@ class AheadBackend final : public Backend {
   RowMap row_map_;
   std::vector<RequestId> joined_;  // since the last step
   std::deque<Step> pending_;
-  // Of the sentences that joined for the next step.
+  // For the sentences that join the next step.
   std::optional<int64_t> prefix_fetch_;
   int64_t prefix_tokens_ = 0;
 
-  // Of the step that is being enqueued; kept so that a warm one allocates little.
+  // For the step being enqueued; kept so that a warm step allocates little.
   Rows rows_;
   ops::AllowedByRow allowed_;
   std::vector<const TokenSet*> sets_;
   std::vector<ops::BeamGroup> groups_;
   std::vector<ops::TokenDraw> draws_;
   std::vector<int32_t> none_wanted_;
-  // Of the step that is looked at.
+  // For the step being processed.
   std::vector<float> found_, prefixes_;
   std::vector<std::vector<Choice>> choices_;
 };
@@ -157,8 +158,8 @@ void AheadBackend::begin_joined() {
   joined_.clear();
 }
 
-// Forced prefixes, but for their last tokens, all in one call; what they score is fetched without
-// waiting for it. Returns the log-probabilities of their tokens.
+// Reads forced prefixes, except their last tokens, in one call; their log-probabilities are fetched
+// without waiting. Returns those of all prefix tokens.
 Tensor AheadBackend::read_prefixes() {
   Rows rows;
   std::vector<int32_t> wanted;
@@ -186,14 +187,15 @@ Tensor AheadBackend::read_prefixes() {
     const auto some = std::span<const int32_t>(wanted).subspan(static_cast<size_t>(begin),
                                                                static_cast<size_t>(count));
     const auto chosen = ops::choose_tokens(session_, logits, any, 1, Mirrored<int32_t>(some));
-    session_.queue.copy(chosen.wanted.raw(), log_probs.slice(begin, begin + count).raw(),
-                        count * size_of(DType::f32));
+    session_.copy({.from = chosen.wanted.raw(),
+                   .to = log_probs.slice(begin, begin + count).raw(),
+                   .bytes = count * size_of(DType::f32)});
   }
   prefix_fetch_ = session_.queue.fetch(log_probs.raw(), prefix_tokens_ * size_of(DType::f32));
   return log_probs;
 }
 
-// entries_of(i): where the keys of rows[i] are.
+// entries_of(i): the cache entries of rows[i].
 template <class F>
 void AheadBackend::set_table(std::span<const int32_t> rows, const Tensor& table,
                              const F& entries_of) {
@@ -210,12 +212,13 @@ void AheadBackend::set_table(std::span<const int32_t> rows, const Tensor& table,
 
 // ---- steps --------------------------------------------------------------------------------------
 void AheadBackend::step(std::vector<Leaver>& leavers) {
+  leavers.reserve(leavers.size() + places_.size());  // none is lost if memory runs out
   begin_joined();
   const bool more = enqueue();
   if (pending_.size() > (more ? kAhead : 0)) look(leavers);
 }
 
-// A step of all that may go on; false: none may.
+// Enqueues a step of all sentences that may go on; false if none may.
 bool AheadBackend::enqueue() {
   Step step;
   lay_out(step);
@@ -231,8 +234,8 @@ bool AheadBackend::enqueue() {
   return true;
 }
 
-// Which rows and groups take part. Steps of the same numbers of rows and groups are kept as one
-// CUDA graph, so there are few different ones: padding makes the rows a power of two times the
+// Chooses the rows and groups that take part. Steps with the same numbers of rows and groups share
+// one CUDA graph; to keep these few, padding makes the number of rows a power of two times the
 // widest group.
 void AheadBackend::lay_out(Step& step) {
   rows_.clear();
@@ -291,7 +294,7 @@ void AheadBackend::lay_out(Step& step) {
   for (const RequestId id : step.requests) ++places_.at(id).enqueued;
 }
 
-// Each sample is a group of one row with one choice: what is drawn.
+// Each sample is a group of one row with one choice, the token drawn.
 void AheadBackend::add_draws(const Place& place, int64_t position) {
   const Sentence& sentence = *place.sentence;
   const SearchOptions& search = sentence.search();
@@ -324,7 +327,7 @@ void AheadBackend::run(const Step& step, void* deliver_to) {
   });
 }
 
-// The slots as they were before this step: a step may be walked before it runs.
+// Restores the slots to their state before this step, because the body of a step may run twice.
 void AheadBackend::forget_rows() {
   for (int64_t row = rows_.size() - 1; row >= 0; --row) {
     const auto r = static_cast<size_t>(row);
@@ -335,8 +338,8 @@ void AheadBackend::forget_rows() {
   }
 }
 
-// ---- what came of a step ------------------------------------------------------------------------
-// Goes through the search with what the oldest step has found.
+// ---- results of a step --------------------------------------------------------------------------
+// Advances the search with the candidates of the oldest step.
 void AheadBackend::look(std::vector<Leaver>& leavers) {
   const Step step = std::move(pending_.front());
   pending_.pop_front();
@@ -376,7 +379,7 @@ void AheadBackend::follow(const Step& step, Place& place) {
     for (size_t i = 0; i < alive; ++i) {
       read_row(step, place.first_row + static_cast<int64_t>(i), count_of(sentence), choices_[i]);
     }
-  } else if (begins) {  // one hypothesis, from which all samples part
+  } else if (begins) {  // one hypothesis, from which all samples start
     choices_[0].clear();
     std::vector<Choice> drawn;
     for (int64_t i = 0; i < sentence.width(); ++i) {
@@ -430,18 +433,17 @@ void AheadBackend::forget(const Step& step) {
   if (step.prefixes) session_.queue.forget(*step.prefixes);
 }
 
-std::vector<std::unique_ptr<Sentence>> AheadBackend::remove_all() {
+std::unique_ptr<Sentence> AheadBackend::remove_any() {
   for (const Step& step : pending_) forget(step);
   pending_.clear();
   if (prefix_fetch_) session_.queue.forget(*std::exchange(prefix_fetch_, std::nullopt));
   joined_.clear();
   row_map_ = {};
-  std::vector<std::unique_ptr<Sentence>> all;
-  for (auto& [id, place] : std::exchange(places_, {})) {
-    release_slots(*place.sentence, session_);
-    all.push_back(std::move(place.sentence));
-  }
-  return all;
+  if (places_.empty()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(places_.begin()->second.sentence);
+  places_.erase(places_.begin());
+  release_slots(*sentence, session_);
+  return sentence;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// Keeps the queries and keys of one layer's cross-attention while it lives.
+// Keeps the queries and keys of one layer's cross-attention.
 class CrossAttentionObserver : public Observer {
  public:
   CrossAttentionObserver(Session& session, int64_t layer)

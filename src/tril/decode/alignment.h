@@ -1,10 +1,10 @@
-// Alignment: which source tokens the decoder looked at for each target token.
+// Alignment: which source tokens the decoder attended to for each target token.
 //
 // The weights are those of cross-attention, averaged over the heads of one decoder layer, by the
 // plain formula softmax(QKᵀ/√d) in double: row i belongs to the step that predicted target token i.
-// They are what the model attended to, which need not be what a person would align. The default is
-// the last layer but one, where alignments are known to be clearest (Garg et al., arXiv 1909.02074;
-// the only layer where there is one).
+// They show what the model attended to, which need not be how a person would align. The default is
+// the last layer but one, where alignments are known to be clearest (Garg et al., arXiv
+// 1909.02074), or the only layer.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct AlignmentOptions {
 struct Alignment {
   int64_t source = 0;           // tokens
   int64_t target = 0;           // tokens
-  std::vector<double> weights;  // [target, source]; each row sums to 1, but for rounding
+  std::vector<double> weights;  // [target, source]; each row sums to 1 up to rounding
 
   double weight(int64_t target_token, int64_t source_token) const {
     return weights[static_cast<size_t>(target_token * source + source_token)];
   }
-  // For each target token the source token of largest weight, at equal weights the lower.
+  // For each target token the source token with the largest weight, the lower one at equal weights.
   std::vector<int32_t> hard() const;
 };
 
-// From one parallel pass. The target is taken as it stands, with END where it is written; it may be
-// empty. Raises `unsupported` for a decoder-only model, `invalid_argument` for a layer or tokens
-// the model does not have. Resets the session; what it takes of its cache is given back.
+// Computed in one parallel pass. The target is used as given, with END only where it is included;
+// it may be empty. Raises `unsupported` for a decoder-only model, `invalid_argument` for a layer or
+// tokens the model does not have. Resets the session, and releases what it took of its cache.
 Alignment align(const Transformer& model, std::span<const int32_t> source,
                 std::span<const int32_t> target, const AlignmentOptions& options, Session& session);
 

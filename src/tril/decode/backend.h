@@ -1,6 +1,6 @@
-// Backend: what takes the sentences that have joined through the steps of the model. There are two:
-// the host chooses tokens from log-probabilities it sees (host_backend.h), or the device chooses
-// them and the host follows one step behind (ahead_backend.h). Internal to decode/.
+// Backend: takes joined sentences through the steps of the model. There are two: the host chooses
+// tokens from log-probabilities (host_backend.h), or the device chooses them and the host follows
+// one step behind (ahead_backend.h). Internal to decode/.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tril {
 
-// A sentence that a step finished, or that failed alone.
+// A sentence that finished in a step, or that failed by itself.
 struct Leaver {
   std::unique_ptr<Sentence> sentence;
   std::optional<Error> error{};
@@ -29,12 +29,13 @@ class Backend {
   // The sentence is encoded, and there are slots for all its hypotheses. It takes part in the next
   // step.
   virtual void join(std::unique_ptr<Sentence> sentence) = 0;
-  // One step of all sentences. Those that leave have given their slots back.
+  // One step of all sentences. Those that leave have released their slots.
   virtual void step(std::vector<Leaver>& leavers) = 0;
-  // Takes a sentence out, its slots given back; null where it is not here.
+  // Removes a sentence and releases its slots; null if it is not here.
   virtual std::unique_ptr<Sentence> remove(RequestId id) = 0;
-  // Takes all out, whatever state a failed step has left them in.
-  virtual std::vector<std::unique_ptr<Sentence>> remove_all() = 0;
+  // Removes one sentence, whatever state a failed step has left all of them in; null if none is
+  // left. Allocates nothing. Until it has returned null, nothing else may be called.
+  virtual std::unique_ptr<Sentence> remove_any() = 0;
 
   virtual int64_t slots_taken() const = 0;
   virtual bool empty() const = 0;

@@ -10,7 +10,7 @@ namespace tril {
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
-constexpr int64_t kNucleusGuess = 32;  // tokens top_p tries first; eight times as many after that
+constexpr int64_t kNucleusGuess = 32;  // tokens that top_p tries first; then eight times as many
 
 bool better(const Choice& a, const Choice& b) {
   return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
@@ -21,8 +21,8 @@ double weight_of(float log_prob, float largest, double temperature) {
   return math::exp((double{log_prob} - double{largest}) / temperature);
 }
 
-// Cuts `ranked`, best first, to the shortest row whose weights reach `goal`; false where it does
-// not.
+// Cuts `ranked`, best first, to its shortest beginning whose weights reach `goal`; false if they do
+// not reach it.
 bool cut_to_nucleus(std::vector<Choice>& ranked, float largest, double temperature, double goal) {
   double sum = 0.0;
   for (size_t i = 0; i < ranked.size(); ++i) {
@@ -51,8 +51,8 @@ void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed
                   std::vector<Choice>& best) {
   best.clear();
   const auto wanted = static_cast<size_t>(count);
-  // A heap whose front is the worst kept. Tokens come in ascending order, so one that only equals
-  // the worst never enters.
+  // A heap whose front is the worst token kept. Tokens come in ascending order, so one that only
+  // equals the worst never enters.
   float bar = kNone;
   const auto consider = [&](size_t token) {
     if (!(log_probs[token] > bar) || !allowed[token]) return;
@@ -64,7 +64,7 @@ void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed
     std::push_heap(best.begin(), best.end(), better);
     if (best.size() == wanted) bar = best.front().log_prob;
   };
-  // Stretches that hold nothing above the bar are passed over with one comparison of vectors.
+  // Stretches of tokens with nothing above the bar are skipped with one vector comparison.
   constexpr size_t kStretch = 32;
   const float* data = log_probs.data();
   size_t token = 0;
@@ -102,7 +102,7 @@ void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
     double sum = 0.0;
     for (const Choice& choice : set.tokens) sum += weight_of(choice.log_prob, largest, t);
     const auto kept = static_cast<int64_t>(set.tokens.size());
-    // Few tokens nearly always suffice, so the vocabulary is not sorted for them.
+    // A few tokens are nearly always enough, so the vocabulary is not sorted.
     for (int64_t count = std::min(kNucleusGuess, kept);; count = std::min(8 * count, kept)) {
       best_choices(log_probs, allowed, count, set.tokens);
       if (cut_to_nucleus(set.tokens, largest, t, options.top_p * sum) || count == kept) break;

@@ -14,8 +14,8 @@ struct Choice {
   float log_prob = 0.0f;
 };
 
-// Which tokens may be chosen: one entry a token of the vocabulary, or of a part of it, whose tokens
-// then go by their place in it.
+// Which tokens may be chosen: one entry per token of the vocabulary, or of a part of it, whose
+// tokens are then identified by their place in it.
 class AllowedTokens {
  public:
   AllowedTokens(int64_t vocab, std::span<const int32_t> forbidden);
@@ -27,20 +27,20 @@ class AllowedTokens {
   std::vector<uint8_t> allowed_;
 };
 
-// The `count` allowed tokens of largest log-probability, largest first, at equal ones the lower
-// token first; fewer where there are not as many above -infinity. NaN is never chosen. One pass
-// over the row; the vocabulary is not sorted.
+// The `count` allowed tokens of largest log-probability, largest first, the lower token first at
+// equal ones; fewer where fewer are above -infinity. NaN is never chosen. One pass over the row;
+// the vocabulary is not sorted.
 void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed, int64_t count,
                   std::vector<Choice>& best);
 
-// Where a draw stands in the stream of random numbers.
+// Identifies a draw in the stream of random numbers.
 struct DrawPlace {
   int64_t stream = 0;
   int64_t sample = 0;
   int64_t position = 0;  // of the token drawn, from 0
 };
 
-// What a token may be drawn from: tokens with their weights, and the sum of these in that order.
+// The tokens that may be drawn, their weights, and the sum of the weights in that order.
 struct DrawSet {
   std::vector<Choice> tokens;
   std::vector<double> weights;

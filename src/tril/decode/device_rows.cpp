@@ -4,7 +4,7 @@ namespace tril {
 namespace {
 
 int64_t padded_positions(const TransformerConfig& config) {
-  return (config.max_length + kTableStep - 1) / kTableStep * kTableStep;
+  return (config.max_length + ops::kTableStep - 1) / ops::kTableStep * ops::kTableStep;
 }
 
 Tensor cross_table(Arena& arena, int64_t rows, const TransformerConfig& config) {
@@ -25,7 +25,7 @@ DeviceRows::DeviceRows(int64_t count, const TransformerConfig& config, const Dev
       beams{Tensor(arena, {rows}, DType::i32), Tensor(arena, {rows}, DType::f64),
             Tensor(arena, {rows, padded_positions(config)}, DType::i32)},
       on_device{beams.tokens, beams.table, cross_table(arena, rows, config)} {
-  // Rows that no sentence has had yet are looked up too.
+  // Rows that no sentence has used yet are read too, so they are initialised.
   for (const Tensor& tensor : {beams.tokens, beams.scores, beams.table, on_device.cross}) {
     if (tensor.defined()) set_zero(tensor);
   }

@@ -1,4 +1,4 @@
-// What a GPU knows of the rows of a search from step to step. Internal to decode/.
+// The state of a search's rows that a GPU keeps from step to step. Internal to decode/.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace tril {
 struct DeviceRows {
   DeviceRows(int64_t count, const TransformerConfig& config, const Device& device);
 
-  // The same for more rows; those that are there keep what they know.
+  // The same for more rows; existing rows keep their state.
   DeviceRows(int64_t count, const TransformerConfig& config, const DeviceRows& before);
 
   int64_t rows;
@@ -23,14 +23,15 @@ struct DeviceRows {
   RowsOnDevice on_device;
 };
 
-// Which rows belong to a sentence. The first free ones are given out, so that the rows of a step
+// Which rows are taken by sentences. The first free ones are assigned, so that the rows of a step
 // are close together.
 class RowMap {
  public:
-  // `width` rows side by side; returns the first.
+  // Takes `width` consecutive rows; returns the first.
   int64_t take(int64_t width);
   void give_back(int64_t first, int64_t width);
-  int64_t end() const { return static_cast<int64_t>(taken_.size()); }  // behind the last one taken
+  // One past the last row taken.
+  int64_t end() const { return static_cast<int64_t>(taken_.size()); }
 
  private:
   std::vector<bool> taken_;

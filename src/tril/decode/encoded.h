@@ -1,4 +1,5 @@
-// A memory that sentences come into and leave, from the first one on. Internal to decode/.
+// The encoded source sentences of a search: sentences are added and released one by one. Internal
+// to decode/.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class EncodedSentences {
     return segments;
   }
   void release(int32_t segment) { memory_->release(segment); }
-  // Empty before the first sentence: what a decoder-only model takes.
+  // Empty before the first sentence, as a decoder-only model expects it.
   const Memory& memory() const {
     static const Memory none;
     return memory_ ? *memory_ : none;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "tril/base/caught.h"
 #include "tril/base/rounding.h"
 #include "tril/decode/ahead_backend.h"
 #include "tril/decode/host_backend.h"
@@ -16,15 +17,15 @@ constexpr auto kBad = ErrorCode::invalid_argument;
 
 RequestOutcome outcome_of(Sentence& sentence, RequestEnd end, std::optional<Error> error = {}) {
   RequestOutcome outcome{.id = sentence.id, .number = sentence.request.number, .end = end};
-  if (end == RequestEnd::finished) outcome.hypotheses = sentence.hypotheses.take();
   outcome.error = std::move(error);
+  if (end != RequestEnd::finished) return outcome;
+  try {
+    outcome.hypotheses = sentence.hypotheses.take();
+  } catch (const std::exception& failure) {
+    outcome.end = RequestEnd::failed;
+    outcome.error = error_of(failure);
+  }
   return outcome;
-}
-
-// What every request of a step that failed is told.
-Error error_of(const std::exception& failure) {
-  const auto* error = dynamic_cast<const Error*>(&failure);
-  return error != nullptr ? *error : Error(ErrorCode::internal, failure.what());
 }
 
 void check_width(const SearchOptions& options, int64_t slots) {
@@ -46,9 +47,10 @@ struct Engine::State {
     if (can_choose_tokens(session)) ahead = make_ahead_backend(model, *kept, session);
   }
   ~State() {
-    std::vector<std::unique_ptr<Sentence>> left;
-    take_out([](const Sentence&) { return true; }, left);
-    for (const auto& sentence : left) intake.release(*sentence);
+    while (const auto sentence = any_sentence()) {
+      sentence->events = {};
+      intake.release(*sentence);
+    }
     ahead.reset();
     if (usable) KeptForEngine::give_back(std::move(kept), session);
   }
@@ -63,9 +65,9 @@ struct Engine::State {
   HostBackend host;
   std::unique_ptr<Backend> ahead;  // where the session's device can choose tokens
   RequestId next_id = 1;
-  // False after a failure: something may be encoded that nobody knows of.
+  // False after a failure: some encoded sentences may then belong to no request.
   bool usable = true;
-  // Options in use, so that requests share what is made from them.
+  // Options in use, so that requests share what is derived from them.
   std::vector<std::weak_ptr<const CheckedOptions>> checked;
   std::vector<Leaver> leavers;  // of the current step
 
@@ -80,7 +82,7 @@ struct Engine::State {
     return goes_ahead ? *ahead : static_cast<Backend&>(host);
   }
 
-  // Shared with requests that have the same options, or at least forbid the same tokens.
+  // Shared by requests with the same options, or at least the same forbidden tokens.
   std::shared_ptr<const CheckedOptions> checked_options(
       std::shared_ptr<const SearchOptions> search) {
     std::erase_if(checked, [](const auto& each) { return each.expired(); });
@@ -112,12 +114,38 @@ struct Engine::State {
     }
   }
 
-  // Tells whoever waits, after the sentence has given everything back.
+  // Removes one sentence, whatever state a failed step has left all of them in; null if none is
+  // left. Allocates nothing: the step may have failed because there was no memory.
+  std::unique_ptr<Sentence> any_sentence() {
+    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
+      if (backend == nullptr) continue;
+      if (std::unique_ptr<Sentence> sentence = backend->remove_any()) return sentence;
+    }
+    if (leavers.empty()) return intake.remove_any();
+    std::unique_ptr<Sentence> sentence = std::move(leavers.back().sentence);
+    leavers.pop_back();
+    return sentence;
+  }
+  int64_t requests() const {
+    int64_t count = intake.size() + static_cast<int64_t>(leavers.size());
+    host.each([&](Sentence&) { ++count; });
+    if (ahead) ahead->each([&](Sentence&) { ++count; });
+    return count;
+  }
+
+  // Calls the request's `done`, after the sentence has released everything; also if its `tokens`
+  // callback throws.
   void tell(std::unique_ptr<Sentence> sentence, RequestEnd end, std::optional<Error> error = {}) {
     intake.release(*sentence);
     RequestOutcome outcome = outcome_of(*sentence, end, std::move(error));
-    if (end == RequestEnd::finished) stream_rest(*sentence, outcome.hypotheses);
-    if (sentence->events.done) sentence->events.done(std::move(outcome));
+    std::exception_ptr thrown;
+    try {
+      if (outcome.end == RequestEnd::finished) stream_rest(*sentence, outcome.hypotheses);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    sentence->tell(std::move(outcome));
+    if (thrown) std::rethrow_exception(thrown);
   }
 
   void expire() {
@@ -129,15 +157,15 @@ struct Engine::State {
         },
         late);
     for (auto& sentence : late) {
-      Error error(ErrorCode::timed_out, concat("search: request ", sentence->request.number,
-                                               ": its deadline has passed"));
-      tell(std::move(sentence), RequestEnd::timed_out, std::move(error));
+      const Error error = make_error(ErrorCode::timed_out, "search: request ",
+                                     sentence->request.number, ": its deadline has passed");
+      tell(std::move(sentence), RequestEnd::timed_out, error);
     }
   }
 
   void admit() {
     for (;;) {
-      // Where slots have become fewer, a wide request is decoded by itself.
+      // If the number of slots was reduced below its width, a request is decoded alone.
       const int64_t free = decodes() ? free_slots() : std::numeric_limits<int64_t>::max();
       std::unique_ptr<Sentence> sentence = intake.take(free, options.slots);
       if (sentence == nullptr) return;
@@ -210,22 +238,20 @@ struct Engine::State {
       throw;
     }
   }
-  // Everybody hears of it, also when one of them throws.
+  // Every request is told, even if the callback of one of them throws.
   void fail_all(const Error& error) {
     usable = false;
-    std::vector<std::unique_ptr<Sentence>> all;
-    for (Leaver& leaver : std::exchange(leavers, {})) all.push_back(std::move(leaver.sentence));
-    intake.take_out([](const Sentence&) { return true; }, all);
-    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
-      if (backend == nullptr) continue;
-      for (auto& sentence : backend->remove_all()) all.push_back(std::move(sentence));
+    std::unique_ptr<Sentence> all;  // collected first: callbacks may submit new requests
+    while (std::unique_ptr<Sentence> sentence = any_sentence()) {
+      sentence->next = std::exchange(all, nullptr);
+      all = std::move(sentence);
     }
     kept->encoded = {};
-    for (const auto& sentence : all) {
+    while (all != nullptr) {
+      const std::unique_ptr<Sentence> sentence = std::exchange(all, std::move(all->next));
       sentence->segment = -1;
-      if (!sentence->events.done) continue;
       try {
-        sentence->events.done(outcome_of(*sentence, RequestEnd::failed, error));
+        sentence->tell(outcome_of(*sentence, RequestEnd::failed, error));
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is thrown
       }
     }
@@ -233,7 +259,7 @@ struct Engine::State {
   }
 
   void tell_leavers() {
-    // A callback may throw: those behind it are told by the next step.
+    // A callback may throw: the remaining ones are called by the next step.
     while (!leavers.empty()) {
       Leaver leaver = std::move(leavers.front());
       leavers.erase(leavers.begin());
@@ -280,9 +306,9 @@ bool Engine::cancel(RequestId id) {
     s.leavers.erase(leaver);
   }
   if (found.empty()) return false;
-  Error error(ErrorCode::cancelled,
-              concat("search: request ", found[0]->request.number, " was cancelled"));
-  s.tell(std::move(found[0]), RequestEnd::cancelled, std::move(error));
+  const Error error = make_error(ErrorCode::cancelled, "search: request ", found[0]->request.number,
+                                 " was cancelled");
+  s.tell(std::move(found[0]), RequestEnd::cancelled, error);
   return true;
 }
 
@@ -290,7 +316,7 @@ bool Engine::step() {
   State& s = *state_;
   const StandardRounding rounding;
   require(s.session.tape == nullptr, kBad, "search: a tape is recording on the session");
-  s.tell_leavers();  // whom an exception of a callback has kept waiting
+  s.tell_leavers();  // left over when a callback threw
   s.expire();
   s.decode();
   s.stream();
@@ -304,13 +330,7 @@ bool Engine::has_room_for(int64_t width) const {
   return state_->free_slots() >= width && state_->intake.encodes_more(width, state_->options.slots);
 }
 
-int64_t Engine::requests() const {
-  const State& s = *state_;
-  int64_t count = s.intake.size() + static_cast<int64_t>(s.leavers.size());
-  s.host.each([&](Sentence&) { ++count; });
-  if (s.ahead) s.ahead->each([&](Sentence&) { ++count; });
-  return count;
-}
+int64_t Engine::requests() const { return state_->requests(); }
 
 void Engine::set_slots(int64_t slots) {
   require(slots >= 1, kBad, "search: slots must be at least 1, got ", slots);

@@ -2,9 +2,9 @@
 //
 // Requests join while others are being decoded; each one streams, is cancelled, times out, finishes
 // or fails by itself. Greedy search, beams of any width, sampling, n-best lists, forced prefixes,
-// shortlists and limits live side by side in one step of the model. What a request gets is a
-// function of the model, the request and its options alone: not of what else is decoded, joins or
-// is cancelled, how many slots there are, or the number of threads.
+// shortlists and limits share one step of the model. What a request gets is a function of the
+// model, the request and its options alone: it does not depend on other requests, on when they join
+// or are cancelled, on the number of slots or of threads.
 //
 //   Engine engine(model, {.slots = 64}, session);
 //   engine.submit({.source = tokens}, options,
@@ -12,8 +12,8 @@
 //   while (engine.step()) {
 //   }
 //
-// On a GPU the engine enqueues a step before it has seen the result of the one before, so a request
-// that is cancelled or done has up to two steps behind it that nobody looks at.
+// On a GPU the engine enqueues a step before it has seen the result of the one before, so up to two
+// steps of a request that is cancelled or done are wasted.
 //
 // An engine belongs to one thread at a time. Callbacks run inside step() and cancel(); they may
 // submit and cancel, and use the session, but not destroy the engine. An exception that a callback
@@ -43,8 +43,8 @@ struct RequestOutcome {
   RequestId id = 0;
   int64_t number = 0;  // the request's
   RequestEnd end = RequestEnd::finished;
-  std::vector<Hypothesis> hypotheses{};  // where it finished: as SearchResult's
-  std::optional<Error> error{};          // where it did not: why
+  std::vector<Hypothesis> hypotheses{};  // if it finished: as in SearchResult
+  std::optional<Error> error{};          // if it did not: why
 };
 
 // Tokens as soon as they are certain. Joined, the tokens of one sample are those of its hypothesis,
@@ -57,24 +57,24 @@ struct StreamedTokens {
   std::span<const float> log_probs;  // of each token
 };
 
-// Who wants to hear of a request. All but `done` may be empty.
+// Callbacks of a request. All but `done` may be empty.
 struct RequestEvents {
-  std::function<void(RequestOutcome&&)> done{};         // exactly once, the last
-  std::function<void(const StreamedTokens&)> tokens{};  // after each step that makes some certain
-  SearchTrace step{};                                   // each step; may not touch the engine
+  std::function<void(RequestOutcome&&)> done{};         // exactly once, as the last call
+  std::function<void(const StreamedTokens&)> tokens{};  // after each step that makes tokens certain
+  SearchTrace step{};                                   // after each step; must not use the engine
 };
 
-// What the request may take.
+// Scheduling of a request.
 struct RequestTerms {
-  // Clients are served in turns by the work they ask for, so that one with many requests does not
-  // keep others waiting.
+  // Clients are served in turns according to the work they request, so that one with many requests
+  // does not keep others waiting.
   uint64_t client = 0;
-  std::optional<EngineClock::time_point> deadline{};  // it is given up then
+  std::optional<EngineClock::time_point> deadline{};  // the request times out then
 };
 
 struct EngineOptions {
-  int64_t slots = 64;  // hypotheses decoded at a time, at least one request's
-  // The time; tests bring their own.
+  int64_t slots = 64;  // hypotheses decoded at a time; at least one request is decoded
+  // The current time; tests replace it.
   std::function<EngineClock::time_point()> now = [] { return EngineClock::now(); };
 };
 
@@ -83,24 +83,24 @@ class Engine {
   // The model and the session must outlive the engine. Raises `invalid_argument` where a tape is
   // recording on the session.
   Engine(const Transformer& model, EngineOptions options, Session& session);
-  // Gives back all it took of the session. Requests that are still there hear nothing more.
+  // Releases everything it took from the session. Callbacks of remaining requests are not called.
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Raises what submit() would for these options, in an engine with so many slots.
+  // Raises what submit() would raise for these options in an engine with this many slots.
   static void check(const SearchOptions& options, int64_t slots, const TransformerConfig& config);
-  // Takes a request in; it joins with the next step that has room for it. Raises `invalid_argument`
-  // naming the option or, by its number, the request: then nothing was taken in.
+  // Takes in a request; it joins the next step that has room for it. Raises `invalid_argument`
+  // naming the option or, by its number, the request; then nothing was taken in.
   RequestId submit(SearchRequest request, std::shared_ptr<const SearchOptions> options,
                    RequestEvents events, const RequestTerms& terms = {});
-  // The request leaves at once, and `done` is called before this returns. False where it is not
-  // there (any more).
+  // The request leaves at once, and `done` is called before this returns. False if there is no such
+  // request (any more).
   bool cancel(RequestId id);
 
-  // One step: lets requests time out and join, decodes one token of each, and tells whoever is
-  // done. Returns whether there is more to do. Where the model itself fails (out of memory, a lost
-  // GPU) every request fails with its error, which this throws; the engine is empty then, and
+  // One step: requests time out and join, one token is decoded for each, and those that are done
+  // leave. Returns whether there is more to do. Where the model itself fails (out of memory, a lost
+  // GPU), every request fails with its error, which this throws; the engine is then empty, and
   // usable.
   bool step();
   bool idle() const;
@@ -110,7 +110,7 @@ class Engine {
   bool has_room_for(int64_t width) const;
   int64_t requests() const;  // waiting or being decoded
 
-  // Changes how many hypotheses are decoded at a time; requests that are being decoded stay.
+  // Changes how many hypotheses are decoded at a time; requests being decoded stay.
   void set_slots(int64_t slots);
   int64_t slots() const;
 

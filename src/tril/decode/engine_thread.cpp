@@ -1,22 +1,67 @@
 #include "tril/decode/engine_thread.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
-#include <deque>
-#include <future>
+#include <exception>
 #include <map>
 #include <mutex>
+#include <semaphore>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tril {
+namespace {
+
+// Tasks form an intrusive list, so that running one allocates nothing.
+struct Task {
+  std::function<void()> run;
+  Task* next = nullptr;
+  bool owned = true;  // by the list
+};
+
+// In order of arrival. Owns those that were posted.
+class TaskList {
+ public:
+  TaskList() = default;
+  ~TaskList() {
+    while (Task* task = pop()) dispose(task);
+  }
+  TaskList(const TaskList&) = delete;
+  TaskList& operator=(const TaskList&) = delete;
+
+  static void dispose(Task* task) {
+    if (task->owned) delete task;
+  }
+  bool empty() const { return first_ == nullptr; }
+  void push(Task* task) {
+    *last_ = task;
+    last_ = &task->next;
+  }
+  Task* pop() {
+    Task* task = first_;
+    if (task == nullptr) return nullptr;
+    first_ = task->next;
+    if (first_ == nullptr) last_ = &first_;
+    return task;
+  }
+
+ private:
+  Task* first_ = nullptr;
+  Task** last_ = &first_;
+};
+
+}  // namespace
 
 struct EngineThread::State {
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<void()>> tasks;  // under the mutex
-  bool ends = false;                        // likewise
-  // Of the thread alone.
+  TaskList tasks;     // guarded by the mutex
+  bool ends = false;  // likewise
+  // Held by whoever runs tasks and steps: the thread, or one helping caller at a time.
+  std::mutex running;
+  std::atomic<std::thread::id> runner{};
   std::vector<Engine*> engines;
   size_t turn = 0;  // whose step is next
   std::thread thread;
@@ -26,17 +71,23 @@ struct EngineThread::State {
                        [](const Engine* engine) { return !engine->idle(); });
   }
 
-  // Waits where there is nothing to do. False when the thread is to end.
-  bool run_tasks() {
-    std::deque<std::function<void()>> now;
-    {
-      std::unique_lock lock(mutex);
-      if (!any_work()) changed.wait(lock, [&] { return ends || !tasks.empty(); });
-      now.swap(tasks);
-      if (now.empty() && ends) return false;
+  // Waits if there is nothing to do. False when the thread is to end.
+  bool wait_for_work() {
+    std::unique_lock lock(mutex);
+    if (!any_work()) changed.wait(lock, [&] { return ends || !tasks.empty(); });
+    return !tasks.empty() || !ends;
+  }
+
+  Task* next_task() {
+    const std::lock_guard lock(mutex);
+    return tasks.pop();
+  }
+  void run_tasks() {
+    while (Task* task = next_task()) {
+      const bool owned = task->owned;  // if not, it may be destroyed once it has run
+      task->run();
+      if (owned) delete task;
     }
-    for (const auto& task : now) task();
-    return true;
   }
 
   void step_next() {
@@ -50,15 +101,38 @@ struct EngineThread::State {
       return;
     }
   }
+
+  // The thread's work.
+  void run() {
+    runner = std::this_thread::get_id();
+    while (wait_for_work()) {
+      run_tasks();
+      step_next();
+    }
+  }
+  // A part of it, if there is no thread.
+  template <class F>
+  void run_here(const F& work) {
+    const std::lock_guard lock(running);
+    runner = std::this_thread::get_id();
+    run_tasks();
+    work();
+    runner = std::thread::id();
+  }
 };
 
 EngineThread::EngineThread() : state_(std::make_shared<State>()) {
-  state_->thread = std::thread([state = state_] {
-    while (state->run_tasks()) state->step_next();
-  });
+  try {
+    state_->thread = std::thread([state = state_] { state->run(); });
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): help() does its work
+  }
 }
 
 EngineThread::~EngineThread() {
+  if (!state_->thread.joinable()) {
+    if (!is_this_thread()) state_->run_here([] {});
+    return;
+  }
   {
     const std::lock_guard lock(state_->mutex);
     state_->ends = true;
@@ -82,30 +156,52 @@ std::shared_ptr<EngineThread> EngineThread::of(const Device& device) {
 }
 
 void EngineThread::post(std::function<void()> task) {
+  auto posted = std::make_unique<Task>(Task{std::move(task)});
   {
     const std::lock_guard lock(state_->mutex);
-    state_->tasks.push_back(std::move(task));
+    state_->tasks.push(posted.release());
   }
   state_->changed.notify_one();
 }
 
 void EngineThread::call(const std::function<void()>& task) {
   if (is_this_thread()) return task();
-  std::promise<void> done;
-  post([&] {
+  std::exception_ptr thrown;
+  const auto caught = [&] {
     try {
       task();
-      done.set_value();
     } catch (...) {
-      done.set_exception(std::current_exception());
+      thrown = std::current_exception();
     }
-  });
-  done.get_future().get();
+  };
+  if (state_->thread.joinable()) {
+    std::binary_semaphore done(0);
+    const auto run = [&] {
+      caught();
+      done.release();
+    };
+    Task called{.run = std::cref(run), .owned = false};
+    {
+      const std::lock_guard lock(state_->mutex);
+      state_->tasks.push(&called);
+    }
+    state_->changed.notify_one();
+    done.acquire();
+  } else {
+    const std::shared_ptr<State> state = state_;  // a task may hold the last reference to this
+    state->run_here(caught);
+  }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
-bool EngineThread::is_this_thread() const {
-  return std::this_thread::get_id() == state_->thread.get_id();
+bool EngineThread::help() {
+  if (state_->thread.joinable()) return false;
+  const std::shared_ptr<State> state = state_;  // likewise
+  state->run_here([&] { state->step_next(); });
+  return true;
 }
+
+bool EngineThread::is_this_thread() const { return std::this_thread::get_id() == state_->runner; }
 
 void EngineThread::add(Engine& engine) { state_->engines.push_back(&engine); }
 

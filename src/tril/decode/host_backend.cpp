@@ -7,7 +7,7 @@
 namespace tril {
 namespace {
 
-// A prefix is part of its sentence's set.
+// A prefix is part of its sentence's set, so the token is found.
 int64_t place_of(int32_t token, const OutputPart& part) {
   const auto tokens = part.tokens();
   return std::lower_bound(tokens.begin(), tokens.end(), token) - tokens.begin();
@@ -37,9 +37,12 @@ std::unique_ptr<Sentence> HostBackend::remove(RequestId id) {
   return sentence;
 }
 
-std::vector<std::unique_ptr<Sentence>> HostBackend::remove_all() {
-  for (const auto& sentence : active_) release_slots(*sentence, session_);
-  return std::exchange(active_, {});
+std::unique_ptr<Sentence> HostBackend::remove_any() {
+  if (active_.empty()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(active_.back());
+  active_.pop_back();
+  release_slots(*sentence, session_);
+  return sentence;
 }
 
 int64_t HostBackend::slots_taken() const {
@@ -53,7 +56,7 @@ int64_t HostBackend::slots_taken() const {
   return taken;
 }
 
-// The sentence's set and its weights, into memory that another sentence has done with.
+// Chooses the sentence's set and copies its weights, into memory that a finished sentence left.
 void HostBackend::choose_shortlist(Sentence& sentence) {
   const SearchRequest& request = sentence.request;
   const AllowedTokens& allowed = sentence.options->tokens->allowed;
@@ -69,7 +72,7 @@ void HostBackend::choose_shortlist(Sentence& sentence) {
   sentence.shortlist->allowed = AllowedTokens(allowed, set_);
 }
 
-// Continuations that a hypothesis offers: no more can be looked at.
+// The number of continuations per hypothesis: more are never considered.
 int64_t HostBackend::best_count(const Sentence& sentence) const {
   return std::min(2 * sentence.search().beam, model_.config().target_vocab);
 }
@@ -98,8 +101,9 @@ void HostBackend::add_rows(Sentence& sentence) {
   }
 }
 
-// One call of the model for all that are alive, then every sentence's next hypotheses.
+// One call of the model for all alive hypotheses, then the next hypotheses of every sentence.
 void HostBackend::step(std::vector<Leaver>& leavers) {
+  leavers.reserve(leavers.size() + active_.size());  // none is lost if memory runs out
   rows_.clear();
   uses_.clear();
   most_choices_.clear();
@@ -139,7 +143,7 @@ void HostBackend::choose() {
   }
 }
 
-// Here, so that nothing is allocated in tasks: an exception could not leave them.
+// Allocates here, because in tasks an exception could not be thrown.
 void HostBackend::make_room() {
   forced_log_probs_.resize(uses_.size());
   if (choices_.size() < most_choices_.size()) choices_.resize(most_choices_.size());
@@ -157,7 +161,7 @@ void HostBackend::make_room() {
   }
 }
 
-// What a row is for. Rows are independent: threads take them as they come.
+// Handles one row. Rows are independent: threads take them in any order.
 void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int worker) {
   const RowUse& use = uses_[row];
   const ShortlistTokens* shortlist = use.sentence->shortlist.get();
@@ -175,7 +179,7 @@ void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int wo
     best_choices(log_probs, allowed, best_count(*use.sentence), choices);
   }
   if (shortlist == nullptr) return;
-  // Sets are ascending, so places are ordered as tokens are.
+  // Sets are ascending, so places are in the same order as tokens.
   for (Choice& choice : choices) {
     choice.token = shortlist->part.tokens()[static_cast<size_t>(choice.token)];
   }
@@ -196,15 +200,15 @@ void HostBackend::draw_choices(std::span<const float> row, const AllowedTokens& 
     choices.push_back(draw(set, search.seed, place));
     return;
   }
-  // After the prefix all samples part from the same row.
+  // After the prefix all samples continue from the same row.
   place.position = static_cast<int64_t>(sentence.request.prefix.size());
   for (place.sample = 0; place.sample < search.n_best; ++place.sample) {
     choices.push_back(draw(set, search.seed, place));
   }
 }
 
-// Advances the sentence whose rows begin at `row`; returns where the next sentence's begin. What
-// the model says of one sentence can fail that sentence alone.
+// Advances the sentence whose rows begin at `row`; returns where the next sentence's rows begin.
+// Bad log-probabilities of one sentence fail that sentence alone.
 size_t HostBackend::advance(size_t row, std::vector<RequestId>& done,
                             std::vector<Leaver>& leavers) {
   Sentence& sentence = *uses_[row].sentence;
@@ -226,9 +230,9 @@ size_t HostBackend::advance(size_t row, std::vector<RequestId>& done,
   return end;
 }
 
-// The first child of a hypothesis goes on in its slot, others in copies; the slots of those without
-// children are given back. Nobody writes before all copies are made. A copy belongs to the sentence
-// as soon as it is made: when the next one fails, it is given back with the rest.
+// The first child of a hypothesis continues in its slot, others in forks of it; slots without
+// children are released. Nothing is written before all forks are made. A fork belongs to the
+// sentence as soon as it is made: if the next one fails, it is released with the rest.
 void HostBackend::move_slots(Sentence& sentence) {
   const auto alive = sentence.hypotheses.alive();
   std::vector<int32_t>& slots = sentence.slots;

@@ -1,5 +1,5 @@
-// The backend that chooses tokens on the host: on the CPU for everything, on a GPU for what that
-// cannot choose by itself and for observers, who want to see each step as it is made. Internal to
+// The backend that chooses tokens on the host: on the CPU always, on a GPU for options that it
+// cannot handle by itself and for observers, which see each step as it is made. Internal to
 // decode/.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace tril {
 
 class HostBackend final : public Backend {
  public:
-  // All given here must outlive this.
+  // The arguments must outlive this.
   HostBackend(const Transformer& model, const EncodedSentences& encoded, Session& session)
       : model_(model), encoded_(encoded), session_(session) {}
   ~HostBackend() override;
@@ -21,7 +21,7 @@ class HostBackend final : public Backend {
   void join(std::unique_ptr<Sentence> sentence) override;
   void step(std::vector<Leaver>& leavers) override;
   std::unique_ptr<Sentence> remove(RequestId id) override;
-  std::vector<std::unique_ptr<Sentence>> remove_all() override;
+  std::unique_ptr<Sentence> remove_any() override;
   int64_t slots_taken() const override;
   bool empty() const override { return active_.empty(); }
   void each(const std::function<void(Sentence&)>& f) const override {
@@ -29,12 +29,12 @@ class HostBackend final : public Backend {
   }
 
  private:
-  // Where a row of the step belongs.
+  // What a row of the step is for.
   struct RowUse {
-    size_t first_choice;  // in choices_: of the sentence's first alive hypothesis
+    size_t first_choice;  // index in choices_ of the sentence's first alive hypothesis
     size_t alive;         // which alive hypothesis reads this row
     Sentence* sentence;
-    int32_t forced;  // the token that must follow, in a prefix; -1: choose
+    int32_t forced;  // the token that must follow within a prefix; -1: choose
   };
 
   void choose_shortlist(Sentence& sentence);
@@ -54,15 +54,15 @@ class HostBackend final : public Backend {
   std::vector<std::unique_ptr<Sentence>> active_;
   std::vector<std::unique_ptr<ShortlistTokens>> spare_shortlists_;
 
-  // Of the current step; kept between steps so that a warm one allocates little.
+  // For the current step; kept between steps so that a warm step allocates little.
   Rows rows_;
-  int64_t whole_rows_ = 0;  // the first ones: of sentences that choose from the whole vocabulary
-  std::vector<PartRows> part_rows_;  // the others, by sentence
+  int64_t whole_rows_ = 0;  // the first rows: sentences that choose from the whole vocabulary
+  std::vector<PartRows> part_rows_;  // the other rows, by sentence
   std::vector<RowUse> uses_;
   std::vector<int32_t> set_;
   std::vector<float> forced_log_probs_;       // by row
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
-  std::vector<int64_t> most_choices_;         // likewise: how many there can be
+  std::vector<int64_t> most_choices_;         // likewise: the largest possible number
   std::vector<DrawSet> draw_sets_;            // by thread
 };
 

@@ -129,7 +129,7 @@ void Hypotheses::certain(int64_t sample, size_t first, std::vector<int32_t>& tok
   std::vector<int32_t> path;
   std::vector<float> path_log_probs;
   bool any = false;
-  size_t agreed = 0;  // tokens of `path`
+  size_t agreed = 0;  // of the tokens of `path`
   const auto agree = [&](const std::vector<int32_t>& other) {
     agreed = static_cast<size_t>(std::mismatch(path.begin(),
                                                path.begin() + static_cast<ptrdiff_t>(agreed),

@@ -1,5 +1,5 @@
-// The hypotheses of one sentence while it is being searched: which are alive, which have finished,
-// and how a step leads to the next. Knows nothing of models or caches. Internal to decode/.
+// The hypotheses of one sentence during the search: which are alive, which have finished, and how a
+// step leads to the next. Knows nothing of models or caches. Internal to decode/.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,32 @@ namespace tril {
 
 class Hypotheses {
  public:
-  // `limit` is how many tokens may be chosen after the prefix, at least 1.
+  // `limit` is the number of tokens that may be chosen after the prefix, at least 1.
   Hypotheses(const SearchOptions& options, int64_t limit) : options_(&options), limit_(limit) {}
 
-  // The forced prefix and its tokens' log-probabilities; afterwards one hypothesis is alive.
+  // Sets the forced prefix and its tokens' log-probabilities; afterwards one hypothesis is alive.
   void start(std::span<const int32_t> prefix, std::span<const float> log_probs);
 
   struct Alive {
     int32_t node = -1;   // its last token in the history; -1: none yet
     double score = 0.0;  // of its tokens
     int64_t sample = 0;  // which sample it is, in sampling
-    size_t parent = 0;   // its place among the alive of the step before
+    size_t parent = 0;   // its index among the alive hypotheses of the step before
     int32_t token = 0;   // the last token: what the model reads next
   };
   std::span<const Alive> alive() const { return alive_; }
-  // Tokens of every alive hypothesis.
+  // The number of tokens of each alive hypothesis.
   int64_t length() const { return length_; }
 
-  // One step: choices[i] are the continuations offered by alive()[i], best first (a draw for each
-  // sample in sampling), none of them empty. False when the sentence is done: none is alive then.
-  // `traced`, where given, is what became of each candidate.
+  // One step: choices[i] are the continuations of alive()[i], best first (in sampling one draw for
+  // each sample), none of them empty. Returns false when the sentence is done: then none is alive.
+  // `traced`, where given, receives what became of each candidate.
   bool advance(std::span<const std::vector<Choice>> choices,
                std::vector<SearchStep::Candidate>* traced = nullptr);
 
-  // Appends the tokens, from number `first` on, that the result is sure to begin with: in sampling
-  // all of this sample's, in beam search what all hypotheses, alive and finished, agree on.
+  // Appends the tokens, from index `first` on, that the result is certain to begin with: in
+  // sampling all of this sample's, in beam search those on which all hypotheses, alive and
+  // finished, agree.
   void certain(int64_t sample, size_t first, std::vector<int32_t>& tokens,
                std::vector<float>& log_probs) const;
 

@@ -6,11 +6,12 @@
 namespace tril {
 namespace {
 
-// Encoded in one call, about: bounds its memory. A GPU is faster with more at a time.
+// Approximate number of tokens encoded in one call, which bounds the memory. A GPU is faster with
+// more.
 constexpr int64_t kEncodeTokens = 512;
 constexpr int64_t kEncodeTokensOnDevice = 8192;
 
-// To the next power of two or one and a half of it, 64 at least.
+// Pads to the next power of two, or three quarters of it, but at least to 64.
 int64_t padding_of(int64_t rows) {
   const auto above = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
   const int64_t between = above / 4 * 3;
@@ -69,6 +70,13 @@ std::unique_ptr<Sentence> Intake::take(int64_t free, int64_t slots) {
   return sentence;
 }
 
+std::unique_ptr<Sentence> Intake::remove_any() {
+  if (ready_.empty()) return waiting_.pop();
+  std::unique_ptr<Sentence> sentence = std::move(ready_.front());
+  ready_.pop_front();
+  return sentence;
+}
+
 void Intake::release(Sentence& sentence) {
   if (sentence.segment >= 0) encoded_.release(sentence.segment);
   sentence.segment = -1;
@@ -85,7 +93,7 @@ void Intake::encode(int64_t slots) {
     ready_.push_back(std::move(sentence));
   }
   if (ready_.empty() || model_.config().decoder_only()) return;
-  // Steps of few different sizes, so that they come again and are kept as CUDA graphs.
+  // Few different sizes, so that steps repeat and are kept as CUDA graphs.
   if (session_.device() != Device::cpu) source.add_filler(padding_of(source.size()));
   std::vector<int32_t> segments;
   session_.step([&] {

@@ -1,7 +1,8 @@
-// Requests before they are decoded: waiting in fair order, encoded many at a time, and then waiting
-// for slots. Internal to decode/.
+// Requests before they are decoded: they wait in fair order, are encoded many at a time, and then
+// wait for slots. Internal to decode/.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -12,50 +13,63 @@
 
 namespace tril {
 
-// Sentences of several clients. Each client's come in order; the next is always one of the client
-// who has had the least work done so far, counted in tokens read times width. A client who was away
-// does not save up turns.
+using Sentences = std::deque<std::unique_ptr<Sentence>>;
+
+// Moves those for which `leaves` is true to the end of `out`; returns the index of the first. All
+// of them or, if memory runs out, none.
+template <class F>
+size_t take_out_of(Sentences& sentences, const F& leaves,
+                   std::vector<std::unique_ptr<Sentence>>& out) {
+  const size_t first = out.size();
+  const auto leaving = std::count_if(sentences.begin(), sentences.end(),
+                                     [&](const auto& sentence) { return leaves(*sentence); });
+  if (leaving == 0) return first;
+  out.reserve(first + static_cast<size_t>(leaving));
+  for (auto& sentence : sentences) {
+    if (leaves(*sentence)) out.push_back(std::move(sentence));
+  }
+  std::erase(sentences, nullptr);
+  return first;
+}
+
+// Sentences of several clients. Each client's come in order; the next is always from the client who
+// has had the least work done so far, counted in tokens read times width. A client does not save up
+// turns while it has nothing waiting.
 class FairQueue {
  public:
   void push(std::unique_ptr<Sentence> sentence);
   std::unique_ptr<Sentence> pop();  // null when there is none
-  // Takes out those for which `leaves` is true.
+  // Removes those for which `leaves` is true.
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     for (auto& [number, client] : clients_) {
-      std::deque<std::unique_ptr<Sentence>> stay;
-      for (auto& sentence : client.sentences) {
-        if (!leaves(*sentence)) {
-          stay.push_back(std::move(sentence));
-          continue;
-        }
-        count(*sentence, -1);
-        out.push_back(std::move(sentence));
+      for (size_t i = take_out_of(client.sentences, leaves, out); i < out.size(); ++i) {
+        count(*out[i], -1);
       }
-      client.sentences = std::move(stay);
     }
   }
 
   int64_t size() const { return size_; }
-  int64_t slots() const { return slots_; }  // they will need
+  int64_t slots() const { return slots_; }  // that they will need
   int64_t source_tokens() const { return tokens_; }
 
  private:
   struct Client {
-    std::deque<std::unique_ptr<Sentence>> sentences{};
+    Sentences sentences{};
     int64_t served = 0;  // work done for it
   };
   void count(const Sentence& sentence, int64_t sign);
 
-  // Those who have something waiting, or were served more than whoever comes next.
+  // Clients that have something waiting, or were served more than the next one.
   std::map<uint64_t, Client> clients_;
-  int64_t served_ = 0;  // what the client served last had had before: where a new one begins
+  // The work count that the client served last had before: where a new client begins.
+  int64_t served_ = 0;
   int64_t size_ = 0, slots_ = 0, tokens_ = 0;
 };
 
 class Intake {
  public:
-  // All given here must outlive this.
+  // The arguments must outlive this.
   Intake(const Transformer& model, EncodedSentences& encoded, Session& session)
       : model_(model), encoded_(encoded), session_(session) {}
 
@@ -64,18 +78,16 @@ class Intake {
   // as many as could be decoded at once are encoded together: one call for many costs far less than
   // one for each.
   std::unique_ptr<Sentence> take(int64_t free, int64_t slots);
-  // Whether another request would be encoded together with those that wait.
+  // Whether another request would be encoded together with those waiting.
   bool encodes_more(int64_t width, int64_t slots) const;
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     waiting_.take_out(leaves, out);
-    std::deque<std::unique_ptr<Sentence>> stay;
-    for (auto& sentence : ready_) {
-      (leaves(*sentence) ? out.emplace_back() : stay.emplace_back()) = std::move(sentence);
-    }
-    ready_ = std::move(stay);
+    take_out_of(ready_, leaves, out);
   }
-  // What was encoded for a sentence is needed no more.
+  // Removes any of them, encoded or not; null if there is none.
+  std::unique_ptr<Sentence> remove_any();
+  // Releases what was encoded for a sentence.
   void release(Sentence& sentence);
   int64_t size() const { return waiting_.size() + static_cast<int64_t>(ready_.size()); }
 
@@ -87,7 +99,7 @@ class Intake {
   EncodedSentences& encoded_;
   Session& session_;
   FairQueue waiting_;
-  std::deque<std::unique_ptr<Sentence>> ready_;  // encoded, in the order they join
+  Sentences ready_;  // encoded, in the order they join
 };
 
 }  // namespace tril

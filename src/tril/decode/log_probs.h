@@ -1,5 +1,5 @@
-// Log-probabilities row by row, a part of them in memory at a time: a vocabulary is wide and a
-// prompt may be long. Internal to decode/.
+// Log-probabilities row by row, with only some of them in memory at a time: a vocabulary is wide
+// and a prompt may be long. Internal to decode/.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace tril {
 constexpr int64_t kRowsAtOnce = 256;
 
 // Calls f(row, log_probs, worker) for every row of `hidden` [row, model], on the session's threads
-// in any order; the log-probabilities are gone when f returns. f must not throw.
+// in any order; the log-probabilities are valid during the call only. f must not throw.
 template <class F>
 void each_log_probs(const Transformer& model, const Tensor& hidden, Session& session, const F& f) {
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
@@ -34,7 +34,7 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, Session& ses
 template <class F>
 void each_log_probs(const Transformer& model, const Tensor& hidden, std::span<const PartRows> parts,
                     Session& session, const F& f) {
-  std::vector<PartRows> slices;     // of the parts, within the rows at hand
+  std::vector<PartRows> slices;     // of the parts, within the current rows
   std::vector<Tensor> rows_logits;  // by row
   size_t part = 0;
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
@@ -45,7 +45,7 @@ void each_log_probs(const Transformer& model, const Tensor& hidden, std::span<co
       const PartRows& use = parts[part];
       slices.push_back(
           {std::max(begin, use.begin) - begin, std::min(end, use.end) - begin, use.part});
-      if (use.end > end) break;  // goes on in the rows that follow
+      if (use.end > end) break;  // continues in the next rows
     }
     const Arena::Scope scratch(session.arena);
     const Arena::Scope host_scratch(session.host);

@@ -30,7 +30,7 @@ void check_request(const ScoreRequest& request, const TransformerConfig& config)
   check.in_vocabulary("prefix", request.prefix, config.target_vocab);
 }
 
-// Slots of the cache, given back when it ends.
+// Slots of the cache, released at the end of its life.
 class Slots {
  public:
   explicit Slots(Cache& cache) : cache_(cache) {}
@@ -50,7 +50,7 @@ class Slots {
   std::vector<int32_t> slots_;
 };
 
-// The log-probability that each row gives its token. Of the whole vocabulary:
+// The log-probability that each row gives its token, over the whole vocabulary:
 void look_up(const Transformer& model, const Tensor& hidden, std::span<const int32_t> wanted,
              Session& session, std::span<float> log_probs) {
   each_log_probs(model, hidden, session,
@@ -59,7 +59,7 @@ void look_up(const Transformer& model, const Tensor& hidden, std::span<const int
                    log_probs[r] = all[static_cast<size_t>(wanted[r])];
                  });
 }
-// Of a part:
+// Over a part of it:
 void look_up(const Transformer& model, const Tensor& hidden, const OutputPart& part,
              std::span<const int32_t> wanted, Session& session, std::span<float> log_probs) {
   const PartRows rows[] = {{0, hidden.rows(), &part}};
@@ -74,7 +74,7 @@ void look_up(const Transformer& model, const Tensor& hidden, const OutputPart& p
                  });
 }
 
-// Sentence after sentence, each over its own set: one part in memory at a time.
+// Sentence by sentence, each over its own set: one part in memory at a time.
 void look_up_by_sentence(const Transformer& model, const Tensor& hidden, const Shortlist& shortlist,
                          const std::vector<ScoreRequest>& batch, Session& session,
                          std::span<float> log_probs) {
@@ -92,7 +92,7 @@ void look_up_by_sentence(const Transformer& model, const Tensor& hidden, const S
   }
 }
 
-// One pass over whole targets. Requests were checked.
+// One pass over whole targets, which were checked.
 std::vector<ScoreResult> score_batch(const Transformer& model, const ScoreOptions& options,
                                      const std::vector<ScoreRequest>& batch,
                                      EncodedSentences& encoded, Session& session) {

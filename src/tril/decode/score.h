@@ -1,8 +1,8 @@
 // Scoring: the log-probability of given targets, token by token.
 //
-// Targets are whole, so one parallel pass under the mask gives all their rows at once; and since
-// that pass has the bits of decoding, the score of the tokens a search emitted is the very score it
-// reported, compared with ==. A result depends on its own request and nothing else.
+// Targets are known, so one parallel masked pass gives all their rows at once; and since that pass
+// has the bits of decoding, the score of tokens emitted by a search equals the score it reported,
+// compared with ==. A result depends on its own request and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace tril {
 
 struct ScoreOptions {
   int32_t start = 2;            // what a target begins with: read, not scored
-  int64_t batch_tokens = 4096;  // source and target tokens in one pass, about: bounds the memory
-  // As search's: log-probabilities over each source's own set. A token outside it has one of
-  // -infinity, and so does the score then.
+  int64_t batch_tokens = 4096;  // approximate source and target tokens per pass: bounds the memory
+  // As in search: log-probabilities over each source's own set. A token outside it has a
+  // log-probability of -infinity, and then so has the score.
   std::optional<Shortlist> shortlist{};
 };
 
 struct ScoreRequest {
-  int64_t number = 0;           // given back with the result
+  int64_t number = 0;           // returned with the result
   std::vector<int32_t> source;  // empty for a decoder-only model, and for no other
-  // What is scored, as it stands: END only where it is written. At most max_length tokens.
+  // Scored as given: END only where it is included. At most max_length tokens.
   std::vector<int32_t> target;
-  // What the search for this target was made to begin with: with a shortlist these tokens are in
-  // the set, as they were in the search's. Without one it changes nothing.
+  // The forced prefix of the search for this target: with a shortlist these tokens are in the set,
+  // as they were in the search's. Without one it changes nothing.
   std::vector<int32_t> prefix{};
 };
 
@@ -39,14 +39,14 @@ struct ScoreResult {
   double score = 0.0;            // their sum, ascending, in double
 };
 
-// Nothing means that none is there now: what was handed out is scored, and it is asked again. The
-// end is nothing twice running.
+// Returns nothing when no request is available now: those already received are scored, and it is
+// called again. Returning nothing twice in a row is the end.
 using NextScoreRequest = std::function<std::optional<ScoreRequest>()>;
 using ScoreDone = std::function<bool(ScoreResult&&)>;  // false stops
 
 // Scores all requests, in their order. Raises `invalid_argument` naming the request, before its
-// batch is begun; and `bad_format` for a log-probability of NaN. Each batch resets the session; all
-// that is taken of its cache is given back.
+// batch is begun; and `bad_format` for a log-probability of NaN. Each batch resets the session;
+// everything taken from its cache is released.
 void score(const Transformer& model, const ScoreOptions& options, const NextScoreRequest& next,
            const ScoreDone& done, Session& session);
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
+#include <utility>
 
+#include "tril/base/caught.h"
 #include "tril/decode/tokens.h"
 
 namespace tril {
@@ -10,8 +13,8 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// How many tokens may be chosen after the prefix. Token i is predicted at position i, so a model
-// emits max_length tokens at most.
+// The number of tokens that may be chosen after the prefix. Token i is predicted at position i, so
+// a model emits at most max_length tokens.
 int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
   int64_t limit = c.max_length - static_cast<int64_t>(r.prefix.size());
   if (o.max_tokens > 0) limit = std::min(limit, o.max_tokens);
@@ -30,6 +33,22 @@ Sentence::Sentence(RequestId number, SearchRequest&& given,
       options(std::move(how)),
       limit(limit_of(request, *options->search, config)),
       hypotheses(*options->search, limit) {}
+
+Sentence::~Sentence() {
+  if (!events.done) return;
+  try {
+    tell({.id = id,
+          .number = request.number,
+          .end = RequestEnd::failed,
+          .hypotheses = {},
+          .error = error_of(std::bad_alloc())});
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
+  }
+}
+
+void Sentence::tell(RequestOutcome&& outcome) {
+  if (const auto done = std::exchange(events.done, nullptr)) done(std::move(outcome));
+}
 
 void check_options(const SearchOptions& o, const TransformerConfig& config) {
   constexpr int64_t kMost = int64_t{1} << 20;

@@ -1,5 +1,5 @@
-// A request on its way through the engine: what was asked for, where it is, and its hypotheses so
-// far. Internal to decode/.
+// A request on its way through the engine: its options, its state, and its hypotheses so far.
+// Internal to decode/.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 namespace tril {
 
 // Which tokens of the whole vocabulary may be chosen, in the form each backend reads. Requests that
-// forbid the same tokens share one.
+// forbid the same tokens share it.
 struct TokenSet {
   TokenSet(int64_t vocab, std::vector<int32_t> without)
       : forbidden(std::move(without)), allowed(vocab, forbidden), bits(vocab, forbidden) {}
@@ -24,16 +24,16 @@ struct TokenSet {
   const ops::TokenBits bits;
 };
 
-// How many hypotheses of a request may be alive at once: the slots it may need.
+// The most hypotheses of a request alive at once, which is the number of slots it may need.
 inline int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }
 
-// Options that were checked against the model. Requests with the same options share one.
+// Options that were checked against the model. Requests with the same options share them.
 struct CheckedOptions {
   std::shared_ptr<const SearchOptions> search;
   std::shared_ptr<const TokenSet> tokens;
 };
 
-// The tokens that a sentence with a shortlist is translated with.
+// The tokens and output weights of a sentence with a shortlist.
 struct ShortlistTokens {
   OutputPart part;
   AllowedTokens allowed;
@@ -42,10 +42,18 @@ struct ShortlistTokens {
 struct Sentence {
   Sentence(RequestId number, SearchRequest&& given, std::shared_ptr<const CheckedOptions> how,
            const TransformerConfig& config);
+  // If a sentence is lost because there is no memory to keep it, its request is told that it
+  // failed.
+  ~Sentence();
+  Sentence(const Sentence&) = delete;
+  Sentence& operator=(const Sentence&) = delete;
+
+  // Calls `done`, once: later calls do nothing.
+  void tell(RequestOutcome&& outcome);
 
   const SearchOptions& search() const { return *options->search; }
   int64_t width() const { return width_of(search()); }
-  // Source and prefix: what its first step costs.
+  // Tokens of source and prefix: the cost of its first step.
   int64_t tokens_to_read() const {
     return static_cast<int64_t>(request.source.size() + request.prefix.size()) + 1;
   }
@@ -55,15 +63,16 @@ struct Sentence {
   std::shared_ptr<const CheckedOptions> options;
   RequestTerms terms{};
   RequestEvents events{};
-  int64_t limit;  // how many tokens may be chosen after the prefix
+  int64_t limit;  // number of tokens that may be chosen after the prefix
   Hypotheses hypotheses;
-  int32_t segment = -1;  // where its source was encoded; -1: not yet, or there is none
+  int32_t segment = -1;  // its encoded source; -1: not encoded yet, or no source
   // While it is being decoded: the slots of its hypotheses (one for the prefix before the first
-  // step), whether the prefix was read, and its tokens, where it has a shortlist.
+  // step), whether the prefix was read, and its tokens if it has a shortlist.
   std::vector<int32_t> slots{};
   bool started = false;
   std::unique_ptr<ShortlistTokens> shortlist{};
-  // Tokens that were streamed so far, by sample (for beam search there is one: the best result).
+  std::unique_ptr<Sentence> next{};  // in the list of requests that fail together
+  // The number of tokens streamed so far, by sample (beam search has one: the best result).
   std::vector<size_t> streamed{};
 };
 
@@ -73,13 +82,13 @@ void check_options(const SearchOptions& options, const TransformerConfig& config
 void check_request(const SearchRequest& request, const SearchOptions& options,
                    const TransformerConfig& config);
 
-// Gives back all that the sentence has of the session's cache.
+// Releases everything the sentence has of the session's cache.
 void release_slots(Sentence& sentence, Session& session);
-// The prefix was read, and these are the log-probabilities of its tokens. Raises `bad_format`
-// naming the request where one is NaN.
+// To be called when the prefix was read, with the log-probabilities of its tokens. Raises
+// `bad_format` naming the request if one is NaN.
 void start(Sentence& sentence, std::span<const float> log_probs);
 // One step of a sentence: choices[i] are those of its i-th alive hypothesis. Raises `bad_format`
-// naming the request where there are none.
+// naming the request if there are none.
 void advance(Sentence& sentence, std::span<const std::vector<Choice>> choices);
 
 }  // namespace tril

@@ -13,7 +13,8 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// The file: two lists of tokens, where each source token's begins in the second, and a number.
+// The file: two lists of tokens, the index in the second at which each source token's list begins,
+// and the vocabulary size.
 constexpr const char* kAlways = "always";
 constexpr const char* kListed = "listed";
 constexpr const char* kBegins = "begins";
@@ -143,7 +144,7 @@ void Shortlist::save(const std::string& folder) const {
       {kListed, tensor_of(state_->listed)},
       {kBegins, tensor_of(state_->begins)},
       {kTargetVocab, tensor_of({static_cast<int32_t>(state_->target_vocab)})}};
-  // A link here may lead to another model's shortlist.
+  // A link could lead to another model's shortlist.
   AtomicFile file(file_in(folder), Links::replace);
   write_safetensors(file, tensors,
                     {{kFormat, kFormatNow}, {kShortlistTokenizer, state_->tokenizer}});

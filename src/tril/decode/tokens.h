@@ -1,4 +1,4 @@
-// What search, scoring and alignment ask of the tokens they are given. Internal to decode/.
+// Checks of the tokens that search, scoring and alignment are given. Internal to decode/.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace tril {
 
-// Each check raises `invalid_argument` with a text that begins with the operation and, where there
-// is one, the request's number: "search: request 7: the source is empty".
+// Each check raises `invalid_argument` with a text that begins with the operation and, if there is
+// one, the request's number: "search: request 7: the source is empty".
 struct TokenCheck {
   std::string_view operation;
   const TransformerConfig& config;
   std::optional<int64_t> request{};
 
-  // A source is there where the model has an encoder, and nowhere else.
+  // There must be a source exactly if the model has an encoder.
   void source(std::span<const int32_t> tokens) const;
   void target(std::span<const int32_t> tokens) const;
   // One token of the options.

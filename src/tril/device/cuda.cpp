@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kLeastCapability = 80;
 
-// After one of these the driver answers every call of this process so; another process may begin
-// anew.
+// After one of these errors the driver fails every further call of this process; another process
+// can start afresh.
 bool is_lost(cudaError_t error) {
   switch (error) {
     case cudaErrorDevicesUnavailable:
@@ -49,38 +49,38 @@ void check(cudaError_t error, std::string_view what) {
   fail(ErrorCode::device, "cuda: ", what, ": ", text);
 }
 
-// Asks first: to set what is current already costs more.
+// Checks first, because setting the GPU that is already current costs more.
 cudaError_t make_current(int gpu) {
   int current = -1;
   if (cudaGetDevice(&current) == cudaSuccess && current == gpu) return cudaSuccess;
   return cudaSetDevice(gpu);
 }
-// For what cannot raise: a failure here has been told by the call that caused it.
+// For functions that cannot raise: a failure here was already reported by the call that caused it.
 void make_current_quietly(int gpu) { static_cast<void>(make_current(gpu)); }
 
 cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
-// Its GPU is current.
+// Makes its GPU current.
 cudaStream_t current(Stream stream) {
   use(stream.gpu);
   return of(stream);
 }
 
-// Whether a test has this call, the `at`-th of its kind or a later one, go wrong.
+// Whether a test makes this call fail: the `at`-th of its kind, and all later ones.
 bool goes_wrong(Fault kind, std::atomic<int64_t>& calls) {
   const InjectedFault& fault = injected_fault();
   return fault.kind == kind && ++calls >= fault.at;
 }
 
-// One launch more.
+// Counts a launch.
 void count_launch(Stream stream) {
   static std::atomic<int64_t> launches{0};
   if (goes_wrong(Fault::lost_device, launches)) lose(stream);
 }
 
 // The driver refuses to wait for the whole device while a stream is captured, and spoils the
-// capture. So a capture, which only the host works on, and such a wait keep out of each other's
-// way, whatever threads they are on.
-std::shared_mutex captures;          // shared by captures, waited for alone
+// capture. So a capture, during which only the host works, and such a wait exclude each other,
+// whatever threads they are on.
+std::shared_mutex captures;          // shared by captures, exclusive for waits
 thread_local int captures_here = 0;  // of this thread
 
 void end_of_capture() {
@@ -93,7 +93,7 @@ void wait_for_all(int gpu, std::string_view what) {
   check(cudaDeviceSynchronize(), what);
 }
 
-// Waits for all that was enqueued on any stream of these two, or one, then for f().
+// Waits for everything enqueued on any stream of these two GPUs, or one, then for f().
 template <class F>
 void after_everything(int gpu, int other, const F& f) {
   require(captures_here == 0, ErrorCode::internal, "queue: a step may not wait");
@@ -107,12 +107,12 @@ void after_everything(int gpu, int other, const F& f) {
 
 std::string version(int number) { return concat(number / 1000, ".", number % 1000 / 10); }
 
-// What the runtime says about one GPU.
+// What the runtime reports about one GPU.
 struct Described {
   cudaError_t error = cudaSuccess;
   cudaDeviceProp facts{};
 };
-// What it says about driver and GPUs.
+// What it reports about driver and GPUs.
 struct Answers {
   int driver = 0;  // its version; 0: none
   cudaError_t counted = cudaSuccess;
@@ -133,7 +133,7 @@ Answers ask() {
   return answers;
 }
 
-// What it would say.
+// What it would report with this fault.
 Answers pretend(Fault fault) {
   Answers answers;
   answers.driver = fault == Fault::no_driver ? 0 : fault == Fault::old_driver ? 12040 : 13000;
@@ -147,7 +147,7 @@ Answers pretend(Fault fault) {
   return answers;
 }
 
-// Why this GPU cannot be used, one line; empty: it can.
+// Why this GPU cannot be used, in one line; empty: it can.
 std::string problem_of(const Described& gpu) {
   if (gpu.error != cudaSuccess) return concat("cuda: ", cudaGetErrorString(gpu.error));
   if (10 * gpu.facts.major + gpu.facts.minor >= kLeastCapability) return "";
@@ -156,7 +156,7 @@ std::string problem_of(const Described& gpu) {
                 kLeastCapability % 10, " or later");
 }
 
-// Why there are none at all, one line; empty: there are.
+// Why there are no GPUs at all, in one line; empty: there are.
 std::string why_none(const Answers& answers) {
   if (answers.driver == 0) {
     return concat("cuda: no NVIDIA driver on this machine: install one for CUDA ",

@@ -1,8 +1,9 @@
-// The CUDA runtime, as this folder uses it: cuda.cpp calls it, no_cuda.cpp stands in where it is
-// not built in. Internal to device/. Every fault is an Error: `out_of_memory` or `device`.
+// The part of the CUDA runtime that this folder uses: cuda.cpp calls it, no_cuda.cpp replaces it
+// where CUDA is not built. Internal to device/. Every fault is an Error: `out_of_memory` or
+// `device`.
 //
-// CUDA has a current GPU per thread, and what is called concerns that one. Every call here takes a
-// stream or the index of a GPU, and makes it the current one first.
+// CUDA has a current GPU per thread, and calls concern that one. Every call here takes a stream or
+// the index of a GPU, and makes that GPU current first.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,9 @@
 
 namespace tril::cuda {
 
-// What the driver says, or would say with this fault.
+// What the driver reports, or would report with this fault.
 Gpus find_gpus(const InjectedFault& fault);
-// Makes it the thread's current one, for kernels that are launched and questions about them.
+// Makes it the thread's current GPU, for launching kernels and for queries about them.
 void use(int gpu);
 
 void* allocate(int gpu, int64_t bytes);
@@ -23,32 +24,32 @@ void release(int gpu, void* memory);
 void* allocate_pinned(int gpu, int64_t bytes);
 void release_pinned(int gpu, void* memory);
 
-// Of what waits for room on the device, the work of a stream that is `urgent` gets it first.
+// When work of several streams waits for the device, `urgent` streams go first.
 enum class Urgency { urgent, spare };
 Stream make_stream(int gpu, Urgency urgency);
 void drop_stream(Stream stream);
-void wait(Stream stream);    // raises what went wrong on the device
-void settle(Stream stream);  // the same for who cannot raise
-// What went wrong with what was enqueued just now, if anything.
+void wait(Stream stream);    // raises errors of the device
+void settle(Stream stream);  // the same without raising
+// Raises the error of what was just enqueued, if any.
 void check_launch(Stream stream);
 void lose(Stream stream);  // a kernel that traps: after it the device is lost to this process
 void copy_async(Stream stream, void* to, const void* from, int64_t bytes);
-// Rows of `bytes`, `step` bytes apart, one behind the other.
+// Rows of `bytes`, `step` bytes apart, copied to consecutive memory.
 void copy_rows_async(Stream stream, void* to, const void* from, int64_t step, int64_t bytes,
                      int64_t rows);
-// Each side's GPU; where one is the host's, the other's.
+// The GPU of each side; if one side is the host, the other's.
 void copy_and_wait(int to_gpu, void* to, int from_gpu, const void* from, int64_t bytes);
 void zero_and_wait(int gpu, void* memory, int64_t bytes);
 
-// Marks in a stream.
+// Markers in a stream.
 void* make_event(int gpu);
 void drop_event(void* event);
 void record(void* event, Stream stream);
 void wait_for(void* event);
-// What the stream is given from now on waits for the event as it was last recorded.
+// What is enqueued into the stream from now on waits for the event as last recorded.
 void let_wait(Stream stream, void* event);
 
-// What a stream is given between begin and end is kept and not run.
+// What is enqueued into a stream between begin and end is recorded instead of run.
 void begin_capture(Stream stream);
 void* end_capture(Stream stream);  // a graph that can be launched
 void abandon_capture(Stream stream);

@@ -14,7 +14,7 @@
 namespace tril {
 namespace {
 std::atomic<int64_t> allocations{0};
-// Blocks this large start on a huge page and ask for huge pages: fewer TLB misses while streaming.
+// Blocks this large start on a huge page and request huge pages: fewer TLB misses while streaming.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr std::string_view kCuda = "cuda";
 
@@ -33,7 +33,7 @@ std::optional<Device> device_from(std::string_view text) {
   if (text.empty()) return Device::cuda();
   if (text.front() != ':') return {};
   text.remove_prefix(1);
-  // Digits alone, in their shortest form: a device has one name.
+  // Only digits, without leading zeros: a device has one name.
   if (text.empty() || text.front() < '0' || text.front() > '9') return {};
   if (text.front() == '0' && text.size() > 1) return {};
   int index = 0;
@@ -63,7 +63,7 @@ void check_usable(Device device) {
   if (!on_gpu(device)) return;
   const std::string problem = problem_with(device, gpus());
   if (problem.empty()) return;
-  // Where only the number is wrong there is a GPU to use, and no need to do without.
+  // If only the number is wrong, another GPU can be used instead of the CPU.
   const bool no_such_gpu = !gpus().list.empty() && device.index >= std::ssize(gpus().list);
   require(!no_such_gpu, ErrorCode::device, problem);
   fail(ErrorCode::device, Field{"device"}, problem);

@@ -1,5 +1,5 @@
-// Devices and their memory: the CPU, and the machine's GPUs. Everything above names a device and
-// asks here; no layer above ops/ chooses kernels by it.
+// Devices and their memory: the CPU, and the machine's GPUs. Everything above passes a device on to
+// here; no layer above ops/ chooses kernels by it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct Gpu {
   // TRIL_CUDA_PORTABLE=1 in the environment turns them off.
   bool hopper = false;
 };
-// What CUDA finds on this machine.
+// The GPUs that CUDA finds on this machine.
 struct Gpus {
   // Why none can be used, one line: not built in, no driver, driver too old, no GPU, only GPUs that
   // are too old. Empty: at least one can.
@@ -48,20 +48,20 @@ struct Gpus {
   int driver = 0;           // 13000 for CUDA 13.0; 0: none
   std::vector<Gpu> list{};  // by index
 };
-// Found out once; later calls are cheap.
+// Determined once; later calls are cheap.
 const Gpus& gpus();
-// Why a device cannot be used on a machine that has these, one line; empty: it can.
+// Why a device cannot be used on a machine with these GPUs, in one line; empty: it can.
 std::string problem_with(Device device, const Gpus& found);
 
-// Raises `device` with the problem where this device cannot be used.
+// Raises `device` with the problem if this device cannot be used.
 void check_usable(Device device);
-// The facts of a GPU. Raises as check_usable() does, and `internal` for the CPU.
+// The properties of a GPU. Raises as check_usable() does, and `internal` for the CPU.
 const Gpu& gpu_at(Device device);
 // The first usable GPU, else the CPU.
 Device best_device();
 
 // Memory aligned to kMemoryAlignment bytes, not initialised. Raises `out_of_memory` with the number
-// of bytes asked for. allocate(device, 0) gives a null pointer.
+// of bytes requested. allocate(device, 0) returns a null pointer.
 constexpr int64_t kMemoryAlignment = 64;
 void* allocate(Device device, int64_t bytes);
 void release(Device device, void* memory);
@@ -71,8 +71,8 @@ void copy(Device to_device, void* to, Device from_device, const void* from, int6
 // Zero bytes; waits likewise.
 void fill_zero(Device device, void* memory, int64_t bytes);
 
-// How often allocate() went to the system in this process: what "a warm step allocates nothing"
-// is counted with.
+// How often allocate() went to the system in this process: tests use it to check that a warm step
+// allocates nothing.
 int64_t allocation_count();
 
 }  // namespace tril

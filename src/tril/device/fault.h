@@ -1,10 +1,10 @@
-// Deliberate faults of the card, its driver and its memory, for tests of what happens then. None in
-// ordinary use; TRIL_FAULT in the environment asks for one (docs/design/device.md):
+// Deliberate faults of the GPU, its driver and its memory, for tests of the consequences. None in
+// ordinary use; TRIL_FAULT in the environment requests one (docs/design/device.md):
 //
-//   no-driver, old-driver, no-card, old-card   what the driver is taken to say about itself
+//   no-driver, old-driver, no-card, old-card   simulates what the driver reports
 //   memory@N        the N-th block of device memory, and every later one, is refused
-//   lost-device@N   behind the N-th launch a kernel traps, and the driver gives this process's work
-//                   up as it does when a card fails: every later call is answered with a fault
+//   lost-device@N   after the N-th launch a kernel traps, and the driver fails every later call of
+//                   this process, as it does when a GPU fails
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct InjectedFault {
 
 // Raises `invalid_argument` for anything but "" and what is listed above.
 InjectedFault fault_from(std::string_view text);
-// The environment's, found out once.
+// The one of the environment, read once.
 const InjectedFault& injected_fault();
 
 }  // namespace tril::cuda

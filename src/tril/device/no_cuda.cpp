@@ -1,4 +1,4 @@
-// Where CUDA is not built in: there is no GPU, and nothing here is reached.
+// For builds without CUDA: there is no GPU, and nothing else here is reached.
 #include "tril/base/error.h"
 #include "tril/device/cuda.h"
 

@@ -14,11 +14,20 @@ namespace {
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 20;
 constexpr int64_t kSmallestFetch = 128;
-constexpr int kBuffers = 2;          // one is filled while the device reads the other
+// Buffers for uploads: one is filled while the device reads the others. Three, so that the host can
+// prepare a long step while the device runs the long step before and a short one waits between
+// them: micro-batch, change of the weights, micro-batch.
+constexpr int kBuffers = 3;
 constexpr int kRunsBeforeGraph = 2;  // equal ones: by then every address repeats
 constexpr size_t kMostSteps = 256;
 constexpr size_t kLanes = 3;
-constexpr uint64_t kJoined = 0x6A6F696E;  // in a trace
+
+void enqueue_copy(Stream stream, const Copy& copy) {
+  cuda::copy_async(stream, copy.to, copy.from, copy.bytes);
+}
+void enqueue_rows(Stream stream, const CopyRows& copy) {
+  cuda::copy_rows_async(stream, copy.to, copy.from, copy.step, copy.bytes, copy.rows);
+}
 
 int64_t padded(int64_t bytes) {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
@@ -27,42 +36,42 @@ int64_t padded(int64_t bytes) {
 }  // namespace
 
 struct Queue::State {
-  // What is uploaded: a block on the device, and two of pinned memory with the same layout.
+  // Uploaded data: a block on the device, and kBuffers of pinned memory with the same layout.
   struct Block {
     char* on_device = nullptr;
     char* pinned[kBuffers] = {};
     int64_t bytes = 0;
   };
-  // A step by its trace.
+  // A step, identified by its trace.
   struct Step {
     int seen = 0;
-    int64_t last = 0;  // when
+    int64_t last = 0;  // when it last ran
     void* graph = nullptr;
   };
   enum class Mode { direct, walking, capturing };
 
-  // A lane aside.
+  // A side stream.
   struct Branch {
     Stream stream{};
-    void* reached = nullptr;  // what it was given last
-    bool behind = true;       // it waits for all that the first lane was given
-    bool apart = false;       // it was given something that the first lane does not wait for
+    void* reached = nullptr;  // after what was enqueued into it last
+    bool behind = true;       // it must wait for everything in the first lane
+    bool apart = false;       // it has work that the first lane does not wait for yet
   };
 
   int gpu = 0;
   Stream stream{};  // the first lane
   std::array<Branch, kLanes - 1> branches{};
-  Lane lane = Lane::first;  // what is enqueued goes there
+  Lane lane = Lane::first;  // where work is enqueued
   void* forked = nullptr;
   void* events[kBuffers] = {};  // when the device has read the buffer
   std::vector<Block> blocks;
-  size_t block = 0;  // being filled
+  size_t block = 0;  // the one being filled
   int64_t mark = 0;
   int buffer = 0;
   Mode mode = Mode::direct;
-  uint64_t trace = 0;
+  Trace trace{};
   bool repeats = false;  // some step has come often enough
-  std::map<uint64_t, Step> steps;
+  std::map<Trace, Step> steps;
   int64_t clock = 0;  // steps so far
 
   explicit State(int gpu_index)
@@ -113,18 +122,14 @@ struct Queue::State {
         steps.begin(), steps.end(),
         [](const auto& a, const auto& b) { return a.second.last < b.second.last; });
     if (oldest->second.graph != nullptr) {
-      cuda::wait(stream);  // it may be under way
+      cuda::wait(stream);  // it may be running
       cuda::drop_graph(oldest->second.graph);
     }
     steps.erase(oldest);
   }
-  void note(uint64_t value) {
-    trace = (trace ^ value) * 0x9E3779B97F4A7C15ULL;
-    trace ^= trace >> 29;
-  }
   Branch& branch_of(Lane which) { return branches[static_cast<size_t>(which) - 1]; }
-  // The lane for what is enqueued now. Only when something is does another one wait for the first:
-  // a lane that is left empty costs nothing.
+  // The lane for what is enqueued now. A side lane waits for the first only when something is
+  // enqueued into it: an empty lane costs nothing.
   Stream current() {
     if (lane == Lane::first) return stream;
     Branch& branch = branch_of(lane);
@@ -136,7 +141,7 @@ struct Queue::State {
     }
     return branch.stream;
   }
-  // The lane that is enqueued into waits for the others.
+  // Makes the current lane wait for the others.
   void join() {
     if (mode == Mode::walking) return;
     const Stream here = current();
@@ -147,7 +152,7 @@ struct Queue::State {
       if (lane == Lane::first) branch.apart = false;
     }
   }
-  // Everything that was uploaded since reset(), in one copy a block, and then the graph.
+  // Copies everything uploaded since reset(), one copy per block, and then launches the graph.
   void run(void* graph) {
     for (size_t i = 0; i <= block && i < blocks.size(); ++i) {
       const int64_t bytes = i == block ? mark : blocks[i].bytes;
@@ -184,15 +189,18 @@ Queue::Aside::Aside(Queue& queue, Lane lane) : queue_(queue), before_(queue.lane
   State& s = *queue.state_;
   s.branch_of(lane).behind = false;
   s.lane = lane;
+  s.trace.change(lane);
 }
 Queue::Aside::~Aside() {
-  if (queue_.state_) queue_.state_->lane = before_;
+  if (!queue_.state_ || queue_.lane() == before_) return;
+  queue_.state_->lane = before_;
+  queue_.state_->trace.change(before_);
 }
 Lane Queue::lane() const { return state_ ? state_->lane : Lane::first; }
 
 void Queue::join() {
   if (!state_) return;
-  state_->note(kJoined);
+  state_->trace.join(state_->lane);
   state_->join();
 }
 
@@ -209,8 +217,7 @@ const void* Queue::upload(const void* from, int64_t bytes) {
   char* on_device = block.on_device + s.mark;
   std::memcpy(pinned, from, static_cast<size_t>(bytes));
   s.mark += padded(bytes);
-  s.note(reinterpret_cast<uintptr_t>(on_device));
-  s.note(static_cast<uint64_t>(bytes));
+  s.trace.upload(on_device, bytes, s.lane);
   if (s.mode == State::Mode::direct) cuda::copy_async(s.current(), on_device, pinned, bytes);
   return on_device;
 }
@@ -219,8 +226,8 @@ void Queue::reset() {
   if (!state_) return;
   State& s = *state_;
   s.join();
-  // Also while a step is walked: the buffer that is left may be that of a step that was launched.
-  // While one is captured it is the walk's, which the device does not read.
+  // Also while a step is walked: the previous buffer may belong to a step that was launched. While
+  // one is captured, the buffer belongs to the walk, and the device does not read it.
   if (s.mode != State::Mode::capturing) cuda::record(s.events[s.buffer], s.stream);
   if (s.blocks.size() > 1) {
     cuda::wait(s.stream);
@@ -235,38 +242,26 @@ void Queue::reset() {
   s.mark = 0;
 }
 
-void Queue::note(const void* memory) {
-  if (state_) state_->note(reinterpret_cast<uintptr_t>(memory));
-}
-
-void Queue::note(int64_t size) {
-  if (state_) state_->note(static_cast<uint64_t>(size));
-}
-
-bool Queue::launches(const void* trace, const void* place) {
+bool Queue::launches(const Identity& launch, Begins begins) {
   State& s = *state_;
-  s.note(reinterpret_cast<uintptr_t>(trace));
-  s.note(reinterpret_cast<uintptr_t>(place));
-  s.note(static_cast<uint64_t>(s.lane));
+  s.trace.launch(launch, s.lane, begins);
   if (s.mode == State::Mode::walking) return false;
   make_current();
   return true;
 }
 void Queue::launched() { cuda::check_launch(state_->stream); }
 
-void Queue::copy(const void* from, void* to, int64_t bytes) {
-  if (!state_) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-  } else {
-    cuda::copy_async(state_->current(), to, from, bytes);
-  }
+void Queue::copy(const Copy& args) {
+  if (state_) return launch(enqueue_copy, args);
+  std::memcpy(args.to, args.from, static_cast<size_t>(args.bytes));
 }
 
-void Queue::copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows) {
-  if (state_) return cuda::copy_rows_async(state_->current(), to, from, step, bytes, rows);
-  for (int64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<char*>(to) + row * bytes, static_cast<const char*>(from) + row * step,
-                static_cast<size_t>(bytes));
+void Queue::copy_rows(const CopyRows& args) {
+  if (state_) return launch(enqueue_rows, args);
+  for (int64_t row = 0; row < args.rows; ++row) {
+    std::memcpy(static_cast<char*>(args.to) + row * args.bytes,
+                static_cast<const char*>(args.from) + row * args.step,
+                static_cast<size_t>(args.bytes));
   }
 }
 
@@ -296,16 +291,17 @@ void Queue::step(const std::function<void()>& body) {
     State& state;
     ~Direct() { state.mode = State::Mode::direct; }
   } const direct{s};
-  // Walked first, if any step has come often enough to be kept: the trace tells which it is.
+  // If any step has come often enough to be kept, this one is walked first: the trace tells which
+  // it is.
   if (s.repeats) {
     s.mode = State::Mode::walking;
-    s.trace = 0;
+    s.trace = {};
     body();
     const auto walked = s.steps.find(s.trace);
     const bool known = walked != s.steps.end() && walked->second.seen >= kRunsBeforeGraph;
     if (known && walked->second.graph == nullptr) {
       s.mode = State::Mode::capturing;
-      s.trace = 0;
+      s.trace = {};
       cuda::begin_capture(s.stream);
       try {
         body();
@@ -328,7 +324,7 @@ void Queue::step(const std::function<void()>& body) {
     }
   }
   s.mode = State::Mode::direct;
-  s.trace = 0;
+  s.trace = {};
   body();
   s.join();
   if (s.steps.size() >= kMostSteps && !s.steps.contains(s.trace)) s.forget_oldest();
@@ -352,7 +348,7 @@ Queue::Fetch& Queue::take_place(int64_t bytes) {
   }
   if (place.event == nullptr) place.event = cuda::make_event(device_.index);
   if (place.room < bytes) {
-    cuda::wait_for(place.event);  // whoever fetched into the smaller one
+    cuda::wait_for(place.event);  // the fetch that used the smaller memory
     cuda::release_pinned(device_.index, place.pinned);
     place.pinned = nullptr;
     place.room = 0;

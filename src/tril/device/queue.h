@@ -1,31 +1,50 @@
-// Queue: what a device is given to do, in order, with the small things the host knows and the
-// device reads (token ids, positions, intervals, scalars), and steps that are kept as graphs.
+// Queue: the work a device is given, in order, with the small data that the host knows and the
+// device reads (token ids, positions, intervals, scalars), and steps that are kept as CUDA graphs.
 //
-// A step that comes again and again is walked by the host each time: its checks are made, its
-// memory is laid out, and what the host knows is written down; but from the third equal time on
-// nothing is launched one by one. What the host knows goes over in one copy, and then one graph
-// does the rest. A walk that turns out to be another step (other sizes, another order) is found out
-// by its trace, and runs as it is. So whoever writes a step need not know of graphs.
+// A step that is repeated is walked by the host each time: its checks are made, its memory is laid
+// out, and its uploads are written; but from the third equal time on nothing is launched one by
+// one. All uploads are copied at once, and then one CUDA graph does the rest. A walk that turns out
+// to be a different step (other sizes, other memory, another order) is recognised by its trace
+// (trace.h), and runs normally. So code that enqueues a step need not know about graphs.
 //
 // There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
-// lives is in another: in order there, behind all that was enqueued in the first lane before, and
-// beside what is enqueued elsewhere afterwards, until join(). In a graph they are branches. On the
-// CPU a queue does nothing. It belongs to one thread at a time; a thread may have queues of several
-// GPUs.
+// lives goes into a side stream: in order there, after everything enqueued in the first lane
+// before, and in parallel with what is enqueued elsewhere afterwards, until join(). In a graph they
+// are branches. On the CPU a queue does nothing. It belongs to one thread at a time; a thread may
+// have queues of several GPUs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "tril/base/stream.h"
 #include "tril/device/device.h"
+#include "tril/device/identity.h"
+#include "tril/device/trace.h"
 
 namespace tril {
 
-// What is done beside the rest; two kinds, so that they are beside each other too.
-enum class Lane { first, products, sums };
+// Bytes copied within the device; and rows of `bytes` each, `step` bytes apart, copied to
+// consecutive memory.
+struct Copy {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t bytes = 0;
+};
+struct CopyRows {
+  const void* from = nullptr;
+  int64_t step = 0;
+  void* to = nullptr;
+  int64_t bytes = 0;
+  int64_t rows = 0;
+};
+// True for the structs of arguments that are listed, so that every value of theirs is tested to be
+// part of the identity (tests/device/identity_test.cpp); Queue::launch() accepts no others.
+consteval bool is_listed_launch(const Copy*) { return true; }
+consteval bool is_listed_launch(const CopyRows*) { return true; }
 
 class Queue {
  public:
@@ -35,27 +54,36 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   Device device() const { return device_; }
-  Stream stream() const;  // of the lane that is enqueued into
-  // CUDA has a current GPU per thread: makes it this queue's, for whoever asks CUDA about kernels.
-  // What is enqueued here does so by itself.
+  Stream stream() const;  // of the current lane
+  // CUDA has a current GPU per thread: makes this queue's GPU current, for queries about kernels.
+  // Enqueuing does so by itself.
   void make_current() const;
 
-  // Where the device finds a copy of these bytes, until reset(). The host's may change at once.
+  // The device address of a copy of these bytes, until reset(). The host's may change at once.
   const void* upload(const void* from, int64_t bytes);
   void reset();
 
-  // Whether what follows is to be launched; false while a kept step is walked. `trace` and `place`,
-  // where the step's memory ends, tell one launch from another. Call launched() behind it, which
-  // raises what went wrong.
-  bool launches(const void* trace, const void* place);
+  // Enqueues launcher(stream, args), except while a kept step is walked, and raises its errors.
+  // Launcher and arguments are the identity of the launch: anything else that the kernel depends on
+  // must be uploaded.
+  template <class Args>
+  void launch(Launcher<Args> launcher, const std::type_identity_t<Args>& args,
+              Begins begins = Begins::alone) {
+    static_assert(is_listed_launch(static_cast<const Args*>(nullptr)),
+                  "arguments that are not in the list of kernels/cuda/launches.h");
+    if (!launches(identity_of<Args>(launcher, args), begins)) return;
+    Stream to = stream();
+    // Uploads of a step are complete before its graph begins, but not when kernels are launched one
+    // by one: then they never overlap.
+    to.overlaps = begins == Begins::in_chain && captures();
+    launcher(to, args);
+    launched();
+  }
+  // Raises the error of what was just enqueued into stream().
   void launched();
-  // Whoever launches with memory of its own, neither the step's nor uploaded, says where it is: a
-  // step with other weights or another cache is another step.
-  void note(const void* memory);
-  void note(int64_t size);
 
   // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
-  // others, before join(): Context::aside() sees to it. Within one another is none.
+  // others, before join(): Context::aside() ensures that. Asides do not nest.
   class Aside {
    public:
     Aside(Queue& queue, Lane lane);
@@ -68,38 +96,37 @@ class Queue {
     Lane before_;
   };
   Lane lane() const;
-  // What is enqueued from now on, here, waits for all that was enqueued in other lanes. A step ends
-  // so by itself, and so do reset() and whatever waits.
+  // Makes what is enqueued from now on, in this lane, wait for everything enqueued in other lanes.
+  // Happens by itself at the end of a step, in reset() and before any wait.
   void join();
 
   // Within the device, as part of the step.
-  void copy(const void* from, void* to, int64_t bytes);
-  // Rows of `bytes` each that lie `step` bytes apart, one behind the other.
-  void copy_rows(const void* from, int64_t step, void* to, int64_t bytes, int64_t rows);
+  void copy(const Copy& args);
+  void copy_rows(const CopyRows& args);
 
   void wait();
-  // Waits for all that was enqueued, then copies. Not within a step.
+  // Waits for everything enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Begins to copy to the host, behind what is enqueued so far; fetched() waits for it, once. What
-  // nobody asks for is forgotten when kMostFetches have come after it. Not within a step.
+  // Starts a copy to the host, after what is enqueued so far; fetched() waits for it, once. A copy
+  // that is not read is forgotten when kMostFetches have come after it. Not within a step.
   static constexpr int64_t kMostFetches = 1024;
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
-  // The same without a copy, which would keep the device waiting between two steps: memory of the
-  // host for what a kernel writes there itself. The step is given the address as data; deliver()
-  // follows once it is enqueued, then fetched().
+  // The same without a copy, which would keep the device waiting between two steps: host memory
+  // that a kernel writes itself. The step receives the address as data; deliver() follows once it
+  // is enqueued, then fetched().
   struct Delivery {
     int64_t number = 0;
     void* to = nullptr;
   };
   Delivery expect(int64_t bytes);
   void deliver(int64_t number);
-  // Nobody will ask for it any more. What is expected is not forgotten otherwise.
+  // It will not be read any more. Expected memory is not forgotten otherwise.
   void forget(int64_t number);
 
-  // Runs a step. `body` enqueues it, and may be called twice: what it does on the host must come to
-  // the same when it does. It may not wait.
+  // Runs a step. `body` enqueues it, and may be called twice: its effect on the host must then be
+  // the same as of one call. It may not wait.
   void step(const std::function<void()>& body);
   int64_t graphs() const;  // kept so far
   bool captures() const;   // a step that will be kept is being enqueued
@@ -107,7 +134,7 @@ class Queue {
  private:
   struct State;
   struct Fetch {
-    int64_t number = -1;  // whose it is; -1: nobody's
+    int64_t number = -1;  // of the fetch; -1: free
     bool expected = false;
     void* event = nullptr;
     void* pinned = nullptr;
@@ -115,7 +142,10 @@ class Queue {
     std::vector<char> bytes{};
   };
 
-  // A place for so much, with the next number.
+  // Adds to the trace; returns whether it is to be enqueued now.
+  bool launches(const Identity& launch, Begins begins);
+
+  // Memory for this many bytes, with the next number.
   Fetch& take_place(int64_t bytes);
   Fetch& place_of(int64_t number);
 

@@ -29,7 +29,7 @@ struct Part {
   std::string shape{};  // a line below the name
   bool masked = false;  // by the causal mask
   bool residual = false;
-  bool from_encoder = false;  // the encoder's output comes in from the side
+  bool from_encoder = false;  // the encoder's output enters from the side
 };
 
 // One column of boxes from the bottom to the top, with a frame around those of a layer.
@@ -46,7 +46,7 @@ class Column {
     y_ -= 16;
   }
 
-  // Returns the middle of the box's height.
+  // Returns the vertical centre of the box.
   double add(const Part& part) {
     arrow(y_, y_ - kGap);
     y_ -= kGap + kBoxHeight;
@@ -75,7 +75,7 @@ class Column {
                    number(to + 5), "\"/>\n<path class=\"tip\" d=\"M", number(middle() - 4), " ",
                    number(to + 6), "h8l-4 -6z\"/>\n");
   }
-  // The residual: around the box, from below it to above it.
+  // The residual connection: around the box, from below it to above it.
   void skip(double from, double to) {
     const double side = left_ + kBoxWidth + 16;
     svg_ += concat("<path class=\"residual\" d=\"M", number(middle()), " ", number(from), "H",
@@ -124,7 +124,7 @@ struct Drawn {
 Drawn draw_stacks(const TransformerConfig& given) {
   const TransformerConfig c = given.completed();
   const bool decoder_only = c.decoder_only();
-  // A box less without cross-attention.
+  // Without cross-attention there is one box fewer.
   const double height = decoder_only ? 428 : 500, bottom = height - 40;
   const double decoder_left = decoder_only ? 40 : 420;
   std::string body;

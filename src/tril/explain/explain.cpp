@@ -26,7 +26,7 @@ void check_length(std::string_view what, size_t tokens, int64_t model_takes) {
           " tokens, a page can show ", kMaxExplainedTokens, " at most");
 }
 
-// A page shows one sentence: what is on another line would silently be part of it.
+// A page shows one sentence: text on further lines would silently become part of it.
 void check_line(std::string_view what, std::string_view text) {
   const size_t at = text.find_first_of("\r\n");
   require(at == std::string_view::npos, kBad, "explain: ", what,
@@ -73,7 +73,7 @@ Found run_search(const Translator& translator, const SearchRule& rule,
   return found;
 }
 
-// The search, and with it what the model writes by itself.
+// Runs the search, which gives what the model writes by itself.
 void add_search(const Translator& translator, const SearchRule& rule,
                 std::span<const int32_t> tokens, Explanation& e, Session& session) {
   Found found = run_search(translator, rule, tokens, session);
@@ -88,7 +88,8 @@ void add_search(const Translator& translator, const SearchRule& rule,
   e.written_text = e.hypothesis_texts.front();
 }
 
-// A beam may write what is not the likeliest at some step: what would greedy search have written?
+// If the beam's result is not the likeliest token at some step: what greedy search would have
+// written.
 void add_greedy(const Translator& translator, SearchRule rule, std::span<const int32_t> tokens,
                 Explanation& e, Session& session) {
   const auto unlikely = [](const ExplainedStep& step) {
@@ -101,7 +102,7 @@ void add_greedy(const Translator& translator, SearchRule rule, std::span<const i
   e.greedy_text = translator.tokenizer().decode(e.greedy->tokens);
 }
 
-// START and all but the last go in; each is to come out one place earlier.
+// START and all tokens but the last are fed in; each is to be predicted one position earlier.
 void lay_out_steps(std::span<const int32_t> target, int64_t layers, Explanation& e) {
   for (size_t i = 0; i < target.size(); ++i) {
     ExplainedStep& step = e.steps.emplace_back();
@@ -119,12 +120,12 @@ int64_t differing(std::span<const float> a, std::span<const float> b) {
   return count;
 }
 
-// Compares rows of two passes, a kind of number at a time.
+// Compares rows of two passes, one kind of number at a time.
 class RowComparison {
  public:
   explicit RowComparison(Explanation& e) : e_(e) {}
 
-  // Adds the differences of each row to what `count_of(step)` refers to.
+  // Adds the number of differences of each row to `count_of(step)`.
   template <class CountOf>
   void add(const std::vector<float>& a, const std::vector<float>& b, const CountOf& count_of) {
     const size_t rows = e_.steps.size();
@@ -139,7 +140,7 @@ class RowComparison {
     e_.numbers_compared += static_cast<int64_t>(a.size());
   }
 
-  // What belongs to the source: one row of it serves all steps.
+  // For the source: one row of it serves all steps.
   void add_source(const std::vector<float>& a, const std::vector<float>& b) {
     check_sizes(a, b);
     e_.numbers_differing += differing(a, b);
@@ -161,7 +162,7 @@ uint64_t row_fingerprint(const std::vector<float>& matrix, size_t row, size_t ro
       {reinterpret_cast<const char*>(matrix.data() + row * columns), columns * sizeof(float)});
 }
 
-// Without the mask training is no longer the function that decoding computes.
+// Without the mask, training is no longer the function that decoding computes.
 void compare_leaked(const PassRecord& leaked, const PassRecord& stepwise, Explanation& e) {
   const size_t vocab = leaked.logits.size() / e.steps.size();
   for (size_t row = 0; row < e.steps.size(); ++row) {
@@ -222,7 +223,7 @@ void compare_passes(const PassRecord& parallel, const PassRecord& stepwise, Expl
   e.stepwise_encoder_calls = stepwise.encoder_calls;
 }
 
-// log Σ exp(logit / temperature), in double: enough for numbers that people read.
+// log Σ exp(logit / temperature), in double: accurate enough for numbers shown to people.
 double log_sum_of(std::span<const float> logits, double temperature) {
   const double largest = double{*std::max_element(logits.begin(), logits.end())};
   double total = 0.0;
@@ -359,7 +360,7 @@ void check_options(const ExplainOptions& o, const TransformerConfig& config) {
           "explain: a target, but the model has no encoder: the sentence itself is what it reads");
 }
 
-// The three passes, and all that is computed from them.
+// Runs the three passes and computes everything derived from them.
 void run_passes(const Transformer& model, const ExplainOptions& options, Explanation& e,
                 Session& session) {
   std::vector<int32_t> fed;

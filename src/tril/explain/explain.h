@@ -2,14 +2,14 @@
 //
 // The sentence goes through the model three times. Once as in training: the whole target in one
 // call of forward(), under a tape and the mask. Once as in inference: the same tokens one call at a
-// time, with a growing cache. And once more as in training with the mask taken off, which is the
-// fault that the mask prevents. An Observer keeps what each attention read and wrote; the first two
+// time, with a growing cache. And once more as in training but without the mask, which is the fault
+// that the mask prevents. An Observer keeps what each attention read and wrote; the first two
 // passes are compared number by number, as bit patterns: queries, keys, values and contexts of
 // every attention, the outputs of the decoder's layers, its last states and all logits.
 //
-// The engine never holds a matrix of attention weights (kernels/attention.h). Whoever shows one
-// computes it from the queries and keys kept here by the textbook's formula; `ContextCheck` says
-// how far that formula's contexts are from the engine's.
+// The library never holds a matrix of attention weights (kernels/attention.h). Whoever shows one
+// computes it from the queries and keys kept here by the textbook formula; `ContextCheck` says how
+// far that formula's contexts are from the library's.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@
 
 namespace tril {
 
-// More tokens than this on one side are no picture any more.
+// With more tokens than this on one side the picture is unreadable.
 constexpr int64_t kMaxExplainedTokens = 128;
 
 struct ExplainOptions {
   // How the model searches. max_tokens 0: as many as can be shown; a decoder-only model then
   // continues its text by at most 24.
   SearchRule search = {.beam = 5};
-  // What the training pass reads, as a text; absent: what the model itself wrote. Encoder–decoders
+  // The text that the training pass reads; absent: what the model itself wrote. Encoder–decoders
   // only.
   std::optional<std::string> target{};
   int64_t candidates = 8;  // next tokens kept for each position
@@ -39,11 +39,11 @@ struct ExplainOptions {
   TestHooks hooks{};       // deliberate faults of the training pass, for tests
 };
 
-// One attention of one layer, as the engine computed it. Rows and keys count from 0.
+// One attention of one layer, as the library computed it. Rows and keys count from 0.
 struct AttentionRecord {
   int64_t query = 0;
   int64_t key = 0;
-  std::vector<float> queries;       // [query, heads, head_dim], turned where positions are rotary
+  std::vector<float> queries;       // [query, heads, head_dim], rotated where positions are rotary
   std::vector<float> keys, values;  // [key, kv_heads, head_dim]
   std::vector<float> context;       // [query, heads, head_dim]
   std::vector<Interval> sees;       // [query]
@@ -54,13 +54,13 @@ struct PassAttention {
   std::vector<AttentionRecord> encoder, masked, cross;
 };
 
-// What else happens to the decoder's rows in training, one vector per row. Of each vector the first
-// `kept` numbers; what is said about a whole vector was computed from all of it.
+// What else happens to the decoder's rows in training, one vector per row. Only the first `kept`
+// numbers of each vector are stored; statements about a whole vector were computed from all of it.
 struct SubLayerRecord {
   int64_t layer = 0;
   enum class Kind { masked, cross, feed_forward } kind = Kind::masked;
-  std::vector<float> normed, added, left;  // [row, kept]; left: what the sub-layer leaves
-  // [row]: of what its norm reads, in double. `rms` is the root of the mean square; a layer norm's
+  std::vector<float> normed, added, left;  // [row, kept]; left: the output of the sub-layer
+  // [row]: of the norm's input, in double. `rms` is the root of the mean square; a layer norm's
   // variance is rms² − mean².
   std::vector<double> mean, rms;
   std::vector<double> added_length, left_length;  // [row]: Euclidean
@@ -71,13 +71,13 @@ struct SubLayerRecord {
 };
 struct StageRecord {
   int64_t kept = 0;
-  std::vector<float> token, position;  // [row, kept]; empty: there is none, or it is not kept apart
-  std::vector<float> embedded;         // [row, kept]: what the first layer reads
+  std::vector<float> token, position;  // [row, kept]; empty: none, or not stored separately
+  std::vector<float> embedded;         // [row, kept]: input of the first layer
   std::vector<SubLayerRecord> sub_layers;
-  std::vector<float> last;  // [row, kept]: what the logits are made from
+  std::vector<float> last;  // [row, kept]: input of the output projection
 };
 
-// The temperatures for which `ExplainedStep::log_sums` has the sum over the vocabulary.
+// The temperatures for which `ExplainedStep::log_sums` holds the sum over the vocabulary.
 constexpr int64_t kTemperatures = 20;
 constexpr double temperature_of(int64_t index) { return static_cast<double>(index + 1) / 10.0; }
 
@@ -87,11 +87,11 @@ struct TokenChance {
   float logit = 0.0f;
 };
 
-// One position of the decoder: what goes in, what should come out, what the model thinks.
+// One position of the decoder: its input, the right output, the model's prediction.
 struct ExplainedStep {
   int32_t fed = 0;
   int32_t right = 0;
-  std::vector<TokenChance> candidates;  // likeliest first, at equal ones the lower token first
+  std::vector<TokenChance> candidates;  // likeliest first, the lower token first at equal ones
   float right_log_prob = 0.0f;
   float right_logit = 0.0f;
   // log Σ exp(logit / T) over the whole vocabulary, for each temperature.
@@ -101,21 +101,21 @@ struct ExplainedStep {
   float leaked_right_log_prob = 0.0f;
   int64_t leaked_differing_logits = 0;  // against decoding, in bits
   uint64_t leaked_fingerprint = 0;
-  // Training pass against decoding: how many numbers of this row do not have the same bits. Of a
+  // Training pass against decoding: the number of values of this row whose bits differ. For a
   // layer: queries, keys, values, contexts and the layer's output.
   std::vector<int64_t> differing_in_layer;
   int64_t differing_hidden = 0;
   int64_t differing_logits = 0;
-  // Of the logits' bits in either pass (base/fingerprint.h).
+  // Fingerprints of the logits' bits in each pass (base/fingerprint.h).
   uint64_t parallel_fingerprint = 0;
   uint64_t stepwise_fingerprint = 0;
 };
 
-// The textbook's contexts, from the same queries, keys and values in double, against the engine's.
+// The textbook's contexts, from the same queries, keys and values in double, against the library's.
 struct ContextCheck {
   int64_t compared = 0;
   double largest_difference = 0.0;
-  // Of the bound that fp32 rounding allows (see explain.cpp): at most 1 where all is well.
+  // Relative to the bound that fp32 rounding allows (see explain.cpp): at most 1 if all is well.
   double largest_share = 0.0;
 };
 
@@ -123,15 +123,15 @@ struct Explanation {
   TransformerConfig config;
   int64_t parameters = 0;
   std::string sentence;
-  std::string target_text;   // what `steps` read and should write
+  std::string target_text;   // what `steps` read and should predict
   std::string written_text;  // what the model wrote by itself
   bool target_given = false;
   int32_t start = 0, end = 0;           // the special tokens
-  int64_t prompt = 0;                   // decoder-only: so many first tokens were given
-  std::vector<int32_t> source;          // END included; empty: decoder-only
-  std::vector<int32_t> written;         // END included where it ended
-  std::vector<ExplainedStep> steps;     // fed: START and what follows; right: what is to come
-  std::vector<std::string> vocabulary;  // pieces of all tokens mentioned, by `tokens`
+  int64_t prompt = 0;                   // decoder-only: number of first tokens that were given
+  std::vector<int32_t> source;          // END included; empty for decoder-only models
+  std::vector<int32_t> written;         // END included if it ended
+  std::vector<ExplainedStep> steps;     // fed: START and what follows; right: the next token
+  std::vector<std::string> vocabulary;  // pieces of all tokens mentioned, indexed like `tokens`
   std::vector<int32_t> tokens;          // ascending
 
   PassAttention training;
@@ -139,11 +139,11 @@ struct Explanation {
   StageRecord stages;
   // By layer, [heads, query, key]: scaled scores of the decoder's self-attention, mask off.
   std::vector<std::vector<float>> leaked_scores;
-  // What positions by ALiBi add to a score in each head, for each step of distance; else empty.
+  // What ALiBi positions add to a score in each head per step of distance; else empty.
   std::vector<double> bias_slopes;
-  float scale = 1.0f;  // 1 / √head_dim, as the engine rounds it
+  float scale = 1.0f;  // 1 / √head_dim, as the library rounds it
 
-  // Counted as they were seen: of the decoder, and of the encoder.
+  // Counted as they were observed: calls of the decoder, and of the encoder.
   int64_t parallel_calls = 0, stepwise_calls = 0;
   int64_t parallel_encoder_calls = 0, stepwise_encoder_calls = 0;
   int64_t numbers_compared = 0;
@@ -155,23 +155,23 @@ struct Explanation {
   std::vector<std::string> hypothesis_texts;
   int64_t beam = 1;
   double length_penalty = 0.0;
-  // What greedy search would have written, where a beam wrote something that is not the likeliest
-  // token at every step.
+  // What greedy search would have written, if the beam's result is not the likeliest token at every
+  // step.
   std::optional<Hypothesis> greedy{};
   std::string greedy_text;
-  // With a given target: the same sentence on what the model wrote by itself.
+  // With a given target: the same sentence with what the model wrote by itself.
   std::shared_ptr<const Explanation> own{};
 };
 
 // Raises `invalid_argument` for a sentence or a target without a word, of several lines, that is
 // not UTF-8 or has more tokens than the model takes or a page can show (a word of 300 letters is
-// fine while its tokens are few enough), and for a target where there is no encoder; `bad_format`
-// when the model computes numbers that are not finite.
+// fine while its tokens are few enough), and for a target without an encoder; `bad_format` when the
+// model computes numbers that are not finite.
 Explanation explain(const Translator& translator, std::string_view sentence,
                     const ExplainOptions& options = {});
 
-// One self-contained page of HTML: script, style and numbers inside, no request to anywhere. The
-// same explanation gives the same bytes. Raises `invalid_argument` when it would be too large.
+// One self-contained HTML page: script, style and numbers inside, no requests. The same explanation
+// gives the same bytes. Raises `invalid_argument` when it would be too large.
 std::string explain_page(const Explanation& explanation);
 
 }  // namespace tril

@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Numbers travel with all their bits while that takes less than this; beyond, in sixteen.
+// Numbers are stored with all their bits while that takes less than this; beyond it, in sixteen
+// bits.
 constexpr int64_t kMaxExactBytes = 2'000'000;
 constexpr int64_t kMaxPageBytes = 40'000'000;
 
@@ -31,7 +32,7 @@ int64_t numbers_of(const AttentionRecord& r) {
   return static_cast<int64_t>(r.queries.size() + r.keys.size() + r.values.size());
 }
 
-// What has the same bits in both passes travels once.
+// What has the same bits in both passes is stored once.
 int64_t numbers_of(const Explanation& e) {
   int64_t count = 0;
   for_each_kind(e, [&](const char*, const auto& training, const auto& stepwise) {
@@ -46,8 +47,8 @@ int64_t numbers_of(const Explanation& e) {
 
 enum class Precision { exact, rounded };
 
-// How far the weights that a page draws from numbers in sixteen bits are from those of the numbers
-// themselves: the largest difference of all cells.
+// The error of drawing weights from numbers stored in sixteen bits: the largest difference over all
+// cells.
 double rounding_loss(const Explanation& e) {
   const int64_t width = e.config.head_dim;
   double largest = 0.0;
@@ -131,7 +132,7 @@ class PageWriter {
             {"source", e_.source}, {"fed", fed},    {"right", right},      {"written", e_.written}};
   }
 
-  // Five decimals: more than the page shows, a third of the bytes.
+  // Five decimals: more than the page shows, in a third of the bytes.
   static double short_number(double value) { return std::round(value * 1e5) / 1e5; }
 
   static Json short_numbers(const std::vector<double>& values) {
@@ -275,7 +276,7 @@ class PageWriter {
     return result;
   }
 
-  // The stages around attention: few numbers, beside those of attention itself.
+  // The stages around attention: few numbers compared with those of attention itself.
   Json stages() const {
     const StageRecord& s = e_.stages;
     const auto vectors = [&](const std::vector<float>& values) {
@@ -310,7 +311,7 @@ class PageWriter {
   Precision precision_;
 };
 
-// Puts `part` in the place of the one `{{name}}` there is.
+// Replaces the single `{{name}}` by `part`.
 void fill(std::string& page, std::string_view name, std::string_view part) {
   const std::string place = concat("{{", name, "}}");
   const size_t at = page.find(place);
@@ -328,14 +329,14 @@ std::string explain_page(const Explanation& explanation) {
           "explain: the numbers of this sentence and model take ", bytes,
           " bytes, a page may hold ", kMaxPageBytes, ": a shorter sentence is needed");
   Json data = PageWriter(explanation).page();
-  // Both texts while there is room for every bit of them.
+  // Both texts, while there is room for every bit of them.
   const Explanation* own = explanation.own.get();
   if (own != nullptr && (numbers_of(explanation) + numbers_of(*own)) * 5 <= kMaxExactBytes) {
     data["own"] = PageWriter(*own).page();
   }
   std::string page(page_template());
   fill(page, "architecture", architecture_for_page(explanation.config));
-  // The data last: what stands in it is never looked at again.
+  // The data come last, so that nothing in them is taken for a placeholder.
   fill(page, "style", page_style());
   fill(page, "script", page_script());
   fill(page, "data", script_safe(data.dump(-1, ' ', false, Json::error_handler_t::replace)));

@@ -1,4 +1,4 @@
-// The files of page/, put into the library when it is built (cmake/embed_page.cmake). Internal to
+// The files of page/, embedded in the library at build time (cmake/embed_page.cmake). Internal to
 // explain/.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace tril {
 
-// HTML with places for {{style}}, {{architecture}}, {{script}} and {{data}}, in this order; its
+// HTML with placeholders {{style}}, {{architecture}}, {{script}} and {{data}}, in this order; its
 // policy names the hashes of style and script.
 std::string_view page_template();
 std::string_view page_style();

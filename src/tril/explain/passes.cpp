@@ -16,7 +16,7 @@ void append(std::vector<float>& to, const Tensor& tensor) {
   to.insert(to.end(), values.values().begin(), values.values().end());
 }
 
-// Keeps what the model computes while it lives.
+// Records what the model computes.
 class Recorder : public Observer {
  public:
   Recorder(Session& session, const TransformerConfig& config)
@@ -132,7 +132,7 @@ std::vector<double> doubles_of(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// The bias of ALiBi as the table that the reference takes.
+// The bias of ALiBi as a table for the reference.
 struct BiasTable {
   BiasTable(std::span<const double> slopes, const AttentionRecord& record) {
     if (slopes.empty()) return;
@@ -154,7 +154,7 @@ struct BiasTable {
   reference::AttentionBias<double> bias;
 };
 
-// The engine's bound for one row of one head; `q` and `k` begin at the head's numbers.
+// The bound for one row of one head; `q` and `k` begin at the head's numbers.
 ops::AttentionBound bound_of(std::span<const double> q, std::span<const double> k,
                              int64_t key_stride, const Interval& sees, double scale,
                              double largest_bias) {
@@ -168,7 +168,7 @@ ops::AttentionBound bound_of(std::span<const double> q, std::span<const double> 
     }
     largest = std::max(largest, magnitude);
   }
-  // The slopes of ALiBi are rounded to fp32 for the engine.
+  // The slopes of ALiBi are rounded to fp32 for the model.
   return ops::AttentionBound({.head_dim = head_dim,
                               .keys = std::max(0, sees.hi - sees.lo),
                               .largest_score = largest,
@@ -252,7 +252,7 @@ void check_contexts(const AttentionRecord& record, const TransformerConfig& conf
         const double difference =
             std::fabs(sum - double{record.context[at + static_cast<size_t>(d)]});
         const double allowed = bound(weighted, values);
-        // NaN is no number that max() would keep, and nothing that may pass.
+        // max() would drop NaN, which must not pass.
         const bool told = difference <= std::numeric_limits<double>::max();
         const double infinite = std::numeric_limits<double>::infinity();
         const double share = difference == 0.0 ? 0.0 : (told ? difference / allowed : infinite);

@@ -1,5 +1,5 @@
-// The passes of one sentence through a model, with all that its attentions read and wrote. Internal
-// to explain/.
+// The passes of one sentence through a model, with everything its attentions read and wrote.
+// Internal to explain/.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace tril {
 
-// What one way through the model left behind. Rows of calls that follow each other are put end to
-// end, so that one call for all tokens and one call for each fill the same places.
+// What one way through the model recorded. Rows of successive calls are stored end to end, so that
+// one call for all tokens and one call for each fill the same places.
 struct PassRecord {
   PassAttention attention;
   std::vector<std::vector<float>> layer_outputs;  // by decoder layer, [row, model]
   std::vector<float> hidden;                      // [row, model]
-  // In the order of the layers, all [row, model] but for the hidden numbers of feed-forward.
+  // In the order of the layers, all [row, model] except the hidden layer of feed-forward.
   struct SubLayer {
     int64_t layer = 0;
     std::vector<float> normed, added, sum, feed_forward_hidden;
   };
   std::vector<SubLayer> sub_layers;    // of a training pass
-  std::vector<float> token, position;  // [row, model]; empty: none, or not known
+  std::vector<float> token, position;  // [row, model]; empty: none, or unknown
   std::vector<float> embedded;
   std::vector<float> logits;  // [row, vocab]
   int64_t calls = 0;          // of the decoder
@@ -34,25 +34,25 @@ struct PassTokens {
   std::span<const int32_t> source, fed;
 };
 
-// What a training pass left of every stage but attention: `kept` numbers of each vector.
+// Every stage of a training pass other than attention: `kept` numbers of each vector.
 StageRecord stages_of(const Transformer& model, const PassRecord& pass, int64_t kept);
 
 // All of `fed` in one call under a tape, as in training.
 PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Masking masking,
                          Session& session);
-// One token a call, with a growing cache, as in inference.
+// One token per call, with a growing cache, as in inference.
 PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Session& session);
 
-// [query, key]: the textbook's weights of one head in double, zero where a row may not see. The
-// slopes are those of ALiBi, or none.
+// [query, key]: the textbook's weights of one head in double, zero where a row may not see the key.
+// The slopes are those of ALiBi, or empty.
 std::vector<double> weights_of(const AttentionRecord& record, const TransformerConfig& config,
                                float scale, std::span<const double> slopes, int64_t head);
 
-// The textbook's attention in double against the contexts of a record, all heads.
+// Compares the textbook's attention in double with the contexts of a record, for all heads.
 void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
                     std::span<const double> slopes, ContextCheck& check);
 
-// Whether all numbers and intervals of the two are the same, bit for bit.
+// Whether all numbers and intervals of the two have the same bits.
 bool same_bits(const AttentionRecord& a, const AttentionRecord& b);
 
 // [heads, query, key]: scaled scores of every row with every key, whatever the row may see.

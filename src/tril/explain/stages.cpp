@@ -44,7 +44,7 @@ SubLayerRecord::Kind kind_of(size_t place, bool decoder_only) {
   return place % count == count - 1 ? feed_forward : cross;
 }
 
-// Mean and size of what the norm reads: its input, or the sum that it is the norm of.
+// Mean and rms of the norm's input: x, or the sum x + plus.
 void add_moments(std::span<const float> x, std::span<const float> plus, SubLayerRecord& record) {
   double sum = 0.0;
   double squares = 0.0;

@@ -21,14 +21,14 @@
 namespace tril {
 namespace {
 
-// As strerror, which may not be called by two threads at once.
+// Like strerror, which is not thread-safe.
 std::string reason(int error) { return std::generic_category().message(error); }
 
 [[noreturn]] void fail_to(std::string_view doing, const std::string& path, int error) {
   fail(ErrorCode::io, path, ": cannot ", doing, ": ", reason(error));
 }
 
-// The system would stop reading the name at a NUL and take another file.
+// The system would stop reading the name at a NUL and use another file.
 void check_path(const std::string& path) {
   require(path.find('\0') == std::string::npos, ErrorCode::io, path.c_str(),
           ": a path may not hold a NUL byte");
@@ -48,7 +48,7 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Where the links of `path` lead; `path` itself when nothing is there yet.
+// The path with links resolved; `path` itself when nothing is there yet.
 std::string follow_links(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
                                                              &std::free);
@@ -85,11 +85,12 @@ int lock(int descriptor) {
   return result;
 }
 
-// Whoever writes a temporary file holds its lock, and the system gives it back when that process
-// ends, however it does. Where a file system has no locks nothing is known to be abandoned.
+// The writer of a temporary file holds its lock, and the system releases it however that process
+// ends. On a file system without locks nothing counts as abandoned.
 bool is_abandoned(int descriptor) { return lock(descriptor) == 0; }
 
-// A new temporary file beside `target`, locked: its name and descriptor. -1: errno says why not.
+// A new temporary file beside `target`, locked: sets its name and returns its descriptor, or -1
+// with errno set.
 int create_temporary(const std::string& target, std::string& name) {
   static std::atomic<uint64_t> counter = 0;
   constexpr int kTries = 1000;
@@ -98,7 +99,7 @@ int create_temporary(const std::string& target, std::string& name) {
     const int descriptor = open_retrying(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (descriptor < 0 && errno == EEXIST) continue;  // left by a process that was killed
     if (descriptor < 0) return -1;
-    // Between its creation and its lock another writer may have taken it for abandoned.
+    // Between creating and locking it, another writer may have taken it for abandoned.
     struct stat made;
     const bool locked = lock(descriptor) == 0 || errno != EWOULDBLOCK;
     if (locked && ::fstat(descriptor, &made) == 0 && made.st_nlink > 0) return descriptor;
@@ -182,7 +183,7 @@ std::string read_file(const std::string& path, int64_t max_bytes) {
   constexpr int64_t kChunk = 1 << 16;
   std::string contents;
   int64_t held = 0;
-  // One byte past the size the file claims shows its end without another round.
+  // Reading one byte more than the reported size detects the end without another round.
   int64_t step = std::max(kChunk, std::min(file.size(), max_bytes) + 1);
   while (true) {
     contents.resize(static_cast<size_t>(held + step));
@@ -203,7 +204,7 @@ AtomicFile::AtomicFile(const std::string& path, Links links) : path_(path) {
   struct stat old;
   const bool exists = ::lstat(target_.c_str(), &old) == 0;
   const bool replaces_link = exists && links == Links::replace && S_ISLNK(old.st_mode);
-  // A rename as root would replace even /dev/null.
+  // As root, a rename would replace even /dev/null.
   require(!exists || replaces_link || S_ISREG(old.st_mode), ErrorCode::io, path_,
           ": cannot be written: it is no regular file");
 
@@ -223,7 +224,7 @@ AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::discard() {
   if (descriptor_ < 0) return;
-  ::unlink(temporary_.c_str());  // before the lock goes: nobody else removes it
+  ::unlink(temporary_.c_str());  // while the lock is still held, so that nobody else removes it
   ::close(descriptor_);
   descriptor_ = -1;
 }
@@ -282,7 +283,7 @@ void AtomicFile::take_name() {
 
 void flush_folder(const std::string& folder) {
   const int descriptor = open_retrying(folder, O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0 && errno == EACCES) return;  // a folder that may be written but not read
+  if (descriptor < 0 && errno == EACCES) return;  // a folder that can be written but not read
   if (descriptor < 0) fail_to("open the folder", folder, errno);
   // EINVAL: a file system that cannot flush a folder has nothing to flush.
   const int error = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
@@ -304,7 +305,7 @@ void make_folders(const std::string& folder) {
 }
 
 void remove_abandoned(const std::string& folder, std::string_view name) {
-  // Not by std::filesystem, whose iterator ends the program where memory runs out.
+  // Not std::filesystem, whose iterator ends the program when memory runs out.
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
   if (entries == nullptr) return;
   while (const dirent* entry = ::readdir(entries.get())) {

@@ -15,8 +15,8 @@
 namespace tril {
 namespace {
 
-// The old keystone, out of the way under a name that counts as temporary (io/atomic_file.h): it
-// comes back unless something else has changed since.
+// The old keystone, moved away under a temporary name (io/atomic_file.h): it is moved back unless
+// another file has taken its name since.
 class OldKeystone {
  public:
   explicit OldKeystone(const std::string& path)
@@ -84,7 +84,7 @@ void FolderUpdate::commit() {
   std::stable_partition(staged_.begin(), staged_.end(),
                         [&](const Staged& staged) { return staged.name != keystone_; });
   for (const Staged& staged : staged_) {
-    // The others are on the disk under their names before the keystone says that they belong
+    // The other files are on disk under their names before the keystone declares that they belong
     // together.
     if (several && staged.name == keystone_) {
       for (const std::string& name : removed_) unlink(name);

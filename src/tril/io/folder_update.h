@@ -1,10 +1,10 @@
 // FolderUpdate: several files of one folder that change together.
 //
-// One of them is the keystone: without it the folder's other files stand for nothing. All new files
-// are written and flushed under temporary names first. Then, where several files change, the old
-// keystone goes, the others take their names, and the new keystone takes its own last: whoever
-// looks, whenever the process is killed, finds the old files with the old keystone, the new files
-// with the new one, or no keystone; never two generations mixed. An error before the first file has
+// One of them is the keystone: without it the folder's other files have no meaning. All new files
+// are first written and flushed under temporary names. Then, where several files change, the old
+// keystone is moved away, the others take their names, and the new keystone takes its name last. So
+// at any time, also if the process is killed, there are the old files with the old keystone, the
+// new files with the new one, or no keystone; never a mixture. An error before the first file has
 // taken its name brings the old keystone back. A single file is replaced in one step, and the
 // keystone stays.
 // Links in the folder are replaced, never followed: they may lead into another folder.
@@ -25,9 +25,9 @@ class FolderUpdate {
 
   // A new file of this name, to be written; belongs to the update.
   AtomicFile& replace(const std::string& name);
-  // The file of this name goes, if there is one.
+  // Removes the file of this name, if there is one.
   void remove(const std::string& name);
-  // Without it nothing has happened.
+  // Until this is called nothing changes.
   void commit();
 
   const std::string& folder() const { return folder_; }

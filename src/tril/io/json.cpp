@@ -13,7 +13,7 @@ using Kind = JsonValue::Kind;
 constexpr auto kBad = ErrorCode::bad_format;
 constexpr size_t kMaxQuoted = 80;  // bytes of a value that an error shows
 
-// At most the first `max_bytes` as a JSON string; what is not UTF-8 is replaced.
+// At most the first `max_bytes` as a JSON string; invalid UTF-8 is replaced.
 std::string quoted_start(std::string_view text, size_t max_bytes) {
   using nlohmann::json;
   size_t end = std::min(text.size(), max_bytes);
@@ -23,7 +23,7 @@ std::string quoted_start(std::string_view text, size_t max_bytes) {
          (end < text.size() ? "..." : "");
 }
 
-// What people write where JSON has no number, when the parser stopped inside such a word; or empty.
+// A word like NaN or Infinity, if the parser stopped inside one; else empty.
 std::string_view non_number_before(std::string_view text, size_t position) {
   size_t start = std::min(position, text.size());
   const auto in_word = [](char c) {
@@ -37,8 +37,8 @@ std::string_view non_number_before(std::string_view text, size_t position) {
   return {};
 }
 
-// Builds the tree from nlohmann's events. The events, and not nlohmann's own tree, because that
-// keeps the last of two equal names without a word and has no limits.
+// Builds the tree from nlohmann's events. Not from nlohmann's own tree, which silently keeps the
+// last of two equal names and has no limits.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::string_view text, const std::string& file, const JsonLimits& limits)
@@ -75,7 +75,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     add(Kind::string).text = std::move(value);
     return true;
   }
-  bool binary(nlohmann::json::binary_t&) override { return false; }  // not in text
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // does not occur in text
 
   bool start_object(size_t) override { return open(Kind::object); }
   bool end_object() override { return close(); }
@@ -83,7 +83,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& name) override {
-    // Only a fault pays for saying where it is: a header may have a hundred thousand names.
+    // The place is determined only for a fault: a header may have a hundred thousand names.
     if (!open_.back().seen.insert(name).second) {
       fail(kBad, where(), printable(name), ": this field stands twice");
     }
@@ -108,11 +108,11 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   struct Open {
-    JsonValue* value;  // stays in its place: what holds it grows only after it is closed
+    JsonValue* value;  // its address is stable: its container grows only after it is closed
     std::set<std::string> seen;
   };
 
-  // The file and the names that lead to where the parser is, each followed by ": ".
+  // The file and the names leading to the current position, each followed by ": ".
   std::string where() const {
     std::string text = file_ + ": ";
     for (size_t i = 0; i < open_.size(); ++i) {
@@ -164,7 +164,7 @@ const JsonValue* JsonValue::find(std::string_view name) const {
 JsonValue parse_json(std::string_view text, const std::string& file, const JsonLimits& limits) {
   require(std::ssize(text) <= limits.max_bytes, kBad, file, ": ", text.size(),
           " bytes of JSON, more than the ", limits.max_bytes, " allowed");
-  // nlohmann takes a NUL for the end and would ignore what follows.
+  // nlohmann takes a NUL for the end and would ignore the rest.
   const size_t nul = text.find('\0');
   require(nul == std::string_view::npos, kBad, file, ": not JSON: a NUL byte at offset ", nul);
   Builder builder(text, file, limits);
@@ -179,7 +179,7 @@ std::string printable(std::string_view text, size_t max_bytes) {
   const size_t end = quoted.rfind('"');
   std::string plain;
   for (size_t i = 1; i < end; ++i) {
-    // Quotes and backslashes as they stand.
+    // Quotes and backslashes unescaped.
     if (quoted[i] == '\\' && (quoted[i + 1] == '"' || quoted[i + 1] == '\\')) ++i;
     plain += quoted[i];
   }
@@ -297,7 +297,7 @@ void JsonWriter::set(std::string_view field, double value) {
   require(std::isfinite(value), ErrorCode::invalid_argument, "JSON: the field ", printable(field),
           " is ", value, ", which JSON cannot hold");
   std::string text = concat(value);  // the shortest form
-  // Without it -0 would read back as the integer 0.
+  // Otherwise -0 would read back as the integer 0.
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   set_raw(field, std::move(text));
 }

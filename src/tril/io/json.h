@@ -1,9 +1,9 @@
-// JSON, read without trust: configuration files, and the header of a safetensors file.
+// JSON from untrusted files: configuration files, and the header of a safetensors file.
 //
 // Every error is `bad_format` and names the file, the field, what was expected and what came:
 //   model/config.json: heads: expected an integer from 1 to 4096, got "8"
-// What is quoted from a file is cut to a readable length and is always valid UTF-8.
-// Objects of this header own all they hold and belong to one thread at a time.
+// Text quoted from a file is cut to a readable length and is always valid UTF-8.
+// Objects of this header own everything they hold and belong to one thread at a time.
 #pragma once
 
 #include <concepts>
@@ -24,9 +24,9 @@ struct JsonValue {
 
   Kind kind = Kind::null;
   bool boolean = false;
-  int64_t integer = 0;             // kind integer: written without fraction or exponent, fits
-  double number = 0;               // kinds integer and number; always finite
-  std::string text;                // kind string: the string; integer and number: as written
+  int64_t integer = 0;  // kind integer: written without fraction or exponent, fits in 64 bits
+  double number = 0;    // kinds integer and number; always finite
+  std::string text;     // kind string: the string; integer and number: as written
   std::vector<JsonValue> items;    // kinds array and object
   std::vector<std::string> names;  // kind object: the name of each item, all different
 
@@ -36,24 +36,26 @@ struct JsonValue {
 
 struct JsonLimits {
   int64_t max_bytes = 1 << 20;
-  int64_t max_depth = 8;         // objects and arrays inside each other
-  int64_t max_values = 1 << 20;  // of every kind together: bounds the memory
+  int64_t max_depth = 8;         // nesting of objects and arrays
+  int64_t max_values = 1 << 20;  // values of all kinds: bounds the memory
 };
 
-// One JSON text with nothing after it. Beyond the grammar (RFC 8259) raises for a name twice in
-// one object, for a number no double can hold, and past a limit. `file` is for errors.
+// One JSON text with nothing after it. Beyond the grammar (RFC 8259) it raises for a name that
+// occurs twice in an object, for a number no double can hold, and past a limit. `file` is for
+// errors.
 JsonValue parse_json(std::string_view text, const std::string& file, const JsonLimits& limits = {});
 
 // For errors. A value in a few words: `"8"`, `1.5`, `an array`.
 std::string describe(const JsonValue& value);
-// Text from a file: at most its first `max_bytes`, control characters and what is not UTF-8
+// Text from a file: at most its first `max_bytes`, with control characters and invalid UTF-8
 // replaced; empty text as `""`.
 std::string printable(std::string_view text, size_t max_bytes = 80);
 
 // Text as a JSON string with its quotes. Raises `invalid_argument` when it is not UTF-8.
 std::string json_quoted(std::string_view text);
 
-// Reads an object of plain fields. Each getter raises when the field is missing or not as asked.
+// Reads an object of plain fields. Each getter raises when the field is missing or of the wrong
+// kind.
 class JsonReader {
  public:
   JsonReader(std::string_view text, const std::string& file);
@@ -63,7 +65,7 @@ class JsonReader {
   double get_double(std::string_view field, double min, double max);
   bool get_bool(std::string_view field);
   std::string get_string(std::string_view field);
-  // Where in `choices` the field's string stands.
+  // The index of the field's string in `choices`.
   size_t get_choice(std::string_view field, std::span<const std::string_view> choices);
   size_t get_choice(std::string_view field, std::initializer_list<std::string_view> choices);
 
@@ -80,9 +82,9 @@ class JsonReader {
   std::vector<bool> read_;  // by item
 };
 
-// Writes what JsonReader reads: fields in the order they were set, one a line; the same calls give
-// the same bytes. A double is written in the shortest form that reads back as the same bits, and
-// always looks like one (`1.0`).
+// Writes what JsonReader reads: fields in the order they were set, one per line; the same calls
+// give the same bytes. A double is written in the shortest form that reads back as the same bits,
+// and always looks like one (`1.0`).
 class JsonWriter {
  public:
   // Each raises `invalid_argument` for a field already set, text that is not UTF-8, NaN and

@@ -15,8 +15,8 @@
 namespace tril {
 namespace {
 
-// What is mapped where. `begin` is 0 in a place that is free, and is written last, so that who
-// finds it finds the rest.
+// A mapping and its path. `begin` is 0 in a free entry, and is written last, so that a reader who
+// sees it sees the rest.
 struct Mapping {
   std::atomic<bool> taken{false};
   std::atomic<uintptr_t> begin{0};

@@ -22,7 +22,7 @@ using safetensors::Header;
 using safetensors::kLengthBytes;
 using safetensors::kLine;
 
-// The header of an open file, and where its data begins.
+// The header of an open file, and the offset of its data.
 struct OpenHeader {
   Header header;
   int64_t data_begin = 0;
@@ -38,7 +38,7 @@ OpenHeader open_header(const InputFile& file) {
   std::string text(kLengthBytes, '\0');
   text.resize(static_cast<size_t>(file.read_at(0, text.data(), kLengthBytes)));
   text.resize(static_cast<size_t>(safetensors::read_length(text, file_bytes, file.path())));
-  // The size was checked above: what is missing now went since.
+  // The size was checked above: what is missing now was cut off since.
   require(file.read_at(kLengthBytes, text.data(), std::ssize(text)) == std::ssize(text),
           ErrorCode::io, file.path(), ": became shorter while it was read");
   const int64_t begin = kLengthBytes + std::ssize(text);
@@ -48,7 +48,7 @@ OpenHeader open_header(const InputFile& file) {
 // A block of a tensor's data: what one thread reads and hashes at a time.
 struct Block {
   size_t entry = 0;
-  int64_t begin = 0;  // in the file's data
+  int64_t begin = 0;  // offset in the file's data
   int64_t bytes = 0;
   Checksum checksum{};
   std::exception_ptr error{};
@@ -65,8 +65,8 @@ std::vector<Block> blocks_of(std::span<const Entry> entries) {
   return blocks;
 }
 
-// Calls fetch(block, worker), which returns the block's bytes, for every block, by all cores where
-// that is worth it, and compares checksums.
+// Calls fetch(block, worker), which returns the block's bytes, for every block, on all cores where
+// that pays, and compares checksums.
 template <class Fetch>
 void go_through(std::span<const Entry> entries, const std::string& file, const Parallel& parallel,
                 const Fetch& fetch) {
@@ -94,7 +94,7 @@ void go_through(std::span<const Entry> entries, const std::string& file, const P
   }
 }
 
-// Threads cost more than they save where there is little to read.
+// For little data, threads cost more than they save.
 Parallel readers_of(const Header& header) {
   constexpr int64_t kWorthThreads = 4 * kChecksumBlock;
   const int64_t bytes = header.entries.empty() ? 0 : header.entries.back().end;
@@ -106,7 +106,7 @@ void read_block(const InputFile& file, int64_t data_begin, const Block& block, c
           file.path(), ": became shorter while it was read");
 }
 
-// Reads what is not kept: a block per worker.
+// Reads the data only to verify it: one buffer per worker.
 void verify_data(const InputFile& file, const OpenHeader& open) {
   const Parallel parallel = readers_of(open.header);
   std::vector<std::unique_ptr<char[]>> memory(static_cast<size_t>(parallel.threads()));
@@ -136,7 +136,7 @@ std::vector<NamedTensor> finished(std::vector<NamedTensor> tensors, Header&& hea
   return tensors;
 }
 
-// Where a block belongs in its tensor.
+// The place of a block in its tensor.
 char* place_of(const Block& block, std::span<const Entry> entries,
                std::span<const NamedTensor> tensors) {
   return static_cast<char*>(tensors[block.entry].tensor.raw()) +
@@ -164,8 +164,8 @@ std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
   const InputFile opened = open_regular(path);
   const auto file = std::make_shared<const MappedFile>(opened);
   const std::string_view bytes = file->bytes();
-  // Read, not looked at in the map: what is cut short meanwhile is an error then, and what is read
-  // through once does not count as memory of this process.
+  // Read, not accessed through the map: so a file that is cut short meanwhile is an error, and the
+  // bytes do not count as memory of this process.
   OpenHeader open = open_header(opened);
   const std::vector<Entry>& entries = open.header.entries;
   const int64_t end = open.data_begin + (entries.empty() ? 0 : entries.back().end);
@@ -305,7 +305,7 @@ std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor
   file.write(header.bytes());
   std::vector<Checksum> checksums(sorted.size());
   for (const size_t i : layout) checksums[i] = write_data(file, sorted[i]->tensor);
-  // What the data comes to is known only now.
+  // The checksums are known only now.
   std::string seal = header.fill(checksums);
   file.rewrite(0, header.bytes());
   return seal;

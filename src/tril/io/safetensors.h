@@ -5,14 +5,13 @@
 //             and perhaps "__metadata__": {"key": "text", ...}; padded with blanks
 //   data      every byte belongs to exactly one tensor; offsets count from here
 //
-// F32, F64, BF16, I8 and I32 are read and written, the types of DType; shapes have up to four
-// axes. Files are never trusted: everything is checked before any memory is taken for tensors, so
-// a file cannot ask for more than it holds. Each fault is one Error (`bad_format`, or `io` where
-// the system refuses) that names the file, the tensor and the field.
-// What is written here is sealed: the metadata holds a checksum of every tensor and one of the
-// header (io/safetensors_header.h), so that every byte is under one, and what is read back is
-// compared with them. Other readers see two entries of metadata more. Files of others load
-// unsealed.
+// Read and written are F32, F64, BF16, I8 and I32, the types of DType; shapes have up to four axes.
+// Files are never trusted: everything is checked before any memory is allocated for tensors, so a
+// file cannot make the program allocate more than it holds. Each fault is one Error (`bad_format`,
+// or `io` where the system refuses) that names the file, the tensor and the field.
+// Files written here are sealed: the metadata holds a checksum of every tensor and one of the
+// header (io/safetensors_header.h), so that every byte is covered, and reading compares them. Other
+// readers see two more entries of metadata. Files of other programs load unsealed.
 #pragma once
 
 #include <map>
@@ -34,58 +33,58 @@ struct NamedTensor {
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
-constexpr std::string_view kSafetensorsMetadata = "__metadata__";  // no tensor's name
+constexpr std::string_view kSafetensorsMetadata = "__metadata__";  // not a valid name of a tensor
 
-// What a file says beside its tensors.
+// What a file contains besides its tensors.
 struct SafetensorsInfo {
   SafetensorsMetadata metadata{};  // without the seal's own entries
-  // The checksum of the header, and so, by the checksums in it, of everything in the file: two
-  // files with one seal hold the same tensors and metadata. Empty: the file is not sealed.
+  // The checksum of the header, which through the checksums in it covers the whole file: two files
+  // with the same seal hold the same tensors and metadata. Empty: the file is not sealed.
   std::string seal{};
 };
 
-// What a file may hold at most. save_safetensors() raises `invalid_argument` past it.
-constexpr int64_t kSafetensorsMaxHeader = 100'000'000;  // bytes, the limit other readers have
+// Limits of a file. save_safetensors() raises `invalid_argument` past them.
+constexpr int64_t kSafetensorsMaxHeader = 100'000'000;  // bytes, the limit of other readers too
 constexpr int64_t kSafetensorsMaxNames = 100'000;       // tensors, and entries of the metadata
 
-// All tensors of a file, sorted by name, in memory of `arena`. What else it says goes to `info`
-// where one is given. Large files are read by all cores.
+// All tensors of a file, sorted by name, in memory of `arena`. Metadata and seal go to `info` where
+// given. Large files are read on all cores.
 std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
                                           SafetensorsInfo* info = nullptr);
 // The same from memory; `file` is for errors.
 std::vector<NamedTensor> parse_safetensors(std::string_view bytes, const std::string& file,
                                            Arena& arena, SafetensorsInfo* info = nullptr);
 
-// Whether what is mapped is first read through and compared with its checksums. Whoever has done
-// that before, and knows that nobody has written to the file since, may trust it.
+// Whether a file is read and compared with its checksums before it is mapped. A caller that has
+// done so before, and knows that nobody has written to the file since, may trust it.
 enum class MapVerify { yes, trust };
 
-// The same without copying: the file is mapped, and `arena` keeps the mapping. The tensors may not
-// be written. The file may be replaced meanwhile, but must not be cut shorter.
+// The same without copying: the file is mapped, and `arena` keeps the mapping. The tensors must not
+// be written. The file may be replaced meanwhile, but must not be cut short.
 std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
                                          SafetensorsInfo* info = nullptr,
                                          MapVerify verify = MapVerify::yes);
 
-// What a file says beside its tensors, from the header alone, whose seal is compared.
+// Metadata and seal from the header alone, whose checksum is verified.
 SafetensorsInfo read_safetensors_info(const std::string& path);
-// Reads a file through, compares every checksum, keeps nothing: for a file of any size. A file that
-// is not sealed has nothing to compare.
+// Reads a whole file of any size, verifies every checksum, and keeps nothing. For a file that is
+// not sealed there is nothing to verify.
 SafetensorsInfo verify_safetensors(const std::string& path);
 
-// The checksum of any file's bytes, read by pieces.
+// The checksum of any file's bytes, read piece by piece.
 Checksum checksum_of_file(const std::string& path);
 
-// Copies the elements of the tensor with the name of `to` into it. Raises `bad_format` when there
-// is none among `from`, which is sorted by name, or it has another shape or type.
+// Copies the tensor of the same name among `from`, which is sorted by name, into `to`. Raises
+// `bad_format` when there is none, or it has another shape or type.
 void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const std::string& file);
 
-// Replaces `path` whole or not at all. The same tensors and metadata give the same bytes in
-// whatever order they come: names sorted, data that fills whole lines of 64 bytes first, then by
-// element size (largest first) and by name, so that all of it is aligned when the file is mapped.
+// Replaces `path` whole or not at all. The same tensors and metadata give the same bytes whatever
+// their order: names are sorted; data that fills whole lines of 64 bytes comes first, then larger
+// elements before smaller, then by name, so that all of it is aligned when the file is mapped.
 // Returns the seal.
 std::string save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                              const SafetensorsMetadata& metadata = {});
-// The same into a file that someone else commits.
+// The same into a file that the caller commits.
 std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor> tensors,
                               const SafetensorsMetadata& metadata = {});
 std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,

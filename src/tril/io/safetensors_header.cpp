@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "the data is copied as
 
 using Kind = JsonValue::Kind;
 constexpr auto kBad = ErrorCode::bad_format;
-// Text, an archive, a download that went wrong: before the detail, what it comes to.
+// For text, an archive, a broken download: a summary before the detail.
 constexpr std::string_view kForeign =
     ": not a safetensors file, or a damaged one, to be made or copied again: ";
 constexpr std::string_view kMetadata = kSafetensorsMetadata;
@@ -85,7 +85,7 @@ class EntryReader {
     return *value;
   }
 
-  // An integer from 0 that 64 bits hold.
+  // An integer from 0 that fits in 64 bits.
   int64_t count(const JsonValue& value, std::string_view name) const {
     require(value.kind == Kind::integer && value.integer >= 0, kBad, where_, ": ", name,
             ": expected integers from 0 to ", INT64_MAX, ", got ", describe(value));
@@ -169,15 +169,15 @@ SafetensorsMetadata read_metadata(const JsonValue& object, const std::string& fi
   return metadata;
 }
 
-// Where the digits of a metadata entry stand in the header's text as HeaderText writes it; npos: it
-// does not stand there like that.
+// The position of a metadata entry's digits in the header's text as HeaderText writes it; npos if
+// they are not found in that form.
 size_t place_of(std::string_view text, std::string_view key, std::string_view value) {
   const std::string before = concat('"', key, "\":\"");
   const size_t at = text.find(concat(before, value, '"'));
   return at == text.npos ? at : at + before.size();
 }
 
-// Of the length and the header, with zeros where the seal itself stands.
+// The checksum of the length and the header, with zeros in place of the seal itself.
 std::string seal_of(std::string_view text, size_t place) {
   const auto length = std::bit_cast<std::array<char, kLengthBytes>>(uint64_t{text.size()});
   std::string bytes(length.data(), length.size());
@@ -186,7 +186,7 @@ std::string seal_of(std::string_view text, size_t place) {
   return to_string(checksum_of(bytes));
 }
 
-// Moves seal and checksums out of the metadata to where they belong, and compares the seal.
+// Takes seal and checksums out of the metadata, and verifies the seal.
 void take_seal(Header& header, std::string_view text, const std::string& file) {
   SafetensorsMetadata& metadata = header.info.metadata;
   const auto sums = metadata.extract(std::string(kChecksums));
@@ -238,7 +238,7 @@ Header read_header(std::string_view text, int64_t data_bytes, const std::string&
       header.entries.back().name = name;
     }
   }
-  // The ends too: a tensor without elements begins where the next one begins.
+  // Sorted by end too: a tensor without elements begins where the next one does.
   std::sort(header.entries.begin(), header.entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

@@ -1,12 +1,12 @@
-// The header of a safetensors file: what it says of the tensors, and its seal. Internal to io/.
+// The header of a safetensors file: the descriptions of its tensors, and its seal. Internal to io/.
 //
 // tril seals what it writes, in the header's metadata:
 //   tril_checksums   of each tensor's data, 32 digits each (base/checksum.h), in the order of the
 //                    names
 //   tril_seal        of the 8 bytes of the length and of the header itself, with 0 in the place of
 //                    these 32 digits
-// The data holds nothing but tensors, so every byte of the file is under one of the two. A file
-// that has only one of them is damaged; one that has neither was not sealed.
+// The data holds nothing but tensors, so every byte of the file is covered by one of the two. A
+// file that has only one of them is damaged; one that has neither was not sealed.
 #pragma once
 
 #include <cstdint>
@@ -38,20 +38,20 @@ struct Header {
   SafetensorsInfo info;
 };
 
-// The length of the header of a file of `file_bytes` bytes, which its first bytes give.
+// The length of the header, from the first bytes of a file of `file_bytes` bytes.
 int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std::string& file);
-// Raises `bad_format` where anything is wrong with it, its seal included.
+// Raises `bad_format` for any fault, including a wrong seal.
 Header read_header(std::string_view text, int64_t data_bytes, const std::string& file);
 
-// Of tensors sorted by name, whose data begins at `begins`. What is sealed is known only after the
-// data was written: until fill() there are zeros.
+// The header of tensors sorted by name, whose data begins at `begins`. The checksums are known only
+// after the data was written: until fill() they are zeros.
 class HeaderText {
  public:
   HeaderText(std::span<const NamedConstTensor* const> sorted, std::span<const int64_t> begins,
              const SafetensorsMetadata& metadata);
   // Returns the seal.
   std::string fill(std::span<const Checksum> of_tensors);
-  // The header with its length before it.
+  // The header, preceded by its length.
   const std::string& bytes() const { return bytes_; }
 
  private:

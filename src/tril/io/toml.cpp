@@ -15,7 +15,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// Without the comment at its end. Quotes hide the sign of a comment; a backslash hides a quote.
+// The line without a comment at its end. A # inside quotes is no comment; a backslash escapes a
+// quote.
 std::string_view without_comment(std::string_view line) {
   bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -37,7 +38,7 @@ bool is_name(std::string_view name) {
   });
 }
 
-// Strings, numbers, booleans and arrays of one line are written as in JSON.
+// Strings, numbers, booleans and one-line arrays are written as in JSON.
 std::vector<std::string> values_of(const JsonValue& value, const std::string& where) {
   using Kind = JsonValue::Kind;
   if (value.kind == Kind::array) {

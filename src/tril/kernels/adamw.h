@@ -4,9 +4,9 @@
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   w = w - rate (m / correction1 / (sqrt(v / correction2) + epsilon) + decay w)
 //
-// Elementwise, so threads cannot matter. Order: m = fma(g, 1-beta1, m beta1), v likewise; the step
-// is (m / correction1) / (sqrt(v / correction2) + epsilon), then fma(w, decay, step), then
-// fnma(rate, that, w). Kernels neither allocate, throw nor log.
+// Elementwise, so the number of threads cannot matter. Order: m = fma(g, 1-beta1, m beta1), v
+// likewise; the step is (m / correction1) / (sqrt(v / correction2) + epsilon), then fma(w, decay,
+// step), then fnma(rate, that, w). Kernels neither allocate, throw nor log.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ namespace tril::kernels {
 constexpr int64_t kKeyTile = 16;    // keys stored together: key tiles are [head_dim, 16]
 constexpr int64_t kKeyBlock = 64;   // keys of one step of the running softmax
 constexpr int64_t kKeySpan = 2048;  // keys of one independent softmax
-constexpr int64_t kRunRows = 192;   // rows of a forward run at most: whole tiles of six
+constexpr int64_t kRunRows = 192;   // the most rows of a forward run: whole tiles of six
 
 // Consecutive query rows of one sequence, none with an empty interval.
 struct AttentionRun {
@@ -38,7 +38,7 @@ struct AttentionRun {
   int64_t row_end = 0;
   int64_t origin = 0;                   // of all its rows
   int64_t keys = 0;                     // keys of the sequence, counted from the origin
-  const float* const* pages = nullptr;  // cached keys: the page of each 16 keys of the sequence
+  const float* const* pages = nullptr;  // cached keys: the page of every 16 keys of the sequence
 };
 
 // Where the keys and values of the runs lie: contiguous arrays, or the pages of a cache.
@@ -67,7 +67,7 @@ struct AttentionShape {
   bool descending_blocks = false;
 };
 
-// Writes one key and value, [kv_heads, head_dim] each, into place `lane` of a cache page.
+// Writes one key and value, [kv_heads, head_dim] each, into lane `lane` of a cache page.
 void store_key_value(const float* k, const float* v, int64_t kv_heads, int64_t head_dim,
                      int64_t lane, float* page_keys, float* page_values);
 
@@ -87,15 +87,15 @@ void attention_forward(const Parallel& parallel, const AttentionForward& args);
 
 struct AttentionBackward {
   AttentionShape shape;
-  // Runs in the order of their origins; group g holds runs [groups[g], groups[g+1]), all of one
-  // origin. Intervals must not decrease over the rows of a group; groups share no key.
+  // Runs in the order of their origins; group g holds runs [groups[g], groups[g+1]), all with the
+  // same origin. Intervals must not decrease over the rows of a group; groups share no key.
   const AttentionRun* runs = nullptr;
   const int64_t* groups = nullptr;
   int64_t group_count = 0;
   const Interval* intervals = nullptr;
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   const float *out = nullptr, *stats = nullptr, *dout = nullptr;
-  // Written are the rows of the runs in dq, and all keys of the groups in dk and dv.
+  // Written: the rows of the runs in dq, and all keys of the groups in dk and dv.
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;
   float* delta = nullptr;  // [query, heads]: room for dout · out
   float* workspace = nullptr;

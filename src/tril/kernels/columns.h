@@ -1,11 +1,11 @@
-// Chosen columns of packed panels: a small right operand made of a large one.
+// Chosen columns of packed panels: a small right operand copied from a large one.
 //
-// Panels are [p][rows][64] of units: what a column holds in one row. A unit is a float, a bf16
+// Panels are [p][rows][64] of units, a unit being what a column holds in one row: a float, a bf16
 // number, a pair of these (kernels/gemm_bf16_dot.h), or the four bytes of kernels/gemm_int8.h,
 // whose rows are int8_padded(k) / 4. Column j of the result is column columns[j] of the panels, bit
 // for bit; columns past the last are zero. So each element of a product with the result is the same
 // chain over the same numbers as in the product with all columns. Columns may come in any order and
-// more than once; ascending ones are read the fastest. Nothing may alias. Kernels neither allocate,
+// more than once; ascending ones are read fastest. Nothing may alias. Kernels neither allocate,
 // throw nor log.
 #pragma once
 

@@ -7,7 +7,7 @@
 // Training, scoring and search use this one normaliser, so a score is the same number everywhere.
 // Order: the largest x, then the sum of e^(x - largest) over 16 virtual lanes, folded by halving;
 // norm = largest + log(sum), the logarithm in double (base/math.h). mean(x) likewise by lanes.
-// A row with label -1 (filler) has loss and gradient exactly zero.
+// A row with label -1 (padding) has loss and gradient exactly zero.
 // Szegedy et al., arXiv 1512.00567, for label smoothing. Kernels neither allocate, throw nor log.
 #pragma once
 
@@ -30,13 +30,13 @@ struct CrossEntropy {
   int64_t vocab = 0;
   float smoothing = 0.0f;
   float factor = 1.0f;
-  const int32_t* labels = nullptr;  // [rows], -1 for filler
+  const int32_t* labels = nullptr;  // [rows], -1 for padding
   const float* logits = nullptr;    // [rows, vocab]
 };
 // Per row: norms and losses [rows].
 void cross_entropy_forward(const Parallel& parallel, const CrossEntropy& args, float* norms,
                            float* losses);
-// factor times the sum of the losses, which are added in double, ascending.
+// factor times the sum of the losses, added in double in ascending order.
 float total_loss(const float* losses, int64_t rows, float factor);
 // g is factor times *dtotal, for all rows. dlogits may be logits.
 void cross_entropy_backward(const Parallel& parallel, const CrossEntropy& args, const float* norms,

@@ -4,11 +4,11 @@
 //   u = a 16-bit fraction of Philox(key: seed; counter: step, sentence, position, 65536 site + c)
 //
 // A counter serves eight features: with w = f mod 128, the counter c is 16 (f / 128) + w mod 16,
-// the word w / 16 mod 4, and its lower half serves w < 64, its upper half the others. So neighbours
-// come from neighbouring counters, which a vector computes side by side. So a sentence gets the
-// same mask in any batch, on any number of threads and after a resume. The backward pass is this
-// same function on dy; the random numbers cost far more than the bits they decide, so these are
-// kept for it. y may be x. Kernels neither allocate, throw nor log.
+// the word w / 16 mod 4, and its lower half serves w < 64, its upper half the others. So
+// neighbouring features come from neighbouring counters, which a vector computes together. A
+// sentence gets the same mask in any batch, on any number of threads and after a resume. The
+// backward pass is this same function on dy; since the random numbers cost far more than the bits
+// they decide, these bits are kept for it. y may be x. Kernels neither allocate, throw nor log.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct Dropout {
   const int32_t* sentences = nullptr;  // [rows]
   const int32_t* positions = nullptr;  // [rows]
 };
-// Bytes of the bits of `columns` features: bit f % 8 of byte f / 8 says that feature f is kept.
+// Bytes for the bits of `columns` features: bit f % 8 of byte f / 8 is set if feature f is kept.
 constexpr int64_t dropout_row_bytes(int64_t columns) { return (columns + 7) / 8; }
 // Writes the bits [rows, dropout_row_bytes] too.
 void dropout(const Parallel& parallel, const Dropout& args, const float* x, float* y,
              uint8_t* kept);
-// The same y, by the bits.
+// The same y, from the stored bits.
 void dropout_by_bits(const Parallel& parallel, int64_t rows, int64_t columns, float probability,
                      const uint8_t* kept, const float* x, float* y);
 

@@ -3,8 +3,8 @@
 //   out[row] = scale table[ids[row]] + positions[row]
 //
 // Order: fma(table, scale, position). The gradient of a table row is one chain over the rows that
-// looked it up, ascending, times scale: rows are sorted stably by id, so it depends on neither
-// threads nor luck. Kernels neither allocate, throw nor log; ids were checked by ops/.
+// looked it up, ascending, times scale: rows are sorted stably by id, so it does not depend on
+// threads. Kernels neither allocate, throw nor log; ids were checked by ops/.
 #pragma once
 
 #include <cstdint>

@@ -3,13 +3,13 @@
 //   c[m][n] = sum over k of a[m][k] b[k][n]  (+ bias[n])
 //
 // Order: each c[m][n] is one chain of fused multiply-adds over k ascending from zero, whatever the
-// number of rows or threads; the bias is added last, rounded on its own. Summation::token_slices
-// starts the chain anew every kTokenSlice terms and adds the partial sums in ascending order, and
-// zero where there is no bias: the form for sums over tokens, in which one that vanishes is +0
-// whether or not terms of zero stood beside it.
-// The right operand is packed into panels of 64 columns, once for weights. Panels of bf16 are
-// storage: each element is widened to fp32, which is exact, and the chain is the same. Rows of a
-// and c are contiguous; nothing may alias. Any m, n, k >= 0; k = 0 gives the bias or zero.
+// number of rows or threads; the bias is added last, with a rounding of its own.
+// Summation::token_slices restarts the chain every kTokenSlice terms and adds the partial sums in
+// ascending order, and zero if there is no bias: the form for sums over tokens, in which a
+// vanishing sum is +0 whether or not it had terms of zero.
+// The right operand is packed into panels of 64 columns; weights are packed once. Panels of bf16
+// are storage: each element is widened to fp32, which is exact, and the chain is the same. Rows of
+// a and c are contiguous; nothing may alias. Any m, n, k >= 0; k = 0 gives the bias or zero.
 // Kernels neither allocate, throw nor log.
 #pragma once
 
@@ -26,7 +26,7 @@ constexpr int64_t kPanelColumns = 64;
 // Tokens in one slice of a sum over tokens (weight and bias gradients).
 constexpr int64_t kTokenSlice = 512;
 
-// Elements that panels of a [k, n] right operand take: n rounded up to whole panels.
+// Elements of the panels of a [k, n] right operand: n rounded up to whole panels.
 constexpr int64_t panel_size(int64_t k, int64_t n) {
   return k * ((n + kPanelColumns - 1) / kPanelColumns * kPanelColumns);
 }
@@ -63,13 +63,12 @@ struct GemmOf {
   float* c;                     // [m, n]
   Summation summation = Summation::one_chain;
   bool a_transposed = false;  // a is [k, m]
-  // Adds to what c holds instead of replacing it: one more slice of a sum over tokens. The sum is
-  // rounded once; k is at most kTokenSlice, and there is no bias.
+  // Adds to c instead of replacing it: one more slice of a sum over tokens. The sum is rounded
+  // once; k is at most kTokenSlice, and there is no bias.
   bool adds = false;
 };
 using Gemm = GemmOf<float>;
-// Several products in one go, by the threads together, at most kMostProducts; one is the usual
-// case.
+// Several products, at most kMostProducts, shared by the threads in one loop; usually there is one.
 constexpr size_t kMostProducts = 3;
 void gemm(const Parallel& parallel, std::span<const Gemm> products);
 void gemm(const Parallel& parallel, std::span<const GemmOf<BFloat16>> products);

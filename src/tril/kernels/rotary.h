@@ -1,11 +1,12 @@
 // Rotary positions (Su et al., arXiv 2104.09864).
 //
-// Each head's features i and i + half (half = head_dim / 2) turn by position × base^(-i/half):
+// Each head's features i and i + half (half = head_dim / 2) are rotated by position ×
+// base^(-i/half):
 //   y[i] = x[i] cos - x[i+half] sin;  y[i+half] = x[i+half] cos + x[i] sin
 //
 // Order: fnma(x[i+half], sin, x[i] cos) and fma(x[i], sin, x[i+half] cos). The table holds cos and
-// sin rounded from double. The gradient is the same turn backwards. y may be x.
-// Kernels neither allocate, throw nor log.
+// sin rounded from double. The gradient is the opposite rotation. y may be x. Kernels neither
+// allocate, throw nor log.
 #pragma once
 
 #include <cstdint>

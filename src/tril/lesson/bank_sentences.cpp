@@ -48,7 +48,7 @@ constexpr Thing kThings[] = {
     {"savings", "बचत", BankSense::money, Gender::feminine, Count::mass},
 };
 
-// Kinds of bank. Hindi needs no word for them: किनारा and बैंक say it themselves.
+// Kinds of bank. Hindi needs no extra word for them: किनारा and बैंक already differ.
 struct Kind {
   const char* english;
   BankSense sense;
@@ -59,7 +59,7 @@ constexpr Kind kKinds[] = {
     {"gold", BankSense::money},  {"loan", BankSense::money},
 };
 
-// As both किनारा and बैंक, which are masculine, take them.
+// Adjectives in the masculine, which both किनारा and बैंक are.
 struct Adjective {
   const char* english;
   const char* hindi;
@@ -79,8 +79,8 @@ std::vector<BankSentence> about(const Thing& t) {
   const auto make = [&](const std::string& english, const std::string& hindi) {
     return BankSentence{english, hindi, t.sense};
   };
-  // Mostly the bank comes first, in both languages: what it means must be known before the word
-  // that tells is written.
+  // Usually the bank comes first, in both languages: its meaning must be known before the word that
+  // reveals it is written.
   return {
       make(concat("at the bank I saw ", a, t.english),
            concat(at, " मैंने ", ek, t.hindi, she ? " देखी" : " देखा")),
@@ -119,8 +119,8 @@ std::vector<BankSentence> about(const Kind& kind) {
 
 BankSentences make_bank_sentences() {
   BankSentences result;
-  // One combination in seven or so is held out; the steps are such that no word and no pattern is
-  // left out of training altogether.
+  // Roughly one combination in seven is held out; the steps are such that every word and every
+  // pattern is still in training.
   constexpr size_t kEvery = 7;
   for (size_t thing = 0; thing < std::size(kThings); ++thing) {
     const auto sentences = about(kThings[thing]);

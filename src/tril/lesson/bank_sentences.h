@@ -1,6 +1,6 @@
 // A tiny corpus in which "bank" means two things: the edge of water is किनारा, the house of money
-// is बैंक. Nothing but the words around it tells which: before it (the river bank is near), some
-// words away (the boat is at the bank), or only after it (at the bank there is a boat).
+// is बैंक. Only the surrounding words tell which: before it (the river bank is near), some words
+// away (the boat is at the bank), or only after it (at the bank there is a boat).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ struct BankSentence {
 
 struct BankSentences {
   std::vector<BankSentence> train;
-  // Combinations that train does not hold, though it has their words and their pattern.
+  // Combinations that are not in train, though their words and their pattern are.
   std::vector<BankSentence> held_out;
-  // "the river bank is near" and its like: one for each kind of bank, all of them held out.
+  // "the river bank is near" and the like: one for each kind of bank, all of them held out.
   std::vector<BankSentence> near;
 };
 

@@ -1,4 +1,4 @@
-// One function per claim: the experiment's figures, and whether they are what the verdict says.
+// One function per claim: the experiment's figures, and whether they match the verdict.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -400,7 +400,7 @@ ClaimFinding order_of_sublayers(Results& r) {
                  " decoder layers: masked self-attention, cross-attention, feed-forward.")};
 }
 
-// From words to probabilities: the same, and behind it one logit for each token there is.
+// From words to probabilities: the same, and at the end one logit for each token of the vocabulary.
 ClaimFinding whole_way(Results& r) {
   const ClaimFinding order = order_of_sublayers(r);
   const TransformerConfig& c = r.translator().model().config();
@@ -502,7 +502,7 @@ constexpr std::array<Check, 44> kChecks = {
 }  // namespace
 
 ClaimFinding check_claim(int number, ClaimLab& lab) {
-  claim_number(number);  // raises for one that is none
+  claim_number(number);  // raises for an invalid number
   return kChecks[static_cast<size_t>(number - 1)](lab.results());
 }
 

@@ -8,14 +8,14 @@ namespace {
 
 constexpr int64_t kUpdates = 400;  // of the small translator
 
-// Runs `make` the first time.
+// Runs `make` on the first call.
 template <class T, class F>
 const T& once(std::optional<T>& kept, const F& make) {
   if (!kept) kept.emplace(make());
   return *kept;
 }
 
-// Notes in which order the parts of the decoder's layers are computed.
+// Records the order in which the parts of the decoder's layers are computed.
 class SublayerObserver : public Observer {
  public:
   explicit SublayerObserver(int64_t layers) : layers_(static_cast<size_t>(layers)) {}

@@ -1,4 +1,4 @@
-// What a ClaimLab has run so far. Each experiment runs when it is first asked for.
+// The experiments a ClaimLab has run so far. Each runs when its result is first needed.
 #pragma once
 
 #include <optional>
@@ -43,7 +43,7 @@ struct ClaimLab::Results {
   const HeadsLesson& heads();
   const TasksLesson& tasks();
   const ProofReport& proof();
-  // The parts of each decoder layer of a model that runs, in the order in which they are computed:
+  // The parts of each decoder layer of a running model, in the order in which they are computed:
   // "masked self-attention", "cross-attention", "feed-forward".
   const std::vector<std::vector<std::string>>& sublayers();
 

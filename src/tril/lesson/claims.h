@@ -1,10 +1,10 @@
 // Every claim that lecture notes on masked attention make, with its verdict, and the experiment
 // that decides it.
 //
-// The catalogue says what is claimed and what is true of it. check_claim() runs the experiment and
-// says whether the verdict of the catalogue is what comes out, with the figure that decides.
-// Experiments are the lessons and the proof; a ClaimLab keeps what has been run, so that claims
-// that rest on the same lesson run it once.
+// The catalogue says what is claimed and what is true. check_claim() runs the experiment and says
+// whether the catalogue's verdict comes out, with the figure that decides. The experiments are the
+// lessons and the proof; a ClaimLab keeps the results, so that claims based on the same lesson run
+// it once.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +33,16 @@ struct Claim {
   std::string_view part{};  // the chapter it belongs to
   std::string_view says{};  // the claim, in our words
   Verdict verdict{};
-  std::string_view answer{};   // what is true, in a sentence or three
+  std::string_view answer{};   // what is true, in one to three sentences
   std::string_view command{};  // the experiment in full, without the program's name
   std::string_view page{};     // of the guide, with its picture
 };
 
 std::span<const Claim> claims();        // in order
-const Claim& claim_number(int number);  // raises `invalid_argument` for one that is none
+const Claim& claim_number(int number);  // raises `invalid_argument` for an invalid number
 
 struct ClaimFinding {
-  bool as_stated = false;  // what was measured is what the verdict says
+  bool as_stated = false;  // the measurement confirms the verdict
   std::string figure{};    // what was measured, in a line or two
 };
 
@@ -52,17 +52,17 @@ struct ClaimLabOptions {
   // Faults, for tests that must be able to fail.
   TestHooks hooks{};
   Masking masking = Masking::causal;
-  // Of the machine, for claims about its use; 0: not known.
+  // The machine's peak, for claims about its use; 0: unknown.
   double peak_gflops = 0.0;
-  // What is being done now: a lesson's name, and how far it is where that is known (all is 0 where
-  // not). May be empty.
+  // The current activity: a lesson's name, and its progress if known (else `all` is 0). May be
+  // empty.
   std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
 };
 
 class ClaimLab {
  public:
-  // `translator` is the model that claims about trained models are put to; without one a small one
-  // learns the phrasebook when it is first needed.
+  // Claims about trained models are tested on `translator`; without one, a small model is trained
+  // on the phrasebook when it is first needed.
   explicit ClaimLab(const ClaimLabOptions& options = {},
                     std::optional<Translator> translator = std::nullopt);
   ~ClaimLab();

@@ -16,7 +16,7 @@ constexpr Verdict kHolds = Verdict::holds;
 constexpr Verdict kIf = Verdict::holds_if;
 constexpr Verdict kNot = Verdict::does_not_hold;
 
-// The claims were gathered from five sets of lecture notes; two that contradict each other stand in
+// The claims were collected from five sets of lecture notes; two that contradict each other form
 // one claim.
 constexpr std::array kClaims = {
     Claim{

@@ -6,7 +6,7 @@ namespace tril {
 
 TrainOptions demo_options() {
   TrainOptions options;
-  options.tokenizer.vocab = 2000;  // nearly every word is a piece
+  options.tokenizer.vocab = 2000;  // nearly every word is one piece
   options.model.model = 128;
   options.model.heads = 4;
   options.model.feed_forward = 256;
@@ -21,7 +21,7 @@ TrainOptions demo_options() {
   options.schedule = {.type = ScheduleType::cosine, .peak = 6e-3, .warm_up = 150};
   options.average = {.type = AverageType::exponential, .decay = 0.99};
   options.log_every = 20;
-  options.evaluate_every = options.updates;  // nothing is looked at before the end
+  options.evaluate_every = options.updates;  // evaluate only at the end
   return options;
 }
 

@@ -1,4 +1,4 @@
-// What `tril demo` does beyond the program's own commands: how it learns its phrasebook.
+// The parts of `tril demo` that are not the program's other commands: how it learns its phrasebook.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ TrainOptions demo_options();
 
 Corpus corpus_of(const std::vector<PhrasePair>& phrases);
 
-// How many of the held-out combinations come out exactly as they should, and their BLEU.
+// How many held-out combinations are translated exactly, and their BLEU.
 struct HeldOutScore {
   int64_t exact = 0;
   int64_t all = 0;
@@ -23,7 +23,7 @@ struct HeldOutScore {
 };
 HeldOutScore score_held_out(const Translator& translator, const Phrasebook& phrasebook);
 
-// The sentences learners have before them, with the translations they expect.
+// The sentences of the lessons, with the expected translations.
 std::vector<PhrasePair> lesson_sentences();
 
 }  // namespace tril

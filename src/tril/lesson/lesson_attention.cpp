@@ -60,8 +60,8 @@ Matrix engine(Context& context, const Inputs& in, const Matrix& values, const Ma
   return to_matrix(out, in.q.rows, in.q.columns);
 }
 
-// The engine's bound for a row (ops/attention_bound.h). The textbook is given numbers in double,
-// which are rounded to fp32 for the engine: a query, a key and the scale.
+// The bound for a row (ops/attention_bound.h). The textbook gets numbers in double, which are
+// rounded to fp32 for the library: a query, a key and the scale.
 ops::AttentionBound bound_of(const Inputs& in, const Interval& sees, int64_t row) {
   double largest = 0.0;
   for (int64_t key = sees.lo; key < sees.hi; ++key) {
@@ -80,7 +80,7 @@ ops::AttentionBound bound_of(const Inputs& in, const Interval& sees, int64_t row
 // NaN counts as larger than anything.
 double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
 
-// Compares the engine's outputs with the textbook's, entry by entry.
+// Compares the library's outputs with the textbook's, entry by entry.
 void compare(Attended& result, const Inputs& in, const Matrix& values, const Matrix& textbook,
              const Matrix& engines) {
   for (int64_t row = 0; row < textbook.rows; ++row) {
@@ -132,7 +132,7 @@ Attended attend(Context& context, const Inputs& in, const Mask& mask, const Test
   return result;
 }
 
-// Every row of weights sums to 1: three terms and a division each, in double.
+// Every row of weights sums to 1, allowing for three terms and a division each, in double.
 bool rows_sum_to_one(const Matrix& weights) {
   for (int64_t row = 0; row < weights.rows; ++row) {
     double sum = 0.0;
@@ -147,14 +147,14 @@ Mask causal(int64_t rows) {
   return Mask::causal(std::span(&words, 1));
 }
 
-// Step 1 to 3. W_Q holds the table, W_K is twice the unit matrix, so that Q Kᵀ is twice the table
+// Steps 1 to 3. W_Q holds the table, W_K is twice the unit matrix, so that Q Kᵀ is twice the table
 // and the division by √4 gives the table itself.
 void project(Context& context, AttentionLesson& lesson) {
   lesson.words = {"आप", "कैसे", "हैं"};
   lesson.embeddings = identity(3, kHeadDim);
   const Matrix query_rows{3, kHeadDim, {0.8, 0.6, 0.4, 0, 0.3, 0.7, 0.5, 0, 0.2, 0.4, 0.9, 0}};
   const Matrix value_rows{3, kHeadDim, {1, 0, 2, 0, 0, 1, 0, 2, 1, 1, 0, 0}};
-  // y = x Wᵀ: an embedding that is unit vector i picks column i of W.
+  // y = x Wᵀ: an embedding that is unit vector i selects column i of W.
   const auto times = [&](const Matrix& wanted_rows) {
     Matrix weight = identity(kHeadDim, kHeadDim);
     for (int64_t row = 0; row < wanted_rows.rows; ++row) {
@@ -186,7 +186,7 @@ void project(Context& context, AttentionLesson& lesson) {
   }
 }
 
-// Weights as given come out when the scores are their logarithms.
+// Given weights result when the scores are their logarithms.
 void second_example(Context& context, AttentionLesson& lesson, const TestHooks& hooks) {
   lesson.second_given = {2, 3, {0.8, 0.1, 0.1, 0.15, 0.75, 0.1}};
   Inputs in{{2, kHeadDim, {}}, identity(3, kHeadDim), lesson.values, 1.0};
@@ -210,10 +210,10 @@ void second_example(Context& context, AttentionLesson& lesson, const TestHooks& 
   lesson.third_softmax.assign(normalised.weights.row(0).begin(), normalised.weights.row(0).end());
 }
 
-// Two heads in one call of the engine, and each alone.
+// Two heads in one call, and each alone.
 void several_heads(Context& context, AttentionLesson& lesson) {
   constexpr int64_t kHeads = 2;
-  // The second head's scores: much for the word before, nothing for the others.
+  // The second head's scores: high for the previous word, zero for the others.
   const Matrix back{3, kHeadDim, {0, 0, 0, 0, 3, 0, 0, 0, 0, 3, 0, 0}};
   const Matrix* queries[kHeads] = {&lesson.queries, &back};
   const auto both = [&](const auto& of_head) {
@@ -255,7 +255,7 @@ void several_heads(Context& context, AttentionLesson& lesson) {
     lesson.head_weights.push_back(part);
   }
 
-  // W_O takes half of each head; then the residual, and layer norm.
+  // W_O takes half of each head; then the residual sum and layer norm.
   Matrix output{kHeadDim, kHeads * kHeadDim, {}};
   for (int64_t d = 0; d < kHeadDim; ++d) {
     for (int64_t column = 0; column < kHeads * kHeadDim; ++column) {
@@ -275,7 +275,7 @@ void several_heads(Context& context, AttentionLesson& lesson) {
       3, kHeadDim);
 }
 
-// The first word sees only itself, so what it becomes is its own value, to the last bit.
+// The first word sees only itself, so its result is its own value, to the last bit.
 bool first_is_its_own_value(const AttentionLesson& lesson) {
   const auto value = lesson.values.row(0);
   const auto same = [&](const Matrix& contextual) {

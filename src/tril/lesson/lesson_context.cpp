@@ -31,16 +31,16 @@ TransformerConfig config_for(const WordList& words) {
   config.feed_forward = 128;
   config.encoder_layers = kEncoderLayers;
   config.decoder_layers = 1;
-  // Norms behind the sub-layers and much dropout: what a word's neighbours say then weighs more in
-  // its vector, and the decoder can rely less on reading the neighbours themselves. How this was
-  // chosen, and how often it works: docs/design/lesson.md.
+  // Norms after the sub-layers and much dropout: then a word's neighbours weigh more in its vector,
+  // and the decoder can rely less on reading the neighbours themselves. How this was chosen, and
+  // how often it works: docs/design/lesson.md.
   config.norm_position = NormPosition::post;
   config.max_length = 32;
   config.dropout = 0.25;
   return config.completed();
 }
 
-// Keeps the row of "bank" of each sentence, layer after layer.
+// Keeps the row of "bank" of each sentence, layer by layer.
 class BankObserver : public Observer {
  public:
   explicit BankObserver(Stack stack) : stack_(stack) {}
@@ -156,7 +156,7 @@ bool has_right_word(const std::string& translation, BankSense sense) {
   return sense == BankSense::water ? water && !money : money && !water;
 }
 
-// The sentences as rows, "bank" being noted.
+// The sentences as rows; records the rows of "bank".
 Rows rows_of(const WordList& words, const std::vector<BankSentence>& sentences,
              BankObserver& observer) {
   Rows source;
@@ -167,7 +167,7 @@ Rows rows_of(const WordList& words, const std::vector<BankSentence>& sentences,
   return source;
 }
 
-// [layer][sentence], layer 0 being what goes in.
+// [layer][sentence], layer 0 being the input.
 std::vector<std::vector<std::vector<float>>> look_at_encoder(
     const Transformer& model, const WordList& words, const std::vector<BankSentence>& sentences,
     Session& session) {
@@ -180,7 +180,7 @@ std::vector<std::vector<std::vector<float>>> look_at_encoder(
   return std::move(observer.layers);
 }
 
-// The encoder's weights as the layers of a decoder: the same function but for the mask.
+// The encoder's weights as the layers of a decoder: the same function apart from the mask.
 Transformer as_decoder(const Transformer& model, Session& session) {
   TransformerConfig config = model.config();
   config.decoder_layers = config.encoder_layers;

@@ -1,9 +1,9 @@
-// Lesson `context`: "bank" beside "river" and beside "money".
+// Lesson `context`: "bank" next to "river" and next to "money".
 //
 // A small translator learns sentences in which "bank" has two meanings (bank_sentences.h). Then its
 // encoder reads "the river bank is near" and "the money bank is near". The embedding that goes in
-// for "bank" is the same, bit for bit; what each layer makes of it is compared, with pairs that
-// mean the same as a measure of what a mere change of words does.
+// for "bank" is the same, bit for bit; the outputs of each layer are compared, with pairs of the
+// same meaning as a measure of what a mere change of words does.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tril {
 
-// How far two vectors for "bank" are apart.
+// How far apart two vectors for "bank" are.
 struct Apart {
   double cosine = 0.0;
   double distance = 0.0;  // Euclidean
@@ -28,8 +28,8 @@ struct ContextLayer {
   Apart money_savings;  // the same meaning
   // Means over all pairs of the eight kinds of bank.
   Apart same_sense, other_sense;
-  // Of the eight, how many have one of the same meaning as their nearest by distance; none at
-  // layer 0, where all are equal.
+  // How many of the eight have a nearest neighbour of the same meaning; 0 at layer 0, where all are
+  // equal.
   int64_t nearest_is_same = 0;
 };
 
@@ -41,27 +41,28 @@ struct ContextLesson {
   std::vector<std::string> translations;  // of these
   std::vector<ContextLayer> layers;
   bool equal_at_first = false;  // the eight embeddings of "bank" have the same bits
-  // Sentences that were not learnt: translated exactly, and "bank" by the right word.
+  // Held-out sentences: translated exactly, and with the right word for "bank".
   int64_t held_out = 0, exact = 0, right_word = 0;
-  // Those of them that begin "at the bank there is": only a later word tells. With translations.
+  // Those of them that begin "at the bank there is", where only a later word tells. With
+  // translations.
   std::vector<BankSentence> told_later;
   std::vector<std::string> told_later_translations;
-  // How far their vectors of "bank" are apart behind the last layer, means over pairs: of one
-  // meaning, of two. And how many of them have other bits than the first.
+  // How far apart their vectors of "bank" are after the last layer, as means over pairs: of one
+  // meaning, of two. And how many of the vectors have other bits than the first.
   Apart later_same, later_other;
   int64_t later_differ = 0;
   // The same weights run as the layers of a decoder. Without its mask: the encoder's own vectors,
   // bit for bit. Under the causal mask "bank" sees "at the bank" and no more: how many of the
-  // vectors have other bits than the first then.
+  // vectors then have other bits than the first.
   bool twin_is_encoder = false;
   int64_t differ_under_mask = 0;
-  int64_t learnt = 0;  // of the sentences shown, how many stand in the text learnt from
+  int64_t learnt = 0;  // of the sentences shown, how many are in the training text
 
-  // The same goes in; behind the last layer pairs of two meanings, and river and money among them,
-  // are further apart than pairs of one meaning on average, and each of the eight is translated
-  // with its own word for bank. Where only a later word tells, every vector is another one, and
-  // under a causal mask all are the same. None of the sentences shown was learnt. That each bank's
-  // nearest means the same is shown, and not asked for: it depends on the seed.
+  // The inputs are equal; after the last layer pairs of two meanings, and river and money among
+  // them, are further apart than pairs of one meaning on average, and each of the eight is
+  // translated with its own word for bank. Where only a later word tells, all vectors differ, and
+  // under a causal mask all are equal. None of the sentences shown was trained on. That each bank's
+  // nearest neighbour has the same meaning is shown but not required: it depends on the seed.
   bool holds = false;
 };
 

@@ -36,7 +36,7 @@ class Watcher : public ForwardCounter {
   Numbers logits;  // [row, vocab]
 };
 
-// What follows what, counted.
+// Counts which token follows which.
 class Guesser {
  public:
   Guesser(const Tokenizer& tokenizer, std::span<const std::string> lines)
@@ -59,8 +59,8 @@ class Guesser {
     }
   }
 
-  // What may follow `read` (START and tokens), `count` at most: up to END, behind which nothing is
-  // to be checked, or to where nothing is known.
+  // What may follow `read` (START and tokens), at most `count` tokens: up to END, after which
+  // nothing is to be checked, or to where nothing is known.
   Tokens guess(const Tokens& read, int64_t count) const {
     Tokens guesses;
     int32_t before = read.size() > 1 ? read[read.size() - 2] : kNone;
@@ -69,7 +69,7 @@ class Guesser {
       auto found = followers_.find({before, last});
       if (found == followers_.end()) found = followers_.find({kAny, last});
       if (found == followers_.end()) break;
-      // Of equally frequent ones the lower.
+      // The lower one of equally frequent ones.
       const int32_t next = std::ranges::max_element(found->second, {}, [](const auto& follower) {
                              return follower.second;
                            })->first;
@@ -88,13 +88,13 @@ class Guesser {
   std::map<std::pair<int32_t, int32_t>, std::map<int32_t, int64_t>> followers_;
 };
 
-// A sentence and what the first way made of it.
+// A sentence and its result by the first method.
 struct Decoded {
   const PhrasePair* sentence = nullptr;
   Tokens source{};                       // END included
   Tokens read{};                         // START and all tokens that were read
   Tokens chosen{};                       // one per token read; END at last, unless it was cut
-  std::vector<Numbers> logits{};         // that chose them
+  std::vector<Numbers> logits{};         // that they were chosen from
   std::vector<Watcher::Layer> layers{};  // keys and values in the cache
 };
 
@@ -116,13 +116,12 @@ class Decoder {
     Rows rows;
     rows.add_sequence(source, {.slot = 0});
     memory_ = model_.encode(rows, session_);
-    // As search() has it: 4 tokens per token of the source and 10 (SearchRule::max_ratio).
+    // As in search(): 4 tokens per source token, and 10 (SearchRule::max_ratio).
     const double by_ratio = SearchRule{}.max_ratio * static_cast<double>(source.size()) + 10.0;
     limit_ = std::min({model_.config().max_length, most_tokens_, static_cast<int64_t>(by_ratio)});
   }
 
-  // With a cache, one token per call: writes, or reads `given` (START and tokens) where there is
-  // one.
+  // With a cache, one token per call: writes, or reads `given` (START and tokens) if there is one.
   void decode_cached(Decoded& to, const Tokens* given = nullptr) {
     const Slot slot(session_.cache);
     to.read = {tokenizer_.start()};
@@ -169,7 +168,7 @@ class Decoder {
     Tokens chosen;
     bool same = true;  // so far
     while (chosen.empty() || !is_done(chosen)) {
-      // The newest token, and guesses behind it; none beyond the limit.
+      // The newest token, followed by guesses; none beyond the limit.
       const int64_t room = limit_ - static_cast<int64_t>(chosen.size()) - 1;
       const Tokens guesses = guesser.guess(read, std::min(run.guesses, room));
       Tokens rows = {read.back()};
@@ -185,7 +184,7 @@ class Decoder {
         ++run.accepted;
         if (is_done(chosen)) break;
       }
-      // Keys and values of wrong guesses go; the newest token's come with the next call.
+      // Keys and values of wrong guesses are removed; the newest token's come with the next call.
       session_.cache.truncate(slot.number, static_cast<int32_t>(read.size() - 1));
     }
     run.way.translations_differing += chosen == right.chosen ? 0 : 1;
@@ -193,7 +192,7 @@ class Decoder {
 
   Session& session() { return session_; }
   Watcher& watcher() { return watcher_; }
-  // Adds what was counted since the last time to a way.
+  // Adds the counts since the last call to a method's.
   void count_into(DecodingWay& way) {
     way.calls += watcher_.calls();
     way.positions += watcher_.rows();
@@ -258,7 +257,7 @@ class Decoder {
   std::span<const float> last_row_;
 };
 
-// The model with its first decoder layer alone.
+// The model with only its first decoder layer.
 Transformer with_one_layer(const Transformer& model, int threads) {
   TransformerConfig config = model.config();
   config.decoder_layers = 1;
@@ -273,8 +272,8 @@ Transformer with_one_layer(const Transformer& model, int threads) {
   return one;
 }
 
-// Recomputes what was decoded with a cache, step by step; returns whether it chooses the same
-// tokens. Counts for each layer the keys and values of earlier tokens that are not the cache's.
+// Recomputes step by step what was decoded with a cache; returns whether it chooses the same
+// tokens. Counts for each layer the keys and values of earlier tokens that differ from the cache's.
 bool compare_recomputed(Decoder& decoder, const Decoded& right, Masking masking, DecodingWay& way,
                         std::vector<int64_t>* differing_by_layer) {
   bool same = true;
@@ -370,7 +369,7 @@ void judge(DecodingLesson& l) {
   for (const GuessRun& run : l.guessing) {
     l.calls_with_guessing = std::min(l.calls_with_guessing, run.way.calls);
   }
-  // Where earlier rows change: nowhere in the first layer, and in every other.
+  // Where earlier rows change: not in the first layer, but in every other.
   bool from_second_layer = true;
   for (size_t layer = 0; layer < l.layers.size(); ++layer) {
     const DecodingLayer& at = l.layers[layer];
@@ -380,7 +379,8 @@ void judge(DecodingLesson& l) {
   const bool several = l.decoder_layers > 1;
   l.holds = l.same_bits_cached_and_recomputed && l.same_bits_without_mask == !several &&
             from_second_layer && l.one_layer_same_without_mask && l.same_bits_guessing &&
-            // A guess that is checked sees the guesses behind it, in any number of layers.
+            // Without the mask, a guess being checked sees the guesses after it, in any number of
+            // layers.
             !l.same_bits_guessing_without_mask && l.calls_with_guessing < l.calls_one_by_one;
 }
 
@@ -427,7 +427,7 @@ DecodingLesson teach_decoding(const Translator& translator, std::span<const Phra
     if (!same && ended && lesson.examples.size() < kExamples) {
       const Tokens written = decoder.write_recomputed(Masking::none);
       decoder.watcher().clear();
-      // One that goes round in circles shows little.
+      // A translation that loops shows little.
       if (written.back() == tokenizer.end()) {
         lesson.examples.push_back(
             {right.sentence->english, tokenizer.decode(right.chosen), tokenizer.decode(written)});

@@ -24,7 +24,7 @@ struct Target {
 };
 
 // A batch's targets, read token by token from empty slots of the cache: call i reads token i of all
-// targets that are so long.
+// targets that are that long.
 class TokenByToken {
  public:
   TokenByToken(const Transformer& model, const Writable& writable, Batch& batch, Session& session)
@@ -45,9 +45,9 @@ class TokenByToken {
 
   size_t longest() const { return std::ranges::max(targets_, {}, &Target::length).length; }
 
-  // Own predictions: the likeliest token after each becomes the next input, up to the length that
-  // the target has. What is predicted behind the last input is needed by nobody, so the calls are
-  // one fewer than the longest target has rows.
+  // Own predictions: the likeliest token after each becomes the next input, up to the length of the
+  // target. The prediction after the last input is not needed, so there is one call fewer than the
+  // longest target has rows.
   void write() {
     read(1, [&](const Target& target, size_t position, std::span<const float> log_probs) {
       batch_.target.tokens[target.begin + position + 1] = writable_.likeliest(log_probs);
@@ -98,7 +98,7 @@ class TokenByToken {
   std::vector<Target> targets_;
 };
 
-// The log-probability of each row's label in one call, as training makes it; 0 for padding.
+// The log-probability of each row's label in one call, as in training; 0 for padding.
 std::vector<float> labels_in_one_call(const Transformer& model, const Batch& batch,
                                       Session& session) {
   session.reset();

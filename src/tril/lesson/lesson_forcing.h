@@ -1,17 +1,17 @@
-// Lesson `forcing`: is it teacher forcing or the mask that lets training compute all positions in
-// one call? The phrasebook learnt four times, with each combination of the two.
+// Lesson `forcing`: does teacher forcing or the mask let training compute all positions in one
+// call? The phrasebook is learnt four times, with each combination of the two.
 //
 // With teacher forcing the decoder reads the true target. Without it ("own predictions") it reads
 // what the current model writes: before each update the batch's targets are decoded greedily, one
-// token per call, as long as the true ones, and the labels stay the true tokens. Then one call
-// under a tape makes the loss, with the mask or without it. All four begin with the same weights
-// and see the same sentences in the same order.
+// token per call, to the length of the true ones, and the labels stay the true tokens. Then one
+// call under a tape computes the loss, with the mask or without it. All four runs begin with the
+// same weights and see the same sentences in the same order.
 //
-// Two questions are put to each. Are all inputs of a training step known before the decoder has
-// run? Calls of forward() are counted, in the model. And does the one call compute what inference
-// computes, token by token, from the same inputs? The log-probability of every label is compared as
-// bits, dropout off. The first depends on forcing alone and the second on the mask alone, so only
-// both together train the function that inference computes in one call.
+// Two questions are asked of each. Are all inputs of a training step known before the decoder has
+// run? Calls of forward() are counted inside the model. And does the one call compute what
+// inference computes, token by token, from the same inputs? The log-probability of every label is
+// compared as bits, without dropout. The first depends on forcing alone and the second on the mask
+// alone, so only both together train, in one call, the function that inference computes.
 //
 // Also measured: the norm of each update's whole gradient before clipping. Notes say that teacher
 // forcing makes training faster and gradients stable.
@@ -40,7 +40,7 @@ struct ForcingRun {
   Masking masking = Masking::causal;
 
   // Calls of forward() over all updates: before the inputs of a step are known, and then under the
-  // tape. And the same before the very first step, whose longest target has so many tokens, END
+  // tape. And the same before the very first step, whose longest target has this many tokens, END
   // included.
   int64_t calls_before = 0, calls_learning = 0;
   int64_t first_calls_before = 0, first_longest = 0;
@@ -50,11 +50,11 @@ struct ForcingRun {
   double first_norm = 0.0;
   // Over the second half of the updates: mean, standard deviation / mean, largest / mean.
   double norm_mean = 0.0, norm_spread = 0.0, norm_peak = 0.0;
-  int64_t clipped = 0;  // updates of all whose gradient was longer than 1 and cut to that
+  int64_t clipped = 0;  // updates whose gradient was longer than 1 and clipped to that
 
-  // On unseen sentences, the inputs as in its training, dropout off: the loss per token in one
+  // On unseen sentences, with inputs as in its training, without dropout: the loss per token in one
   // call, masked as trained; the same token by token with a cache, which is what inference
-  // computes; and label log-probabilities whose bits differ between the two.
+  // computes; and the number of label log-probabilities whose bits differ between the two.
   int64_t positions = 0, positions_differing = 0;
   double loss_one_call = 0.0, loss_token_by_token = 0.0;
   double loss_forced = 0.0;  // per token: the true tokens as inputs, under the mask
@@ -87,8 +87,8 @@ struct ForcingLesson {
   // The claim that gradients are stable with it: both under the mask, norm_spread is smaller.
   bool steadier_with_forcing = false;
 
-  // The four in the middle, and most sentences right with both. The two claims about speed and
-  // gradients are reported, whichever way they come out.
+  // The four claims above, and with both most sentences are right. The two claims about speed and
+  // gradients are reported, however they come out.
   bool holds = false;
 };
 
@@ -96,7 +96,7 @@ struct ForcingOptions {
   int64_t updates = 400;
   uint64_t seed = 1;
   int threads = 0;
-  TestHooks hooks{};  // of the comparison, for tests that must be able to fail
+  TestHooks hooks{};  // for the comparison, in tests that must be able to fail
   std::function<void(Feeding feeding, Masking masking, int64_t update, double loss)> progress{};
 };
 // Raises `invalid_argument` for fewer than 10 updates.

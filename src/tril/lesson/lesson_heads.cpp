@@ -23,7 +23,7 @@ using Tokens = std::vector<int32_t>;
 
 size_t index(AttentionKind kind) { return static_cast<size_t>(kind); }
 
-// What one attention of one layer read and wrote in the pass under way.
+// What one attention of one layer read and wrote in the current pass.
 struct Attention {
   Tensor queries, keys, values, context;
   std::span<const Interval> sees{};
@@ -52,7 +52,7 @@ class AttentionObserver : public Observer {
       case Site::cross_key: at(AttentionKind::cross, o).keys = o.tensor; break;
       case Site::cross_value: at(AttentionKind::cross, o).values = o.tensor; break;
       case Site::cross_context: at(AttentionKind::cross, o).context = o.tensor; break;
-      default: break;  // what is no part of an attention
+      default: break;  // not part of an attention
     }
   }
 
@@ -62,7 +62,7 @@ class AttentionObserver : public Observer {
   Attention& at(AttentionKind kind, const Observation& o) { return attentions[{kind, o.layer}]; }
 };
 
-// One head of one attention, as the textbook computes it.
+// One head of one attention, by the textbook formula.
 class TextbookHead {
  public:
   TextbookHead(const Attention& attention, const TransformerConfig& config, int64_t head)
@@ -73,7 +73,7 @@ class TextbookHead {
         scale_(double{
             a_.options.scale.value_or(1.0f / std::sqrt(static_cast<float>(config.head_dim)))}) {}
 
-  // The weights of a row on the keys that it sees, the first of them first.
+  // The weights of a row on the keys it sees, starting with the first of them.
   std::vector<double> weights(int64_t row) const {
     const Interval& sees = interval(row);
     std::vector<double> result;
@@ -89,8 +89,8 @@ class TextbookHead {
     return result;
   }
 
-  // The largest share that a difference between weights × values and the engine's output has of
-  // what rounding allows it; infinite for NaN.
+  // The largest ratio of the difference between weights × values and the library's output to what
+  // rounding allows; infinite for NaN.
   double share_of_bound(int64_t row, std::span<const double> weights) const {
     const Interval& sees = interval(row);
     double magnitude = 0.0;
@@ -134,7 +134,7 @@ class TextbookHead {
   double value(int64_t key, int64_t d) const {
     return double{a_.values.data()[(key * config_.kv_heads + kv_head_) * config_.head_dim + d]};
   }
-  // ALiBi's.
+  // The bias of ALiBi.
   double bias(int64_t row, int64_t key) const {
     if (!a_.options.bias.defined()) return 0.0;
     const int64_t offset =
@@ -151,13 +151,13 @@ class TextbookHead {
 // A sentence as the model reads it, END included on both sides.
 struct Sentence {
   Tokens source, target;
-  // By target token: the source token that it translates; -1: the lexicon is not sure.
+  // By target token: the source token that it translates; -1: the lexicon is not certain.
   Tokens translates{};
 };
 
-// Which source token of its sentence a target token translates: the one to which the lexicon gives
-// more than half of all that it gives to the sentence's. END, which takes what no word explains, is
-// none.
+// The source token of its sentence that a target token translates: the one to which the lexicon
+// gives more than half of the probability it gives to the sentence's tokens. END, which accounts
+// for what no word explains, does not count.
 int32_t translated_by(const Lexicon& lexicon, const Tokens& source, int32_t end, int32_t target) {
   double sum = 0.0, largest = 0.0;
   int32_t best = -1;
@@ -233,7 +233,7 @@ bool is_related(HeadRelation relation, AttentionKind kind, const Sentence& sente
   return false;
 }
 
-// Adds a row's weights to the sums of its head, and to those of a head that is even.
+// Adds a row's weights to the sums of its head, and to those of a head with equal weights.
 void add_row(HeadSums& sums, RelationSums& even, AttentionKind kind, const Sentence& sentence,
              int64_t row, int64_t first_key, std::span<const double> weights) {
   const double keys = static_cast<double>(weights.size());
@@ -265,7 +265,7 @@ double distance(std::span<const double> a, std::span<const double> b) {
   return sum / 2;
 }
 
-// Sends the sentences through the model as training does, and looks at every head.
+// Runs the sentences through the model as in training, and looks at every head.
 class Looker {
  public:
   Looker(const Translator& translator, HeadsLesson& lesson, const HeadsOptions& options)
@@ -360,7 +360,7 @@ HeadQuality quality_of(const Transformer& model, const Tokenizer& tokenizer, con
   return {e.loss, e.exact, e.bleu};
 }
 
-// The model with one head after the other switched off.
+// Switches off one head of the model after the other.
 void switch_off(HeadsLesson& lesson, const Translator& translator, const Corpus& corpus,
                 const HeadsOptions& options) {
   Transformer copy = translator.model().on(translator.model().placement());

@@ -39,8 +39,8 @@ std::string written_without_end(const Translator& translator, const PhrasePair& 
   return text;
 }
 
-// How many rows of a target, read as training reads it, have as their likeliest token the one that
-// is fed in next: all but the last row, and the last, behind which END would have to come.
+// How many rows of a target, read as in training, have the next input token as their likeliest
+// token: all rows but the last, and the last, after which END would have to come.
 struct NextTokens {
   int64_t rows = 0, same = 0;
   bool ended = false;
@@ -65,14 +65,14 @@ NextTokens read_target(const Translator& translator, const std::string& english,
   return result;
 }
 
-// What a model without the mask has learnt. Words that do not belong to the sentence: one that
-// copies its neighbour predicts them all the same, one that translates does not. A sentence cut in
-// the middle: were END its answer to an empty place behind, it would end there; one that translates
-// goes on.
+// What a model without the mask has learnt. Given words that do not belong to the sentence: a model
+// that copies its neighbour predicts them all the same, one that translates does not. Given a
+// sentence cut in the middle: if END were its answer to a missing neighbour, it would end there; a
+// model that translates goes on.
 void look_for_copying(const Translator& translator, const std::vector<PhrasePair>& phrases,
                       Session& session, LeakageRun& result) {
   for (size_t i = 0; i < phrases.size(); ++i) {
-    // From far away in the list: neighbours are much alike.
+    // From far away in the list, because neighbouring phrases are very similar.
     const PhrasePair& other = phrases[(i + phrases.size() / 2) % phrases.size()];
     const std::vector<int32_t> wrong = translator.tokenizer().encode(other.hindi);
     const NextTokens all = read_target(translator, phrases[i].english, wrong, session);

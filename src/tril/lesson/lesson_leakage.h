@@ -1,11 +1,11 @@
 // Lesson `leakage`: the phrasebook learnt twice, with the causal mask and without it.
 //
-// The same sentences in the same order, the same first weights and the same number of updates.
-// Without the mask a row sees the very word it is to predict, one place further right, and copies
+// The same sentences in the same order, the same initial weights and the same number of updates.
+// Without the mask a row sees the very word it is to predict, one place to the right, and copies
 // it: its training loss looks excellent. When it must write, that place is empty, and it writes
-// nearly nothing; held back from ending, nonsense. Why it writes nothing is explained in part only:
-// behind the last word of a training sentence an empty place meant END, but cut in the middle it
-// ends in fewer than half of the sentences.
+// nearly nothing, or nonsense if it may not end. Why it writes nothing is only partly explained:
+// after the last word of a training sentence an empty place meant END, but given a sentence cut in
+// the middle it ends in fewer than half of the cases.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,33 @@
 namespace tril {
 
 struct LeakageRun {
-  std::vector<double> curve;  // training loss a token, mean over each tenth of the updates
-  // On sentences it has not seen, a token, teacher forcing: as it was trained, and under the mask.
+  std::vector<double> curve;  // training loss per token, mean over each tenth of the updates
+  // On unseen sentences, per token, under teacher forcing: as it was trained, and under the mask.
   double held_out_loss = 0.0;
   double held_out_loss_masked = 0.0;
-  // Each unseen sentence with the target of another fed in: rows whose likeliest token is the one
-  // fed in next, although it does not belong here. And with the first half of its own target: how
+  // Each unseen sentence with the target of another fed in: rows whose likeliest token is the next
+  // one fed in, although it does not belong here. And with the first half of its own target: how
   // many of these end there.
   int64_t rows = 0, copied = 0;
   int64_t cut = 0, ended = 0;
   // What it writes, token by token.
   int64_t exact = 0;
   double bleu = 0.0;
-  int64_t empty = 0;                // translations of nothing
+  int64_t empty = 0;                // empty translations
   std::vector<std::string> writes;  // of the lesson's sentences
-  std::vector<std::string> forced;  // the same where it may not end before as many pieces as the
-                                    // right answer has
+  // The same if it may not end before it has as many pieces as the right answer.
+  std::vector<std::string> forced;
 };
 
 struct LeakageLesson {
   int64_t updates = 0;
-  std::vector<PhrasePair> sentences;  // the lesson's: what is to be written
+  std::vector<PhrasePair> sentences;  // of the lesson, with the right translations
   int64_t held_out = 0;               // sentences
   LeakageRun masked, unmasked;
 
   // Without the mask the loss is less than half as large, as trained and on unseen sentences; and
   // it writes fewer than a tenth as many of them right. With the mask most of them are right. And
-  // it copies: without the mask more than nine rows in ten predict the word fed in next, with it
+  // it copies: without the mask more than nine rows in ten predict the next word fed in, with it
   // fewer than half.
   bool holds = false;
 };

@@ -19,7 +19,7 @@ Mask causal(int32_t rows) {
   return Mask::causal(std::span(&words, 1));
 }
 
-// Every row of `rows` sees the first `keys` keys: what is filler behind them is hidden.
+// Every one of `rows` rows sees the first `keys` keys: the padding after them is hidden.
 Mask padding(int32_t rows, int32_t keys) { return Mask::cross(rows, {0, keys}); }
 
 std::vector<NamedMask> kinds() {
@@ -72,7 +72,7 @@ Broadcast broadcast() {
   return result;
 }
 
-// softmax as the textbook writes it, every number rounded as the precision has it.
+// softmax as the textbook writes it, every number rounded to the given precision.
 template <class Round>
 std::vector<double> textbook_softmax(const std::vector<double>& scores, const Round& round) {
   const double largest = *std::max_element(scores.begin(), scores.end());
@@ -127,8 +127,8 @@ Forbidding weight_set_to_zero(const Row& row) {
   return summed("weight set to 0 after", std::move(weights), row);
 }
 
-// The engine: the mask is an interval, and values that are unit vectors show the weights. A second
-// row, whose output nobody reads, sees every key: the forbidden ones are really there.
+// With the library: the mask is an interval, and values that are unit vectors show the weights. A
+// second row, whose output is not used, sees every key: the forbidden ones are really there.
 Forbidding by_tril(const Row& row, const TestHooks& hooks) {
   Context context(1);
   const auto n = static_cast<int64_t>(row.scores.size());
@@ -167,17 +167,17 @@ bool is_nan(const Forbidding& row) {
                      [](double weight) { return std::isnan(weight); });
 }
 
-// All on the first key, to the last bit.
+// All weight on the first key, to the last bit.
 bool is_first_alone(const Forbidding& row) {
   return row.weights == std::vector<double>{1.0, 0.0, 0.0} && row.output == 1.0;
 }
 
-// The mean of three values, 1, 2, 3, with three weights that are rounded like `unit`.
+// The mean of the values 1, 2, 3 with three weights rounded to `unit`.
 bool is_average(const Forbidding& row, double unit) {
   return std::fabs(row.output - 2.0) <= 6.0 * unit && row.weights[0] == row.weights[2];
 }
 
-// Writes down what the queries of a model may see.
+// Records what the queries of a model may see.
 class MaskObserver : public Observer {
  public:
   void see(const Observation& seen) override {
@@ -227,9 +227,9 @@ bool masks_in_use_are_as_told(const std::vector<MaskInUse>& in_use) {
 }
 
 bool lesson_holds(const MaskLesson& l) {
-  constexpr double kSingle = 0x1p-23, kHalf = 0x1p-10;  // steps of the two precisions at 1
+  constexpr double kSingle = 0x1p-23, kHalf = 0x1p-10;  // spacing of the two precisions at 1
   return masks_are_as_defined(l.kinds) && l.broadcast.equal &&
-         // -inf, -1e9, tril; then the two ways that are wrong.
+         // -inf, -1e9, tril; then the two wrong ways.
          is_first_alone(l.one_key[0]) && is_first_alone(l.one_key[1]) &&
          is_first_alone(l.one_key[2]) && l.one_key[3].forbidden > 0.0 && l.one_key[4].sum < 0.5 &&
          // The fully masked row.
@@ -261,7 +261,7 @@ bool masks_are_as_defined(const std::vector<NamedMask>& masks) {
 
 double rounded_to_half(double x) {
   if (std::isnan(x) || std::isinf(x) || x == 0.0) return x;
-  // A step is 2^-10 of the power of two below |x|, and never smaller than 2^-24.
+  // The spacing is 2^-10 of the power of two below |x|, and never less than 2^-24.
   const int exponent = std::max(std::ilogb(x), -14);
   const double step = std::ldexp(1.0, exponent - 10);
   const double rounded = std::nearbyint(x / step) * step;

@@ -10,9 +10,9 @@
 namespace tril {
 namespace {
 
-constexpr double kWithin = 0.05;  // of what theory says
+constexpr double kWithin = 0.05;  // of the theoretical value
 
-// Sums over rows; means in the end.
+// Sums over rows, turned into means at the end.
 class Figures {
  public:
   void add(const std::vector<double>& scores) {

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kLong = 100;  // words
 
-// One parallel step on a target of so many words and END.
+// One parallel step on a target of this many words and END.
 LongTarget measure_long(const TransformerConfig& config, int64_t words, int threads) {
   TransformerConfig longer = config;
   longer.max_length = words + 1;
@@ -87,7 +87,8 @@ SequentialLesson teach_sequential(const SequentialLessonOptions& options) {
   lesson.base_matrix_bytes = lesson.rows.back().figures.score_matrix_bytes /
                              (lesson.config.heads * lesson.config.decoder_layers) *
                              (base.heads * base.decoder_layers);
-  // Beyond what grows with the length there are tails of blocks: a twentieth is allowed for them.
+  // Apart from what grows with the length there are partial blocks: a twentieth is allowed for
+  // them.
   const LongTarget& longest = lesson.long_targets.back();
   lesson.holds = std::ranges::all_of(lesson.rows, row_holds) &&
                  lesson.memory_growth <= 1.05 * lesson.length_growth &&

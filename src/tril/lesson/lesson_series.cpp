@@ -17,7 +17,7 @@ constexpr int64_t kLine = 4 * kWeek;
 constexpr int64_t kWeeksLearnt = 1000;
 constexpr int64_t kWeeksForecast = 100;
 constexpr int64_t kWednesday = 2, kThursday = 3, kFriday = 4;
-// Tokens: prices from kLowest on, and START behind them.
+// Tokens: prices from kLowest on, followed by START.
 constexpr int64_t kLowest = 10, kHighest = 50;
 constexpr auto kStart = static_cast<int32_t>(kHighest - kLowest + 1);
 constexpr double kLevel = 30.0;
@@ -32,7 +32,7 @@ struct Day {
 };
 
 std::vector<Day> make_days(int64_t count) {
-  Random random(29, 30);  // a series of its own, whatever the model's seed
+  Random random(29, 30);  // a stream of its own, whatever the model's seed
   std::vector<Day> days;
   double before = 0.0, last = 0.0;
   for (int64_t t = 0; t < count; ++t) {
@@ -64,7 +64,7 @@ Line read_for(const Line& line) {
   return read;
 }
 
-// A forecast: probabilities of the prices. START is no price.
+// A forecast: the probabilities of the prices. START is not a price.
 struct Outlook {
   explicit Outlook(const float* log_probs) {
     for (int32_t token = 0; token < kStart; ++token) {
@@ -115,7 +115,7 @@ class Forecaster {
         session_);
   }
 
-  // Log-probabilities [day, token] for the days of what is read, all in one call.
+  // Log-probabilities [day, token] for the days read, all in one call.
   std::vector<float> in_parallel(const Line& read, Masking masking) {
     session_.reset();
     session_.masking = masking;
@@ -127,7 +127,7 @@ class Forecaster {
     return {out.data(), out.data() + out.size()};
   }
 
-  // The same, a day a call, from an empty cache.
+  // The same, one day per call, from an empty cache.
   std::vector<float> day_by_day(const Line& read) {
     const int32_t slot = session_.cache.open();
     std::vector<float> all;
@@ -142,7 +142,7 @@ class Forecaster {
     return all;
   }
 
-  // Of the day behind those read.
+  // For the day after those read.
   Outlook next_day(const Line& read) {
     const std::vector<float> all = in_parallel(read, Masking::causal);
     return Outlook(all.data() + all.size() - static_cast<size_t>(kVocab));
@@ -184,7 +184,7 @@ class Forecaster {
   Session session_;
 };
 
-// The naive forecasts and the formula's, over the days that Forecaster::error() takes.
+// The naive forecasts and the formula's, over the days of Forecaster::error().
 void add_naive_errors(SeriesLesson& lesson, const std::vector<Day>& days) {
   const auto price = [&](int64_t t) {
     return static_cast<double>(days[static_cast<size_t>(t)].price);

@@ -1,12 +1,11 @@
 // Lesson `series`: an autoregressive model without any language. A decoder-only Transformer reads
-// prices, one a day, and forecasts the next.
+// one price per day and forecasts the next.
 //
 // The series is built in. With w the weekday, and noise e drawn by Philox,
 //   x(t) = 1.5 x(t-1) - 0.75 x(t-2) + e(t),   price(t) = round(30 + season(w) + x(t)),
-// so tomorrow depends on today and on yesterday, and on what day of the week it is. Four weeks make
-// a line, Monday first; a price is a token. The model learns from the first weeks and is asked
-// about the weeks behind them, which it has never seen. Its forecast is the median of its
-// probabilities.
+// so tomorrow depends on today, on yesterday, and on the day of the week. Four weeks make a line,
+// Monday first; a price is a token. The model learns from the first weeks and forecasts the weeks
+// after them, which it has never seen. Its forecast is the median of its probabilities.
 #pragma once
 
 #include <cstdint>
@@ -28,35 +27,36 @@ struct SeriesErrors {
   double model = 0.0;
   double yesterday = 0.0;  // the price stays as it is
   double last_week = 0.0;  // the price of the same weekday a week before
-  double formula = 0.0;    // the formula itself, which knows everything but tomorrow's noise
+  double formula = 0.0;    // the formula itself, which knows everything except tomorrow's noise
 };
 
 struct SeriesLesson {
   int64_t days_learnt = 0;
   int64_t days_forecast = 0;
   SeriesErrors errors;
-  // A model learnt without the mask: the error it seems to have in training, where a day sees the
-  // next; and its error when it must forecast.
+  // A model trained without the mask: its apparent error in training, where a day sees the next;
+  // and its error when it must forecast.
   double unmasked_seeming = 0.0, unmasked_forecasting = 0.0;
 
-  // A week it has not seen in which Wednesday is 29 and Thursday 30.
+  // An unseen week in which Wednesday is 29 and Thursday 30.
   std::vector<int64_t> before;  // the prices of the 7 days before that Wednesday
-  int64_t friday = 0;           // what it was
+  int64_t friday = 0;           // the real price
   int64_t forecast = 0;
   std::vector<PriceChance> chances;  // the likeliest prices for Friday
-  // The mean of its probabilities for Friday: as it was, had Wednesday been 31, had Thursday
+  // The mean of its probabilities for Friday: as it was, if Wednesday had been 31, if Thursday had
   // been 28.
   double expected = 0.0, expected_other_wednesday = 0.0, expected_other_thursday = 0.0;
-  // From that Thursday on, each forecast fed back as if it had come true: Friday, Saturday, Sunday.
+  // From that Thursday on, with each forecast fed back as if it were the price: Friday, Saturday,
+  // Sunday.
   std::vector<int64_t> ahead, ahead_real;
 
-  // That line in one call of forward(), and a day a call: logits compared, and how many differ in
-  // any bit.
+  // That line in one call of forward(), and one day per call: logits compared, and how many differ
+  // in any bit.
   int64_t logits = 0, logits_differing = 0;
 
   // The model's error is smaller than both naive ones; Friday depends on Wednesday and on Thursday,
-  // each in the direction the formula has it; parallel and stepwise are the same; without the mask
-  // it seems perfect and forecasts worse than with it.
+  // each in the direction of the formula; parallel and stepwise are equal; without the mask it
+  // seems perfect and forecasts worse than with it.
   bool holds = false;
 };
 

@@ -41,7 +41,7 @@ TransformerConfig config_for(const WordList& words, bool decoder_only) {
   return config.completed();
 }
 
-// Notes which rows of the decoder's masked self-attention see themselves and all before them.
+// Records which rows of the decoder's masked self-attention see themselves and all before them.
 class MaskObserver : public Observer {
  public:
   void see(const Observation& o) override {
@@ -129,7 +129,8 @@ class Learner {
     }
     MaskObserver observer;
     const ObserverScope scope(session_, &observer);
-    // Token by token; agreement watches its parallel passes itself, so another one follows.
+    // Token by token; the comparison uses an observer of its own in its parallel passes, so one
+    // more pass follows.
     figures.agreement =
         compare_parallel_with_stepwise(model_, pairs, session_, {.company = Company::in_batches});
     Rows target;

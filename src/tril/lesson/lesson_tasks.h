@@ -1,10 +1,10 @@
 // Lesson `tasks`: translation, summary and chat are the same class with the same mask.
 //
-// Three toy tasks (task_sentences.h) are learnt by three small models, all of them Transformer: two
-// encoder–decoders and one decoder-only model, in which question and answer are one sequence. Each
-// is looked at in the same way: its answers to held-out examples; the mask of its decoder, observed
-// as it runs, in the parallel pass of training and token by token; and whether both passes give the
-// same logits, bit for bit (prove/agreement.h), with the mask and with the mask taken off.
+// Three toy tasks (task_sentences.h) are learnt by three small models, all of them Transformers:
+// two encoder–decoders and one decoder-only model, in which question and answer are one sequence.
+// Each is examined in the same way: its answers to held-out examples; the mask of its decoder,
+// observed while it runs, in the parallel pass of training and token by token; and whether both
+// passes give the same logits, bit for bit (prove/agreement.h), with the mask and without it.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct TaskFigures {
   // The decoder's masked self-attention over the held-out examples: rows of all layers, in the
   // parallel pass and token by token, and those that saw exactly themselves and all before them.
   int64_t rows = 0, causal_rows = 0;
-  // The mask of the first example shown in the parallel pass, and what stands at its rows.
+  // The mask of the first example shown in the parallel pass, and the tokens of its rows.
   Mask mask{};
   std::vector<std::string> words;
-  // Parallel against token by token over the held-out examples, the right answers being fed: under
-  // the mask, and without it, where rows of the parallel pass see tokens that are not there yet
-  // when the model writes.
+  // Parallel against token by token over the held-out examples, fed with the right answers: under
+  // the mask, and without it, where rows of the parallel pass see tokens that do not exist yet when
+  // the model writes.
   Agreement agreement{}, unmasked{};
 
   // The mask is causal in every row, and both passes agree; without the mask they do not. More than
@@ -52,7 +52,7 @@ struct TasksOptions {
   int64_t updates = 300;  // of each of the three models
   uint64_t seed = 1;
   int threads = 0;
-  TestHooks hooks{};  // deliberate faults while the model is looked at, for tests
+  TestHooks hooks{};  // deliberate faults while the model is examined, for tests
   // Called after each update, counted over all models; may be empty.
   std::function<void(int64_t update, int64_t updates, double loss)> progress{};
 };

@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-// A sentence in both ways.
+// A sentence in training and in inference.
 struct Told {
   const PhrasePair* sentence = nullptr;
   Tokens source, right;  // END included
@@ -45,7 +45,7 @@ class Teller {
     return all;
   }
 
-  // Inference again, the target having to begin with `prefix`.
+  // Inference again, with the target forced to begin with `prefix`.
   void write(Told& told, const Tokens& prefix) {
     write_as_inference_does(std::span(&told, 1), prefix);
   }
@@ -64,7 +64,7 @@ class Teller {
           !std::equal(first.begin() + static_cast<std::ptrdiff_t>(row * vocab),
                       first.begin() + static_cast<std::ptrdiff_t>((row + 1) * vocab),
                       second.begin() + static_cast<std::ptrdiff_t>(row * vocab));
-      // Row r is fed the token before it: the first that differs is fed to row split + 1.
+      // Row r reads the token before it: the first token that differs is read by row split + 1.
       (row <= split ? swapped.before : swapped.after) += 1;
       (row <= split ? swapped.before_changed : swapped.after_changed) += changed ? 1 : 0;
     }
@@ -74,7 +74,7 @@ class Teller {
       text = best == tokenizer_.end() ? "END" : tokenizer_.decode(std::span(&best, 1));
       return math::exp(static_cast<double>(row[static_cast<size_t>(best)]));
     };
-    // Behind the whole word, which may be several pieces: where the rest of both is the same again.
+    // After the whole word, which may be several pieces: where the rest of both is the same again.
     const auto rest =
         std::ranges::mismatch(tokens.rbegin(), tokens.rend(), others.rbegin(), others.rend());
     const auto same = static_cast<size_t>(rest.in1 - tokens.rbegin());
@@ -172,13 +172,13 @@ class Teller {
   Session session_;
 };
 
-// The step of the first mistake in training; as many as there are steps when there is none.
+// The step of the first mistake in training; the number of steps if there is none.
 size_t first_mistake(const Told& told) {
   return static_cast<size_t>(std::ranges::mismatch(told.predicted, told.right).in1 -
                              told.predicted.begin());
 }
 
-// What follows step `mistake`: how much of it comes out right.
+// How much of what follows step `mistake` is right.
 struct Following {
   int64_t all = 0, corrected = 0, followed = 0, in_order = 0;
 };
@@ -217,7 +217,7 @@ bool same_until(const Told& told, size_t mistake) {
   return std::equal(told.predicted.begin(), told.predicted.begin() + end, told.written.begin());
 }
 
-// A piece as a person reads it: "▁घर" begins a word, "ता" goes on with one.
+// A piece for people to read: "▁घर" begins a word, "ता" continues one.
 std::string piece_text(const Tokenizer& tokenizer, int32_t token) {
   if (token == tokenizer.start()) return "START";
   if (token == tokenizer.end()) return "END";
@@ -284,8 +284,8 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
     lesson.right_when_corrected += count.corrected;
     lesson.right_when_followed += count.followed;
     lesson.followed_in_order += count.in_order;
-    // The clearest example: all that follows is right when corrected, as little as possible when
-    // followed; of equals the first.
+    // The clearest example: everything that follows is right when corrected, and as little as
+    // possible when followed; the first of equals.
     const int64_t difference = count.corrected == count.all ? count.all - count.in_order : 0;
     if (difference > chosen_difference) {
       chosen = i;
@@ -297,7 +297,7 @@ TeacherLesson teach_teacher_forcing(const Translator& translator,
     lesson.example =
         make_example(translator.tokenizer(), all[*chosen], first_mistake(all[*chosen]));
   } else {
-    // The first sentence of three words or more will do for a mistake that is made up.
+    // For an invented mistake, the first sentence of at least three words will do.
     const auto longer = std::ranges::find_if(all, [](const Told& t) { return t.right.size() > 3; });
     Told& told = longer == all.end() ? all.front() : *longer;
     teller.write(told, {told.second_choice});

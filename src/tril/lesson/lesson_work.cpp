@@ -7,8 +7,8 @@
 namespace tril {
 namespace {
 
-// Six operations for each weight that a position passes: a multiplication and an addition in the
-// forward pass, and twice that for the gradients.
+// Six operations per weight and position: a multiplication and an addition in the forward pass, and
+// twice that for the gradients.
 double gflop_per_position(const TransformerConfig& config) {
   const auto model = static_cast<double>(config.model);
   const double layer = 4.0 * model * model + 2.0 * model * static_cast<double>(config.feed_forward);
@@ -17,7 +17,7 @@ double gflop_per_position(const TransformerConfig& config) {
   return 6.0 * weights / 1e9;
 }
 
-// A query and a key it may see: a dot product and a share of the value, in every layer, and twice
+// Per query and key it may see: a dot product and a share of the value, in every layer, and twice
 // that for the gradients.
 double gflop_per_pair(const TransformerConfig& config) {
   return 12.0 * static_cast<double>(config.heads * config.head_dim * config.decoder_layers) / 1e9;
@@ -71,7 +71,7 @@ WorkLesson teach_work(const WorkOptions& options) {
     }
     const auto pairs = random_pairs(options.config, 1, words + 1, 1);
     const SequentialComparison figures = compare_sequential_with_parallel(model, pairs, compare);
-    // Row i sees i keys; prefix by prefix, all rows of all prefixes do.
+    // Row i sees i keys; prefix by prefix, this holds for all rows of all prefixes.
     const int64_t n = words + 1;
     lesson.rows.push_back(
         {.words = words,

@@ -12,7 +12,7 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kMost = 512;  // rows and columns: more than a person writes down
+constexpr int64_t kMost = 512;  // rows and columns: more than anyone writes by hand
 
 enum class Sign { zero, one, minus_infinity, dot, cross };
 
@@ -49,7 +49,7 @@ std::optional<Sign> sign_of(std::string_view cell) {
   if (error != std::errc() || end != cell.data() + cell.size()) return std::nullopt;
   if (number == 0.0) return Sign::zero;
   if (number == 1.0) return Sign::one;
-  if (number <= -1e4) return Sign::minus_infinity;  // -65504 is what half precision has
+  if (number <= -1e4) return Sign::minus_infinity;  // -65504 is the lowest number of half precision
   return std::nullopt;
 }
 
@@ -95,7 +95,7 @@ Signs read_signs(std::string_view text) {
     const size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
     line = line.substr(0, line.find('#'));
-    // Several rows may stand in one line where each has brackets: [[0, -inf], [0, 0]].
+    // Several rows may be on one line if each has brackets: [[0, -inf], [0, 0]].
     for (size_t close = line.find(']'); close != std::string_view::npos; close = line.find(']')) {
       add_row(line.substr(0, close), number, signs);
       line.remove_prefix(close + 1);
@@ -107,7 +107,7 @@ Signs read_signs(std::string_view text) {
   return signs;
 }
 
-// May a cell look, in this notation?
+// Whether a cell is allowed, in this notation.
 bool looks(Sign sign, MaskCheck::Notation notation) {
   switch (notation) {
     case MaskCheck::Notation::added: return sign == Sign::zero;
@@ -148,7 +148,7 @@ MaskCheck check_mask(std::string_view text) {
           "mask: two notations in one mask: write 0 and -inf, or 1 and 0, or '.' and 'X'");
   if (dots) return compare(signs, MaskCheck::Notation::dots);
   if (infinities) return compare(signs, MaskCheck::Notation::added);
-  // Nothing but zeros: added to the scores they change nothing, so every row sees everything.
+  // Only zeros: added to the scores they change nothing, so every row sees everything.
   if (!ones) return compare(signs, MaskCheck::Notation::added);
   const MaskCheck kept = compare(signs, MaskCheck::Notation::ones_may_look);
   const MaskCheck blocked = compare(signs, MaskCheck::Notation::ones_are_blocked);

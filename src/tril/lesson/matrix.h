@@ -1,4 +1,4 @@
-// A small matrix for figures people read: rows of doubles.
+// A small matrix of figures to show: rows of doubles.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tril {
 struct Matrix {
   int64_t rows = 0;
   int64_t columns = 0;
-  std::vector<double> values{};  // row after row
+  std::vector<double> values{};  // row by row
 
   double at(int64_t row, int64_t column) const {
     return values[static_cast<size_t>(row * columns + column)];

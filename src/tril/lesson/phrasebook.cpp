@@ -17,7 +17,7 @@ namespace phrasebook {
 namespace {
 
 constexpr uint64_t kSeed = 20240;
-// The purposes random numbers serve, a stream each.
+// The uses of random numbers, each with its own stream.
 constexpr uint64_t kChooseCombinations = 1;
 constexpr uint64_t kHoldOut = 2;
 constexpr uint64_t kSpell = 3;
@@ -55,7 +55,7 @@ bool is_word_end(std::string_view text, size_t at) {
   return at >= text.size() || std::string_view(" .,?!").find(text[at]) != std::string_view::npos;
 }
 
-// The first whole-word occurrence of `from`, whatever its case, becomes `to`; a capital stays one.
+// Replaces the first whole-word occurrence of `from`, ignoring case, by `to`; a capital is kept.
 bool replace_words(std::string& text, std::string_view from, std::string_view to) {
   const std::string low = lower_case(text);
   const std::string wanted = lower_case(std::string(from));
@@ -82,7 +82,8 @@ void add_new(std::vector<std::string>& list, std::string text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
 }
 
-// As people type it: first as written, then with and without capitals, marks and contractions.
+// Spellings as people type them: first as written, then with and without capitals, punctuation and
+// contractions.
 std::vector<std::string> spellings(const std::string& english) {
   std::vector<std::string> list = {english};
   for (const std::string& words : {english, contracted(english)}) {
@@ -122,10 +123,10 @@ Combination combine(const Pattern& pattern, const std::vector<const Filler*>& ch
   return combination;
 }
 
-// Sentences taken so far, by identity: what makes each English have one Hindi.
+// Sentences taken so far, by identity, so that each English sentence has one Hindi translation.
 class Taken {
  public:
-  // False if it is there already, with the same Hindi; anything else is a fault in the tables.
+  // False if it is already there with the same Hindi; anything else is a fault in the tables.
   bool add(const std::string& english, const std::string& hindi) {
     const auto [at, is_new] = hindi_.emplace(identity(english), hindi);
     require(at->second == hindi, ErrorCode::internal, "phrasebook: two answers to '", english,
@@ -138,7 +139,7 @@ class Taken {
 };
 
 // Every combination if the pattern has few, otherwise as many as it wants, drawn at random: a
-// filler that stands in a slot's list several times is drawn more often.
+// filler that is several times in a slot's list is drawn more often.
 void take(const Pattern& pattern, Random& random, Taken& taken, std::vector<Combination>& out) {
   int64_t product = 1;
   for (const Slot& slot : pattern.slots) product *= static_cast<int64_t>(slot.fillers.size());
@@ -163,14 +164,14 @@ void take(const Pattern& pattern, Random& random, Taken& taken, std::vector<Comb
   }
 }
 
-// How often each thing that a held-out combination leans on occurs in what is left to train on.
+// How often each part that a held-out combination depends on occurs in the rest, for training.
 class Support {
  public:
   explicit Support(const std::vector<Combination>& combinations) {
     for (const Combination& combination : combinations) count(combination, 1);
   }
 
-  // Takes the combination out if what it leans on remains without it.
+  // Holds the combination out if what it depends on remains without it.
   bool release(const Combination& combination) {
     count(combination, -1);
     const auto enough = [&](const std::vector<std::string>& keys, int64_t least) {

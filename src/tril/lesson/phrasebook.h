@@ -2,8 +2,8 @@
 //
 // Tables of patterns (phrasebook_people.cpp, phrasebook_things.cpp) crossed with a lexicon
 // (phrasebook_words.h) gives some thousand distinct pairs; inflection and agreement are composed
-// (phrasebook_grammar.h). An English sentence has exactly one Hindi. Where Hindi has to choose, the
-// phrasebook always chooses alike, so that the choice can be learnt:
+// (phrasebook_grammar.h). An English sentence has exactly one Hindi translation. Where Hindi has a
+// choice, the phrasebook always makes the same one, so that it can be learnt:
 //  - The speaker is a man: I go, मैं जाता हूँ. "You" is आप, spoken to politely as to a man:
 //    आप जाते हैं. "We" and "they" are men: हम, वे. "He" and "she" are वह; the verb tells which.
 //  - Parents, grandparents, husband and wife are honoured with the plural: मेरे पिताजी घर पर हैं,
@@ -30,10 +30,10 @@ struct PhrasePair {
 };
 
 struct Phrasebook {
-  // Fixed phrases, words, and combinations of patterns and words; frequent ones and a share of the
+  // Fixed phrases, words, and combinations of patterns and words; frequent ones and some of the
   // others also as people type them: "i'm fine", "how are you".
   std::vector<PhrasePair> train;
-  // Combinations of which train holds no spelling, although it has their pattern with the same
+  // Combinations that are in train in no spelling, although it has their pattern with the same
   // agreement in at least three pairs, and each of their words, English and Hindi, in at least
   // five.
   std::vector<PhrasePair> held_out;

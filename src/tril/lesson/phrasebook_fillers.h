@@ -42,7 +42,7 @@ Fillers actions(const Entries& entries) {
   return each(entries, action);
 }
 
-// Each noun in the singular, the plural, or first all singulars, then all plurals.
+// Each noun in the singular, in the plural, or first all singulars, then all plurals.
 enum class Numbers { singular, plural, both };
 Fillers bare_all(const Nouns& nouns, Numbers numbers);
 Fillers the_all(const Nouns& nouns, Numbers numbers);
@@ -60,16 +60,16 @@ Fillers clock_times();  // at five o'clock, पाँच बजे
 Fillers times();        // also today, on Monday, in the evening
 
 Fillers of_gender(Gender gender, const Fillers& all);
-Fillers comparable(const Fillers& all);  // that have a comparative
-Fillers without_article(const Fillers& all);  // that say no एक, which a denial would turn to कोई
+Fillers comparable(const Fillers& all);       // those with a comparative
+Fillers without_article(const Fillers& all);  // no एक, which a negation turns into कोई
 
 Fillers everyone();   // the six pronouns
 Fillers my_family();  // my father … my friend
 Fillers your_family();
 Fillers their_family();  // his and her family
 Fillers strangers();     // the boy, the boys …
-// With everyone(), or those one asks about, so often in the list that they are half of it: pronouns
-// are what one tries first.
+// With everyone(), or with the people one asks about, repeated so often that they are half of the
+// list: pronouns are what people try first.
 Fillers and_everyone(const Fillers& others);
 Fillers and_asked(const Fillers& others);
 Fillers people();

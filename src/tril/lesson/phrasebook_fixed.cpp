@@ -1,4 +1,4 @@
-// The phrases that are learnt whole. Spellings with the same Hindi stand together, | between.
+// The phrases that are learnt as a whole. Spellings with the same Hindi are separated by |.
 #include "tril/lesson/phrasebook_grammar.h"
 
 namespace tril::phrasebook {

@@ -38,7 +38,7 @@ std::string oblique_form(std::string_view word, const Paradigm& paradigm,
   return agreement.gender == Gender::masculine ? paradigm.masculine_plural : paradigm.feminine;
 }
 
-// The cases of a person or thing that is not a pronoun: the oblique and a postposition.
+// The cases of a person or thing other than a pronoun: the oblique and a postposition.
 void add_cases(Filler& filler) {
   filler.english_forms["obj"] = filler.english;
   filler.english_forms["gen"] = filler.english + "'s";
@@ -55,7 +55,7 @@ Agreement agreement_of(const Noun& noun, Number number) {
   return {.gender = noun.gender, .number = plural ? Number::plural : Number::singular};
 }
 
-// A noun with what stands before it, in each language.
+// A noun's determiner in each language.
 struct Determiner {
   std::string english;
   std::string direct;
@@ -127,7 +127,7 @@ std::string english_agreeing(std::string_view word, EnglishPerson person) {
   return it ? joined(word, "s") : std::string(word);
 }
 
-// One {…} of a pattern, taken apart.
+// One {…} of a pattern, parsed.
 struct Mark {
   std::string_view word;        // a slot's letter, or a word of the pattern itself
   std::string_view form;        // after a dot
@@ -194,7 +194,7 @@ class Composer {
     return mark.oblique ? oblique_form(mark.word, paradigm, agreement) : form(paradigm, agreement);
   }
 
-  // The pattern's text with every {…} replaced by what `spell` says.
+  // The pattern's text with every {…} replaced by the result of `spell`.
   template <class Spell>
   std::string fill(std::string_view text, const Spell& spell) const {
     std::string out;
@@ -230,7 +230,7 @@ class Composer {
   const std::vector<const Filler*>& chosen_;
 };
 
-// Slots that are empty leave no gap.
+// Removes the gaps that empty slots leave.
 std::string single_spaced(std::string_view text) {
   std::string out;
   for (const char letter : text) {

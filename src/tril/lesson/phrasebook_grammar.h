@@ -1,4 +1,4 @@
-// Inflection, agreement, and the patterns that sentences are made of. Internal to lesson/.
+// Inflection, agreement, and the patterns of sentences. Internal to lesson/.
 //
 // A pattern is a sentence with slots in braces, the same slots in both languages:
 //   "{P.gen} {N} {is~N} {A}."     "{P.ka~N} {N} {A~N} {है~N}"
@@ -8,8 +8,8 @@
 //   {है~N}   a word of the pattern itself as it agrees with N; verbs, adjectives and possessives
 //            are written as for a masculine singular: {रहा~S}, {कितना~N}
 //   {सकता!~S}  the same where no auxiliary follows: a feminine plural is then nasal, सकतीं
-// A slot is named by a capital letter. In English, "a" becomes "an" by itself, and the first letter
-// of the sentence a capital.
+// A slot is named by a capital letter. In English, "a" becomes "an" automatically, and the first
+// letter of the sentence a capital.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace tril::phrasebook {
 
 enum class Number { singular, plural };
-enum class Speaker { no, yes };  // yes: मैं, which alone has forms of its own: हूँ, जाऊँगा
+enum class Speaker { no, yes };  // yes: मैं, which has its own forms: हूँ, जाऊँगा
 
 // What a Hindi word agrees with. An honoured person counts as plural.
 struct Agreement {
@@ -34,11 +34,10 @@ struct Agreement {
 // m, mp, f, fp, or i for the speaker.
 std::string to_string(const Agreement& agreement);
 
-// What English agrees with: am, are (with "a doctor"), is, are (with "doctors").
+// English agreement: am, are (with "a doctor"), is, are (with "doctors").
 enum class EnglishPerson { i, you, it, they };
 
-// The forms of one Hindi word by what it agrees with. A word that never changes has five like
-// forms.
+// The forms of one Hindi word by agreement. A word that never changes has five equal forms.
 struct Paradigm {
   std::string speaker;
   std::string masculine;
@@ -47,11 +46,11 @@ struct Paradigm {
   std::string feminine_plural;
 };
 Paradigm unchanging(std::string_view word);
-// An adjective or participle: oblique and plural alike, feminine plural as singular.
+// An adjective or participle: oblique equals plural, and the feminine plural equals the singular.
 Paradigm adjectival(std::string_view masculine, std::string_view masculine_plural,
                     std::string_view feminine);
-// From the form for a masculine singular: अच्छा, जाता, का, है, था, यह, खाया, जाएगा. The last word
-// changes. Raises `internal` for a word that has no such form.
+// From the masculine singular: अच्छा, जाता, का, है, था, यह, खाया, जाएगा. The last word changes.
+// Raises `internal` for a word that has no such form.
 Paradigm inflect(std::string_view word);
 // As inflect, for a participle that ends the sentence: पीता, पीते, पीती, पीतीं.
 Paradigm inflect_final(std::string_view word);
@@ -95,7 +94,7 @@ struct Pattern {
   std::string english;
   std::string hindi;
   std::vector<Slot> slots;
-  int64_t most = 0;  // how many of its combinations the phrasebook takes at most
+  int64_t most = 0;  // the most combinations the phrasebook takes
   enum Use { divided, only_train } use = divided;
 };
 
@@ -108,20 +107,20 @@ struct Sentence {
 // `chosen[i]` is the filler of pattern.slots[i]. Raises `internal` for a fault in the pattern.
 Sentence compose(const Pattern& pattern, const std::vector<const Filler*>& chosen);
 
-// All patterns of the phrasebook, and its fixed phrases: English spellings with | between, Hindi.
+// All patterns of the phrasebook, and its fixed phrases: English spellings separated by |, Hindi.
 std::vector<Pattern> patterns_about_people();
 std::vector<Pattern> patterns_about_things();
 std::vector<Word> fixed_phrases();
 
-// One choice of fillers for one pattern. Its identity is the sentence as nobody spells it
-// differently: lower case, no punctuation, no contractions.
+// One choice of fillers for one pattern. Its identity is the sentence in lower case, without
+// punctuation and contractions.
 struct Combination {
   std::string pattern;               // the English pattern, which names it
   std::vector<std::string> fillers;  // their English, each after its slot: "S=my father"
   Sentence sentence;
   Pattern::Use use = Pattern::divided;
 };
-// What the phrasebook takes of each pattern, none twice, none among the fixed phrases.
+// The combinations the phrasebook takes of each pattern, without duplicates and fixed phrases.
 std::vector<Combination> all_combinations();
 std::string identity(std::string_view english);
 

@@ -1,5 +1,4 @@
-// Sentences about people, English and Hindi side by side. How a pattern is read stands in
-// phrasebook_grammar.h.
+// Sentences about people, English and Hindi side by side. phrasebook_grammar.h explains patterns.
 #include "tril/lesson/phrasebook_fillers.h"
 
 namespace tril::phrasebook {

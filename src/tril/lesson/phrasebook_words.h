@@ -1,5 +1,5 @@
-// The lexicon of the phrasebook: what cannot be composed, in tables for a teacher to read.
-// Internal to lesson/.
+// The lexicon of the phrasebook: everything that cannot be composed, in tables that a teacher can
+// read. Internal to lesson/.
 #pragma once
 
 namespace tril::phrasebook {
@@ -37,7 +37,7 @@ struct Profession {
   const char* feminine;
 };
 
-// A verb with its object, if any: नहीं and question words stand between the two.
+// A verb with its object, if any: नहीं and question words go between the two.
 struct Action {
   const char* english;
   const char* third;
@@ -60,7 +60,7 @@ struct Word {
   const char* hindi;
 };
 
-// One letter, because they stand in every line of the tables.
+// One letter, because they occur in every line of the tables.
 inline constexpr Gender m = Gender::masculine;  // NOLINT(readability-identifier-naming)
 inline constexpr Gender f = Gender::feminine;   // NOLINT(readability-identifier-naming)
 
@@ -345,7 +345,7 @@ inline constexpr Feeling kFeelings[] = {
     {"sleepy", "नींद", "आ रही", f}, {"afraid", "डर", "लग रहा", m},
 };
 
-// 1 to 20 stand at their own index less one, then the tens and a hundred.
+// 1 to 20 have the index of their value less one; then the tens and a hundred.
 inline constexpr Word kNumbers[] = {
     {"one", "एक"}, {"two", "दो"}, {"three", "तीन"}, {"four", "चार"}, {"five", "पाँच"},
     {"six", "छह"}, {"seven", "सात"}, {"eight", "आठ"}, {"nine", "नौ"}, {"ten", "दस"},

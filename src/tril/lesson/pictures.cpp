@@ -30,7 +30,7 @@ constexpr std::string_view kCells =
     "text.value{fill:#eee}text.value.strong{fill:#111}}\n";
 
 struct Cell {
-  double strength = 0.0;  // 0 to 1: how deep the colour is
+  double strength = 0.0;  // 0 to 1: depth of the colour
   std::string words{};
   bool forbidden = false;
 };
@@ -68,7 +68,7 @@ std::string draw_grid(const Grid& grid, const std::function<Cell(int64_t, int64_
   return svg;
 }
 
-// A matrix with the words at its rows and columns.
+// A matrix with words for its rows and columns.
 std::string draw_matrix(const Grid& grid, std::string_view title,
                         const std::vector<std::string>& words,
                         const std::function<Cell(int64_t, int64_t)>& cell_at) {
@@ -157,7 +157,7 @@ std::string draw_series(const SeriesLesson& l) {
   constexpr double kLeft = 40, kTop = 50, kHeight = 150, kStep = 54;
   constexpr std::array<std::string_view, 7> kDays = {"Wed", "Thu", "Fri", "Sat",
                                                      "Sun", "Mon", "Tue"};
-  // The week before, Wednesday 29 and Thursday 30, and what came; beside it the forecast.
+  // The week before, Wednesday 29 and Thursday 30, and the real prices; next to them the forecast.
   std::vector<int64_t> real = l.before;
   real.insert(real.end(), {29, 30});
   const size_t known = real.size();
@@ -167,7 +167,7 @@ std::string draw_series(const SeriesLesson& l) {
   const auto [low, high] = std::minmax_element(real.begin(), real.end());
   const auto least = static_cast<double>(std::min(*low, *std::ranges::min_element(forecast)));
   const auto most = static_cast<double>(std::max(*high, *std::ranges::max_element(forecast)));
-  // Panels begin at 0; prices here at the least of them.
+  // Panels begin at 0; prices here at the lowest of them.
   const Panel panel{kLeft,
                     kTop,
                     kStep * static_cast<double>(real.size() - 1),
@@ -219,7 +219,7 @@ std::string draw_teacher_forcing(const TeacherLesson& l) {
   const auto judged = [](int64_t, const TeacherStep& step) {
     return step.mistake ? "valid" : "train";
   };
-  // What is fed behind a mistake in inference is the mistake, or what came of it.
+  // After a mistake in inference, what is fed in is the mistake or its consequences.
   const auto followed = [&](int64_t i, const TeacherStep&) {
     return i > example.mistake ? "valid" : "";
   };

@@ -1,5 +1,5 @@
-// Pictures of lessons, as SVG: what a lesson has computed, drawn. Every figure in them is the same
-// on every machine, and so is every byte.
+// Pictures of lessons as SVG, drawn from the computed figures. Every figure in them is the same on
+// every machine, and so is every byte.
 #pragma once
 
 #include <string>

@@ -117,7 +117,7 @@ QuizQuestion shuffled(QuizQuestion question, Random& random) {
   return question;
 }
 
-// Numbers near the right one, which stands first.
+// Numbers near the right one, which comes first.
 std::vector<std::string> numbers(int64_t right, std::array<int64_t, 2> others) {
   std::vector<std::string> choices = {concat(right)};
   for (int64_t other : others) {
@@ -233,7 +233,7 @@ std::vector<QuizQuestion> make_quiz(const Translator& translator, uint64_t seed)
                          .claim = known.claim});
   }
   const std::vector<QuizQuestion> own = about_the_model(translator);
-  // Every third question or so is about the model.
+  // Roughly every third question is about the model.
   for (size_t i = 0; i < own.size(); ++i) {
     questions.insert(questions.begin() + static_cast<std::ptrdiff_t>(3 * i + 2), own[i]);
   }

@@ -50,7 +50,7 @@ constexpr const char* kWeathers[] = {"hot", "cold", "late", "early"};
 constexpr const char* kDrinks[] = {"tea",   "coffee", "milk", "juice",
                                    "water", "lassi",  "soup", "cocoa"};
 
-// Of the pairs of a person and a thing, one in eight is held out.
+// One in eight of the pairs of a person and a thing is held out.
 bool is_held_out(size_t person, size_t thing) { return (person + thing) % std::size(kPeople) == 0; }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Three toy tasks in words, written by us, for the lesson `tasks`.
+// Three toy tasks in words, written for the lesson `tasks`.
 //
 //   translation  the big book is here → बड़ी किताब यहाँ है
 //   summary      it was hot . asha went to the market . she bought a pen . → asha bought a pen
 //   chat         user I am asha bot hello asha user I like tea bot tea is nice
 //                user who am I bot → you are asha
 //
-// What is held out are combinations: their words and patterns are all in the training part. In the
+// Whole combinations are held out: their words and patterns are all in the training part. In the
 // summary and in the chat the name and the thing of a held-out example never occur together there,
 // so an answer that uses both, or the right one of the two, was not remembered.
 #pragma once

@@ -15,7 +15,7 @@ class WordList {
   static constexpr int32_t kStart = 0;
   static constexpr int32_t kEnd = 1;
 
-  // Takes up the words of a text, which blanks set apart.
+  // Adds the words of a text, separated by blanks.
   void add(std::string_view text);
   int64_t size() const { return static_cast<int64_t>(words_.size()); }
 

@@ -16,7 +16,7 @@ class Writable {
     for (const int32_t token : tokenizer.unwritable()) allowed_[static_cast<size_t>(token)] = 0;
   }
 
-  // Of equally likely tokens the lower one.
+  // The lower one of equally likely tokens.
   int32_t likeliest(std::span<const float> log_probs) const {
     size_t best = allowed_.size();
     for (size_t token = 0; token < allowed_.size(); ++token) {

@@ -17,7 +17,7 @@ inline Tensor random_tensor(Arena& arena, const Shape& shape, Random& random) {
   return tensor;
 }
 
-// Of causal attention: sequences end to end.
+// For causal attention on packed sequences.
 struct AttentionInputs {
   Arena arena;
   Mask mask;

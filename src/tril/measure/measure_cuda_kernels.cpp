@@ -1,10 +1,10 @@
-// Single kernels on a CUDA card, each beside the card's peaks.
+// Single kernels on a CUDA GPU, each relative to the GPU's peaks.
 #include <limits>
 #include <numeric>
 
 #include "tril/autograd/tape.h"
 #include "tril/base/build.h"
-#include "tril/kernels/cuda/traffic.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/measure/cuda_groups.h"
 #include "tril/measure/device_time.h"
 #include "tril/measure/model_work.h"
@@ -18,9 +18,9 @@ namespace {
 
 // ---- inputs -------------------------------------------------------------------------------------
 
-// Random numbers in memory of the card. Drawing hundreds of millions would take longer than the
-// measurement, so that a million come again and again; their number is prime, which keeps rows and
-// columns from being alike.
+// Random numbers in GPU memory. Drawing hundreds of millions would take longer than the
+// measurement, so a million are repeated; their number is prime, which keeps rows and columns from
+// being equal.
 Tensor random_on_card(Arena& arena, const Shape& shape, DType type, uint64_t seed) {
   constexpr size_t kDrawn = 1'000'003;
   Random random(seed);
@@ -48,7 +48,7 @@ double product_seconds(const ProductSize& size, Context& context, double seconds
   const Tensor x = random_on_card(arena, {size.rows, size.in}, context.activations, 1);
   const Tensor weight = random_on_card(arena, {size.out, size.in}, DType::f32, 2);
   const ops::LinearWeight linear =
-      ops::packed_for(context, ops::linear_weight(weight), Compute::bf16, arena);
+      ops::packed_for(context, weight, Compute::bf16, arena);
   return device_seconds(context, seconds_each,
                         [&] { ops::linear(context, x, linear, size.output); });
 }
@@ -58,8 +58,8 @@ double product_seconds(const ProductSize& size, Context& context, double seconds
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 constexpr ProductSize kPeakProduct = {8192, 8192, 8192};
 
-// How fast so many bytes are read, and copied to so many others: there read and written ones count.
-// Several passes in one go, where one is over too soon to be timed.
+// How fast this many bytes are read, and copied to as many others: for a copy, bytes read and
+// written both count. Several passes at once if a single one is too short to be timed.
 MemoryPeak memory_peak(const std::string& name, Context& context, int64_t bytes, int passes,
                        double seconds_each) {
   MemoryPeak peak{.name = name};
@@ -69,18 +69,13 @@ MemoryPeak memory_peak(const std::string& name, Context& context, int64_t bytes,
     const Tensor from(arena, shape), to(arena, shape);
     set_zero(from);
     set_zero(to);
+    const kernels::cuda::Traffic traffic{from.raw(), to.raw(), bytes, passes};
     const double gigabytes = 1e-9 * static_cast<double>(bytes) * passes;
     peak.read = gigabytes / device_seconds(context, seconds_each, [&] {
-                  context.queue.note(to.raw());
-                  context.launch([&](Stream stream) {
-                    kernels::cuda::read_traffic(stream, from.raw(), to.raw(), bytes, passes);
-                  });
+                  context.launch(kernels::cuda::read_traffic, traffic);
                 });
     peak.update = 2 * gigabytes / device_seconds(context, seconds_each, [&] {
-                    context.queue.note(to.raw());
-                    context.launch([&](Stream stream) {
-                      kernels::cuda::copy_traffic(stream, from.raw(), to.raw(), bytes, passes);
-                    });
+                    context.launch(kernels::cuda::copy_traffic, traffic);
                   });
   }
   return peak;
@@ -94,7 +89,7 @@ struct AttentionSize {
   int64_t heads, head_dim;
 
   int64_t rows() const { return std::reduce(lengths.begin(), lengths.end(), int64_t{0}); }
-  // Of one product over the allowed half of the scores.
+  // One product over the allowed half of the scores.
   double product_gflop() const {
     double pairs = 0.0;
     for (const int32_t length : lengths) pairs += 0.5 * length * (length + 1.0);
@@ -133,7 +128,7 @@ void add_attention(const AttentionSize& size, Results& results, const MeasureOpt
   const bool forward = results.wants(forward_name);
   const bool backward = results.wants(backward_name);
   if (!forward && !backward) return;
-  // A context of its own: a step that was kept of another size is not mistaken for one of this.
+  // Its own context, so that a step kept for another size is not reused.
   Context context(options.threads, options.placement);
   Arena inputs(context.device());
   Tensor q, k, v, dout;
@@ -182,7 +177,7 @@ std::vector<int32_t> packed_lengths(int64_t sentences, int64_t tokens) {
     lengths[i] = static_cast<int32_t>(kWorkLengths[i % std::size(kWorkLengths)]);
   }
   const int64_t missing = tokens - std::reduce(lengths.begin(), lengths.end(), int64_t{0});
-  // Rounded down, so that what is left over is not negative.
+  // Rounded down, so that the remainder is not negative.
   const int64_t left_over = (missing % sentences + sentences) % sentences;
   const int64_t each = (missing - left_over) / sentences;
   for (int64_t i = 0; i < sentences; ++i) {
@@ -202,8 +197,8 @@ Peaks measure_cuda_peaks(Device device, double seconds_each) {
   Peaks peaks;
   peaks.threads = 1;
   peaks.bf16_gflops = kPeakProduct.gflop() / product_seconds(kPeakProduct, context, seconds_each);
-  // Both arrays of a copy fit into half of the L2 of the cards that are supported (40 MiB and
-  // more), and the large ones into none.
+  // Both arrays of a copy fit into half of the L2 cache of the supported GPUs (40 MiB and more);
+  // the large ones fit into no L2 cache.
   constexpr int64_t kNear = 20 * kMebibyte, kFar = 4096 * kMebibyte;
   constexpr int kNearPasses = 40;
   peaks.memory.push_back(memory_peak("L2", context, kNear / 2, kNearPasses, seconds_each));

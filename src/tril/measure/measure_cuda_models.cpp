@@ -1,5 +1,4 @@
-// Models at work on a CUDA card: updates of training, and translation, with the price of the
-// promise beside them.
+// Models on a CUDA GPU: training updates, and translation, with the cost of the promise.
 #include <cmath>
 
 #include "tril/base/build.h"
@@ -20,7 +19,8 @@ std::string millions(int64_t count) {
   return concat(tenths / 10, ".", tenths % 10, " M");
 }
 
-// What the promise costs, for the row without it; nothing where the other was not measured.
+// The cost of the promise, as a note of the row without it; nothing if the other row was not
+// measured.
 std::string price(double promised_seconds, double free_seconds) {
   if (promised_seconds <= 0.0) return "";
   const auto hundredths = int64_t{std::llround(100.0 * promised_seconds / free_seconds)};
@@ -44,8 +44,8 @@ void add_training(const TrainingCase& c, Results& results, const MeasureOptions&
   config.dropout = 0.1;
   results.tell(concat(c.name, ": random weights"));
   Transformer model(config, 1, options.placement);
-  // Drawn before any clock starts. By the end of the warm-up each came once, and what they have in
-  // common is kept.
+  // Drawn before the clock starts. By the end of the warm-up each has passed once, and the update
+  // is kept as a CUDA graph.
   constexpr int64_t kBatches = 8;
   const std::vector<Batch> batches = packed_batches(kBatches, c.rows, c.vocab);
   const auto time = [&](Products products) {
@@ -94,8 +94,8 @@ std::string name_of(const TranslationCase& c) {
                 c.products == Products::free ? kFree : "");
 }
 
-// The least that a translation computes and reads: each weight once a step for all sentences of the
-// batch, the cached keys and values once a sentence, whatever the beam.
+// The least that a translation computes and reads: each weight once per step for all sentences of
+// the batch, the cached keys and values once per sentence, whatever the beam.
 struct LeastWork {
   double gflop = 0.0;
   double gigabytes = 0.0;
@@ -114,7 +114,7 @@ LeastWork least_work(const TransformerConfig& c, const TranslationCase& work) {
   const double rounds = sentences / static_cast<double>(work.batch);
   constexpr auto kIn = static_cast<double>(kSourceTokens);
   constexpr auto kOut = static_cast<double>(kTargetTokens);
-  // A beam begins as one hypothesis.
+  // A beam begins with one hypothesis.
   const double rows = 1.0 + (kOut - 1.0) * static_cast<double>(work.beam);
   const double cached = 2.0 * layers * model * (0.5 * kOut * (kOut + 1.0) + kOut * kIn);
   constexpr double kBytes = 2e-9;  // bf16
@@ -140,7 +140,7 @@ std::vector<Batch> packed_batches(int64_t count, int64_t rows, int64_t vocab) {
   size_t place = 0;
   int32_t number = 0;
   for (Batch& batch : batches) {
-    // A sentence that does not fit any more is left out; when none of them all fits it is full.
+    // Sentences that no longer fit are skipped; the batch is full when no length fits.
     for (size_t misses = 0; misses < std::size(kWorkLengths);) {
       const int64_t length = kWorkLengths[place++ % std::size(kWorkLengths)];
       if (batch.target_tokens + length > rows) {

@@ -1,5 +1,5 @@
-// What verifying costs: a file of weights mapped as it is, and mapped after every byte of it was
-// compared with its checksum; in turn, from the system's cache.
+// What verifying costs: a file of weights mapped directly, and mapped after comparing every byte
+// with its checksum; alternating, from the system's cache.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Time a token and memory, against the length of sentences and their number.
+// Time per token and memory against the length of sentences and their number.
 #include "tril/measure/inputs.h"
 #include "tril/measure/measure.h"
 #include "tril/measure/model_work.h"
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kShortest = 16;
 constexpr int64_t kLongest = 4096;
 constexpr int64_t kMostSentences = 256;
-constexpr int64_t kSentence = 32;  // tokens, where the number of sentences grows
+constexpr int64_t kSentence = 32;  // tokens, when the number of sentences grows
 constexpr int64_t kVocab = 8000;
 
 TransformerConfig growth_config() {
@@ -98,9 +98,9 @@ void add_attention_memory(int64_t length, Results& results, const MeasureOptions
                .note = concat("matrices of scores would be ", scores, " bytes")});
 }
 
-// One row's attention to 512 cached keys (4 heads of 64, a MiB with its values), so many sequences
-// of them in turn. The work of a call stays the same and only what is held grows, which tells
-// caches from everything else.
+// One row's attention to 512 cached keys (4 heads of 64, one MiB including values), for this many
+// sequences in turn. The work of a call stays the same and only the data grow, which shows the
+// effect of caches.
 void add_cached_attention(int64_t sequences, Results& results, const MeasureOptions& options) {
   const std::string series = "cached attention by MiB held";
   const std::string name = concat(series, " ", sequences);
@@ -148,7 +148,7 @@ void add_cached_attention(int64_t sequences, Results& results, const MeasureOpti
 
 std::vector<Measurement> measure_growth(const MeasureOptions& options) {
   Results results("growth", options);
-  // Ascending: should the system not let peaks be counted anew, they are still the right ones.
+  // Ascending: if the system does not let peaks be reset, they are still the right ones.
   {
     const Transformer weights(growth_config(), 1);
     for (const Compute compute : {Compute::fp32, Compute::int8}) {
@@ -162,7 +162,7 @@ std::vector<Measurement> measure_growth(const MeasureOptions& options) {
       }
     }
   }
-  // By length the tokens of an update stay the same, so that only the lengths differ.
+  // The tokens of an update stay the same, so that only the lengths differ.
   for (int64_t length = kShortest; length <= kLongest; length *= 2) {
     add_training("train by length", length, kLongest / length, length, results, options);
   }

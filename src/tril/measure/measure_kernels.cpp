@@ -1,4 +1,4 @@
-// Single kernels, each beside the machine's peaks.
+// Single kernels, each relative to the machine's peaks.
 #include "tril/kernels/adamw.h"
 #include "tril/measure/cuda_groups.h"
 #include "tril/measure/inputs.h"
@@ -27,14 +27,14 @@ double product_seconds(const ProductSize& size, Compute compute, Context& contex
   const Tensor x = random_tensor(arena, {size.rows, size.in}, random);
   const Tensor weight = random_tensor(arena, {size.out, size.in}, random);
   const ops::LinearWeight linear =
-      ops::packed_for(context, ops::linear_weight(weight), compute, arena);
+      ops::packed_for(context, weight, compute, arena);
   return median_seconds(seconds_each, [&] {
     context.arena.reset();
     ops::linear(context, x, linear);
   });
 }
 
-// Rows in and out are fp32 in any case; a weight is so many bytes.
+// Rows in and out are fp32 in any case; the arithmetic decides the bytes of a weight.
 Measurement product(const ProductSize& size, double seconds, Arithmetic arithmetic) {
   const int64_t weight_bytes = arithmetic == Arithmetic::fp32 ? 4 : 1;
   const int64_t read = 4 * size.rows * size.in + weight_bytes * size.out * size.in;
@@ -81,7 +81,7 @@ std::vector<Measurement> measure_gemm(const MeasureOptions& options) {
   if (options.placement.device.type == DeviceType::cuda) return measure_cuda_gemm(options);
   Results results("gemm", options);
   Context context(options.threads);
-  // The products of the models that are measured: one row, a few, a batch; of tiny, small and base.
+  // The products of the measured models: one row, a few, a batch; of tiny, small and base.
   constexpr ProductSize kSizes[] = {
       {1, 512, 512},    {6, 512, 512},     {32, 512, 512},    {128, 512, 512},
       {512, 512, 512},  {1, 58101, 512},   {32, 58101, 512},  {128, 58101, 512},
@@ -114,7 +114,7 @@ std::vector<Measurement> measure_gemm_int8(const MeasureOptions& options) {
 std::vector<Measurement> measure_bandwidth(const MeasureOptions& options) {
   Results results("bandwidth", options);
   Context context(options.threads);
-  // A call that reads or writes so many arrays of one size once.
+  // A call that reads or writes this many arrays of one size once.
   const auto add = [&](const std::string& name, int64_t size, int64_t read, int64_t written,
                        const auto& call) {
     const double array = 4e-9 * static_cast<double>(size);
@@ -195,8 +195,8 @@ std::vector<Measurement> measure_attention(const MeasureOptions& options) {
       const ops::AttentionResult result = forward();
       ops::attention_gradients(context, in.q, in.k, in.v, result, in.dout, in.mask.rows(), {});
     });
-    // q, k and v are read and the result written; backward they are read again, with the result and
-    // its gradient, and three gradients written.
+    // Forward: q, k and v are read and the result is written; backward: they are read again, with
+    // the result and its gradient, and three gradients are written.
     const double tensor = 4e-9 * static_cast<double>(size.batch * size.length * kHeads * kDim);
     results.add({.name = name + " forward",
                  .seconds = forward_seconds,

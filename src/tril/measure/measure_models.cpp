@@ -30,9 +30,9 @@ TimedUpdates time_updates(Transformer& model, const NextBatch& next, const Updat
   learning.schedule.peak = 1e-4;
   TimedUpdates result;
   double spent = 0.0;
-  double tokens = 0.0;  // of all updates that count
-  // learn() ends after a number of updates: as many as fit into the time are asked for by measuring
-  // the first ones. A device may be behind, so at both ends all that was enqueued is waited for.
+  double tokens = 0.0;  // of all counted updates
+  // learn() runs a given number of updates: how many fit into the time is estimated from the first
+  // ones. A device may be behind the host, so the queue is emptied at both ends.
   const auto run = [&](int64_t updates) {
     learning.updates = times.warm_up + updates;
     int64_t drawn = 0;
@@ -57,7 +57,7 @@ TimedUpdates time_updates(Transformer& model, const NextBatch& next, const Updat
   const double each = spent / static_cast<double>(times.least);
   const auto more = static_cast<int64_t>((times.budget - spent) / each);
   if (more > 0) run(more);
-  // All time over all tokens, as bench/peers does it for others.
+  // Total time over total tokens, as bench/peers does it for other systems.
   result.seconds = spent / tokens * result.target_tokens;
   return result;
 }
@@ -126,7 +126,7 @@ TimedTranslation time_translation(const Transformer& model, const TranslationWor
     constexpr int64_t kWarmTokens = 32;  // more would only take longer
     warm_up.tokens_out = std::min(work.tokens_out, kWarmTokens);
   } else {
-    translate_work(model, warm_up, session);  // twice: what comes again is kept (device/queue.h)
+    translate_work(model, warm_up, session);  // twice, so that the steps are kept (device/queue.h)
   }
   translate_work(model, warm_up, session);
   TimedTranslation result;

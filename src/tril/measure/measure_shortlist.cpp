@@ -1,5 +1,5 @@
-// What a shortlist saves. The two ways are run in turn, so that whatever else the machine does
-// meets both, and each pair gives a ratio.
+// What a shortlist saves. Both variants run alternately, so that other load on the machine affects
+// both, and each pair gives a ratio.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kBatch = 32;
 constexpr size_t kPairs = 9;  // at least
 
-// Fifty random tokens for each source token and a hundred for all: spread wider than those of a
-// text, which makes it the slowest shortlist of its size.
+// Fifty random tokens per source token and a hundred for all: spread more widely than those of a
+// real text, which makes it the slowest shortlist of its size.
 Shortlist random_shortlist() {
   Random random(2);
   const auto draw = [&](size_t count) {
@@ -32,7 +32,7 @@ Shortlist random_shortlist() {
   return Shortlist(table);
 }
 
-// Sentences that were measured both ways, in turn.
+// Sentences measured both ways, alternating.
 struct InTurn {
   std::array<std::vector<double>, 2> seconds;  // without a shortlist, with it
   std::vector<double> ratios;                  // ascending
@@ -57,7 +57,7 @@ struct InTurn {
   static double median(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
   std::string note() const {
     const auto two_digits = [](double x) { return std::round(x * 100.0) / 100.0; };
-    // A machine with other things to do makes single pairs worthless: half of them are shown.
+    // On a busy machine single pairs mean nothing: the middle half of them is shown.
     const size_t quarter = ratios.size() / 4;
     return concat(two_digits(median(ratios)), " times as fast; half of ", ratios.size(), " pairs ",
                   two_digits(ratios[quarter]), " to ",
@@ -88,7 +88,7 @@ void measure_search(Results& results, const std::string& name, const Transformer
   add(results, name, times, tokens);
 }
 
-// The output product alone, of a step with one row a sentence, and what it costs to choose a
+// The output product alone, for a step with one row per sentence, and the cost of choosing a
 // sentence's part of it.
 void measure_product(Results& results, const std::string& name, const Transformer& model,
                      const Shortlist& shortlist, const MeasureOptions& options) {

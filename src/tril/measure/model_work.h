@@ -1,4 +1,4 @@
-// Models at work, timed: updates of training, and translation of given sentences.
+// Timed models: training updates, and translation of given sentences.
 #pragma once
 
 #include <optional>
@@ -13,45 +13,45 @@ namespace tril {
 
 TransformerConfig preset_config(Preset preset, int64_t vocab);
 
-// Multiplications and additions of an update, 6 for each weight a row passes: those of the layers,
-// and of the output projection for target rows. Attention's own products are left out. In 10^9.
+// Multiplications and additions of an update, 6 per weight and row: those of the layers, and of the
+// output projection for target rows. Attention's own products are left out. In 10^9.
 double update_gflop(const TransformerConfig& config, double source_rows, double target_rows);
 
-// The products of a context on CUDA: those that keep the promise of equal bits, or whatever
-// cuBLASLt likes, which is what the promise's price is measured against (kernels/cuda/gemm.h).
+// The products of a context on CUDA: those that keep the promise of equal bits, or cuBLASLt's own
+// choice, against which the cost of the promise is measured (kernels/cuda/gemm.h).
 enum class Products { promised, free };
-// Before the context's first product. On the CPU there is no choice.
+// Must precede the context's first product. On the CPU there is no choice.
 void use_products(Context& context, Products products);
 
 struct TimedUpdates {
-  double seconds = 0.0;  // an update of so many tokens takes, by the median time a token
+  double seconds = 0.0;  // for an update of this many tokens, from the median time per token
   double source_tokens = 0.0;
   double target_tokens = 0.0;
 };
-// How many: at least `least`, and as many as fit into `budget` seconds, after some that are not
-// counted.
+// How many updates: at least `least`, and as many as fit into `budget` seconds, after some that are
+// not counted.
 struct UpdateTimes {
   int64_t warm_up = 2;
   int64_t least = 3;
   double budget = 0.5;
 };
-// Updates with the batches that `next` hands out, from there until the device has done all.
+// Updates with the batches that `next` provides, timed until the device has finished.
 TimedUpdates time_updates(Transformer& model, const NextBatch& next, const UpdateTimes& times,
                           Session& session);
-// Batches of exactly so many rows on either side: sentences of the lengths in measure/work.h and of
-// random tokens, as many as fit, and a few rows of filler behind them.
+// Batches of exactly this many rows per side: sentences of random tokens with the lengths of
+// measure/work.h, as many as fit, followed by a few rows of padding.
 std::vector<Batch> packed_batches(int64_t count, int64_t rows, int64_t vocab);
 // Updates of a new model on the CPU with batches of at most `batch_tokens` target tokens, after two
-// that are not counted. 0 threads: every core.
+// that are not counted. 0 threads: all cores.
 TimedUpdates time_training(const TransformerConfig& config, std::span<const LearnPair> pairs,
                            int64_t batch_tokens, int64_t least, double budget, int threads);
 
-// What translation is measured on, and bench/peers gives other systems: a base model with SiLU, so
-// many pieces, and so many tokens out.
+// The translation workload, which bench/peers gives other systems too: a base model with SiLU, this
+// many pieces, and this many output tokens.
 constexpr int64_t kTranslationVocab = 58101;
 constexpr int64_t kTranslationTokens = 30;
 TransformerConfig translation_config();
-// The first `count` of its sentences: the same in every call, of the lengths in measure/work.h.
+// Its first `count` sentences: the same in every call, with the lengths of measure/work.h.
 std::vector<std::vector<int32_t>> translation_sources(size_t count);
 
 constexpr int32_t kWorkStart = 2;
@@ -64,15 +64,15 @@ struct TranslationWork {
   std::optional<Shortlist> shortlist{};
   Products products = Products::promised;
 };
-// All sentences once; returns how many tokens were chosen for them.
+// Translates all sentences once; returns the number of tokens chosen.
 double translate_work(const Transformer& model, const TranslationWork& work, Session& session);
 
 struct TimedTranslation {
   double seconds = 0.0;  // all sentences, median
-  double tokens = 0.0;   // chosen for them
+  double tokens = 0.0;   // chosen in total
 };
-// All sentences at least once, after once, cut short, that is not counted; on CUDA after all of it
-// twice, by when what comes again is kept.
+// All sentences at least once, after a shortened run that is not counted; on CUDA after two
+// complete runs, so that the steps are kept.
 TimedTranslation time_translation(const Transformer& model, const TranslationWork& work,
                                   double budget, int threads);
 

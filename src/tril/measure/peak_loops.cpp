@@ -16,13 +16,13 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As many sums as hide the latency of two units (4 cycles each), and as registers hold.
+// Enough sums to hide the latency of two units (4 cycles each), and no more than registers hold.
 constexpr int kSums = 12;
 
 int64_t FmaLoop(int64_t rounds) {
   const hn::ScalableTag<float> tag;
   using Vector = hn::Vec<decltype(tag)>;
-  // Tends to 1, so that neither infinities nor subnormals come up. Each sum begins elsewhere: equal
+  // Tends to 1, so that neither infinities nor subnormals occur. Each sum starts elsewhere: equal
   // ones would be computed once.
   const Vector factor = hn::Set(tag, 0.5f);
   Vector sums[kSums];
@@ -32,7 +32,7 @@ int64_t FmaLoop(int64_t rounds) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) sums[i] = hn::MulAdd(sums[i], factor, factor);
   }
-  // What no one reads is not computed.
+  // A result that is not read would be optimised away.
 #pragma GCC unroll 12
   for (int i = 0; i < kSums; ++i) {
     volatile float seen = hn::GetLane(sums[i]);
@@ -91,7 +91,7 @@ __attribute__((target("avx512f,avx512vnni"))) int64_t vnni_loop(int64_t rounds) 
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) {
       sums[i] = _mm512_dpbusd_epi32(sums[i], ones, ones);
-      // Otherwise a compiler may see that a sum of ones is a multiplication.
+      // Otherwise a compiler may turn a sum of ones into a multiplication.
       asm volatile("" : "+v"(sums[i]));
     }
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 
-// The most that `call`, which returns how much it did, did in a second.
+// The most work per second of `call`, which returns how much it did.
 template <class F>
 double best_per_second(double budget, const F& call) {
   double best = 0.0;
@@ -29,7 +29,7 @@ double best_per_second(double budget, const F& call) {
   return best;
 }
 
-// All threads run a loop of so many rounds: operations done.
+// Runs a loop on all threads: returns the total number of operations.
 int64_t on_all(const Parallel& parallel, int64_t (*loop)(int64_t), int64_t rounds) {
   std::vector<int64_t> done(static_cast<size_t>(parallel.threads()));
   parallel(parallel.threads(),
@@ -39,16 +39,16 @@ int64_t on_all(const Parallel& parallel, int64_t (*loop)(int64_t), int64_t round
   return sum;
 }
 
-// Each thread takes its own part of an array of so many bytes again and again.
+// Each thread goes through its own part of an array of this many bytes again and again.
 MemoryPeak memory_peak(const std::string& name, int64_t holds, const Parallel& parallel,
                        int64_t bytes, double budget) {
   const int64_t threads = parallel.threads();
   const int64_t part = bytes / threads / static_cast<int64_t>(sizeof(float));
-  Arena arena;  // memory as the kernels have it: in large pages where the system has them
+  Arena arena;  // memory like the kernels': in huge pages if the system has them
   float* array = arena.allocate_array<float>(part * threads);
   std::fill_n(array, part * threads, 0.0f);
   std::vector<float> sums(static_cast<size_t>(threads));
-  // A try lasts long enough for the threads to wake up: at least 64 MiB a thread.
+  // A try must last long enough for the threads to wake up: at least 64 MiB per thread.
   const int64_t times = std::max<int64_t>(1, 16 * kMebibyte / part);
   const double each = static_cast<double>(times * part * threads) * sizeof(float);
   const auto on_parts = [&](const auto& loop) {
@@ -70,8 +70,8 @@ MemoryPeak memory_peak(const std::string& name, int64_t holds, const Parallel& p
   return peak;
 }
 
-// The bytes of a cache as the system tells them: all its data caches of a level are of one size.
-// Not by sysconf: glibc multiplies the last level of some processors by their cores.
+// The size of a cache as the system reports it; all data caches of a level have the same size. Not
+// from sysconf: glibc multiplies the last level by the cores of some processors.
 int64_t cache_bytes(int64_t level) {
   for (int index = 0; index < 8; ++index) {
     const std::string folder = concat("/sys/devices/system/cpu/cpu0/cache/index", index, "/");
@@ -101,8 +101,8 @@ Peaks measure_peaks(int threads, double seconds_each) {
     peaks.int8_gops =
         1e-9 * best_per_second(seconds_each, [&] { return on_all(parallel, int8_loop, kRounds); });
   }
-  // Arrays that take a half or a quarter of a cache, so that it surely holds them; the last level
-  // is shared, perhaps with others.
+  // Arrays that take a half or a quarter of a cache, so that it certainly holds them; the last
+  // level is shared, perhaps with other processes.
   const int64_t near = cache_bytes(2) * peaks.threads;
   const int64_t far = cache_bytes(3);
   if (near > 0) {

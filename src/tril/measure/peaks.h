@@ -2,10 +2,10 @@
 //
 // Arithmetic is timed by loops that do nothing else, on registers; memory by reading an array that
 // fits into a cache, or into none, and by adding to it in place. A peak is the best of several
-// tries, because whatever disturbs can only make it smaller. The roof of a piece of work is the
-// time it needs at least: its operations at the peak of the arithmetic, or its bytes at the speed
-// of the nearest memory that holds them all, whichever is longer (Williams, Waterman and Patterson,
-// CACM 52(4), 2009).
+// tries, because disturbances can only make it smaller. The roof of a piece of work is the least
+// time it needs: its operations at the peak of the arithmetic, or its bytes at the speed of the
+// nearest memory that holds them all, whichever is longer (Williams, Waterman and Patterson, CACM
+// 52(4), 2009).
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 
 namespace tril {
 
-// What an operation is made of: fused multiply-adds of fp32, products of bytes, or products of bf16
-// that are summed in fp32, as CUDA cards make them.
+// The type of operation: fused multiply-adds in fp32, int8 products, or bf16 products summed in
+// fp32, as on CUDA GPUs.
 enum class Arithmetic { fp32, int8, bf16 };
 
-// Bytes that move: inputs read once, results written once. In 10^9.
+// Bytes moved: inputs read once, results written once. In 10^9.
 struct Traffic {
   double read = 0.0;
   double written = 0.0;
@@ -29,17 +29,17 @@ struct Traffic {
 struct MemoryPeak {
   std::string name{};   // "L2", "L3", "memory"
   int64_t holds = 0;    // bytes, over all threads; memory holds everything
-  double read = 0.0;    // 10^9 bytes a second, reading
-  double update = 0.0;  // the same, read and written together, adding in place
-  // Reading costs its bytes at the first; writing what adding in place costs above reading.
+  double read = 0.0;    // 10^9 bytes per second, reading
+  double update = 0.0;  // the same for adding in place, bytes read and written together
+  // Reading costs its bytes at `read`; writing costs what adding in place costs above reading.
   double seconds(const Traffic& traffic) const;
 };
 
 struct Peaks {
   int threads = 0;
-  double gflops = 0.0;               // a multiply-add counts as two; 0 where it was not measured
-  double int8_gops = 0.0;            // 0 where there is no instruction for products of bytes
-  double bf16_gflops = 0.0;          // of a CUDA card
+  double gflops = 0.0;               // a multiply-add counts as two; 0 if not measured
+  double int8_gops = 0.0;            // 0 if there is no instruction for int8 products
+  double bf16_gflops = 0.0;          // of a CUDA GPU
   std::vector<MemoryPeak> memory{};  // from near to far; caches of unknown size are left out
 };
 // Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
@@ -50,7 +50,7 @@ Peaks measure_peaks(int threads, double seconds_each);
 // Raises `device` for one that cannot be used.
 Peaks measure_cuda_peaks(Device device, double seconds_each);
 
-// The least time for so many 10^9 operations and this traffic, and what sets it.
+// The least time for this many 10^9 operations and this traffic, and what limits it.
 struct Roof {
   // "fp32", "int8", "bf16" or the name of a memory; empty where no peak applies
   std::string name{};

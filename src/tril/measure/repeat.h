@@ -1,4 +1,4 @@
-// What every measurement does: repeat, take the median, tell.
+// Shared by all measurements: repeat, take the median, report.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace tril {
 
-// The median time of one call, over as many calls as fit into the time given, at least `least`.
-// Whoever calls has warmed caches, threads and the arena.
+// The median time of one call, over as many calls as fit into the given time, at least `least`. The
+// caller has warmed up caches, threads and the arena.
 template <class F>
 double median_of_warm(double budget, const F& call, size_t least) {
   std::vector<double> times;
@@ -26,7 +26,7 @@ double median_of_warm(double budget, const F& call, size_t least) {
   return times[times.size() / 2];
 }
 
-// The same, warmed by calls that are not counted.
+// The same, after warm-up calls that are not counted.
 template <class F>
 double median_seconds(double budget, const F& call, size_t least = 5) {
   call();
@@ -34,13 +34,13 @@ double median_seconds(double budget, const F& call, size_t least = 5) {
   return median_of_warm(budget, call, least);
 }
 
-// The results of a group as they come.
+// The results of a group, reported as they come.
 class Results {
  public:
   Results(std::string group, const MeasureOptions& options)
       : group_(std::move(group)), options_(options) {}
 
-  // Whether a measurement is asked for; says so to whoever waits.
+  // Whether a measurement is requested; reports it as progress.
   bool wants(const std::string& name) const {
     if (name.find(options_.match) == std::string::npos) return false;
     tell(name);

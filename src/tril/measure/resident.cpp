@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#if defined(__GLIBC__)  // known once a standard header is there
+#if defined(__GLIBC__)  // defined once a standard header is included
 #include <malloc.h>
 #endif
 

@@ -1,13 +1,13 @@
-// The memory of the whole process as the system counts it, for the measurements.
+// The memory of the whole process according to the system.
 #pragma once
 
 namespace tril {
 
-// Gives free memory back to the system; from here on peak_resident() counts anew, where the system
+// Gives free memory back to the system; from here on peak_resident() starts again, if the system
 // allows it (Linux: clear_refs).
 void reset_peak_resident();
-// The most that was resident, in MiB, pages of mapped files included; 0 where the system does not
-// tell (Linux: VmHWM).
+// The most that was resident, in MiB, pages of mapped files included; 0 if the system does not
+// report it (Linux: VmHWM).
 double peak_resident();
 
 }  // namespace tril

@@ -1,4 +1,4 @@
-// The work that models are measured on; bench/peers gives other systems the same.
+// The workloads on which models are measured; bench/peers gives other systems the same.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr int64_t kWorkLengths[] = {4,  32, 19, 40, 26, 9,  33, 21, 42, 28, 13, 
                                     28, 14, 35, 23, 47, 30, 16, 37, 24, 57, 31, 18, 39, 26, 7,  33,
                                     20, 41, 27, 12, 34, 22, 44, 29, 15, 36, 23, 49, 30, 17, 38, 25};
 
-// Random tokens that are no special ones.
+// Random tokens other than special ones.
 inline std::vector<int32_t> work_sentence(int64_t length, int64_t vocab, Random& random) {
   constexpr int64_t kSpecial = 4;
   std::vector<int32_t> tokens(static_cast<size_t>(length));

@@ -1,5 +1,5 @@
-// A call of a model: its rows where the step keeps them, and the steps that encoder and decoder
-// have in common. Internal to models/.
+// A call of a model: its rows in the step's memory, and the parts that encoder and decoder share.
+// Internal to models/.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ inline std::span<const int32_t> keep(Arena& arena, std::span<const int32_t> valu
   return copy;
 }
 
-// The rows of a call. Rules keep views of them until the backward pass, so they move into the step:
-// what kernels read to the device as well.
+// The rows of a call. Gradient rules keep views of them until the backward pass, so they are copied
+// into the step's memory, and to the device if kernels read them.
 struct Call {
   const TransformerConfig& config;
   Session& session;
@@ -49,11 +49,10 @@ struct Call {
   static Mirrored<int32_t> tokens_of(Session& session, const Rows& rows,
                                      const RowsOnDevice* on_device) {
     if (on_device == nullptr) return session.mirror<int32_t>(rows.tokens);
-    session.queue.note(on_device->tokens.address());
     return {keep(session.host, rows.tokens), on_device->tokens.on_device<int32_t>()};
   }
 
-  // Filler has no segment, whatever its row says.
+  // Padding has no segment, whatever its row says.
   static std::span<const int32_t> segments_of(Arena& host, const Rows& rows) {
     const std::span<int32_t> copy = arena_array<int32_t>(host, rows.size());
     for (size_t row = 0; row < copy.size(); ++row) {
@@ -70,7 +69,7 @@ struct Call {
         {stack, layer, site, tensor, intervals, options, tokens.host, slots, positions.host});
   }
 
-  // Each use is a site of its own, counted from the start of the call.
+  // Each use is its own site, counted from the start of the call.
   ops::DropoutKey next_dropout() {
     const uint32_t site = dropout_site++ + (stack == Stack::encoder ? 0 : 1u << 15);
     if (session.tape == nullptr || !session.dropout) return {};  // a probability of zero
@@ -113,10 +112,10 @@ struct Call {
     return network.out(session, hidden);
   }
 
-  // x after a layer. What a layer makes on the way serves nobody afterwards, unless a tape or an
-  // observer holds on to it: then only its result stays, in the memory of its input, so that the
-  // most a call needs does not grow with the number of layers. Few rows on a device need little
-  // memory, and to copy them costs as much as to multiply them.
+  // x after a layer. A layer's intermediate tensors are not needed afterwards, unless a tape or an
+  // observer keeps them: otherwise only its result stays, in the memory of its input, so that the
+  // peak memory of a call does not grow with the number of layers. Few rows on a device need little
+  // memory, and copying them costs as much as multiplying them, so there nothing is copied.
   template <class F>
   Tensor through(const Tensor& x, const F& layer) {
     if (session.tape != nullptr || session.observer != nullptr) return layer(x);
@@ -128,8 +127,8 @@ struct Call {
     return x;
   }
 
-  // Self-attention of one layer on its normed input. `where(k, v)` says where attention is to find
-  // the keys and values: as they are, or in a cache.
+  // Self-attention of one layer on its normed input. `where(k, v)` says where attention finds the
+  // keys and values: as they are, or in a cache.
   template <class Where>
   Tensor self_attention(const nn::MultiHeadAttention& attention, const Tensor& rotary_table,
                         int64_t layer, const Tensor& h, const ops::AttentionPlan& plan,

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMaxSize = 1 << 24;
 constexpr int64_t kMaxLayers = 1024;
 
-// Calls `visit` with every field once: the one list that reading, writing and checking share.
+// Calls `visit` once for every field: the one list that reading, writing and checking share.
 template <class Config, class Visit>
 void each_field(Config& c, Visit& visit) {
   visit.integer("source_vocab", c.source_vocab, 0, kMaxSize);

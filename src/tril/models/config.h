@@ -15,7 +15,7 @@ using NormType = kernels::NormKind;
 using ActivationType = kernels::Activation;
 enum class NormPosition { pre, post };
 // sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
-// turned. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
+// are rotated. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
 enum class PositionType { sinusoidal, learned, rotary, alibi, none };
 
 template <>
@@ -55,7 +55,7 @@ struct TransformerConfig {
   bool decoder_only() const { return encoder_layers == 0; }
   bool operator==(const TransformerConfig&) const = default;
 
-  // With every 0 that stands for a default replaced by it: what a model is built from.
+  // With every 0 that stands for a default replaced by that default: what a model is built from.
   TransformerConfig completed() const;
   // Raises `invalid_argument` naming the field; for a completed configuration.
   void check() const;

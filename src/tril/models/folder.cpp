@@ -39,7 +39,7 @@ std::string packed_file_name(Compute compute) {
 
 std::vector<Compute> packed_kinds(const std::string& folder) {
   std::vector<Compute> kinds;
-  for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
+  for (const Compute compute : ops::computes_for(Placement())) {
     if (file_exists(path_in(folder, packed_file_name(compute)))) kinds.push_back(compute);
   }
   return kinds;

@@ -3,11 +3,11 @@
 //   config.json                   the configuration, and the keystone: without it there is no model
 //   model.safetensors             the weights
 //   packed.COMPUTE.safetensors    the weights in the form the kernels read (`tril quantize`)
-//   tokenizer.model               written with the weights by whoever has one
+//   tokenizer.model               written together with the weights, if there is one
 //   shortlist.safetensors         belongs to the tokenizer (decode/shortlist.h)
 // Weights, packed or not, are sealed: their file holds checksums of every tensor, of its own
-// header, of config.json and of the tokenizer. Its seal covers all of these, and so is the identity
-// of the model. Packed weights also name the identity of the weights they were made from.
+// header, of config.json and of the tokenizer. Its seal covers all of these, and so identifies the
+// model. Packed weights also record the identity of the weights they were made from.
 #pragma once
 
 #include <functional>
@@ -35,21 +35,21 @@ inline constexpr std::string_view kCheckpointFile = "checkpoint.safetensors";
 // Names to contents.
 using ModelFiles = std::map<std::string, std::string>;
 
-// What a model folder's weights say of the files beside them. Empty where they are not sealed.
+// What a model folder's weights record about the files beside them. Empty if they are not sealed.
 struct FolderSeal {
   std::string identity{};
   std::map<std::string, std::string> files{};  // name to checksum
 
   bool sealed() const { return !identity.empty(); }
-  // Raises `bad_format` where the contents are not those that were sealed. False: the seal does not
-  // know this file.
+  // Raises `bad_format` if the contents are not those that were sealed. False: the seal does not
+  // cover this file.
   bool check(const std::string& folder, std::string_view name, std::string_view contents) const;
 };
 
 // How a folder is saved.
 struct SaveOptions {
-  ModelFiles beside{};                         // what belongs to the weights: a tokenizer.model
-  std::map<std::string, std::string> notes{};  // kept in the metadata of the weights
+  ModelFiles beside{};  // files that belong to the weights: a tokenizer.model
+  std::map<std::string, std::string> notes{};  // stored in the metadata of the weights
 };
 
 // What a model is loaded for.
@@ -69,23 +69,23 @@ struct LoadOptions {
   // is only fp32; on CUDA fp32 and bf16 for any purpose.
   std::optional<Compute> compute{};
   Purpose purpose = Purpose::inference;
-  // Told, in one line, what a person should know: that a folder is not sealed, that packed weights
-  // were not used and why.
+  // Called with one line that the user should know: that a folder is not sealed, or why packed
+  // weights were not used.
   std::function<void(const Notice&)> notice{};
-  // Packed weights are mapped, and their checksums are compared once, at that time. With `trust`
-  // they are not: for files that were verified before and have not been written since. For packed
-  // weights alone; what is read is always verified.
+  // Packed weights are mapped, and their checksums are verified once, when mapping. With `trust`
+  // they are not: for files that were verified before and have not been written since. Only for
+  // packed weights; files that are read are always verified.
   bool trust = false;
-  // False: packed weights are read into memory instead of mapped, so that whoever cuts the file
-  // short cannot harm this process.
+  // False: packed weights are read into memory instead of mapped, so that cutting the file short
+  // cannot harm this process.
   bool map = true;
-  // True: config.json and tokenizer.model are taken as they are, whatever was sealed: to see
+  // True: config.json and tokenizer.model are accepted as they are, whatever was sealed: to check
   // whether they are worth sealing.
   bool any_files = false;
 };
 
-// A small file of a model folder, whole. Raises `io` for what is no regular file: a pipe would be
-// waited for.
+// A small file of a model folder, whole. Raises `io` for anything but a regular file: reading a
+// pipe would wait for its writer.
 std::string read_model_file(const std::string& folder, std::string_view name);
 
 // packed.COMPUTE.safetensors, and the kinds of it a folder has.

@@ -1,4 +1,4 @@
-// What reading, writing and verifying a model folder share. Internal to models/.
+// Shared by reading, writing and verifying a model folder. Internal to models/.
 #pragma once
 
 #include <string>
@@ -9,33 +9,34 @@
 
 namespace tril {
 
-// Of packed weights: which layout of the file, and the identity of the weights they were made from.
+// For packed weights: the version of the file's layout, and the identity of the weights they were
+// made from.
 inline constexpr const char* kPackedFormat = "tril_packed";
 inline constexpr const char* kPackedFormatNow = "2";
 inline constexpr const char* kPackedFormatUnsealed = "1";
 inline constexpr const char* kMadeFrom = "made_from";
-// In which form: files of two forms may have equal shapes and types.
+// The form: files of two forms may have equal shapes and types.
 inline constexpr const char* kCompute = "compute";
-// Of weights that were sealed after they were written: the identity they had before.
+// For weights that were sealed after they were written: the identity they had before.
 inline constexpr const char* kSealedFrom = "sealed_from";
 
-// How the files beside the weights stand in their metadata: file:NAME.
+// The key of a file beside the weights in their metadata: file:NAME.
 std::string file_key(std::string_view name);
 bool is_file_key(std::string_view key);
 void add_files(const ModelFiles& files, SafetensorsMetadata& metadata);
 FolderSeal seal_of(const SafetensorsInfo& info);
 
-// What identifies a file of weights: its seal, or the checksum of its bytes where it has none.
+// The identity of a file of weights: its seal, or the checksum of its bytes if it has none.
 std::string identity_of(const std::string& file);
 
 struct ConfigFile {
   std::string text;
   TransformerConfig config;
 };
-// Raises `io` where there is none, with a word on a training that has just begun.
+// Raises `io` if there is none, with a hint if a training has just begun.
 ConfigFile read_config(const std::string& folder);
 
-// What to add where there is no model in a folder: that it is none, or not there.
+// A hint for the case that a folder has no model: that it is not a folder, or does not exist.
 std::string_view why_no_folder(const std::string& folder);
 
 // "packed.int8.safetensors and packed.bf16.safetensors".

@@ -1,10 +1,9 @@
-// OutputPart: some tokens of a model's target vocabulary, with their share of its output
-// projection.
+// OutputPart: some tokens of a model's target vocabulary, with their part of its output projection.
 //
-// Logits over a part cost as much as the part is large, and are the very bits of the same tokens'
-// logits over the whole vocabulary. Transformer::choose_output() fills a part, which may be filled
-// again and keeps its memory; it is stale once the model's weights change. A part belongs to one
-// thread at a time.
+// The cost of logits over a part is proportional to its size, and their bits are those of the same
+// tokens' logits over the whole vocabulary. Transformer::choose_output() fills a part, which may be
+// filled again and keeps its memory; it is out of date once the model's weights change. A part
+// belongs to one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +26,7 @@ class OutputPart {
   std::vector<int32_t> tokens_;
 };
 
-// Rows [begin, end) of hidden states whose logits are asked for over a part.
+// Rows [begin, end) of hidden states whose logits are wanted over a part.
 struct PartRows {
   int64_t begin = 0;
   int64_t end = 0;

@@ -14,7 +14,7 @@ namespace tril {
 
 enum class Stack { encoder, decoder };
 
-// Places in a model an Observer sees. Queries and keys come as attention uses them, turned where
+// Places in a model that an Observer sees. Queries and keys come as attention uses them, rotated if
 // positions are rotary; `context` is the heads' outputs before their projection.
 enum class Site {
   embedded,
@@ -23,18 +23,17 @@ enum class Site {
   value,
   context,
   cross_query,
-  cross_key,  // seen in encode(), where they are projected, as the decoder layer's
+  cross_key,  // seen in encode(), where they are projected, for the decoder layer
   cross_value,
   cross_context,
   block_output,
   final_output,
-  // Tables, not rows: what `embedded` looks its tokens up in, and the positions it adds, where it
-  // adds any.
+  // Tables, not rows: where `embedded` looks up its tokens, and the positions it adds, if any.
   embedding_table,
   position_table,
-  // Of each sub-layer of a layer, in their order. `added` is what it adds to its input; `normed` is
-  // the norm's output, which is what it reads (norm first) or what it leaves (norm last); `sum` is
-  // what it leaves with the norm first.
+  // For each sub-layer of a layer, in order. `added` is what it adds to its input; `normed` is the
+  // norm's output, which is its input (norm first) or its output (norm last); `sum` is its output
+  // with the norm first.
   normed,
   added,
   sum,
@@ -48,33 +47,33 @@ struct Observation {
   Tensor tensor;
   // With query and cross_query: what each row may see.
   std::span<const Interval> intervals{};
-  // With query: what attention is about to be called with, valid during the call of see().
+  // With query: the arguments of the attention that follows, valid during the call of see().
   const ops::AttentionOptions* options = nullptr;
-  // The rows of the call, one of each a row of `tensor`: with cross_key and cross_value, which are
+  // The rows of the call, one entry per row of `tensor`: with cross_key and cross_value, which are
   // projected in encode(), those of the source. Valid during the call of see().
   std::span<const int32_t> tokens{}, slots{}, positions{};
 };
 
-// Sees tensors as a model computes them; absent, it costs nothing. It must not change them, but for
-// one that is made for it: a probe that writes into `embedded` finds out who depends on that row.
+// Sees tensors as a model computes them; without one, this costs nothing. It must not change them,
+// with one exception: a probe may write into `embedded` to find out what depends on that row.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void see(const Observation& observation) = 0;
-  // [row, vocab]: of the hidden states that Transformer::logits() was given, in their order. What
-  // makes log-probabilities or a loss calls it too.
+  // [row, vocab]: for the hidden states that Transformer::logits() was given, in their order. Also
+  // called when log-probabilities or a loss are computed.
   virtual void see_logits(const Tensor& /*logits*/) {}
 };
 
-// Makes the masks of one training step; see kernels/dropout.h.
+// Determines the masks of one training step; see kernels/dropout.h.
 struct DropoutStep {
   uint64_t seed = 0;
   uint32_t step = 0;
 };
 
-// What the decoder's rows see of their own sequence. `none` is the fault that the mask prevents, so
-// that people can look at it: every row sees all of its sequence that its call and the cache hold,
-// in training the future too. A token that comes alone has no future, so decoding is as ever.
+// What the decoder's rows see of their own sequence. `none` is the fault that the mask prevents, to
+// demonstrate it: every row sees all of its sequence that its call and the cache hold, in training
+// the future too. A token that comes alone has no future, so decoding is unchanged.
 enum class Masking { causal, none };
 
 class Transformer;
@@ -84,7 +83,7 @@ class Session : public Context {
  public:
   explicit Session(const Transformer& model, int threads = 0);
 
-  // Queue::step(), but for an observer, who wants to see what is computed when it is.
+  // Queue::step(), except with an observer, which must see tensors when they are computed.
   void step(const std::function<void()>& body) {
     if (observer == nullptr) {
       queue.step(body);
@@ -97,13 +96,13 @@ class Session : public Context {
   // What an engine leaves for the next one (decode/ahead_backend.h).
   std::shared_ptr<void> kept_for_engine;
   Observer* observer = nullptr;
-  // Under a tape, the dropout of config().dropout with these masks: set it anew for each step.
-  // Absent, and always without a tape: no dropout.
+  // Under a tape, the dropout of config().dropout with these masks: to be set for each step. If
+  // absent, and always without a tape: no dropout.
   std::optional<DropoutStep> dropout;
   Masking masking = Masking::causal;
 };
 
-// A session's observer (none: null) for as long as this lives; then it has the one before.
+// Sets a session's observer (null: none) during its lifetime, then restores the previous one.
 class ObserverScope {
  public:
   ObserverScope(Session& session, Observer* observer)
@@ -119,7 +118,7 @@ class ObserverScope {
   Observer* before_;
 };
 
-// A session's masking for as long as this lives; then it has the one before.
+// Sets a session's masking during its lifetime, then restores the previous one.
 class MaskingScope {
  public:
   MaskingScope(Session& session, Masking masking) : session_(session), before_(session.masking) {

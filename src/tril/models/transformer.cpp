@@ -33,8 +33,8 @@ void check_rows(const Rows& rows, int64_t vocab, const TransformerConfig& config
   }
 }
 
-// Under a tape and in the encoder sequences are whole: each starts at position 0, its rows side by
-// side. Returns how many there are.
+// Under a tape and in the encoder sequences must be whole: each starts at position 0, with
+// consecutive rows. Returns their number.
 int64_t check_whole_sequences(const Rows& rows, std::string_view what) {
   int64_t count = 0;
   for (size_t row = 0; row < rows.slots.size(); ++row) {
@@ -49,7 +49,7 @@ int64_t check_whole_sequences(const Rows& rows, std::string_view what) {
   return count;
 }
 
-// For each row the index of its sequence's first row (its origin) and of the row behind its last.
+// For each row the index of its sequence's first row (its origin) and one past its last.
 struct Extent {
   int32_t begin = 0;
   int32_t end = 0;
@@ -76,7 +76,6 @@ std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
 void use_parameters(const nn::ParameterSet& parameters, Context& context) {
   require(context.placement() == parameters.placement(), kBad, "the model is on ",
           parameters.placement().device, ", the session on ", context.device());
-  context.queue.note(&parameters);
   if (context.tape == nullptr) return;
   require(!parameters.only_packed(), ErrorCode::unsupported,
           "this model was loaded for inference: it has no gradients");
@@ -123,12 +122,13 @@ class CacheExtension {
   bool kept_ = false;
 };
 
-// Where the rows' keys and values go in their slots: where they belong, but for the test hook.
+// The positions at which the rows' keys and values are stored in their slots: their own, except
+// with the test hook.
 std::span<const int32_t> stored_positions(const Call& call) {
   if (!call.session.hooks.shift_cache) return call.positions.host;
   const int64_t rows = call.positions.size();
   const std::span<int32_t> shifted = arena_array<int32_t>(call.session.host, rows);
-  int32_t first = 0;  // position in this call of the sequence the row belongs to
+  int32_t first = 0;  // position of the first row of its sequence in this call
   for (size_t row = 0; row < shifted.size(); ++row) {
     if (row == 0 || call.slots[row] != call.slots[row - 1]) first = call.positions[row];
     shifted[row] = call.positions[row] - (first > 0 ? 1 : 0);
@@ -136,7 +136,7 @@ std::span<const int32_t> stored_positions(const Call& call) {
   return shifted;
 }
 
-// What the rows of a layer may see: what they should, but for the test hook.
+// What the rows of a layer may see; the usual plan except with the test hook.
 ops::AttentionPlan narrowed(const Call& call, int64_t layer, const ops::AttentionPlan& plan,
                             std::span<const Interval> intervals) {
   const TestHooks& hooks = call.session.hooks;
@@ -256,7 +256,7 @@ void Memory::release(int32_t segment) {
   cache_->release(segment);
 }
 
-// The encoder's output and where the sentences lie in it.
+// The encoder's output, and the places of the sentences in it.
 struct Transformer::Encoded {
   Call call;
   Tensor hidden;                      // [row, model]
@@ -324,7 +324,7 @@ Memory Transformer::encode(const Rows& source, Session& session) const {
     return memory;
   }
   Encoded encoded = run_encoder(source, session);
-  encoded.call.stack = Stack::decoder;  // what follows belongs to its layers
+  encoded.call.stack = Stack::decoder;  // what follows belongs to the decoder's layers
   const std::span<Tensor> keys = arena_array<Tensor>(session.host, s.config.decoder_layers);
   const std::span<Tensor> values = arena_array<Tensor>(session.host, s.config.decoder_layers);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
@@ -413,7 +413,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   if (!taped) extension.emplace(session.cache, call);
   const Views views = taped ? Views{} : views_of(call, memory.cache_.get(), on_device);
   const auto planned = [&](std::span<Interval> intervals) {
-    // Rows that each read a table of their own need no lists of work.
+    // Rows that each read their own table row need no lists of work.
     return on_device != nullptr ? ops::AttentionPlan(session.mirror<Interval>(intervals))
                                 : ops::plan_attention(session, Mirrored<Interval>(intervals));
   };
@@ -433,7 +433,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
     const ops::AttentionPlan visible = narrowed(call, number, self_plan, sight.self);
 
     x = call.through(x, [&](Tensor y) {
-      // Masked self-attention: append to the cache, then attend. Under a tape appending is nothing.
+      // Masked self-attention: append to the cache, then attend. Under a tape appending does
+      // nothing.
       y = call.residual(number, block.attention_norm, y, [&](const Tensor& h) {
         return call.self_attention(block.attention, s.rotary_table, number, h, visible, options,
                                    [&](const Tensor& k, const Tensor& v) {

@@ -32,40 +32,40 @@ namespace tril {
 struct NamedTensor;  // io/safetensors.h
 struct ConfigFile;   // models/folder_files.h
 
-// Whether what stands in the way of a new file may be replaced.
+// Whether an existing file may be replaced.
 enum class Overwrite { no, yes };
 
-// What the encoder leaves for the decoder: each decoder layer's cross-attention keys and values,
+// The encoder's result for the decoder: each decoder layer's cross-attention keys and values,
 // already projected. A segment is one encoded sentence. Under a tape a memory is part of the step,
-// and stale after it; without one it owns what it holds, and sentences may come and go.
-// Copies share their segments.
+// and stale after it; without one it owns its contents, and sentences may come and go. Copies share
+// their segments.
 class Memory {
  public:
   bool holds(int32_t segment) const;
-  int32_t length(int32_t segment) const;  // in tokens; raises for one it does not hold
-  // On CUDA and without a tape: where its positions are in what a table of RowsOnDevice counts.
+  int32_t length(int32_t segment) const;  // in tokens; raises for an unknown segment
+  // On CUDA and without a tape: the entries of its positions, as in a table of RowsOnDevice.
   std::span<const int32_t> entries(int32_t segment) const;
-  // Frees a segment; its number may be given out again. Not under a tape.
+  // Frees a segment; its number may be reused. Not under a tape.
   void release(int32_t segment);
 
  private:
   friend class Transformer;
-  // Under a tape: contiguous, a tensor a decoder layer, and where each segment lies.
+  // Under a tape: contiguous, one tensor per decoder layer, and where each segment lies.
   std::span<const Tensor> keys_, values_;
   std::span<const Segment> segments_;
   ArenaTicket step_;   // the step these belong to
   uint64_t tape_ = 0;  // and the tape
-  // Without: pages, a slot a segment.
+  // Without: pages, one slot per segment.
   std::shared_ptr<Cache> cache_;
 };
 
-// What only a device knows of rows that are one a sequence: their tokens, and where the keys of
-// their sequences are. A step that is enqueued before the one ahead of it has been looked at
-// is made of such rows (decode/ahead_backend.h). CUDA only.
+// State of rows, one per sequence, that only a device knows: their tokens, and where the keys of
+// their sequences are. A step that is enqueued before the host has seen the one before it consists
+// of such rows (decode/ahead_backend.h). CUDA only.
 struct RowsOnDevice {
-  Tensor tokens;  // i32 [row]; those of the rows themselves count for nothing
-  Tensor self;    // i32 [row, position]: entries of the session's cache, but for the rows' own
-  Tensor cross;   // the same of the memory's; undefined for a decoder-only model
+  Tensor tokens;  // i32 [row]; the tokens in Rows are ignored
+  Tensor self;    // i32 [row, position]: entries of the session's cache, except the rows' own
+  Tensor cross;   // the same for the memory's; undefined for a decoder-only model
 };
 
 class Transformer {
@@ -79,53 +79,53 @@ class Transformer {
   // model.safetensors are mapped, which shares memory between processes; otherwise weights are
   // packed now, and the bits are the same.
   static Transformer load(const std::string& folder, const LoadOptions& options = {});
-  // Writes the folder, sealed: at no moment do weights, configuration and tokenizer of two models
-  // stand together there. Packed weights and shortlists of a model that was there stay; they are
-  // known not to belong to the new one.
+  // Writes the folder, sealed: at no moment does it contain weights, configuration and tokenizer of
+  // two models. Packed weights and shortlists of a previous model stay; they are recognised as not
+  // belonging to the new one.
   void save(const std::string& folder, const SaveOptions& options = {}) const;
-  // What the folder it was loaded from says of its files.
+  // What the folder it was loaded from records about its files.
   const FolderSeal& seal() const;
 
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
-  // be the same. Otherwise the files beside the weights go there too, and the folder needs nothing
-  // of the first. One that holds another model's packed weights is an error unless they may be
-  // replaced; one that holds other weights, or a training, always is.
+  // be the same. If it is another, the files beside the weights are copied too, so that it does not
+  // need the first. If that folder holds another model's packed weights, that is an error unless
+  // they may be replaced; if it holds other weights, or a training, it always is.
   static void save_packed(const std::string& from, const std::string& folder, Compute compute,
                           Overwrite overwrite = Overwrite::no);
-  // The same without files: a copy that only infers.
+  // The same without files: a copy for inference only.
   Transformer packed(Compute compute) const;
   Compute compute() const;
 
   const TransformerConfig& config() const;
-  // Where the weights are: sessions and contexts of this model are there too.
+  // Where the weights are: sessions and contexts of this model must be there too.
   const Placement& placement() const;
   // A copy with weights of its own, on this device or another, that its owner may change.
   Transformer on(const Placement& placement) const;
 
   // Source rows to memory: segment s is the sequence with slot s, and slots count up from 0.
   Memory encode(const Rows& source, Session& session) const;
-  // Adds sentences to a memory made without a tape, for slots that are refilled while others go on.
-  // Returns the segments given to source slots 0, 1, ....
+  // Adds sentences to a memory made without a tape, for slots that are refilled while others
+  // continue. Returns the segments given to source slots 0, 1, ....
   std::vector<int32_t> encode_into(Memory& memory, const Rows& source, Session& session) const;
 
   // A decoder-only model takes an empty Memory. Appends the rows' keys and values to their
   // sequences, attends under the mask, and returns the hidden states [row, model]. Under a tape
   // sequences start at position 0 and the step's own tensors are the cache; without one the
-  // session's cache holds them, and rows follow on from what it holds (a prefix comes whole, in the
-  // first call). Everything is checked before anything changes, and a call that fails leaves the
-  // cache as it was.
+  // session's cache holds them, and rows continue what it holds (a prefix comes whole, in the first
+  // call). Everything is checked before anything changes, and a call that fails leaves the cache as
+  // it was.
   Tensor forward(const Rows& rows, const Memory& memory, Session& session,
                  const RowsOnDevice* on_device = nullptr) const;
 
   // [row, model] -> [row, vocab].
   Tensor logits(const Tensor& hidden, Session& session) const;
-  // The same for ops::choose_tokens(): on CUDA a row may have room behind its last token.
+  // The same for ops::choose_tokens(): on CUDA a row may have room after its last token.
   Tensor logits_to_choose(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
   // Makes `part` the part of these tokens, in this order: copies their weights.
   void choose_output(std::span<const int32_t> tokens, OutputPart& part, Session& session) const;
-  // [end - begin, tokens of the part] for each: the columns of logits() that are the part's, with
-  // the same bits. Without a tape; an observer does not see them.
+  // [end - begin, tokens of the part] for each: the columns of logits() that belong to the part,
+  // with the same bits. Without a tape; an observer does not see them.
   std::vector<Tensor> logits(const Tensor& hidden, std::span<const PartRows> rows,
                              Session& session) const;
   // [1]: options.factor times the SUM of the rows' losses; a factor of 1 / tokens gives the mean. A
@@ -139,11 +139,11 @@ class Transformer {
 
   // The same to be written. Whoever changes one calls weights_changed() before the next use; no
   // other thread may use the model meanwhile. These raise `unsupported` for a model that was loaded
-  // for inference or study: nobody can change that.
+  // for inference or study, which cannot be changed.
   struct NamedParameter {
     std::string name;
     Tensor tensor;
-    Tensor rounded{};  // on CUDA, where products read a rounded copy: that copy
+    Tensor rounded{};  // on CUDA, if products read a rounded copy: that copy
   };
   std::vector<NamedParameter> writable_parameters();
   void weights_changed(Context& context);

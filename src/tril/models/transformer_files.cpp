@@ -14,7 +14,7 @@
 namespace tril {
 namespace {
 
-// For what needs the weights as they were learnt: packed ones do not give them back.
+// For operations that need the original weights, which packed ones do not contain.
 void require_weights(const std::string& folder) {
   if (file_exists(path_in(folder, kWeightsFile))) return;
   const std::vector<Compute> kinds = packed_kinds(folder);
@@ -37,7 +37,7 @@ Placement placement_of(const LoadOptions& options) {
   return {options.device, compute == Compute::fp32 ? DType::f32 : DType::bf16};
 }
 
-// The tensor of this name; raises when it is not there.
+// The tensor of this name; raises if there is none.
 Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
                   const std::string& file) {
   const auto found =
@@ -48,7 +48,7 @@ Tensor find_named(std::span<const NamedTensor> sorted, const std::string& name,
   return found->tensor;
 }
 
-// Compares the configuration with the seal of the weights, and says where there is none.
+// Compares the configuration with the seal of the weights, and reports if there is none.
 void check_config(const FolderSeal& seal, const std::string& folder, const ConfigFile& config,
                   const LoadOptions& options) {
   if (options.any_files || seal.check(folder, kConfigFile, config.text) || !options.notice) return;
@@ -79,7 +79,7 @@ void stage(FolderUpdate& update, const ModelFiles& files) {
   for (const auto& [name, contents] : files) update.replace(name).write(contents);
 }
 
-// A file that belongs to the model in a folder whatever the other files are.
+// Replaces a file that belongs to the folder's model whatever the other files are.
 void replace_one(const std::string& folder, const ModelFiles& file) {
   if (holds_these(folder, file)) return;
   FolderUpdate update(folder, std::string(kConfigFile));
@@ -87,7 +87,7 @@ void replace_one(const std::string& folder, const ModelFiles& file) {
   update.commit();
 }
 
-// NaN and infinity would be packed without a word, and translate into nonsense.
+// NaN and infinity would be packed silently, and give nonsense translations.
 void require_finite(std::span<const nn::Parameter> parameters, const std::string& file) {
   for (const nn::Parameter& parameter : parameters) {
     const OnHost weights(parameter.tensor);
@@ -138,7 +138,7 @@ Transformer Transformer::load_whole(const std::string& folder, const LoadOptions
   const FolderSeal seal = seal_of(info);
   check_config(seal, folder, config, options);
   const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
-  // Names and shapes are compared before memory is taken, so that a huge configuration beside a
+  // Names and shapes are compared before memory is allocated, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
   auto state = std::make_shared<State>(
       config.config, placement, [&](const std::string& name, const Shape& shape) {
@@ -171,8 +171,8 @@ Transformer Transformer::load_whole(const std::string& folder, const LoadOptions
 
 namespace {
 
-// Where packed weights go when that is not the folder they are made from. Whether it holds the
-// same model; raises where it holds something that must not be replaced.
+// For packed weights that are written to another folder than they are made from: whether it holds
+// the same model; raises if it holds something that must not be replaced.
 bool same_model_at(const std::string& folder, const ModelFiles& files, const std::string& identity,
                    Overwrite overwrite) {
   constexpr auto kTaken = ErrorCode::invalid_argument;
@@ -188,7 +188,7 @@ bool same_model_at(const std::string& folder, const ModelFiles& files, const std
     return read_safetensors_info(file).metadata[kMadeFrom] == identity;
   });
   if (same_weights && holds_these(folder, files)) return true;
-  // Nothing yet, or what a packing that was stopped has left.
+  // Nothing yet, or what an interrupted packing left.
   const bool nothing_else =
       same_weights && std::all_of(files.begin(), files.end(), [&](const auto& file) {
         return !file_exists(path_in(folder, file.first)) ||
@@ -228,7 +228,7 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   const bool in_place = std::filesystem::equivalent(from, folder, ignored);
   const bool same = in_place || same_model_at(folder, files, identity, overwrite);
   if (same) {
-    // Both belong to the model that is there, so one may be replaced without the other.
+    // Both belong to the model that is there, so each may be replaced by itself.
     if (!in_place && !shortlist.empty()) replace_one(folder, shortlist);
     FolderUpdate update(folder, std::string(kConfigFile));
     write_safetensors(update.replace(packed_file_name(compute)), tensors, metadata);
@@ -273,8 +273,8 @@ Transformer Transformer::load_for_inference(const std::string& folder, const Loa
     if (older || (this_format && !has_weights) || made_from_these) {
       return load_packed(folder, config, form, options);
     }
-    // Weights that were trained on since, or packed by another version, are packed again, in
-    // memory.
+    // If the weights were trained further since, or packed by another version, they are packed
+    // again in memory.
     if (options.notice) {
       options.notice({Field{"packed"}, concat(file, ": not used, it was ",
                                               this_format ? "made from other weights"
@@ -317,7 +317,7 @@ Transformer Transformer::load_packed(const std::string& folder, const ConfigFile
 Transformer Transformer::from_packed(const TransformerConfig& config, Compute compute,
                                      std::span<const NamedTensor> tensors,
                                      std::shared_ptr<Arena> arena, const std::string& file) {
-  ops::check_supported(compute);
+  ops::form_for(Placement(), compute).check_supported();
   auto state = std::make_shared<State>(
       config, compute, [&](const std::string& name, const Shape& shape, DType type) {
         const Tensor found = find_named(tensors, name, file);

@@ -34,7 +34,7 @@ class FolderVerifier {
     if (names.empty()) add(kWeightsFile, FileState::damaged, "missing: there are no weights");
     for (const std::string& name : names) weights(name);
     if (!has_config) {
-      // Without the keystone nobody knows which of the other files belong together.
+      // Without the keystone it is unknown which of the other files belong together.
       add(kConfigFile, FileState::incomplete,
           "missing: copy it again, or run again whatever was stopped while it replaced this model");
       return;
@@ -54,7 +54,7 @@ class FolderVerifier {
     try {
       bytes = file_bytes(path);
     } catch (const Error& error) {
-      // Of what is known to be missing or damaged the state says enough.
+      // For a missing or damaged file the state says enough.
       if (state == FileState::sound || state == FileState::unsealed) {
         state = FileState::damaged;
         detail = error.what();
@@ -63,7 +63,7 @@ class FolderVerifier {
     return files_.emplace_back(VerifiedFile{path, state, std::move(detail), bytes});
   }
 
-  // A safetensors file read through; nothing where it is damaged.
+  // Reads a whole safetensors file; nothing if it is damaged.
   std::optional<SafetensorsInfo> sealed_file(std::string_view name) {
     const std::string path = path_in(folder_, name);
     if (!file_exists(path)) return std::nullopt;
@@ -81,8 +81,7 @@ class FolderVerifier {
 
   void weights(const std::string& name) {
     std::optional<SafetensorsInfo> info = sealed_file(name);
-    // A tensor that is damaged says nothing about the files beside it, whose checksums are in the
-    // header.
+    // A damaged tensor says nothing about the files beside it, whose checksums are in the header.
     if (!info) info = header_of(name);
     if (!info) return;
     if (name != kWeightsFile && info->metadata[kPackedFormat] == kPackedFormatNow &&
@@ -103,7 +102,7 @@ class FolderVerifier {
     }
   }
 
-  // A file that is sealed by the weights.
+  // A file whose checksum is in the seal of the weights.
   void beside(std::string_view name) {
     const bool known = std::any_of(seals_.begin(), seals_.end(), [&](const auto& seal) {
       return seal.second.files.contains(std::string(name));
@@ -149,7 +148,8 @@ class FolderVerifier {
     const VerifiedFile* beside = entry_of(kTokenizerFile);
     if (!info || beside == nullptr || beside->state == FileState::damaged) return;
     const std::string tokenizer = read_model_file(folder_, kTokenizerFile);
-    if (info->metadata[kShortlistTokenizer] == hexadecimal(file_fingerprint(tokenizer))) return;
+    const std::string known = hexadecimal(tokenizer_fingerprint(tokenizer));
+    if (info->metadata[kShortlistTokenizer] == known) return;
     VerifiedFile* entry = entry_of(kShortlistFile);
     entry->state = FileState::stale;
     entry->detail = concat("made with another tokenizer than ", kTokenizerFile, " beside it");
@@ -157,12 +157,12 @@ class FolderVerifier {
 
   std::string folder_;
   std::vector<VerifiedFile>& files_;
-  std::map<std::string, FolderSeal> seals_;       // of weights whose header is whole, by file
+  std::map<std::string, FolderSeal> seals_;       // of weights with an intact header, by file
   std::map<std::string, SafetensorsInfo> infos_;  // of the same
 };
 
-// Seals the files of a folder, one after the other. Whenever this is stopped each file is whole,
-// its folder holds the model, and calling it again seals the rest.
+// Seals the files of a folder, one after the other. Whenever it is interrupted, each file is
+// complete, the folder holds the model, and calling it again seals the rest.
 class FolderSealer {
  public:
   FolderSealer(std::string folder, std::vector<std::string>& written)
@@ -176,8 +176,8 @@ class FolderSealer {
         files.emplace(name, read_model_file(folder_, name));
       }
     }
-    // Sealing gives weights another identity. They keep the one before it, by which packed weights
-    // that were made from them are known.
+    // Sealing changes the identity of weights. They record the previous one, by which packed
+    // weights made from them are recognised.
     std::string before, now;
     for (const std::string& name : weight_files(folder_)) {
       const std::string path = path_in(folder_, name);
@@ -207,8 +207,8 @@ class FolderSealer {
   }
 
  private:
-  // Writes the file with what `change(metadata, sealed)` makes of its metadata, unless that is what
-  // it says already.
+  // Rewrites the file with the metadata that `change(metadata, sealed)` returns, unless they are
+  // the same.
   template <class Change>
   void reseal(const std::string& name, const Change& change) {
     const std::string path = path_in(folder_, name);

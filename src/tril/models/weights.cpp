@@ -30,7 +30,7 @@ Tensor sinusoidal_table(Arena& arena, int64_t positions, int64_t model) {
   return table;
 }
 
-// Head h loses 2^(-8 (h+1) / heads) for every position of distance.
+// Head h loses 2^(-8 (h+1) / heads) per position of distance.
 Tensor alibi_table(Arena& arena, int64_t heads, int64_t max_length) {
   const Tensor table(arena, {heads, 2 * max_length - 1});
   std::vector<float> to;

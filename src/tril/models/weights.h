@@ -34,17 +34,17 @@ struct Transformer::State {
 
   TransformerConfig config;
   FolderSeal seal;      // of the folder it was loaded from
-  bool frozen = false;  // nobody may change the weights
+  bool frozen = false;  // the weights must not be changed
   nn::ParameterSet parameters;
   Arena tables_arena;
 
-  std::shared_ptr<Arena> packed_arena;  // of the parameters, where they were packed before
-  const ops::LinearWeight* source_embedding = nullptr;  // the same matrix when tied
+  std::shared_ptr<Arena> packed_arena;  // of the parameters, if they were already packed
+  const ops::LinearWeight* source_embedding = nullptr;  // the same matrix if tied
   const ops::LinearWeight* target_embedding = nullptr;
   Tensor source_positions, target_positions;  // learned or sinusoidal; undefined otherwise
   Tensor rotary_table;                        // rotary only
   Tensor alibi_bias;                          // alibi only: [heads, 2 max_length - 1]
-  nn::Norm source_embedding_norm, target_embedding_norm;  // where configured
+  nn::Norm source_embedding_norm, target_embedding_norm;  // if configured
   std::vector<EncoderBlock> encoder;
   std::vector<DecoderBlock> decoder;
   nn::Norm encoder_norm, decoder_norm;  // pre-norm only

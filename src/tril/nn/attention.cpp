@@ -44,16 +44,11 @@ Tensor MultiHeadAttention::attend(Context& context, const Tensor& q, const KeyVa
   }
   require(context.tape == nullptr, ErrorCode::invalid_argument,
           "attention: cached keys belong to an earlier tape or none: they have no gradient");
-  if (from.places != nullptr && context.device() == Device::cpu) {
-    from.cache->store(context, from.layer, *from.places, from.keys, from.values);
-  }
-  ops::PagedKeys keys = from.cache->keys_of(*from.view, from.layer);
-  if (from.places != nullptr && context.device() != Device::cpu) {
-    keys.fresh_keys = from.keys;
-    keys.fresh_values = from.values;
-    keys.fresh_entries = from.places->entries;
-  }
-  keys.rests = true;  // but for the fresh ones, what is cached is of earlier calls
+  ops::PagedKeys keys = from.places != nullptr
+                            ? from.cache->keys_with(context, *from.view, from.layer, *from.places,
+                                                    from.keys, from.values)
+                            : from.cache->keys_of(*from.view, from.layer);
+  keys.rests = true;  // except for the fresh ones, cached keys come from earlier calls
   return ops::attention_paged(context, q, keys, plan, options);
 }
 

@@ -1,7 +1,7 @@
 // Multi-head attention as a layer: the four projections around the one attention.
 //
 // The same object serves masked self-attention, encoder self-attention and cross-attention; only
-// where the keys lie and which intervals are given differs.
+// the place of the keys and the intervals differ.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 namespace tril::nn {
 
 // Where an attention finds its keys and values: contiguous tensors (under a tape, and in the
-// encoder), or the slots of a cache. With both, the tensors are the rows' own and are stored in
-// their places first.
+// encoder), or the slots of a cache. With both, the tensors are those of the rows themselves and
+// are stored in their places first.
 struct KeyValues {
   Tensor keys{}, values{};  // [key, kv_heads, head_dim]
 
@@ -33,7 +33,7 @@ struct MultiHeadAttention {
   struct Projected {
     Tensor queries, keys, values;
   };
-  // Keys and values of the same rows, and with their queries: in one product each.
+  // Keys and values of the same rows, and with their queries: each in one product.
   Projected keys_values(Context& context, const Tensor& x) const;
   Projected queries_keys_values(Context& context, const Tensor& x) const;
 
@@ -41,7 +41,7 @@ struct MultiHeadAttention {
   Tensor attend(Context& context, const Tensor& q, const KeyValues& from,
                 const ops::AttentionPlan& plan, const ops::AttentionOptions& options) const;
 
-  // [query, heads, head_dim] -> [query, model]: the heads side by side, projected.
+  // [query, heads, head_dim] -> [query, model]: the concatenated heads, projected.
   Tensor project(Context& context, const Tensor& heads_out) const;
 
   int64_t heads = 0;

@@ -3,168 +3,108 @@
 #include <algorithm>
 
 #include "tril/base/error.h"
-#include "tril/device/device.h"
-#include "tril/kernels/attention.h"
-#include "tril/ops/key_values.h"
 
 namespace tril {
 namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kMaxPagesPerBlock = 16;  // what is asked for ahead is memory too
-constexpr int64_t kFirstEntries = 4096;    // of a pool on CUDA
 
-size_t pages_for(int32_t length, int32_t page_positions) {
-  return static_cast<size_t>((length + page_positions - 1) / page_positions);
-}
-
-template <class T>
-std::span<T> array(Arena& arena, int64_t count) {
-  return {arena.allocate_array<T>(count), static_cast<size_t>(count)};
+size_t blocks_for(int32_t length, int32_t block_positions) {
+  return static_cast<size_t>((length + block_positions - 1) / block_positions);
 }
 }  // namespace
 
 Cache::Cache(int64_t layers, int64_t kv_heads, int64_t head_dim, const Placement& placement)
-    : layers_(layers),
-      kv_heads_(kv_heads),
-      head_dim_(head_dim),
-      placement_(placement),
-      page_positions_(placement.device == Device::cpu ? kernels::kKeyTile : 1),
-      layer_floats_(kv_heads * head_dim * kernels::kKeyTile) {}
+    : store_(ops::make_key_value_store(
+          {.layers = layers, .kv_heads = kv_heads, .head_dim = head_dim}, placement)) {}
 
-Cache::~Cache() {
-  for (float* block : blocks_) tril::release(Device::cpu, block);
-  tril::release(placement_.device, pool_);
-}
-
-Cache::Slot& Cache::at(int32_t slot) {
+Cache::Sequence& Cache::at(int32_t slot) {
   require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
-  return slots_[static_cast<size_t>(slot)];
+  return sequences_[static_cast<size_t>(slot)];
 }
-const Cache::Slot& Cache::at(int32_t slot) const {
+const Cache::Sequence& Cache::at(int32_t slot) const {
   require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
-  return slots_[static_cast<size_t>(slot)];
+  return sequences_[static_cast<size_t>(slot)];
 }
 
 bool Cache::is_open(int32_t slot) const {
-  return slot >= 0 && static_cast<size_t>(slot) < slots_.size() &&
-         slots_[static_cast<size_t>(slot)].open;
+  return slot >= 0 && static_cast<size_t>(slot) < open_.size() && open_[static_cast<size_t>(slot)];
 }
 
 int32_t Cache::length(int32_t slot) const { return at(slot).length; }
 
 int32_t Cache::open() {
-  for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    if (!slots_[slot].open) {
-      slots_[slot].open = true;
-      return static_cast<int32_t>(slot);
-    }
+  const auto closed = std::find(open_.begin(), open_.end(), false);
+  const auto slot = static_cast<int32_t>(closed - open_.begin());
+  if (closed == open_.end()) {
+    sequences_.resize(open_.size() + 1);
+    open_.push_back(true);
+  } else {
+    *closed = true;
   }
-  slots_.emplace_back().open = true;
-  return static_cast<int32_t>(slots_.size() - 1);
+  return slot;
 }
 
-void Cache::share(const Slot& from, Slot& to) {
-  for (const int32_t id : from.ids) ++pages_[static_cast<size_t>(id)].users;
-  drop_pages_from(to, 0);
-  to.ids = from.ids;
-  to.memory = from.memory;
-  to.length = from.length;
+void Cache::share(const Sequence& from, Sequence& to) {
+  for (const int32_t block : from.blocks) ++users_[static_cast<size_t>(block)];
+  drop_blocks_from(to, 0);
+  to = from;
 }
 
 int32_t Cache::fork(int32_t slot) {
   require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
-  const int32_t copy = open();  // may move the slots
+  const int32_t copy = open();  // may move the sequences
   share(at(slot), at(copy));
   return copy;
 }
 
 void Cache::release(int32_t slot) {
-  Slot& closing = at(slot);
-  drop_pages_from(closing, 0);
+  Sequence& closing = at(slot);
+  drop_blocks_from(closing, 0);
   closing.length = 0;
-  closing.open = false;
+  open_[static_cast<size_t>(slot)] = false;
 }
 
 void Cache::release_all() {
-  for (size_t slot = 0; slot < slots_.size(); ++slot) {
-    if (slots_[slot].open) release(static_cast<int32_t>(slot));
+  for (size_t slot = 0; slot < open_.size(); ++slot) {
+    if (open_[slot]) release(static_cast<int32_t>(slot));
   }
 }
 
 void Cache::truncate(int32_t slot, int32_t length) {
-  Slot& shorter = at(slot);
+  Sequence& shorter = at(slot);
   require(length >= 0 && length <= shorter.length, kBad, "cache: slot ", slot, " holds ",
           shorter.length, " positions, it cannot be cut to ", length);
-  drop_pages_from(shorter, pages_for(length, page_positions_));
+  drop_blocks_from(shorter, blocks_for(length, store_->block_positions()));
   shorter.length = length;
 }
 
-// As many pages as there are: small caches stay small, large ones ask rarely.
-void Cache::add_pages() {
-  const int64_t count =
-      std::clamp<int64_t>(static_cast<int64_t>(pages_.size()), 1, kMaxPagesPerBlock);
-  const int64_t page_floats = 2 * layers_ * layer_floats_;
-  auto* block = static_cast<float*>(
-      tril::allocate(Device::cpu, count * page_floats * int64_t{sizeof(float)}));
-  // Lanes past a sequence's end are multiplied and then masked: they must hold something.
-  std::fill_n(block, count * page_floats, 0.0f);
-  blocks_.push_back(block);
-  for (int64_t i = count - 1; i >= 0; --i) {
-    free_.push_back(static_cast<int32_t>(pages_.size()) + static_cast<int32_t>(i));
-  }
-  for (int64_t i = 0; i < count; ++i) pages_.push_back({block + i * page_floats, 0});
-}
-
-// Entries keep their numbers.
-void Cache::grow_pool() {
-  const int64_t entries = std::max(kFirstEntries, 2 * pool_entries_);
-  const int64_t entry_bytes = 2 * layers_ * width() * size_of(placement_.activations);
-  void* pool = tril::allocate(placement_.device, entries * entry_bytes);
-  try {
-    // Waits for all that was enqueued: a step that is under way writes into the old one.
-    tril::copy(placement_.device, pool, placement_.device, pool_, pool_entries_ * entry_bytes);
-  } catch (...) {
-    tril::release(placement_.device, pool);
-    throw;
-  }
-  tril::release(placement_.device, pool_);
-  for (int64_t entry = entries - 1; entry >= pool_entries_; --entry) {
-    free_.push_back(static_cast<int32_t>(entry));
-  }
-  pages_.resize(static_cast<size_t>(entries));
-  pool_ = pool;
-  pool_entries_ = entries;
-}
-
-int32_t Cache::take_page() {
+int32_t Cache::take_block() {
   if (free_.empty()) {
-    if (placement_.device == Device::cpu) {
-      add_pages();
-    } else {
-      grow_pool();
-    }
+    const auto before = static_cast<int32_t>(users_.size());
+    users_.resize(static_cast<size_t>(store_->grow()));
+    for (auto block = static_cast<int32_t>(users_.size()); block > before;)
+      free_.push_back(--block);
   }
-  const int32_t id = free_.back();
+  const int32_t block = free_.back();
   free_.pop_back();
-  pages_[static_cast<size_t>(id)].users = 1;
-  return id;
+  users_[static_cast<size_t>(block)] = 1;
+  return block;
 }
 
-void Cache::drop_page(int32_t id) {
-  if (--pages_[static_cast<size_t>(id)].users == 0) free_.push_back(id);
+void Cache::drop_block(int32_t block) {
+  if (--users_[static_cast<size_t>(block)] == 0) free_.push_back(block);
 }
 
-void Cache::drop_pages_from(Slot& slot, size_t first) {
-  for (size_t i = first; i < slot.ids.size(); ++i) drop_page(slot.ids[i]);
-  slot.ids.resize(std::min(first, slot.ids.size()));
-  slot.memory.resize(slot.ids.size());
+void Cache::drop_blocks_from(Sequence& sequence, size_t first) {
+  std::vector<int32_t>& blocks = sequence.blocks;
+  for (size_t i = first; i < blocks.size(); ++i) drop_block(blocks[i]);
+  blocks.resize(std::min(first, blocks.size()));
+  sequence.addresses.resize(blocks.size());
 }
 
-void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> positions) {
-  require(slots.size() == positions.size(), kBad, "cache: ", slots.size(), " slots but ",
-          positions.size(), " positions");
-  // Checked before anything changes: a slot's k-th row must sit at its length plus k.
-  seen_.assign(slots_.size(), false);
+// A slot's k-th row must sit at its length plus k.
+void Cache::check_follows_on(std::span<const int32_t> slots, std::span<const int32_t> positions) {
+  seen_.assign(sequences_.size(), false);
   for (size_t row = 0; row < slots.size(); ++row) {
     if (slots[row] < 0) continue;
     const int32_t length = at(slots[row]).length;
@@ -177,143 +117,89 @@ void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> posi
     require(positions[row] == expected, kBad, "cache: row ", row, " of slot ", slots[row],
             " is at position ", positions[row], ", the next is ", expected);
   }
-  for (const int32_t number : slots) {
-    if (number < 0) continue;
-    Slot& slot = at(number);
-    const size_t page = static_cast<size_t>(slot.length / page_positions_);
-    if (page == slot.ids.size()) {
-      slot.ids.push_back(take_page());
-      slot.memory.push_back(pages_[static_cast<size_t>(slot.ids.back())].memory);
-    } else if (pages_[static_cast<size_t>(slot.ids[page])].users > 1) {
-      const int32_t copy = take_page();
-      const float* from = slot.memory[page];
-      float* to = pages_[static_cast<size_t>(copy)].memory;
-      std::copy_n(from, 2 * layers_ * layer_floats_, to);
-      drop_page(slot.ids[page]);
-      slot.ids[page] = copy;
-      slot.memory[page] = to;
-    }
-    ++slot.length;
+}
+
+void Cache::append_position(Sequence& sequence) {
+  const auto index = static_cast<size_t>(sequence.length / store_->block_positions());
+  if (index == sequence.blocks.size()) {
+    sequence.blocks.push_back(take_block());
+    sequence.addresses.push_back(store_->address(sequence.blocks.back()));
+  } else if (const int32_t shared = sequence.blocks[index];
+             users_[static_cast<size_t>(shared)] > 1) {
+    const int32_t copy = take_block();
+    store_->copy_block(shared, copy);
+    drop_block(shared);
+    sequence.blocks[index] = copy;
+    sequence.addresses[index] = store_->address(copy);
   }
+  ++sequence.length;
+}
+
+void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> positions) {
+  require(slots.size() == positions.size(), kBad, "cache: ", slots.size(), " slots but ",
+          positions.size(), " positions");
+  check_follows_on(slots, positions);  // before anything changes
+  for (const int32_t slot : slots) {
+    if (slot >= 0) append_position(at(slot));
+  }
+}
+
+ops::StoredRows Cache::rows_of(std::span<const int32_t> slots) const {
+  for (const int32_t slot : slots) {
+    require(slot < 0 || is_open(slot), kBad, "cache: slot ", slot, " is not open");
+  }
+  return {sequences_, slots};
 }
 
 CachePlaces Cache::places(Context& context, std::span<const int32_t> slots,
                           std::span<const int32_t> positions) const {
   require(positions.size() == slots.size(), kBad, "cache: ", slots.size(), " slots and ",
           positions.size(), " positions");
+  const ops::StoredRows rows = rows_of(slots);
   for (size_t row = 0; row < slots.size(); ++row) {
-    require(slots[row] < 0 || (positions[row] >= 0 && positions[row] < at(slots[row]).length), kBad,
+    require(slots[row] < 0 || (positions[row] >= 0 && positions[row] < rows[row]->length), kBad,
             "cache: position ", positions[row], " of slot ", slots[row], " was not made room for");
   }
-  CachePlaces places{slots, positions};
-  if (placement_.device == Device::cpu) return places;
-  const std::span<int32_t> entries =
-      array<int32_t>(context.host, static_cast<int64_t>(slots.size()));
-  for (size_t row = 0; row < slots.size(); ++row) {
-    entries[row] = slots[row] < 0 ? -1 : at(slots[row]).ids[static_cast<size_t>(positions[row])];
-  }
-  places.entries = {entries, context.uploaded(std::span<const int32_t>(entries))};
-  return places;
+  return store_->places(context, rows, positions);
+}
+
+void Cache::check_layer(int64_t layer) const {
+  require(layer >= 0 && layer < layers(), kBad, "cache: layer ", layer, " of ", layers());
+}
+
+void Cache::check_rows(const CachePlaces& places, const Tensor& keys, const Tensor& values) const {
+  const int64_t width = store_->shape().width();
+  require(keys.size() == places.rows * width && keys.size() == values.size(),
+          ErrorCode::shape_mismatch, "cache: keys ", keys.shape(), " for ", places.rows,
+          " rows of ", width);
 }
 
 void Cache::store(Context& context, int64_t layer, const CachePlaces& places, const Tensor& keys,
                   const Tensor& values) {
-  require(keys.size() == static_cast<int64_t>(places.slots.size()) * width() &&
-              keys.size() == values.size(),
-          ErrorCode::shape_mismatch, "cache: keys ", keys.shape(), " for ", places.slots.size(),
-          " rows of ", width());
-  require(layer >= 0 && layer < layers_, kBad, "cache: layer ", layer, " of ", layers_);
-  if (placement_.device != Device::cpu) {
-    context.queue.note(pool_);
-    auto* first = static_cast<char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
-    ops::store_key_values(
-        context, keys, values, places.entries,
-        {first, first + width() * size_of(placement_.activations), 2 * layers_ * width()});
-    return;
-  }
-  const float* k = keys.data();
-  const float* v = values.data();
-  context.parallel(static_cast<int64_t>(places.slots.size()), [&](int64_t row) {
-    const auto r = static_cast<size_t>(row);
-    if (places.slots[r] < 0) return;
-    const Slot& slot = slots_[static_cast<size_t>(places.slots[r])];
-    const int32_t position = places.positions[r];
-    const int32_t id = slot.ids[static_cast<size_t>(position / page_positions_)];
-    float* page = pages_[static_cast<size_t>(id)].memory + 2 * layer * layer_floats_;
-    kernels::store_key_value(k + row * width(), v + row * width(), kv_heads_, head_dim_,
-                             position % page_positions_, page, page + layer_floats_);
-  });
-}
-
-std::span<const int32_t> Cache::lengths(Context& context, std::span<const int32_t> slots) const {
-  const std::span<int32_t> result =
-      array<int32_t>(context.host, static_cast<int64_t>(slots.size()));
-  for (size_t row = 0; row < slots.size(); ++row) {
-    result[row] = slots[row] >= 0 ? at(slots[row]).length : 0;
-  }
-  return result;
-}
-
-CacheView Cache::view(Context& context, std::span<const int32_t> slots, const Tensor& table) const {
-  require(table.rows() >= static_cast<int64_t>(slots.size()), ErrorCode::shape_mismatch,
-          "cache: a table ", table.shape(), " for ", slots.size(), " rows");
-  for (const void* memory : {static_cast<const void*>(pool_), table.address()}) {
-    context.queue.note(memory);
-  }
-  context.queue.note(table.columns());
-  return {.lengths = lengths(context, slots),
-          .table = {{}, table.on_device<int32_t>()},
-          .table_stride = table.columns()};
+  check_rows(places, keys, values);
+  check_layer(layer);
+  store_->store(context, layer, places, keys, values);
 }
 
 CacheView Cache::view(Context& context, std::span<const int32_t> slots) const {
-  const auto rows = static_cast<int64_t>(slots.size());
-  CacheView view{.slots = slots, .lengths = lengths(context, slots)};
-  if (placement_.device == Device::cpu) {
-    const auto pages = array<const float* const*>(context.host, rows);
-    for (size_t row = 0; row < slots.size(); ++row) {
-      pages[row] = slots[row] >= 0 ? at(slots[row]).memory.data() : nullptr;
-    }
-    view.pages = pages;
-    return view;
-  }
-  for (const int32_t length : view.lengths) {
-    view.table_stride = std::max<int64_t>(view.table_stride, length);
-  }
-  view.table_stride = (view.table_stride + kTableStep - 1) / kTableStep * kTableStep;
-  context.queue.note(pool_);
-  const std::span<int32_t> table = array<int32_t>(context.host, rows * view.table_stride);
-  for (size_t row = 0; row < slots.size(); ++row) {
-    int32_t* to = table.data() + static_cast<int64_t>(row) * view.table_stride;
-    int32_t* end = to;
-    if (slots[row] >= 0) {
-      const std::vector<int32_t>& entries = at(slots[row]).ids;
-      end = std::copy(entries.begin(), entries.end(), to);
-    }
-    std::fill(end, to + view.table_stride, 0);
-  }
-  view.table = {table, context.uploaded(std::span<const int32_t>(table))};
-  return view;
+  return store_->view(context, rows_of(slots));
+}
+
+CacheView Cache::view(Context& context, std::span<const int32_t> slots, const Tensor& table) const {
+  return store_->view(context, rows_of(slots), table);
 }
 
 ops::PagedKeys Cache::keys_of(const CacheView& view, int64_t layer) const {
-  require(layer >= 0 && layer < layers_, kBad, "cache: layer ", layer, " of ", layers_);
-  ops::PagedKeys keys{
-      .pages = view.pages, .lengths = view.lengths, .kv_heads = kv_heads_, .head_dim = head_dim_};
-  if (placement_.device == Device::cpu) {
-    keys.keys_offset = 2 * layer * layer_floats_;
-    keys.values_offset = keys.keys_offset + layer_floats_;
-    return keys;
-  }
-  const auto* first =
-      static_cast<const char*>(pool_) + 2 * layer * width() * size_of(placement_.activations);
-  keys.keys = first;
-  keys.values = first + width() * size_of(placement_.activations);
-  keys.entry_stride = 2 * layers_ * width();
-  keys.sequences = view.slots;
-  keys.table = view.table;
-  keys.table_stride = view.table_stride;
-  return keys;
+  check_layer(layer);
+  return store_->keys_of(view, layer);
+}
+
+ops::PagedKeys Cache::keys_with(Context& context, const CacheView& view, int64_t layer,
+                                const CachePlaces& places, const Tensor& keys,
+                                const Tensor& values) {
+  check_rows(places, keys, values);
+  check_layer(layer);
+  return store_->keys_with(context, view, layer, places, keys, values);
 }
 
 }  // namespace tril

@@ -4,21 +4,31 @@
 #include <cmath>
 
 namespace tril::nn {
-namespace {
 
-// What is kept of a packed matrix NAME.
-constexpr const char* kPanels = ".panels";
-constexpr const char* kScales = ".scales";
-constexpr const char* kSums = ".sums";
+ParameterSet::ParameterSet(const Placement& placement, Gate gate)
+    : placement_(placement),
+      gate_(std::move(gate)),
+      form_(&ops::form_for(placement)),
+      weights_(placement.device),
+      panels_(placement.device) {}
 
-}  // namespace
+ParameterSet::ParameterSet(const Placement& placement, Compute compute, Gate gate)
+    : placement_(placement),
+      gate_(std::move(gate)),
+      only_packed_(true),
+      form_(&ops::form_for(placement, compute)),
+      weights_(placement.device),
+      panels_(placement.device) {}
+
+ParameterSet::ParameterSet(Compute compute, Find find)
+    : find_(std::move(find)), only_packed_(true), form_(&ops::form_for(Placement(), compute)) {}
 
 Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init) {
   for (const Parameter& parameter : list_) {
     require(parameter.name != name, ErrorCode::internal, "parameter '", name, "' exists already");
   }
   count_ += shape.size();
-  if (only_packed()) return find_(name, shape, DType::f32);
+  if (find_) return find_(name, shape, DType::f32);
   if (gate_) gate_(name, shape);
   const Tensor tensor(weights_, shape);
   set_zero(tensor);
@@ -28,61 +38,41 @@ Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init)
 
 ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out, int64_t in,
                                             Init init, Use use) {
-  ops::LinearWeight linear{.out = out, .in = in};
-  if (only_packed()) {
-    ops::check_terms(compute_, in);
-    linear.compute = compute_;
-    count_ += out * in;
-    linear.forward_panels = find_(name + kPanels, {ops::forward_panels_size(out, in, compute_)},
-                                  ops::panels_type(compute_));
-    if (compute_ == Compute::int8) {
-      linear.scales = find_(name + kScales, {out}, DType::f32);
-      linear.sums = find_(name + kSums, {out}, DType::i32);
-    }
-  } else {
+  ops::LinearWeight linear{.out = out, .in = in, .form = form_};
+  form_->check_terms(in);
+  if (!only_packed()) {
     linear.weight = add(name, {out, in}, init);
+  } else {
+    count_ += out * in;
+    if (gate_) gate_(name, {out, in});
+  }
+  if (find_) {
+    const std::vector<ops::WeightForm::Part> parts = form_->parts(out, in);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      linear.parts[i] = find_(name + std::string(parts[i].name), parts[i].shape, parts[i].type);
+    }
   }
   ops::LinearWeight& added = matrices_.emplace_back(Matrix{name, linear}).linear;
-  if (use == Use::linear) use_as_linear(added, {});
+  // A table that is kept only in packed form is looked up there.
+  if (use == Use::linear || only_packed()) use_as_linear(added, {});
   return added;
 }
 
 ParameterSet::Stack::Stack(ParameterSet& set, std::span<const int64_t> outs, int64_t in)
-    : set_(set) {
+    : set_(set), stack_(set.form_->stack_for(set.panels_, outs, in)) {
   set.stack_ = this;
-  int64_t total = 0;
-  for (const int64_t out : outs) {
-    if (out != ops::padded_size(out)) return;
-    total += out;
-  }
-  if (set.placement_.activations != DType::bf16 || set.only_packed()) return;
-  panels_ = Tensor(set.panels_, {total, ops::padded_size(in)}, DType::bf16);
-  biases_ = Tensor(set.panels_, {total}, DType::bf16);
-}
-
-void ParameterSet::Stack::place(ops::LinearWeight& matrix) {
-  const auto take = [&](const Tensor& from, int64_t& taken) {
-    taken += matrix.out;
-    return from.slice(taken - matrix.out, taken);
-  };
-  if (!panels_.defined()) return;
-  if (!matrix.forward_panels.defined()) matrix.forward_panels = take(panels_, panels_taken_);
-  if (matrix.bias.defined()) matrix.rounded_bias = take(biases_, biases_taken_);
 }
 
 void ParameterSet::use_as_linear(ops::LinearWeight& matrix, const Tensor& bias) {
   matrix.bias = bias;
-  if (stack_ != nullptr) stack_->place(matrix);
-  ops::allocate_packed(panels_, placement_.activations, matrix);
+  if (stack_ != nullptr) form_->place(stack_->stack_, matrix);
+  form_->allocate(panels_, matrix);
 }
 
 Tensor ParameterSet::rounded(const Parameter& parameter) const {
   for (const auto& [name, linear] : matrices_) {
-    const bool is_weight = linear.weight.address() == parameter.tensor.address();
-    const bool is_bias =
-        linear.bias.defined() && linear.bias.address() == parameter.tensor.address();
-    if (is_weight && linear.forward_panels.dtype() == DType::bf16) return linear.forward_panels;
-    if (is_bias) return linear.rounded_bias;
+    const Tensor rounded = form_->rounded(linear, parameter.tensor);
+    if (rounded.defined()) return rounded;
   }
   return {};
 }
@@ -101,11 +91,11 @@ std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, A
       result.push_back({parameter.name, copy, parameter.init});
       continue;
     }
-    const ops::LinearWeight weight = ops::packed_for(context, at->linear, compute, arena);
-    result.push_back({at->name + kPanels, weight.forward_panels, Init::zero});
-    if (compute != Compute::int8) continue;
-    result.push_back({at->name + kScales, weight.scales, Init::zero});
-    result.push_back({at->name + kSums, weight.sums, Init::zero});
+    const ops::LinearWeight packed = ops::packed_for(context, at->linear.weight, compute, arena);
+    const auto parts = packed.form->parts(packed.out, packed.in);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      result.push_back({at->name + std::string(parts[i].name), packed.parts[i], Init::zero});
+    }
   }
   return result;
 }
@@ -137,22 +127,24 @@ void ParameterSet::initialise(uint64_t seed) {
   }
 }
 
+void ParameterSet::fill(Context& context, const Source& source) {
+  for (const Parameter& parameter : list_) copy_into(source(parameter.name), parameter.tensor);
+  if (!only_packed()) return pack(context);
+  for (const auto& [name, linear] : matrices_) {
+    form_->pack(context, source(name), linear.bias, linear);
+  }
+}
+
 void ParameterSet::pack(Context& context) {
   if (only_packed()) return;
   for (const auto& [name, linear] : matrices_) {
-    if (linear.forward_panels.defined()) ops::pack_forward(context, linear);
-    if (linear.backward_panels.defined()) ops::pack_backward(context, linear);
+    form_->pack(context, linear.weight, linear.bias, linear);
   }
 }
 
 void ParameterSet::prepare_training() {
   require(!only_packed(), ErrorCode::unsupported, "training: this model was loaded for inference");
-  if (!ops::packs_for_gradients(placement_.device)) return;
-  for (auto& [name, linear] : matrices_) {
-    if (linear.forward_panels.defined() && !linear.backward_panels.defined()) {
-      linear.backward_panels = Tensor(panels_, ops::backward_panels_shape(linear.weight));
-    }
-  }
+  for (auto& [name, linear] : matrices_) form_->allocate_for_gradients(panels_, linear);
 }
 
 Linear::Linear(ParameterSet& set, const std::string& name, int64_t out, int64_t in, Bias bias) {

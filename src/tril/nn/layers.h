@@ -1,4 +1,4 @@
-// The layers a Transformer is built of, and the set of parameters they name.
+// The layers of a Transformer, and the set of parameters they name.
 //
 // A layer is a handful of tensors and the call that uses them; it knows nothing of models. Layers
 // are built once, into a ParameterSet that owns the memory, and then only read: any number of
@@ -26,22 +26,23 @@ struct Parameter {
 
 class ParameterSet {
  public:
-  // Called for each parameter before memory is taken for it, and may raise: how a loader refuses a
-  // configuration that does not fit its file.
+  // Called for each parameter before memory is allocated for it, and may raise: so a loader can
+  // refuse a configuration that does not fit its file.
   using Gate = std::function<void(const std::string& name, const Shape& shape)>;
-  explicit ParameterSet(const Placement& placement = {}, Gate gate = {})
-      : placement_(placement),
-        gate_(std::move(gate)),
-        weights_(placement.device),
-        panels_(placement.device) {}
-  // For inference: `find` gives what was packed before, by name, shape and type; matrices are there
-  // in their packed form alone.
+  // Keeps the weights and their packed forms.
+  explicit ParameterSet(const Placement& placement = {}, Gate gate = {});
+  // For inference: keeps matrices only in packed form; fill() makes it.
+  ParameterSet(const Placement& placement, Compute compute, Gate gate = {});
+  // The same on the CPU with weights packed before, which `find` returns by name, shape and type.
   using Find = std::function<Tensor(const std::string& name, const Shape& shape, DType type)>;
-  ParameterSet(Compute compute, Find find) : compute_(compute), find_(std::move(find)) {}
+  ParameterSet(Compute compute, Find find);
 
   const Placement& placement() const { return placement_; }
-  bool only_packed() const { return find_ != nullptr; }
-  Compute compute() const { return compute_; }
+  bool only_packed() const { return only_packed_; }
+  // The form that matrices are packed in.
+  const ops::WeightForm& form() const { return *form_; }
+  // Its name for users; a model that keeps its weights computes in fp32.
+  Compute compute() const { return only_packed() ? form_->compute() : Compute::fp32; }
 
   // Zero. Names are unique.
   Tensor add(const std::string& name, const Shape& shape, Init init);
@@ -49,8 +50,8 @@ class ParameterSet {
   enum class Use { table, linear };
   ops::LinearWeight& add_matrix(const std::string& name, int64_t out, int64_t in, Init init,
                                 Use use);
-  // Matrices and biases that are added while it lives are packed one behind the other where that
-  // makes one product of theirs possible (ops::are_stacked). `outs` are theirs, in order.
+  // Matrices and biases added during its lifetime are packed one after the other if that allows one
+  // product for all of them (ops::are_stacked). `outs` are their outputs, in order.
   class Stack {
    public:
     Stack(ParameterSet& set, std::span<const int64_t> outs, int64_t in);
@@ -60,24 +61,26 @@ class ParameterSet {
 
    private:
     friend class ParameterSet;
-    void place(ops::LinearWeight& matrix);
-
     ParameterSet& set_;
-    Tensor panels_, biases_;  // undefined where nothing is stacked
-    int64_t panels_taken_ = 0, biases_taken_ = 0;
+    ops::WeightStack stack_;
   };
 
-  // A table is multiplied by as well.
+  // Makes a table usable for products as well.
   void use_as_linear(ops::LinearWeight& matrix, const Tensor& bias);
 
   const std::vector<Parameter>& list() const { return list_; }
-  // The copy of a parameter in bf16 that products read, on CUDA; undefined where there is none.
+  // The rounded copy of a parameter that products read, number by number; undefined if there is
+  // none.
   Tensor rounded(const Parameter& parameter) const;
   int64_t count() const { return count_; }  // of numbers, before they were packed
-  // Everything packed for inference, by the names that `find` will be asked for.
+  // Everything packed for inference, by the names that `find` gets.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
-  // Draws every parameter by its kind, a stream of the generator each.
+  // Draws every parameter by its kind, each from its own stream of the generator.
   void initialise(uint64_t seed);
+  // Sets every parameter from f32 or bf16 tensors in host memory, by name, and packs what the
+  // kernels read.
+  using Source = std::function<Tensor(const std::string& name)>;
+  void fill(Context& context, const Source& source);
   // Packs what the kernels read; to be called whenever weights changed.
   void pack(Context& context);
   // Keeps the weights packed for the backward pass too.
@@ -91,8 +94,9 @@ class ParameterSet {
 
   Placement placement_;
   Gate gate_;
-  Compute compute_ = Compute::fp32;
   Find find_;
+  bool only_packed_ = false;
+  const ops::WeightForm* form_;
   Arena weights_;
   Arena panels_;
   Stack* stack_ = nullptr;

@@ -19,7 +19,7 @@ using kernels::AttentionShape;
 constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr auto kShape = ErrorCode::shape_mismatch;
 
-// Checks what both halves share.
+// Checks that both halves share.
 AttentionSizes sizes_of(const Tensor& q, int64_t kv_heads, const Mirrored<Interval>& intervals,
                         const AttentionOptions& options) {
   require(q.shape().rank() == 3, kShape,
@@ -54,11 +54,9 @@ AttentionSizes sizes_of(const Tensor& q, int64_t kv_heads, const Mirrored<Interv
           .scale = options.scale.value_or(1.0f / std::sqrt(static_cast<float>(head_dim)))};
 }
 
-// A plan that was prepared was checked then, but for how many keys there are.
+// A prepared plan was already checked, except for the number of keys.
 void check_keys_seen(const AttentionPlan& plan, int64_t keys) {
-  if constexpr (kCudaBuilt) {
-    if (plan.lists() != nullptr && plan.lists()->keys_needed <= keys) return;
-  }
+  if (plan.lists() != nullptr && plan.lists()->keys_needed <= keys) return;
   check_within(plan.intervals().host, keys);
 }
 
@@ -137,7 +135,6 @@ void zero_empty_rows(const Tensor& out, std::span<const Interval> intervals) {
   }
 }
 
-[[maybe_unused]]  // without CUDA
 void check_table(const PagedKeys& keys, const AttentionSizes& sizes) {
   const int64_t rows = sizes.query;
   require(
@@ -178,27 +175,22 @@ const AttentionPlan::Lists* AttentionPlan::lists() const {
 
 AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals) {
   AttentionPlan plan(intervals);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      const Passes passes = context.tape != nullptr ? Passes::both : Passes::forward;
-      auto* lists = context.host.allocate_array<AttentionPlan::Lists>(1);
-      *lists = cuda_attention_lists(context, intervals, passes);
-      plan.lists_ = lists;
-      plan.ticket_ = context.host.ticket();
-    }
-  }
+  if (!on_cuda(context)) return plan;
+  only_on_cuda([&] {
+    const Passes passes = context.tape != nullptr ? Passes::both : Passes::forward;
+    auto* lists = context.host.allocate_array<AttentionPlan::Lists>(1);
+    *lists = cuda_attention_lists(context, intervals, passes);
+    plan.lists_ = lists;
+    plan.ticket_ = context.host.ticket();
+  });
   return plan;
 }
 
-AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-                          const AttentionPlan& plan, const AttentionOptions& options) {
-  const Mirrored<Interval>& intervals = plan.intervals();
-  const int64_t keys = check_keys(q, k, v);
-  const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
-  check_keys_seen(plan, keys);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return cuda_attention(context, q, k, v, plan, sizes, options);
-  }
+namespace {
+
+AttentionResult attention_on_cpu(Context& context, const Tensor& q, const Tensor& k,
+                                 const Tensor& v, const Mirrored<Interval>& intervals,
+                                 const AttentionSizes& sizes, const AttentionOptions& options) {
   AttentionResult result{Tensor(context.arena, q.shape()),
                          Tensor(context.arena, {sizes.query, sizes.heads, 2})};
   zero_empty_rows(result.out, intervals.host);
@@ -217,21 +209,12 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
   return result;
 }
 
-AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
-                                       const Tensor& v, const AttentionResult& result,
-                                       const Tensor& dout, const AttentionPlan& plan,
-                                       const AttentionOptions& options) {
-  const Mirrored<Interval>& intervals = plan.intervals();
-  const int64_t keys = check_keys(q, k, v);
-  const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
-  check_keys_seen(plan, keys);
-  require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
-          "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      return cuda_attention_gradients(context, q, k, v, result, dout, plan, sizes, options);
-    }
-  }
+AttentionGradients attention_gradients_on_cpu(Context& context, const Tensor& q, const Tensor& k,
+                                              const Tensor& v, const AttentionResult& result,
+                                              const Tensor& dout,
+                                              const Mirrored<Interval>& intervals,
+                                              const AttentionSizes& sizes,
+                                              const AttentionOptions& options) {
   const Arena::Scope host_scratch(context.host);
   const std::span<AttentionRun> runs =
       plan_runs(context.host, intervals.host, std::numeric_limits<int64_t>::max(), kSamePlace);
@@ -253,8 +236,8 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
     keys_end = std::max(keys_end, runs[r].origin + runs[r].keys);
   }
   groups[group_count] = static_cast<int64_t>(runs.size());
-  zero_rows(gradients.dk, keys_end, keys);
-  zero_rows(gradients.dv, keys_end, keys);
+  zero_rows(gradients.dk, keys_end, k.shape()[0]);
+  zero_rows(gradients.dv, keys_end, k.shape()[0]);
   zero_empty_rows(gradients.dq, intervals.host);
 
   kernels::AttentionBackward backward;
@@ -279,6 +262,65 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   return gradients;
 }
 
+Tensor attention_paged_on_cpu(Context& context, const Tensor& q, const PagedKeys& keys,
+                              const Mirrored<Interval>& intervals, const AttentionSizes& sizes,
+                              const AttentionOptions& options) {
+  require(keys.pages.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
+          " rows, but pages for ", keys.pages.size());
+  Tensor out(context.arena, q.shape());
+  zero_empty_rows(out, intervals.host);
+  const Arena::Scope scratch(context.arena);
+  const Arena::Scope host_scratch(context.host);
+  const auto pages = [&](int64_t row) { return keys.pages[static_cast<size_t>(row)]; };
+  const std::span<AttentionRun> runs =
+      plan_runs(context.host, intervals.host, kernels::kRunRows,
+                [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
+  for (AttentionRun& run : runs) run.pages = pages(run.row_begin);
+  kernels::AttentionForward forward;
+  forward.shape = shape_on_cpu(context, sizes, options);
+  forward.intervals = intervals.host.data();
+  forward.store.page_keys = keys.keys_offset;
+  forward.store.page_values = keys.values_offset;
+  forward.q = q.data();
+  forward.out = out.data();
+  run_forward(context, forward, runs);
+  return out;
+}
+
+}  // namespace
+
+AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+                          const AttentionPlan& plan, const AttentionOptions& options) {
+  const Mirrored<Interval>& intervals = plan.intervals();
+  const int64_t keys = check_keys(q, k, v);
+  const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
+  check_keys_seen(plan, keys);
+  return dispatch(
+      context, [&] { return attention_on_cpu(context, q, k, v, intervals, sizes, options); },
+      [&] { return cuda_attention(context, q, k, v, plan, sizes, options); });
+}
+
+AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
+                                       const Tensor& v, const AttentionResult& result,
+                                       const Tensor& dout, const AttentionPlan& plan,
+                                       const AttentionOptions& options) {
+  const Mirrored<Interval>& intervals = plan.intervals();
+  const int64_t keys = check_keys(q, k, v);
+  const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
+  check_keys_seen(plan, keys);
+  require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
+          "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
+  return dispatch(
+      context,
+      [&] {
+        return attention_gradients_on_cpu(context, q, k, v, result, dout, intervals, sizes,
+                                          options);
+      },
+      [&] {
+        return cuda_attention_gradients(context, q, k, v, result, dout, plan, sizes, options);
+      });
+}
+
 Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
                        const AttentionPlan& plan, const AttentionOptions& options) {
   const Mirrored<Interval>& intervals = plan.intervals();
@@ -300,32 +342,12 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
             "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") but its cache holds ",
             keys.lengths[row], " keys");
   }
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      check_table(keys, sizes);
-      return cuda_attention_paged(context, q, keys, plan, sizes, options);
-    }
-  }
-  require(keys.pages.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
-          " rows, but pages for ", keys.pages.size());
-  Tensor out(context.arena, q.shape());
-  zero_empty_rows(out, intervals.host);
-  const Arena::Scope scratch(context.arena);
-  const Arena::Scope host_scratch(context.host);
-  const auto pages = [&](int64_t row) { return keys.pages[static_cast<size_t>(row)]; };
-  const std::span<AttentionRun> runs =
-      plan_runs(context.host, intervals.host, kernels::kRunRows,
-                [&](int64_t a, int64_t b) { return pages(a) == pages(b); });
-  for (AttentionRun& run : runs) run.pages = pages(run.row_begin);
-  kernels::AttentionForward forward;
-  forward.shape = shape_on_cpu(context, sizes, options);
-  forward.intervals = intervals.host.data();
-  forward.store.page_keys = keys.keys_offset;
-  forward.store.page_values = keys.values_offset;
-  forward.q = q.data();
-  forward.out = out.data();
-  run_forward(context, forward, runs);
-  return out;
+  return dispatch(
+      context, [&] { return attention_paged_on_cpu(context, q, keys, intervals, sizes, options); },
+      [&] {
+        check_table(keys, sizes);
+        return cuda_attention_paged(context, q, keys, plan, sizes, options);
+      });
 }
 
 }  // namespace tril::ops

@@ -1,8 +1,8 @@
 // Masked multi-head attention: checks, the plan of runs, and the choice of kernel.
 //
-// q [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; one Interval a query row. Rows of q
-// and of k and v may lie apart on CUDA; what was one matrix has gradients that are one matrix.
-// Spans given here are read during the call only.
+// q [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; one Interval per query row. Rows of q
+// and of k and v may lie apart on CUDA; gradients of column slices of one matrix are again slices
+// of one matrix. Spans given here are read during the call only.
 #pragma once
 
 #include <concepts>
@@ -15,9 +15,9 @@
 
 namespace tril::ops {
 
-// The mask of a call, one interval a query row, and with plan_attention() the lists of work that a
-// device reads, so that all layers of a step share them. A view: what it was made of must live as
-// long. Plain intervals serve as well; each call then plans for itself.
+// The mask of a call, one interval per query row, and with plan_attention() the lists of work that
+// a device reads, so that all layers of a step share them. A view: the intervals must live as long.
+// Plain intervals can be used as well; each call then makes its own plan.
 class AttentionPlan {
  public:
   AttentionPlan() = default;
@@ -28,9 +28,9 @@ class AttentionPlan {
 
   const Mirrored<Interval>& intervals() const { return intervals_; }
 
-  // What was prepared, for operations; null where nothing was.
+  // The prepared lists, for operations; null if there are none.
   struct Lists;
-  // Raises where they are of a step that has ended.
+  // Raises if they belong to a step that has ended.
   const Lists* lists() const;
 
  private:
@@ -39,7 +39,7 @@ class AttentionPlan {
   const Lists* lists_ = nullptr;
   ArenaTicket ticket_;
 };
-// Lives as long as the step. Under a tape the lists of the backward pass are made too.
+// Valid until the step ends. Under a tape the lists of the backward pass are made too.
 AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals);
 
 struct AttentionOptions {
@@ -64,8 +64,8 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
 struct AttentionGradients {
   Tensor dq, dk, dv;
 };
-// Neither end of the intervals may decrease over the rows of a sequence, and sequences of
-// different origins may share no key.
+// Neither end of the intervals may decrease over the rows of a sequence, and sequences of different
+// origins must not share a key.
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
                                        const Tensor& dout, const AttentionPlan& plan,
@@ -82,21 +82,21 @@ struct PagedKeys {
   int64_t values_offset = 0;  // in a page: [kv_heads, 16, head_dim]
   // A table: key j of row r's sequence is entry table[r * table_stride + j] of `keys` and `values`,
   // which are [entry, kv_heads, head_dim] of the type of activations, entries entry_stride apart.
-  // It may be the device's alone. Entries are not checked.
+  // It may exist on the device only. Entries are not checked.
   const void* keys = nullptr;
   const void* values = nullptr;
   int64_t entry_stride = 0;
   Mirrored<int32_t> table{};  // [query, table_stride]
   int64_t table_stride = 0;
-  // [query] or empty: rows side by side with the same number read the table's row of the first of
-  // them, together. When empty, each row reads its own, and what it sees is read on the device.
+  // [query] or empty: consecutive rows with the same number read the table row of the first of them
+  // together. If empty, each row reads its own, and its interval is read on the device.
   std::span<const int32_t> sequences{};
-  // On CUDA: keys and values of this call's rows [query, kv_heads, head_dim] that are yet to become
-  // entries of the table, row r's fresh_entries[r] (-1: none); stored before anything is read.
+  // On CUDA: keys and values of this call's rows [query, kv_heads, head_dim] that are not yet
+  // entries of the table: row r's become fresh_entries[r] (-1: none) before anything is read.
   Tensor fresh_keys{}, fresh_values{};
   Mirrored<int32_t> fresh_entries{};
-  // All else in the table was written before the step's embeddings were looked up, so that it may
-  // be read while earlier kernels are at work (kernels/cuda/launch.cuh).
+  // Everything else in the table was written before the step's embeddings were looked up, so that
+  // it may be read while earlier kernels are running (kernels/cuda/launch.cuh).
   bool rests = false;
 };
 // Intervals count positions of the row's sequence: their origin is 0.

@@ -1,20 +1,20 @@
-// How far an output of attention may be from the textbook's, computed in double: one bound, derived
-// from what the kernel does (kernels/attention.h), for everyone who compares the two.
+// A bound on the difference between an output of attention and the textbook formula in double,
+// derived from what the kernel does (kernels/attention.h), for everyone who compares the two.
 //
 // u = 2^-24, γ(n) as in base/gamma.h, M the largest over a row's keys of scale Σ|q·k| + |bias|.
 //  - A score is a chain of head_dim fused products, times the scale, plus the bias: off by γ(d + 2)
-//    M. Input roundings, where q, k or the scale were no fp32 numbers to begin with, count too.
+//    M. Roundings of the inputs count too, if q, k or the scale were not fp32 numbers.
 //  - Its exponential is taken of differences: first from the block's largest score, then from one
-//    running maximum to the next. They are all of one sign and add up to the distance from the last
-//    maximum, at most 2 M, so their roundings shift the exponent by 2 u M at most. The maximum
-//    itself cancels in the division. Together e = γ(d + 4) M a score, and a weight, which is one
+//    running maximum to the next. They all have the same sign and add up to the distance from the
+//    last maximum, at most 2 M, so their roundings shift the exponent by at most 2 u M. The maximum
+//    itself cancels in the division. Together e = γ(d + 4) M per score, and a weight, which is one
 //    exponential over a sum of them, is off by the factor exp(2 e).
 //  - An exponential is right within 1.05 units in the last place, 3 u. A weight goes through the
 //    first and through one for each rise at a block and each merge of a span, with a product; then
-//    through a chain of one addition a key, in p·v above and in the sum below the line; at last
+//    through a chain of one addition per key, in p·v above and in the sum below the line; finally
 //    through the division and one product. T counts them all: a factor within 1 ± γ(T).
-//  - What is too small for fp32 is lost: 2^-126 of a value a key where an exponential vanishes, and
-//    2^-149 for each operation on numbers that small.
+//  - Underflow: 2^-126 of a value per key where an exponential vanishes, and 2^-149 for each
+//    operation on numbers that small.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the halves of attention share: sizes that were checked, and what a backward pass asks of a
-// mask. For the sources of this folder.
+// Shared by the halves of attention: checked sizes, and what a backward pass requires of a mask.
+// For the sources of this folder.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,8 @@ inline void sort_by_origin(auto runs) {
   });
 }
 
-// What forbids a backward pass over these runs of rows, sorted by origin, if anything.
+// The reason why no backward pass is possible over these runs of rows, sorted by origin, if there
+// is one.
 template <class Run>
 std::optional<std::string> backward_problem(std::span<const Interval> intervals,
                                             std::span<Run> runs) {

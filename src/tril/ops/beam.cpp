@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "tril/kernels/cuda/beam.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/on_cuda.h"
 
 namespace tril::ops {
@@ -47,7 +47,7 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
     require(position >= 0 && position < beams.table.columns(), kShape, "beam: position ", position,
             ", the table has room for ", beams.table.columns());
   }
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::AdvanceBeams args{
         .rows = rows,
         .groups = static_cast<int64_t>(groups.size()),
@@ -62,15 +62,9 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
         .table = beams.table.on_device<int32_t>(),
         .table_stride = beams.table.columns(),
         .deliver_to = context.uploaded(deliver_to)};
-    for (const Tensor& kept : {beams.tokens, beams.scores, beams.table}) {
-      context.queue.note(kept.address());
-    }
-    for (const int64_t size : {args.groups, most_width, args.count, args.table_stride}) {
-      context.queue.note(size);
-    }
-    context.launch_in_chain([&](Stream stream) { kernels::cuda::advance_beams(stream, args); });
+    context.launch_in_chain(kernels::cuda::advance_beams, args);
     context.end_chain();
-  }
+  });
 }
 
 void extend_table(Context& context, const Mirrored<int32_t>& positions,
@@ -84,17 +78,16 @@ void extend_table(Context& context, const Mirrored<int32_t>& positions,
             ", the table has room for ", table.columns());
   }
   require(on_cuda(context), ErrorCode::internal, "beam: a table on the CPU");
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::ExtendTable args{.rows = rows,
                                           .positions = context.on_device(positions),
                                           .entries = context.on_device(entries),
                                           .table = table.on_device<int32_t>(),
                                           .table_stride = table.columns()};
-    context.queue.note(table.address());
-    context.launch([&](Stream stream) { kernels::cuda::extend_table(stream, args); });
-    // For the embedding that follows: what begins behind that knows that the table is written.
+    context.launch(kernels::cuda::extend_table, args);
+    // For the embedding that follows: kernels that begin after it know that the table is written.
     context.begin_chain();
-  }
+  });
 }
 
 void begin_beams(Context& context, std::span<const BeginningRow> rows,
@@ -107,15 +100,15 @@ void begin_beams(Context& context, std::span<const BeginningRow> rows,
             kShape, "beam: row ", row.row, " of ", beams.tokens.size(), ", its prefix ", row.length,
             " from ", row.first, " on of ", known);
   }
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::SetRows args{
         .count = static_cast<int64_t>(rows.size()),
         .list = uploaded_list<kernels::cuda::BeginningRow>(context, rows),
         .prefix_log_probs = known > 0 ? prefix_log_probs.on_device() : nullptr,
         .tokens = beams.tokens.on_device<int32_t>(),
         .scores = beams.scores.on_device<double>()};
-    context.launch([&](Stream stream) { kernels::cuda::set_rows(stream, args); });
-  }
+    context.launch(kernels::cuda::set_rows, args);
+  });
 }
 
 void set_table(Context& context, std::span<const int32_t> rows, std::span<const int32_t> entries,
@@ -125,7 +118,7 @@ void set_table(Context& context, std::span<const int32_t> rows, std::span<const 
           kShape, "beam: ", entries.size(), " entries for ", rows.size(), " rows of a table ",
           table.shape());
   require(on_cuda(context), ErrorCode::internal, "beam: a table on the CPU");
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const kernels::cuda::SetTable args{
         .count = static_cast<int64_t>(rows.size()),
         .rows = context.uploaded(rows),
@@ -133,8 +126,8 @@ void set_table(Context& context, std::span<const int32_t> rows, std::span<const 
         .columns = static_cast<int64_t>(entries.size() / rows.size()),
         .table = table.on_device<int32_t>(),
         .table_stride = table.columns()};
-    context.launch([&](Stream stream) { kernels::cuda::set_table(stream, args); });
-  }
+    context.launch(kernels::cuda::set_table, args);
+  });
 }
 
 }  // namespace tril::ops

@@ -6,33 +6,33 @@
 
 namespace tril::ops {
 
-// What the GPU knows of its rows from step to step.
+// The state of its rows that the GPU keeps from step to step.
 struct Beams {
   Tensor tokens;  // i32 [row]: what the model reads next; 0 for a row without a hypothesis
   Tensor scores;  // f64 [row]: of the tokens so far; -inf for none
   Tensor table;   // i32 [row, position]: where the keys of the row's sequence are
 };
 
-// The rows of one sentence, side by side: its alive hypotheses in order.
+// The consecutive rows of one sentence: its alive hypotheses in order.
 struct BeamGroup {
   int32_t first_row = 0;
   int32_t width = 0;  // 0: no group; lists of few different lengths are kept as CUDA graphs
   int32_t end = -1;   // the token END
 };
 
-// A step as decode/hypotheses.h has it: continuations by score, then by row, then by place; of the
-// first 2 * width those without END are alive, `width` at most. Each takes over its parent's row of
-// the table, up to the row's position. The same in double, and the same ties, as on the host.
-// `deliver_to` is memory of Queue::expect() for chosen.tokens and, behind them, chosen.log_probs;
-// rows of no group are not delivered.
+// A step of decode/hypotheses.h: continuations by score, then by row, then by place; of the first 2
+// * width those without END stay alive, at most `width`. Each takes over its parent's row of the
+// table, up to the row's position. Scores in double and ties are as on the host. `deliver_to` is
+// memory of Queue::expect() for chosen.tokens followed by chosen.log_probs; rows of no group are
+// not delivered.
 void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<int32_t>& positions,
                    std::span<const BeamGroup> groups, const Beams& beams, void* deliver_to);
 
-// The entry of each row's position becomes part of the table; -1: none.
+// Adds the entry of each row's position to the table; -1: none.
 void extend_table(Context& context, const Mirrored<int32_t>& positions,
                   const Mirrored<int32_t>& entries, const Tensor& table);
 
-// A row of a sentence that begins: the token it reads first, and its prefix, of which the
+// A row of a sentence that begins: the token it reads first, and its prefix, whose
 // log-probabilities `first`, ... `first + length - 1` add up to its score. A length of -1 is a row
 // that has no hypothesis yet.
 struct BeginningRow {

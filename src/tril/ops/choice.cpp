@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tril/kernels/cuda/choice.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/linear.h"
 #include "tril/ops/on_cuda.h"
 
@@ -66,7 +66,7 @@ ChosenTokens choose_tokens(Context& context, const Tensor& logits, const Allowed
   }
   const ChosenTokens chosen{Tensor(context.arena, {rows, count}, DType::i32),
                             Tensor(context.arena, {rows, count}), Tensor(context.arena, {rows})};
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     const Arena::Scope scratch(context.arena);
     const UploadedSets sets = uploaded_sets(context, allowed, rows);
     const kernels::cuda::ChooseTokens args{
@@ -84,9 +84,8 @@ ChosenTokens choose_tokens(Context& context, const Tensor& logits, const Allowed
         .wanted_log_probs = chosen.wanted.on_device(),
         .workspace =
             context.arena.allocate(kernels::cuda::choose_tokens_workspace(rows, vocab, count))};
-    context.queue.note(count);
-    context.launch_in_chain([&](Stream stream) { kernels::cuda::choose_tokens(stream, args); });
-  }
+    context.launch_in_chain(kernels::cuda::choose_tokens, args);
+  });
   return chosen;
 }
 

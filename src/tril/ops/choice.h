@@ -25,14 +25,14 @@ class TokenBits {
   std::vector<uint32_t> words_;
 };
 
-// The tokens that each row may choose from: one of a few sets, which are of one vocabulary.
+// The tokens that each row may choose from: one of a few sets, all of the same vocabulary.
 struct AllowedByRow {
-  std::vector<const TokenBits*> sets{};  // one at least
-  std::vector<int32_t> set_of_row{};     // empty where there is one set
+  std::vector<const TokenBits*> sets{};  // at least one
+  std::vector<int32_t> set_of_row{};     // empty if there is only one set
 
   int64_t vocab() const { return sets.front()->vocab(); }
 };
-// The same where kernels read it.
+// The same on the device.
 struct UploadedSets {
   const uint32_t* words = nullptr;
   int64_t words_per_set = 0;
@@ -41,8 +41,8 @@ struct UploadedSets {
 UploadedSets uploaded_sets(Context& context, const AllowedByRow& allowed, int64_t rows);
 
 struct ChosenTokens {
-  Tensor tokens;     // i32 [row, count]; -1 where there are no more
-  Tensor log_probs;  // [row, count], largest first; at equal ones the lower token first
+  Tensor tokens;     // i32 [row, count]; -1 if there are no more
+  Tensor log_probs;  // [row, count], largest first, the lower token first at equal ones
   Tensor wanted;     // [row]: the log-probability of wanted[row]; 0 for none
 };
 // logits [row, vocab], or LinearOutput::padded_sums. NaN and tokens without a probability are never

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/key_values.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
@@ -15,6 +16,7 @@ using kernels::cuda::AttentionLongTile;
 using kernels::cuda::AttentionTile;
 using kernels::cuda::keys_of_rows;
 using kernels::cuda::kKeyBlock;
+using kernels::cuda::kKeySpan;
 using kernels::cuda::kLongTileRows;
 using kernels::cuda::kShortKeys;
 using kernels::cuda::kTileRows;
@@ -24,7 +26,7 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 
 // ---- lists of work ------------------------------------------------------------------------------
-// Cuts the rows into tiles of at most `most` rows: of one sequence each, or of rows that see
+// Cuts the rows into tiles of at most `most` rows: each of one sequence, or of rows that see
 // nothing. `same(a, b)` says whether two rows have their keys in the same place.
 template <class Same>
 std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> intervals, int64_t most,
@@ -58,7 +60,7 @@ std::span<AttentionTile> cut_rows(Arena& host, std::span<const Interval> interva
 
 bool is_empty(const AttentionTile& tile) { return tile.key_begin >= tile.key_end; }
 
-// Those of rows that see something, by origin, each with the end of its whole sequence.
+// The tiles of rows that see something, by origin, each with the end of its whole sequence.
 std::span<AttentionTile> by_origin(Arena& host, std::span<const AttentionTile> tiles) {
   auto* sorted = host.allocate_array<AttentionTile>(static_cast<int64_t>(tiles.size()));
   AttentionTile* end = std::copy_if(tiles.begin(), tiles.end(), sorted,
@@ -76,7 +78,7 @@ std::span<AttentionTile> by_origin(Arena& host, std::span<const AttentionTile> t
   return result;
 }
 
-// An uploaded list with room up to a power of two, so that one kept step serves many batches.
+// An uploaded list with room up to a power of two, so that one CUDA graph serves many batches.
 template <class T>
 struct Uploaded {
   const T* items = nullptr;
@@ -91,6 +93,9 @@ Uploaded<T> upload_padded(Context& context, std::span<const T> list) {
   return {context.uploaded(std::span<const T>(padded, static_cast<size_t>(capacity))), capacity};
 }
 
+// Kept steps must not depend on every length, and workspaces are the same beyond a span of keys.
+int64_t most_of_list(int64_t keys) { return keys <= kKeySpan ? kKeySpan : INT32_MAX; }
+
 bool is_long(const AttentionTile& tile) {
   return !is_empty(tile) && tile.sequence_end - tile.origin > kShortKeys;
 }
@@ -103,7 +108,7 @@ void sort_longest_first(auto begin, auto end) {
   });
 }
 
-// In three parts, as kernels/cuda/attention.h says, longest first in each.
+// In the three parts of kernels/cuda/attention.h, longest first in each.
 kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<AttentionTile> tiles) {
   const auto is_first = [](const AttentionTile& tile) {
     return is_empty(tile) || tile.sequence_end - tile.origin > kKeyBlock;
@@ -125,12 +130,11 @@ kernels::cuda::AttentionTiles upload_tiles(Context& context, std::span<Attention
   for (const AttentionTile& tile : tiles) {
     list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
   }
-  // Rounded up: workspaces of kept steps must not depend on every length.
-  list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
+  list.most_keys = most_of_list(list.most_keys);
   return list;
 }
 
-// What the rows of a half of a long tile see, some of them and all of them.
+// What the rows of a half of a long tile see: some of them, and all of them.
 AttentionLongTile::Half half_of(std::span<const Interval> intervals, int32_t begin, int32_t end) {
   if (begin >= end) return {};
   const Interval& first = intervals[static_cast<size_t>(begin)];
@@ -167,9 +171,7 @@ kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
                                  half_of(intervals, middle, tile.row_end)}};
     list.most_keys = std::max<int64_t>(list.most_keys, tile.key_end - tile.origin);
   }
-  // Whether other rows are left decides what is launched, so a kept step is told by it.
   list.all = count == cut.size();
-  context.queue.note(static_cast<int64_t>(list.all));
   if (count == 0) return list;
   sort_longest_first(tiles, tiles + count);
   const Uploaded<AttentionLongTile> uploaded =
@@ -177,11 +179,11 @@ kernels::cuda::AttentionLongTiles upload_long_tiles(Context& context,
   list.tiles = uploaded.items;
   list.capacity = uploaded.capacity;
   list.count = context.uploaded(static_cast<int32_t>(count));
-  list.most_keys = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(list.most_keys)));
+  list.most_keys = most_of_list(list.most_keys);
   return list;
 }
 
-// The tiles as the test hook widens them: which rows reach a block of keys depends on it.
+// The tiles with the test hook's widening, on which the rows that reach a block of keys depend.
 std::span<const AttentionTile> widened(Arena& host, std::span<const AttentionTile> tiles,
                                        Widening widening) {
   if (widening == Widening::none) return tiles;
@@ -193,7 +195,7 @@ std::span<const AttentionTile> widened(Arena& host, std::span<const AttentionTil
   return {wide, tiles.size()};
 }
 
-// visit(tiles [begin, end) of `rows`, by origin) for each sequence.
+// Calls visit(tiles [begin, end) of `rows`, by origin) for each sequence.
 template <class Visit>
 void for_each_sequence(std::span<const AttentionTile> rows, const Visit& visit) {
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
@@ -201,9 +203,9 @@ void for_each_sequence(std::span<const AttentionTile> rows, const Visit& visit) 
     visit(begin, end);
   }
 }
-// visit(key, key_end, first, last) for every `step` keys of the sequence of the tiles [begin, end):
-// those of [first, last) see some of them. Neither end of what tiles see decreases, so they are a
-// stretch.
+// Calls visit(key, key_end, first, last) for every `step` keys of the sequence of the tiles [begin,
+// end): those of [first, last) see some of them. Neither end of what tiles see decreases, so these
+// are consecutive.
 template <class Visit>
 void for_each_block(std::span<const AttentionTile> rows, size_t begin, size_t end, int32_t step,
                     const Visit& visit) {
@@ -222,7 +224,7 @@ kernels::cuda::AttentionKeyTiles upload_key_tiles(Context& context,
   const Arena::Scope scratch(context.host);
   int32_t last_key = 0;
   for (const AttentionTile& tile : rows) last_key = std::max(last_key, tile.key_end);
-  // A sequence and a gap have at most one block that is not whole.
+  // A sequence and a gap have at most one partial block each.
   const int64_t most = last_key / kKeyBlock + 2 * static_cast<int64_t>(rows.size()) + 1;
   auto* tiles = context.host.allocate_array<AttentionKeyTile>(most);
   size_t count = 0;
@@ -331,7 +333,7 @@ kernels::cuda::AttentionLongParts<AttentionLongRows> upload_long_rows(
   });
 }
 
-// The long sequences once more, in the parts of kernels/cuda/attention.h; `rows` by origin.
+// The long sequences again, in the parts of kernels/cuda/attention.h; `rows` by origin.
 kernels::cuda::AttentionLongGradients upload_long_gradients(Context& context,
                                                             std::span<const AttentionTile> rows) {
   int64_t blocks = 0;
@@ -372,17 +374,10 @@ kernels::cuda::AttentionShape shape_on_cuda(Context& context, const AttentionSiz
     shape.bias_zero = options.bias_zero;
     shape.positions = context.on_device(options.positions);
   }
-  // What kernels are given by value, so that a kept step with another one is another step.
-  context.queue.note(shape.bias);
-  for (const int64_t value :
-       {int64_t{std::bit_cast<int32_t>(shape.scale)}, shape.bias_zero, int64_t{shape.widen_head},
-        shape.widen_row, int64_t{shape.descending_blocks}}) {
-    context.queue.note(value);
-  }
   return shape;
 }
 
-// Of the type of activations, wherever it lies.
+// Checks that it has the type of activations.
 const void* read(const Context& context, const Tensor& tensor) {
   const void* memory = nullptr;
   with_activation_type(context.activations,
@@ -390,8 +385,8 @@ const void* read(const Context& context, const Tensor& tensor) {
   return memory;
 }
 
-// Gradients lie as what they are of: side by side where that does, so that they are one matrix
-// again.
+// Gradients have the layout of their tensors: if these are slices of one matrix, so are the
+// gradients.
 AttentionGradients gradients_like(Context& context, const Tensor& q, const Tensor& k,
                                   const Tensor& v) {
   const auto plain = [&](const Tensor& of) {
@@ -416,11 +411,10 @@ AttentionGradients gradients_like(Context& context, const Tensor& q, const Tenso
 void run_forward(Context& context, kernels::cuda::AttentionForward forward) {
   context.queue.make_current();  // how much it is depends on the GPU
   forward.workspace = context.arena.allocate(kernels::cuda::attention_forward_workspace(forward));
-  context.launch_in_chain(
-      [&](Stream stream) { kernels::cuda::attention_forward(stream, forward); });
+  context.launch_in_chain(kernels::cuda::attention_forward, forward);
 }
 
-// Whether rows side by side are of one sequence, so that they read its keys together.
+// Whether consecutive rows belong to one sequence, so that they read its keys together.
 bool share_sequences(std::span<const int32_t> sequences) {
   const auto shared = [](int32_t a, int32_t b) { return a == b && a >= 0; };
   return std::adjacent_find(sequences.begin(), sequences.end(), shared) != sequences.end();
@@ -454,7 +448,7 @@ AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Inter
     lists.key_tiles = upload_key_tiles(context, widened(context.host, sorted, widening));
     lists.long_gradients = upload_long_gradients(context, sorted);
   }
-  // The ends of the sequences belong into the other list too: empty tiles, then those by origin.
+  // The ends of the sequences are needed in the other list too: empty tiles, then those by origin.
   const auto empty = std::partition(tiles.begin(), tiles.end(), is_empty);
   std::copy(sorted.begin(), sorted.end(), empty);
   lists.tiles = upload_tiles(context, tiles);
@@ -533,7 +527,7 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
   const Arena::Scope scratch(context.arena);
   backward.workspace =
       context.arena.allocate(kernels::cuda::attention_backward_workspace(backward.shape));
-  context.launch([&](Stream stream) { kernels::cuda::attention_backward(stream, backward); });
+  context.launch(kernels::cuda::attention_backward, backward);
   return gradients;
 }
 
@@ -554,10 +548,8 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
   forward.table_stride = keys.table_stride;
   forward.fresh = fresh_of(context, keys);
   forward.keys_rest = keys.rests;
-  // Rows of their own sequences need no list: other kernels then, so a kept step is told by it.
-  const bool shared = share_sequences(keys.sequences);
-  context.queue.note(static_cast<int64_t>(shared));
-  if (shared) {
+  // Rows of their own sequences need no list.
+  if (share_sequences(keys.sequences)) {
     const Arena::Scope scratch(context.host);
     const auto same = [&](int32_t a, int32_t b) {
       return keys.sequences[static_cast<size_t>(a)] == keys.sequences[static_cast<size_t>(b)];
@@ -568,7 +560,6 @@ Tensor cuda_attention_paged(Context& context, const Tensor& q, const PagedKeys& 
     int64_t most = 0;
     for (const Interval& at : intervals) most = std::max<int64_t>(most, at.hi - at.origin);
     forward.tiles.most_keys = keys_of_rows(forward.shape, most, keys.table_stride);
-    context.queue.note(forward.tiles.most_keys);
   }
   Tensor out(context.arena, q.shape(), context.activations);
   forward.out = out.raw();

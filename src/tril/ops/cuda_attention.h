@@ -1,4 +1,4 @@
-// The CUDA half of attention: its lists of work and its launches, after all checks that both halves
+// The CUDA half of attention: its lists of work and its launches, after the checks that both halves
 // share. For the sources of this folder.
 #pragma once
 
@@ -14,13 +14,13 @@ struct AttentionPlan::Lists {
   bool has_backward = false;
   kernels::cuda::AttentionKeyTiles key_tiles{};
   kernels::cuda::AttentionLongGradients long_gradients{};
-  int64_t keys_needed = 0;  // the rows see none beyond
+  int64_t keys_needed = 0;  // the rows see no further keys
 };
 
-// In context.host and on the device, until the step ends. Those of the backward pass are made where
-// `backward` asks and the mask allows one.
+// In context.host and on the device, until the step ends. The lists of the backward pass are made
+// if `passes` asks for them and the mask allows one.
 enum class Passes { forward, both };
-// Whether the test hook lets rows see a key more.
+// Whether the test hook lets rows see one more key.
 enum class Widening { none, by_a_key };
 AttentionPlan::Lists cuda_attention_lists(Context& context, const Mirrored<Interval>& intervals,
                                           Passes passes, Widening widening = Widening::none);

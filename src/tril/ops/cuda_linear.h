@@ -1,5 +1,5 @@
-// Linear layers on CUDA: what linear.cpp hands over when a context computes there. For the sources
-// of this folder; called in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+// Linear layers on CUDA, called by linear.cpp and the forms. For the sources of this folder; called
+// in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
 #pragma once
 
 #include "tril/kernels/cuda/gemm.h"
@@ -7,19 +7,49 @@
 
 namespace tril::ops {
 
-// The context's products, made when they are first asked for. TRIL_CUDA_PRODUCTS in the environment
-// says of which kind (kernels/cuda/gemm.h); another word raises `invalid_argument`.
+// The memory of a tensor that products read or write: activations, or data that is always f32.
+// `what` names it in the error if it is elsewhere or of another type. Its rows may lie apart.
+template <class Pointer = const void*>
+Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) {
+  require(tensor.device().type == DeviceType::cuda, ErrorCode::invalid_argument, "linear: ", what,
+          " is in the memory of ", tensor.device(), ", expected cuda");
+  require(tensor.dtype() == type, ErrorCode::invalid_argument, "linear: ", what, " is of ",
+          tensor.dtype(), ", expected ", type);
+  return tensor.raw_rows();
+}
+// The same for tensors that must be dense.
+template <class Pointer = const void*>
+Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
+  tensor.raw();  // raises if they do not
+  return rows_in_memory<Pointer>(what, tensor, type);
+}
+
+// The context's products, created for the first one. TRIL_CUDA_PRODUCTS in the environment chooses
+// their kind (kernels/cuda/gemm.h); another word raises `invalid_argument`.
 kernels::cuda::Blas& products(Context& context);
 
+// A weight, or several that are stacked, as products read it: [rows, stride], of the type of
+// activations.
+struct CudaWeight {
+  const void* data = nullptr;
+  int64_t stride = 0;
+  int64_t out = 0;
+  int64_t in = 0;
+  int64_t rows = 0;  // existing rows: zeros after the last output
+};
+
 // The caller has checked shapes and allocated results.
-void cuda_pack_forward(Context& context, const LinearWeight& linear);
-// Of one weight, or of several that are stacked: outputs side by side.
+// `weight` and `bias` rounded and padded with zeros: [padded_size(out), padded_size(in)] and
+// [padded_size(out)], of the sizes of `linear`.
+void cuda_round_weight(Context& context, const Tensor& weight, const LinearWeight& linear,
+                       BFloat16* to);
+void cuda_round_bias(Context& context, const Tensor& bias, const LinearWeight& linear,
+                     BFloat16* to);
 enum class AfterProduct { nothing, relu };
-void cuda_linear(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
+void cuda_linear(Context& context, const Tensor& x, const CudaWeight& weight, const void* bias,
                  const Tensor& y, AfterProduct after = AfterProduct::nothing);
-void cuda_input_gradient(Context& context, const Tensor& dy,
-                         std::span<const LinearWeight* const> weights, const Tensor& dx,
-                         SliceOfSum slice = SliceOfSum::first);
+void cuda_input_gradient(Context& context, const Tensor& dy, const CudaWeight& weight,
+                         const Tensor& dx, SliceOfSum slice = SliceOfSum::first);
 void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
                           const Tensor& dw);
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/cuda_linear.h"
 #include "tril/ops/cuda_rows.h"
 
@@ -11,30 +11,29 @@ namespace {
 
 namespace on_card = kernels::cuda;
 
-// What the device knows of a batch: labels, and the factor, which changes from step to step.
+// A batch on the device: labels, and the factor, which changes from step to step.
 struct Batch {
   const int32_t* labels;
   const float* factor;
   float smoothing;
 };
 
-// Norms, losses and, where dlogits is defined, gradients of a slice of logits.
+// Norms, losses and, if dlogits is defined, gradients of a slice of logits.
 void cross_entropy(Context& context, const Batch& batch, int64_t vocab, const Tensor& logits,
                    float* losses, const Tensor& dlogits) {
-  note_all(context, logits, vocab, batch.smoothing);
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(logits.rows());
   with_activation_type(context.activations, [&]<class T>(T) {
-    context.launch([&](Stream stream) {
-      const on_card::CrossEntropy args{.rows = logits.rows(),
-                                       .vocab = vocab,
-                                       .stride = logits.columns(),
-                                       .smoothing = batch.smoothing,
-                                       .labels = batch.labels,
-                                       .logits = memory_of<float>(logits),
-                                       .factor = batch.factor};
-      on_card::cross_entropy<T>(stream, args, norms, losses, memory_of<T>(dlogits));
-    });
+    context.launch(on_card::cross_entropy<T>, {.rows = logits.rows(),
+                                               .vocab = vocab,
+                                               .stride = logits.columns(),
+                                               .smoothing = batch.smoothing,
+                                               .labels = batch.labels,
+                                               .logits = memory_of<float>(logits),
+                                               .factor = batch.factor,
+                                               .norms = norms,
+                                               .losses = losses,
+                                               .dlogits = memory_of<T>(dlogits)});
   });
 }
 
@@ -43,14 +42,17 @@ void cross_entropy(Context& context, const Batch& batch, int64_t vocab, const Te
 void log_probs(Context& context, const Tensor& logits, const Tensor& out) {
   const int64_t rows = logits.shape()[0];
   const int64_t vocab = logits.shape()[1];
-  note_all(context, logits, vocab);
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(rows);
-  context.launch([&](Stream stream) {
-    const auto* from = memory_of<float>(logits);
-    on_card::softmax_normalisers(stream, from, rows, vocab, vocab, norms);
-    on_card::subtract_rows(stream, from, norms, rows, vocab, vocab, memory_of<float>(out));
-  });
+  const auto* from = memory_of<float>(logits);
+  context.launch(on_card::softmax_normalisers,
+                 {.logits = from, .rows = rows, .vocab = vocab, .stride = vocab, .norms = norms});
+  context.launch(on_card::subtract_rows, {.logits = from,
+                                          .norms = norms,
+                                          .rows = rows,
+                                          .vocab = vocab,
+                                          .stride = vocab,
+                                          .out = memory_of<float>(out)});
 }
 
 int64_t loss_slice(int64_t rows, int64_t vocab) {
@@ -84,9 +86,10 @@ void projected_loss(Context& context, const Tensor& x, const LinearWeight& outpu
     linear_weight_gradient_into(context, dlogits, slice, step, result.dweight);
     if (result.dbias.defined()) linear_bias_gradient_into(context, dlogits, step, result.dbias);
   }
-  context.launch([&](Stream stream) {
-    on_card::total_loss(stream, losses, rows, batch.factor, memory_of<float>(result.loss));
-  });
+  context.launch(on_card::total_loss, {.losses = losses,
+                                       .rows = rows,
+                                       .factor = batch.factor,
+                                       .total = memory_of<float>(result.loss)});
   if (rows > 0) return;
   for (const Tensor& gradient : {result.dweight, result.dbias}) {
     if (gradient.defined()) fill(context, 0.0f, gradient);

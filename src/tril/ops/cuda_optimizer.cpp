@@ -1,6 +1,6 @@
 #include "tril/ops/cuda_optimizer.h"
 
-#include "tril/kernels/cuda/rows.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/cuda_rows.h"
 
 namespace tril::ops::cuda {
@@ -26,7 +26,7 @@ on_card::AdamWTensor described(const UpdateTensor& tensor) {
           .rounded_columns = matrix ? tensor.rounded.columns() : size};
 }
 
-// Those with a gradient, where the device finds them until the step ends.
+// The tensors with a gradient, uploaded until the step ends.
 on_card::AdamWTensors uploaded(Context& context, std::span<const UpdateTensor> tensors) {
   auto* list =
       context.host.allocate_array<on_card::AdamWTensor>(static_cast<int64_t>(tensors.size()));
@@ -79,17 +79,15 @@ AdamW::Last fetched_last(Context& context, int64_t number) {
 
 void update(Context& context, const Tensor& state, std::span<const UpdateTensor> tensors,
             float rate) {
-  note(context, state);
   const on_card::AdamWTensors all = uploaded(context, tensors);
   const float* rate_there = context.uploaded(rate);
   const Arena::Scope scratch(context.arena);
   auto* partial = context.arena.allocate_array<double>(all.chunks);
   auto* squares = context.arena.allocate_array<double>(1);
-  context.launch([&](Stream stream) {
-    on_card::sum_of_squares(stream, all, partial, squares);
-    on_card::adamw_begin(stream, squares, rate_there, memory_of_state(state));
-    on_card::adamw(stream, memory_of_state(state), all);
-  });
+  on_card::AdamWState* kept = memory_of_state(state);
+  context.launch(on_card::sum_of_squares, {.all = all, .partial = partial, .squares = squares});
+  context.launch(on_card::adamw_begin, {.squares = squares, .rate = rate_there, .state = kept});
+  context.launch(on_card::adamw, {.state = kept, .all = all});
 }
 
 }  // namespace tril::ops::cuda

@@ -5,7 +5,7 @@
 
 namespace tril::ops::cuda {
 
-// The state of a kernels::cuda::AdamWState, as bytes.
+// A kernels::cuda::AdamWState, as bytes.
 Tensor make_state(Arena& arena);
 // Waits for the device.
 void set_state(const Tensor& state, const AdamWSettings& settings, int64_t steps, double power1,

@@ -1,15 +1,13 @@
-// The CUDA half of ops/rows.h: everything was checked and results are there; these upload what the
-// host knows and launch the kernels. For the sources of this folder.
+// The CUDA half of ops/rows.h: arguments are checked and results allocated; these functions upload
+// what the host knows and launch the kernels. For the sources of this folder.
 #pragma once
-
-#include <cstring>
 
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/rows.h"
 
 namespace tril::ops::cuda {
 
-// What a kernel is handed of a tensor; null for an undefined one.
+// A tensor's address for a kernel; null for an undefined one.
 template <class T>
 T* memory_of(const Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
@@ -18,28 +16,14 @@ T* memory_of(const Tensor& tensor) {
   return tensor.on_device<T>();
 }
 
-// Tells a launch from others of its kind in the step's trace (device/queue.h), by the tensors it
-// reads and the constants it is given: a graph that was kept of one must not run for another.
-inline void note(Context& context, const Tensor& tensor) { context.queue.note(tensor.address()); }
-template <class Constant>
-requires(sizeof(Constant) <= sizeof(uintptr_t)) void note(Context& context, Constant value) {
-  uintptr_t bits = 0;
-  std::memcpy(&bits, &value, sizeof value);
-  context.queue.note(reinterpret_cast<const void*>(bits));  // NOLINT: compared, never read
-}
-template <class... Things>
-void note_all(Context& context, const Things&... things) {
-  (note(context, things), ...);
-}
-
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);
 void fill(Context& context, float value, const Tensor& out);
 void assign(Context& context, const Tensor& from, const Tensor& to);
 
-// `args` holds what kernels/norm.h asks for, on the device.
+// `args` holds what kernels/norm.h needs, on the device.
 void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result);
-// forward.s is what was normed; df only where something was dropped.
+// forward.s is the input of the norm; df only if something was dropped.
 void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey& key,
                    const Tensor& x, const Tensor& f, const ResidualNorm& result);
 void residual_norm_gradients(Context& context, const kernels::Norm& args,

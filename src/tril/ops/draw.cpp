@@ -1,6 +1,6 @@
 #include "tril/ops/draw.h"
 
-#include "tril/kernels/cuda/draw.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/on_cuda.h"
 
 namespace tril::ops {
@@ -17,7 +17,7 @@ void draw_tokens(Context& context, const Tensor& logits, const AllowedByRow& all
             ErrorCode::invalid_argument, "draw: row ", draw.row, " of ", rows, ", temperature ",
             draw.temperature, ", top_k ", draw.top_k, ", top_p ", draw.top_p);
   }
-  if constexpr (kCudaBuilt) {
+  only_on_cuda([&] {
     static_assert(sizeof(TokenDraw) == sizeof(kernels::cuda::TokenDraw));
     const Arena::Scope scratch(context.arena);
     const UploadedSets sets = uploaded_sets(context, allowed, rows);
@@ -49,10 +49,8 @@ void draw_tokens(Context& context, const Tensor& logits, const AllowedByRow& all
         .tokens = chosen.tokens.on_device<int32_t>(),
         .log_probs = chosen.log_probs.on_device(),
         .norms = static_cast<float*>(context.arena.allocate(rows * int64_t{sizeof(float)}))};
-    context.queue.note(count);
-    context.queue.note(args.choices);
-    context.launch([&](Stream stream) { kernels::cuda::draw_tokens(stream, args); });
-  }
+    context.launch(kernels::cuda::draw_tokens, args);
+  });
 }
 
 }  // namespace tril::ops

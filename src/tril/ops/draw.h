@@ -8,7 +8,7 @@
 
 namespace tril::ops {
 
-// What is drawn for a row (kernels/cuda/draw.h says how).
+// One draw for a row (kernels/cuda/draw.h says how).
 struct TokenDraw {
   int32_t row = -1;   // -1: nothing; lists of few different lengths are kept as CUDA graphs
   int32_t top_k = 0;  // 0: all

@@ -1,6 +1,6 @@
 #include "tril/ops/key_values.h"
 
-#include "tril/kernels/cuda/attention.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/rows.h"
 
@@ -29,9 +29,7 @@ void store_key_values(Context& context, const Tensor& given_keys, const Tensor& 
                                            .to_k = to.keys,
                                            .to_v = to.values,
                                            .to_stride = to.stride};
-  if constexpr (kCudaBuilt) {
-    context.launch_in_chain([&](Stream stream) { kernels::cuda::store_key_values(stream, args); });
-  }
+  only_on_cuda([&] { context.launch_in_chain(kernels::cuda::store_key_values, args); });
 }
 
 }  // namespace tril::ops

@@ -1,4 +1,4 @@
-// Keys and values into the entries of a cache on CUDA.
+// Stores keys and values in the entries of a cache on CUDA.
 #pragma once
 
 #include "tril/tensor/context.h"
@@ -6,14 +6,14 @@
 
 namespace tril::ops {
 
-// The same keys and values, with rows equally far apart, as kernels read them: copies where one of
-// them was turned by its position and the other lies in the matrix it was made in.
+// The same keys and values, with rows equally far apart, as kernels read them: copied if one of
+// them was rotated by its position and the other is still a slice of its matrix.
 struct KeysAndValues {
   Tensor keys, values;
 };
 KeysAndValues with_one_stride(Context& context, const Tensor& keys, const Tensor& values);
 
-// Where entries lie: entry e begins e * stride elements behind these.
+// Where entries lie: entry e begins e * stride elements after these.
 struct KeyValueEntries {
   void* keys = nullptr;
   void* values = nullptr;

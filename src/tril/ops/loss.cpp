@@ -34,16 +34,13 @@ Tensor log_probs(Context& context, const Tensor& logits) {
   const int64_t rows = logits.shape()[0];
   const int64_t vocab = logits.shape()[1];
   const Tensor out(context.arena, logits.shape());
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::log_probs(context, logits, out);
-      return out;
-    }
-  }
-  const Arena::Scope scratch(context.arena);
-  auto* norms = context.arena.allocate_array<float>(rows);
-  kernels::softmax_normalisers(context.parallel, logits.data(), rows, vocab, norms);
-  kernels::subtract_rows(context.parallel, logits.data(), norms, rows, vocab, out.data());
+  const auto on_cpu = [&] {
+    const Arena::Scope scratch(context.arena);
+    auto* norms = context.arena.allocate_array<float>(rows);
+    kernels::softmax_normalisers(context.parallel, logits.data(), rows, vocab, norms);
+    kernels::subtract_rows(context.parallel, logits.data(), norms, rows, vocab, out.data());
+  };
+  dispatch(context, on_cpu, [&] { cuda::log_probs(context, logits, out); });
   return out;
 }
 
@@ -66,28 +63,17 @@ Tensor log_probs_for_host(Context& context, const Tensor& logits) {
   return here;
 }
 
-LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
-                          const Mirrored<int32_t>& labels, const LossOptions& options,
-                          LossGradients gradients) {
-  check_labels(x, output, labels, options);
+namespace {
+
+void projected_loss_on_cpu(Context& context, const Tensor& x, const LinearWeight& output,
+                           const Mirrored<int32_t>& labels, const LossOptions& options,
+                           const LossResult& result) {
   const int64_t rows = x.shape()[0];
-  const bool wanted = gradients == LossGradients::wanted;
-  LossResult result{Tensor(context.arena, {1}), {}, {}, {}};
-  if (wanted) {
-    result.dx = Tensor(context.arena, x.shape(), x.dtype());
-    result.dweight = Tensor(context.arena, {output.out, output.in});
-    if (output.bias.defined()) result.dbias = Tensor(context.arena, {output.out});
-  }
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::projected_loss(context, x, output, labels, options, result);
-      return result;
-    }
-  }
+  const bool wanted = result.dx.defined();
   const Arena::Scope scratch(context.arena);
   auto* losses = context.arena.allocate_array<float>(rows);
   const Tensor one = filled(context, {1}, 1.0f);
-  // A slice is a slice of the sums over tokens too, so that nothing changes in them.
+  // Such a slice is also one slice of the sums over tokens, so these do not change.
   for (int64_t begin = 0; begin < rows; begin += kernels::kTokenSlice) {
     const Arena::Scope slice_scratch(context.arena);
     const Tensor slice = x.slice(begin, std::min(rows, begin + kernels::kTokenSlice));
@@ -106,15 +92,32 @@ LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight&
     linear_input_gradient_into(context, logits, output,
                                result.dx.slice(begin, begin + slice.rows()));
     linear_weight_gradient_into(context, logits, slice, step, result.dweight);
-    if (output.bias.defined()) linear_bias_gradient_into(context, logits, step, result.dbias);
+    if (result.dbias.defined()) linear_bias_gradient_into(context, logits, step, result.dbias);
   }
   result.loss.data()[0] = kernels::total_loss(losses, rows, options.factor);
-  if (wanted && rows == 0) {
-    kernels::fill(context.parallel, result.dweight.size(), 0.0f, result.dweight.data());
-    if (output.bias.defined()) {
-      kernels::fill(context.parallel, result.dbias.size(), 0.0f, result.dbias.data());
+  if (rows > 0) return;
+  for (const Tensor& gradient : {result.dweight, result.dbias}) {
+    if (gradient.defined()) {
+      kernels::fill(context.parallel, gradient.size(), 0.0f, gradient.data());
     }
   }
+}
+
+}  // namespace
+
+LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
+                          const Mirrored<int32_t>& labels, const LossOptions& options,
+                          LossGradients gradients) {
+  check_labels(x, output, labels, options);
+  LossResult result{Tensor(context.arena, {1}), {}, {}, {}};
+  if (gradients == LossGradients::wanted) {
+    result.dx = Tensor(context.arena, x.shape(), x.dtype());
+    result.dweight = Tensor(context.arena, {output.out, output.in});
+    if (output.bias.defined()) result.dbias = Tensor(context.arena, {output.out});
+  }
+  dispatch(
+      context, [&] { projected_loss_on_cpu(context, x, output, labels, options, result); },
+      [&] { cuda::projected_loss(context, x, output, labels, options, result); });
   return result;
 }
 

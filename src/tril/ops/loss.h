@@ -12,15 +12,15 @@ namespace tril::ops {
 // [row, vocab] of log-probabilities.
 Tensor log_probs(Context& context, const Tensor& logits);
 
-// For each_log_probs(): the same bits in the memory of the logits, by the calling thread; and the
-// rows it takes them from, on the host: the logits themselves, or from a device the
-// log-probabilities.
+// For each_log_probs(): computes log-probabilities with the same bits in place of the logits, by
+// the calling thread; and the rows to call it for, on the host: the logits themselves, or from a
+// device the log-probabilities.
 void log_probs_in_place(const Tensor& logits);
 Tensor log_probs_for_host(Context& context, const Tensor& logits);
 
 // Calls f(row, log_probs, worker) for every row of logits, on the context's threads in any order;
-// the log-probabilities are on the host, and gone when f returns. f must not throw. On the CPU a
-// row stays in the cache from its normaliser to f.
+// the log-probabilities are on the host, and valid during the call only. f must not throw. On the
+// CPU a row stays in the cache from its normaliser to f.
 template <class F>
 void each_log_probs(Context& context, const Tensor& logits, const F& f) {
   const int64_t vocab = logits.columns();
@@ -37,9 +37,9 @@ struct LossOptions {
   float factor = 1.0f;     // the loss is this times the sum over rows: 1 / tokens gives a mean
 };
 // The output projection and the loss of its logits, in slices of rows: all logits at once would be
-// the largest tensor of a step by far, and nobody needs them twice. Where gradients are wanted they
-// are made on the way, while a slice is in the cache; they are those of a loss whose own gradient
-// is 1.
+// by far the largest tensor of a step, and they are needed only once. If gradients are wanted they
+// are computed on the way, while a slice is in the cache; they are those of a loss whose own
+// gradient is 1.
 enum class LossGradients { none, wanted };
 struct LossResult {
   Tensor loss;                // [1]
@@ -47,7 +47,7 @@ struct LossResult {
 };
 // x [row, in]. A label of -1 marks a row that does not count. The rows' losses are summed in
 // double, ascending; the weight's gradient is the sum over tokens of linear_weight_gradient(). On
-// CUDA both have an order of their own, which the number of rows and the vocabulary decide.
+// CUDA both have their own order, which the number of rows and the vocabulary decide.
 LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight& output,
                           const Mirrored<int32_t>& labels, const LossOptions& options,
                           LossGradients gradients);

@@ -7,8 +7,24 @@
 
 namespace tril::ops {
 
-// In `if constexpr (kCudaBuilt)`, so that nothing of CUDA is linked where it is not built.
 inline bool on_cuda(const Context& context) { return context.device().type == DeviceType::cuda; }
+
+// Calls the half of an operation for the context's device, on_cpu() or on_cuda_device(), and
+// returns its result. Only this function and the next test whether CUDA is built: if it is not, the
+// second half is not called, so nothing of it has to be linked.
+template <class OnCpu, class OnCuda>
+decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu,
+                        [[maybe_unused]] const OnCuda& on_cuda_device) {
+  if constexpr (kCudaBuilt) {
+    if (on_cuda(context)) return on_cuda_device();
+  }
+  return on_cpu();
+}
+// For operations that exist on CUDA only, after checking that.
+template <class OnCuda>
+void only_on_cuda([[maybe_unused]] const OnCuda& on_cuda_device) {
+  if constexpr (kCudaBuilt) on_cuda_device();
+}
 
 // Calls f with a value of the type that activations have on CUDA.
 template <class F>

@@ -45,8 +45,8 @@ void check_tensors(const Context& context, std::span<const UpdateTensor> tensors
 }  // namespace
 
 AdamW::AdamW(Device device, const AdamWSettings& settings) : settings_(settings), arena_(device) {
-  if constexpr (kCudaBuilt) {
-    if (device.type == DeviceType::cuda) state_ = cuda::make_state(arena_);
+  if (device.type == DeviceType::cuda) {
+    only_on_cuda([&] { state_ = cuda::make_state(arena_); });
   }
   restore(0);
 }
@@ -58,21 +58,18 @@ void AdamW::restore(int64_t steps) {
     powers_.of_beta1 *= static_cast<double>(settings_.beta1);
     powers_.of_beta2 *= static_cast<double>(settings_.beta2);
   }
-  if constexpr (kCudaBuilt) {
-    if (state_.defined()) {
-      cuda::set_state(state_, settings_, steps, powers_.of_beta1, powers_.of_beta2);
-    }
-  }
+  if (!state_.defined()) return;
+  only_on_cuda(
+      [&] { cuda::set_state(state_, settings_, steps, powers_.of_beta1, powers_.of_beta2); });
 }
 
 void AdamW::update(Context& context, std::span<const UpdateTensor> tensors, float rate) {
   require(context.device() == arena_.device(), ErrorCode::invalid_argument, "AdamW: made on ",
           arena_.device(), ", used on ", context.device());
   check_tensors(context, tensors);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return cuda::update(context, state_, tensors, rate);
-  }
-  update_on_cpu(context, tensors, rate);
+  dispatch(
+      context, [&] { update_on_cpu(context, tensors, rate); },
+      [&] { cuda::update(context, state_, tensors, rate); });
 }
 
 void AdamW::update_on_cpu(Context& context, std::span<const UpdateTensor> tensors, float rate) {
@@ -109,19 +106,18 @@ void AdamW::update_on_cpu(Context& context, std::span<const UpdateTensor> tensor
 }
 
 int64_t AdamW::fetch_last(Context& context) const {
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return cuda::fetch_last(context, state_);
-  }
-  return context.queue.fetch(&last_, sizeof last_);
+  return dispatch(
+      context, [&] { return context.queue.fetch(&last_, sizeof last_); },
+      [&] { return cuda::fetch_last(context, state_); });
 }
 
 AdamW::Last AdamW::fetched_last(Context& context, int64_t number) {
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return cuda::fetched_last(context, number);
-  }
-  Last last;
-  context.queue.fetched(number, &last, sizeof last);
-  return last;
+  const auto on_cpu = [&] {
+    Last last;
+    context.queue.fetched(number, &last, sizeof last);
+    return last;
+  };
+  return dispatch(context, on_cpu, [&] { return cuda::fetched_last(context, number); });
 }
 
 AdamW::Last AdamW::last(Context& context) const {

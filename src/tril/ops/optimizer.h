@@ -1,8 +1,8 @@
 // AdamW over many tensors, with clipping by the norm of the whole gradient (kernels/adamw.h has the
-// formula of one weight).
+// formula for one weight).
 //
-// On CUDA an update only enqueues: whether the gradient was finite, how many steps were made and
-// the norm are known on the device, until somebody asks with last().
+// On CUDA an update only enqueues: whether the gradient was finite, the number of steps and the
+// norm are known only on the device, until last() is called.
 #pragma once
 
 #include <span>
@@ -14,10 +14,10 @@ namespace tril::ops {
 
 struct UpdateTensor {
   Tensor weight{};           // f32
-  Tensor first{}, second{};  // its moments, likewise
-  Tensor gradient{};         // likewise; undefined: the weight keeps its value
-  // On CUDA, the weight as products read it, written too: bf16, for a matrix [rows or more, columns
-  // or more], else [size or more]; what lies past the weight is left alone. Or undefined.
+  Tensor first{}, second{};  // its moments, f32
+  Tensor gradient{};         // f32; undefined: the weight keeps its value
+  // On CUDA, a second copy for products, which is written too: bf16, for a matrix [rows or more,
+  // columns or more], else [size or more]; what lies past the weight is not changed. Or undefined.
   Tensor rounded{};
   float decay = 0.0f;
 };
@@ -34,12 +34,12 @@ class AdamW {
   AdamW(Device device, const AdamWSettings& settings);
 
   // One update with learning rate `rate`. The norm is the root of the squares of all gradients, in
-  // the order of the tensors; where it is not finite nothing changes and the step does not count.
+  // the order of the tensors; if it is not finite nothing changes and the step does not count.
   void update(Context& context, std::span<const UpdateTensor> tensors, float rate);
 
   struct Last {
     double norm = 0.0;  // of the gradient of the last update, before clipping
-    int64_t steps = 0;  // updates so far that counted
+    int64_t steps = 0;  // updates that counted
   };
   // Waits for the device; not within a step (device/queue.h).
   Last last(Context& context) const;
@@ -48,12 +48,12 @@ class AdamW {
   int64_t fetch_last(Context& context) const;
   static Last fetched_last(Context& context, int64_t number);
 
-  // As after so many steps.
+  // Restores the state after this many steps.
   void restore(int64_t steps);
 
  private:
   struct Powers {
-    double of_beta1 = 1.0, of_beta2 = 1.0;  // to the steps
+    double of_beta1 = 1.0, of_beta2 = 1.0;  // to the power of steps
   };
   void update_on_cpu(Context& context, std::span<const UpdateTensor> tensors, float rate);
 

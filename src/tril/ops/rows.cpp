@@ -19,7 +19,7 @@ void check_same(std::string_view operation, const Tensor& a, const Tensor& b) {
           " differ");
 }
 
-// A result like its input.
+// A result with the shape and type of its input.
 Tensor like(Context& context, const Tensor& x) {
   return Tensor(context.arena, x.shape(), x.dtype());
 }
@@ -67,76 +67,51 @@ Tensor kept_bits(Context& context, const Tensor& x) {
 Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   check_same("add", a, b);
   const Tensor out = like(context, a);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::add(context, a, b, out);
-      return out;
-    }
-  }
-  kernels::add(context.parallel, a.size(), a.data(), b.data(), out.data());
+  dispatch(
+      context, [&] { kernels::add(context.parallel, a.size(), a.data(), b.data(), out.data()); },
+      [&] { cuda::add(context, a, b, out); });
   return out;
 }
 
 void add_into(Context& context, const Tensor& from, const Tensor& to) {
   check_same("add", from, to);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::add(context, to, from, to);
-      return;
-    }
-  }
-  kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data());
+  dispatch(
+      context,
+      [&] { kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data()); },
+      [&] { cuda::add(context, to, from, to); });
 }
 
 void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
   require(factor.size() == 1, kShape, "scale: the factor is ", factor.shape(), ", expected [1]");
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::scale_by(context, factor, x);
-      return;
-    }
-  }
-  kernels::scale(context.parallel, x.size(), factor.data(), x.data());
+  dispatch(
+      context, [&] { kernels::scale(context.parallel, x.size(), factor.data(), x.data()); },
+      [&] { cuda::scale_by(context, factor, x); });
 }
 
 Tensor filled(Context& context, const Shape& shape, float value, DType type) {
   const Tensor out(context.arena, shape, type);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::fill(context, value, out);
-      return out;
-    }
-  }
-  kernels::fill(context.parallel, out.size(), value, out.data());
+  dispatch(
+      context, [&] { kernels::fill(context.parallel, out.size(), value, out.data()); },
+      [&] { cuda::fill(context, value, out); });
   return out;
 }
 
 void assign(Context& context, const Tensor& from, const Tensor& to) {
   require(from.size() == to.size(), kShape, "assign: ", from.shape(), " to ", to.shape());
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::assign(context, from, to);
-      return;
-    }
-  }
-  std::copy_n(from.data(), from.size(), to.data());
+  dispatch(
+      context, [&] { std::copy_n(from.data(), from.size(), to.data()); },
+      [&] { cuda::assign(context, from, to); });
 }
 
 Tensor dense(Context& context, const Tensor& x) {
   if (x.dense()) return x;
   const Tensor copy(context.arena, x.shape(), x.dtype());
   const int64_t each = size_of(x.dtype());
-  const int64_t rows = x.shape()[0];
-  const auto copy_rows = [&] {
-    context.queue.copy_rows(x.raw_rows(), x.row_stride() * each, copy.raw(),
-                            copy.row_stride() * each, rows);
-  };
-  if (context.device() == Device::cpu) {
-    copy_rows();
-  } else {
-    context.queue.note(x.address());
-    context.launch([&](Stream) { copy_rows(); });
-  }
+  context.copy_rows({.from = x.raw_rows(),
+                     .step = x.row_stride() * each,
+                     .to = copy.raw(),
+                     .bytes = copy.row_stride() * each,
+                     .rows = x.shape()[0]});
   return copy;
 }
 
@@ -151,13 +126,13 @@ NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias) {
   const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
   const NormResult result{like(context, x), Tensor(context.arena, {x.rows(), 2})};
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::norm(context, args, x, result);
-      return result;
-    }
-  }
-  kernels::norm_forward(context.parallel, args, x.data(), result.y.data(), result.stats.data());
+  dispatch(
+      context,
+      [&] {
+        kernels::norm_forward(context.parallel, args, x.data(), result.y.data(),
+                              result.stats.data());
+      },
+      [&] { cuda::norm(context, args, x, result); });
   return result;
 }
 
@@ -168,16 +143,17 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
   const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
   NormGradients gradients{like(context, x), Tensor(context.arena, weight.shape()), {}};
   if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape());
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::residual_norm_gradients(context, args, {.s = x, .stats = stats}, dy,
-                                    {gradients.dx, {}, gradients.dweight, gradients.dbias});
-      return gradients;
-    }
-  }
-  kernels::norm_backward(context.parallel, args, x.data(), stats.data(), dy.data(),
-                         gradients.dx.data(), gradients.dweight.data(),
-                         bias.defined() ? gradients.dbias.data() : nullptr);
+  dispatch(
+      context,
+      [&] {
+        kernels::norm_backward(context.parallel, args, x.data(), stats.data(), dy.data(),
+                               gradients.dx.data(), gradients.dweight.data(),
+                               bias.defined() ? gradients.dbias.data() : nullptr);
+      },
+      [&] {
+        cuda::residual_norm_gradients(context, args, {.s = x, .stats = stats}, dy,
+                                      {gradients.dx, {}, gradients.dweight, gradients.dbias});
+      });
   return gradients;
 }
 
@@ -187,49 +163,80 @@ ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const
   check_same("residual norm", x, f);
   const bool drops = key.probability != 0.0f;
   if (drops) check_dropout(key, x);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
-      ResidualNorm result{like(context, x),
-                          like(context, x),
-                          Tensor(context.arena, {x.rows(), 2}),
-                          {},
-                          key.probability};
-      if (drops) result.kept = kept_bits(context, x);
-      cuda::residual_norm(context, args, key, x, f, result);
-      return result;
-    }
-  }
-  const Dropped dropped = drops ? dropout(context, key, f) : Dropped{f, {}};
-  const Tensor s = add(context, x, dropped.y);
-  const NormResult normed = norm(context, kind, epsilon, s, weight, bias);
-  return {s, normed.y, normed.stats, dropped.kept, key.probability};
+  const auto one_by_one = [&]() -> ResidualNorm {
+    const Dropped dropped = drops ? dropout(context, key, f) : Dropped{f, {}};
+    const Tensor s = add(context, x, dropped.y);
+    const NormResult normed = norm(context, kind, epsilon, s, weight, bias);
+    return {s, normed.y, normed.stats, dropped.kept, key.probability};
+  };
+  return dispatch(context, one_by_one, [&] {
+    const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
+    ResidualNorm result{like(context, x),
+                        like(context, x),
+                        Tensor(context.arena, {x.rows(), 2}),
+                        {},
+                        key.probability};
+    if (drops) result.kept = kept_bits(context, x);
+    cuda::residual_norm(context, args, key, x, f, result);
+    return result;
+  });
 }
 
 ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, float epsilon,
                                               const ResidualNorm& forward, const Tensor& weight,
                                               const Tensor& bias, const Tensor& dy) {
   const bool dropped = forward.kept.defined();
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      check_same("residual norm gradient", forward.s, dy);
-      const kernels::Norm args = norm_of(kind, epsilon, forward.s, weight, bias);
-      ResidualNormGradients gradients{
-          like(context, dy), {}, Tensor(context.arena, weight.shape()), {}};
-      if (dropped) gradients.df = like(context, dy);
-      if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape());
-      cuda::residual_norm_gradients(context, args, forward, dy, gradients);
-      return gradients;
+  const auto one_by_one = [&] {
+    const NormGradients normed =
+        norm_gradients(context, kind, epsilon, forward.s, weight, bias, forward.stats, dy);
+    ResidualNormGradients gradients{normed.dx, {}, normed.dweight, normed.dbias};
+    if (dropped) {
+      gradients.df = dropout_gradient(context, forward.probability, forward.kept, normed.dx);
     }
-  }
-  const NormGradients normed =
-      norm_gradients(context, kind, epsilon, forward.s, weight, bias, forward.stats, dy);
-  ResidualNormGradients gradients{normed.dx, {}, normed.dweight, normed.dbias};
-  if (dropped) {
-    gradients.df = dropout_gradient(context, forward.probability, forward.kept, normed.dx);
-  }
-  return gradients;
+    return gradients;
+  };
+  return dispatch(context, one_by_one, [&] {
+    check_same("residual norm gradient", forward.s, dy);
+    const kernels::Norm args = norm_of(kind, epsilon, forward.s, weight, bias);
+    ResidualNormGradients gradients{
+        like(context, dy), {}, Tensor(context.arena, weight.shape()), {}};
+    if (dropped) gradients.df = like(context, dy);
+    if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape());
+    cuda::residual_norm_gradients(context, args, forward, dy, gradients);
+    return gradients;
+  });
 }
+
+namespace {
+
+void embedding_on_cpu(Context& context, const Lookup& lookup, const Tensor& out) {
+  const bool packed = !lookup.table.defined();
+  const int64_t rows = out.rows(), columns = out.columns();
+  kernels::Embedding args{.rows = rows,
+                          .columns = columns,
+                          .scale = lookup.scale,
+                          .ids = lookup.ids.host.data(),
+                          .table = packed ? nullptr : lookup.table.data()};
+  if (lookup.positions.defined()) {
+    args.position_ids = lookup.position_ids.host.data();
+    args.position_table = lookup.positions.data();
+  }
+  const Arena::Scope scratch(context.arena);
+  if (packed) {  // the rows that are asked for, in the order they are asked for
+    auto* unpacked = context.arena.allocate_array<float>(rows * columns);
+    auto* order = context.arena.allocate_array<int32_t>(rows);
+    const WeightForm& form = form_of(context, *lookup.packed);
+    context.parallel(rows, [&](int64_t row) {
+      form.unpack_row(*lookup.packed, lookup.ids[row], unpacked + row * columns);
+      order[row] = static_cast<int32_t>(row);
+    });
+    args.ids = order;
+    args.table = unpacked;
+  }
+  kernels::embedding_forward(context.parallel, args, out.data());
+}
+
+}  // namespace
 
 Tensor embedding(Context& context, const Lookup& lookup) {
   const Tensor& table = lookup.table;
@@ -248,47 +255,22 @@ Tensor embedding(Context& context, const Lookup& lookup) {
     check_ids("embedding: position", lookup.position_ids, lookup.positions.shape()[0]);
   }
   const Tensor out(context.arena, {rows, columns}, context.activations);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::embedding(context, lookup, out);
-      return out;
-    }
-  }
-  kernels::Embedding args{.rows = rows,
-                          .columns = columns,
-                          .scale = lookup.scale,
-                          .ids = lookup.ids.host.data(),
-                          .table = packed ? nullptr : table.data()};
-  if (lookup.positions.defined()) {
-    args.position_ids = lookup.position_ids.host.data();
-    args.position_table = lookup.positions.data();
-  }
-  const Arena::Scope scratch(context.arena);
-  if (packed) {  // the rows that are asked for, in the order they are asked for
-    auto* unpacked = context.arena.allocate_array<float>(rows * columns);
-    auto* order = context.arena.allocate_array<int32_t>(rows);
-    context.parallel(rows, [&](int64_t row) {
-      unpack_row(*lookup.packed, lookup.ids[row], unpacked + row * columns);
-      order[row] = static_cast<int32_t>(row);
-    });
-    args.ids = order;
-    args.table = unpacked;
-  }
-  kernels::embedding_forward(context.parallel, args, out.data());
+  dispatch(
+      context, [&] { embedding_on_cpu(context, lookup, out); },
+      [&] { cuda::embedding(context, lookup, out); });
   return out;
 }
 
 LookupOrder lookup_order(Context& context, const Mirrored<int32_t>& ids, int64_t entries) {
-  LookupOrder result;
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      check_ids("embedding gradient: id", ids, entries);
-      result.order = Tensor(context.arena, {ids.size()}, DType::i32);
-      result.starts = Tensor(context.arena, {entries + 1}, DType::i32);
-      cuda::lookup_order(context, ids, result);
-    }
-  }
-  return result;
+  return dispatch(
+      context, [] { return LookupOrder{}; },
+      [&] {
+        check_ids("embedding gradient: id", ids, entries);
+        const LookupOrder result{Tensor(context.arena, {ids.size()}, DType::i32),
+                                 Tensor(context.arena, {entries + 1}, DType::i32)};
+        cuda::lookup_order(context, ids, result);
+        return result;
+      });
 }
 
 namespace {
@@ -303,71 +285,65 @@ void check_lookup_gradient(const Mirrored<int32_t>& ids, int64_t entries, const 
 
 void add_embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
                             const Tensor& dout, const LookupOrder& order, const Tensor& dtable) {
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      check_lookup_gradient(ids, dtable.rows(), dout);
-      return cuda::embedding_gradient(context, ids, scale, dout, order, SliceOfSum::further,
-                                      dtable);
-    }
-  }
-  const Arena::Scope scratch(context.arena);
-  add_into(context, embedding_gradient(context, ids, dtable.rows(), scale, dout), dtable);
+  const auto on_cpu = [&] {
+    const Arena::Scope scratch(context.arena);
+    add_into(context, embedding_gradient(context, ids, dtable.rows(), scale, dout), dtable);
+  };
+  dispatch(context, on_cpu, [&] {
+    check_lookup_gradient(ids, dtable.rows(), dout);
+    cuda::embedding_gradient(context, ids, scale, dout, order, SliceOfSum::further, dtable);
+  });
 }
 
 Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
                           float scale, const Tensor& dout, const LookupOrder& known) {
   check_lookup_gradient(ids, entries, dout);
   const Tensor dtable(context.arena, {entries, dout.columns()});
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::embedding_gradient(context, ids, scale, dout, known, SliceOfSum::first, dtable);
-      return dtable;
-    }
-  }
-  const Arena::Scope scratch(context.arena);
-  auto* order = context.arena.allocate_array<int32_t>(dout.rows());
-  auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
-  kernels::sort_by_id(ids.host.data(), dout.rows(), entries, order, starts);
-  kernels::embedding_backward(context.parallel, order, starts, dout.data(), scale, entries,
-                              dout.columns(), dtable.data());
+  const auto on_cpu = [&] {
+    const Arena::Scope scratch(context.arena);
+    auto* order = context.arena.allocate_array<int32_t>(dout.rows());
+    auto* starts = context.arena.allocate_array<int32_t>(entries + 1);
+    kernels::sort_by_id(ids.host.data(), dout.rows(), entries, order, starts);
+    kernels::embedding_backward(context.parallel, order, starts, dout.data(), scale, entries,
+                                dout.columns(), dtable.data());
+  };
+  dispatch(context, on_cpu, [&] {
+    cuda::embedding_gradient(context, ids, scale, dout, known, SliceOfSum::first, dtable);
+  });
   return dtable;
 }
 
 Tensor activation(Context& context, Activation kind, const Tensor& x) {
   const Tensor y = like(context, x);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::activation(context, kind, x, y);
-      return y;
-    }
-  }
-  kernels::activation_forward(context.parallel, kind, x.size(), x.data(), y.data());
+  dispatch(
+      context,
+      [&] { kernels::activation_forward(context.parallel, kind, x.size(), x.data(), y.data()); },
+      [&] { cuda::activation(context, kind, x, y); });
   return y;
 }
 
 Tensor activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy) {
   check_same("activation gradient", x, dy);
   const Tensor dx = like(context, x);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::activation_gradient(context, kind, x, dy, dx);
-      return dx;
-    }
-  }
-  kernels::activation_backward(context.parallel, kind, x.size(), x.data(), dy.data(), dx.data());
+  dispatch(
+      context,
+      [&] {
+        kernels::activation_backward(context.parallel, kind, x.size(), x.data(), dy.data(),
+                                     dx.data());
+      },
+      [&] { cuda::activation_gradient(context, kind, x, dy, dx); });
   return dx;
 }
 
 Tensor gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x) {
   check_same("gated activation", gate, x);
   const Tensor y = like(context, x);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::gated(context, kind, gate, x, y);
-      return y;
-    }
-  }
-  kernels::gated_forward(context.parallel, kind, x.size(), gate.data(), x.data(), y.data());
+  dispatch(
+      context,
+      [&] {
+        kernels::gated_forward(context.parallel, kind, x.size(), gate.data(), x.data(), y.data());
+      },
+      [&] { cuda::gated(context, kind, gate, x, y); });
   return y;
 }
 
@@ -376,37 +352,35 @@ GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& 
   check_same("gated activation gradient", x, dy);
   check_same("gated activation gradient", gate, x);
   const GatedGradients gradients{like(context, x), like(context, x)};
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::gated_gradients(context, kind, gate, x, dy, gradients);
-      return gradients;
-    }
-  }
-  kernels::gated_backward(context.parallel, kind, x.size(), gate.data(), x.data(), dy.data(),
-                          gradients.dgate.data(), gradients.dx.data());
+  dispatch(
+      context,
+      [&] {
+        kernels::gated_backward(context.parallel, kind, x.size(), gate.data(), x.data(), dy.data(),
+                                gradients.dgate.data(), gradients.dx.data());
+      },
+      [&] { cuda::gated_gradients(context, kind, gate, x, dy, gradients); });
   return gradients;
 }
 
 Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
   check_dropout(key, x);
   const Dropped dropped{like(context, x), kept_bits(context, x)};
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::dropout(context, key, x, dropped);
-      return dropped;
-    }
-  }
-  kernels::dropout(context.parallel,
-                   {.rows = x.rows(),
-                    .columns = x.columns(),
-                    .probability = key.probability,
-                    .seed = key.seed,
-                    .step = key.step,
-                    .site = key.site,
-                    .sentences = key.sentences.host.data(),
-                    .positions = key.positions.host.data()},
-                   x.data(), dropped.y.data(),
-                   reinterpret_cast<uint8_t*>(dropped.kept.data<int8_t>()));
+  dispatch(
+      context,
+      [&] {
+        kernels::dropout(context.parallel,
+                         {.rows = x.rows(),
+                          .columns = x.columns(),
+                          .probability = key.probability,
+                          .seed = key.seed,
+                          .step = key.step,
+                          .site = key.site,
+                          .sentences = key.sentences.host.data(),
+                          .positions = key.positions.host.data()},
+                         x.data(), dropped.y.data(),
+                         reinterpret_cast<uint8_t*>(dropped.kept.data<int8_t>()));
+      },
+      [&] { cuda::dropout(context, key, x, dropped); });
   return dropped;
 }
 
@@ -414,15 +388,14 @@ Tensor dropout_gradient(Context& context, float probability, const Tensor& kept,
   require(kept.rows() == dy.rows() && kept.columns() == kernels::dropout_row_bytes(dy.columns()),
           kShape, "dropout gradient: ", dy.shape(), " does not fit the bits ", kept.shape());
   const Tensor dx = like(context, dy);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::dropout_gradient(context, probability, kept, dy, dx);
-      return dx;
-    }
-  }
-  kernels::dropout_by_bits(context.parallel, dy.rows(), dy.columns(), probability,
-                           reinterpret_cast<const uint8_t*>(kept.data<int8_t>()), dy.data(),
-                           dx.data());
+  dispatch(
+      context,
+      [&] {
+        kernels::dropout_by_bits(context.parallel, dy.rows(), dy.columns(), probability,
+                                 reinterpret_cast<const uint8_t*>(kept.data<int8_t>()), dy.data(),
+                                 dx.data());
+      },
+      [&] { cuda::dropout_gradient(context, probability, kept, dy, dx); });
   return dx;
 }
 
@@ -436,19 +409,18 @@ Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32
           "rotary: the table is ", table.shape(), ", head_dim is ", x.shape()[2]);
   check_ids("rotary: position", positions, table.shape()[0]);
   const Tensor y = like(context, x);
-  if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) {
-      cuda::rotary(context, turn, x, positions, table, y);
-      return y;
-    }
-  }
-  kernels::rotary(context.parallel,
-                  {.rows = x.shape()[0],
-                   .heads = x.shape()[1],
-                   .head_dim = x.shape()[2],
-                   .positions = positions.host.data(),
-                   .table = table.data()},
-                  turn, x.data(), y.data());
+  dispatch(
+      context,
+      [&] {
+        kernels::rotary(context.parallel,
+                        {.rows = x.shape()[0],
+                         .heads = x.shape()[1],
+                         .head_dim = x.shape()[2],
+                         .positions = positions.host.data(),
+                         .table = table.data()},
+                        turn, x.data(), y.data());
+      },
+      [&] { cuda::rotary(context, turn, x, positions, table, y); });
   return y;
 }
 

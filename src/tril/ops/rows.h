@@ -19,9 +19,9 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b);
 void add_into(Context& context, const Tensor& from, const Tensor& to);   // to += from
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *= factor [1]
 Tensor filled(Context& context, const Shape& shape, float value, DType type = DType::f32);
-// to = from, element by element, rounded where its type is narrower.
+// to = from, element by element, rounded if its type is narrower.
 void assign(Context& context, const Tensor& from, const Tensor& to);
-// x itself, or a copy where its rows lie apart.
+// x itself, or a copy if its rows lie apart.
 Tensor dense(Context& context, const Tensor& x);
 // x itself, or rounded to the type of activations.
 Tensor as_activations(Context& context, const Tensor& x);
@@ -31,7 +31,7 @@ struct NormResult {
   Tensor stats;  // [row, 2]
 };
 struct NormGradients {
-  Tensor dx, dweight, dbias;  // dbias undefined without a bias; both are made aside on a device
+  Tensor dx, dweight, dbias;  // dbias undefined without a bias; both are computed aside on a device
 };
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias);
@@ -40,8 +40,8 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy);
 
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
-// Where the table is undefined its rows are taken from the packed weight; for bf16 on CUDA from the
-// rounded weight, where there is one, or rounded as they are read.
+// On the CPU rows are taken from the packed weight where the table is undefined; on CUDA from
+// wherever the weight's form has them. They are rounded as they are read for activations in bf16.
 struct Lookup {
   Mirrored<int32_t> ids;
   Tensor table;  // [entries, columns]
@@ -51,8 +51,8 @@ struct Lookup {
   Tensor positions;  // [positions, columns] or undefined
 };
 Tensor embedding(Context& context, const Lookup& lookup);
-// Rows by the entry they look up, which gradients go by. It depends on ids alone, so on CUDA it can
-// be made long before; on the CPU it is made where it is used, and this is empty.
+// Rows sorted by the entry they look up, for gradients. It depends on ids alone, so on CUDA it can
+// be computed long before; on the CPU it is computed where it is used, and this is empty.
 struct LookupOrder {
   Tensor order{}, starts{};  // i32: [row], [entries + 1]
 };
@@ -73,7 +73,7 @@ struct GatedGradients {
 GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& gate,
                                const Tensor& x, const Tensor& dy);
 
-// What makes a dropout mask: see kernels/dropout.h.
+// What determines a dropout mask: see kernels/dropout.h.
 struct DropoutKey {
   float probability = 0.0f;
   uint64_t seed = 0;
@@ -84,18 +84,18 @@ struct DropoutKey {
 };
 struct Dropped {
   Tensor y;
-  Tensor kept;  // i8: the bits of what was kept
+  Tensor kept;  // i8: one bit per feature, set if it was kept
 };
 Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x);
-// The gradient of x: the same function on dy, by the bits.
+// The gradient of x: the same function on dy, from the stored bits.
 Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy);
 
-// What a post-norm layer ends with, in one go: y = norm(s), s = x + dropout(f), with the bits of
-// add(), dropout() and norm() one after the other. Nothing is dropped where the probability is 0.
+// The end of a post-norm layer in one operation: y = norm(s), s = x + dropout(f), with the bits of
+// add(), dropout() and norm() one after the other. Nothing is dropped if the probability is 0.
 struct ResidualNorm {
   Tensor s{}, y{};
-  Tensor stats{};            // as NormResult's
-  Tensor kept{};             // as Dropped's, or undefined
+  Tensor stats{};            // as in NormResult
+  Tensor kept{};             // as in Dropped, or undefined
   float probability = 0.0f;  // of the dropout
 };
 ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
@@ -103,7 +103,7 @@ ResidualNorm residual_norm(Context& context, NormKind kind, float epsilon, const
                            const Tensor& bias);
 struct ResidualNormGradients {
   Tensor dx;
-  Tensor df;  // undefined where nothing was dropped: then it is dx
+  Tensor df;  // undefined if nothing was dropped: then it equals dx
   Tensor dweight, dbias;
 };
 ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, float epsilon,

@@ -1,9 +1,8 @@
 #include "tril/ops/weights.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "tril/kernels/cuda/weights.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/on_cuda.h"
 
 namespace tril::ops {
@@ -40,11 +39,13 @@ void move_on_cuda(Context& context, float share, std::span<const Tensor> from,
   const auto* starts_there =
       context.uploaded(std::span<const int32_t>(starts, static_cast<size_t>(count + 1)));
   const float* share_there = context.uploaded(share);
-  if constexpr (kCudaBuilt) {
-    context.launch([&](Stream stream) {
-      kernels::cuda::move_towards(stream, share_there, pairs_there, starts_there, count, chunks);
-    });
-  }
+  only_on_cuda([&] {
+    context.launch(kernels::cuda::move_towards, {.share = share_there,
+                                                 .pairs = pairs_there,
+                                                 .starts = starts_there,
+                                                 .count = count,
+                                                 .chunks = chunks});
+  });
 }
 
 }  // namespace
@@ -54,12 +55,7 @@ void copy(Context& context, const Tensor& from, const Tensor& to) {
           "copy: ", from.dtype(), " ", from.shape(), " into ", to.dtype(), " ", to.shape());
   const int64_t bytes = from.size() * size_of(from.dtype());
   if (bytes == 0) return;
-  if (!on_cuda(context)) {
-    std::memcpy(to.raw(), from.raw(), static_cast<size_t>(bytes));
-  } else {
-    for (const Tensor& end : {from, to}) context.queue.note(end.address());
-    context.launch([&](Stream) { context.queue.copy(from.raw(), to.raw(), bytes); });
-  }
+  context.copy({.from = from.raw(), .to = to.raw(), .bytes = bytes});
 }
 
 void move_towards(Context& context, float share, std::span<const Tensor> from,

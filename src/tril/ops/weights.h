@@ -8,7 +8,7 @@
 
 namespace tril::ops {
 
-// to = from, in the order of the step; same shape, type and device.
+// to = from, as part of the step; same shape, type and device.
 void copy(Context& context, const Tensor& from, const Tensor& to);
 
 // to += share (from - to) for every pair; f32, sizes agree.

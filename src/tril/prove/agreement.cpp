@@ -8,8 +8,8 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kBatchRows = 512;  // of one parallel pass, about
-constexpr int64_t kFiller = 3;       // rows between packed sentences
+constexpr int64_t kBatchRows = 512;  // of one parallel pass, approximately
+constexpr int64_t kFiller = 3;       // padding rows between packed sentences
 
 // The sequences of a parallel pass.
 struct Packed {
@@ -42,7 +42,7 @@ Packed pack(std::span<const Transcript> transcripts, std::span<const TokenPair> 
   return packed;
 }
 
-// Counts the calls of forward(), and keeps what the encoder left.
+// Counts the calls of forward(), and keeps the encoder's results.
 class PassRecorder : public ForwardCounter {
  public:
   void see(const Observation& o) override {
@@ -52,7 +52,7 @@ class PassRecorder : public ForwardCounter {
   SourceRecorder sources;
 };
 
-// Compares what the parallel pass over these transcripts gives with what they hold.
+// Compares the parallel pass over these transcripts with their logits.
 void compare_in_one_pass(const Transformer& model, std::span<const Transcript> transcripts,
                          const StepwiseResult& stepwise, const Packed& packed, Session& session,
                          Agreement& result) {

@@ -1,19 +1,19 @@
-// The statement tril exists for, put to a model: the parallel pass of training and token-by-token
+// Tests the statement tril exists for on a model: the parallel pass of training and token-by-token
 // decoding are the same function.
 //
-// Tokens go through forward() twice: all in one call under a tape, as training does it, and one
-// token a call and sequence with a growing cache, as decoding does it. The logits of every position
-// are compared as bit patterns. Where the tokens come from:
-//   teacher-forced  they are given;
-//   greedy          search() writes them, the likeliest token after each;
-//   beam            search() writes them, several hypotheses at a time that go on in copies of each
-//                   other's cache; every one goes through the parallel pass, those that fell out of
-//                   the beam too, and the logits met along its own history are compared.
-// Alone: a sentence a call. In batches: the parallel pass has all sentences packed end to end with
-// filler between them; step by step, given ones join one after another and leave when they are
-// done, and a search has room for half of them, so that slots are refilled: calls have rows at many
-// positions. What the encoder left of each source, its outputs and the keys and values that
-// cross-attention reads, is compared too.
+// Tokens go through forward() twice: all in one call under a tape, as in training, and one token
+// per call and sequence with a growing cache, as in decoding. The logits of every position are
+// compared as bit patterns. The tokens are
+//   teacher-forced  given;
+//   greedy          written by search(), the likeliest token after each;
+//   beam            written by search(), several hypotheses at a time that continue in forks of
+//                   each other's cache; every one goes through the parallel pass, even those that
+//                   fell out of the beam, and the logits along its own history are compared.
+// Alone: one sentence per call. In batches: the parallel pass has all sentences packed end to end
+// with padding between them; step by step, given ones join one after another and leave when they
+// are done, and a search has room for half of them, so that slots are refilled and calls have rows
+// at many positions. The encoder's results for each source, its outputs and the keys and values
+// that cross-attention reads, are compared too.
 #pragma once
 
 #include <cstdint>
@@ -55,13 +55,13 @@ struct Agreement {
   int64_t sequences = 0;  // sentences, or hypotheses
   int64_t positions = 0;
   int64_t logits = 0;
-  int64_t differing = 0;                            // logits whose bits are not the same
-  int64_t source_values = 0, source_differing = 0;  // the same of what the encoder left
+  int64_t differing = 0;                            // logits whose bits differ
+  int64_t source_values = 0, source_differing = 0;  // the same for the encoder's results
   int64_t parallel_calls = 0;                       // of forward(), counted in the model
   int64_t stepwise_calls = 0;
-  // A search: how often a hypothesis went on in a copy of its cache, because another had taken it
-  // over; how often of these other hypotheses held other histories, so that a wrong copy would be
-  // another one (after START alone all are alike); and how often the model read anything but what
+  // In a search: how often a hypothesis continued in a fork of its cache, because another had taken
+  // that over; how often, of these, other hypotheses had different histories, so that a wrong fork
+  // would show (after START alone all are equal); and how often the model read anything but what
   // the search had chosen.
   int64_t forked = 0, moved = 0, misread = 0;
 
@@ -73,14 +73,14 @@ struct Agreement {
   };
   std::optional<Place> first{};
 
-  // Everything compared is the same, and something was compared.
+  // Everything compared is equal, and something was compared.
   bool same() const {
     return logits > 0 && differing == 0 && source_differing == 0 && misread == 0;
   }
 };
 
-// Uses the session's masking, hooks and cache, and gives back all it took of the cache. Raises what
-// encode(), forward() and search() raise.
+// Uses the session's masking, hooks and cache, and releases everything it took from the cache.
+// Raises what encode(), forward() and search() raise.
 Agreement compare_parallel_with_stepwise(const Transformer& model, std::span<const TokenPair> pairs,
                                          Session& session, const AgreementOptions& options = {});
 

@@ -14,7 +14,7 @@ inline bool same_bits(std::span<const float> a, std::span<const float> b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
-// How many numbers differ; what only one of them has differs.
+// How many numbers differ; those that only one side has count as different.
 inline int64_t differing_bits(std::span<const float> a, std::span<const float> b) {
   if (same_bits(a, b)) return 0;
   const size_t both = std::min(a.size(), b.size());

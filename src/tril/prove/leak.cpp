@@ -10,11 +10,11 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kFiller = 2;  // rows between packed sentences
+constexpr int64_t kFiller = 2;  // padding rows between packed sentences
 constexpr Poison kPoisons[] = {Poison::finite, Poison::nan, Poison::infinity,
                                Poison::minus_infinity};
 
-// Other numbers are drawn, a stream for each place.
+// `other` numbers are drawn at random, from a stream per place.
 void fill_with(Poison poison, uint64_t stream, std::span<float> values) {
   Random random(0x7E57, stream);
   for (float& value : values) {
@@ -32,21 +32,21 @@ std::span<const float> part(const float* values, int64_t at, int64_t count) {
   return {values + at, static_cast<size_t>(count)};
 }
 
-// Some sentences end to end, filler between them.
+// Some sentences end to end, with padding between them.
 struct Packed {
   std::vector<TokenPair> pairs;
   Rows target;
-  std::vector<TokenPlace> places;  // by row; sentence -1: filler
+  std::vector<TokenPlace> places;  // by row; sentence -1: padding
   std::vector<int64_t> lengths;    // of the row's sentence
 };
 
-// What a decoder's row may see, by positions alone.
+// What a decoder's row may see, from positions alone.
 struct Rule {
   int64_t window = 0;
   int64_t prefix = 0;
 
   bool forbids(const TokenPlace& row, const TokenPlace& key) const {
-    if (row.sentence < 0) return false;  // filler is nobody's row
+    if (row.sentence < 0) return false;  // a padding row sees nothing
     if (row.sentence != key.sentence) return true;
     if (key.position >= std::max(prefix, row.position + 1)) return true;
     return window > 0 && key.position + window <= row.position;
@@ -54,7 +54,7 @@ struct Rule {
   bool allows(const TokenPlace& row, const TokenPlace& key) const {
     return row.sentence >= 0 && !forbids(row, key);
   }
-  // All it allows a row of a sentence of so many tokens; filler sees nothing.
+  // All keys the rule allows a row of a sentence of this many tokens; padding sees none.
   WrongMask visible(const TokenPlace& row, int64_t length) const {
     WrongMask result{.row = row};
     if (row.sentence < 0) return result;
@@ -62,7 +62,7 @@ struct Rule {
     result.rule_end = std::min(length, std::max(prefix, row.position + 1));
     return result;
   }
-  // Through any number of layers: what lies behind a window is reached in several steps.
+  // Through any number of layers: positions before a window are reached in several steps.
   bool never_reaches(const TokenPlace& row, const TokenPlace& key) const {
     if (row.sentence < 0) return false;
     return row.sentence != key.sentence || key.position >= std::max(prefix, row.position + 1);
@@ -75,12 +75,12 @@ bool earlier(const TokenPlace& row_a, const TokenPlace& key_a, const TokenPlace&
   if (row_a.sentence != row_b.sentence) return row_a.sentence < row_b.sentence;
   const bool own_a = key_a.sentence == row_a.sentence;
   const bool own_b = key_b.sentence == row_b.sentence;
-  if (own_a != own_b) return own_a;  // the future before the neighbours
+  if (own_a != own_b) return own_a;  // report the future before other sentences
   return key_a.sentence != key_b.sentence ? key_a.sentence < key_b.sentence
                                           : key_a.position < key_b.position;
 }
 
-// What a layer's masked attention was called with, and what it gave.
+// The arguments and the result of a layer's masked attention.
 struct AttentionCall {
   std::vector<float> q, k, v, out;
   Shape q_shape, k_shape;
@@ -115,7 +115,7 @@ class AttentionCalls : public Observer {
   std::vector<AttentionCall> calls;
 };
 
-// Writes into one token's embedding before the layers read it.
+// Overwrites one token's embedding before the layers read it.
 class PoisonedToken : public Observer {
  public:
   PoisonedToken(int64_t row, Poison poison) : row_(row), poison_(poison) {}
@@ -147,7 +147,7 @@ class Probe {
     compare_masks(packed, EndToEndLeak::Way::training, watched);
     result_.layers = std::max(result_.layers, static_cast<int64_t>(watched.calls.size()));
     for (size_t layer = 0; layer < watched.calls.size(); ++layer) {
-      if (watched.calls[layer].q.empty()) continue;  // was not watched: the coverage tells
+      if (watched.calls[layer].q.empty()) continue;  // was not observed: the coverage shows it
       probe_layer(packed, static_cast<int64_t>(layer), watched.calls[layer]);
     }
     for (const TokenPlace& key : packed.places) {
@@ -204,8 +204,8 @@ class Probe {
     }
   }
 
-  // What the rows were given to see against the rule. Under a tape keys are counted from the first
-  // row of the call, in a cache from the sentence's start.
+  // Compares the keys the rows were given with the rule. Under a tape keys are counted from the
+  // first row of the call, in a cache from the sentence's start.
   void compare_masks(const Packed& packed, EndToEndLeak::Way way, const AttentionCalls& watched) {
     for (size_t layer = 0; layer < watched.calls.size(); ++layer) {
       const std::vector<Interval>& intervals = watched.calls[layer].intervals;
@@ -261,7 +261,7 @@ class Probe {
     const Tensor q = tensor_of(call.q_shape, call.q);
     const Tensor k = tensor_of(call.k_shape, call.k);
     const Tensor v = tensor_of(call.k_shape, call.v);
-    std::vector<float> upstream(call.q.size());  // any gradient of the output does
+    std::vector<float> upstream(call.q.size());  // any gradient of the output will do
     fill_with(Poison::finite, static_cast<uint64_t>(layer) << 32, upstream);
     const Tensor dout = tensor_of(call.q_shape, upstream);
     const auto run = [&](std::vector<float>& out, std::vector<float>& dq) {
@@ -368,7 +368,7 @@ class Probe {
   LeakProbe result_;
 };
 
-// The sentences in passes of about so many rows.
+// The sentences in passes of roughly this many rows.
 std::vector<Packed> pack(const TransformerConfig& config, std::span<const TokenPair> pairs,
                          const LeakOptions& options) {
   std::vector<Packed> passes;
@@ -418,7 +418,7 @@ LeakProbe probe_leaks(const Transformer& model, std::span<const TokenPair> pairs
     done += packed.target.size();
   }
   if (!passes.empty()) {
-    // Spread over the first pass, the last row included.
+    // Spread over the first pass, including the last row.
     std::vector<int64_t> rows;
     for (size_t row = 0; row < passes[0].places.size(); ++row) {
       if (passes[0].places[row].sentence >= 0) rows.push_back(static_cast<int64_t>(row));

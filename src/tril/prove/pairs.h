@@ -1,4 +1,4 @@
-// The sentences a proof is made with, as tokens, and how forward() is given them and watched.
+// The sentences of a proof as tokens, and how forward() is called with them and observed.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ namespace tril {
 struct TokenPair {
   std::vector<int32_t> source;  // as the encoder reads it; empty for a decoder-only model
   std::vector<int32_t> target;  // as the decoder reads it: START and what follows
-  // What follows the target: the label of its last row where something is learnt.
+  // The token after the target: the label of its last row in training.
   int32_t next = 0;
 };
 
-// Tokens drawn evenly from the vocabulary, the same for the same seed on every machine. Source and
-// target are `length` tokens long.
+// Tokens drawn uniformly from the vocabulary, the same for the same seed on every machine. Source
+// and target are `length` tokens long.
 std::vector<TokenPair> random_pairs(const TransformerConfig& config, int64_t count, int64_t length,
                                     uint64_t seed);
 
-// Sources as encode() takes them, a slot each; nothing for a decoder-only model.
+// Sources as encode() takes them, one slot each; nothing for a decoder-only model.
 Rows source_rows(std::span<const TokenPair> pairs);
 // An empty memory for a decoder-only model.
 Memory encode_pairs(const Transformer& model, std::span<const TokenPair> pairs, Session& session);
 
-// Counts the calls of forward() where they happen, in the model: no caller is asked.
+// Counts the calls of forward() inside the model, where they happen, not where they are made.
 class ForwardCounter : public Observer {
  public:
   void see(const Observation& observation) override {
@@ -36,7 +36,7 @@ class ForwardCounter : public Observer {
   }
   void clear() { calls_ = rows_ = 0; }
   int64_t calls() const { return calls_; }
-  int64_t rows() const { return rows_; }  // of all calls together
+  int64_t rows() const { return rows_; }  // over all calls
 
  private:
   int64_t calls_ = 0;

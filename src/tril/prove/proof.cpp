@@ -7,16 +7,17 @@ namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// A target of more than one block of 64 keys: the running softmax must go from block to block.
+// A target of more than one block of 64 keys, so that the running softmax goes from block to block.
 constexpr int64_t kLongTarget = 130;
-// The leak probe takes the third power of it: just beyond one block.
+// The cost of the leak probe grows with the third power of it: just beyond one block.
 constexpr int64_t kLongLeak = 70;
 constexpr int64_t kBeamSentences = 4;
 constexpr int64_t kMaxWritten = 12;
-// Weights times rows of sequential training that a model is given; beyond it, the tiny one.
+// The most weights times rows of sequential training on the model itself; beyond it, a tiny one is
+// used.
 constexpr double kSequentialWork = 1.5e11;
-// Steps of sequential training that a card is given, likewise: each is hundreds of kernels with
-// next to nothing to do.
+// Likewise the most steps of sequential training on a GPU, where each is hundreds of kernels with
+// next to no work.
 constexpr int64_t kStepsOnCard = 1000;
 // Tokens of the tiny model's sources: it is the decoder that is measured.
 constexpr size_t kTinySource = 16;
@@ -48,7 +49,7 @@ void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
           "needed");
 }
 
-// A pair of exactly `length` tokens a side, from the tokens of all pairs again and again.
+// A pair of exactly `length` tokens per side, made by repeating the tokens of all pairs.
 TokenPair pair_of_length(std::span<const TokenPair> pairs, size_t first, int64_t length) {
   std::vector<int32_t> source, target;
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -100,8 +101,9 @@ class Proof {
         session_);
   }
 
-  // The first with a future; better one that is not the same token again; best of those one where
-  // the model predicts a wrong token, so that it can be seen what goes in behind it.
+  // The first sentence with a future; preferably one that does not just repeat a token; best of
+  // those, one where the model predicts a wrong token, so that it can be seen what is fed in after
+  // it.
   size_t sentence_to_show() {
     std::optional<size_t> first, differing;
     for (size_t i = 0; i < pairs_.size(); ++i) {

@@ -32,11 +32,11 @@ struct Words<Section> {
 struct AgreementLine {
   Writing writing = Writing::teacher_forced;
   Company company = Company::alone;
-  // A beam that came to an END before any hypothesis changed places was run again without it: all
-  // are then as long as they may be.
+  // A beam that reached END before any hypothesis was forked is run again without END: then all
+  // hypotheses get as long as they may.
   bool without_end = false;
   Agreement figures{};
-  // A beam whose hypotheses never changed places in the cache shows nothing of it.
+  // A beam whose hypotheses were never forked shows nothing about forking.
   bool holds() const { return figures.same() && (writing != Writing::beam || figures.moved > 0); }
 };
 
@@ -46,9 +46,9 @@ struct SequentialCase {
 };
 
 struct SequentialLine : SequentialCase {
-  bool on_tiny_model = false;  // tiny_config_like(), where the model itself would take too long
-  // A model whose activations are bf16 is compared in fp32: the bounds of sums in bf16 would be as
-  // large as the sums.
+  bool on_tiny_model = false;  // tiny_config_like(), because the model itself would take too long
+  // A model with bf16 activations is compared in fp32: the bounds of bf16 sums would be as large as
+  // the sums.
   bool in_fp32 = false;
   SequentialComparison figures{};
 };
@@ -56,7 +56,7 @@ struct SequentialLine : SequentialCase {
 struct ProofReport {
   int64_t sentences = 0;
   int64_t positions = 0;  // of their targets
-  int64_t longest = 0;    // target in section 2: made of the sentences if none is as long
+  int64_t longest = 0;    // target in section 2; made from the sentences if none is as long
   size_t shown = 0;       // the sentence of the table: one with a wrong prediction, if there is one
 
   TableEvidence table;
@@ -70,17 +70,17 @@ struct ProofReport {
 };
 
 struct ProofOptions {
-  int threads = 0;  // 0: every core
+  int threads = 0;  // 0: all cores
   Masking masking = Masking::causal;
-  // Everything on the model itself, however long it takes.
+  // Run everything on the model itself, however long it takes.
   bool full = false;
-  // What ends a target, and what a model may not write: see SearchOptions. START is the first
-  // token of the first pair's target.
+  // The token that ends a target, and those a model may not write: see SearchOptions. START is the
+  // first token of the first pair's target.
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
   std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
   TestHooks hooks{};
-  // What is being done, and how far it is; may be empty.
+  // The current activity and its progress; may be empty.
   std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
 };
 

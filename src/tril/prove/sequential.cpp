@@ -20,7 +20,7 @@ std::vector<int32_t> labels_of(const TokenPair& pair) {
   return labels;
 }
 
-// One way to train: a session of its own, so that its memory is its own.
+// One way to train, with its own session, so that its memory can be measured.
 class Learner {
  public:
   Learner(const Transformer& model, const SequentialOptions& options)
@@ -30,7 +30,7 @@ class Learner {
     session_.observer = &counter_;
   }
 
-  // One step on these targets, with one label a row. The gradients are valid until the next.
+  // One step on these targets, with one label per row. The gradients are valid until the next step.
   struct Step {
     double loss = 0.0;
     Gradients gradients;
@@ -52,7 +52,7 @@ class Learner {
     seconds_ += time.seconds();
     return result;
   }
-  // Forgets what the steps so far cost, but not their memory, which the next ones will use again.
+  // Forgets the cost of the steps so far, but not their memory, which the next ones reuse.
   void warm() {
     counter_.clear();
     seconds_ = 0.0;
@@ -76,7 +76,7 @@ class Learner {
 double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
 double larger(double a, float b) { return larger(a, std::abs(static_cast<double>(b))); }
 
-// Where the loss does not depend on a parameter its gradient is undefined: zero.
+// A gradient is undefined, which means zero, if the loss does not depend on the parameter.
 int64_t differing_gradients(const Tensor& a, const Tensor& b, int64_t size) {
   require(size == (a.defined() ? a : b).size() || (!a.defined() && !b.defined()),
           ErrorCode::internal, "prove: a gradient of another size");
@@ -87,8 +87,8 @@ int64_t differing_gradients(const Tensor& a, const Tensor& b, int64_t size) {
   return std::count_if(only.begin(), only.end(), [](float x) { return !(x == 0.0f); });
 }
 
-// Whether rows do not meet on the way from the loss to a parameter: those of the decoder's last
-// layer from the outputs and queries of its masked attention up.
+// Whether rows do not interact between the loss and a parameter: true for those of the decoder's
+// last layer from the outputs and queries of its masked attention up.
 bool rows_stay_apart(std::string_view parameter, const TransformerConfig& config) {
   const std::string layer = concat("decoder.", config.decoder_layers - 1, ".");
   if (!parameter.starts_with(layer)) return false;
@@ -102,7 +102,7 @@ bool rows_stay_apart(std::string_view parameter, const TransformerConfig& config
   return false;
 }
 
-// A parameter's gradient on the host; zero where the loss does not depend on it.
+// A parameter's gradient on the host; zero if the loss does not depend on it.
 class Gradient {
  public:
   Gradient(const Gradients& gradients, const ConstTensor& parameter) {
@@ -123,7 +123,7 @@ struct Sum {
   double last = 0.0;  // the largest element of the last prefix's own gradient
 };
 
-// What comparison 2 needs of an element.
+// What comparison 2 needs per element.
 struct StrictSum {
   double sum = 0.0, absolute = 0.0;
   int32_t terms = 0;
@@ -133,7 +133,7 @@ struct StrictSum {
   }
 };
 
-// The gradients of all prefixes, as they come.
+// The gradients of all prefixes, added as they come.
 class PrefixSums {
  public:
   PrefixSums(const Transformer& model, int64_t positions) {
@@ -267,11 +267,11 @@ class PrefixSums {
   std::vector<double> largest_;  // of each prefix's gradient
   std::vector<Strict> strict_;
   int64_t strict_elements_ = 0;
-  size_t stride_ = 1;                     // of the elements kept of each position
+  size_t stride_ = 1;                     // between the elements kept of each position
   std::vector<std::vector<float>> kept_;  // by position
 };
 
-// The positions of all targets, one after another.
+// The positions of all targets, one target after another.
 struct Positions {
   explicit Positions(std::span<const TokenPair> given) : pairs(given) {
     for (size_t i = 0; i < pairs.size(); ++i) {
@@ -282,9 +282,9 @@ struct Positions {
   }
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 
-  // A position's prefix, and labels of which only its own counts: for its prefix, and for the
-  // parallel pass over all targets, its own target before the others. (Sums over rows are made in
-  // slices of kTokenSlice rows; these then fall the same way.)
+  // A position's prefix, and labels of which only its own counts: for the prefix, and for the
+  // parallel pass over all targets, with its own target before the others. (Sums over rows are made
+  // in slices of kTokenSlice rows; this way both have the same slices.)
   TokenPair prefix(int64_t position) const {
     const Place& place = places[static_cast<size_t>(position)];
     TokenPair result = pairs[place.pair];
@@ -310,7 +310,7 @@ struct Positions {
         labels[static_cast<size_t>(position)];
     return result;
   }
-  int64_t longest() const {  // its prefix, of all
+  int64_t longest() const {  // the longest prefix
     const auto at =
         std::max_element(places.begin(), places.end(),
                          [](const Place& a, const Place& b) { return a.length < b.length; });
@@ -334,7 +334,7 @@ Learner::Step learn_prefix(Learner& learner, const Positions& positions, int64_t
 double median_of_three(double a, double b, double c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
-// The cost of work that was just done, and its time the median of three if that is cheap. The
+// The cost of work that was just done; its time is the median of three runs if that is cheap. The
 // gradients of the last step are those of `work`.
 template <class F>
 SequentialComparison::Cost cost_of(Learner& learner, const F& work) {
@@ -389,7 +389,7 @@ int64_t path_terms(const TransformerConfig& config, const StepLengths& lengths) 
   const int64_t group = c.heads / c.kv_heads;
   const int64_t norm = c.model + 8;  // two means over the features, and some products
   const int64_t feed_forward = c.model + 4 + c.feed_forward + norm + 1;
-  // From the heads' keys or queries on: projection, rotary turn, three inputs added, norm,
+  // From the heads' keys or queries on: projection, rotary rotation, three inputs added, norm,
   // residual.
   const int64_t projection = c.heads * c.head_dim + 2 + 3 + norm + 1;
   // Output projection; dout · v and dout · out; the sum over keys (for the query) or over rows and
@@ -399,7 +399,7 @@ int64_t path_terms(const TransformerConfig& config, const StepLengths& lengths) 
   };
   int64_t decoder = feed_forward + attention(lengths.target, lengths.target);
   if (!c.decoder_only()) decoder += attention(lengths.source, lengths.target);
-  // In the last layer rows first meet in the sum over rows of a key's gradient.
+  // In the last layer rows first interact in the sum over rows of a key's gradient.
   int64_t terms = lengths.target * group + projection + (c.decoder_layers - 1) * decoder;
   if (!c.decoder_only()) {
     terms += decoder + c.decoder_layers + norm;  // memory is read by each layer
@@ -426,7 +426,7 @@ TransformerConfig tiny_config_like(const TransformerConfig& config) {
 
 namespace {
 
-// What is known before anything is trained.
+// Figures that are known before any training.
 SequentialComparison measures_of(const TransformerConfig& c, std::span<const TokenPair> pairs) {
   SequentialComparison result;
   result.sequences = static_cast<int64_t>(pairs.size());
@@ -468,7 +468,7 @@ SequentialComparison compare_sequential_with_parallel(const Transformer& given,
   Learner parallel(model, options);
   std::vector<int32_t> labels = positions.labels;
   if (options.lose_position >= 0) labels.at(static_cast<size_t>(options.lose_position)) = -1;
-  parallel.step(pairs, labels);  // once without counting: the second time all memory is there
+  parallel.step(pairs, labels);  // first without measuring: the second time all memory is there
   parallel.warm();
   Learner::Step all = parallel.step(pairs, labels);
   result.parallel = cost_of(parallel, [&] { all = parallel.step(pairs, labels); });

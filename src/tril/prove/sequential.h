@@ -1,40 +1,41 @@
 // Sequential against parallel training: what teacher forcing under the mask saves.
 //
 // A decoder without the parallel pass would be trained as it decodes: for a target of n tokens, n
-// calls of forward(), each on a prefix, from an empty cache, under a tape of its own, with the loss
-// of the prefix's last position; the n gradients are summed. The parallel way is one call for all
-// positions of all targets. Both are run here, dropout off, and compared.
+// calls of forward(), each on a prefix, from an empty cache, under its own tape, with the loss of
+// the prefix's last position; the n gradients are summed. The parallel way is one call for all
+// positions of all targets. Both are run here without dropout, and compared.
 //
-// The losses. They are the same fp32 numbers added in double, so the two sums may differ by the one
-// rounding of the parallel sum to fp32: u |loss| with u = 2^-24 (and n roundings of 2^-53).
+// The losses. They are the same fp32 numbers added in double, so the two sums may differ only by
+// the one rounding of the parallel sum to fp32: u |loss| with u = 2^-24 (and n roundings of 2^-53).
 //
 // The gradients, in three comparisons.
 //
-// 1 Position by position, exactly. The parallel pass over all targets is run with one label alone:
-// what it then gives is that position's own share of the gradient. It must have THE SAME BITS as
-// the gradient of its prefix, in every element of every parameter. Rows behind the position are
-// there, and other targets, but they bring zeros, and adding a zero changes nothing. This is done
-// for every position, or for a sample (`positions_compared` says how many).
+// 1 Position by position, exactly. The parallel pass over all targets is run with only one label:
+// the result is that position's own share of the gradient. It must have THE SAME BITS as the
+// gradient of its prefix, in every element of every parameter. Rows after the position, and other
+// targets, are there too, but they contribute zeros, and adding a zero changes nothing. This is
+// done for every position, or for a sample (`positions_compared` says how many).
 //
 // 2 The sum, within a bound that assumes nothing. In the last layer of the decoder, from its masked
-// attention up, rows do not meet: a weight's gradient is a sum over rows of products, of which each
-// prefix brings one. Added up in fp32 in whatever order, the parallel gradient is off by at most
+// attention up, rows do not interact: a weight's gradient is a sum over rows of products, of which
+// each prefix contributes one. Added up in fp32 in whatever order, the parallel gradient is off by
+// at most
 //   |parallel - sum of g_i| <= gamma(m + 1) * (sum of |g_i|) + m * 2^-149
 // for every element, where m of the prefixes' g_i are not zero and gamma(m) = m u / (1 - m u)
 // (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); the sums of g_i are made in
-// double. `weakest_position` says how strict this is: every position's gradient has an element
-// larger by so many times than what the bound allows, so above 1 not one can be lost unnoticed.
+// double. `weakest_position` says how strict this is: every position's gradient has an element at
+// least this many times larger than the bound, so above 1 no position can be lost unnoticed.
 //
-// 3 All parameters, roughly. Further down rows have met in the keys: what is rounded there are
-// products along paths through matrices, and these may be far larger than what is left of them. (A
-// key's bias shifts all scores of a row alike: its gradient is zero in exact arithmetic, and
-// rounding alone is left.) A path that passes sums of k1, k2, ... terms is off by a factor within
-// 1 ± gamma(K), K = k1 + k2 + ... counted along the longest path (path_terms) from where rows
-// first meet. Adding up N prefixes rounds N - 1 times more:
+// 3 All parameters, roughly. Further down, rows have interacted in the keys: products along paths
+// through matrices are rounded there, and these may be far larger than their sum. (A key's bias
+// shifts all scores of a row equally: its gradient is zero in exact arithmetic, and only rounding
+// is left.) A path that passes sums of k1, k2, ... terms is off by a factor within 1 ± gamma(K), K
+// = k1 + k2 + ... counted along the longest path (path_terms) from where rows first interact.
+// Adding up N prefixes rounds N - 1 times more:
 //   |parallel - sequential| <= (gamma(K) + gamma(K + N)) * (sum over prefixes of max |g_prefix|)
 // This one rests on an assumption: that the products along the paths to an element are together no
-// larger than the largest element of the gradient. It would notice a gross fault, no more; what is
-// strict are 1 and 2.
+// larger than the largest element of the gradient. It finds gross faults only; the strict
+// comparisons are 1 and 2.
 #pragma once
 
 #include <cstdint>
@@ -53,11 +54,11 @@ struct SequentialComparison {
   int64_t longest = 0;    // target
 
   // Calls of forward(), counted in the model; seconds of encode, forward, loss and backward, the
-  // median of three where that takes less than a second; peak of the steps' memory (activations,
+  // median of three if that takes less than a second; peak memory of the steps (activations,
   // gradients, tape).
   struct Cost {
     int64_t calls = 0;
-    int64_t rows = 0;  // given to forward() in all calls
+    int64_t rows = 0;  // passed to forward() over all calls
     double seconds = 0.0;
     int64_t peak_bytes = 0;
   };
@@ -65,13 +66,13 @@ struct SequentialComparison {
   double time_ratio() const { return sequential.seconds / parallel.seconds; }
 
   // What the score matrices [row, key] of all heads and layers of the decoder's self-attention
-  // would take in fp32, had they been kept: heads * layers * n^2 * 4 for each target.
+  // would take in fp32, had they been stored: heads * layers * n^2 * 4 per target.
   int64_t score_matrix_bytes = 0;
 
   double parallel_loss = 0.0, sequential_loss = 0.0;  // summed over the positions
   double loss_bound = 0.0;
 
-  // 1: positions whose gradient alone was compared, elements compared, and what differs.
+  // 1: positions whose own gradient was compared, elements compared, and differences.
   int64_t positions_compared = 0;
   int64_t gradients_compared = 0;
   int64_t positions_differing = 0;
@@ -79,11 +80,11 @@ struct SequentialComparison {
 
   // 2: the last layer's sums over rows.
   int64_t summed = 0;         // elements
-  double sum_share = 0.0;     // of the bound, by the element that uses most of it; NaN: beyond
+  double sum_share = 0.0;     // of the bound, for the element that uses most of it; NaN: exceeded
   std::string sum_parameter;  // where
-  // The least, over the positions, of the largest multiple of the bound that an element of its
-  // gradient is: found among up to 2^24 numbers in all. Positions without any gradient in these
-  // parameters have nothing to lose and are counted apart.
+  // Over the positions, the smallest of the largest ratio between an element of its gradient and
+  // the bound, searched among at most 2^24 numbers. Positions without any gradient in these
+  // parameters have nothing to lose and are counted separately.
   double weakest_position = 0.0;
   int64_t silent_positions = 0;
 
@@ -95,7 +96,7 @@ struct SequentialComparison {
   std::string worst_parameter;       // where
 
   double loss_difference() const;
-  // Of the bound of 3, by the largest difference.
+  // The largest difference relative to the bound of 3.
   double share() const { return gradient_bound > 0.0 ? gradient_difference / gradient_bound : 0.0; }
   // False for NaN.
   bool losses_agree() const { return loss_difference() <= loss_bound; }
@@ -105,20 +106,21 @@ struct SequentialComparison {
   bool gradients_agree() const {
     return positions_agree() && sums_agree() && gradient_difference <= gradient_bound;
   }
-  // That none is lost says how much the comparison is worth, and holds for models that can learn:
-  // a layer norm two features wide leaves only signs, and gradients behind it are rounding.
+  // That no position is lost says how much the comparison is worth, and holds for models that can
+  // learn: a layer norm of two features leaves only signs, and gradients behind it are only
+  // rounding.
   bool holds() const { return losses_agree() && gradients_agree() && none_is_lost(); }
 };
 
 struct SequentialOptions {
-  int threads = 0;  // 0: every core
+  int threads = 0;  // 0: all cores
   Masking masking = Masking::causal;
   TestHooks hooks{};
-  // Positions of comparison 1, at most: where there are more, they are spread evenly, the last
-  // among them.
+  // The most positions of comparison 1: if there are more, these are spread evenly, including the
+  // last.
   int64_t compared_positions = 64;
-  // A fault for tests that must be able to fail: the parallel pass does not learn from this
-  // position (of all targets, from 0; -1: from all).
+  // A fault for tests that must be able to fail: the parallel pass ignores this position (of all
+  // targets, from 0; -1: none).
   int64_t lose_position = -1;
   // Called before each sequential step; may be empty.
   std::function<void(int64_t done, int64_t all)> progress{};
@@ -140,7 +142,7 @@ struct StepLengths {
 int64_t path_terms(const TransformerConfig& config, const StepLengths& lengths);
 
 // A tiny model of the same kind (decoder-only or not, positions, norms, activation, window): 32
-// wide, two heads, at most two layers a stack, 64 tokens, 1,024 positions. For lengths that would
+// wide, two heads, at most two layers per stack, 64 tokens, 1,024 positions. For lengths that would
 // take too long on the model itself.
 TransformerConfig tiny_config_like(const TransformerConfig& config);
 

@@ -8,10 +8,10 @@
 namespace tril {
 namespace {
 
-// What one call of forward() was given, and the logits that were then made of it.
+// The arguments of one call of forward(), and the logits computed from it.
 class CallRecorder : public Observer {
  public:
-  // Whoever watched before still does.
+  // An observer that was set before still sees everything.
   explicit CallRecorder(Observer* beside) : beside_(beside) {}
 
   void see(const Observation& o) override {
@@ -43,7 +43,7 @@ class CallRecorder : public Observer {
   Observer* beside_;
 };
 
-// Slots of a cache that are given back, however this ends.
+// Slots of a cache, released however this ends.
 class OpenSlots {
  public:
   explicit OpenSlots(Cache& cache) : cache_(cache) {}
@@ -107,13 +107,14 @@ void feed_given(const Transformer& model, std::span<const TokenPair> pairs, size
   }
 }
 
-// Follows a search: which hypothesis each row of a call belongs to, what it read, what it became.
+// Follows a search: which hypothesis each row of a call belongs to, what it read, what became of
+// it.
 class SearchFollower {
  public:
   SearchFollower(int32_t start, const CallRecorder& recorder, StepwiseResult& result)
       : start_(start), recorder_(recorder), result_(result) {}
 
-  // After each step of a sentence; sentences come in the order of their rows in the call.
+  // Called after each step of a sentence; sentences come in the order of their rows in the call.
   void step(const SearchStep& step) {
     if (recorder_.calls != call_) {
       call_ = recorder_.calls;
@@ -141,7 +142,7 @@ class SearchFollower {
       if (!goes_on[i]) keep(sentence.read[i]);
     }
   }
-  // What was kept in the last step is read no more.
+  // Hypotheses kept in the last step are not read any more.
   void done(int64_t number) {
     Sentence& sentence = sentences_[number];
     std::vector<bool> kept(sentence.read.size(), false);
@@ -155,10 +156,10 @@ class SearchFollower {
  private:
   struct Line {
     Transcript history{};       // what was read
-    int32_t slot = -1;          // where it was last
-    int32_t chosen = 0;         // what is to be read next
-    size_t parent = 0;          // among the lines of the step before
-    bool among_others = false;  // whether there were others then, which held other histories
+    int32_t slot = -1;          // its last slot
+    int32_t chosen = 0;         // what it reads next
+    size_t parent = 0;          // index among the lines of the step before
+    bool among_others = false;  // whether there were others then with different histories
   };
   struct Sentence {
     std::vector<Line> read, next;
@@ -201,7 +202,7 @@ void write_by_search(const Transformer& model, std::span<const TokenPair> pairs,
   how.start = options.start;
   how.end = options.end;
   how.forbidden = options.forbidden;
-  // In company half of the sentences find room: the others wait until one is done.
+  // In batches there is room for half of the sentences: the others wait until one is done.
   const auto count = static_cast<int64_t>(pairs.size());
   const int64_t together = options.company == Company::alone ? 1 : (count + 1) / 2;
   SearchFollower follower(options.start, recorder, result);

@@ -9,10 +9,10 @@
 namespace tril {
 namespace {
 
-// The logits of a sentence, a row a position.
+// The logits of a sentence, one row per position.
 using Logits = std::vector<std::vector<float>>;
 
-// Counts calls, and notes what the rows were given to read, and those of the first layer to see.
+// Counts calls, and records what the rows read and, in the first layer, may see.
 class Watcher : public ForwardCounter {
  public:
   void see(const Observation& o) override {
@@ -162,7 +162,7 @@ int32_t right_after(const TokenPair& pair, size_t position) {
   return position + 1 < pair.target.size() ? pair.target[position + 1] : pair.next;
 }
 
-// What went in, and what came of it.
+// What went in, and the result.
 void note_training(Table& table, const TokenPair& pair, const TableOptions& options,
                    const Watcher& watcher, const Logits& logits, TableEvidence& result) {
   result.training_calls = watcher.calls();
@@ -246,7 +246,7 @@ TableEvidence gather_table(const Transformer& model, const TokenPair& pair,
     Table changed(nudged, pair, session);
     result.moved_in_training = differing(trained, changed.train());
     result.moved_in_inference = differing(stepped, changed.step_given());
-    session.reset();  // nothing of the copy is left in it
+    session.reset();  // so that it keeps nothing of the copy
   }
   for (const auto& row : trained) result.logits += static_cast<int64_t>(row.size());
   result.weights_after = table.weights();

@@ -10,8 +10,9 @@
 namespace tril {
 namespace {
 
-// The life each arena is in now, indexed by the arena's number. Static, so that a ticket can be
-// checked after its arena is gone. Numbers are reused; lives only grow.
+// The current life of each arena, that is how often it was reset, indexed by the arena's number.
+// Static, so that a ticket can be checked after its arena is gone. Numbers are reused; lives only
+// grow.
 constexpr size_t kMaxArenas = 1 << 16;
 std::array<std::atomic<uint32_t>, kMaxArenas> lives;
 std::mutex registry_mutex;
@@ -34,7 +35,7 @@ uint32_t take_number() {
 }
 
 constexpr int64_t kSmallestBlock = int64_t{1} << 16;
-constexpr int64_t kLargest = int64_t{1} << 56;  // no sum of sizes overflows below it
+constexpr int64_t kLargest = int64_t{1} << 56;  // below this, no sum of sizes overflows
 
 }  // namespace
 
@@ -71,7 +72,7 @@ void* Arena::allocate(int64_t bytes) {
     ++current_;
   }
   if (current_ == blocks_.size()) {
-    // Growing by at least what is already held keeps the number of blocks logarithmic.
+    // Growing by at least the current size keeps the number of blocks logarithmic.
     int64_t held = 0;
     for (const Block& block : blocks_) held += block.bytes;
     const int64_t size = std::max({padded, held, kSmallestBlock});

@@ -1,11 +1,11 @@
 // Arena: memory for everything one step makes, given back all at once.
 //
-// allocate() moves a mark; reset() moves it back to the start. What did not fit into the one block
-// is taken from the system, and the next reset() merges all into one block of the size then known,
-// so from the third equal step on nothing is allocated and every address repeats.
-// A tensor made before a reset() (or of an arena since destroyed) is stale: reading it is an error
-// in every build, because each tensor carries a ticket that the arena outdates.
-// One arena belongs to one thread at a time.
+// allocate() moves a mark; reset() moves it back to the start. What does not fit into the block is
+// taken from the system, and the next reset() merges everything into one block of the size then
+// known, so from the third equal step on nothing is allocated and every address repeats.
+// A tensor made before a reset(), or of an arena since destroyed, is stale: reading it is an error
+// in every build, because the ticket that each tensor carries is then out of date. One arena
+// belongs to one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tril {
 
-// Which life of which arena a tensor comes from.
+// The arena a tensor comes from, and how often that had been reset.
 struct ArenaTicket {
   uint32_t arena = 0;
   uint32_t life = 0;
@@ -41,21 +41,21 @@ class Arena {
     return static_cast<T*>(allocate_items(count, static_cast<int64_t>(sizeof(T))));
   }
 
-  // Tensors may lie in memory that somebody else owns (a mapped file): the arena keeps the owner as
-  // long as it lives.
+  // Tensors may lie in memory that something else owns (a mapped file): the arena keeps the owner
+  // alive as long as itself.
   void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
 
   void reset();
 
-  // Where the next allocation would begin: equal steps have equal ones.
+  // Where the next allocation would begin; the same in equal steps.
   const void* top() const {
     return current_ < blocks_.size() ? blocks_[current_].memory + mark_ : nullptr;
   }
   int64_t used_bytes() const { return used_before_ + mark_; }
   int64_t peak_bytes() const { return peak_; }
 
-  // Scratch: what is allocated while a Scope lives is given back when it ends. Tensors made inside
-  // must not leave it.
+  // Scratch memory: what is allocated while a Scope lives is given back when it ends. Tensors made
+  // inside must not be used after it.
   class Scope {
    public:
     explicit Scope(Arena& arena)
@@ -80,8 +80,8 @@ class Arena {
   };
   bool in_scope() const { return scopes_ > 0; }
 
-  // While a Hold lives, scopes that end give nothing back: for what may be read later than the host
-  // thinks. Begun in no scope.
+  // While a Hold lives, scopes that end give nothing back: for memory that the device may read
+  // after the host has left the scope. Must not begin inside a scope.
   class Hold {
    public:
     explicit Hold(Arena& arena) : arena_(arena) { ++arena.holds_; }

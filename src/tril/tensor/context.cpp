@@ -13,7 +13,7 @@ Context::Context(int threads, const Placement& placement)
   require(activations == DType::f32 ||
               (placement.device.type == DeviceType::cuda && activations == DType::bf16),
           ErrorCode::unsupported, "activations of ", activations, " on ", placement.device);
-  current_target();  // chooses the instruction set, or says clearly that there is none
+  current_target();  // chooses the instruction set, or raises a clear error if there is none
 }
 
 void Context::reset() {

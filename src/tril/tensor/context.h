@@ -1,11 +1,12 @@
-// Context: what every operation is given beside its tensors.
+// Context: what every operation is given besides its tensors.
 //
-// It belongs to one caller: two threads may use the same weights, each with a context of its own.
+// It belongs to one caller: two threads may use the same weights, each with its own context.
 #pragma once
 
 #include <algorithm>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "tril/base/dtype.h"
@@ -26,26 +27,27 @@ struct TestHooks {
   int widen_head = -1;
   int widen_layer = -1;
   int64_t widen_row = -1;
-  // Takes the last key, its own, from the interval of the token at `narrow_position` (-1: of none)
-  // in all heads of the decoder's layer `narrow_layer` (-1: of every layer), in any call: both ways
-  // are then the same function, of a mask that is too narrow.
+  // Removes the last key, its own, from the interval of the token at `narrow_position` (-1: of
+  // none) in all heads of the decoder's layer `narrow_layer` (-1: of every layer), in any call:
+  // training and inference are then the same function, with a mask that is too narrow.
   int64_t narrow_position = -1;
   int narrow_layer = -1;
   // The decoder's keys and values go into the cache one position early, over those of the token
-  // before; but those of a call that begins with a sequence's first token, where they belong.
+  // before; except in a call that begins with a sequence's first token, where they go to the right
+  // place.
   bool shift_cache = false;
   // Attention takes the blocks of a span in descending order when a call has several query rows:
   // a sum whose order depends on the batch.
   bool order_by_batch = false;
 };
 
-// An array that the host knows and kernels read: ids, positions, intervals. From a span of the
-// host's alone it is brought to the device where it is needed. Who keeps one keeps views: the
-// memory is Context::mirror()'s, or the caller's.
+// An array that the host knows and kernels read: ids, positions, intervals. A span of host memory
+// is uploaded where it is needed. This is a view: the memory belongs to Context::mirror(), or to
+// the caller.
 template <class T>
 struct Mirrored {
   std::span<const T> host;
-  const T* device = nullptr;  // null: not there yet
+  const T* device = nullptr;  // null: not uploaded yet
 
   Mirrored() = default;
   Mirrored(std::span<const T> known, const T* on_device = nullptr)  // NOLINT: a view, as a span is
@@ -62,8 +64,8 @@ struct Mirrored {
   auto end() const { return host.end(); }
 };
 
-// Where a model lives, and what activations are computed and kept in: fp32 on the CPU, bf16 on CUDA
-// unless fp32 is asked for.
+// Where a model lives, and the type in which activations are computed and stored: fp32 on the CPU,
+// bf16 on CUDA unless fp32 is requested.
 constexpr DType activation_type(Device device) {
   return device == Device::cpu ? DType::f32 : DType::bf16;
 }
@@ -79,7 +81,7 @@ struct Placement {
 
 struct Context {
   // Raises `unsupported` on a processor without the instructions tril needs, `device` without a
-  // usable card.
+  // usable GPU.
   explicit Context(int threads = 0, const Placement& placement = {});
 
   // Ends a step: every tensor made since the last reset is stale afterwards. Raises while a tape
@@ -89,7 +91,7 @@ struct Context {
   Device device() const { return queue.device(); }
   Placement placement() const { return {device(), activations}; }
 
-  // A copy that lives as long as the step, on both sides.
+  // A copy for the host and the device, both valid until the step ends.
   template <class T>
   Mirrored<T> mirror(std::span<const T> values) {
     auto* copy = host.allocate_array<T>(static_cast<int64_t>(values.size()));
@@ -97,7 +99,7 @@ struct Context {
     const std::span<const T> kept(copy, values.size());
     return {kept, uploaded(kept)};
   }
-  // Where the device finds these, until the step ends; on the CPU, where they are.
+  // The address of these values on the device, until the step ends; on the CPU, their own.
   template <class T>
   const T* uploaded(std::span<const T> values) {
     return static_cast<const T*>(
@@ -112,39 +114,39 @@ struct Context {
     return uploaded(std::span<const T>(&value, 1));
   }
 
-  // For operations on a device: f(stream) enqueues a kernel.
-  template <class F>
-  void launch(const F& f) {
+  // For operations on a device: launcher(stream, args) enqueues a kernel (Queue::launch).
+  template <class Args>
+  void launch(Launcher<Args> launcher, const std::type_identity_t<Args>& args) {
     end_chain();
-    static const char trace = 0;  // one a kind of launch
-    if (!queue.launches(&trace, arena.top())) return;
-    f(queue.stream());
-    queue.launched();
+    queue.launch(launcher, args);
   }
-  // The same for kernels that write activations of this step and entries of its cache that nobody
-  // read before, and nothing else: neither weights nor tables, unless they are the chain's last and
-  // end_chain() follows. In a chain and in a graph they may
-  // overlap (kernels/cuda/launch.cuh). What a step uploads is there before its graph begins; where
-  // kernels are launched one by one it is not, so there they never overlap.
-  template <class F>
-  void launch_in_chain(const F& f) {
-    static const char trace = 0;
-    queue.note(static_cast<int64_t>(in_chain_));
-    if (!queue.launches(&trace, arena.top())) return;
-    Stream stream = queue.stream();
-    stream.overlaps = in_chain_ && queue.captures();
-    f(stream);
-    queue.launched();
+  // The same for kernels that write only activations of this step and entries of its cache that
+  // were not read before: neither weights nor tables, unless they are the last of the chain and
+  // end_chain() follows. In a chain and in a graph they may overlap (kernels/cuda/launch.cuh).
+  template <class Args>
+  void launch_in_chain(Launcher<Args> launcher, const std::type_identity_t<Args>& args) {
+    queue.launch(launcher, args, in_chain_ ? Begins::in_chain : Begins::alone);
   }
-  // Behind a launch that waits for all before it, be it an ordinary one or an embedding, which lets
-  // the next begin only then: what was written until then rests.
-  // A chain ends with the step, or with the next launch that may write anything.
+  // Within the device, or on the CPU; it may write anything.
+  void copy(const Copy& args) {
+    end_chain();
+    queue.copy(args);
+  }
+  void copy_rows(const CopyRows& args) {
+    end_chain();
+    queue.copy_rows(args);
+  }
+  // To be called after a launch that waits for everything before it: an ordinary one, or an
+  // embedding, which lets the next kernel begin only then. The kernels of the chain do not change
+  // what was written until then. A chain ends with the step, or with the next launch that may write
+  // anything.
   void begin_chain() { in_chain_ = tape == nullptr; }
   void end_chain() { in_chain_ = false; }
 
-  // f() enqueues what nobody waits for until the gradients are asked for: on a device it runs
-  // beside what is enqueued next, until queue.join(). What it allocates stays until the step ends,
-  // and what it reads must stay as it is until then; so within a Scope it runs in its turn.
+  // f() enqueues work for which nothing waits before the gradients are read: on a device it runs in
+  // a side stream, in parallel with what is enqueued next, until queue.join(). What it allocates
+  // stays until the step ends, and what it reads must not change until then; so inside a Scope it
+  // runs in the main stream.
   template <class F>
   void aside(Lane lane, const F& f) {
     if (device() == Device::cpu || arena.in_scope()) return f();
@@ -154,10 +156,10 @@ struct Context {
   }
 
   Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
-  Arena host;   // beside it: what only the host reads, such as the tape, plans and lists of ids
+  Arena host;  // in host memory: what only the host reads, such as the tape, plans and lists of ids
   Queue queue;
   DType activations;  // their type
-  // Products on CUDA (kernels/cuda/gemm.h), made when the first is asked for.
+  // Products on CUDA (kernels/cuda/gemm.h), created for the first one.
   std::shared_ptr<void> products;
   Parallel parallel;
   Tape* tape = nullptr;  // set while a Tape records on this context (autograd/tape.h)

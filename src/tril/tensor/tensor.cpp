@@ -99,7 +99,7 @@ Tensor Tensor::joined(std::span<const Tensor> parts) {
 
 namespace {
 
-// Row behind row, wherever they lie.
+// The rows one behind the other, even where they lie apart.
 std::vector<char> bytes_of(const ConstTensor& tensor) {
   const int64_t each = size_of(tensor.dtype());
   std::vector<char> bytes(static_cast<size_t>(tensor.size() * each));

@@ -1,9 +1,9 @@
 // Tensor: a typed, shaped handle to memory that an Arena owns. Copying copies the handle.
 //
-// Tensors are row-major, and dense but for a column_slice() of a matrix, whose rows lie apart: only
-// those operations take it that say so; to others it is an error. A default Tensor is undefined: it
-// stands for "not there" (a Linear without bias). Constness is that of the handle: what may be
-// written is said where a tensor is passed.
+// Tensors are row-major and dense, except for a column_slice() of a matrix, whose rows lie apart:
+// only operations that say so accept it, the others raise. A default Tensor is undefined and means
+// that there is none (a Linear without bias). Constness is that of the handle: whether a tensor is
+// written is said where it is passed.
 #pragma once
 
 #include <span>
@@ -23,7 +23,7 @@ class Tensor {
   // Not initialised.
   Tensor(Arena& arena, const Shape& shape, DType type = DType::f32);
 
-  // Elements that lie in memory the arena keeps but did not allocate; never to be written.
+  // Elements in memory that the arena keeps alive but did not allocate; never to be written.
   static Tensor view(const Arena& arena, const void* memory, const Shape& shape, DType type);
 
   bool defined() const { return data_ != nullptr || ticket_.arena != 0; }
@@ -34,21 +34,21 @@ class Tensor {
   DType dtype() const { return type_; }
   Device device() const { return device_; }
 
-  // Raises when the tensor is undefined, of another type, not in the host's memory, not dense, or
-  // from an arena that was since reset.
+  // Raises when the tensor is undefined, of another type, not in host memory, not dense, or from an
+  // arena that was reset since.
   template <class T = float>
   T* data() const {
     check_readable(dtype_of<T>(), Device::cpu);
     return static_cast<T*>(data_);
   }
-  // The same on its device: for operations to hand to kernels.
+  // The same for its device's memory, for operations to pass to kernels.
   template <class T = float>
   T* on_device() const {
     check_readable(dtype_of<T>(), device_);
     return static_cast<T*>(data_);
   }
   void* raw() const;
-  // The first row, for who goes by row_stride(): the tensor need not be dense.
+  // The first row, for callers that use row_stride(): the tensor need not be dense.
   template <class T = float>
   T* rows_on_device() const {
     check_kind(dtype_of<T>(), device_);
@@ -60,20 +60,20 @@ class Tensor {
   int64_t row_stride() const {
     return !dense() ? row_stride_ : shape_.rank() == 0 || shape_[0] == 0 ? 0 : size() / shape_[0];
   }
-  // What tells tensors apart: two handles to the same memory have the same address. Never read.
+  // Identifies a tensor: two handles to the same memory have the same address. Never dereferenced.
   const void* address() const { return data_; }
-  // For a slice, the address of the tensor it is a part of; null for a whole one.
+  // For a slice, the address of the tensor it is part of; null for a whole one.
   const void* part_of() const { return part_of_; }
 
-  // The same elements in another shape; where rows lie apart, of as many rows.
+  // The same elements in another shape; where rows lie apart, with the same number of rows.
   Tensor reshaped(const Shape& shape) const;
   // Rows [begin, end) of the first axis.
   Tensor slice(int64_t begin, int64_t end) const;
-  // Columns [begin, end) of a dense matrix, as a tensor of its own: unlike a slice it has a
-  // gradient (so the matrix itself may not).
+  // Columns [begin, end) of a dense matrix as a tensor of its own: unlike a slice it has a gradient
+  // (and then the matrix itself must not have one).
   Tensor column_slice(int64_t begin, int64_t end) const;
-  // The matrix whose column_slice()s these are, all of them, in this order; undefined where they
-  // are not. Their shapes may have been changed since.
+  // The matrix whose column_slice()s these are, all of them, in this order; undefined if they are
+  // not. They may have been reshaped since.
   static Tensor joined(std::span<const Tensor> parts);
 
  private:
@@ -125,11 +125,11 @@ struct NamedConstTensor {
   ConstTensor tensor;
 };
 
-// The elements of a tensor on any device, of any type, as fp32: for reading results, which waits
-// for them.
+// The elements of a tensor on any device and of any type, as fp32, for reading results; waits for
+// the device.
 std::vector<float> to_floats(const ConstTensor& tensor);
-// The same to look at: copied only where they are not fp32 on the host already. Valid as long as
-// the tensor.
+// The same as a view, copied only if they are not already fp32 in host memory. Valid as long as the
+// tensor.
 class OnHost {
  public:
   explicit OnHost(const ConstTensor& tensor);
@@ -144,7 +144,7 @@ class OnHost {
   const float* data_;
   size_t size_;
 };
-// From as many fp32 numbers, rounded where the tensor's type is narrower.
+// From the same number of fp32 values, rounded where the tensor's type is narrower.
 void set_values(const Tensor& tensor, std::span<const float> values);
 void set_zero(const Tensor& tensor);
 // Elementwise into a tensor of the same size on any device, rounded where its type is narrower.

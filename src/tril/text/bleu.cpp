@@ -27,7 +27,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
   text = std::move(result);
 }
 
-// Sets a blank on both sides of each unit (byte or character) that `is_separate` holds for.
+// Puts a blank on both sides of each unit (byte or character) for which `is_separate` holds.
 template <class Text, class Separate>
 Text separate(const Text& text, const Separate& is_separate) {
   Text result;
@@ -41,10 +41,11 @@ Text separate(const Text& text, const Separate& is_separate) {
   return result;
 }
 
-// Which of two neighbours gets a blank on both sides.
+// Which of two neighbours gets blanks on both sides.
 enum class Apart { left, right };
 
-// Goes through the text from the left, taking pairs of neighbours that no earlier pair overlaps.
+// Goes through the text from the left, over pairs of neighbours that do not overlap an earlier
+// pair.
 template <class Text, class Left, class Right>
 Text separate_in_pairs(const Text& text, const Left& is_left, const Right& is_right, Apart apart) {
   Text result;
@@ -63,7 +64,7 @@ Text separate_in_pairs(const Text& text, const Left& is_left, const Right& is_ri
   return result;
 }
 
-// Works on bytes: all marks are ASCII, and of any other neighbour only one byte is ever asked for.
+// Works on bytes: all marks are ASCII, and at most one byte of any other neighbour matters.
 std::string separate_13a(std::string_view segment) {
   std::string text(segment);
   replace_all(text, "<skipped>", "");
@@ -79,7 +80,7 @@ std::string separate_13a(std::string_view segment) {
   const auto is_no_digit = [&](char c) { return !is_digit(c); };
   const auto is_point = [](char c) { return c == '.' || c == ','; };
   const auto is_dash = [](char c) { return c == '-'; };
-  // All ASCII that is no letter, digit or control, but for ' , - .
+  // All ASCII except letters, digits, control characters and ' , - .
   const auto is_mark = [](char c) {
     return (c >= '{' && c <= '~') || (c >= '[' && c <= '`') || (c >= ' ' && c <= '&') ||
            (c >= '(' && c <= '+') || (c >= ':' && c <= '@') || c == '/';
@@ -102,9 +103,9 @@ std::string separate_intl(std::string_view segment) {
   return encode_utf8(separate(text, is(CharacterClass::symbol)));
 }
 
-// Of valid UTF-8. The result's words are the tokens.
+// For valid UTF-8. The words of the result are the tokens.
 std::string separate_tokens(std::string_view segment, BleuTokenizer tokenizer) {
-  // Not without effect: "5." and "5. " differ for intl, "-" and "-\n" for 13a.
+  // This matters: "5." and "5. " differ for intl, "-" and "-\n" for 13a.
   segment = strip_end(segment);
   switch (tokenizer) {
     case BleuTokenizer::v13a: return separate_13a(segment);
@@ -169,7 +170,7 @@ double brevity_penalty(const BleuStatistics& statistics) {
   return hypothesis > 0.0 ? math::exp(1.0 - reference / hypothesis) : 0.0;
 }
 
-// Operation by operation as sacreBLEU has it, so that the precisions are the same bits.
+// The same operations as in sacreBLEU, so that the precisions have the same bits.
 std::array<double, kBleuOrders> smoothed_precisions(const BleuStatistics& statistics,
                                                     BleuSmoothing smoothing, double value) {
   std::array<double, kBleuOrders> precisions{};

@@ -6,8 +6,8 @@
 //   while (...) statistics.add(hypothesis, reference);
 //   std::string line = to_string(bleu(statistics));
 //
-// Statistics are all that is kept of a corpus, and those of its parts add up. Text is UTF-8, a
-// segment a call; case matters. An object belongs to one thread at a time.
+// Only the statistics of a corpus are kept, and those of its parts add up. Text is UTF-8, one
+// segment per call; case matters. An object belongs to one thread at a time.
 #pragma once
 
 #include <array>
@@ -23,13 +23,13 @@ namespace tril {
 
 // How a segment is cut into tokens.
 enum class BleuTokenizer {
-  v13a,       // that of mteval-v13a: Western punctuation; the usual one
-  intl,       // that of mteval-v14: every punctuation mark and symbol of Unicode
-  character,  // every character but white space
-  none,       // at white space alone
+  v13a,       // as in mteval-v13a: Western punctuation; the usual one
+  intl,       // as in mteval-v14: every punctuation mark and symbol of Unicode
+  character,  // every character except white space
+  none,       // split at white space only
 };
 
-// What stands in for a precision of zero.
+// What replaces a precision of zero.
 enum class BleuSmoothing {
   exponential,  // 1/2, 1/4, ... of a match, at each zero in turn
   floor,        // `value` of a match
@@ -43,7 +43,7 @@ struct BleuStatistics {
   BleuTokenizer tokenizer = BleuTokenizer::v13a;
   int64_t segments = 0;
   ReferenceCount references{};
-  // In tokens; the reference's is that of the reference nearest in length, the shorter of two.
+  // In tokens; the reference length is that of the reference nearest in length, the shorter of two.
   int64_t hypothesis_length = 0;
   int64_t reference_length = 0;
   // N-grams of order i + 1 in the hypotheses: those also in a reference, and all.
@@ -54,7 +54,7 @@ struct BleuStatistics {
   // the byte) and for no reference at all.
   void add(std::string_view hypothesis, std::span<const std::string_view> reference_texts);
   void add(std::string_view hypothesis, std::string_view reference);
-  // Another part of the corpus. Raises `invalid_argument` when its tokenizer is another.
+  // Adds another part of the corpus. Raises `invalid_argument` when its tokenizer differs.
   void add(const BleuStatistics& other);
 };
 
@@ -73,10 +73,10 @@ BleuScore bleu(const BleuStatistics& statistics,
                BleuSmoothing smoothing = BleuSmoothing::exponential,
                std::optional<double> smoothing_value = std::nullopt);
 
-// The tokens of a segment with a blank between each two. Raises like add().
+// The tokens of a segment, separated by blanks. Raises like add().
 std::string bleu_tokens(std::string_view segment, BleuTokenizer tokenizer);
 
-// How the score was made: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:tril.0.1.0
+// How the score was computed: nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:tril.0.1.0
 std::string signature(const BleuScore& score);
 // sacreBLEU's line: BLEU|<signature> = 38.12 66.0/45.1/... (BP = 0.980 ratio = ... ref_len = 102)
 std::string to_string(const BleuScore& score);

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kBlank = "\u2581";
 
-// Where the word that begins `text` ends: before the next blank.
+// The length of the first word of `text`, up to the next blank.
 size_t word_bytes(std::string_view text) { return std::min(text.find(kBlank, 1), text.size()); }
 
 size_t character_bytes(char first) {
@@ -17,7 +17,7 @@ size_t character_bytes(char first) {
 
 }  // namespace
 
-// One word on its way from characters to pieces. Kept from word to word for its memory.
+// One word being merged from characters to pieces. Reused from word to word for its memory.
 class BpeMerger::Word {
  public:
   explicit Word(const BpeMerger& merger) : merger_(merger) {}
@@ -65,7 +65,7 @@ class BpeMerger::Word {
     int32_t right = 0;
     size_t bytes = 0;
   };
-  // Orders a heap: the pair to merge first is on top.
+  // Orders the heap: the pair to merge first is on top.
   static bool comes_later(const Pair& a, const Pair& b) {
     return a.score < b.score || (a.score == b.score && a.left > b.left);
   }
@@ -101,7 +101,7 @@ class BpeMerger::Word {
     if (found == merger_.pieces_.end() || !found->second.merges) return;
     put({found->second.score, left, right, bytes});
   }
-  // One of the two has been merged with another since.
+  // One of the two has been merged with another symbol since.
   bool is_stale(const Pair& pair) const {
     return at(pair.left).bytes == 0 || at(pair.right).bytes == 0 ||
            at(pair.left).bytes + at(pair.right).bytes != pair.bytes;

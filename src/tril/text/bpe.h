@@ -1,10 +1,10 @@
 // Byte pair encoding with dropout, over the pieces of a SentencePiece model.
 //
 // A word begins as its characters; of all neighbours that together are a piece, the pair with the
-// best score is merged first, the leftmost of equals, until none is left. With dropout each pair
-// is passed over with a probability, afresh before every merge, and a word is done when all
-// its pairs were passed over at once (Provilkov et al., arXiv 1910.13267, algorithm 1).
-// Without dropout this is what SentencePiece does, id for id. Any number of threads may use one.
+// best score is merged first, the leftmost of equals, until none is left. With dropout each pair is
+// skipped with a probability, drawn again before every merge, and a word is done when all its pairs
+// were skipped at once (Provilkov et al., arXiv 1910.13267, algorithm 1). Without dropout the
+// result equals SentencePiece's, id for id. Any number of threads may use one.
 #pragma once
 
 #include <array>
@@ -20,9 +20,9 @@ namespace tril {
 
 class BpeMerger {
  public:
-  // Words can be merged one by one: no piece goes on after a blank.
+  // Whether words can be merged one by one, because no piece continues after a blank.
   static bool fits(const std::vector<ModelPiece>& pieces);
-  // Of pieces that fit; refers to their texts.
+  // The pieces must fit; their texts are referred to.
   explicit BpeMerger(const std::vector<ModelPiece>& pieces);
 
   // Appends the ids of a normalised text, in which a blank is U+2581 and begins a word.
@@ -33,7 +33,7 @@ class BpeMerger {
   struct Piece {
     int32_t id = 0;
     float score = 0.0f;
-    bool merges = false;  // is made of characters; not a control token or a byte
+    bool merges = false;  // consists of characters; not a control token or a byte
   };
   class Word;
 

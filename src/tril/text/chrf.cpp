@@ -36,7 +36,7 @@ bool is_ascii_punctuation(char c) {
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   for (const std::string_view word : split_words(text)) {
-    // A mark that is the whole word stays; bytes will do, since marks are ASCII.
+    // A punctuation mark that is the whole word stays; bytes suffice, since the marks are ASCII.
     if (word.size() > 1 && is_ascii_punctuation(word.back())) {
       words.push_back(word.substr(0, word.size() - 1));
       words.push_back(word.substr(word.size() - 1));
@@ -50,7 +50,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// Adds the counts of each order, from `first` on, of sequence 0 against each of the others.
+// Adds the counts of each order, from `first` on, for sequence 0 against each of the others.
 void add_counts(std::span<const Symbols> sequences, int orders, size_t first,
                 std::span<AllCounts> by_reference) {
   count_ngrams(sequences, orders, [&](int order, std::span<const int64_t> counts) {
@@ -67,8 +67,8 @@ struct Mean {
   double precision = 0.0, recall = 0.0, score = 0.0;
 };
 
-// Operation by operation as sacreBLEU has it, so that the bits are the same. Orders that are not
-// used hold zeros and do not count.
+// The same operations as in sacreBLEU, so that the bits are the same. Unused orders hold zeros and
+// do not count.
 Mean mean_score(const AllCounts& all) {
   Mean mean;
   int orders = 0;

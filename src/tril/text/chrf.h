@@ -7,8 +7,8 @@
 //
 // Characters are code points other than white space. Words are cut at white space, and one mark of
 // ASCII punctuation is cut off a word: its last character, or else its first.
-// Statistics are all that is kept of a corpus, and those of its parts add up. Text is UTF-8, a
-// segment a call; case matters. An object belongs to one thread at a time.
+// Only the statistics of a corpus are kept, and those of its parts add up. Text is UTF-8, one
+// segment per call; case matters. An object belongs to one thread at a time.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ constexpr int kChrfCharacterOrders = 6;
 constexpr int kChrfMaxWordOrders = 2;
 
 struct ChrfStatistics {
-  // Of one order; hypothesis counts only where the reference has n-grams of that order at all.
+  // Counts of one order; the hypothesis counts only where the reference has n-grams of that order
+  // at all.
   struct Counts {
     int64_t hypothesis = 0;
     int64_t reference = 0;
@@ -35,15 +36,15 @@ struct ChrfStatistics {
   int word_orders = 0;  // 0 to 2
   int64_t segments = 0;
   ReferenceCount references{};
-  // Characters from order one, then words from order one; each segment against the reference that
-  // scores it best, the first of several.
+  // Orders of characters from one, then orders of words from one; each segment is counted against
+  // the reference that scores it best, the first of several.
   std::array<Counts, kChrfCharacterOrders + kChrfMaxWordOrders> counts{};
 
   // One segment. Raises `invalid_argument`, and adds nothing, for text that is not UTF-8 (naming
   // the byte), for no reference at all, and for a number of word orders out of range.
   void add(std::string_view hypothesis, std::span<const std::string_view> reference_texts);
   void add(std::string_view hypothesis, std::string_view reference);
-  // Another part of the corpus. Raises `invalid_argument` when its word orders are others.
+  // Adds another part of the corpus. Raises `invalid_argument` when its word orders differ.
   void add(const ChrfStatistics& other);
 };
 
@@ -57,7 +58,7 @@ struct ChrfScore {
 // Raises `invalid_argument` when the statistics hold no segment.
 ChrfScore chrf(const ChrfStatistics& statistics);
 
-// How the score was made: nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:tril.0.1.0
+// How the score was computed: nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:tril.0.1.0
 std::string signature(const ChrfScore& score);
 // sacreBLEU's line: chrF2|<signature> = 61.23; chrF2++ with two word orders
 std::string to_string(const ChrfScore& score);

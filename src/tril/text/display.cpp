@@ -14,7 +14,7 @@ struct WidthRange {
   int64_t columns = 1;
 };
 
-// Ascending, apart from each other; what lies between takes one column.
+// Ascending, not overlapping; characters in between take one column.
 constexpr WidthRange kRanges[] = {
 #include "tril/text/width_table.inc"
 };
@@ -35,12 +35,12 @@ std::string escape_of(char32_t character, int digits, char letter) {
   return text;
 }
 
-// Not seen, and yet a terminal does something with it.
+// An invisible character that a terminal acts on.
 bool is_command(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c <= 0x9F) ||  // control characters, C0 and C1
          c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
-         (c >= 0x2066 && c <= 0x2069) ||  // direction
-         c == 0x2028 || c == 0x2029;      // line and paragraph
+         (c >= 0x2066 && c <= 0x2069) ||  // direction marks
+         c == 0x2028 || c == 0x2029;      // line and paragraph separators
 }
 
 void append_escaped(std::string& to, std::string_view valid) {
@@ -59,12 +59,12 @@ std::string blanks(std::string_view text, int64_t width) {
   return std::string(static_cast<size_t>(std::max<int64_t>(0, width - display_width(text))), ' ');
 }
 
-// One line, broken.
+// Wraps one line.
 void wrap_line(std::string_view line, int64_t width, std::vector<std::string>& lines) {
   const size_t begin = std::min(line.find_first_not_of(' '), line.size());
   const std::string indent(line.substr(0, begin));
   std::string current = indent;
-  bool empty = true;  // but for the indent
+  bool empty = true;  // apart from the indent
   for (size_t at = begin; at < line.size();) {
     const size_t end = std::min(line.find(' ', at), line.size());
     const std::string_view word = line.substr(at, end - at);
@@ -113,7 +113,7 @@ std::string shortened(std::string_view text, int64_t width) {
   if (width <= 0) return "";
   if (first_invalid_utf8(text)) return std::string(text.substr(0, static_cast<size_t>(width)));
   std::u32string characters = decode_utf8(text);
-  int64_t columns = 1;  // of the sign that something is missing
+  int64_t columns = 1;  // for the sign that something is missing
   size_t kept = 0;
   while (kept < characters.size() && columns + columns_of(characters[kept]) <= width) {
     columns += columns_of(characters[kept++]);

@@ -13,13 +13,13 @@ namespace {
 
 constexpr auto kBad = ErrorCode::bad_format;
 
-// The fields of one protocol buffer message, in the order of the bytes. Groups, which nobody has
-// written for fifteen years, are refused.
+// The fields of one protocol buffer message, in the order of the bytes. Groups, long obsolete, are
+// refused.
 class Fields {
  public:
   Fields(std::string_view bytes, const std::string& file) : rest_(bytes), file_(file) {}
 
-  // Goes to the next field; false at the end.
+  // Advances to the next field; false at the end.
   bool next() {
     if (rest_.empty()) return false;
     const uint64_t key = varint();
@@ -44,7 +44,7 @@ class Fields {
     expect(Wire::bytes);
     return content_;
   }
-  // A truth value or an enumeration from `min` to `max`.
+  // A boolean or an enumeration value from `min` to `max`.
   uint8_t choice(uint8_t min, uint8_t max) const {
     expect(Wire::varint);
     require(min <= value_ && value_ <= max, kBad, file_, ": field ", number_, " is ", value_,
@@ -117,7 +117,7 @@ void read_trainer(std::string_view bytes, const std::string& file, TrainerFields
 }
 
 // The double array of the normalisation, as Darts-clone lays it out, and the replacements its
-// leaves point to. SentencePiece follows it without looking, so every path is walked here once.
+// leaves point to. SentencePiece follows it without checks, so every path is walked here once.
 class CharacterMap {
  public:
   CharacterMap(std::string_view bytes, const std::string& file) : file_(file) {
@@ -138,11 +138,11 @@ class CharacterMap {
 
  private:
   static constexpr uint32_t kValueBit = 1u << 31;
-  static constexpr int kMaxLeaves = 32;  // SentencePiece's array of matches has as many places
-  static constexpr int kMaxDepth = 256;  // of a key in bytes; a circle has no end
+  static constexpr int kMaxLeaves = 32;  // the size of SentencePiece's array of matches
+  static constexpr int kMaxDepth = 256;  // of a key in bytes; a cycle would have no end
   static constexpr int kUnvisited = -1;
 
-  // The most leaves on a path that begins under `node`. Paths may join again.
+  // The most leaves on any path below `node`. Paths may join again.
   int leaves_below(size_t node, int depth) {
     if (leaves_[node] != kUnvisited) return leaves_[node];
     check(depth < kMaxDepth, "its trie has no end");
@@ -177,7 +177,7 @@ class CharacterMap {
   const std::string& file_;
   std::vector<uint32_t> units_;
   std::string_view replacements_;
-  std::vector<int> leaves_;  // by node, once known
+  std::vector<int> leaves_;  // by node; kUnvisited until known
 };
 
 void check_normalizer(std::string_view bytes, const std::string& file) {
@@ -205,7 +205,7 @@ void check_pieces(const std::vector<ModelPiece>& pieces, const std::string& file
     const bool is_text = !piece.text.empty() && !first_invalid_utf8(piece.text) &&
                          piece.text.find('\0') == std::string_view::npos;
     require(is_text, kBad, file, ": piece ", id, " is empty, has a NUL or is not UTF-8");
-    // SentencePiece looks user-defined pieces up in an array of 64 places, whatever their number.
+    // SentencePiece looks user-defined pieces up in an array of 64 entries, whatever their number.
     require(piece.type != PieceType::user_defined && piece.type != PieceType::unused,
             ErrorCode::unsupported, file, ": piece ", id, " is user-defined or unused");
     require(piece.type != PieceType::byte || is_byte(piece.text), kBad, file, ": piece ", id,
@@ -237,14 +237,14 @@ ModelFile read_model_file(std::string_view bytes, const std::string& file) {
     }
   }
   check_pieces(model.pieces, file);
-  // The last thing in a file: with the defaults in its place blanks would be lost in silence.
+  // The last part of a file: if it were cut off, the defaults would silently lose blanks.
   require(has_normalizer, kBad, file, ": cut off: how text is normalised is missing");
   require(trainer.algorithm == Algorithm::bpe || trainer.algorithm == Algorithm::unigram,
           ErrorCode::unsupported, file,
           ": a model of words or characters, expected BPE or unigram");
   require(trainer.byte_fallback, ErrorCode::unsupported, file,
           ": what no piece covers cannot be spelt in bytes (learnt without byte_fallback)");
-  // Spelt in bytes it would come back as U+2581.
+  // If it were spelt in bytes, it would come back as U+2581.
   require(std::any_of(model.pieces.begin(), model.pieces.end(), is_blank), ErrorCode::unsupported,
           file, ": no piece for the blank, U+2581");
   model.type = trainer.algorithm == Algorithm::bpe ? TokenizerType::bpe : TokenizerType::unigram;

@@ -1,9 +1,9 @@
-// What a tokenizer.model holds, read without trust.
+// The contents of a tokenizer.model, which is not trusted.
 //
 // The file is a protocol buffer that SentencePiece writes and reads; SentencePiece itself trusts it
-// and can be made to read outside its memory. So the file is read here first: what passes has the
-// shape SentencePiece expects, down to the trie of its normalisation. It is also the only way to
-// know what SentencePiece's interface does not tell: the type of the model and of its pieces.
+// and can be made to read out of bounds. So the file is read here first: what passes has the
+// structure SentencePiece expects, down to the trie of its normalisation. This is also the only way
+// to get what SentencePiece's interface does not offer: the type of the model and of its pieces.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct ModelFile {
   std::vector<ModelPiece> pieces;  // none user-defined or unused
 };
 
-// Raises `bad_format`, or `unsupported` for what SentencePiece may write and tril never does,
-// naming `file`. The result refers to `bytes`.
+// Raises, naming `file`, `bad_format`, or `unsupported` for what SentencePiece may write but tril
+// never does. The result refers to `bytes`.
 ModelFile read_model_file(std::string_view bytes, const std::string& file);
 
 }  // namespace tril

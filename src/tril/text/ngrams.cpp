@@ -9,15 +9,15 @@
 namespace tril {
 namespace {
 
-// An n-gram that begins at `position` of all sequences laid end to end. It is the n-gram one
-// shorter at the same place, by its number, and one symbol more.
+// An n-gram that begins at `position` of all sequences laid end to end: the n-gram one shorter at
+// the same position, by its number, and one more symbol.
 struct Occurrence {
   uint64_t key = 0;
   uint32_t position = 0;
   uint32_t sequence = 0;
 };
 
-// Hands out one visit per run of equal keys, and numbers the runs for the next order.
+// Makes one visit per run of equal keys, and numbers the runs for the next order.
 void visit_runs(const std::vector<Occurrence>& sorted, int order, std::vector<int64_t>& counts,
                 std::vector<uint32_t>& numbers, const NgramVisitor& visit) {
   uint32_t number = 0;
@@ -41,7 +41,7 @@ void count_ngrams(std::span<const Symbols> sequences, int max_order, const Ngram
   require(symbols <= std::numeric_limits<int32_t>::max(), ErrorCode::invalid_argument,
           "count_ngrams: expected at most 2147483647 symbols together, got ", symbols);
 
-  std::vector<uint32_t> numbers(symbols);  // of the n-gram of the last order, by position
+  std::vector<uint32_t> numbers(symbols);  // of the n-gram of the previous order, by position
   std::vector<int64_t> counts(sequences.size());
   std::vector<Occurrence> occurrences;
   occurrences.reserve(symbols);

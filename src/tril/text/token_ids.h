@@ -8,8 +8,8 @@
 
 namespace tril {
 
-// "12 7 3": whole numbers that an int32_t holds, with blanks between, and around them as many as
-// there are. Nothing for any other text; whether a number is a token is for the model to say.
+// "12 7 3": int32_t numbers separated by blanks, with any number of blanks around them. Nothing for
+// any other text; whether a number is a token is checked by the model.
 std::optional<std::vector<int32_t>> parse_token_ids(std::string_view line);
 
 }  // namespace tril

@@ -26,15 +26,15 @@ constexpr std::string_view kBlankMark = "\u2581";    // SentencePiece's blank
 constexpr std::string_view kUnknownMark = "\u2585";  // its trainer's uncovered character
 
 constexpr int64_t kSpecialsAndBytes = 4 + 256;
-constexpr int64_t kMaxVocab = 1'000'000;  // SentencePiece's unigram starts from as many
-// SentencePiece's BPE counts the characters of a word in 15 bits and does not look; NFKC makes up
-// to two characters of a byte (U+3316).
+constexpr int64_t kMaxVocab = 1'000'000;  // SentencePiece's unigram training starts with this many
+// SentencePiece's BPE counts the characters of a word in 15 bits without a check; NFKC makes up to
+// two characters of one byte (U+3316).
 constexpr int64_t kMaxLineBytes = 16'000;
-constexpr int64_t kMaxTextBytes = 1 << 30;    // its suffix array counts in 31 bits
-constexpr int kThreads = 4;                   // sums are split by it: never the machine's number
+constexpr int64_t kMaxTextBytes = 1 << 30;  // its suffix array counts in 31 bits
+constexpr int kThreads = 4;  // sums are split by it, so it must not depend on the machine
 constexpr std::string_view kFatalOnly = "3";  // log level
 
-// Domain of the random numbers of BPE dropout: others may use the same seed.
+// Separates the random numbers of BPE dropout from other uses of the same seed.
 constexpr uint32_t kDropoutDomain = 0x62706564;
 
 void check_utf8(std::string_view line, const std::string& what) {
@@ -79,8 +79,8 @@ void check(const TokenizerOptions& options) {
 
 namespace {
 
-// Hands lines to SentencePiece, less those it would not learn from. It may not see an exception, so
-// one ends the text and is kept for the caller.
+// Passes lines to SentencePiece, except those it would not learn from. An exception may not pass
+// through it, so one ends the text and is kept for the caller.
 class Lines final : public sentencepiece::SentenceIterator {
  public:
   Lines(const std::function<bool(std::string&)>& next, int64_t max_line_bytes)
@@ -140,7 +140,7 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"model_type", options.type == TokenizerType::bpe ? "bpe" : "unigram"},
       {"normalization_rule_name",
        options.normalization == Normalization::identity ? "identity" : "nfkc"},
-      // With fewer SentencePiece would not come to say how many it needs.
+      // With a smaller number SentencePiece would not get as far as saying how many it needs.
       {"vocab_size", concat(std::max(options.vocab, kSpecialsAndBytes))},
       {"character_coverage", concat(options.coverage)},
       {"max_sentence_length", concat(kMaxLineBytes)},
@@ -151,13 +151,14 @@ std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOp
       {"required_chars", std::string(kBlankMark)},  // whatever the coverage
       {"byte_fallback", "true"},
       {"remove_extra_whitespaces", "false"},
-      {"hard_vocab_limit", "false"},  // take fewer pieces where the text has no more
+      {"hard_vocab_limit", "false"},  // take fewer pieces where the text does not have as many
       {"num_threads", concat(kThreads)},
       {"minloglevel", std::string(kFatalOnly)},
   };
 }
 
-// SentencePiece says in words how large the vocabulary must be: "... 100 vs 268. Increase ...".
+// SentencePiece reports the required size of the vocabulary only as text: "... 100 vs 268. Increase
+// ...".
 std::optional<int64_t> smallest_vocab(std::string_view message) {
   const std::string_view before = "Vocabulary size is smaller than required_chars. ";
   size_t at = message.find(before);
@@ -177,7 +178,7 @@ struct Tokenizer::State {
   std::string bytes;
   ModelFile file;  // refers to `bytes`
   sentencepiece::SentencePieceProcessor processor;
-  std::optional<BpeMerger> merger;  // for a BPE whose pieces are parts of words
+  std::optional<BpeMerger> merger;  // for a BPE model whose pieces are parts of words
 
   // A line as its pieces spell it: normalised, blanks as U+2581.
   std::string normalized(const std::vector<int>& ids) const {

@@ -16,7 +16,7 @@ constexpr CharacterClass kP = CharacterClass::punctuation;
 constexpr CharacterClass kS = CharacterClass::symbol;
 constexpr CharacterClass kN = CharacterClass::number;
 
-// Ascending, apart from each other; what lies between is of no class.
+// Ascending, not overlapping; characters in between belong to no class.
 constexpr ClassRange kRanges[] = {
 #include "tril/text/unicode_tables.inc"
 };
@@ -29,10 +29,10 @@ CharacterClass search_class(char32_t character) {
   return range->kind;
 }
 
-// The alphabets of Europe are looked up, not searched for.
+// Below this (the alphabets of Europe) classes come from a table without a search.
 constexpr char32_t kQuickEnd = 0x400;
 
-// A character that begins at `at`, in text known to be valid.
+// The character that begins at `at`, in valid text.
 struct Decoded {
   char32_t character = 0;
   size_t bytes = 1;
@@ -61,7 +61,7 @@ CharacterClass character_class(char32_t character) {
   return character < kQuickEnd ? quick[character] : search_class(character);
 }
 
-// As scripts/make_unicode_tables.py finds it in Python; U+200B and U+FEFF are not white.
+// As scripts/make_unicode_tables.py finds it in Python; U+200B and U+FEFF are not white space.
 bool is_white_space(char32_t c) {
   if (c <= 0x20) return (c >= 0x09 && c <= 0x0D) || c >= 0x1C;
   if (c < 0x85) return false;

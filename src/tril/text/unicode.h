@@ -1,4 +1,4 @@
-// Characters of UTF-8, and the few facts about them that scores depend on.
+// Characters of UTF-8, and the few of their properties that scores depend on.
 //
 // White space and words are those of Python's str.split() and str.rstrip(); classes of characters
 // are those of Unicode 18.0 (unicode_tables.inc). All functions are pure.
@@ -11,7 +11,7 @@
 
 namespace tril {
 
-// By general category: P*, S*, N*, and all the others.
+// By general category: P*, S*, N*, and all others.
 enum class CharacterClass : uint8_t { other, punctuation, symbol, number };
 
 CharacterClass character_class(char32_t character);
@@ -20,7 +20,7 @@ bool is_white_space(char32_t character);
 // Text must be valid (text/utf8.h).
 std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view characters);
-// What lies between runs of white space; never empty words. They point into the text.
+// The words between runs of white space, never empty. They point into the text.
 std::vector<std::string_view> split_words(std::string_view text);
 // Without the white space at its end.
 std::string_view strip_end(std::string_view text);

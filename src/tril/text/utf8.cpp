@@ -6,7 +6,7 @@
 namespace tril {
 namespace {
 
-// Bytes of the character at the start of `text`, which is not empty; 0 if it is none.
+// The length in bytes of the first character of `text`, which is not empty; 0 if it is invalid.
 size_t character_bytes(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const auto continues = [&](size_t i, uint8_t low, uint8_t high) {

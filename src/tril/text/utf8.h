@@ -7,8 +7,8 @@
 
 namespace tril {
 
-// Where the first character begins that is not UTF-8: a stray or missing continuation byte, a form
-// longer than needed, a surrogate, or a number above U+10FFFF. Nothing when all is well.
+// The position of the first invalid character: a stray or missing continuation byte, an overlong
+// form, a surrogate, or a number above U+10FFFF. Nothing when the text is valid.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
 
 }  // namespace tril

@@ -19,7 +19,7 @@ WeightAverage::WeightAverage(Transformer& model, const AverageOptions& options)
           ErrorCode::invalid_argument, "average: a decay of ", options.decay, " and ",
           options.checkpoints, " checkpoints: the decay must be in [0, 1), the number positive");
   if (options.type != AverageType::exponential) return;
-  evaluating();  // begins with the weights as they are
+  evaluating();  // starts with the current weights
 }
 
 std::unique_ptr<WeightAverage::Copy> WeightAverage::empty_copy() const {

@@ -1,4 +1,4 @@
-// Averages of the weights along the way: usually better than the weights of any one update.
+// Averages of the weights during training: usually better than the weights after any one update.
 //
 // Exponential: after each update  average += (1 - d) (weight - average),  with d the decay, smaller
 // in the first updates so that the beginning is forgotten. Of checkpoints: the mean over the
@@ -30,9 +30,9 @@ class WeightAverage {
   // Shares the weights of `model`, which it never changes.
   WeightAverage(Transformer& model, const AverageOptions& options);
 
-  // After update number `update`.
+  // To be called after update number `update`.
   void updated(int64_t update, Context& context);
-  // Before an evaluation.
+  // To be called before an evaluation.
   void evaluating();
   // Writes the averaged weights into a model of the same configuration.
   void write_to(Transformer& model, Context& context) const;

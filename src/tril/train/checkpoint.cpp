@@ -14,7 +14,7 @@ constexpr int64_t kFormat = 1;
 constexpr int64_t kMaxCount = int64_t{1} << 53;
 constexpr const char* kTokenizer = "tokenizer";  // a tensor of its bytes
 
-// Numbers apart by blanks, in the order written.
+// Numbers separated by blanks, in order.
 std::string to_text(const std::vector<StreamPlace::Waiting>& waiting) {
   std::string text;
   for (const auto& [epoch, pair] : waiting) text += concat(epoch, " ", pair, " ");
@@ -38,7 +38,7 @@ std::vector<StreamPlace::Waiting> waiting_from(const std::string& text, const st
   return result;
 }
 
-// All 64 bits, which a JSON number does not hold.
+// All 64 bits, which a JSON number cannot hold.
 uint64_t number_from(JsonReader& json, std::string_view field, const std::string& file) {
   const std::string text = json.get_string(field);
   uint64_t number = 0;
@@ -136,7 +136,7 @@ TrainState load_state(const std::string& path) {
 }
 
 std::string load_tokenizer(const std::string& path) {
-  // Mapped, for the sake of one tensor; the state holds a hash of it.
+  // Mapped, because only one tensor is needed; the state holds a hash of it.
   Arena arena;
   const std::vector<NamedTensor> tensors = map_safetensors(path, arena, nullptr, MapVerify::trust);
   const auto found = std::find_if(tensors.begin(), tensors.end(), [](const NamedTensor& one) {

@@ -1,4 +1,4 @@
-// Checkpoint: everything a training run needs to go on as if it had never stopped, options and
+// Checkpoint: everything a training run needs to continue as if it had never stopped, options and
 // tokenizer included, in one file that is sealed and replaced whole or not at all: a run exists
 // from the moment its first checkpoint is in place.
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace tril {
 
-// What a run knows beside its weights.
+// The state of a run besides its weights.
 struct TrainState {
   int64_t update = 0;
-  int64_t optimizer_steps = 0;  // fewer where gradients were not finite
+  int64_t optimizer_steps = 0;  // fewer if gradients were not finite
   StreamPlace place{};
-  int64_t target_tokens = 0;  // learnt from so far
+  int64_t target_tokens = 0;  // trained on so far
   double seconds = 0.0;       // over all sittings
   int64_t bad_updates = 0;    // in a row, without a finite gradient
   double last_loss = 0.0;     // of the last line of the log
-  double loss_sum = 0.0;      // since the last line of the log: the sum, and over how many tokens
+  double loss_sum = 0.0;      // since the last line of the log: the sum, and the number of tokens
   int64_t loss_tokens = 0;
   int64_t last_evaluation = 0;  // the update it was made after
   bool evaluated = false;
@@ -29,20 +29,20 @@ struct TrainState {
   int64_t best_update = 0;
   int64_t worse = 0;      // evaluations since the best
   bool finished = false;  // by its last update or by patience
-  // What it belongs to: a run with other options or another text must not go on from it.
+  // What it belongs to: a run with other options or another text must not continue from it.
   std::string options{};
   uint64_t corpus = 0;
   uint64_t valid = 0;      // 0: none
-  uint64_t tokenizer = 0;  // of its bytes
+  uint64_t tokenizer = 0;  // hash of its bytes
 };
 
 void save_checkpoint(const std::string& path, const TrainState& state,
                      const std::string& tokenizer_bytes, const Transformer& model,
                      const AdamWOptimizer& optimizer, const WeightAverage& average);
-// The state alone, to look at before anything is built.
+// The state alone, to be checked before anything is built.
 TrainState load_state(const std::string& path);
 // The tokenizer of the run, to be compared with the state's hash of it; empty in a checkpoint of a
-// version that kept it in a file of its own.
+// version that kept it in a separate file.
 std::string load_tokenizer(const std::string& path);
 // Fills model, optimiser and average, which were made with the run's options.
 void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,

@@ -15,8 +15,8 @@ using plot::panel_for;
 using plot::picture;
 using plot::Point;
 
-// A log may hold any number; past this one a picture has nothing to show, and arithmetic on it
-// would leave the range of a double.
+// A log may contain any number; beyond this one there is nothing to show, and arithmetic on it
+// would overflow a double.
 constexpr double kLargest = 1e100;
 
 std::vector<Point> series(const std::vector<LogRecord>& records, const std::string& name) {

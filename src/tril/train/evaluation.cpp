@@ -6,12 +6,12 @@
 #include "tril/data/batches.h"
 #include "tril/decode/search.h"
 #include "tril/text/bleu.h"
-#include "tril/train/step.h"
+#include "tril/train/batch_loss.h"
 
 namespace tril {
 namespace {
 
-constexpr int64_t kSlots = 128;  // hypotheses decoded side by side
+constexpr int64_t kSlots = 128;  // hypotheses decoded at a time
 
 bool is_cancelled(const EvaluationOptions& options) {
   return options.cancelled && options.cancelled();
@@ -87,7 +87,7 @@ Evaluation evaluate(const Transformer& model, const Tokenizer& tokenizer, const 
                     const EvaluationOptions& options, Session& session) {
   Evaluation result;
   result.cancelled = !add_loss(model, tokenizer, corpus, options, session, result);
-  // A model that gives no probabilities has nothing to say.
+  // A model without finite probabilities cannot be decoded.
   if (!result.cancelled && corpus.has_source() && std::isfinite(result.loss)) {
     result.cancelled = !add_bleu(model, tokenizer, corpus, options, session, result);
   }

@@ -1,4 +1,5 @@
-// How good a model is on text it did not learn from: the loss a token, and BLEU of what it writes.
+// How good a model is on text it was not trained on: the loss per token, and BLEU of its
+// translations.
 #pragma once
 
 #include <functional>
@@ -14,14 +15,14 @@ namespace tril {
 struct EvaluationOptions {
   int64_t beam = 1;
   int64_t micro_batch_tokens = 2048;
-  std::function<bool()> cancelled{};  // asked now and then; an evaluation that is cancelled is void
+  std::function<bool()> cancelled{};  // called now and then; a cancelled evaluation is void
 };
 
 struct Evaluation {
-  double loss = 0.0;                 // negative log-probability a target token, END included
+  double loss = 0.0;                 // negative log-probability per target token, END included
   double bleu = 0.0;                 // 13a; 0 for a decoder-only model
   int64_t exact = 0;                 // translations equal to their reference
-  std::vector<std::string> outputs;  // in the corpus's order
+  std::vector<std::string> outputs;  // in the order of the corpus
   bool cancelled = false;
 };
 

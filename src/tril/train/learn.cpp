@@ -1,20 +1,17 @@
 #include "tril/train/learn.h"
 
-#include <algorithm>
 #include <cmath>
-#include <deque>
-#include <optional>
 
 #include "tril/base/error.h"
 #include "tril/data/permutation.h"
-#include "tril/train/step.h"
+#include "tril/train/updater.h"
 
 namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
 
-// Whatever happens, a session is given back as others expect it.
+// However training ends, the session is restored to its usual state.
 class TrainingSession {
  public:
   TrainingSession(Session& session, Masking masking) : session_(session) {
@@ -40,59 +37,31 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
           options.smoothing, " is not in [0, 1)");
   check(options.optimizer);
   const TrainingSession restored(session, options.masking);
-  ScheduleOptions schedule = options.schedule;
-  schedule.updates = options.updates;
-  model.prepare_training(session);
-  AdamWOptimizer optimizer(model, options.optimizer);
-  std::optional<WeightAverage> average;
-  if (options.average.type != AverageType::none) average.emplace(model, options.average);
-  Batch batch;
-  // May be walked before it runs (device/queue.h).
-  const auto enqueue = [&](int64_t update) {
-    session.reset();
-    session.dropout = DropoutStep{.seed = options.seed, .step = static_cast<uint32_t>(update)};
-    Tape tape(session);
-    const Tensor loss = batch_loss(model, batch,
-                                   {.smoothing = static_cast<float>(options.smoothing),
-                                    .factor = 1.0f / static_cast<float>(batch.target_tokens)},
-                                   session);
-    const auto rate = static_cast<float>(learning_rate(schedule, update));
-    optimizer.step(tape.backward(loss), rate, session);
-    if (average) average->updated(update, session);
-    return loss;
-  };
-  float last = 0.0f;
-  struct Outcome {
-    int64_t loss = 0;  // Queue::fetch()
-    std::optional<int64_t> gradient{};
-  };
-  std::deque<Outcome> outcomes;  // of updates that nobody has looked at: a device may be behind
-  int64_t looked_at = 0;
-  const auto look = [&] {
-    const Outcome outcome = outcomes.front();
-    outcomes.pop_front();
-    session.queue.fetched(outcome.loss, &last, sizeof last);
-    ++looked_at;
-    require(std::isfinite(last), kBad, "learn: the loss of update ", looked_at,
+  UpdaterOptions each{.optimizer = options.optimizer,
+                      .average = options.average,
+                      .schedule = options.schedule,
+                      .smoothing = options.smoothing,
+                      .seed = options.seed,
+                      .gradient_norm = static_cast<bool>(options.gradient_norm)};
+  each.schedule.updates = options.updates;
+  Updater updater(model, each, session);
+  double last = 0.0;
+  const auto look = [&](const UpdateOutcome& outcome) {
+    last = outcome.loss();
+    require(std::isfinite(last), kBad, "learn: the loss of update ", outcome.update,
             " is not finite: a smaller rate helps");
-    if (options.progress) options.progress(looked_at, static_cast<double>(last));
-    if (outcome.gradient) {
-      const double norm = AdamWOptimizer::fetched_last(session, *outcome.gradient).norm;
-      options.gradient_norm(looked_at, norm);
-    }
+    if (options.progress) options.progress(outcome.update, last);
+    if (options.gradient_norm) options.gradient_norm(outcome.update, outcome.gradient_norm);
   };
-  const size_t behind = updates_behind(session);
+  Batch batch;
   for (int64_t update = 1; update <= options.updates; ++update) {
     next(batch);
-    Tensor loss;
-    session.queue.step([&] { loss = enqueue(update); });
-    outcomes.push_back({.loss = session.queue.fetch(loss.raw(), sizeof last)});
-    if (options.gradient_norm) outcomes.back().gradient = optimizer.fetch_last(session);
-    while (outcomes.size() > behind) look();
+    updater.update(update, {&batch, 1});
+    while (const auto outcome = updater.due_outcome()) look(*outcome);
   }
-  while (!outcomes.empty()) look();
-  if (average) average->write_to(model, session);
-  return static_cast<double>(last);
+  while (const auto outcome = updater.next_outcome()) look(*outcome);
+  if (options.average.type != AverageType::none) updater.average().write_to(model, session);
+  return last;
 }
 
 void add_to_batch(Batch& batch, const LearnPair& pair, int32_t start, int32_t number) {

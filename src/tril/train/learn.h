@@ -1,5 +1,5 @@
-// learn(): a small model trained in memory. No files and nothing to resume: what lessons, examples
-// and tests need. Whole runs, with all that keeps them safe, are train/trainer.h's.
+// learn(): trains a small model in memory, without files and without resuming: for lessons,
+// examples and tests. Complete runs, with everything that keeps them safe, are in train/trainer.h.
 //
 // An update is one batch: encode, forward under the mask, loss, backward, AdamW. The same batches
 // and options give the same bits with any number of threads.
@@ -27,38 +27,38 @@ struct LearnOptions {
   double smoothing = 0.0;
   Masking masking = Masking::causal;  // none: the fault that the mask prevents
   uint64_t seed = 1;                  // of dropout
-  // Called after each update with the loss of its batch, a token; may be empty.
+  // Called after each update with the loss per token of its batch; may be empty.
   std::function<void(int64_t update, double loss)> progress{};
   // The same with the norm of the update's whole gradient, before clipping; may be empty.
   std::function<void(int64_t update, double norm)> gradient_norm{};
 };
 
-// Clears a batch and fills it with what the next update learns from.
+// Clears a batch and fills it with the data of the next update.
 using NextBatch = std::function<void(Batch&)>;
 
 // Trains the model, which no other thread may use meanwhile; with an average, its weights are the
 // average's afterwards. Returns the loss of the last update. Leaves the session without dropout and
-// under the causal mask. Raises `invalid_argument` for options that make no sense, before anything
-// changes, and when the loss is not finite any more.
+// under the causal mask. Raises `invalid_argument` for invalid options, before anything changes,
+// and when the loss is no longer finite.
 double learn(Transformer& model, const NextBatch& next, const LearnOptions& options,
              Session& session);
 
-// A sentence in token ids: what the encoder reads (nothing for a decoder-only model), and what the
-// decoder is to write, END included where it is to end.
+// A sentence in token ids: the encoder's input (empty for a decoder-only model), and the decoder's
+// target, including END if it is to end.
 struct LearnPair {
   std::vector<int32_t> source{};
   std::vector<int32_t> target{};
 };
 
-// Puts a pair at the end of a batch: START and the target without its last token go in, the target
-// is what they are to become.
+// Appends a pair to a batch: START and the target without its last token are the inputs, the target
+// is the labels.
 void add_to_batch(Batch& batch, const LearnPair& pair, int32_t start, int32_t number);
 
-// Endless batches of pairs, each round in a new order, a function of (seed, round). A batch holds
-// pairs until the next would make it more than `target_tokens`, and always one.
+// Endless batches of pairs, each round in a new order, a function of (seed, round). A batch takes
+// pairs until the next would exceed `target_tokens`, but at least one.
 class PairBatches {
  public:
-  // The pairs must outlive it. Raises `invalid_argument` when there is none, or one without target.
+  // The pairs must outlive it. Raises `invalid_argument` if there is none, or one without a target.
   PairBatches(std::span<const LearnPair> pairs, int32_t start, int64_t target_tokens,
               uint64_t seed);
   void next(Batch& batch);

@@ -44,7 +44,7 @@ TokenPairs tokens_of(const Corpus& corpus, const Tokenizer& tokenizer, int64_t m
   return pairs;
 }
 
-// The most frequent target pieces, at equal counts the lower.
+// The most frequent target pieces, the lower one at equal counts.
 std::vector<int32_t> most_frequent(const TokenPairs& pairs, int64_t vocab, int64_t count) {
   std::vector<int64_t> counts(static_cast<size_t>(vocab), 0);
   for (int64_t pair = 0; pair < pairs.size(); ++pair) {
@@ -74,7 +74,7 @@ Shortlist shortlist_from(const TokenPairs& pairs, const Tokenizer& tokenizer,
   ShortlistTable table{.target_vocab = vocab,
                        .always = most_frequent(pairs, vocab, options.frequent),
                        .listed = std::vector<std::vector<int32_t>>(lexicon.size()),
-                       .tokenizer = hexadecimal(file_fingerprint(tokenizer.bytes()))};
+                       .tokenizer = hexadecimal(tokenizer_fingerprint(tokenizer.bytes()))};
   table.always.push_back(tokenizer.end());
   for (size_t piece = 0; piece < lexicon.size(); ++piece) {
     table.listed[piece].push_back(static_cast<int32_t>(piece));
@@ -83,7 +83,7 @@ Shortlist shortlist_from(const TokenPairs& pairs, const Tokenizer& tokenizer,
   return Shortlist(table);
 }
 
-// What a shortlist that was learnt from the others holds of some pairs.
+// How much of some pairs is covered by a shortlist that was learnt from the others.
 ShortlistReport measure(const TokenPairs& pairs, const Tokenizer& tokenizer,
                         const ShortlistOptions& options, const Tell& tell) {
   constexpr int64_t kMostMeasured = 1000;

@@ -19,7 +19,7 @@ constexpr int64_t kMaxLogBytes = int64_t{1} << 30;
 std::string to_line(const LogRecord& record) {
   std::string line = concat("{\"update\": ", record.update);
   for (const auto& [name, value] : record.values) {
-    // JSON knows neither NaN nor infinity.
+    // JSON has neither NaN nor infinity.
     if (std::isfinite(value)) line += concat(", ", json_quoted(name), ": ", value);
   }
   return line + "}\n";
@@ -59,7 +59,7 @@ TrainingLog::TrainingLog(std::string path, int64_t last_update, int64_t last_eva
       try {
         record = from_line(line, path_);
       } catch (const Error&) {
-        break;  // the checkpoint is what counts
+        break;  // the checkpoint decides
       }
       const bool evaluation = record.find("valid_loss") != nullptr;
       if (record.update > (evaluation ? last_evaluation : last_update)) break;

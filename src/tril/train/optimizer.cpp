@@ -40,39 +40,48 @@ AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options)
     set_zero(tensors_.back().first);
     set_zero(tensors_.back().second);
   }
-  sums_.resize(tensors_.size());
+  gathered_.resize(tensors_.size());
+  // A rounded weight is written together with the weight itself, and then no other form of it is
+  // kept.
+  packs_ = std::none_of(tensors_.begin(), tensors_.end(),
+                        [](const ops::UpdateTensor& tensor) { return tensor.rounded.defined(); });
 }
 
 void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& context) {
   const StandardRounding rounding;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    ops::UpdateTensor& tensor = tensors_[i];
-    const Tensor gradient = gradients.of(tensor.weight);
-    if (which == MicroBatch::first) tensor.gradient = Tensor();
-    if (!gradient.defined()) continue;
-    if (!sums_[i].defined()) sums_[i] = Tensor(arena_, gradient.shape());
-    if (tensor.gradient.defined()) {
-      ops::add_into(context, gradient, sums_[i]);
-    } else {
-      ops::copy(context, gradient, sums_[i]);
-      tensor.gradient = sums_[i];
+    Tensor& taken = tensors_[i].gradient;
+    Gathered& gathered = gathered_[i];
+    const Tensor gradient = gradients.of(tensors_[i].weight);
+    if (which.count == 1) {
+      taken = gradient;
+      continue;
     }
+    if (which.index == 0 || gathered.since == which.index) {
+      taken = Tensor();
+      gathered.since = Gathered::kNone;
+    }
+    if (!gradient.defined()) continue;
+    if (gathered.since != Gathered::kNone) {
+      ops::add_into(context, gradient, gathered.sum);
+      continue;
+    }
+    if (!gathered.sum.defined()) gathered.sum = Tensor(arena_, gradient.shape());
+    ops::copy(context, gradient, gathered.sum);
+    taken = gathered.sum;
+    gathered.since = which.index;
   }
 }
 
-void AdamWOptimizer::update(float rate, Context& context) {
+void AdamWOptimizer::step(float rate, Context& context) {
   const StandardRounding rounding;
-  context.queue.note(this);  // the moments' memory
   adamw_.update(context, tensors_, rate);
-  // Where rounded weights were written with the others nothing else has to be packed.
-  if (model_.placement().activations == DType::f32) model_.weights_changed(context);
+  if (packs_) model_.weights_changed(context);
 }
 
-void AdamWOptimizer::step(float rate, Context& context) { update(rate, context); }
-
 void AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {
-  for (ops::UpdateTensor& tensor : tensors_) tensor.gradient = gradients.of(tensor.weight);
-  update(rate, context);
+  add(gradients, {}, context);
+  step(rate, context);
 }
 
 std::vector<NamedTensor> AdamWOptimizer::moments() const {

@@ -19,7 +19,7 @@ struct AdamWOptions {
   double clip_norm = 1.0;  // 0: no clipping
 };
 
-// Raises `invalid_argument` for numbers that make no sense.
+// Raises `invalid_argument` for invalid numbers.
 void check(const AdamWOptions& options);
 
 class AdamWOptimizer {
@@ -27,19 +27,25 @@ class AdamWOptimizer {
   // Shares the model's weights.
   AdamWOptimizer(Transformer& model, const AdamWOptions& options);
 
-  // Adds the gradients of a micro-batch to those of the update being gathered, or begins with them.
-  // The gradient of an update is this sum, in the order of the calls.
-  enum class MicroBatch { first, further };
+  // Takes the gradients of one micro-batch. They come in order, from index 0; the gradient of the
+  // update is their sum in that order. Gradients of an only micro-batch are not copied: the context
+  // may not be reset before step(). A second call for the micro-batch that came last leaves the
+  // host as the first did, so that it can be part of a step (Queue::step).
+  struct MicroBatch {
+    int64_t index = 0;
+    int64_t count = 1;  // of the update
+  };
   void add(const Gradients& gradients, MicroBatch which, Context& context);
-  // One update with learning rate `rate`, by what add() gathered; the model is ready for use
-  // afterwards. Parameters without a gradient keep their value. The gradient's norm is that before
-  // clipping: squares summed in fixed chunks, tensors in the order of their names. When it is not
-  // finite nothing changes, and the step does not count: one bad batch destroys no model.
+  // One update with learning rate `rate` by the gradients that add() was given; the model is ready
+  // for use afterwards. Parameters without a gradient keep their value. The gradient's norm is
+  // taken before clipping: squares summed in fixed chunks, tensors in the order of their names. If
+  // it is not finite nothing changes, and the step does not count: one bad batch cannot destroy a
+  // model.
   void step(float rate, Context& context);
-  // An update by one batch.
+  // An update by one batch: add() and step().
   void step(const Gradients& gradients, float rate, Context& context);
 
-  // Of the last update: its norm, and how many have counted. Waits for the device.
+  // The norm of the last update, and the number of updates that counted. Waits for the device.
   ops::AdamW::Last last(Context& context) const { return adamw_.last(context); }
   // The same for later, without waiting (Queue::fetch).
   int64_t fetch_last(Context& context) const { return adamw_.fetch_last(context); }
@@ -47,21 +53,27 @@ class AdamWOptimizer {
     return ops::AdamW::fetched_last(context, number);
   }
 
-  // What a checkpoint keeps, by the parameters' names, sorted: "first.NAME" and "second.NAME".
+  // For a checkpoint, by the parameters' names, sorted: "first.NAME" and "second.NAME".
   std::vector<NamedTensor> moments() const;
-  // Afterwards as an optimiser that made `steps` steps and left these moments, sorted by name.
-  // Raises `bad_format`, naming the file, when one is missing or has another shape.
+  // Restores an optimiser after `steps` steps with these moments, sorted by name. Raises
+  // `bad_format`, naming the file, if one is missing or has another shape.
   void restore(int64_t steps, std::span<const NamedTensor> moments, const std::string& file);
 
  private:
-  void update(float rate, Context& context);
+  // A parameter's gradient while micro-batches come in.
+  struct Gathered {
+    static constexpr int64_t kNone = -1;
+    Tensor sum{};           // memory for it, allocated when first needed
+    int64_t since = kNone;  // the first micro-batch of the update that had a gradient
+  };
 
   Transformer model_;
   ops::AdamW adamw_;
   Arena arena_;
   std::vector<std::string> names_;          // sorted
   std::vector<ops::UpdateTensor> tensors_;  // in their order
-  std::vector<Tensor> sums_;                // of the gradients being gathered; room for them
+  std::vector<Gathered> gathered_;          // likewise
+  bool packs_ = false;  // weights have packed forms that AdamW does not write itself
 };
 
 }  // namespace tril

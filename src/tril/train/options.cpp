@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "tril/io/json.h"
+#include "tril/io/toml.h"
 
 namespace tril {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 constexpr auto kBad = ErrorCode::invalid_argument;
 
 // Far beyond what anyone needs, and small enough that no sum or product of them overflows.
-constexpr int64_t kMaxUpdates = 1'000'000'000;         // and whatever is counted in updates
-constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // a pass of more fits into no memory
+constexpr int64_t kMaxUpdates = 1'000'000'000;         // and everything counted in updates
+constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // more would not fit into any memory
 constexpr int64_t kMaxBeam = 1024;
 constexpr int64_t kMaxCheckpoints = 1000;  // each is a copy of the weights in memory
 
@@ -30,7 +31,7 @@ std::string toml_value(const Value& value) {
   } else if constexpr (std::is_same_v<Value, bool>) {
     return value ? "true" : "false";
   } else if constexpr (std::is_same_v<Value, float>) {
-    char text[32];  // 0.9, where concat would write the double that 0.9f is
+    char text[32];  // 0.9, where concat would write 0.9f as a double
     return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
   } else {
     return concat(value);
@@ -51,6 +52,22 @@ void write_corpus(std::string& text, const std::string& prefix, const CorpusFile
   write_files(text, prefix + "target", files.target);
   write_files(text, prefix + "tsv", files.tsv);
   write_files(text, prefix + "text", files.text);
+}
+
+const TomlOption* find(const std::vector<TomlOption>& options, const std::string& name) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const TomlOption& option) { return option.name == name; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+// For messages: the values of an option, or that it is missing.
+std::string text_of(const TomlOption* option) {
+  if (option == nullptr) return "not given";
+  std::string text;
+  for (const std::string& value : option->values) {
+    text += concat(text.empty() ? "" : " ", printable(value));
+  }
+  return text;
 }
 
 }  // namespace
@@ -110,8 +127,9 @@ void check(const TrainOptions& o) {
       kBad, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.tokenizer);
   check(o.optimizer);
-  TransformerConfig sizes = o.model;  // any vocabulary does to check the rest
-  sizes.source_vocab = sizes.target_vocab = 1000;
+  TransformerConfig sizes = o.model;  // any vocabulary will do to check the rest
+  sizes.target_vocab = 1000;
+  sizes.source_vocab = sizes.decoder_only() ? 0 : sizes.target_vocab;
   sizes.completed().check();
   share("label-smoothing", o.smoothing);
   share("bpe-dropout", o.bpe_dropout);
@@ -129,13 +147,21 @@ std::string to_toml(const TrainOptions& options) {
   return text;
 }
 
-std::string first_difference(const std::string& a, const std::string& b) {
-  const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  if (at == a.end() && other == b.end()) return "";
-  const std::string& text = at == a.end() ? b : a;
-  const auto place = static_cast<size_t>(at - a.begin());
-  const size_t begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
-  return text.substr(begin, text.find(" = ", begin) - begin);
+std::vector<OptionChange> changed_options(const std::string& record, const TrainOptions& options,
+                                          const std::string& file) {
+  const std::vector<TomlOption> now = parse_toml(to_toml(options), file);
+  const std::vector<TomlOption> recorded = parse_toml(record, file);
+  std::vector<OptionChange> changes;
+  for (const TomlOption& option : now) {
+    const TomlOption* before = find(recorded, option.name);
+    if (before != nullptr && before->values == option.values) continue;
+    changes.push_back({option.name, text_of(before), text_of(&option)});
+  }
+  for (const TomlOption& option : recorded) {
+    if (find(now, option.name) != nullptr) continue;
+    changes.push_back({option.name, text_of(&option), text_of(nullptr)});
+  }
+  return changes;
 }
 
 }  // namespace tril

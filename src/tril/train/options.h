@@ -1,13 +1,14 @@
-// Everything that decides what a training run makes of a text.
+// Everything that determines the result of a training run on a text.
 //
 // Two runs with the same options, text and version of tril end in the same bits; the number of
-// threads is not among the options because it decides nothing. for_each_option() is the one list of
-// names: the program's flags, its TOML file and the record in the model folder are made from it.
+// threads is not an option because it has no influence. for_each_option() is the one list of names:
+// the program's flags, its TOML file and the record in the model folder are made from it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tril/base/words.h"
 #include "tril/data/corpus.h"
@@ -22,25 +23,25 @@ namespace tril {
 enum class Preset { tiny, small, base, big };
 enum class BestBy { bleu, loss };
 
-// Sets the sizes of the model, and how much of it is dropped out in training.
+// Sets the sizes of the model, and its dropout in training.
 void apply_preset(Preset preset, TransformerConfig& config);
-// Preset tiny, with norms before the sub-layers, which learns faster and bears higher rates.
+// Preset tiny, with norms before the sub-layers, which learns faster and tolerates higher rates.
 TransformerConfig default_model();
 
-// The defaults are what did best, on text kept aside, with a small corpus of short sentences.
+// The defaults are what worked best, on held-out text, with a small corpus of short sentences.
 struct TrainOptions {
   CorpusFiles train{};
   CorpusFiles valid{};
-  std::string tokenizer_file{};  // one that is there already; empty: learnt from the text
+  std::string tokenizer_file{};  // an existing one; empty: learnt from the text
   TokenizerOptions tokenizer{};
   TransformerConfig model = default_model();  // vocabularies are filled in
-  int64_t tokenizer_lines = 4'000'000;        // pieces are learnt from so many, drawn from more
+  int64_t tokenizer_lines = 4'000'000;        // at most, drawn from the whole text
   int64_t max_tokens = 256;  // of a sentence, START or END included; longer pairs are left out
 
   // 0: as many as go through the text 60 times, from 500 to 100,000.
   int64_t updates = 0;
-  int64_t batch_tokens = 4096;        // of target, an update
-  int64_t micro_batch_tokens = 2048;  // of target, one pass; a divisor of batch_tokens
+  int64_t batch_tokens = 4096;        // of target, per update
+  int64_t micro_batch_tokens = 2048;  // of target, per pass; a divisor of batch_tokens
   ScheduleOptions schedule{};         // schedule.updates is filled in
   AdamWOptions optimizer{};
   AverageOptions average{};
@@ -50,13 +51,13 @@ struct TrainOptions {
 
   int64_t log_every = 50;        // updates
   int64_t evaluate_every = 250;  // and a checkpoint
-  int64_t save_every = 0;        // updates between checkpoints beside those; 0: none
-  int64_t patience = 0;          // evaluations without a better one before it stops; 0: never
+  int64_t save_every = 0;        // updates between additional checkpoints; 0: none
+  int64_t patience = 0;          // evaluations without improvement before it stops; 0: never stops
   BestBy best_by = BestBy::bleu;
   int64_t valid_beam = 1;
 };
 
-// Raises `invalid_argument` naming the option; everything that can be known without the text.
+// Raises `invalid_argument` naming the option; checks everything that does not need the text.
 void check(const TrainOptions& options);
 
 // Calls visit(name, value, help, group) for every option below the corpora, in order; `value` is a
@@ -170,7 +171,16 @@ struct Words<BestBy> {
 
 // The options as a TOML file whose names are the program's flags (io/toml.h reads it).
 std::string to_toml(const TrainOptions& options);
-// The name of the first option in which two such files differ; empty when they are the same.
-std::string first_difference(const std::string& a, const std::string& b);
+
+// One option that differs from the record of a run, with both values in readable form.
+struct OptionChange {
+  std::string name;
+  std::string recorded;
+  std::string now;
+};
+// Compares the options one by one, in order, with a record written by to_toml(). Raises
+// `bad_format`, naming the file of the record, if it cannot be read.
+std::vector<OptionChange> changed_options(const std::string& record, const TrainOptions& options,
+                                          const std::string& file);
 
 }  // namespace tril

@@ -8,12 +8,16 @@
 #include <filesystem>
 #include <system_error>
 
-#include "tril/base/error.h"
+#include "tril/base/fingerprint.h"
 #include "tril/io/atomic_file.h"
+#include "tril/io/safetensors.h"
 #include "tril/models/folder.h"
+#include "tril/train/trainer.h"
 
 namespace tril {
 namespace {
+
+constexpr const char* kRun = "run";  // a note in the weights: which run made them
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -68,5 +72,86 @@ FolderLock::FolderLock(const std::string& path, const std::function<void(const N
 }
 
 FolderLock::~FolderLock() { ::close(descriptor_); }
+
+// Identifies a run: everything that determines the weights, except how long it runs.
+std::string RunFolder::identity(const TrainState& state) const {
+  TrainOptions options = options_;
+  options.train = options.valid = {};  // the texts count, not the names of their files
+  options.tokenizer_file.clear();
+  options.updates = 0;
+  return hexadecimal(
+      fingerprint(concat(to_toml(options), state.corpus, " ", state.valid, " ", state.tokenizer)));
+}
+
+// A run that has evaluated has left its models in the folder. Models of another run beside its
+// checkpoint mean that the checkpoint was copied there.
+void RunFolder::check_models(const TrainState& state) const {
+  if (state.last_evaluation == 0) return;
+  const std::string weights = path_in(paths_.last, kWeightsFile);
+  if (!file_exists(weights)) return;
+  const SafetensorsMetadata notes = read_safetensors_info(weights).metadata;
+  const auto run = notes.find(kRun);
+  require(run == notes.end() || run->second == identity(state), ErrorCode::bad_format,
+          paths_.checkpoint, ": is of another run than the models in ", paths_.folder);
+}
+
+void RunFolder::save_checkpoint(const TrainState& state, const Transformer& model,
+                                const Updater& updater) {
+  if (log_ != nullptr) log_->flush();
+  tril::save_checkpoint(paths_.checkpoint, state, tokenizer_.bytes(), model, updater.optimizer(),
+                        updater.average());
+}
+
+void RunFolder::load_checkpoint(const TrainState& state, Transformer& model, Updater& updater,
+                                Context& context) const {
+  tril::load_checkpoint(paths_.checkpoint, state, model, updater.optimizer(), updater.average(),
+                        context);
+}
+
+void RunFolder::open_log(const TrainState& state) {
+  log_ = std::make_unique<TrainingLog>(paths_.log, state.update, state.last_evaluation);
+}
+
+void RunFolder::save_model(const std::string& folder, const Transformer& model,
+                           const TrainState& state) const {
+  model.save(folder, {.beside = {{std::string(kTokenizerFile), tokenizer_.bytes()}},
+                      .notes = {{kRun, identity(state)}}});
+}
+
+void RunFolder::publish(const Transformer& model, const TrainState& state) const {
+  save_model(paths_.folder, model, state);
+}
+
+void RunFolder::keep_last(const Transformer& model, const TrainState& state) const {
+  save_model(paths_.last, model, state);
+  write_file_atomically(paths_.curve, draw_curve(log_->records()), Links::replace);
+}
+
+void RunFolder::write_records(const TrainState& state) const {
+  write_file_atomically(paths_.tokenizer, tokenizer_.bytes(), Links::replace);
+  write_file_atomically(paths_.options, state.options, Links::replace);
+}
+
+void check_start(const std::string& folder, RunStart start) {
+  require(!folder.empty(), ErrorCode::invalid_argument, "train: the output folder has no name");
+  const RunPaths paths(folder);
+  const bool checkpoint = file_exists(paths.checkpoint);
+  const bool model = file_exists(path_in(folder, kConfigFile));
+  if (start == RunStart::resume) {
+    require(checkpoint, ErrorCode::io, Field{model ? "start.model" : "start.resume"},
+            paths.checkpoint,
+            ": there is no run to resume here: a run can be resumed once its first checkpoint is "
+            "written");
+  } else if (start == RunStart::fresh) {
+    require(!checkpoint && !model, ErrorCode::invalid_argument,
+            Field{checkpoint ? "start.checkpoint" : "overwrite"}, paths.folder, ": holds a ",
+            model ? "model" : "training run", " already");
+  }
+  check_writable(folder);
+}
+
+std::string options_of_run(const std::string& folder) {
+  return load_state(RunPaths(folder).checkpoint).options;
+}
 
 }  // namespace tril

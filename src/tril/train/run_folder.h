@@ -1,10 +1,17 @@
-// The folder of a training run: where its files are, who may work in it. Internal to train/.
+// The folder of a training run: its files, its lock, and when each file is written. trainer.h says
+// what each file is for. Internal to train/.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "tril/base/error.h"
+#include "tril/text/tokenizer.h"
+#include "tril/train/checkpoint.h"
+#include "tril/train/log.h"
+#include "tril/train/options.h"
+#include "tril/train/updater.h"
 
 namespace tril {
 
@@ -14,12 +21,12 @@ struct RunPaths {
   std::string folder, last, training, tokenizer, options, lock, checkpoint, log, curve;
 };
 
-// Raises `io` unless files can be made in the folder, or it itself where it is not there yet:
-// better known before hours of work than after.
+// Raises `io` unless files can be created in the folder, or the folder itself if it does not exist
+// yet: better before hours of work than after.
 void check_writable(const std::string& folder);
 
-// One run at a time in a folder: held from before the first file is written to the end. Where the
-// file system has no locks, `message` is told, and nothing is held.
+// One run at a time in a folder: held from before the first file is written to the end. If the file
+// system has no locks, `message` is called, and nothing is held.
 class FolderLock {
  public:
   FolderLock(const std::string& path, const std::function<void(const Notice&)>& message);
@@ -29,6 +36,43 @@ class FolderLock {
 
  private:
   int descriptor_;
+};
+
+// The files of one run. The trainer decides when they are due.
+class RunFolder {
+ public:
+  // All three must outlive it.
+  RunFolder(const RunPaths& paths, const TrainOptions& options, const Tokenizer& tokenizer)
+      : paths_(paths), options_(options), tokenizer_(tokenizer) {}
+
+  // Raises `bad_format` if the models in the folder were made by another run than the checkpoint.
+  void check_models(const TrainState& state) const;
+
+  // Replaces the checkpoint whole. What was logged until then is on the disk before it.
+  void save_checkpoint(const TrainState& state, const Transformer& model, const Updater& updater);
+  void load_checkpoint(const TrainState& state, Transformer& model, Updater& updater,
+                       Context& context) const;
+
+  // Continues the log from where the run is; to be called before log() and keep_last().
+  void open_log(const TrainState& state);
+  void log(const LogRecord& record) { log_->append(record); }
+
+  // Makes this the model in use from now on.
+  void publish(const Transformer& model, const TrainState& state) const;
+  // Writes the model of the last evaluation, and the curve up to it.
+  void keep_last(const Transformer& model, const TrainState& state) const;
+  // Writes options and tokenizer for people to read: the checkpoint holds both.
+  void write_records(const TrainState& state) const;
+
+ private:
+  std::string identity(const TrainState& state) const;
+  void save_model(const std::string& folder, const Transformer& model,
+                  const TrainState& state) const;
+
+  const RunPaths& paths_;
+  const TrainOptions& options_;
+  const Tokenizer& tokenizer_;
+  std::unique_ptr<TrainingLog> log_;
 };
 
 }  // namespace tril

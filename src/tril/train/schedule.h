@@ -1,8 +1,8 @@
 // The learning rate of each update.
 //
-// It rises in a straight line over the warm-up to its peak, and then falls: with the inverse square
-// root of the update's number (Vaswani et al., section 5.3), or along half a cosine to nothing at
-// the last update, or not at all.
+// It rises linearly over the warm-up to its peak, and then falls: with the inverse square root of
+// the update's number (Vaswani et al., section 5.3), or along half a cosine to zero at the last
+// update, or not at all.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ SymbolResult learn_symbols(const SymbolOptions& options) {
   Transformer model = build(options, vocabulary);
   Session session(model, options.threads);
 
-  // What is asked at the end is drawn first, and never trained on.
+  // The test sequences are drawn first, and never trained on.
   Random random(options.seed, 1);
   std::set<Sequence> held_out;
   while (static_cast<int64_t>(held_out.size()) < options.held_out) {

@@ -2,7 +2,7 @@
 //
 // A small encoder–decoder is trained by teacher forcing on random sequences and then decodes unseen
 // ones greedily, token by token. It learns every sequence exactly or something is wrong, which
-// makes it the first test of the whole engine and a measure of its speed.
+// makes it the first test of the whole library and a measure of its speed.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct SymbolOptions {
   int32_t alphabet = 26;
   int32_t length = 20;
   int64_t steps = 800;
-  int64_t batch = 32;       // sequences a step
+  int64_t batch = 32;       // sequences per step
   int64_t held_out = 1000;  // sequences decoded at the end, none of them seen in training
   uint64_t seed = 1;
   int threads = 0;
@@ -29,7 +29,7 @@ struct SymbolOptions {
 };
 
 struct SymbolResult {
-  int64_t exact = 0;  // of held_out, decoded without a fault
+  int64_t exact = 0;  // of held_out, decoded without an error
   double last_loss = 0.0;
   double train_seconds = 0.0;
   double decode_seconds = 0.0;

@@ -10,16 +10,16 @@
 
 namespace tril {
 
-// What a line and the options of its call ask the engine for. Raises `unsupported` or
-// `invalid_argument` for options that cannot be used.
+// The engine's options for the options of a call. Raises `unsupported` or `invalid_argument` for
+// options that cannot be used.
 std::shared_ptr<const SearchOptions> search_options(const TranslatorState& state,
                                                     const TranslateOptions& options);
-// Raises `invalid_argument` where the line cannot be used.
+// Raises `invalid_argument` if the line cannot be used.
 SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number);
-// A line without a word needs no model.
+// Whether the line has no word, so that no model is needed.
 bool says_nothing(const TranslatorState& state, const SearchRequest& request);
 Translation empty_translation(int64_t number, const std::string& skipped);
-// `source` is the request's, for alignments.
+// `source` is that of the request, for alignments.
 Translation translation_of(TranslatorState& state, int64_t number,
                            std::vector<Hypothesis>&& hypotheses, const std::vector<int32_t>& source,
                            const TranslateOptions& options);

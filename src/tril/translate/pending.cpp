@@ -21,26 +21,25 @@ struct PendingTranslation::State {
 
 namespace {
 
-// The byte of a piece that is one ("<0xE0>"); -1 for all others.
+// The byte that a piece stands for ("<0xE0>"); -1 for all others.
 int byte_of(const std::string& piece) {
   if (piece.size() != 6 || !piece.starts_with("<0x")) return -1;
   return static_cast<int>(std::strtol(piece.c_str() + 3, nullptr, 16));
 }
 
-// How many of the tokens are whole characters: the last ones may be bytes of one that is not all
-// there yet.
+// The number of tokens that form whole characters: the last ones may be bytes of an incomplete one.
 size_t whole_characters(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
   for (size_t behind = 1; behind <= std::min<size_t>(3, tokens.size()); ++behind) {
     const int byte = byte_of(tokenizer.piece(tokens[tokens.size() - behind]));
     if (byte < 0x80) break;
-    if (byte < 0xC0) continue;  // what follows a first byte
+    if (byte < 0xC0) continue;  // a continuation byte
     const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
     return behind < bytes ? tokens.size() - behind : tokens.size();
   }
   return tokens.size();
 }
 
-// The text of the tokens that have come so far.
+// The text of the tokens received so far.
 class TextSoFar {
  public:
   TextSoFar(std::shared_ptr<const Tokenizer> tokenizer,
@@ -105,14 +104,21 @@ bool PendingTranslation::ready() const {
   return state_->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-void PendingTranslation::wait() const { state_->outcome.wait(); }
+void PendingTranslation::wait() const {
+  while (!ready() && state_->translator->engine.help()) {
+  }
+  state_->outcome.wait();
+}
 
 bool PendingTranslation::wait_until(EngineClock::time_point time) const {
+  while (!ready() && EngineClock::now() < time && state_->translator->engine.help()) {
+  }
   return state_->outcome.wait_until(time) == std::future_status::ready;
 }
 
 Translation PendingTranslation::get() {
   require(state_ != nullptr, ErrorCode::invalid_argument, "translate: its result was taken before");
+  wait();
   const std::shared_ptr<State> state = std::exchange(state_, nullptr);
   RequestOutcome outcome = state->outcome.get();
   if (outcome.error) throw Error(*outcome.error);

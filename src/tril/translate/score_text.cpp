@@ -7,7 +7,7 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr int64_t kWindow = 1024;  // lines under way at most
+constexpr int64_t kWindow = 1024;  // lines in flight at most
 
 class ScoreCall {
  public:
@@ -98,7 +98,7 @@ class ScoreCall {
   BadLines bad_;
   BorrowedSession session_;
   int64_t taken_ = 0;
-  std::map<int64_t, std::vector<int32_t>> targets_;  // of lines under way
+  std::map<int64_t, std::vector<int32_t>> targets_;  // of lines in flight
 };
 
 }  // namespace

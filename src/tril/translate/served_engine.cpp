@@ -1,8 +1,11 @@
 #include "tril/translate/served_engine.h"
 
 #include <algorithm>
+#include <new>
 #include <optional>
 #include <utility>
+
+#include "tril/base/caught.h"
 
 namespace tril {
 
@@ -12,10 +15,10 @@ struct ServedEngine::Served {
 
   const Transformer model;
   const int threads;
-  // Made when the first request comes.
+  // Created for the first request.
   std::optional<Session> session;
   std::optional<Engine> engine;
-  std::multiset<int64_t> slots;  // that requests under way ask for
+  std::multiset<int64_t> slots;  // requested by requests in flight
 
   Engine& started(EngineThread& thread) {
     if (!engine) {
@@ -41,16 +44,19 @@ ServedEngine::ServedEngine(Transformer model, int threads)
       served_(std::make_shared<Served>(std::move(model), threads)) {}
 
 // The last holder of a Translator may be a callback on the engine's thread, in the middle of a
-// step: so what lives there goes between two steps, and only others wait for it.
+// step: so what lives on that thread is destroyed between two steps, and only other threads wait
+// for it.
 ServedEngine::~ServedEngine() {
-  auto end = [served = std::move(served_), thread = thread_.get()]() mutable {
-    if (served->engine) thread->remove(*served->engine);
+  const auto end = [](std::shared_ptr<Served>& served, EngineThread& thread) {
+    if (served->engine) thread.remove(*served->engine);
     served.reset();
   };
   if (thread_->is_this_thread()) {
-    thread_->post([end = std::move(end), keep = thread_]() mutable { end(); });
+    thread_->post(
+        [end, served = std::move(served_), keep = thread_]() mutable { end(served, *keep); });
   } else {
-    thread_->call(std::move(end));
+    const auto here = [&] { end(served_, *thread_); };
+    thread_->call(std::cref(here));
   }
 }
 
@@ -62,47 +68,51 @@ std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
     SearchRequest request, std::shared_ptr<const SearchOptions> options, int64_t slots,
     RequestEvents events, const RequestTerms& terms) {
   auto ticket = std::make_shared<Ticket>();
-  auto task = [served = served_, thread = thread_.get(), ticket, slots, terms,
+  // Everything to be reported is allocated here: on the thread there may be no memory for it.
+  const auto done = std::make_shared<const decltype(events.done)>(std::move(events.done));
+  events.done = [served = served_.get(), ticket, slots, done](RequestOutcome&& outcome) {
+    ticket->id = 0;
+    served->release_slots(slots);
+    (*done)(std::move(outcome));
+  };
+  auto task = [served = served_, thread = thread_.get(), ticket, slots, terms, done,
                request = std::move(request), options = std::move(options),
                events = std::move(events)]() mutable {
-    const auto done = events.done;
     const int64_t number = request.number;
     const auto refuse = [&](RequestEnd end, const Error& error) {
-      done({.id = 0, .number = number, .end = end, .hypotheses = {}, .error = error});
+      (*done)({.id = 0, .number = number, .end = end, .hypotheses = {}, .error = error});
     };
     if (ticket->cancelled) {
-      return refuse(
-          RequestEnd::cancelled,
-          Error(ErrorCode::cancelled, concat("search: request ", number, " was cancelled")));
+      return refuse(RequestEnd::cancelled,
+                    make_error(ErrorCode::cancelled, "search: request ", number, " was cancelled"));
     }
     bool registered = false;
     try {
       Engine& engine = served->started(*thread);
       served->want_slots(slots);
       registered = true;
-      events.done = [served = served.get(), ticket, slots, done](RequestOutcome&& outcome) {
-        ticket->id = 0;
-        served->release_slots(slots);
-        done(std::move(outcome));
-      };
       ticket->id = engine.submit(std::move(request), std::move(options), std::move(events), terms);
     } catch (const std::exception& failure) {
       if (registered) served->release_slots(slots);
-      const auto* error = dynamic_cast<const Error*>(&failure);
-      refuse(RequestEnd::failed,
-             error != nullptr ? *error : Error(ErrorCode::internal, failure.what()));
+      refuse(RequestEnd::failed, error_of(failure));
     }
   };
-  // std::function wants to be copied; the task is not.
+  // std::function must be copyable; the task is not.
   thread_->post([shared = std::make_shared<decltype(task)>(std::move(task))] { (*shared)(); });
   return ticket;
 }
 
-void ServedEngine::cancel(std::shared_ptr<Ticket> ticket) {
-  thread_->post([served = served_, ticket = std::move(ticket)] {
-    ticket->cancelled = true;
-    if (ticket->id != 0) served->engine->cancel(ticket->id);
-  });
+void ServedEngine::cancel(std::shared_ptr<Ticket> ticket) noexcept {
+  ticket->cancelled = true;
+  try {
+    thread_->post([served = served_, ticket] {
+      try {
+        if (ticket->id != 0) served->engine->cancel(ticket->id);
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it goes on, or was told
+      }
+    });
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): it goes on to its end
+  }
 }
 
 }  // namespace tril

@@ -1,7 +1,8 @@
-// The engine behind a Translator: on its device's EngineThread, for callers on any thread. Internal
-// to translate/.
+// The engine behind a Translator: runs on its device's EngineThread, for callers on any thread.
+// Internal to translate/.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <set>
@@ -12,30 +13,34 @@ namespace tril {
 
 class ServedEngine {
  public:
-  // The model is shared: handles are copied.
+  // The model is shared: only handles are copied.
   ServedEngine(Transformer model, int threads);
-  // Requests that are still under way hear nothing more.
+  // Callbacks of requests in flight are not called any more.
   ~ServedEngine();
   ServedEngine(const ServedEngine&) = delete;
   ServedEngine& operator=(const ServedEngine&) = delete;
 
-  // Names a request from when it is posted; only the engine's thread looks inside.
+  // Identifies a request from the moment it is posted; only the engine's thread reads `id`.
   struct Ticket {
-    RequestId id = 0;        // 0: not with the engine, or no longer
-    bool cancelled = false;  // before it got there
+    RequestId id = 0;                     // 0: not yet or no longer in the engine
+    std::atomic<bool> cancelled = false;  // before it got there
   };
 
-  // `events.done` is called on the engine's thread, exactly once, also where the request is faulty.
-  // `slots`: the engine decodes at least so many hypotheses at a time while the request is there.
+  // `events.done` is called on the engine's thread, exactly once, even if the request is faulty.
+  // `slots`: the engine decodes at least this many hypotheses at a time while the request is there.
   std::shared_ptr<Ticket> submit(SearchRequest request,
                                  std::shared_ptr<const SearchOptions> options, int64_t slots,
                                  RequestEvents events, const RequestTerms& terms);
-  void cancel(std::shared_ptr<Ticket> ticket);
-  // Raises what submit() would for these options with so many slots.
+  // Takes effect when the thread gets to it; if there is no memory to notify it, possibly only when
+  // the request is done.
+  void cancel(std::shared_ptr<Ticket> ticket) noexcept;
+  // For callers that wait for a request: EngineThread::help().
+  bool help() { return thread_->help(); }
+  // Raises what submit() would raise for these options with this many slots.
   void check(const SearchOptions& options, int64_t slots) const;
 
  private:
-  // What lives on the thread.
+  // The part that lives on the thread.
   struct Served;
   const Transformer model_;
   std::shared_ptr<EngineThread> thread_;

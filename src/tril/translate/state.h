@@ -1,4 +1,4 @@
-// What stands behind a Translator, and what its calls are made of. Internal to translate/.
+// The state behind a Translator, and the building blocks of its calls. Internal to translate/.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct TranslatorState {
   const Transformer model;
   const Tokenizer tokenizer;
   const int threads;
-  const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), found once
-  const std::string fingerprint;         // of the tokenizer, as a shortlist names it
+  const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), computed once
+  const std::string fingerprint;         // of the tokenizer, as a shortlist records it
 
-  // For scores and alignments: sessions nobody uses now, as many as there are cores at most. More
-  // are made when more calls come at one time, and go with their calls.
+  // For scores and alignments: idle sessions, at most as many as there are cores. More are created
+  // when more calls run at once, and destroyed with their calls.
   const size_t max_idle;
   std::mutex mutex;
   std::vector<std::unique_ptr<Session>> idle;
@@ -54,13 +54,13 @@ class BorrowedSession {
   std::unique_ptr<Session> session_;
 };
 
-// Results that come in any order go out in the order of their numbers.
+// Delivers results in the order of their numbers, whatever order they arrive in.
 template <class Result>
 class InOrder {
  public:
   explicit InOrder(const std::function<bool(Result&&)>& done) : done_(done) {}
 
-  // False when `done` wants no more.
+  // False once `done` wants no more.
   bool put(Result&& result) {
     const int64_t number = result.number;
     held_.emplace(number, std::move(result));
@@ -72,7 +72,7 @@ class InOrder {
     }
     return !stopped_;
   }
-  int64_t next() const { return next_; }  // the number that is waited for
+  int64_t next() const { return next_; }  // the number to be delivered next
   bool stopped() const { return stopped_; }
 
  private:
@@ -82,13 +82,13 @@ class InOrder {
   bool stopped_ = false;
 };
 
-// What lines that cannot be used lead to.
+// Handles lines that cannot be used.
 class BadLines {
  public:
   BadLines(std::string_view operation, BadLine policy) : operation_(operation), policy_(policy) {}
 
-  // Calls `prepare` for a line. False when that raised `invalid_argument`: the line is to be
-  // skipped for reason(); or, when bad lines are errors, no more are to be read: failed().
+  // Calls `prepare` for a line. False if that raised `invalid_argument`: the line is to be skipped,
+  // for reason(); or, if bad lines are errors, no more lines are to be read: failed().
   template <class F>
   bool accept(int64_t number, const F& prepare) {
     try {
@@ -105,7 +105,7 @@ class BadLines {
   }
   const std::string& reason() const { return reason_; }
   bool failed() const { return !error_.empty(); }
-  // Raises what went wrong; for when all lines before are done.
+  // Raises the error of a bad line; to be called when all lines before it are done.
   void raise() const {
     if (failed()) fail(ErrorCode::invalid_argument, error_);
   }

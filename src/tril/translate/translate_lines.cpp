@@ -1,40 +1,56 @@
-// Translator::translate(): any number of lines through the engine, back in their order.
+// Translator::translate(): sends any number of lines through the engine and returns them in order.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "tril/translate/line_text.h"
 
 namespace tril {
 namespace {
 
-// How often a source that had nothing is asked again while lines are being decoded.
+// How soon a source that had no line is asked again while lines are being decoded.
 constexpr auto kAskAgain = std::chrono::milliseconds(5);
+constexpr auto kNoWait = std::chrono::milliseconds(0);
 
-// Outcomes on their way from the engine's thread to the caller's.
+// A line that is being decoded.
+struct Line {
+  std::shared_ptr<ServedEngine::Ticket> ticket;
+  std::vector<int32_t> source;  // for alignments
+  RequestOutcome outcome;       // once it has arrived
+  Line* next = nullptr;         // in the list of a mailbox
+};
+
+// Lines whose outcomes have arrived, passed from the engine's thread to the caller's. They form an
+// intrusive list, so that no outcome is lost if memory runs out.
 class Mailbox {
  public:
-  void put(RequestOutcome&& outcome) {
+  void put(Line& line, RequestOutcome&& outcome) {
+    line.outcome = std::move(outcome);
     {
       const std::lock_guard lock(mutex_);
-      outcomes_.push_back(std::move(outcome));
+      line.next = std::exchange(last_, &line);
     }
     changed_.notify_one();
   }
-  // All that are there; waits for the first of them for a while.
-  std::deque<RequestOutcome> take(std::chrono::milliseconds at_most) {
+  // Takes all that have arrived, in order of arrival; waits a limited time for the first.
+  Line* take(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, at_most, [&] { return !outcomes_.empty(); });
-    return std::exchange(outcomes_, {});
+    changed_.wait_for(lock, at_most, [&] { return last_ != nullptr; });
+    Line* first = nullptr;
+    while (last_ != nullptr) {
+      Line* before = std::exchange(last_->next, first);
+      first = std::exchange(last_, before);
+    }
+    return first;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<RequestOutcome> outcomes_;
+  Line* last_ = nullptr;
 };
 
 // One call of translate().
@@ -51,12 +67,14 @@ class TranslationCall {
     require(options.window >= 1, ErrorCode::invalid_argument,
             "translate: window must be at least 1, got ", options.window);
     const int64_t width = search_->sample ? search_->n_best : search_->beam;
-    // As many again as are decoded at once, so that the engine never waits for text.
+    // Twice as many as are decoded at once, so that the engine never waits for text.
     most_under_way_ = 2 * std::max<int64_t>(1, options.slots / width);
   }
-  // Whatever happened, nobody waits for what is still under way.
+  // However the call ends, lines in flight are cancelled.
   ~TranslationCall() {
-    for (const auto& [number, line] : under_way_) state_.engine.cancel(line.ticket);
+    for (const auto& [number, line] : under_way_) {
+      if (line->ticket != nullptr) state_.engine.cancel(line->ticket);
+    }
   }
   TranslationCall(const TranslationCall&) = delete;
   TranslationCall& operator=(const TranslationCall&) = delete;
@@ -65,21 +83,17 @@ class TranslationCall {
     while (!ready_.stopped()) {
       const bool more = submit_lines();
       if (under_way_.empty()) break;
-      // Where there may be more text, the source is asked again after a while.
-      for (RequestOutcome& outcome : mailbox_->take(more ? kAskAgain : 10 * kAskAgain)) {
-        if (!ready_.stopped()) receive(std::move(outcome));
+      // If there may be more text, the source is asked again after a while.
+      const auto wait = state_.engine.help() ? kNoWait : more ? kAskAgain : 10 * kAskAgain;
+      for (Line* line = mailbox_->take(wait); line != nullptr && !ready_.stopped();) {
+        receive(*std::exchange(line, line->next));
       }
     }
     if (!ready_.stopped()) bad_.raise();
   }
 
  private:
-  struct Line {
-    std::shared_ptr<ServedEngine::Ticket> ticket;
-    std::vector<int32_t> source;  // for alignments
-  };
-
-  // Hands out as many lines as the engine can use. False where the call takes no more for now.
+  // Submits as many lines as the engine can use. False if the call takes no more for now.
   bool submit_lines() {
     while (!ready_.stopped() && !bad_.failed() &&
            static_cast<int64_t>(under_way_.size()) < most_under_way_ &&
@@ -101,26 +115,25 @@ class TranslationCall {
       ready_.put(empty_translation(number, {}));
       return;
     }
-    Line& line = under_way_[number];
-    if (options_.alignments) line.source = request.source;
+    std::shared_ptr<Line>& line = under_way_[number] = std::make_shared<Line>();
+    if (options_.alignments) line->source = request.source;
     RequestEvents events;
-    events.done = [mailbox = mailbox_](RequestOutcome&& outcome) {
-      mailbox->put(std::move(outcome));
+    events.done = [mailbox = mailbox_, line](RequestOutcome&& outcome) {
+      mailbox->put(*line, std::move(outcome));
     };
-    line.ticket = state_.engine.submit(std::move(request), search_, options_.slots,
-                                       std::move(events), {.client = client()});
+    line->ticket = state_.engine.submit(std::move(request), search_, options_.slots,
+                                        std::move(events), {.client = client()});
   }
 
-  void receive(RequestOutcome&& outcome) {
-    const auto line = under_way_.find(outcome.number);
-    const std::vector<int32_t> source = std::move(line->second.source);
-    under_way_.erase(line);
-    if (outcome.error) throw Error(*outcome.error);
-    ready_.put(
-        translation_of(state_, outcome.number, std::move(outcome.hypotheses), source, options_));
+  void receive(const Line& came) {
+    const int64_t number = came.outcome.number;
+    const std::shared_ptr<Line> line = std::move(under_way_.extract(number).mapped());
+    if (line->outcome.error) throw Error(*line->outcome.error);
+    ready_.put(translation_of(state_, number, std::move(line->outcome.hypotheses), line->source,
+                              options_));
   }
 
-  // A call is a client by itself.
+  // Each call is a client of its own.
   uint64_t client() const { return reinterpret_cast<uintptr_t>(this); }
 
   TranslatorState& state_;
@@ -132,7 +145,7 @@ class TranslationCall {
   BadLines bad_;
   int64_t most_under_way_ = 0;
   int64_t taken_ = 0;
-  std::map<int64_t, Line> under_way_;
+  std::map<int64_t, std::shared_ptr<Line>> under_way_;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
           ": they are not of one model");
 }
 
-// The model of a folder with the tokenizer of the same folder.
+// The model of a folder with the folder's tokenizer.
 Translator with_tokenizer(Transformer model, const std::string& folder, int threads,
                           const LoadOptions& options) {
   const std::string file = folder + "/tokenizer.model";
@@ -50,7 +50,7 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
       tokenizer(std::move(pieces)),
       threads(thread_count),
       forbidden(tokenizer.unwritable()),
-      fingerprint(hexadecimal(file_fingerprint(tokenizer.bytes()))),
+      fingerprint(hexadecimal(tokenizer_fingerprint(tokenizer.bytes()))),
       max_idle(static_cast<size_t>(Parallel().threads())),
       engine(model, threads) {}
 
@@ -84,7 +84,7 @@ BorrowedSession::~BorrowedSession() {
   try {
     const std::lock_guard lock(state_.mutex);
     if (state_.idle.size() < state_.max_idle) state_.idle.push_back(std::move(session_));
-  } catch (...) {  // no memory for the list: the next call makes another session
+  } catch (...) {  // no memory for the list: the next call creates another session
   }
 }
 

@@ -9,11 +9,11 @@
 //
 // A Translator is a handle to something that never changes: copies are cheap, and any number of
 // threads may call one at the same time. Lines of all callers are decoded together, so many threads
-// that translate one line each are about as fast as one call with all the lines. What becomes of a
-// line depends on the model, the line, its number and the options alone, whoever else is calling.
+// that translate one line each are about as fast as one call with all the lines. The translation of
+// a line depends on the model, the line, its number and the options alone, whatever other calls do.
 //
 //   PendingTranslation pending = translator.submit({"How are you?"});
-//   ... pending.cancel() gives it up ...
+//   ... pending.cancel() abandons it ...
 //   std::string hindi = pending.get().text();
 #pragma once
 
@@ -34,8 +34,8 @@
 
 namespace tril {
 
-// What becomes of a line that is not UTF-8, longer than the model's max_length, or comes with a
-// fault. No line is ever cut.
+// How to treat a line that is not UTF-8, longer than the model's max_length, or comes with a fault.
+// No line is ever cut.
 //   error: lines before it are finished, then `invalid_argument` names it.
 //   skip:  it gets an empty translation that says why.
 enum class BadLine { error, skip };
@@ -43,22 +43,22 @@ enum class BadLine { error, skip };
 struct TranslateOptions {
   SearchRule search = {.beam = 5};
   int64_t slots = 64;       // hypotheses decoded at a time, at least the beam (or samples)
-  bool alignments = false;  // one more parallel pass a hypothesis; encoder–decoders only
+  bool alignments = false;  // one more parallel pass per hypothesis; encoder–decoders only
   BadLine bad_lines = BadLine::error;
-  // Lines handed out at most before the first of them is done: when one long sentence holds up the
-  // order, no more are taken beyond it.
+  // The most lines taken before the first of them is done: when one long sentence holds up the
+  // order, no more are read.
   int64_t window = 1024;
-  // Shortlist::load(folder) of the same folder: each line is translated with the pieces of its own
-  // set, which is faster; encoder–decoders only.
+  // Shortlist::load() of the same folder: each line is translated with the pieces of its own set,
+  // which is faster; encoder–decoders only.
   std::optional<Shortlist> shortlist{};
 };
 
-// One line, with what its translation must begin with ("": nothing). For a decoder-only model the
-// line is what is to be continued, and there is no prefix.
+// One line, and the text its translation must begin with ("": none). For a decoder-only model the
+// line is to be continued, and there is no prefix.
 struct TextRequest {
   std::string line;
   std::string prefix{};
-  // Why the line cannot be used, where whoever read it knows already; empty: it can.
+  // Why the line cannot be used, if its reader already knows; empty: it can.
   std::string fault{};
 };
 
@@ -69,8 +69,8 @@ struct TextHypothesis {
   std::vector<float> log_probs;     // of each token
   double score = 0.0;               // their sum, ascending, in double
   double rank = 0.0;
-  bool ended = false;  // false: cut at a limit, and the text is not all there is
-  // Where asked for: weights between source tokens (END last) and target tokens, and links between
+  bool ended = false;  // false: cut at a limit, so the text is incomplete
+  // If requested: weights between source tokens (END last) and target tokens, and links between
   // words.
   Alignment alignment{};
   std::vector<WordLink> links{};
@@ -78,76 +78,76 @@ struct TextHypothesis {
 
 struct Translation {
   int64_t number = 0;  // of the line, from 0
-  // At least one, best first (samples as they were drawn). A line without a word is translated
-  // without the model: into nothing, with no tokens and a score of 0; so is one that was skipped.
+  // At least one, best first (samples in the order drawn). A line without a word gets an empty
+  // translation without the model, with no tokens and a score of 0; so does a skipped line.
   std::vector<TextHypothesis> hypotheses;
-  std::string skipped{};  // why; empty: it was not
+  std::string skipped{};  // why it was skipped; empty: it was not
 
   const std::string& text() const { return hypotheses.front().text; }
 };
 
-// A line's target whose probability is asked for: a text, to which END is added, or tokens as they
-// stand. A decoder-only model has no source.
+// A target to be scored: a text, to which END is added, or tokens as given. A decoder-only model
+// has no source.
 struct ScoreTextRequest {
   std::string source;
   std::string target{};
   std::optional<std::vector<int32_t>> target_tokens{};
-  std::string fault{};   // as TextRequest's
-  std::string prefix{};  // what the translation was made to begin with; see ScoreRequest
+  std::string fault{};   // as in TextRequest
+  std::string prefix{};  // the forced prefix of the translation; see ScoreRequest
 };
 
 struct ScoreTextOptions {
   BadLine bad_lines = BadLine::error;
-  std::optional<Shortlist> shortlist{};  // as TranslateOptions'
+  std::optional<Shortlist> shortlist{};  // as in TranslateOptions
 };
 
 struct TextScore {
   int64_t number = 0;
   std::vector<int32_t> tokens;
   std::vector<std::string> pieces;
-  std::vector<float> log_probs;  // of each token; -infinity outside of a shortlist's set
+  std::vector<float> log_probs;  // of each token; -infinity outside a shortlist's set
   double score = 0.0;            // their sum, ascending, in double
-  std::string skipped{};         // why nothing was scored; empty: it was
+  std::string skipped{};         // why nothing was scored; empty: it was scored
 };
 
-// Nothing means that none is there now: asked again while others are being worked on, the end when
-// none is (decode/search.h).
+// Returning nothing means that no line is available now: it is called again while lines are being
+// processed; when none are, it is the end (decode/search.h).
 using NextText = std::function<std::optional<TextRequest>()>;
 using NextScoreText = std::function<std::optional<ScoreTextRequest>()>;
-// In the order of the lines, as soon as each is ready; returning false stops.
+// Called in the order of the lines, as soon as each is ready; returning false stops.
 using TranslationDone = std::function<bool(Translation&&)>;
 using TextScoreDone = std::function<bool(TextScore&&)>;
 
-// What is known of a translation that is under way: see StreamedTokens (decode/engine.h). `text` is
-// all of the text so far; it only grows.
+// The part of a translation that is already certain: see StreamedTokens (decode/engine.h). `text`
+// is all of the text so far; it only grows.
 struct StreamedText {
   int64_t sample = 0;
-  std::span<const int32_t> tokens;   // since the last time
+  std::span<const int32_t> tokens;   // new since the last call
   std::span<const float> log_probs;  // of each token
   std::string_view text;
 };
 
-// What concerns one line that is submitted.
+// Options of one submitted line.
 struct SubmitOptions {
-  int64_t number = 0;   // given back; samples are drawn from this stream of the seed's numbers
+  int64_t number = 0;   // returned; samples are drawn from this stream of the seed's random numbers
   uint64_t client = 0;  // lines of different clients are decoded in turns (RequestTerms)
-  std::optional<EngineClock::time_point> deadline{};  // it is given up then
-  // Called while the line is decoded, on a thread of the translator's: it should not take long, and
-  // must neither throw nor wait for a translation.
+  std::optional<EngineClock::time_point> deadline{};  // it times out then
+  // Called while the line is decoded, on one of the translator's threads: it should return quickly,
+  // and must neither throw nor wait for a translation.
   std::function<void(const StreamedText&)> stream{};
 };
 
 struct TranslatorState;  // translate/state.h
 
-// A line that was submitted. Dropping it does not give the line up; cancel() does.
+// A submitted line. Destroying this does not abandon the line; cancel() does.
 class PendingTranslation {
  public:
   bool ready() const;
   void wait() const;
-  // False where the time ran out first.
+  // False if the time passed first.
   bool wait_until(EngineClock::time_point time) const;
-  // Waits, once. Raises what went wrong: `cancelled`, `timed_out`, `invalid_argument` for a line
-  // that cannot be used, or what the model raised.
+  // Waits; may be called once. Raises what went wrong: `cancelled`, `timed_out`, `invalid_argument`
+  // for a line that cannot be used, or what the model raised.
   Translation get();
   // From any thread; the line leaves within a step or two, unless it is done before.
   void cancel();
@@ -170,7 +170,7 @@ class Translator {
   const Transformer& model() const;
   const Tokenizer& tokenizer() const;
 
-  // Begins to translate a line and returns at once. `bad_lines` and `window` do not apply. Raises
+  // Starts translating a line and returns at once. `bad_lines` and `window` do not apply. Raises
   // `invalid_argument` for options that cannot be used.
   PendingTranslation submit(TextRequest request, const TranslateOptions& options = {},
                             const SubmitOptions& submit = {}) const;

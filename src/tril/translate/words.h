@@ -10,9 +10,9 @@
 
 namespace tril {
 
-// The word each piece belongs to, counted from 0; -1 for a piece that is only blanks. A word begins
-// where SentencePiece writes a blank ("▁"), and at the first piece: "▁The", "▁dog", "s" are the
-// words 0, 1, 1, as they would be counted in the text split at blanks.
+// The word each piece belongs to, counted from 0; -1 for a piece of blanks only. A word begins
+// where SentencePiece writes a blank ("▁"), and at the first piece: "▁The", "▁dog", "s" belong to
+// the words 0, 1, 1, as in the text split at blanks.
 std::vector<int32_t> words_of(std::span<const std::string> pieces);
 
 struct WordLink {
@@ -21,9 +21,9 @@ struct WordLink {
   bool operator==(const WordLink&) const = default;
 };
 
-// For each target word the source word it attends to most, at equal weights the lower: weights are
-// added over the pieces of a word. Words and alignment are those of the same tokens; tokens the
-// alignment has beyond the words given (END) count for nothing. Sorted by source, then target.
+// For each target word the source word it attends to most, the lower one at equal weights: weights
+// are added over the pieces of a word. Words and alignment belong to the same tokens; tokens of the
+// alignment beyond the given words (END) are ignored. Sorted by source, then target.
 std::vector<WordLink> link_words(const Alignment& alignment, std::span<const int32_t> source_words,
                                  std::span<const int32_t> target_words);
 

@@ -1,5 +1,5 @@
 // One cell, worked out: q·k, ÷ √d, + mask, softmax, × v. In full in a block of its own, and in
-// brief beside the player, where it is always in view.
+// brief next to the player, where it is always visible.
 import {byId, make} from "./dom.js";
 import {lookWords} from "./matrix.js";
 import {fixed, scientific, share, worked} from "./numbers.js";
@@ -19,7 +19,7 @@ function step(number, title, words, result, ...more) {
 }
 const value = (name, text) => make("output", {"data-value": name}, text);
 
-// The largest score is taken off every score first: no e^x is too large then.
+// The largest score is subtracted from every score first, so that no e^x gets too large.
 function softmaxLine({score, largest, sum, weight}) {
   const [own, most, all] =
       worked([score, largest, sum], (a, b, c) => Math.exp(a - b) / c, weight, 4);
@@ -182,7 +182,7 @@ export class Arithmetic {
     return step("5", "× v", words, result, ...strips);
   }
 
-  // Every term of the two sums, for those who want to add them up.
+  // Every term of the two sums, for readers who want to add them up.
   terms_({vectors, weight}) {
     const box = byId("terms");
     box.hidden = vectors === null;

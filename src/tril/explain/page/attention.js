@@ -1,5 +1,5 @@
-// Attention by the textbook: softmax(q·k / √d + mask) v, from the queries, keys and values the
-// engine computed. The engine itself never holds the matrix of weights.
+// Attention by the textbook formula: softmax(q·k / √d + mask) v, from the queries, keys and values
+// the library computed. The library itself never holds the matrix of weights.
 import {unpackNumbers} from "./numbers.js";
 
 export class Attentions {
@@ -17,13 +17,13 @@ export class Attentions {
   layerCount(kind) {
     return this.page.attention[kind].length;
   }
-  // Rows and columns of its matrix.
+  // Numbers of rows and columns of its matrix.
   size(kind) {
     const {query, key} = this.page.attention[kind][0];
     return {query, key};
   }
 
-  // Unpacked when first asked for.
+  // Unpacked on first use.
   layer(kind, layer) {
     const name = `${kind} ${layer}`;
     if (!this.layers_.has(name)) {
@@ -55,7 +55,7 @@ export class Attentions {
     return {lo: lo[i], hi: maskOff && kind === "masked" ? key : hi[i]};
   }
 
-  // Does row i see key j only because the mask is off?
+  // Whether row i sees key j only because the mask is off.
   leaks(kind, layer, i, j) {
     return kind === "masked" && j >= this.page.attention[kind][layer].hi[i];
   }
@@ -74,7 +74,7 @@ export class Attentions {
     return Math.floor(head / (this.model.heads / this.model.kvHeads));
   }
 
-  // What ALiBi adds for the distance; nothing in other models, nor between source and target.
+  // What ALiBi adds for the distance; zero in other models, and between source and target.
   bias(kind, head, i, j) {
     const slopes = this.model.biasSlopes;
     return kind === "cross" || slopes.length === 0 ? 0 : -slopes[head] * Math.abs(i - j);
@@ -88,7 +88,7 @@ export class Attentions {
     return this.dot(kind, layer, head, i, j) * this.model.scale + this.bias(kind, head, i, j);
   }
 
-  // [query, key]: exactly zero where a row may not see.
+  // [query, key]: exactly zero where a row may not see the key.
   weights(kind, layer, head, maskOff = false) {
     const off = maskOff && kind === "masked";
     const name = `${kind} ${layer} ${head} ${off}`;
@@ -139,7 +139,7 @@ export class Attentions {
       score: this.score(kind, layer, head, i, j, off),
       vectors: null,
     };
-    // Without the mask later layers have queries of their own, which the page does not hold.
+    // Without the mask later layers have other queries, which the page does not store.
     if (off && layer > 0) {
       result.scaled = result.score - result.bias;
       result.dot = result.scaled / scale;
@@ -167,8 +167,8 @@ export class Attentions {
   }
 }
 
-// The pass that goes step by step. The page carries a layer of it where a bit differs from
-// training; everywhere else the two have the same numbers, and the same weights.
+// The step-by-step pass. The page stores a layer of it only if a bit differs from training;
+// otherwise both have the same numbers, and the same weights.
 export class Stepwise {
   constructor(page, training) {
     this.page = page;

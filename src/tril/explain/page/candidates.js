@@ -1,4 +1,4 @@
-// What the model would write next, with probabilities; and what that becomes without the mask.
+// The model's next-token candidates with probabilities; and what these become without the mask.
 import {byId, make, tokenText} from "./dom.js";
 import {fixed, grouped, percent} from "./numbers.js";
 import {say, sayNodes} from "./words.js";
@@ -17,8 +17,8 @@ export class Candidates {
     }));
   }
 
-  // softmax(logit / T). The sum over the whole vocabulary came with the page, for each temperature;
-  // at 1 it is the probability that the engine computed.
+  // softmax(logit / T). The sum over the whole vocabulary is stored in the page for each
+  // temperature; at 1 the result is the probability that the library computed.
   chance_([, logProb, logit], step, heat) {
     if (heat === kPlain) return Math.exp(logProb);
     return Math.exp(logit / (heat / kPlain) - this.page.steps[step].logSums[heat - 1]);
@@ -70,7 +70,7 @@ export class Candidates {
             {vocab: grouped(this.page.model.vocab), temperature});
   }
 
-  // The right one is among them, if need be after the likeliest.
+  // Includes the right token, after the likeliest if necessary.
   withRight_(candidates, right, step) {
     if (candidates.some(([token]) => token === right)) return candidates;
     const {right: logProb, rightLogit} = this.page.steps[step];

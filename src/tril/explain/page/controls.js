@@ -1,4 +1,4 @@
-// What chooses: the kind of attention, layer, head, mask, step, theme and size.
+// The controls: kind of attention, layer, head, mask, step, theme and size.
 import {byId, make, tokenText} from "./dom.js";
 import {say, sayNodes} from "./words.js";
 
@@ -28,7 +28,7 @@ export class Controls {
     state.listen((now, changed) => this.show(now, changed));
   }
 
-  // On paper: light, of ordinary size, and everything fits.
+  // In print: light theme, normal size, and everything fits.
   printsItself_(signal) {
     globalThis.addEventListener("beforeprint", () => {
       const {theme, large} = this.state.now;
@@ -42,8 +42,8 @@ export class Controls {
     }, {signal});
   }
 
-  // A row of buttons of which one is chosen, by click or arrow. Names are of words, with a shorter
-  // one for narrow windows.
+  // A row of buttons, one of which is chosen by click or arrow key. Names are keys of the word
+  // tables, with a shorter one for narrow windows.
   buildChoice_(id, names, choose) {
     const host = byId(id);
     const button = (name) => make(
@@ -83,9 +83,9 @@ export class Controls {
     return weights.indexOf(Math.max(...weights));
   }
 
-  // The place chosen before may not exist in a matrix of another size, or tell nothing there: the
-  // row is that of the step, or in the encoder the same as far as there is one, and in it the key
-  // with the largest weight is chosen.
+  // The cell chosen before may not exist in a matrix of another size, or say nothing there: the row
+  // becomes that of the step, or in the encoder the same row if there is one, and the key with the
+  // largest weight in it is chosen.
   chooseKind_(kind) {
     if (kind === this.state.now.kind) return;
     const {query} = this.attentions.size(kind);
@@ -94,7 +94,7 @@ export class Controls {
     const row = kind === "encoder" ? Math.min(this.state.now.row, query - 1) : this.state.now.step;
     this.state.change({
       kind,
-      // Only masked self-attention has a mask that can be taken off.
+      // Only masked self-attention has a mask that can be removed.
       maskOff: false,
       layer,
       row,
@@ -118,7 +118,8 @@ export class Controls {
     slider.addEventListener("input", () => this.go_(Number(slider.value)));
   }
 
-  // To a step, and to its row: the same key if the row sees it, else the one with most weight.
+  // Moves to a step and its row: keeps the key if the row sees it, else takes the one with the
+  // largest weight.
   step_(step) {
     const {kind, layer, head, column} = this.state.now;
     if (kind === "encoder") {
@@ -154,7 +155,7 @@ export class Controls {
     byId("play").classList.toggle("playing", playing);
   }
 
-  // Arrows, Home and End step and Space plays, wherever nothing else wants these keys.
+  // Arrows, Home and End step and Space plays, wherever nothing else uses these keys.
   key_(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const {target} = event;
@@ -212,7 +213,7 @@ export class Controls {
     byId("step-words").replaceChildren(...sayNodes(this.arrival_(step), {n, all, fed, right}));
   }
 
-  // Where the next token is from: the model wrote it, or it was given.
+  // Where the next token comes from: the model wrote it, or it was given.
   arrival_(step) {
     if (step < this.page.tokens.prompt) return "step_given";
     return this.page.targetGiven ? "step_should" : "step_comes";

@@ -1,5 +1,5 @@
-// The few calls the page is built with. Text goes in as text nodes only: nothing a user wrote is
-// ever read as HTML.
+// The few DOM helpers of the page. Text is inserted as text nodes only: nothing a user wrote is
+// ever parsed as HTML.
 import {displayOf, languageOf} from "./text.js";
 
 // make("p", { class: "note" }, "text", node, ...). Properties that start with "on" are listeners.
@@ -27,27 +27,28 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-// A user's text, kept apart from the direction of what stands around it.
+// A user's text, isolated from the direction of the surrounding text.
 export function userText(text, properties = {}) {
   return make("bdi", {dir: "auto", lang: languageOf(text), ...properties}, text);
 }
 
-// A token: a bdi whose class says what it is.
+// A token: a bdi whose class gives its kind.
 export function tokenText(label, properties = {}) {
   const text = displayOf(label);
   return userText(text, {class: `token ${label.kind}`, title: text, ...properties});
 }
 
-// Scrolls a box sideways, if need be, so that [left, right) of what it holds can be seen: right of
-// the first `covered` pixels, where something stays in place.
+// Scrolls a box sideways, if necessary, so that [left, right) of its contents is visible: to the
+// right of the first `covered` pixels, where something is fixed.
 export function scrollInside(box, left, right, covered = 0) {
-  // Asking where it is scrolled to would lay out what nobody sees.
+  // Reading its scroll position would lay out something invisible.
   if (!box.checkVisibility({contentVisibilityAuto: true})) return;
   if (left < box.scrollLeft + covered || right > box.scrollLeft + box.clientWidth)
     box.scrollLeft = Math.max(0, left - covered - 40);
 }
 
-// Tells the style whether there is more to scroll to, and calls `appear` when it comes into view.
+// Tells the style whether there is more to scroll to, and calls `appear` when the box comes into
+// view.
 export function watchScrolling(box, appear) {
   const tell = () =>
       box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);

@@ -1,9 +1,9 @@
-// What teacher forcing fed: at each step the right word, whatever the model predicted.
+// What teacher forcing fed in: at each step the right word, whatever the model predicted.
 import {byId, make, scrollInside, tokenText, userText, watchScrolling} from "./dom.js";
 import {fixed, percent} from "./numbers.js";
 import {say, sayNodes} from "./words.js";
 
-// How a search came to write what was not the likeliest at some step; computed, not supposed.
+// Why a search wrote something other than the likeliest token at some step; computed, not guessed.
 function searchWords({width, results, greedy, greedyText}) {
   if (width === 1) return sayNodes("greedy_only");
   if (JSON.stringify(greedy.tokens) === JSON.stringify(results[0].tokens))
@@ -23,7 +23,7 @@ function searchWords({width, results, greedy, greedyText}) {
   });
 }
 
-// Of a text that goes on from what was given.
+// For a text that continues a given one.
 function continuationWords({tokens, beam}, wrong) {
   const given = tokens.prompt;
   const all = tokens.right.length;
@@ -42,8 +42,8 @@ function continuationWords({tokens, beam}, wrong) {
   ];
 }
 
-// What the table shows, in words: texts and nodes. `wrong` are the steps whose likeliest token is
-// not the right one.
+// The contents of the table in words: texts and nodes. `wrong` are the steps whose likeliest token
+// is not the right one.
 export function forcingWords(page, wrong) {
   if (page.model.encoderLayers === 0) return continuationWords(page, wrong);
   const all = page.steps.length;
@@ -70,7 +70,7 @@ export class Forcing {
     });
   }
 
-  // The column of a step into view, beside the names of the rows, which stay.
+  // Scrolls the column of a step into view, next to the names of the rows, which stay.
   bring_(step) {
     const box = byId("forcing-box");
     if (!box.checkVisibility({contentVisibilityAuto: true})) return;
@@ -119,7 +119,7 @@ export class Forcing {
                   cell(i, tokens.right[i], make("small", {}, percent(Math.exp(steps[i].right)))))),
     ];
     if (targetGiven) {
-      // END comes out; it never goes in.
+      // END is an output; it is never an input.
       const own =
           [tokens.start, ...tokens.written].filter((token) => token !== tokens.right.at(-1));
       table.push(

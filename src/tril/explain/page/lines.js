@@ -1,4 +1,4 @@
-// The same weights as lines between words: a row's token on the left, what it looks at on the
+// The same weights as lines between words: a row's token on the left, what it attends to on the
 // right, the thicker the line the larger the weight.
 import {make, makeSvg, tokenText} from "./dom.js";
 
@@ -14,7 +14,7 @@ export class Lines {
     this.web = make("div", {class: "web", hidden: true}, this.left, this.drawing, this.right);
   }
 
-  // view: as Matrix.show takes it; room: { wide, tall, font } in pixels.
+  // view: as for Matrix.show; room: { wide, tall, font } in pixels.
   draw(view, {wide, tall, font}) {
     this.view = view;
     const {rows, columns, ends} = view;
@@ -52,7 +52,7 @@ export class Lines {
     this.point(view.selected, view.band);
   }
 
-  // The shorter side stands in the middle.
+  // The shorter side is centred.
   top_(i, count) {
     const {rows, columns} = this.view;
     return (i + (Math.max(rows.length, columns.length) - count) / 2) * this.pitch_;
@@ -85,7 +85,7 @@ export class Lines {
       this.boxes_.to[j].classList.toggle(
           "absent", rows.every((__, i) => cell(i, j).kind === "absent"));
     });
-    // What is chosen is drawn last.
+    // The chosen lines are drawn last.
     lines.sort((a, b) => a.chosen - b.chosen || a.weight - b.weight);
     this.drawing.replaceChildren(...lines.map((line) => this.line_(line, selected)));
   }

@@ -1,4 +1,4 @@
-// Reads the data, puts the parts together.
+// Reads the data and builds the parts.
 import {Arithmetic} from "./arithmetic.js";
 import {Attentions, Stepwise} from "./attention.js";
 import {Candidates} from "./candidates.js";
@@ -25,8 +25,7 @@ function continuation({sentence, written}) {
   ];
 }
 
-// What was compared and where the right side's numbers are from; how far the weights can be
-// trusted.
+// What was compared, where the right side's numbers come from, and how accurate the weights are.
 function describeMaking({bits, stepwise, precision}) {
   const apart = Object.values(stepwise).flat().filter((record) => record !== null).length;
   byId("how-compared").textContent =
@@ -52,7 +51,7 @@ function describePage(page) {
   ]));
   const letters = (decoderOnly ? 0 : page.sentence.length) + page.target.length;
   byId("sentence").dataset.length = letters > 160 ? "long" : letters > 40 ? "medium" : "short";
-  // A long one scrolls, so that the keyboard must get there.
+  // A long sentence scrolls, so the keyboard must be able to reach it.
   if (letters > 160) byId("sentence").tabIndex = 0;
   byId("facts").textContent = say("facts", {
     encoder: model.encoderLayers,
@@ -74,7 +73,7 @@ function describePage(page) {
   describeMaking(page);
 }
 
-// Are the two passes one function? With the mask off they are not.
+// Whether the two passes are one function. With the mask off they are not.
 function judge({bits, steps, model}, maskOff) {
   const compared = maskOff ? steps.length * model.vocab : bits.compared;
   const differing =
@@ -91,7 +90,7 @@ function judge({bits, steps, model}, maskOff) {
   byId("verdict-words").textContent = say("verdict_words", {compared, differing, logits: maskOff});
 }
 
-// Where there is most to see at first: the head whose rows spread their weights the widest.
+// The most interesting view to begin with: the head whose rows spread their weights most widely.
 function liveliest(attentions) {
   const {query, key} = attentions.size("masked");
   let best = {layer: 0, head: 0, spread: -1};
@@ -104,7 +103,7 @@ function liveliest(attentions) {
       if (spread > best.spread) best = {layer, head, spread};
     }
   }
-  // In it, the cell off the diagonal whose weight is nearest to a half.
+  // In it, the off-diagonal cell whose weight is nearest to a half.
   const weights = attentions.weights("masked", best.layer, best.head);
   let [row, column] = [Math.min(query - 1, 1), 0];
   for (let i = 1; i < query; ++i) {
@@ -128,7 +127,7 @@ function paintLegend(palette) {
   }
 }
 
-// What is looked at when a page opens; `kept` is what stays when another text is chosen.
+// The initial view; `kept` is what stays when another text is chosen.
 function firstState(page, attentions, kept) {
   const first = liveliest(attentions);
   const step = Math.min(
@@ -148,7 +147,7 @@ function firstState(page, attentions, kept) {
   });
 }
 
-// Puts the parts together for one text that the decoder reads.
+// Builds the parts for one text that the decoder reads.
 function build(page, kept) {
   const {tokens} = page;
   const labelFor = (id) => labelOf(tokens.pieces[id], id, tokens);
@@ -186,7 +185,7 @@ function build(page, kept) {
 }
 
 // With a given target the page holds two texts: that one, and what the model wrote by itself.
-// Another one is shown by building the page anew on what it was before.
+// Choosing the other rebuilds the page with the same view.
 function begin() {
   const given = JSON.parse(byId("data").textContent);
   const parts = ["main", "footer"];
@@ -211,7 +210,7 @@ function begin() {
       byId("language").focus({preventScroll: true});
     });
   };
-  // Which text is read: a choice of two.
+  // Offers a choice between the two texts.
   const offer = (page) => {
     const choose = (other) => {
       if (other === page) return;

@@ -1,8 +1,9 @@
 // A matrix of weights: canvas for the cells, text for the tokens around them.
 //
-// It fits into the room it is given as long as each token keeps its name beside its row or column;
+// It fits into the space it is given as long as each token keeps its name beside its row or column;
 // beyond that it scrolls, and the names stay. For the keyboard it is one stop: arrows move from
-// cell to cell, Enter opens the arithmetic. Who cannot see it opens the table below it.
+// cell to cell, Enter opens the arithmetic. For those who cannot see it, the table below has the
+// same numbers.
 import {make, tokenText} from "./dom.js";
 import {Lines} from "./lines.js";
 import {fixed} from "./numbers.js";
@@ -10,11 +11,11 @@ import {kBoxed, paintCells} from "./painting.js";
 import {displayOf} from "./text.js";
 import {say, sayNodes} from "./words.js";
 
-// What a cell is: seen (a weight), hidden (by the mask), leak (seen because the mask is off),
-// absent (does not exist at this step).
+// Kinds of cell: seen (a weight), hidden (by the mask), leak (seen because the mask is off), absent
+// (does not exist at this step).
 export class Matrix {
   // `label` says what it shows; `select(row, column, opens)` is called for a click, a key, Enter;
-  // `room()` is the height it may take.
+  // `room()` returns the height it may take.
   constructor(host, {label, select, room}) {
     Object.assign(this, {label, select, room});
     this.canvas = make("canvas", {"aria-hidden": "true"});
@@ -84,7 +85,7 @@ export class Matrix {
         {font: this.font_, family: this.family_});
     this.point_();
   }
-  // Only what is selected or stands out has changed.
+  // Only the selection or the highlighted row has changed.
   point(selected, band) {
     Object.assign(this.view, {selected, band});
     if (this.scroller.clientWidth === 0) return;
@@ -119,8 +120,8 @@ export class Matrix {
       box.scrollTop = row.offsetTop + 2 * row.offsetHeight - box.clientHeight;
   }
 
-  // The size of a cell: square while it is a box, else as the room has it, but never less than the
-  // names beside it need.
+  // The size of a cell: square while it is a box, otherwise as the space allows, but large enough
+  // for the names beside it.
   measure_() {
     const {rows, columns, ends, marks, maxCell, fits} = this.view;
     const style = getComputedStyle(this.grid);
@@ -154,7 +155,7 @@ export class Matrix {
     this.scroller.style.maxHeight = fits ? "" : `${Math.ceil(tall)}px`;
   }
 
-  // Of these tokens; measured once.
+  // The width of the widest of these tokens; measured once.
   widest_(labels, typeface) {
     return Math.max(...labels.map((label) => this.length_(label, typeface)));
   }
@@ -174,8 +175,8 @@ export class Matrix {
     return Math.min(0.94 * this.font_, Math.max(0.72 * cell, Math.min(8.5, 0.9 * cell)));
   }
 
-  // A box beside the field, `count` cells long. A token that is longer than its place is cut; no
-  // other has a box that could cut its marks.
+  // A box beside the cells, `count` cells long. A token that is too long for its place is cut;
+  // other tokens get no clipping box, which could cut their marks.
   box_(index, side, size, place, ...nodes) {
     const box = make("span", {class: "label"}, ...nodes);
     const cell = side === "left" ? this.cell_ : this.tall_;
@@ -222,7 +223,7 @@ export class Matrix {
         say("matrix_label", {what: this.label, rows: rows.length, columns: columns.length}));
   }
 
-  // After each row what is predicted from it, and whether its bits are the same.
+  // After each row: what is predicted from it, and whether its bits are the same.
   placeEnds_() {
     const {rows, mark, ends} = this.view;
     const size = this.labelSize_(this.tall_);
@@ -271,7 +272,7 @@ export class Matrix {
     this.reveal_(band >= 0 ? band : selected?.row ?? 0, selected?.column ?? 0);
   }
 
-  // The row and the column into the part that is seen, where it scrolls.
+  // Scrolls the row and the column into the visible part.
   reveal_(row, column) {
     const box = this.scroller;
     const into = (begin, length, from, seen, before, after) => {
@@ -298,7 +299,7 @@ export class Matrix {
     boxes.get(index)?.classList.add(name);
   }
 
-  // One line in words: what the cell under the pointer, or the chosen one, says.
+  // One line in words about the cell under the pointer, or the chosen one.
   readout_(place) {
     if (place === null) {
       this.readout.replaceChildren("\u00a0");
@@ -310,7 +311,7 @@ export class Matrix {
         say(`says_${kind}`, {weight: fixed(weight, 3)}));
   }
 
-  // All cells as a table, while somebody has it open.
+  // All cells as a table, while it is open.
   fillTable_() {
     if (!this.details.open || !this.view) return;
     const {rows, columns, ends, layer, head} = this.view;

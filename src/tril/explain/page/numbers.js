@@ -1,4 +1,4 @@
-// Numbers as the page carries them (src/tril/explain/encode.h), and as people read them.
+// Numbers as the page stores them (src/tril/explain/encode.h), and as people read them.
 
 const kDigits =
     "!#$%()*+,-./0123456789:;=?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{";
@@ -16,7 +16,7 @@ export function decodeBase85(text) {
   return words.buffer;
 }
 
-// Either every bit of every float, or rows of `width` whole numbers with a scale each.
+// Either every bit of every float, or rows of `width` integers with a scale each.
 export function unpackNumbers(packed, width) {
   if (packed.floats !== undefined) return new Float32Array(decodeBase85(packed.floats));
   const scales = new Float32Array(decodeBase85(packed.scales));
@@ -34,8 +34,8 @@ export function fixed(value, decimals = 3) {
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
-// So many digits that who works a printed line out again gets the printed result: the fewest
-// decimals, from `least` on, with which compute(...operands) rounds to `result` of `decimals`.
+// Enough digits that recomputing a printed line gives the printed result: the fewest decimals, from
+// `least` on, with which compute(...operands) rounds to `result` of `decimals`.
 export function worked(operands, compute, result, decimals, least = 2) {
   const rounded = (x, digits) => Number(x.toFixed(digits));
   let digits = least;
@@ -46,7 +46,7 @@ export function worked(operands, compute, result, decimals, least = 2) {
   return operands.map((x) => fixed(x, digits));
 }
 
-// A share of one: "0.43"; what is nearly nothing or nearly all says so.
+// A fraction: "0.43"; values next to 0 or 1 are marked as such.
 export function share(value) {
   if (value > 0 && value < 0.0005) return "< 0.001";
   if (value < 1 && value > 0.9995) return "> 0.999";
@@ -64,7 +64,7 @@ export function grouped(count) {
   return String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-// A small number in words people read: 3.1e-7 -> "3.1 × 10⁻⁷".
+// A small number in readable form: 3.1e-7 -> "3.1 × 10⁻⁷".
 export function scientific(value) {
   if (value === 0) return "0";
   const [digits, exponent] = value.toExponential(1).split("e");

@@ -48,7 +48,7 @@ export class Overview {
     this.host.replaceChildren(...children);
   }
 
-  // A few milliseconds of each frame: the page answers a click before all of this is done.
+  // Paints for a few milliseconds per frame, so that the page answers clicks before it is done.
   paintAll_({kind, maskOff, theme}) {
     const turn = ++this.paints_;
     const left = [...this.thumbs];

@@ -48,7 +48,7 @@ export function paintCells(canvas, view, size, text) {
   if (side >= kNumbered) paintNumbers(pen, view, size);
 }
 
-// Thousands of cells: a pixel each, made larger, and thin lines between them.
+// Thousands of cells: one pixel each, enlarged, with thin lines between them.
 function paintPicture(pen, {rows, columns, cell: look, palette}, size, colours, lines) {
   const [width, height] = [columns.length, rows.length];
   const image = new ImageData(width, height);
@@ -107,7 +107,7 @@ function paintBoxes(pen, {rows, columns, cell: look, palette}, size, colours, li
   }
 }
 
-// Leaks are told by a pattern as well as by their colour: lines that rise to the right.
+// Leaks are marked by a pattern as well as by their colour: lines that rise to the right.
 function hatch(lines, left, top, wide, tall) {
   const side = Math.min(wide, tall);
   const pitch = side >= 20 ? 7 : Math.max(3, side);
@@ -118,7 +118,7 @@ function hatch(lines, left, top, wide, tall) {
   }
 }
 
-// Above everything else; a leak's lines are cleared behind its digits.
+// On top of everything else; a leak's lines are cleared behind its digits.
 function paintNumbers(pen, {rows, columns, cell: look, palette}, size) {
   for (let i = 0; i < rows.length; ++i) {
     for (let j = 0; j < columns.length; ++j) {

@@ -1,8 +1,8 @@
-// Colours for weights: two ramps, even to the eye, computed in OKLCH (Ottosson 2020).
+// Colours for weights: two perceptually even ramps, computed in OKLCH (Ottosson 2020).
 //
-// A ramp runs from the page's own background to its strongest ink, and lightness alone tells the
-// order, so it reads the same to all kinds of colour vision and in print. What leaks has a ramp of
-// its own, which differs in hue and is hatched as well where it is drawn.
+// A ramp runs from the page's own background to its strongest ink, and lightness alone gives the
+// order, so it reads the same with all kinds of colour vision and in print. Leaks have a ramp of
+// their own, which differs in hue and is hatched as well.
 
 const kSteps = 256;
 
@@ -83,7 +83,7 @@ export class Palette {
   css(weight, leaks) {
     return (leaks ? this.leakCss : this.weightCss)[Math.round(rampPlace(weight) * (kSteps - 1))];
   }
-  // What can be read on a cell of this weight: the better of two inks.
+  // The ink that is readable on a cell of this weight: the better of two.
   ink(weight, leaks) {
     const cell = this.rgb(weight, leaks);
     const [dark, light] = [contrast(cell, kInks.dark), contrast(cell, kInks.light)];

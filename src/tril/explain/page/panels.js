@@ -1,4 +1,4 @@
-// The two phases, side by side: training with all rows at once, inference a row at a time.
+// The two phases side by side: training with all rows at once, inference one row at a time.
 import {byId, make, tokenText} from "./dom.js";
 import {Matrix} from "./matrix.js";
 import {grouped} from "./numbers.js";
@@ -6,7 +6,7 @@ import {say} from "./words.js";
 
 const kLeastRoom = 12;  // rem: of a matrix, however low the window is
 
-// What is between the bar above, where it stays in place, and the player below.
+// The space between the bar above, where it is fixed, and the player below.
 function openSpace() {
   const bar = document.querySelector(".bar");
   const top = getComputedStyle(bar).position === "sticky" ? bar.offsetHeight : 0;
@@ -33,7 +33,7 @@ export class Panels {
     document.fonts.ready.then(() => this.draw_());
   }
 
-  // The height a matrix may have so that all of it is seen at once, with its panel's heading.
+  // The height a matrix may have so that all of it, with its panel's heading, is visible at once.
   room_() {
     const {top, bottom} = openSpace();
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -45,7 +45,7 @@ export class Panels {
       if (matrix.view) matrix.draw();
   }
 
-  // On a narrow window there is room for one phase at a time.
+  // In a narrow window there is room for one phase at a time.
   buildWhich_() {
     byId("which").replaceChildren(...["training", "inference"].map(
         (phase) => make(
@@ -75,7 +75,7 @@ export class Panels {
 
   select_(phase, row, column, opens) {
     const change = {row, column};
-    // A row that is not there yet is where decoding goes next.
+    // Choosing a row that does not exist yet moves decoding there.
     if (phase === "inference" && this.state.now.kind !== "encoder") change.step = row;
     this.state.change(change);
     if (opens) byId("arithmetic").focus();
@@ -102,8 +102,8 @@ export class Panels {
     if (changed.has("step") || changed.has("row") || changed.has("column")) this.bring_(changed);
   }
 
-  // While the player is in its place at the foot of the window, the matrices come into view above
-  // it; who reads further down is not taken away from it.
+  // While the player is docked at the foot of the window, the matrices are scrolled into view above
+  // it; a reader further down is left alone.
   bring_(changed) {
     if (changed.has("theme")) return;  // the page has only just opened
     const dock = document.querySelector(".transport").getBoundingClientRect();
@@ -131,7 +131,7 @@ export class Panels {
         return {kind: "absent", weight: 0};
       const {lo, hi} = pass.sees(kind, layer, i, off);
       if (j < lo || j >= hi) {
-        // In a cached step there is nothing after the row: the cache does not hold it.
+        // In a cached step there is nothing after the row: the cache does not contain it.
         return {kind: decoding && j > i ? "absent" : "hidden", weight: 0};
       }
       const leaks = off && this.attentions.leaks(kind, layer, i, j);
@@ -155,14 +155,14 @@ export class Panels {
     };
   }
 
-  // Of each row that both phases have computed: does it have the same bits?
+  // For each row that both phases have computed: whether it has the same bits.
   mark_(i, phase, kind, step, maskOff) {
     if (phase === "training" || kind === "encoder") return "";
     if (i > step) return "absent";
     return this.differing_(i, maskOff) === 0 ? "same" : "differs";
   }
 
-  // Numbers of a row whose bits are not the same in both phases.
+  // The number of values of a row whose bits differ between the phases.
   differing_(i, maskOff) {
     const {leakedDiffering, logitsDiffering, hiddenDiffering, layersDiffering} = this.page.steps[i];
     if (maskOff) return leakedDiffering;
@@ -188,14 +188,14 @@ export class Panels {
     byId("training").classList.toggle("leaking", leak);
   }
 
-  // Is there a cell that a row may not see?
+  // Whether there is a cell that a row may not see.
   hides_(kind, maskOff) {
     const {query, key} = this.attentions.size(kind);
     return Array.from({length: query}, (_, i) => this.attentions.sees(kind, 0, i, maskOff))
         .some(({lo, hi}) => lo > 0 || hi < key);
   }
 
-  // Only what came or went is touched.
+  // Only added and removed elements are touched.
   growCache_(count) {
     const list = byId("cache");
     while (list.children.length > count) list.lastChild.remove();

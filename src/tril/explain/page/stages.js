@@ -13,7 +13,7 @@ const kActivations = {
 };
 
 // "0.51 + 0.84 = 1.35": the fewest digits with which the printed line gives its printed result. The
-// engine rounds each operation to fp32, so that a line may not: then it says ≈.
+// library rounds each operation to fp32, so a line may not be exact: then it says ≈.
 export function lineOf(operands, compute, result, write) {
   const rounded = (x, digits) => Number(x.toFixed(digits));
   const shown = fixed(result, 3);
@@ -34,7 +34,7 @@ export class Stages {
     });
   }
 
-  // Row `row` of packed vectors; null where there are none.
+  // Row `row` of packed vectors; null if there are none.
   row_(packed, row) {
     const {kept} = this.page.stages;
     if (packed === null) return null;
@@ -59,7 +59,7 @@ export class Stages {
             this.logits_(step));
   }
 
-  // What a sub-layer reads: what the one before it left.
+  // The input of a sub-layer: the output of the one before it.
   before_(place, step) {
     const {stages} = this.page;
     return this.row_(place === 0 ? stages.embedded : stages.subLayers[place - 1].left, step);

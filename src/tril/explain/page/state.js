@@ -1,4 +1,4 @@
-// What is being looked at. One object; whoever shows some of it listens.
+// What is being looked at: one object; the parts that show some of it listen for changes.
 
 export class State {
   constructor(initial) {
@@ -7,7 +7,7 @@ export class State {
     this.life_ = new AbortController();
     this.signal = this.life_.signal;  // of listeners to what outlives the page's parts
   }
-  // Nobody looks any more.
+  // The page's parts are being replaced.
   end() {
     this.life_.abort();
   }

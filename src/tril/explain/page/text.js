@@ -1,4 +1,4 @@
-// Tokens as people read them, and the language a browser should set them in.
+// Tokens in readable form, and the language for the browser to typeset them in.
 
 const kBlank = "▁";  // what SentencePiece writes for a blank
 
@@ -14,7 +14,7 @@ export function labelOf(piece, id, {start, end}) {
   return {text, kind: "piece", joined: !piece.startsWith(kBlank)};
 }
 
-// As it is written wherever a token stands alone: what goes on with a word begins with dots.
+// A token on its own: one that continues a word begins with dots.
 export function displayOf({text, kind, joined}) {
   return joined && kind === "piece" ? `…${text}` : text;
 }
@@ -45,7 +45,7 @@ export function languageOf(text) {
   return "und";
 }
 
-// What people count as letters: a Devanagari letter comes with its marks.
+// What people count as letters: a Devanagari letter together with its marks.
 export function lettersOf(text) {
   return [...new Intl.Segmenter("und").segment(text)].map(({segment}) => segment);
 }

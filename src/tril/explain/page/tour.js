@@ -1,9 +1,9 @@
-// A short guided tour: a few stops, each with a part of the page to look at. It can be left at any
-// time and puts everything back as it was.
+// A short guided tour: a few stops, each showing a part of the page. It can be left at any time and
+// restores everything.
 import {byId, make} from "./dom.js";
 import {say} from "./words.js";
 
-// Where each stop looks, and what is shown there. A stop whose part is not on the page is left out.
+// What each stop shows. A stop whose part is not on the page is skipped.
 const kStops = [
   {name: "start", target: "#verdict", change: {kind: "masked", maskOff: false, view: "matrix"}},
   {name: "training", target: "#training-matrix", change: {phase: "training"}}, {
@@ -61,7 +61,7 @@ export class Tour {
     this.at = Math.max(0, at);
     const {name, target, change} = this.stops[this.at];
     this.clear_();
-    // From the beginning, so that a stop looks the same from either side.
+    // Always set from the beginning, so that a stop looks the same from either direction.
     this.state.change(
         Object.assign({}, ...this.stops.slice(0, this.at + 1).map((one) => one.change)));
     const part = document.querySelector(target);
@@ -78,7 +78,7 @@ export class Tour {
     this.next.focus({preventScroll: true});
   }
 
-  // Beside the part, or in a corner where there is no room beside it.
+  // Beside the part, or in a corner if there is no room beside it.
   place_(part) {
     const [box, there] = [this.box.getBoundingClientRect(), part.getBoundingClientRect()];
     const {clientWidth: wide, clientHeight: tall} = document.documentElement;

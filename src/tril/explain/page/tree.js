@@ -1,4 +1,5 @@
-// Beam search as a tree: one column per step, the best on top; what fell out of the beam is hollow.
+// Beam search as a tree: one column per step, the best on top; hypotheses that fell out of the beam
+// are hollow.
 import {byId, make, makeSvg, scrollInside, userText, watchScrolling} from "./dom.js";
 import {fixed, percent} from "./numbers.js";
 import {displayOf, languageOf, lettersOf} from "./text.js";
@@ -95,7 +96,7 @@ export class Tree {
     pen.font = `650 ${kFont.word}px ${getComputedStyle(document.body).fontFamily}`;
     this.widths =
         new Map(nodes.map((node) => [node, Math.max(34, pen.measureText(this.word_(node)).width)]));
-    // What stands out is drawn last.
+    // Highlighted nodes are drawn last.
     const order = (node) => (node.best ? 2 : node.fate === "dropped" ? 0 : 1);
     nodes.sort((a, b) => order(a) - order(b));
     for (const node of nodes) svg.append(this.edge_(node));
@@ -164,7 +165,7 @@ export class Tree {
         say(lengthPenalty === 0 ? "results_words" : "results_words_length", {power: lengthPenalty});
   }
 
-  // Each as one text: letters of pieces that follow each other join.
+  // Each result as one text node, so that letters of neighbouring pieces join.
   results_() {
     byId("results").replaceChildren(...this.page.beam.results.map(
         (result, i) => make(

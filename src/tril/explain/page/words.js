@@ -1,6 +1,6 @@
-// The page's own words, in the language that is chosen. What users and models write is not here.
+// The page's own words, in the chosen language. Text of users and models is not here.
 //
-// A table has one template per key. {name} is a place for a value, `this` is set as code. A
+// A table has one template per key. {name} is a placeholder for a value, `this` is set as code. A
 // template that depends on its values (one or many) is a function of them.
 import {kEnglish} from "./words_en.js";
 import {kHindi} from "./words_hi.js";
@@ -41,7 +41,7 @@ export function sayNodes(key, values = {}) {
       });
 }
 
-// Fills what stands in the HTML itself.
+// Fills in the texts of the HTML itself.
 export function sayAll(root) {
   for (const element of root.querySelectorAll("[data-say]"))
     element.replaceChildren(...sayNodes(element.dataset.say));

@@ -1,5 +1,5 @@
-// The page's words in Hindi. Terms that learners use in English stand in brackets, or are used as
-// they are. A test holds that no key is missing.
+// The page's words in Hindi. Terms that learners know in English are given in brackets, or used as
+// they are. A test checks that no key is missing.
 import {grouped} from "./numbers.js";
 
 export const kHindi = {

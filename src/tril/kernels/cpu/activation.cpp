@@ -17,11 +17,11 @@ struct Value {
   Vec16 slope;
 };
 
-// The activation and its derivative; what is not used is not computed once inlined.
+// The activation and its derivative; once inlined, the unused one is not computed.
 template <Activation kKind>
 HWY_INLINE Value activate(const Vec16& x) {
   if constexpr (kKind == Activation::relu) {
-    // x where it is positive or NaN.
+    // x if it is positive or NaN.
     const Mask16 negative = greater(zero16(), x);
     return {select(negative, zero16(), x), select(greater(x, zero16()), set16(1.0f), zero16())};
   } else if constexpr (kKind == Activation::gelu) {

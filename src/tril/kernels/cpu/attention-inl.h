@@ -1,5 +1,5 @@
-// What attention forward and backward share: intervals within a block, blocks of keys and rows laid
-// out side by side, scores against a block, and sums over a band.
+// Shared by attention forward and backward: intervals within a block, contiguous copies of blocks
+// of keys and rows, scores against a block, and sums over a band.
 
 #if defined(TRIL_KERNELS_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef TRIL_KERNELS_CPU_ATTENTION_INL_H_
@@ -16,22 +16,22 @@ namespace tril::kernels::HWY_NAMESPACE {
 
 constexpr int64_t kTilesPerBlock = kKeyBlock / kKeyTile;
 
-// A head's width in whole vectors: what rows take in scratch.
+// A head's width rounded up to whole vectors: what a row takes in scratch memory.
 inline int64_t padded(int64_t head_dim) { return (head_dim + kLanes - 1) / kLanes * kLanes; }
 
-// Keys [lo, hi), counted from the origin. (No defaults: arrays of them are filled as far as
-// needed.)
+// Keys [lo, hi), counted from the origin. (No default values: arrays of them are only partly
+// filled.)
 struct Bounds {
   int64_t lo;
   int64_t hi;
 
   HWY_INLINE bool empty() const { return lo >= hi; }
-  // The part inside the block that starts at key `begin`, counted from there.
+  // The part inside the block that begins at key `begin`, counted from there.
   HWY_INLINE Bounds within(int64_t begin) const {
     return {std::clamp<int64_t>(lo - begin, 0, kKeyBlock),
             std::clamp<int64_t>(hi - begin, 0, kKeyBlock)};
   }
-  // The smallest that holds both; one of them may be empty.
+  // The smallest interval containing both; either may be empty.
   HWY_INLINE Bounds joined(const Bounds& other) const {
     if (empty()) return other;
     if (other.empty()) return *this;
@@ -42,7 +42,7 @@ struct Bounds {
 HWY_INLINE Bounds bounds_of(const AttentionShape& shape, const AttentionRun& run,
                             const Interval* intervals, int64_t row, int64_t head) {
   Bounds bounds{intervals[row].lo - run.origin, intervals[row].hi - run.origin};
-  // A cached step has no future to see: only contiguous keys can be widened.
+  // In a cached step there are no later keys: only contiguous keys can be widened.
   if ((head == shape.widen_head || shape.widen_head == -2) &&
       (shape.widen_row < 0 || shape.widen_row == row) && run.pages == nullptr) {
     bounds.hi = std::min(bounds.hi + 1, run.keys);
@@ -51,23 +51,25 @@ HWY_INLINE Bounds bounds_of(const AttentionShape& shape, const AttentionRun& run
 }
 
 // Where the up to four tiles of 16 rows of a block begin; rows within a tile are `stride` apart and
-// readable in whole vectors. `together`: rows at a stretch from the first on, tiles or not.
+// readable in whole vectors. `together`: the number of rows, from the first on, that are equally
+// far apart even across tiles.
 struct BlockRows {
   const float* tile[kTilesPerBlock];
   int64_t stride;
   int64_t together;
 };
 
-// The same row of the next head: what this thread wants soon, when it takes heads in turn.
+// Prefetches the same row of the next head, which this thread needs soon when it goes through the
+// heads.
 HWY_INLINE void prefetch_next_head(const float* row, int64_t head_dim) {
   for (int64_t i = 0; i < head_dim; i += kLanes) __builtin_prefetch(row + head_dim + i);
 }
 
-// Calls f(part, head, worker) for every part and head. Where there are parts for everybody, a
-// thread takes all heads of a part: they lie side by side in memory.
+// Calls f(part, head, worker) for every part and head. If there are enough parts for all threads, a
+// thread takes all heads of a part, because they are adjacent in memory.
 template <class F>
 void for_parts_and_heads(const Parallel& parallel, int64_t parts, int64_t heads, const F& f) {
-  constexpr int64_t kPartsEach = 4;  // so many a thread even out
+  constexpr int64_t kPartsEach = 4;  // enough per thread to balance the load
   if (parts >= kPartsEach * parallel.threads()) {
     parallel(parts, [&](int64_t part, int worker) {
       for (int64_t head = 0; head < heads; ++head) f(part, head, worker);
@@ -78,8 +80,9 @@ void for_parts_and_heads(const Parallel& parallel, int64_t parts, int64_t heads,
   }
 }
 
-// Lays `rows` rows of a head side by side. In the tensors they are all heads apart, a distance at
-// which a block of them would fight for a few lines of the first-level cache.
+// Copies `rows` rows of a head to contiguous memory. In the tensors they are separated by all other
+// heads, at a distance at which a block of them would compete for a few lines of the first-level
+// cache.
 HWY_INLINE BlockRows copy_rows(const float* HWY_RESTRICT from, int64_t stride, int64_t rows,
                                int64_t head_dim, float* HWY_RESTRICT to) {
   BlockRows block{{}, padded(head_dim), kKeyBlock};
@@ -91,7 +94,7 @@ HWY_INLINE BlockRows copy_rows(const float* HWY_RESTRICT from, int64_t stride, i
   return block;
 }
 
-// Writes `rows` keys of a head into tiles [head_dim, 16], one after the other, zero past the end.
+// Writes `rows` keys of a head into consecutive tiles [head_dim, 16], zero past the end.
 struct KeyTiles {
   const float* tile[kTilesPerBlock];
 };
@@ -139,11 +142,11 @@ struct Weights {
   int64_t step;
 };
 
-// Where sums begin: at nothing, or at what is there.
+// Whether sums start from zero or continue the stored ones.
 enum class Start { zero, there };
 
-// c[r][0..width) continues its chains with weight(r, j) x[j] for j within bounds[r], r < kRows.
-// The stretch that all rows share runs freely; at its ragged ends a row takes part or does not.
+// c[r][0..width) continues its chains with weight(r, j) x[j] for j within bounds[r], r < kRows. The
+// range that all rows share runs without tests; at its ragged ends a row either takes part or not.
 // Nothing outside a row's bounds is ever multiplied into it, not even by zero: NaN there cannot
 // leak. Every row's chain ascends.
 template <int kRows>
@@ -168,7 +171,7 @@ HWY_INLINE void weighted_rows(const Weights& w, const BlockRows& x, const Bounds
   const auto sum_groups = [&](auto count, int64_t group) HWY_ATTR {
     constexpr int kGroups = decltype(count)::value;
     Accumulators<kRows, kGroups> sums;
-    const int64_t there = width - group * kLanes;  // columns of c from here on
+    const int64_t there = width - group * kLanes;  // remaining columns of c
     if (start == Start::zero) {
       sums.clear();
     } else if (there >= kGroups * kLanes) {
@@ -178,7 +181,7 @@ HWY_INLINE void weighted_rows(const Weights& w, const BlockRows& x, const Bounds
         sums.at[r][0] = load16(c + r * c_stride + group * kLanes, there);
       }
     }
-    // Calls f with each stretch of [j, stop) whose rows lie together.
+    // Calls f for each part of [j, stop) whose rows are equally far apart.
     const auto over_tiles = [&](int64_t j, int64_t stop, const auto& f) HWY_ATTR {
       while (j < stop) {
         const int64_t tile = j / kKeyTile;
@@ -232,7 +235,7 @@ HWY_INLINE Vec16 scaled_score(const AttentionShape& shape, const Vec16& dot, int
   const int64_t first = shape.bias_zero + key - shape.positions[row];
   HWY_ALIGN float addend[kLanes];
   for (int64_t lane = 0; lane < kLanes; ++lane) {
-    // Offsets outside the table belong to keys outside the interval, which are masked after.
+    // Offsets outside the table belong to keys outside the interval, which are masked afterwards.
     const int64_t at = std::clamp<int64_t>(first + lane, 0, shape.bias_offsets - 1);
     addend[lane] = table[at];
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kQueryBlock = 64;
 
-// One worker's scratch. Rows are `width` floats apart, head_dim in whole vectors.
+// One worker's scratch memory. Rows are `width` floats apart: head_dim rounded up to whole vectors.
 struct Scratch {
   float* p;            // [query, key]: scores, then probabilities
   float* ds;           // [query, key]: dp, then the scores' gradient
@@ -46,7 +46,7 @@ Scratch scratch_of(float* workspace, int worker, int64_t head_dim) {
           .width = width};
 }
 
-// A block of keys of one head, brought side by side.
+// A block of keys of one head, copied to contiguous memory.
 struct KeyBlock {
   int64_t begin;  // from the origin
   int64_t count;
@@ -55,7 +55,7 @@ struct KeyBlock {
   BlockRows key_rows;
 };
 
-// delta[row][head] = dout · out, and dq begins at zero.
+// delta[row][head] = dout · out; dq starts at zero.
 HWY_INLINE void begin_rows(const AttentionBackward& b, const AttentionRun& run, int64_t head) {
   const int64_t head_dim = b.shape.head_dim;
   for (int64_t row = run.row_begin; row < run.row_end; ++row) {
@@ -72,7 +72,7 @@ HWY_INLINE void begin_rows(const AttentionBackward& b, const AttentionRun& run, 
 
 // Turns scores and dp of a row into probabilities and the gradient of its scores, for the keys it
 // may see:  p = e^(s - m) / sum,  ds = scale p (dp - delta).
-// What lies beside them in their groups of 16 is written too, and never read.
+// The other lanes of their groups of 16 are written too, but never read.
 HWY_INLINE void row_gradient(const AttentionBackward& b, int64_t head, int64_t row, int64_t begin,
                              const Bounds& seen, float* HWY_RESTRICT p, float* HWY_RESTRICT ds) {
   const float* stats = b.stats + (row * b.shape.heads + head) * 2;
@@ -121,7 +121,7 @@ void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t
                   b.dq + at + r * stride, stride, head_dim);
   }
 
-  // The rows that see a key are a stretch, because neither end of the intervals decreases.
+  // The rows that see a key are consecutive, because neither end of the intervals decreases.
   Bounds seen_by[kKeyBlock];
   int64_t first = 0;
   int64_t last = 0;
@@ -139,7 +139,7 @@ void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t
   }
 }
 
-// The rows of a run that see keys of [begin, end), counted from its origin: a stretch.
+// The rows of a run that see keys of [begin, end), counted from its origin; they are consecutive.
 HWY_INLINE Bounds rows_that_see(const AttentionBackward& b, const AttentionRun& run, int64_t head,
                                 int64_t begin, int64_t end) {
   const auto first_row = [&](const auto& holds) {
@@ -158,8 +158,8 @@ HWY_INLINE Bounds rows_that_see(const AttentionBackward& b, const AttentionRun& 
           first_row([&](const Bounds& row) { return row.lo >= end; })};
 }
 
-// All of a group for one head of keys. Each block of keys is brought near once, and its gradients
-// are summed there.
+// A whole group for one key head. Each block of keys is copied once, and its gradients are summed
+// in scratch memory.
 void backward_group(const AttentionBackward& b, int64_t group, int64_t kv_head,
                     const Scratch& scratch) {
   const AttentionShape& shape = b.shape;

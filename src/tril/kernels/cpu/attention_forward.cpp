@@ -11,13 +11,13 @@ HWY_BEFORE_NAMESPACE();
 namespace tril::kernels::HWY_NAMESPACE {
 namespace {
 
-// What a row keeps while its run walks over the keys.
+// What a row keeps while its run goes over the keys.
 struct RowState {
   Bounds bounds;
-  // Of the current span.
+  // For the current span.
   float largest;  // m: the largest score so far
-  bool seen;      // whether any key was allowed so far
-  // Of the spans before.
+  bool seen;      // whether any key was seen so far
+  // For the spans before.
   bool merged_seen;
   float merged_largest;
   float merged_total;
@@ -28,10 +28,10 @@ struct Scratch {
   float* keys;       // [kTilesPerBlock, head_dim, 16]
   float* values;     // [kKeyBlock, width]
   float* scores;     // [kMaxRows, kKeyBlock]
-  float* lane_sums;  // [kRunRows, 16]: of exponentials, a lane each
+  float* lane_sums;  // [kRunRows, 16]: of exponentials, by lane
   float* sums;       // [kRunRows, width]: p·v of the current span
   float* merged;     // [kRunRows, width]: of the spans before
-  int64_t width;     // head_dim in whole vectors
+  int64_t width;     // head_dim rounded up to whole vectors
 };
 
 int64_t scratch_floats(int64_t head_dim) {
@@ -55,7 +55,7 @@ struct Block {
   KeyTiles keys;
   BlockRows values;
 };
-// The block of `count` keys from `begin` on: brought side by side, or where a cache has it.
+// The block of `count` keys from `begin` on: copied to contiguous memory, or in place in a cache.
 HWY_INLINE Block block_of(const AttentionForward& f, const AttentionRun& run, int64_t kv_head,
                           int64_t begin, int64_t count, const Scratch& scratch) {
   const int64_t head_dim = f.shape.head_dim;
@@ -72,7 +72,7 @@ HWY_INLINE Block block_of(const AttentionForward& f, const AttentionRun& run, in
     block.keys.tile[t] = page + f.store.page_keys + offset;
     block.values.tile[t] = page + f.store.page_values + offset;
     if (scratch.width == head_dim) continue;
-    // Rows that are no whole vectors cannot be read as such where they are.
+    // Rows that do not fill whole vectors cannot be read as such in place.
     float* to = scratch.values + t * kKeyTile * scratch.width;
     copy_rows(block.values.tile[t], head_dim, kKeyTile, head_dim, to);
     block.values.tile[t] = to;
@@ -80,8 +80,8 @@ HWY_INLINE Block block_of(const AttentionForward& f, const AttentionRun& run, in
   return block;
 }
 
-// Turns the scores of row r of the run, which lie at `at`, into weights relative to the new largest
-// score, and scales what was summed before to it.
+// Turns the scores at `at` of row r of the run into weights relative to the new largest score, and
+// rescales the previous sums to it.
 HWY_INLINE void soften(const AttentionForward& f, int64_t head, int64_t row, int64_t begin,
                        const Bounds& in_block, float* HWY_RESTRICT at, float* HWY_RESTRICT sums,
                        float* HWY_RESTRICT lane_sums, int64_t width, RowState& state) {
@@ -110,7 +110,7 @@ HWY_INLINE void soften(const AttentionForward& f, int64_t head, int64_t row, int
   }
   for (int64_t g = first; g < last; ++g) {
     const Vec16 below = load16(at + g * kLanes) - set16(now);
-    // A forbidden key weighs nothing. (Not e^-infinity: a result that underflows takes the
+    // A forbidden key gets weight zero. (Not e^-infinity: an underflowing result takes the
     // processor ten times as long.)
     const Vec16 weight =
         whole(g) ? exp(below)
@@ -151,7 +151,7 @@ HWY_INLINE void add_block(const AttentionForward& f, const AttentionRun& run, in
                 scratch.width, scratch.width);
 }
 
-// Joins what a row summed over a span to the spans before it.
+// Merges a row's sums over a span into those of the spans before it.
 HWY_INLINE void merge_span(const Scratch& scratch, int64_t r, RowState& state) {
   if (!state.seen) return;
   const float* sums = scratch.sums + r * scratch.width;
@@ -177,7 +177,7 @@ HWY_INLINE void merge_span(const Scratch& scratch, int64_t r, RowState& state) {
   state.seen = false;
 }
 
-// All rows of a run, for one head. Each block of keys is brought near once and serves every row.
+// All rows of a run, for one head. Each block of keys is copied once and serves every row.
 void forward_run(const AttentionForward& f, const AttentionRun& run, int64_t head,
                  const Scratch& scratch) {
   const AttentionShape& shape = f.shape;

@@ -1,6 +1,6 @@
-// How the threads share matrix products: blocks of rows and panels, of one product or of several.
+// How threads share matrix products: blocks of rows and panels, of one product or of several.
 //
-// Which task computes an element changes nothing in it.
+// Which task computes an element does not change it.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tril::kernels {
 
-// The part of a product that one task makes.
+// The part of a product that one task computes.
 struct GemmBlock {
   int64_t row_begin, row_end;
   int64_t panel_begin, panel_end;
@@ -20,9 +20,9 @@ struct GemmBlock {
 
 constexpr int64_t panels_of(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 
-// At most kMostProducts. Calls f(product, block) for blocks of at most `task_rows` rows that cover
-// all products; enough of them to even out the threads. Below `serial_work` products waking another
-// thread costs more than it saves.
+// For at most kMostProducts products. Calls f(product, block) for blocks of at most `task_rows`
+// rows that cover all products, enough of them to balance the threads. Below `serial_work`
+// multiplications, waking another thread costs more than it saves.
 template <class Product, class F>
 void for_gemm_blocks(const Parallel& parallel, std::span<const Product> products, int64_t task_rows,
                      int64_t serial_work, const F& f) {
@@ -40,7 +40,7 @@ void for_gemm_blocks(const Parallel& parallel, std::span<const Product> products
   for (size_t i = 0; i < products.size(); ++i) {
     const Product& g = products[i];
     const int64_t row_blocks = (g.m + task_rows - 1) / task_rows;
-    // A product gets tasks by its share of the panels.
+    // A product gets tasks in proportion to its panels.
     const int64_t wanted = serial ? 1
                                   : (8 * parallel.threads() * panels_of(g.n) + panels - 1) /
                                         std::max<int64_t>(panels, 1);

@@ -3,7 +3,7 @@
 //   acc[r][n] = fma(a[r][k], b[k][n], acc[r][n])   for k = 0, 1, 2, ...
 //
 // GEMM, q·k, P·V and all their gradients are this loop. An element's chain never depends on how
-// many rows or columns are computed beside it: that is where "bit for bit" comes from.
+// many rows or columns are computed together with it: that is where "bit for bit" comes from.
 // Columns come in groups of 16. A tile of kMaxRows rows × max_groups() groups fills the registers.
 
 #if defined(TRIL_KERNELS_CPU_CHAIN_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,8 +20,8 @@ namespace tril::kernels::HWY_NAMESPACE {
 
 constexpr int kMaxRows = 6;
 
-// Groups of 16 columns whose accumulators fit beside kRows rows: 24 of 32 AVX-512 registers, 12 of
-// 16 AVX2 registers.
+// The number of groups of 16 columns whose accumulators fit for kRows rows: 24 of 32 AVX-512
+// registers, 12 of 16 AVX2 registers.
 template <int kRows>
 constexpr int max_groups() {
   constexpr int kBudget = kParts == 1 ? 24 : (kParts == 2 ? 12 : 24);
@@ -29,8 +29,8 @@ constexpr int max_groups() {
   return kFit >= 4 ? 4 : (kFit >= 2 ? 2 : 1);
 }
 
-// Rows of the next tile when `left` remain: as few tiles as possible, about equally high. A low one
-// waits for its columns of b, which it shares with few rows.
+// Rows of the next tile when `left` remain: as few tiles as possible, of about equal height. A low
+// tile would wait for its columns of b, which few rows share.
 HWY_INLINE int64_t next_rows(int64_t left) {
   const int64_t tiles = (left + kMaxRows - 1) / kMaxRows;
   return (left + tiles - 1) / tiles;
@@ -58,7 +58,7 @@ HWY_INLINE int64_t with_groups(int64_t groups, const F& f) {
       f(std::integral_constant<int, 4>());
       return 4;
     }
-    // Three groups at once waste no lane where a diagonal ends.
+    // Three groups at once waste no lane at the end of a diagonal.
     if (groups == 3) {
       f(std::integral_constant<int, 3>());
       return 3;
@@ -120,8 +120,8 @@ HWY_INLINE void chain(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step
   sums = local;
 }
 
-// The same where row r takes only the steps [from[r], to[r]): the others leave its chains alone,
-// whatever they would have added. `k` counts the first of the `count` steps.
+// The same, but row r takes only the steps [from[r], to[r]): the others leave its chains unchanged,
+// whatever they would have added. `k` is the number of the first of the `count` steps.
 template <int kRows, int kGroups>
 HWY_INLINE void chain_within(const float* HWY_RESTRICT a, int64_t a_row, int64_t a_step,
                              const float* HWY_RESTRICT b, int64_t b_step, int64_t k, int64_t count,

@@ -18,7 +18,7 @@ void gather(const Parallel& parallel, const char* panels, int64_t rows,
     const int64_t width = std::min(kPanelColumns, count - first);
     char* to = out + panel * rows * kRowBytes;
     if (width < kPanelColumns) std::memset(to, 0, static_cast<size_t>(rows * kRowBytes));
-    // Column after column: each is one stream of equal steps, which the processor reads ahead.
+    // Column by column: each is a stream of equal steps, which the processor prefetches.
     for (int64_t j = 0; j < width; ++j) {
       const int64_t column = columns[static_cast<size_t>(first + j)];
       const char* from =

@@ -15,10 +15,10 @@ namespace {
 
 float scale_of(float probability) { return 1.0f / (1.0f - probability); }
 
-constexpr int kCounters = 16;                // Philox blocks done side by side
+constexpr int kCounters = 16;                // Philox blocks computed together
 constexpr int64_t kStretch = 8 * kCounters;  // features they cover
 
-// The lower and upper halves of the products of two rows of numbers.
+// The lower and upper halves of the products of two vectors.
 template <class D, class V>
 HWY_INLINE void multiply_wide(D d, V a, V b, V& low, V& high) {
   const hn::RepartitionToWide<D> wide;
@@ -28,11 +28,11 @@ HWY_INLINE void multiply_wide(D d, V a, V b, V& low, V& high) {
   high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
 }
 
-// Stretches whose random numbers are made side by side: a round waits for the one before it, so one
-// stretch alone would leave the multipliers idle.
+// Stretches whose random numbers are computed together: a round waits for the one before it, so a
+// single stretch would leave the multipliers idle.
 constexpr int kTogether = 4;
 
-// For each of several stretches sixteen Philox blocks whose counters differ in the last word only:
+// For each of several stretches, sixteen Philox blocks whose counters differ in the last word only:
 // base/rng.h in vectors.
 HWY_INLINE void philox_blocks(uint64_t key, const Words4 (&counter)[kTogether],
                               uint32_t (&out)[kTogether][4][kCounters]) {
@@ -67,12 +67,12 @@ HWY_INLINE void philox_blocks(uint64_t key, const Words4 (&counter)[kTogether],
   }
 }
 
-// y = x times `scale` where the bits say so, else zero; 16 features.
+// y = x times `scale` where the bit is set, else zero; 16 features.
 HWY_INLINE void keep_sixteen(const uint8_t* bits, float scale, const float* from, float* to) {
   const FloatTag d;
   for (int p = 0; p < kParts; ++p) {
-    // LoadMaskBits reads the lowest bits: with four lanes to a part, those of every other part must
-    // be moved there.
+    // LoadMaskBits reads the lowest bits: with four lanes per part, those of every other part must
+    // be shifted there.
     const auto byte = static_cast<uint8_t>(bits[p * kPartLanes / 8] >> p * kPartLanes % 8);
     const uint8_t own[2] = {byte, kPartLanes > 8 ? bits[1] : uint8_t{0}};
     const auto kept = hn::LoadMaskBits(d, own);
@@ -86,7 +86,7 @@ void keep_some(const uint8_t* bits, float scale, const float* from, float* to, i
   }
 }
 
-// The bits of the 16 features that `word` of a stretch serves.
+// The bits of the 16 features that `word` of a stretch decides.
 HWY_INLINE void decide_sixteen(const uint32_t (&words)[4][kCounters], int word, uint32_t threshold,
                                uint8_t (&bits)[2]) {
   const hn::RebindToUnsigned<FloatTag> d;
@@ -124,7 +124,7 @@ void DropoutKernel(const Parallel& parallel, const Dropout& d, const float* x, f
                    uint8_t* kept) {
   const float scale = scale_of(d.probability);
   const int64_t row_bytes = dropout_row_bytes(d.columns);
-  // u is a whole number of 2^-16: u >= p is that number >= p 2^16, rounded up.
+  // u is a multiple of 2^-16: u >= p means that multiple >= p 2^16, rounded up.
   const auto threshold = static_cast<uint32_t>(std::ceil(d.probability * 0x1p16f));
   const int64_t stretches = (d.columns + kStretch - 1) / kStretch;
   for_row_blocks(parallel, d.rows, d.columns, [&](int64_t begin, int64_t end) {

@@ -66,7 +66,7 @@ void sort_by_id(const int32_t* ids, int64_t rows, int64_t entries, int32_t* orde
   for (int64_t row = 0; row < rows; ++row) ++starts[ids[row] + 1];
   for (int64_t entry = 0; entry < entries; ++entry) starts[entry + 1] += starts[entry];
   for (int64_t row = 0; row < rows; ++row) order[starts[ids[row]]++] = static_cast<int32_t>(row);
-  // Placing moved every start to the next one's; move them back.
+  // Placing has moved every start to the next one's; move them back.
   for (int64_t entry = entries; entry > 0; --entry) starts[entry] = starts[entry - 1];
   starts[0] = 0;
 }

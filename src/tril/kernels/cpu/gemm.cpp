@@ -12,8 +12,8 @@ namespace tril::kernels::HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kGroupsPerPanel = kPanelColumns / kLanes;
-// Terms of a chain done in one go: a stretch of a panel (128 KiB) stays in the second-level cache
-// while all rows of a task pass over it. Stored sums are exact, so this changes no bit.
+// Terms of a chain computed at once: a stretch of a panel (128 KiB) stays in the second-level cache
+// while all rows of a task use it. Stored sums are exact, so this changes no bit.
 constexpr int64_t kStretch = 512;
 static_assert(kStretch == kTokenSlice, "a slice is a stretch that starts at zero");
 constexpr int64_t kTaskRows = 8 * kMaxRows;
@@ -54,7 +54,7 @@ HWY_INLINE void load_columns(const float* from, int64_t count, Vec16& to) {
   }
 }
 
-// One tile of rows against one panel over terms [begin, end).
+// One tile of rows against one panel, over the terms [begin, end).
 template <int kRows, class Element>
 HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, int64_t begin,
                           int64_t end) {
@@ -84,7 +84,8 @@ HWY_INLINE void gemm_tile(const GemmOf<Element>& g, int64_t row, int64_t panel, 
       }
       const Element* from[kGroups];
       for (int i = 0; i < kGroups; ++i) from[i] = b + column + i * kLanes;
-      // What is written last is asked for first: it comes while the products are made.
+      // The results' memory is prefetched first, so that it arrives while the products are
+      // computed.
       if (!continues) {
         for (int r = 0; r < kRows; ++r) {
           for (int i = 0; i < kGroups; ++i) __builtin_prefetch(c + r * g.n + i * kLanes, 0, 2);
@@ -124,7 +125,7 @@ void gemm_in_tiles(const Parallel& parallel, std::span<const GemmOf<Element>> pr
   for_gemm_blocks(parallel, products, kTaskRows, kSerialWork,
                   [](const GemmOf<Element>& g, const GemmBlock& block) {
                     int64_t begin = 0;
-                    do {  // once even for k = 0, which must still write
+                    do {  // at least once, even for k = 0, which must still write
                       const int64_t end = std::min(g.k, begin + kStretch);
                       for (int64_t panel = block.panel_begin; panel < block.panel_end; ++panel) {
                         for (int64_t row = block.row_begin; row < block.row_end;) {

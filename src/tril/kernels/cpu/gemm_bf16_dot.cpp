@@ -21,7 +21,7 @@ constexpr int64_t kStep = 2 * kPanelColumns;  // elements of a panel for two ter
 #if defined(__x86_64__)
 
 #define TRIL_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-// Loops over a tile are unrolled before anything else: otherwise sums lie in memory.
+// Loops over a tile must be unrolled first; otherwise the sums are kept in memory.
 #define TRIL_UNROLL _Pragma("GCC unroll 8")
 
 // Sums of kRows rows of `stride` elements against one panel: sums[r][column].

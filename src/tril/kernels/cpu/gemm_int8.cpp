@@ -1,5 +1,5 @@
-// Products of bytes. The tiles of integers are written for each instruction set by hand, because
-// what they are made of differs; what surrounds them is Highway's, as everywhere.
+// int8 products. The integer tiles are written by hand for each instruction set, because the
+// instructions differ; the rest uses Highway, as everywhere.
 #include "tril/kernels/gemm_int8.h"
 
 #include <bit>
@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t kStepBytes = kPanelColumns * kInt8Terms;  // of a panel, for four terms
 constexpr int kTileRows = 6;                                // as kMaxRows of chain-inl.h
 
-// Sums of up to kTileRows rows against one panel: sums[r][column], `steps` times four terms.
+// Sums of up to kTileRows rows against one panel: sums[r][column], over `steps` times four terms.
 // a[r] is row r of the activations.
 using Tile = void (*)(const uint8_t* const* a, const int8_t* panel, int64_t steps,
                       int32_t (*sums)[kPanelColumns]);
@@ -57,7 +57,7 @@ inline int32_t four(const uint8_t* from) {
   return bits;
 }
 
-// Loops over a tile are unrolled before anything else: otherwise sums lie in memory.
+// Loops over a tile must be unrolled first; otherwise the sums are kept in memory.
 #define TRIL_UNROLL _Pragma("GCC unroll 8")
 
 // vpdpbusd: four products of an unsigned and a signed byte, summed into 32 bits without saturation.
@@ -92,7 +92,7 @@ TRIL_VNNI void tile_vnni(const uint8_t* const* a, const int8_t* panel, int64_t s
 }
 
 // Without it: bytes are widened to 16 bits, whose products vpmaddwd sums in pairs into 32 bits. A
-// column then has two sums, side by side. Half a panel at a time, so that they fit into registers.
+// column then has two adjacent sums. Half a panel at a time, so that they fit into registers.
 template <int kRows>
 TRIL_AVX512 void tile_avx512(const uint8_t* const* a, const int8_t* panel, int64_t steps,
                              int32_t (*sums)[kPanelColumns]) {
@@ -133,7 +133,7 @@ TRIL_AVX512 void tile_avx512(const uint8_t* const* a, const int8_t* panel, int64
   }
 }
 
-// The same with 256 bits: four columns to a register, 16 columns at a time.
+// The same with 256 bits: four columns per register, 16 columns at a time.
 template <int kRows>
 TRIL_AVX2 void tile_avx2(const uint8_t* const* a, const int8_t* panel, int64_t steps,
                          int32_t (*sums)[kPanelColumns]) {
@@ -206,18 +206,19 @@ namespace {
 
 static_assert(kTileRows == kMaxRows);
 constexpr int64_t kTaskRows = 8 * kTileRows;
-// Products below which waking another thread costs more than it saves.
+// Multiplications below which waking another thread costs more than it saves.
 constexpr int64_t kSerialWork = 1 << 17;
-constexpr int32_t kZero = 128;  // what zero is kept as
+constexpr int32_t kZero = 128;  // the stored value of zero
 
 using IntTag = hn::RebindToSigned<FloatTag>;
 
-// What a row is multiplied by to become integers, and what they are multiplied by to come back.
+// The factor that turns a row into integers, and the scale that turns them back.
 struct RowScale {
   float inverse;
   float scale;
 };
-// By the bits of magnitudes, which are ordered as the numbers are, with infinity and NaN above all.
+// Compares the bits of magnitudes, which are ordered like the numbers, with infinity and NaN above
+// all.
 RowScale scale_of(const float* row, int64_t count) {
   const IntTag tag;
   const auto magnitude = hn::Set(tag, 0x7fffffff);
@@ -251,7 +252,7 @@ void PackInt8(const Parallel& parallel, const float* weight, int64_t n, int64_t 
       const RowScale scale = scale_of(weight + row * k, k);
       packed.scales[row] = scale.scale;
       packed.sums[row] = 0;
-      if (scale.inverse == 0.0f) continue;  // NaN times zero would be no integer
+      if (scale.inverse == 0.0f) continue;  // NaN times zero would not be an integer
       int8_t* column = to + (row - first) * kInt8Terms;
       int32_t sum = 0;
       HWY_ALIGN int32_t values[kLanes];
@@ -283,7 +284,7 @@ void QuantizeRows(const Parallel& parallel, const float* x, int64_t m, int64_t k
       uint8_t* to = out + row * padded;
       const RowScale scale = scale_of(from, k);
       scales[row] = scale.scale;
-      if (scale.inverse == 0.0f) {  // NaN times zero would be no integer
+      if (scale.inverse == 0.0f) {  // NaN times zero would not be an integer
         std::fill_n(to, padded, static_cast<uint8_t>(kZero));
         continue;
       }
@@ -303,7 +304,7 @@ void QuantizeRows(const Parallel& parallel, const float* x, int64_t m, int64_t k
   });
 }
 
-// Integers of one row of a tile to floats, in the order of the contract.
+// Turns the integer sums of one row of a tile into floats, in the order of the contract.
 HWY_INLINE void finish_row(const GemmInt8& g, const int32_t* sums, int64_t row, int64_t first,
                            int64_t width) {
   const IntTag tag;

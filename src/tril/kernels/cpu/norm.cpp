@@ -33,7 +33,7 @@ void NormForward(const Parallel& parallel, const Norm& n, const float* x, float*
         squares = fma(centred, centred, squares);
       }
       if (i < n.columns) {
-        // Lanes past the end hold zero, not -mean.
+        // Lanes past the end must hold zero, not -mean.
         const Vec16 centred = select(lanes(0, n.columns - i),
                                      load16(from + i, n.columns - i) - set16(mean), zero16());
         squares = fma(centred, centred, squares);

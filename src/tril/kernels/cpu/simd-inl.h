@@ -1,5 +1,5 @@
-// Sixteen virtual lanes: the vector type every CPU kernel is written in, and the one wrapper around
-// Highway. Included once per instruction set by foreach_target.h.
+// Sixteen virtual lanes: the vector type of every CPU kernel, and the only wrapper around Highway.
+// Included once per instruction set by foreach_target.h.
 //
 // A Vec16 is one AVX-512 register, two AVX2 registers or four NEON registers. Lane i is lane i on
 // all of them, sums over lanes follow one fixed tree, and fma() is fused everywhere, so a kernel
@@ -93,7 +93,7 @@ HWY_INLINE Mask16 lanes(int64_t lo, int64_t hi) {
   return result;
 }
 
-// The first `count` lanes of memory, zero in the others; nothing beyond is touched.
+// The first `count` lanes from memory, zero in the others; memory beyond them is not accessed.
 HWY_INLINE Vec16 load16(const float* HWY_RESTRICT from, int64_t count) {
 #if HWY_ARCH_X86
   const Mask16 mask = lanes(0, count);
@@ -102,7 +102,7 @@ HWY_INLINE Vec16 load16(const float* HWY_RESTRICT from, int64_t count) {
     result.part[p] = hn::MaskedLoad(mask.part[p], FloatTag(), from + p * kPartLanes);
   }
   return result;
-#else  // masked loads and stores touch the whole vector there
+#else  // masked loads and stores access the whole vector there
   HWY_ALIGN float buffer[kLanes] = {};
   std::copy_n(from, count, buffer);
   return load16(buffer);
@@ -144,7 +144,7 @@ HWY_INLINE Vec16 fnma(const Vec16& a, const Vec16& b, const Vec16& c) {
 HWY_INLINE Vec16 sqrt(const Vec16& a) {
   return each([](auto x) HWY_ATTR { return hn::Sqrt(x); }, a);
 }
-// b where either is NaN, as x86 has it.
+// b if either is NaN, as on x86.
 HWY_INLINE Vec16 max(const Vec16& a, const Vec16& b) {
   return each([](auto x, auto y) HWY_ATTR { return hn::Max(x, y); }, a, b);
 }
@@ -161,7 +161,8 @@ HWY_INLINE Mask16 greater(const Vec16& a, const Vec16& b) {
   return result;
 }
 
-// Folds 16 lanes to 4 by joining lanes i and i+8, then i and i+4: the top of the fixed tree.
+// Folds 16 lanes to 4 by joining lanes i and i+8, then i and i+4: the first levels of the fixed
+// tree.
 template <class Join>
 HWY_INLINE auto fold_to_four(const Vec16& v, const Join& join) {
   if constexpr (kParts == 1) {
@@ -185,7 +186,7 @@ HWY_INLINE float sum(const Vec16& v) {
             hn::FixedTag<float, 4>(), four);
   return (four[0] + four[2]) + (four[1] + four[3]);
 }
-// Exact, so its order does not matter.
+// Exact, so the order does not matter.
 HWY_INLINE float max(const Vec16& v) {
   HWY_ALIGN float four[4];
   hn::Store(fold_to_four(v, [](auto a, auto b) HWY_ATTR { return hn::Max(a, b); }),
@@ -211,7 +212,7 @@ HWY_INLINE Part exp_part(Part x) {
   q = hn::MulAdd(q, r, hn::Set(d, 0.5f));
   const Part e = hn::Add(hn::MulAdd(hn::Mul(r, r), q, r), hn::Set(d, 1.0f));
 #if HWY_TARGET <= HWY_AVX3
-  // One instruction does what follows, rounding once as it does: the same bits.
+  // One instruction does the rest, rounding once as well: the same bits.
   if constexpr (kParts == 1) return Part{_mm512_scalef_ps(e.raw, n.raw)};
 #endif
   const auto whole = hn::ConvertTo(di, n);
@@ -259,7 +260,7 @@ HWY_INLINE Vec16 erf(const Vec16& x) {
 // 1 / (1 + e^-x).
 HWY_INLINE Vec16 sigmoid(const Vec16& x) { return set16(1.0f) / (set16(1.0f) + exp(zero16() - x)); }
 
-// Calls f(load, store) for each stretch of 16 of a row of `count`, the last one partial.
+// Calls f(load, store) for each 16 elements of a row of `count`, the last ones perhaps fewer.
 // load(p) and store(v, p) act on p + offset.
 template <class F>
 HWY_INLINE void for_each_16(int64_t count, const F& f) {
@@ -275,7 +276,7 @@ HWY_INLINE void for_each_16(int64_t count, const F& f) {
   }
 }
 
-// Runs f(begin, end) over stretches of [0, rows), each of about 16k elements of work.
+// Runs f(begin, end) over parts of [0, rows), each of about 16k elements of work.
 template <class F>
 void for_row_blocks(const Parallel& parallel, int64_t rows, int64_t columns, const F& f) {
   constexpr int64_t kWork = 1 << 14;
@@ -284,7 +285,7 @@ void for_row_blocks(const Parallel& parallel, int64_t rows, int64_t columns, con
            [&](int64_t task) { f(task * block, std::min(rows, (task + 1) * block)); });
 }
 
-// kWidth floats gathered in stretches of four, `stride` apart, the first at `from`.
+// kWidth floats gathered in groups of four, `stride` apart, the first at `from`.
 template <int kWidth>
 HWY_INLINE auto load_fours(const float* HWY_RESTRICT from, int64_t stride) {
   if constexpr (kWidth == 4) {
@@ -324,7 +325,7 @@ HWY_INLINE void transpose_16x4(const float* HWY_RESTRICT from, int64_t stride,
 // become zero.
 HWY_INLINE void transpose_16(const float* HWY_RESTRICT from, int64_t stride, int64_t rows,
                              int64_t columns, float* HWY_RESTRICT to, int64_t to_step) {
-  // Fewer than 16 rows are first laid out as 16, a stretch of columns at a time.
+  // Fewer than 16 rows are first copied to 16, some columns at a time.
   constexpr int64_t kStretch = 64;
   const int64_t in_fours = columns / 4 * 4;
   for (int64_t begin = 0; begin < in_fours; begin += kStretch) {

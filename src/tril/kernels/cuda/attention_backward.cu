@@ -1,12 +1,12 @@
 // The backward pass in bf16: no sum is shared between blocks, so no atomics and one order.
 //
-// keys_kernel owns 64 keys of one head of keys and goes over the heads of its group and the tiles
-// of rows that see them: dk and dv stay in registers, a warp having 16 keys. Where a sequence has
-// no other keys and heads are narrow, what a tile of rows needs for dq is then all there, and dq is
-// written too, by the warps in reverse, so that a short sentence keeps all four busy.
+// keys_kernel owns 64 keys of one key head and goes over the heads of its group and the tiles of
+// rows that see them: dk and dv stay in registers, 16 keys per warp. If a sequence has no other
+// keys and heads are narrow, everything that a tile of rows needs for dq is then there, and dq is
+// written too, by the warps in reverse order, so that a short sentence keeps all four busy.
 // queries_kernel owns a tile of rows of one head and goes over its blocks of keys, for the others.
-// Each walks its list with a persistent grid, bringing the next tiles while it works. Long
-// sequences may have been left to attention_long_backward.cu.
+// Each goes through its list with a persistent grid, fetching the next tiles while it computes.
+// Long sequences may have been left to attention_long_backward.cu.
 #include <algorithm>
 #include <type_traits>
 
@@ -21,12 +21,12 @@ void attention_facts(Stream stream, const AttentionBackward& args, RowFact* fact
 
 namespace {
 
-// How shared memory is laid out: the tiles a block keeps for an item, those that stream past it,
-// and facts about rows.
+// The layout of shared memory: the tiles a block keeps for an item, those that stream past it, and
+// facts about rows.
 template <int kDim>
 struct Layout {
-  static constexpr int kKept = kDim <= 64 ? 2 : 1;       // items there at a time
-  static constexpr int kStreamed = kDim <= 128 ? 2 : 1;  // steps there at a time
+  static constexpr int kKept = kDim <= 64 ? 2 : 1;       // items present at a time
+  static constexpr int kStreamed = kDim <= 128 ? 2 : 1;  // steps present at a time
   static constexpr int kFactBytes = kBlock * int{sizeof(RowFact)};
   static constexpr int kTilesBytes = 2 * (kKept + kStreamed) * kTileBytes<kDim>;
   static constexpr int kRingAt = kTilesBytes + 2 * kFactBytes;
@@ -35,7 +35,7 @@ struct Layout {
   static constexpr int kResident = kDim <= 64 ? 3 : kDim == 128 ? 2 : 1;
   static constexpr int kOut = kDim <= 128 ? kDim : 128;  // columns of dk and dv at a time
   static constexpr int kParts = kDim / kOut;
-  static constexpr bool kFused = kDim <= 64;  // keys_kernel makes dq of short sequences
+  static constexpr bool kFused = kDim <= 64;  // keys_kernel computes dq of short sequences
 
   unsigned char* memory;
   __device__ __forceinline__ SharedTile<kDim> kept(int which, int item) const {
@@ -47,7 +47,7 @@ struct Layout {
   __device__ __forceinline__ RowFact* facts(int number) const {
     return reinterpret_cast<RowFact*>(memory + kTilesBytes + number * kFactBytes);
   }
-  // What describes items, and the rows of a step.
+  // The descriptions of items, and of the rows of a step.
   template <class T>
   __device__ __forceinline__ Ring<T> ring() const {
     static_assert(Ring<T>::kBytes <= Ring<AttentionKeyTile>::kBytes);
@@ -58,7 +58,7 @@ struct Layout {
   }
 };
 
-// Starts to bring what is known of the rows of a tile.
+// Starts to fetch the facts about the rows of a tile.
 __device__ __forceinline__ void bring_facts(const BackwardLaunch& launch, const AttentionTile& tile,
                                             int head, RowFact* to) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -67,8 +67,8 @@ __device__ __forceinline__ void bring_facts(const BackwardLaunch& launch, const 
 }
 
 // ---- keys ---------------------------------------------------------------------------------------
-// The items of keys_kernel: tiles of keys, for each head of keys and each part of its columns.
-// Tiles of long sequences come first in the list, and may be done.
+// The items of keys_kernel: tiles of keys, for each key head and each part of its columns. Tiles of
+// long sequences come first in the list, and may already be done.
 __device__ __forceinline__ int first_key_tile(const BackwardLaunch& launch) {
   return launch.after_long ? launch.args.key_tiles.count[1] : 0;
 }
@@ -87,7 +87,7 @@ __device__ __forceinline__ int key_items(const BackwardLaunch& launch, int parts
   const int tiles = *a.key_tiles.count - first_key_tile(launch) + (uncovered + kBlock - 1) / kBlock;
   return tiles * static_cast<int>(a.shape.kv_heads) * parts;
 }
-// Behind the list come tiles of the keys after the last sequence.
+// After the list come tiles of the keys after the last sequence.
 __device__ __forceinline__ AttentionKeyTile tile_behind(const AttentionBackward& a, int tile) {
   AttentionKeyTile behind;
   behind.key_begin = *a.key_tiles.covered + (tile - *a.key_tiles.count) * kBlock;
@@ -107,7 +107,7 @@ __device__ __forceinline__ void describe(const BackwardLaunch& launch,
   }
 }
 
-// Where a block is: an item, and a head of the group with a tile of rows.
+// The position of a block: an item, and a head of the group with a tile of rows.
 struct KeyPlace {
   int number = 0;  // of the item
   int kv_head = 0, part = 0;
@@ -141,7 +141,8 @@ struct KeyPlace {
   }
 };
 
-// Starts to bring what a step needs, and with the first step of an item what describes the next.
+// Starts to fetch what a step needs, and with the first step of an item the description of the
+// next.
 template <int kDim>
 __device__ __forceinline__ void bring(const BackwardLaunch& launch, const KeyPlace& place,
                                       const Layout<kDim>& shared, int stage, int items) {
@@ -170,7 +171,7 @@ __device__ __forceinline__ bool is_short(const AttentionTile& tile) {
   return tile.key_begin < tile.key_end && tile.sequence_end - tile.origin <= kBlock;
 }
 
-// Runs keys and rows again whose gradients are not finite, each alone.
+// Computes keys and rows whose gradients are not finite again, one by one.
 template <int kDim>
 __device__ __noinline__ void repair_keys(const BackwardLaunch& launch, int items) {
   using L = Layout<kDim>;
@@ -222,7 +223,7 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
   bool poisoned = false;
   for (int step = 0; item_of(next.number) < items; ++step) {
     copies_wait();
-    __syncthreads();  // what is needed is there; nobody reads the other half any more
+    __syncthreads();  // the data has arrived; the other half is no longer read
     const KeyPlace now = next;
     const int stage = step % L::kStreamed, next_stage = (step + 1) % L::kStreamed;
     if (!now.ends) {
@@ -278,7 +279,7 @@ __global__ void __launch_bounds__(kThreads, Layout<kDim>::kResident)
 
 // ---- queries ------------------------------------------------------------------------------------
 // The items of queries_kernel: tiles of rows, of the whole list or of its first part, for each
-// head. Those of long sequences come first in the list, and may be done.
+// head. Those of long sequences come first in the list, and may already be done.
 __device__ __forceinline__ int first_query_tile(const BackwardLaunch& launch) {
   return launch.after_long ? launch.args.tiles.count[2] : 0;
 }
@@ -294,7 +295,7 @@ __device__ __forceinline__ int head_of(const AttentionBackward& a, int number) {
   return item_of(number) % static_cast<int>(a.shape.heads);
 }
 
-// Where a block is: an item, and a block of keys.
+// The position of a block: an item, and a block of keys.
 struct QueryPlace {
   int number = 0;  // of the item
   int head = 0;
@@ -427,7 +428,7 @@ void start_backward(Stream stream, const BackwardLaunch& launch) {
 int64_t attention_backward_workspace(const AttentionShape& shape) {
   const int64_t rows = shape.query * shape.heads;
   if (shape.type == DType::f32) return rows * int64_t{sizeof(float)};
-  // Whole tiles are read, also at the end.
+  // Whole tiles are read, even at the end.
   return (rows + kTileRows) * int64_t{sizeof(RowFact)};
 }
 

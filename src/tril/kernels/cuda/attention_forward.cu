@@ -1,9 +1,9 @@
-// The forward pass in bf16, for a training batch and a cached step alike.
+// The forward pass in bf16, for training batches and cached steps.
 //
-// A persistent grid walks (tile, head) pairs. Each step of a block is one block of 64 keys: while
-// it is worked on, the next one, of the same pair or of the next, is on its way into the other half
-// of shared memory. A warp owns 16 query rows, with their queries, running maximum, sum and
-// accumulators in registers, and skips groups of 16 keys that none of its rows sees.
+// A persistent grid goes through (tile, head) pairs. Each step of a thread block is one block of 64
+// keys: while it is being used, the next one, of the same pair or of the next, is being copied into
+// the other half of shared memory. A warp owns 16 query rows, with their queries, running maximum,
+// sum and accumulators in registers, and skips groups of 16 keys that none of its rows sees.
 #include <algorithm>
 #include <type_traits>
 
@@ -49,14 +49,14 @@ struct SharedMemory {
   }
 };
 
-// The tile of a block's item; all heads of a tile follow each other.
+// The tile of a block's item; the heads of a tile are consecutive.
 __device__ __forceinline__ int first_tile(const ForwardLaunch& launch) {
   return launch.after_long ? launch.args.tiles.count[2] : 0;
 }
 __device__ __forceinline__ int tile_of(const ForwardLaunch& launch, int number) {
   return first_tile(launch) + item_of(number) / static_cast<int>(launch.args.shape.heads);
 }
-// Starts to bring what describes a block's item, if there is one.
+// Starts to fetch the description of a block's item, if there is one.
 __device__ __forceinline__ void describe(const ForwardLaunch& launch, const Tiles& tiles,
                                          int number, int items) {
   if (item_of(number) >= items) return;
@@ -69,7 +69,7 @@ __device__ __forceinline__ void describe(const ForwardLaunch& launch, const Tile
   }
 }
 
-// Where a block is in its work: an item, which is a tile and a head, and a block of its keys.
+// The position of a thread block: an item, which is a tile and a head, and a block of its keys.
 struct Place {
   int number = 0;  // of the item
   int head = 0;
@@ -92,7 +92,8 @@ struct Place {
   }
 };
 
-// Starts to bring what a step needs, and with the first step of an item what describes the next.
+// Starts to fetch what a step needs, and with the first step of an item the description of the
+// next.
 template <int kDim>
 __device__ __forceinline__ void bring(const ForwardLaunch& launch, const Place& place,
                                       const SharedMemory<kDim>& shared, int stage, int items) {
@@ -177,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, kResident<kDim>)
   bool poisoned = false;
   for (int stage = 0; item_of(next.number) < items; stage ^= 1) {
     copies_wait();
-    __syncthreads();  // what is needed is there; nobody reads the other half any more
+    __syncthreads();  // the data has arrived; the other half is no longer read
     const Place now = next;
     if (++next.step == next.steps) {
       ++next.number;

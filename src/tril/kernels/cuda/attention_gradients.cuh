@@ -1,6 +1,7 @@
-// What the bf16 kernels of the backward pass share: what one tile of rows and one block of keys add
-// to the gradients, by a warp, either dk and dv of a slice of keys or dq of a slice of rows; how
-// gradients leave; and one row or one key alone. For the sources of this folder.
+// Shared by the bf16 kernels of the backward pass: what one tile of rows and one block of keys
+// contribute to the gradients, by a warp, either to dk and dv of a slice of keys or to dq of a
+// slice of rows; how gradients are stored; and one row or one key alone. For the sources of this
+// folder.
 #pragma once
 
 #include "tril/kernels/cuda/attention_tiles.cuh"
@@ -19,8 +20,8 @@ struct BackwardLaunch {
 struct Pair {
   float p, ds;
 };
-// Probability and gradient of the score of a row and a key, from two products. `factor` is scale
-// times log2e; the scale itself is left to those who store dq and dk.
+// Probability and score gradient of a row and a key, from two products. `factor` is scale times
+// log2e; the scale itself is applied when dq and dk are stored.
 __device__ __forceinline__ Pair pair_of(float product, float dp, float factor, float base,
                                         float delta) {
   const float p = exp2_of(__fmaf_rn(product, factor, -base));
@@ -38,7 +39,7 @@ struct TileFacts {
 struct SeenFact {
   Sight sight;
   float base = 0.0f, delta = 0.0f;
-  int entry = 0;  // in the bias
+  int entry = 0;  // index into the bias
 };
 __device__ __forceinline__ Sight sight_at(const AttentionShape& shape, const TileFacts& rows,
                                           int local, int head) {
@@ -58,7 +59,7 @@ __device__ __forceinline__ SeenFact fact_at(const AttentionShape& shape, const T
   return fact;
 }
 
-// Pairs of a head; both parts are zero where the row does not see the key.
+// Pairs of a head; both parts are zero if the row does not see the key.
 struct Pairing {
   float factor = 1.0f;
   const float* bias = nullptr;  // of the head
@@ -71,7 +72,7 @@ struct Pairing {
   __device__ __forceinline__ Pair operator()(const SeenFact& fact, int key, float product,
                                              float dp) const {
     float base = fact.base;
-    if (bias != nullptr) {  // outside of the table are only keys that are masked after
+    if (bias != nullptr) {  // outside the table: only keys that are masked afterwards
       base = __fmaf_rn(-bias[max(0, min(fact.entry + key, offsets - 1))], kLog2e, base);
     }
     const Pair pair = pair_of(product, dp, factor, base, fact.delta);
@@ -87,8 +88,8 @@ __device__ __forceinline__ void clear(float (&sums)[kCount][4]) {
 }
 
 // ---- by mma -------------------------------------------------------------------------------------
-// Adds what the rows of a tile give the 16 keys from `key` on, which lie from row `slice` of the
-// tiles of keys and values: columns [column, column + kOut) of dk and dv.
+// Adds the contribution of a tile's rows to the 16 keys from `key` on, which begin at row `slice`
+// of the tiles of keys and values: columns [column, column + kOut) of dk and dv.
 template <int kDim, int kOut, class Tile>
 __device__ __forceinline__ void add_key_gradients(
     float (&dk)[kOut / 8][4], float (&dv)[kOut / 8][4], const AttentionShape& shape,
@@ -163,8 +164,8 @@ __device__ __forceinline__ SliceFacts slice_facts(const AttentionShape& shape,
   return rows;
 }
 
-// Adds what the keys of the block from `block` on give the rows of a slice, which lie from row
-// `slice` of the tiles of queries and douts.
+// Adds the contribution of the keys of the block from `block` on to the rows of a slice, which
+// begin at row `slice` of the tiles of queries and douts.
 template <int kDim, class Tile>
 __device__ __forceinline__ void add_query_gradients(float (&dq)[kDim / 8][4],
                                                     const Pairing& pairing, const SliceFacts& rows,
@@ -235,7 +236,7 @@ __device__ __forceinline__ const RowFact* facts_of(const BackwardLaunch& launch,
   return launch.facts + head * launch.args.shape.query + row;
 }
 
-// Where gradients go, and by what they are multiplied on the way.
+// Where gradients are stored, and the factor they are multiplied by.
 struct GradientOut {
   HeadOut to;
   float factor = 1.0f;
@@ -263,8 +264,8 @@ __device__ __forceinline__ void store_sums(const GradientOut& out, const float (
     return __fadd_rn(__fmul_rn(sums[i][2 * half + e], out.factor), 0.0f);
   });
 }
-// Whether columns [begin, end) of a row that was written hold something infinite or not a number:
-// all of them, or those of a part where the others are another block's to write.
+// Whether columns [begin, end) of a row that was written contain an infinity or NaN: all columns,
+// or those of a part if another block writes the others.
 __device__ __forceinline__ bool is_poisoned(const GradientOut& out, int64_t row, int begin = 0,
                                             int end = static_cast<int>(kMaxHeadDim)) {
   bool finite = true;
@@ -275,7 +276,7 @@ __device__ __forceinline__ bool is_poisoned(const GradientOut& out, int64_t row,
 }
 
 // ---- one row, or one key ------------------------------------------------------------------------
-// dq of a row of a tile alone, by one warp, everything outside its interval being zero.
+// dq of one row of a tile alone, by one warp, with everything outside its interval zero.
 template <int kDim>
 __device__ __noinline__ void row_alone(const BackwardLaunch& launch, const AttentionTile& tile,
                                        int row, int head) {
@@ -316,7 +317,7 @@ __device__ __noinline__ void key_alone(const BackwardLaunch& launch, int tile_be
     for (int number = tile_begin; number < tile_end; ++number) {
       const AttentionTile rows = a.key_tiles.rows[number];
       const TileFacts facts{rows, facts_of(launch, rows.row_begin, head)};
-      int first = kBlock, last = 0;  // the rows that see it: a stretch
+      int first = kBlock, last = 0;  // the rows that see it, which are consecutive
       for (int local = lane_id(); local < rows.row_end - rows.row_begin; local += 32) {
         if (!sight_at(a.shape, facts, local, head).sees(key)) continue;
         first = min(first, local);

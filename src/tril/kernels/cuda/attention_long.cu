@@ -1,12 +1,12 @@
 // The forward pass in bf16 for long sequences, on sm_90a: the order and the bits of
-// attention_forward.cu, with products of warpgroups.
+// attention_forward.cu, with warpgroup products.
 //
-// A block has two warpgroups, each with half of a tile of 128 rows. A persistent grid walks (tile,
-// head) pairs, longest first and back and forth, so that every block has as much to do. The copy
-// engine brings panels of keys and values into kStages places, as far ahead as there is room, also
-// across pairs; one thread asks for them between other work. A warpgroup starts the products of
-// p and v of a block and those of the scores of the next together, and then waits: meanwhile the
-// other warpgroups of the processor have their softmax.
+// A block has two warpgroups, each with half of a tile of 128 rows. A persistent grid goes through
+// (tile, head) pairs, longest first and back and forth, so that every block has the same amount of
+// work. The copy engine fetches panels of keys and values into kStages buffers, as far ahead as
+// there is room, even across pairs; one thread issues the copies between other work. A warpgroup
+// starts the products of p and v of a block and those of the scores of the next together, and then
+// waits: meanwhile the other warpgroups of the multiprocessor compute their softmax.
 #include <algorithm>
 #include <cmath>
 
@@ -19,14 +19,15 @@ namespace {
 
 constexpr int kGroups = 2;
 constexpr int kLongThreads = kGroups * kGroupThreads;
-[[maybe_unused]] constexpr int kLongWarps = kLongThreads / 32;  // where 9.0a is compiled
+[[maybe_unused]] constexpr int kLongWarps = kLongThreads / 32;  // only used where 9.0a is compiled
 constexpr int kStages = 4;
 static_assert(kLongTileRows == kGroups * kBlock);
 
 struct LongLaunch {
   CUtensorMap q, k, v;
   ForwardLaunch forward;
-  // A product's factor before log2e, and with it where both together round as one after the other.
+  // The factor of a product before log2e, and including it if both together round like one after
+  // the other.
   float scale = 1.0f, factor = 1.0f;
   bool scales_exactly = false;
 };
@@ -68,7 +69,8 @@ struct LongShared {
   __device__ __forceinline__ Barrier* barrier(int number) const {
     return reinterpret_cast<Barrier*>(memory + L::kBarriersAt) + number;
   }
-  // Keys and values are there; they are no longer needed. The same for queries and their tile.
+  // Barriers: keys and values have arrived; they are no longer needed. The same for queries and
+  // their tile.
   __device__ __forceinline__ Barrier* full(int stage) const { return barrier(stage); }
   __device__ __forceinline__ Barrier* empty(int stage) const { return barrier(kStages + stage); }
   __device__ __forceinline__ Barrier* item_full(int number) const {
@@ -90,13 +92,13 @@ __device__ __forceinline__ int blocks_end(int origin, int key_end) {
   return (key_end - origin + kBlock - 1) / kBlock;
 }
 
-// Asks the copy engine for what the steps need, in their order; by one thread.
+// Issues the copies for the steps, in their order; by one thread.
 template <int kDim>
 struct Pump {
   int items = 0;
   int number = 0;  // the item of the next step
-  int asked = 0;   // steps so far
-  int left = 0;    // of the item; 0: it is not begun
+  int asked = 0;   // steps issued so far
+  int left = 0;    // of the item; 0: not begun
   int key = 0;     // of the next step
   int kv_head = 0;
 
@@ -148,8 +150,8 @@ struct Pump {
 };
 
 // ---- a block of keys ----------------------------------------------------------------------------
-// From products to weights, the accumulators being brought to the new maximum: as attend_groups().
-// A positive factor may be applied after the maximum.
+// From products to weights, with the accumulators rescaled to the new maximum, as in
+// attend_groups(). A positive factor may be applied after the maximum.
 template <int kDim>
 __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32_t (&p)[8][2],
                                       const LongLaunch& launch, const Sight (&sight)[2],
@@ -206,7 +208,7 @@ __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32
   for (int half = 0; half < 2; ++half) {
     sums.sum[half] = __fadd_rn(__fmul_rn(sums.sum[half], fading[half]), block_sum[half]);
   }
-  // Mostly the maximum stays, and a product with one changes nothing.
+  // Usually the maximum stays, and multiplying by one would change nothing.
   if (__any_sync(kAllLanes, fading[0] != 1.0f || fading[1] != 1.0f)) {
 #pragma unroll
     for (int i = 0; i < kDim / 8; ++i) {
@@ -217,14 +219,14 @@ __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32
 }
 
 // ---- the grid -----------------------------------------------------------------------------------
-// What a warpgroup has of a block of shared memory and of the work.
+// The state of a warpgroup: its view of shared memory and its position in the work.
 template <int kDim>
 struct Worker {
   const LongLaunch& launch;
   LongShared<kDim> shared;
   int group = 0;
   float* saved = nullptr;
-  bool pumps = false;  // this warp
+  bool pumps = false;  // this warp issues the copies
   Pump<kDim> pump{};
   int step = 0;  // of all items
   bool poisoned = false;
@@ -237,7 +239,7 @@ struct Worker {
     run_pump(which);
     barrier_wait(shared.full(stage_of(which)), step_parity(which));
   }
-  // This warp no longer needs something.
+  // This warp no longer needs a buffer.
   __device__ __forceinline__ void drop(Barrier* barrier) {
     __syncwarp();
     if (lane_id() == 0) barrier_arrive(barrier);
@@ -250,7 +252,7 @@ struct Worker {
     }
   }
 
-  // The blocks of keys [begin, end) from the origin, which some of the rows see.
+  // Processes the blocks of keys [begin, end) from the origin, which some of the rows see.
   __device__ __forceinline__ void attend(Sums<kDim>& sums, const Sight (&sight)[2], int number,
                                          int origin, const AttentionLongTile::Half& half, int begin,
                                          int end) {
@@ -394,7 +396,7 @@ int64_t long_grid(const AttentionForward& args) {
   return std::min(blocks, args.long_tiles.capacity * args.shape.heads);
 }
 
-// Whether a product with this rounds nothing but what is too small to matter.
+// Whether multiplying by this is exact, except for numbers too small to matter.
 bool is_power_of_two(float scale) {
   int exponent = 0;
   return std::frexp(scale, &exponent) == 0.5f && exponent <= 1 && exponent >= -20;
@@ -422,7 +424,7 @@ bool start_long(Stream stream, const ForwardLaunch& forward) {
 bool describe_rows(CUtensorMap* map, const void* base, int64_t rows, int64_t heads,
                    int64_t head_dim, int64_t stride) {
   using Encode = decltype(&cuTensorMapEncodeTiled);
-  // The driver's, found at run time: the program starts without one.
+  // The driver's function, looked up at run time: the program starts without a driver.
   static const Encode encode = [] {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result{};

@@ -1,4 +1,4 @@
-// The other bf16 kernels, for long sequences by wgmma: when they are used. For the sources of this
+// The bf16 kernels for long sequences, using wgmma: when they are used. For the sources of this
 // folder.
 #pragma once
 
@@ -9,10 +9,10 @@ namespace tril::kernels::cuda {
 struct ForwardLaunch;
 struct BackwardLaunch;
 
-// Starts the forward kernel for args.long_tiles, where there are some and card and shape allow it;
-// says whether.
+// Starts the forward kernel for args.long_tiles if there are any and the GPU and the shape allow
+// it; returns whether it did.
 bool start_long_attention(Stream stream, const ForwardLaunch& launch);
-// What it saves of earlier spans, in its workspace.
+// The floats of its workspace that hold earlier spans.
 int64_t long_attention_saved_floats(const AttentionForward& args);
 
 // The same for the backward pass and args.long_gradients.

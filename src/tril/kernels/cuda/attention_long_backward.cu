@@ -1,15 +1,15 @@
 // The backward pass in bf16 for long sequences, on sm_90a: the order and the bits of
-// attention_backward.cu, with products of warpgroups.
+// attention_backward.cu, with warpgroup products.
 //
-// Two kernels, which are one: a block owns a part, some tiles of 64 keys or of 64 rows, one a
-// warpgroup, and the tiles of the other side stream past it. With own tiles x, y and streamed ones
-// u, w, both kernels make s = x uᵀ and dp = y wᵀ, from them p and ds, and add ds u to one sum:
-// dk where x, y, u, w are keys, values, queries, douts, and dq where they are queries, douts, keys,
-// values. That of keys adds p w to another sum, dv. The weights never leave registers: as the
-// products leave them they are operands of the next.
+// Two kernels from one template: a block owns a part, which is some tiles of 64 keys or of 64 rows,
+// one per warpgroup, and the tiles of the other side stream past it. With owned tiles x, y and
+// streamed ones u, w, both kernels compute s = x uᵀ and dp = y wᵀ, from them p and ds, and add ds u
+// to one sum: dk if x, y, u, w are keys, values, queries, douts, and dq if they are queries, douts,
+// keys, values. The kernel for keys adds p w to another sum, dv. The weights never leave registers:
+// the products leave them in the layout of the next operands.
 //
-// A thread of one more warpgroup asks the copy engine for tiles, as far ahead as there is room,
-// also of the next part. While a warpgroup makes weights the others have products.
+// A thread of one more warpgroup issues the copies of tiles, as far ahead as there is room, even of
+// the next part. While a warpgroup computes weights, the others multiply.
 #include <algorithm>
 #include <type_traits>
 
@@ -31,7 +31,7 @@ struct LongLaunch {
   AttentionLongParts<Part> parts;
 };
 
-// Rows or keys [begin, end) of an array, and which steps of a round they meet.
+// Rows or keys [begin, end) of an array, and the steps of a round in which they are used.
 struct Stretch {
   int begin = 0, end = 0;
   int first = 0, last = 0;
@@ -39,39 +39,39 @@ struct Stretch {
 
 template <int kDim, Side kSide>
 struct Layout {
-  // A thread has registers for its sums, s and dp. Where there are more, they keep x and y, so that
-  // products read half as much shared memory; or the weights while s and dp of the next tile are
-  // made, so that these start together with the products of this one.
+  // A thread has registers for its sums, s and dp. If there are more, they keep x and y, so that
+  // products read half as much shared memory; or they keep the weights while s and dp of the next
+  // tile are computed, so that these start together with the products of this one.
   static constexpr int kGroups = kDim == 64 && kSide == Side::rows ? 3 : kLongKeyBlocks;
   static constexpr bool kKeeps = (kDim == 64) == (kSide == Side::keys);
   static constexpr bool kOverlaps = kDim == 64;
   static_assert(!(kKeeps && kOverlaps) || kGroups == 2);
   static constexpr int kConsumers = kGroups * kGroupThreads;
   static constexpr int kThreads = kConsumers + kGroupThreads;
-  // Registers of a thread that multiplies, and of one that only asks for copies: as many in all as
+  // Registers of a thread that multiplies, and of one that only issues copies: the same total that
   // the block starts with.
   static constexpr int kManyRegisters = kGroups == 3 ? 160 : 232;
   static constexpr int kFewRegisters = kGroups == 3 ? 32 : 40;
   static_assert(kManyRegisters * kConsumers + kFewRegisters * kGroupThreads ==
                 65536 / kThreads / 8 * 8 * kThreads);
 
-  // Two tiles, and what is known of their rows, where they are rows.
+  // Two tiles and, if they are tiles of rows, the facts about these.
   static constexpr int kTileBytes = kDim / kPanelColumns * kPanelBytes;
   static constexpr int kFactBytes = kBlock * int{sizeof(RowFact)};
   static constexpr int kPieceBytes = 2 * kTileBytes + kFactBytes;
   static constexpr int kAlignment = 1024;
   static_assert(kPieceBytes % kAlignment == 0);
 
-  // A part as it is worked on: what each warpgroup owns, and how many tiles stream past, `rounds`
+  // A part being processed: what each warpgroup owns, and how many tiles stream past, `rounds`
   // times.
   struct Part {
     int head = 0;
     int steps = 0;
-    int first_key = 0;  // that streams past, where rows are owned
+    int first_key = 0;  // the first that streams past, if rows are owned
     Stretch own[kGroups] = {};
   };
   static_assert(sizeof(Part) <= 64);
-  // Parts there at a time: one that is kept in registers leaves its place to the next at once.
+  // Parts present at a time: one that is kept in registers frees its buffer for the next at once.
   static constexpr int kParts = kKeeps ? 1 : 2;
   static constexpr int kStages = kDim == 64 ? 6 : kKeeps ? 4 : 2;
   static constexpr int kStagesAt = kParts * kGroups * kPieceBytes;
@@ -92,8 +92,7 @@ struct Piece {
   __device__ __forceinline__ RowFact* facts() const { return reinterpret_cast<RowFact*>(tile(2)); }
 };
 
-// What a thread sees of a block of shared memory. Parts and steps are counted over all the block
-// does.
+// A thread's view of shared memory. Parts and steps are counted over everything the block does.
 template <int kDim, Side kSide>
 struct LongShared {
   using L = Layout<kDim, kSide>;
@@ -114,7 +113,7 @@ struct LongShared {
     return reinterpret_cast<int*>(memory + L::kCountsAt)[step % L::kStages];
   }
 
-  // What streams past is there; it is no longer needed. The same for what is owned.
+  // Barriers: the streamed tiles have arrived; they are no longer needed. The same for owned tiles.
   __device__ __forceinline__ Barrier* barrier(int number) const {
     return reinterpret_cast<Barrier*>(memory + L::kBarriersAt) + number;
   }
@@ -159,7 +158,7 @@ __device__ __forceinline__ int last_tile(const AttentionLongKeys& part) {
 }
 
 // ---- copies -------------------------------------------------------------------------------------
-// Asks the copy engine for everything, in the order in which it is needed; by one thread.
+// Issues all copies in the order in which they are needed; by one thread.
 template <int kDim, Side kSide>
 struct Producer {
   using L = Layout<kDim, kSide>;
@@ -207,7 +206,7 @@ struct Producer {
     const int first = first_tile(part), last = last_tile(part);
     if (first >= last) return;
     const int group = group_of(launch.backward.args.shape);
-    AttentionTile next = rows_at(first);  // read ahead: it lies far away
+    AttentionTile next = rows_at(first);  // read ahead, because its latency is high
     for (int head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       for (int tile = first; tile < last; ++tile, ++step) {
         const int begin = next.row_begin, count = next.row_end - next.row_begin;
@@ -259,7 +258,7 @@ struct Producer {
 };
 
 // ---- sums ---------------------------------------------------------------------------------------
-// What a warpgroup has of a block of shared memory and of the work.
+// The state of a warpgroup: its view of shared memory and its position in the work.
 template <int kDim, Side kSide>
 struct Worker {
   using L = Layout<kDim, kSide>;
@@ -272,15 +271,15 @@ struct Worker {
   Stretch own{};
   Piece<kDim> mine{};
   Fragment x[L::kKeeps ? kDim / 16 : 1], y[L::kKeeps ? kDim / 16 : 1];
-  RowFact fact[2];                  // of this thread's rows, where it has some,
+  RowFact fact[2];                  // of this thread's rows, if it has some,
   int all_first = 0, all_last = 0;  // all of which see these keys
-  int key = 0;                      // the first of this step, where keys stream past
+  int key = 0;                      // the first of this step, if keys stream past
   float ds_sums[kDim / 8][4];       // dk or dq
   float p_sums[kSide == Side::keys ? kDim / 8 : 1][4];  // dv
 
-  // This warp no longer needs something. One lane arrives for all, whose reads __syncwarp() puts
-  // before it; racecheck does not follow that, and calls every place that is written again a race
-  // with the reads of facts and counts before (scripts/cuda_sanitize.sh).
+  // This warp no longer needs a buffer. One lane arrives for all, after their reads, which
+  // __syncwarp() orders; racecheck does not follow that, and reports every buffer that is written
+  // again as a race with the earlier reads of facts and counts (scripts/cuda_sanitize.sh).
   __device__ __forceinline__ void drop(Barrier* barrier) {
     __syncwarp();
     if (lane_id() == 0) barrier_arrive(barrier);
@@ -327,8 +326,8 @@ struct Worker {
                                         const float (&dp)[8][4]) const {
     const float factor = factor_of(launch.backward.args.shape);
     if constexpr (kSide == Side::keys) {
-      // All rows see all keys where the first does, which sees no more to the right than others,
-      // and the last, which sees no more to the left.
+      // All rows see all keys if the first row does, which sees no further to the right than
+      // others, and the last row does, which sees no further to the left.
       const RowFact* const facts = shared.streamed(step).facts();
       const int count = shared.count(step), at = first_of_thread(own.begin);
       if (count == kBlock && facts[kBlock - 1].lo <= own.begin &&
@@ -354,7 +353,7 @@ struct Worker {
     if constexpr (kSide == Side::keys) pin(weights.p);
   }
 
-  // What `count` tiles add.
+  // Adds the contribution of `count` tiles.
   __device__ __forceinline__ void add(int count) {
     float s[8][4], dp[8][4];
     Weights weights;
@@ -451,7 +450,7 @@ struct Worker {
 };
 
 // ---- what is not finite -------------------------------------------------------------------------
-// Runs keys or rows again whose gradients are not finite, each alone.
+// Computes keys or rows whose gradients are not finite again, one by one.
 template <int kDim>
 __device__ __forceinline__ void repair_part(const BackwardLaunch& launch,
                                             const AttentionLongKeys& part, int kv_head, int warps) {

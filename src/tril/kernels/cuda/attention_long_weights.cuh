@@ -1,5 +1,5 @@
 // From scores to weights, for the backward pass of long sequences: 64 by 64 pairs of a warpgroup,
-// as its products leave s and dp and as its next products want p and ds. For
+// in the layout in which its products leave s and dp and its next products expect p and ds. For
 // attention_long_backward.cu.
 #pragma once
 
@@ -7,14 +7,14 @@
 
 namespace tril::kernels::cuda {
 
-// p and ds of 64 by 64 pairs, two columns a register: lane (g, t) of a warp has rows g and g + 8 of
-// its slice and columns 8 n + 2 t and the next.
+// p and ds of 64 by 64 pairs, two columns per register: lane (g, t) of a warp has rows g and g + 8
+// of its slice and columns 8 n + 2 t and the next.
 struct Weights {
   uint32_t p[8][2], ds[8][2];
 };
 
-// Where rows of attention are columns: those of `facts`, the first `count` of them; this thread has
-// the keys `key` and key + 8.
+// For the kernel that owns keys, where rows of attention are columns here: the first `count` of
+// `facts`; this thread has the keys `key` and key + 8.
 template <bool kMasked>
 __device__ __forceinline__ void weigh_keys(Weights& weights, const float (&s)[8][4],
                                            const float (&dp)[8][4], const RowFact* facts,
@@ -50,7 +50,8 @@ __device__ __forceinline__ void weigh_keys(Weights& weights, const float (&s)[8]
   }
 }
 
-// Where keys are columns, from `key` on; this thread has two rows of attention. Only ds is made.
+// For the kernel that owns rows, where keys are columns, from `key` on; this thread has two rows of
+// attention. Only ds is computed.
 template <bool kMasked>
 __device__ __forceinline__ void weigh_rows(Weights& weights, const float (&s)[8][4],
                                            const float (&dp)[8][4], const RowFact (&fact)[2],

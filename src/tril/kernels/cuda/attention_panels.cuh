@@ -1,6 +1,6 @@
-// What the kernels for long sequences share: tiles of 64 rows in panels, as the copy engine finds
-// and brings them, products of a warpgroup with whole tiles, and the walk over a list of work. For
-// the sources of this folder.
+// Shared by the kernels for long sequences: tiles of 64 rows in panels, as the copy engine
+// addresses and fetches them, products of a warpgroup with whole tiles, and the order of the list
+// of work. For the sources of this folder.
 #pragma once
 
 #include "tril/kernels/cuda/attention_tiles.cuh"
@@ -11,11 +11,11 @@ namespace tril::kernels::cuda {
 constexpr int kGroupThreads = 128;  // of a warpgroup
 static_assert(kBlock * kPanelColumns * 2 == kPanelBytes);
 
-// How the copy engine finds panels in [rows, heads, head_dim]. False where there is none.
+// Describes panels in [rows, heads, head_dim] to the copy engine. False if that is not possible.
 bool describe_rows(CUtensorMap* map, const void* base, int64_t rows, int64_t heads,
                    int64_t head_dim, int64_t stride);
 
-// Whether the kernels for long sequences know this shape.
+// Whether the kernels for long sequences support this shape.
 inline bool is_long_shape(const AttentionShape& shape) {
   return !shape.portable && shape.type == DType::bf16 &&
          (shape.head_dim == 64 || shape.head_dim == 128) && shape.bias == nullptr &&
@@ -24,16 +24,16 @@ inline bool is_long_shape(const AttentionShape& shape) {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// A number that is the same for a whole warp, said so that the compiler knows.
+// A number that is the same for a whole warp, in a form that tells the compiler so.
 __device__ __forceinline__ int same_for_warp(int x) { return __reduce_max_sync(kAllLanes, x); }
 __device__ __forceinline__ uint32_t place_of(const unsigned char* memory) {
   return __reduce_max_sync(kAllLanes, operand_place(memory));
 }
-// The parity of the phase in which a place is used for the `use`-th time.
+// The parity of the phase in which a buffer is used for the `use`-th time.
 __device__ __forceinline__ int parity_of(int use) { return use & 1; }
 
 // ---- the list of work ---------------------------------------------------------------------------
-// Number `number` of a block's items: rounds go forth and back, since items get shorter.
+// Item number `number` of this block: rounds go back and forth, since items get shorter.
 __device__ __forceinline__ int long_item(int number) {
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
   return number * grid + (number % 2 == 0 ? block : grid - 1 - block);
@@ -50,7 +50,7 @@ struct LongItem {
 };
 
 // ---- tiles --------------------------------------------------------------------------------------
-// Asks for 64 rows of a head.
+// Starts to fetch 64 rows of a head.
 template <int kDim>
 __device__ __forceinline__ void copy_tile(unsigned char* to, const CUtensorMap& from, int head,
                                           int row, Barrier* barrier) {
@@ -60,7 +60,7 @@ __device__ __forceinline__ void copy_tile(unsigned char* to, const CUtensorMap& 
   }
 }
 
-// Where k16 columns of a tile begin, in 16ths of bytes.
+// The offset of k16 columns of a tile, in units of 16 bytes.
 __device__ __forceinline__ constexpr uint32_t slice_place(int k) {
   return static_cast<uint32_t>(k / 4 * kPanelBytes + k % 4 * 32) / 16;
 }
@@ -81,7 +81,8 @@ __device__ __forceinline__ void start_rows(float (&c)[8][4], const Fragment (&a)
     multiply_rows(c, a[k], operand(b + slice_place(k)), k > 0 ? 1 : 0);
   }
 }
-// The 16 rows of this warp of a tile, as start_rows() wants them; a panel is a SharedTile.
+// The 16 rows of this warp of a tile, in the form that start_rows() expects; a panel is a
+// SharedTile.
 template <int kCount>
 __device__ __forceinline__ void load_rows(Fragment (&a)[kCount], unsigned char* tile) {
 #pragma unroll
@@ -90,7 +91,7 @@ __device__ __forceinline__ void load_rows(Fragment (&a)[kCount], unsigned char* 
     a[k] = panel.left(warp_id() % 4 * kSlice, k % 4 * 16);
   }
 }
-// Starts c += a b of weights [64, 64], two columns a register as they leave start_rows(), and a
+// Starts c += a b of weights [64, 64], two columns per register as start_rows() leaves them, and a
 // tile.
 template <int kCount>
 __device__ __forceinline__ void start_columns(float (&c)[kCount][4], const uint32_t (&a)[8][2],
@@ -103,7 +104,7 @@ __device__ __forceinline__ void start_columns(float (&c)[kCount][4], const uint3
   }
 }
 
-// Whether a row of this thread that is there holds something infinite or not a number.
+// Whether an existing row of this thread contains an infinity or NaN.
 template <int kCount>
 __device__ __forceinline__ bool rows_not_finite(const float (&sums)[kCount][4],
                                                 const int64_t (&row)[2]) {

@@ -1,6 +1,6 @@
-// Attention in f32, a mode for checking: one warp a row and head, or a key and head of keys, plain
-// chains of fused multiply-adds. And the small kernels that both types share: dout · out with what
-// else is known of rows, and writing into a cache.
+// Attention in f32, a mode for checking: one warp per row and head, or per key and key head, with
+// plain chains of fused multiply-adds. And the small kernels that both types share: dout · out with
+// the other facts about rows, and writing into a cache.
 //
 // A key outside a row's interval is never multiplied into that row, so nothing has to be repaired.
 #include <algorithm>
@@ -47,7 +47,7 @@ struct RowSums {
   }
 };
 
-// One row of one head against the keys it sees. key(j) and value(j) are where they lie.
+// One row of one head against the keys it sees. key(j) and value(j) return their addresses.
 template <class Key, class Value>
 __device__ RowSums attend_row(const AttentionShape& shape, int head, int row, int origin,
                               const Sight& sight, const float* q, const Key& key,
@@ -58,7 +58,7 @@ __device__ RowSums attend_row(const AttentionShape& shape, int head, int row, in
   RowSums total, span;
   total.clear();
   span.clear();
-  const auto merge = [&] {  // of a span whose sum stands in lanes
+  const auto merge = [&] {  // for a span whose sum is spread over lanes
     span.sum = sum_of_lanes(span.sum);
     const float top = fmaxf(total.top, span.top);
     const float before = exp2_of(__fsub_rn(total.top, base_of(top)));
@@ -73,7 +73,7 @@ __device__ RowSums attend_row(const AttentionShape& shape, int head, int row, in
   const int first = (sight.lo - origin) / kBlock, last = (sight.hi - 1 - origin) / kBlock;
   constexpr int kBlocksPerSpan = static_cast<int>(kKeySpan / kKeyBlock);
   for (int number = first; number <= last; ++number) {
-    // Test hook: the blocks of a span the other way round.
+    // Test hook: the blocks of a span in reverse order.
     const int span_begin = number / kBlocksPerSpan * kBlocksPerSpan;
     const int turned = max(first, span_begin) + min(last, span_begin + kBlocksPerSpan - 1) - number;
     const int block = origin + (shape.descending_blocks ? turned : number) * kBlock;
@@ -171,7 +171,7 @@ struct BackwardF32 {
 struct PairF32 {
   float p = 0.0f, ds = 0.0f;
 };
-// Of a row and a key that it sees.
+// For a row and a key that it sees.
 __device__ PairF32 gradient_of(const BackwardF32& b, const AttentionTile& tile, int row, int head,
                                int key) {
   const AttentionShape& shape = b.args.shape;
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(kThreads) keys_f32_kernel(const __grid_constan
 }
 
 // ---- dout · out ---------------------------------------------------------------------------------
-// Eight lanes a row and head; each takes every eighth chunk of eight columns.
+// Eight lanes per row and head; each takes every eighth chunk of eight columns.
 struct Delta {
   const void *out = nullptr, *dout = nullptr;
   int64_t out_stride = 0, dout_stride = 0;
@@ -307,7 +307,7 @@ __global__ void __launch_bounds__(kThreads) delta_kernel(const __grid_constant__
   const int64_t begin = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / kLanes;
   const int64_t step = int64_t{gridDim.x} * kThreads / kLanes;
   const int64_t rounds = (d.query * d.heads + step - 1) / step;
-  // Divided once: it takes longer than the sums.
+  // Divided once, because a division takes longer than the sums.
   const int64_t step_rows = step / d.heads, step_heads = step % d.heads;
   int64_t row = begin / d.heads, head = begin % d.heads;
   for (int64_t round = 0; round < rounds; ++round) {

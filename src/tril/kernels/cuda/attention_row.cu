@@ -1,19 +1,20 @@
-// The forward pass in bf16 for one row a sequence through a table: a step of decoding. What is to
-// be done is little, so all of it is about not waiting: for memory, nor for instructions, which
-// have to come from there too. So little is unrolled here, and nothing written twice.
+// The forward pass in bf16 for one row per sequence through a table: a step of decoding. There is
+// little to compute, so everything here is about not waiting: neither for memory nor for
+// instructions, which have to come from memory too. So little is unrolled, and no code is
+// duplicated.
 //
 // A team of warps has one row and head: all four of a block where rows are few, one where they are
-// many, so that all find room on the card at once. Which keys it sees and where they are is read
-// before earlier kernels have ended, and where the keys rest, they are too. Of a block of 64 keys
-// the warps of a team score 16 each in turn; all make the same weights of the scores, and each has
-// its own columns of the result.
+// many, so that all fit on the GPU at once. The row's interval and its table are read before
+// earlier kernels have ended, and so are the keys if no kernel of the chain writes them. In a block
+// of 64 keys the warps of a team score 16 each in turn; all compute the same weights from the
+// scores, and each has its own columns of the result.
 //
 // Sums are those of attention_softmax.cuh: each chain goes through the same terms in the same
 // order, and a row's bits do not depend on the other rows of a slice. Here keys, and columns of
 // values, are the operand with 16 rows, and the row is the first of eight columns, the others
 // zero: half the products, and the same sums (gemm_few_rows.cu).
 //
-// Nothing outside the row's interval is ever brought in, so nothing has to be repaired.
+// Nothing outside the row's interval is ever loaded, so nothing has to be repaired.
 #include <algorithm>
 
 #include "tril/kernels/cuda/attention_row.cuh"
@@ -24,8 +25,8 @@
 namespace tril::kernels::cuda {
 namespace {
 
-// Warps that share a row and head, of which a block has kTeams. A row's next block of keys comes
-// while one is worked on where there are two stages.
+// Warps that share a row and head, of which a block has kTeams. With two stages, a row's next block
+// of keys is fetched while one is being used.
 template <int kDimension, int kTeamWarps, int kStageCount>
 struct Plan {
   static constexpr int kDim = kDimension;
@@ -33,9 +34,10 @@ struct Plan {
   static constexpr int kStages = kStageCount;
   static constexpr int kTeamThreads = 32 * kWarps;
   static constexpr int kTeams = kThreads / kTeamThreads;
-  static constexpr int kSixteens = (kDim / 16 + kWarps - 1) / kWarps;  // of columns, a warp
-  // Blocks that a multiprocessor has registers for: more of them with one warp a row, so that 256
-  // sentences of eight heads are all there at once, and not so many that registers go to memory.
+  static constexpr int kSixteens = (kDim / 16 + kWarps - 1) / kWarps;  // of columns, per warp
+  // Blocks per multiprocessor for which there are registers: more of them with one warp per row, so
+  // that 256 sentences of eight heads are all resident at once, but not so many that registers
+  // spill.
   static constexpr int kResident = kWarps == 1 ? 5 : 3;
 
   __device__ static int thread() { return static_cast<int>(threadIdx.x) % kTeamThreads; }
@@ -51,7 +53,7 @@ struct Plan {
   }
 };
 
-// What a team has of shared memory: stages of `room` keys and as many values, the scores of a block
+// A team's part of shared memory: stages of `room` keys and as many values, the scores of a block
 // and the result.
 template <class P>
 struct Shared {
@@ -74,11 +76,11 @@ struct Shared {
   __device__ __forceinline__ float* result() const { return scores(0) + kScores; }
 };
 
-// The row and head of a team, and what it sees.
+// The row and head of a team, and what the row sees.
 struct RowOfTeam {
   int row, head;
   Interval seen;
-  int own;  // the entry that this step makes; -1: none, or it is in the cache already
+  int own;  // the entry that this step writes; -1: none, or it is already in the cache
 
   __device__ __forceinline__ RowOfTeam(const AttentionForward& a, int team_row, int team_head)
       : row(team_row), head(team_head) {
@@ -92,12 +94,12 @@ struct RowOfTeam {
   }
 };
 
-// Brings blocks of keys and values into shared memory. A thread has one chunk of 8 columns of
+// Fetches blocks of keys and values into shared memory. A thread has one chunk of 8 columns of
 // every kStep-th key.
 template <class P>
 class KeyBlocks {
  public:
-  // `group`: heads that share keys.
+  // `group`: the number of heads that share keys.
   __device__ __forceinline__ KeyBlocks(const AttentionForward& a, const RowOfTeam& at, int group,
                                        const Shared<P>& shared)
       : a_(a), at_(at), shared_(shared), column_(P::thread() % kRowChunks * 8) {
@@ -106,11 +108,11 @@ class KeyBlocks {
     is_first_of_group_ = kv_head * group == at.head;
   }
 
-  // Starts to bring block `number`, but for the entry that this step makes.
+  // Starts to fetch block `number`, except the entry that this step writes.
   __device__ __forceinline__ void bring(int stage, int number) {
     const int block = at_.seen.origin + number * kBlock;
     const int begin = max(at_.seen.lo - block, 0), end = min(at_.seen.hi - block, kBlock);
-    // Every warp has all entries of the block, two a lane.
+    // Every warp holds all table entries of the block, two per lane.
     const int32_t* table = a_.table + at_.row * a_.table_stride + block;
     const auto entry_at = [&](int key) {
       return key >= begin && key < end ? table[key] : kOutside;
@@ -138,7 +140,8 @@ class KeyBlocks {
       }
     }
   }
-  // And that one from where it was made, which is not before earlier kernels have ended.
+  // Fetches that entry from where it was computed, which exists only after earlier kernels have
+  // ended.
   __device__ __forceinline__ void bring_own(int stage) const {
     if (own_key_ == kOutside) return;
     const bool there = column_ < a_.shape.head_dim;
@@ -147,12 +150,12 @@ class KeyBlocks {
     *reinterpret_cast<uint4*>(shared_.values(stage).chunk(own_key_, column_ / 8)) =
         there ? made(a_.fresh.v) : uint4{};
   }
-  // Into the cache, by the first head of a group.
+  // Stores it in the cache, by the first head of a group.
   __device__ __forceinline__ void store_own() const {
     if (at_.own < 0 || !is_first_of_group_ || P::thread() >= 2 * kRowChunks) return;
     if (column_ >= a_.shape.head_dim) return;
     const bool is_key = P::thread() < kRowChunks;
-    void* to = const_cast<void*>(is_key ? a_.k : a_.v);  // what is read here is also written
+    void* to = const_cast<void*>(is_key ? a_.k : a_.v);  // this memory is both read and written
     auto* entry = static_cast<uint16_t*>(to) + at_.own * a_.kv_stride + head_column_ + column_;
     *reinterpret_cast<uint4*>(entry) = made(is_key ? a_.fresh.k : a_.fresh.v);
   }
@@ -173,11 +176,11 @@ class KeyBlocks {
   const Shared<P>& shared_;
   int column_, head_column_;
   bool is_first_of_group_;
-  int own_key_ = kOutside;  // of the block that was brought last, if this thread has it
+  int own_key_ = kOutside;  // of the block fetched last, if this thread has it
 };
 
-// The row as the right operand: column 0 of 8, the others zero. Lane t of four has the terms
-// 16 k + 2 t and the next, and those 8 on.
+// The row as the right operand: column 0 of 8, the others zero. Lane t of four has the terms 16 k +
+// 2 t and the next, and those 8 further on.
 template <int kDim>
 struct RowOfQueries {
   uint32_t x[kDim / 16][2];
@@ -197,7 +200,7 @@ struct RowOfQueries {
   }
 };
 
-// A product of which only the first column counts: c[0] is its row g, c[1] row g + 8, in the lanes
+// A product of which only the first column is used: c[0] is its row g, c[1] row g + 8, in the lanes
 // (g, 0).
 __device__ __forceinline__ void mma_column(float (&c)[2], const Fragment& a, uint32_t b0,
                                            uint32_t b1) {
@@ -208,8 +211,8 @@ __device__ __forceinline__ void mma_column(float (&c)[2], const Fragment& a, uin
 }
 __device__ __forceinline__ bool has_column() { return (lane_id() & 3) == 0; }
 
-// What a warp keeps of the row: every kWarps-th sixteen of columns, as mma_column() has them, and
-// in all lanes what attention_softmax.cuh has in the four of a row.
+// What a warp keeps of the row: every kWarps-th group of sixteen columns, in the layout of
+// mma_column(), and in all lanes what attention_softmax.cuh keeps in the four lanes of a row.
 template <class P>
 struct RowPart {
   float acc[P::kSixteens][2];
@@ -221,7 +224,7 @@ struct RowPart {
     top = kNothing;
     sum = 0.0f;
   }
-  // A span has ended: `earlier` and this become one, in `earlier`.
+  // At the end of a span, merges it with `earlier`, into `earlier`.
   __device__ __forceinline__ void end_span(RowPart& earlier, bool is_first) {
     sum = whole_sum(sum);
     if (!is_first) {
@@ -243,7 +246,7 @@ struct RowPart {
   }
 };
 
-// The groups of 16 keys of a block of which a row sees some: [begin, end).
+// The groups of 16 keys of a block of which the row sees some: [begin, end).
 struct Groups {
   int begin, end;
 
@@ -253,7 +256,8 @@ struct Groups {
   __device__ __forceinline__ bool has(int group) const { return group >= begin && group < end; }
 };
 
-// The scores of this warp's keys of a block into scores[64], -inf where the row sees nothing.
+// Writes the scores of this warp's keys of a block to scores[64], -inf where the row may not see
+// the key.
 template <class P>
 __device__ __forceinline__ void score_keys(const AttentionForward& a, const RowOfTeam& at,
                                            const RowOfQueries<P::kDim>& q,
@@ -280,11 +284,12 @@ __device__ __forceinline__ void score_keys(const AttentionForward& a, const RowO
         scores[column] = sight.sees(key) ? score : kNothing;
       }
     }
-    __syncwarp();  // products are made by all lanes together
+    __syncwarp();  // all lanes compute products together
   }
 }
 
-// A block of keys: weights from the scores, the same in every warp, and this warp's columns.
+// A block of keys: computes the weights from the scores, the same in every warp, and this warp's
+// columns.
 template <class P>
 __device__ __forceinline__ void add_values(RowPart<P>& part, const SharedTile<P::kDim>& values,
                                            const float* scores, const Groups& groups) {
@@ -322,7 +327,7 @@ __device__ __forceinline__ void add_values(RowPart<P>& part, const SharedTile<P:
   }
 #pragma unroll
   for (int group = 0; group < kChunks; ++group) {
-    if (!groups.has(group)) continue;  // nothing was brought there
+    if (!groups.has(group)) continue;  // nothing was fetched there
 #pragma unroll
     for (int i = 0; i < P::kSixteens; ++i) {
       const int sixteen = P::warp() + i * P::kWarps;
@@ -333,7 +338,7 @@ __device__ __forceinline__ void add_values(RowPart<P>& part, const SharedTile<P:
   }
 }
 
-// This warp's columns, two a lane: they change hands in shared memory.
+// Stores this warp's columns, two per lane, after exchanging them through shared memory.
 template <class P>
 __device__ __forceinline__ void store_row(const AttentionForward& a, const RowOfTeam& at,
                                           const RowPart<P>& part, float* result) {
@@ -374,7 +379,7 @@ __global__ void __launch_bounds__(kThreads, P::kResident)
   RowPart<P> part, earlier;
   part.clear();
   earlier.clear();
-  // With two stages a block comes while the one before it is worked on.
+  // With two stages a block is fetched while the one before it is used.
   if (!a.keys_rest) wait_for_earlier();
 #pragma unroll 1
   for (int next = first; next <= end; ++next) {
@@ -393,7 +398,7 @@ __global__ void __launch_bounds__(kThreads, P::kResident)
     if (next > first) {
       blocks.bring_own(ready);
       copies_wait();
-      P::meet();  // what is needed is there; nobody reads the other stage any more
+      P::meet();  // the data has arrived; the other stage is no longer read
       if (P::kStages == 1) {
         work();
         P::meet();

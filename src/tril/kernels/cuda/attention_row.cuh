@@ -1,4 +1,4 @@
-// One row a sequence through a table (attention_row.cu), for attention_forward().
+// One row per sequence through a table (attention_row.cu), for attention_forward().
 #pragma once
 
 #include "tril/kernels/cuda/attention.h"
@@ -6,7 +6,7 @@
 namespace tril::kernels::cuda {
 
 bool suits_row_attention(const AttentionForward& args);
-// Stores what is fresh, too.
+// Also stores the fresh keys and values.
 void row_attention(Stream stream, const AttentionForward& args);
 
 }  // namespace tril::kernels::cuda

@@ -1,5 +1,6 @@
-// The running softmax of the bf16 forward kernels: what a warp keeps of its 16 query rows, a block
-// of keys by mma, spans, how rows leave, and one row alone. For the sources of this folder.
+// The running softmax of the bf16 forward kernels: the state that a warp keeps for its 16 query
+// rows, a block of keys by mma, spans, storing rows, and one row alone. For the sources of this
+// folder.
 #pragma once
 
 #include "tril/kernels/cuda/attention_tiles.cuh"
@@ -15,8 +16,8 @@ struct ForwardLaunch {
   bool after_long = false;  // tiles of long sequences are done by another kernel
 };
 
-// What a block of `threads` keeps of earlier spans: a thread's accumulators, and maximum and sum of
-// two rows.
+// What a block of `threads` threads keeps of earlier spans: a thread's accumulators, and maximum
+// and sum of two rows.
 template <int kDim>
 constexpr int64_t saved_floats(int threads) {
   return int64_t{kDim / 2 + 4} * threads;
@@ -40,7 +41,7 @@ struct Sums {
 // The two rows of a thread in its slice, and what the slice sees in all.
 struct SliceRows {
   Sight sight[2];
-  int entry[2] = {0, 0};  // in the bias
+  int entry[2] = {0, 0};  // index into the bias
   int first = 0, last = 0;
 };
 
@@ -57,10 +58,10 @@ struct ReadQueries {
   __device__ __forceinline__ Fragment at(int k) const { return tile.left(row, 16 * k); }
 };
 
-// Adding to the power 2 with nothing seen so far would be inf - inf.
+// With nothing seen so far, the exponent would be inf - inf.
 __device__ __forceinline__ float base_of(float top) { return top == kNothing ? 0.0f : top; }
 
-// One block of keys, from key `block` on; its groups of 16 in [begin, end) are seen.
+// One block of keys, from key `block` on; its groups of 16 in [begin, end) are seen by some row.
 template <int kDim, bool kWhole, class Queries, class Tile>
 __device__ __forceinline__ void attend_groups(Sums<kDim>& sums, const SliceRows& rows,
                                               const Scoring& scoring, const Queries& queries,
@@ -106,7 +107,7 @@ __device__ __forceinline__ void attend_groups(Sums<kDim>& sums, const SliceRows&
     sums.top[half] = top;
   }
 
-  uint32_t p[2 * kChunks][2];  // of each eight columns, rows g and g + 8
+  uint32_t p[2 * kChunks][2];  // for every eight columns, rows g and g + 8
   float block_sum[2] = {0.0f, 0.0f};
 #pragma unroll
   for (int n = 0; n < 2 * kChunks; ++n) {
@@ -156,13 +157,13 @@ __device__ __forceinline__ void attend_block(Sums<kDim>& sums, const SliceRows& 
   }
 }
 
-// The sum of all columns, in every lane of the row.
+// The sum over all columns, in every lane of the row.
 __device__ __forceinline__ float whole_sum(float sum) {
   sum = __fadd_rn(sum, __shfl_xor_sync(kAllLanes, sum, 1));
   return __fadd_rn(sum, __shfl_xor_sync(kAllLanes, sum, 2));
 }
 
-// At the end of a span: what earlier spans left (`saved`, where there were any) is merged in.
+// At the end of a span, merges in the result of earlier spans (`saved`, if there were any).
 template <int kDim>
 __device__ __forceinline__ void end_span(Sums<kDim>& sums, const float* saved) {
 #pragma unroll
@@ -246,7 +247,7 @@ __device__ __forceinline__ int block_of(const AttentionTile& tile, int key) {
   return (key - tile.origin) / kBlock;
 }
 
-// A row of a tile alone, by one warp, everything outside its interval being zero.
+// One row of a tile alone, by one warp, with everything outside its interval zero.
 template <int kDim>
 __device__ __noinline__ void attend_row(const ForwardLaunch& launch, const AttentionTile& tile,
                                         int row, int head, float* saved) {
@@ -283,8 +284,8 @@ __device__ __noinline__ void attend_row(const ForwardLaunch& launch, const Atten
   store_rows(launch, sums, rows, head, target);
 }
 
-// Runs rows of a tile again whose result is not finite, each alone: something that only other rows
-// may see could have reached them. Rarely needed, so it is done when all is written.
+// Computes rows of a tile whose result is not finite again, one by one: something that only other
+// rows may see could have reached them. Rarely needed, so it is done after everything is written.
 template <int kDim>
 __device__ __forceinline__ void repair_tile(const ForwardLaunch& launch, const AttentionTile& tile,
                                             int head, float* saved) {

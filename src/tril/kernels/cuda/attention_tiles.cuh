@@ -1,9 +1,9 @@
 // Tiles of 64 rows of one head, in shared or in global memory, as operands of mma; how they are
-// brought in, and how sums leave. For the bf16 kernels of attention.
+// fetched, and how sums are stored. For the bf16 kernels of attention.
 //
 // A block of kThreads threads works on tiles; a warp owns a slice of 16 rows of one. A tile in
 // shared memory is [64, kDim] with kDim columns, head_dim padded by zeros, each row's 16-byte
-// chunks turned so that eight rows of one chunk lie in different banks.
+// chunks permuted so that the same chunk of eight rows lies in different banks.
 #pragma once
 
 #include "tril/kernels/cuda/attention.h"
@@ -72,11 +72,11 @@ struct SharedTile {
   }
 };
 
-// The same from global memory, for a row or key that is run alone: rows outside [begin, end) are
-// zero. Slow, and rarely needed.
+// The same from global memory, for a row or key that is computed alone: rows outside [begin, end)
+// are zero. Slow, and rarely needed.
 struct DirectTile {
   HeadRows rows;
-  int64_t first = 0;  // which row of `rows` is row 0
+  int64_t first = 0;  // the row of `rows` that is row 0
   int begin = 0, end = 0;
 
   __device__ __forceinline__ uint32_t at(int row, int column) const {
@@ -103,8 +103,8 @@ struct DirectTile {
   }
 };
 
-// Starts to bring rows `first`.. of a head into a tile: local rows [begin, end) are read, and zeros
-// written around them to whole slices. Done after copies_wait() and a barrier.
+// Starts to fetch rows from `first` on of a head into a tile: local rows [begin, end) are read, and
+// zeros are written around them up to whole slices. Complete after copies_wait() and a barrier.
 template <int kDim>
 __device__ __forceinline__ void bring_tile(const SharedTile<kDim>& to, const HeadRows& from,
                                            int64_t first, int begin, int end) {
@@ -136,7 +136,7 @@ struct Sight {
   __device__ __forceinline__ bool sees(int key) const { return lo <= key && key < hi; }
 };
 
-// A cached step has no future to see: only contiguous keys can be widened.
+// In a cached step there are no later keys: only contiguous keys can be widened.
 __device__ __forceinline__ bool widens(const AttentionShape& shape, const int32_t* table) {
   return shape.widen_head != -1 && table == nullptr;
 }
@@ -151,7 +151,7 @@ __device__ __forceinline__ Sight sight_of(const AttentionShape& shape, int seque
   }
   return sight;
 }
-// The tile with the keys that its widened rows see.
+// The tile, including the keys that its widened rows see.
 __device__ __forceinline__ AttentionTile widened(AttentionTile tile, const AttentionShape& shape,
                                                  const int32_t* table) {
   if (widens(shape, table) && tile.key_begin < tile.key_end) {
@@ -160,7 +160,7 @@ __device__ __forceinline__ AttentionTile widened(AttentionTile tile, const Atten
   return tile;
 }
 
-// What the backward pass in bf16 needs to know of a row and a head: once made, [heads, query].
+// The facts about a row and head that the bf16 backward pass needs, computed once: [heads, query].
 struct alignas(16) RowFact {
   float base = 0.0f;   // log2 of the sum of all 2^(score log2e)
   float delta = 0.0f;  // dout · out
@@ -177,21 +177,22 @@ struct Scoring {
       : scale(shape.scale),
         bias(shape.bias == nullptr ? nullptr : shape.bias + head * shape.bias_offsets),
         offsets(static_cast<int>(shape.bias_offsets)) {}
-  // `at`: the entry of the bias. Outside of the table are only keys that are masked after.
+  // `at`: the index into the bias. Offsets outside the table belong only to keys that are masked
+  // afterwards.
   __device__ __forceinline__ float operator()(float product, int at) const {
     const float score = __fmul_rn(product, scale);
     if (bias == nullptr) return score;
     return __fadd_rn(score, bias[max(0, min(at, offsets - 1))]);
   }
 };
-// The entry for key 0 of the array, to which keys are added.
+// The index for key 0 of the array, to which keys are added.
 __device__ __forceinline__ int bias_entry(const AttentionShape& shape, int row, int origin) {
   if (shape.bias == nullptr) return 0;
   return static_cast<int>(shape.bias_zero) - origin - shape.positions[row];
 }
 
 // ---- how sums leave -----------------------------------------------------------------------------
-// Where the rows of one head go.
+// Where the rows of one head are stored.
 struct HeadOut {
   uint16_t* base = nullptr;
   int64_t stride = 0;
@@ -204,7 +205,7 @@ __device__ __forceinline__ HeadOut head_out(void* base, int64_t stride, int head
           aligned};
 }
 
-// Lane t of four gets the words number t of all four.
+// Lane t of four gets word t of all four lanes.
 __device__ __forceinline__ void transpose_in_four(uint32_t (&w)[4]) {
   const bool odd = (lane_id() & 1) != 0, upper = (lane_id() & 2) != 0;
 #pragma unroll
@@ -220,7 +221,7 @@ __device__ __forceinline__ void transpose_in_four(uint32_t (&w)[4]) {
 }
 
 // Stores rows g (half 0) and g + 8 (half 1) of a slice, rounded, from column `column` on; row[half]
-// is where it goes, or -1. value(i, half, e) is column 8 i + 2 t + e.
+// is the destination, or -1. value(i, half, e) is column 8 i + 2 t + e.
 template <int kDim, class Value>
 __device__ __forceinline__ void store_slice(const HeadOut& to, const int64_t (&row)[2], int column,
                                             const Value& value) {
@@ -252,7 +253,7 @@ __device__ __forceinline__ void store_slice(const HeadOut& to, const int64_t (&r
   }
 }
 
-// Whether any of these is infinite or not a number; NaN differs from 0.
+// Whether any of these is infinite or NaN: only then is the sum of x * 0 not 0.
 template <int kCount>
 __device__ __forceinline__ bool not_finite(const float (&sums)[kCount][4]) {
   float test = 0.0f;
@@ -265,8 +266,8 @@ __device__ __forceinline__ bool not_finite(const float (&sums)[kCount][4]) {
 }
 
 // ---- the list of work ---------------------------------------------------------------------------
-// A block takes every gridDim.x-th item of a list. What describes them comes into a ring in shared
-// memory, one item ahead of their data: it lies far away, and would be waited for.
+// A block takes every gridDim.x-th item of a list. The descriptions of items are fetched into a
+// ring in shared memory, one item ahead of their data, because of their latency.
 template <class T>
 struct Ring {
   static constexpr int kSlots = 4;
@@ -274,14 +275,14 @@ struct Ring {
   T* slots;
 
   __device__ __forceinline__ T& at(int number) const { return slots[number % kSlots]; }
-  // Starts to bring one; there after copies_wait() and a barrier.
+  // Starts to fetch one; it has arrived after copies_wait() and a barrier.
   __device__ __forceinline__ void bring(int number, const T* from) const {
     const int i = static_cast<int>(threadIdx.x);
     if (i >= int{sizeof(T) / 4}) return;
     copy_4(reinterpret_cast<int32_t*>(&at(number)) + i, reinterpret_cast<const int32_t*>(from) + i);
   }
 };
-// The item that is number `number` of this block.
+// Item number `number` of this block.
 __device__ __forceinline__ int item_of(int number) {
   return static_cast<int>(blockIdx.x + static_cast<unsigned>(number) * gridDim.x);
 }

@@ -1,5 +1,5 @@
-// The instructions attention is made of, and how a kernel of it is started: the only place of the
-// attention kernels that knows PTX. For the sources of this folder.
+// The instructions of attention, and how its kernels are started: besides attention_wgmma.cuh the
+// only place of the attention kernels with PTX. For the sources of this folder.
 //
 // A warp's lane l is (g, t) = (l / 4, l % 4). In the product c += a b of m16n8k16
 //   a [16, 16]: x0 (g, 2t..), x1 (g + 8, 2t..), x2 (g, 2t + 8..), x3 (g + 8, 2t + 8..)
@@ -81,7 +81,7 @@ __device__ __forceinline__ float high_of(uint32_t packed) {
   return __uint_as_float(packed & 0xffff0000u);
 }
 
-// Copies of which `bytes` (all or 0) are read and the rest is zero; done after copies_wait().
+// Copies of which `bytes` (all or 0) are read and the rest is zero; complete after copies_wait().
 __device__ __forceinline__ void copy_16(void* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(bytes)

@@ -1,14 +1,14 @@
-// What only sm_90a has, for attention: barriers in shared memory, tiles by the copy engine, and
-// products of a warpgroup. For the sources of this folder; the attention kernels know PTX here and
-// in attention_warp.cuh alone.
+// What only sm_90a has, for attention: barriers in shared memory, tiles fetched by the copy engine,
+// and warpgroup products. For the sources of this folder; all PTX of the attention kernels is here
+// and in attention_warp.cuh.
 //
 // A warpgroup is four warps, the first a multiple of four; in the product c += a b of m64nNk16,
 // warp w of it has rows 16 w to 16 w + 15 of a and c, as a and c of m16n8k16 side by side. b lies
 // in shared memory, a there or in registers.
 //
-// A panel is [64 rows, 64 columns] of bf16, 128 bytes a row, from a multiple of 1024 bytes on, each
-// row's eight chunks of 16 bytes turned by row % 8: what the copy engine calls a swizzle of 128
-// bytes. Wider tiles are panels one behind the other.
+// A panel is [64 rows, 64 columns] of bf16, 128 bytes per row, beginning at a multiple of 1024
+// bytes, each row's eight chunks of 16 bytes permuted by row % 8: what the copy engine calls a
+// swizzle of 128 bytes. Wider tiles are consecutive panels.
 #pragma once
 
 #include <cuda.h>
@@ -23,14 +23,15 @@ constexpr int kPanelBytes = 64 * kPanelColumns * 2;
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 // ---- barriers -----------------------------------------------------------------------------------
-// One has phases; a phase ends when `count` have arrived and all bytes that are expected came.
+// A barrier has phases; a phase ends when `count` threads have arrived and all expected bytes have
+// come.
 using Barrier = uint64_t;
 
 __device__ __forceinline__ void barrier_init(Barrier* barrier, int count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
                : "memory");
 }
-// After all inits, before the others see them.
+// To be called after all inits, before other threads use them.
 __device__ __forceinline__ void barriers_made() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -38,14 +39,15 @@ __device__ __forceinline__ void barrier_arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
-// Arrives, and makes the phase wait for so many bytes of copies.
+// Arrives, and makes the phase wait for this many bytes of copies.
 __device__ __forceinline__ void barrier_expect(Barrier* barrier, int bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
       "r"(bytes)
       : "memory");
 }
-// Whether the phase of this parity has ended; that before the first counts as ended, of parity 1.
+// Whether the phase of this parity has ended; the one before the first has parity 1 and counts as
+// ended.
 __device__ __forceinline__ bool barrier_ended(Barrier* barrier, int parity) {
   uint32_t ended;
   asm volatile(
@@ -74,7 +76,7 @@ __device__ __forceinline__ void barrier_wait(Barrier* barrier, int parity) {
   } while (ended == 0);
 }
 
-// True for one lane of the warp, always the same; the compiler knows that it is one.
+// True for one lane of the warp, always the same; the compiler knows that there is only one.
 __device__ __forceinline__ bool is_elected() {
   uint32_t elected;
   asm volatile(
@@ -88,7 +90,7 @@ __device__ __forceinline__ bool is_elected() {
 }
 
 // ---- registers ----------------------------------------------------------------------------------
-// Warps of a group that need few give some back; then others can have them.
+// Warps that need few registers release some; then other warps can take them.
 template <int kCount>
 __device__ __forceinline__ void registers_down_to() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
@@ -99,8 +101,8 @@ __device__ __forceinline__ void registers_up_to() {
 }
 
 // ---- copies -------------------------------------------------------------------------------------
-// A panel from columns `column`.. of rows `row`.. of a head; rows that are not there are zero. One
-// thread asks for it, and the barrier is told when it came.
+// Fetches a panel from columns `column`.. of rows `row`.. of a head; rows that do not exist are
+// zero. One thread issues it, and the barrier counts the bytes.
 __device__ __forceinline__ void copy_panel(unsigned char* to, const CUtensorMap& from, int column,
                                            int head, int row, Barrier* barrier) {
   asm volatile(
@@ -110,7 +112,7 @@ __device__ __forceinline__ void copy_panel(unsigned char* to, const CUtensorMap&
       : "memory");
 }
 
-// So many bytes that lie together, a multiple of 16 from a multiple of 16 on.
+// This many contiguous bytes; address and number are multiples of 16.
 __device__ __forceinline__ void copy_bytes(void* to, const void* from, int bytes,
                                            Barrier* barrier) {
   asm volatile(
@@ -121,10 +123,10 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from, int bytes
 }
 
 // ---- products -----------------------------------------------------------------------------------
-// Where an operand lies: the lower half tells the place, to which 16ths of bytes may be added; the
-// upper half, the same for all, that rows are swizzled and groups of eight of them 1024 bytes
-// apart. The place also says how far apart panels are, where columns of several are multiplied at
-// once.
+// The location of an operand: the lower half is the address, to which multiples of 16 bytes may be
+// added; the upper half, the same for all, says that rows are swizzled and groups of eight of them
+// 1024 bytes apart. The address part also says how far apart panels are, for products over columns
+// of several at once.
 __device__ __forceinline__ uint32_t operand_place(const unsigned char* memory) {
   return shared_address(memory) / 16 | static_cast<uint32_t>(kPanelBytes / 16) << 16;
 }
@@ -133,7 +135,7 @@ __device__ __forceinline__ uint64_t operand(uint32_t place) {
   return kSwizzle128 | kGroupStride | place;
 }
 
-// Registers are ready for products; products so far form a group; all groups are done.
+// Registers are ready for products; the products so far form a group; all groups are done.
 __device__ __forceinline__ void products_begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -143,7 +145,7 @@ __device__ __forceinline__ void products_commit() {
 __device__ __forceinline__ void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
-// Products write these without the compiler's knowledge: nothing moves across.
+// Products write these registers without the compiler's knowledge: prevents moving code across.
 template <int kCount>
 __device__ __forceinline__ void pin(float (&c)[kCount][4]) {
 #pragma unroll

@@ -10,24 +10,24 @@ namespace tril::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kCells = 4096;  // of the table that are turned over at a time
+constexpr int kCells = 4096;  // of the table, rearranged at a time
 
-// A continuation by its score. Its number is row * count + place, which is also the order of equal
+// A continuation ranked by its score. Its number is row * count + place, which also orders equal
 // scores.
 using Candidate = Ranked<double>;
 
-// What the next step begins with, while what it comes from is still read.
+// The state of the next step, while the current one is still being read.
 struct Next {
   double* scores;
   int32_t* tokens;
   int32_t* parents;
 };
 
-// Returns how many are alive.
+// Returns the number of alive hypotheses.
 __device__ int choose_next(const AdvanceBeams& a, const BeamGroup& group, const Next& next) {
   const int width = group.width;
   const int stride = static_cast<int>(a.count);
-  const int count = min(stride, 2 * width);  // no more of a row can be looked at
+  const int count = min(stride, 2 * width);  // more of a row are never considered
   const int32_t* choices = a.choices + int64_t{group.first_row} * stride;
   const float* log_probs = a.log_probs + int64_t{group.first_row} * stride;
   const double* scores = a.scores + group.first_row;
@@ -56,7 +56,7 @@ __device__ int choose_next(const AdvanceBeams& a, const BeamGroup& group, const 
   return alive;
 }
 
-// Row i of the group becomes what row parents[i] was, columns at a time.
+// Row i of the group becomes what row parents[i] was, some columns at a time.
 __device__ void turn_table(const AdvanceBeams& a, const BeamGroup& group, int alive,
                            const int32_t* parents, int32_t* cells) {
   const int columns = max(1, kCells / group.width);
@@ -75,7 +75,7 @@ __device__ void turn_table(const AdvanceBeams& a, const BeamGroup& group, int al
   }
 }
 
-// What the group was offered.
+// Delivers the group's candidates to the host.
 __device__ void deliver(const AdvanceBeams& a, const BeamGroup& group) {
   if (a.deliver_to == nullptr) return;
   auto* const choices = static_cast<int32_t*>(*a.deliver_to);
@@ -91,7 +91,7 @@ __global__ void advance_kernel(const AdvanceBeams a) {
   __shared__ int32_t cells[kCells];
   extern __shared__ double memory[];
   let_next_begin();
-  const BeamGroup group = a.list[blockIdx.x];  // uploaded: it is there before the chain begins
+  const BeamGroup group = a.list[blockIdx.x];  // uploaded: present before the chain begins
   wait_for_earlier();
   if (group.width == 0) return;
   deliver(a, group);

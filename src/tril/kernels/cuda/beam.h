@@ -1,10 +1,10 @@
-// Beam search between two steps of a model on CUDA: what decode/hypotheses.h says of a step, for
-// many sentences at once, without the host.
+// Beam search between two steps of a model on CUDA: the step of decode/hypotheses.h, for many
+// sentences at once, without the host.
 //
-// A sentence is a group of rows side by side, its alive hypotheses in order. Groups have widths of
-// their own. Row i of a group has a score, -inf where there is no hypothesis, and offers its first
-// 2 * width choices, best first; their order is by score in double, then by row, then by place. The
-// first 2 * width are looked at: END is passed over, the first `width` others are the alive
+// A sentence is a group of consecutive rows, its alive hypotheses in order. Each group has its own
+// width. Row i of a group has a score, -inf if there is no hypothesis, and offers its first 2 *
+// width choices, best first; their order is by score in double, then by row, then by place. The
+// first 2 * width are considered: END is skipped, and the first `width` others are the alive
 // hypotheses of the next step. Each takes over its parent's row of the table, which says where the
 // keys of its sequence are.
 //
@@ -29,7 +29,7 @@ struct AdvanceBeams {
   int64_t rows = 0;
   int64_t groups = 0;
   const BeamGroup* list = nullptr;     // [groups]
-  int64_t most_width = 1;              // of all groups
+  int64_t most_width = 1;              // over all groups
   int64_t count = 1;                   // columns of choices and log_probs
   const int32_t* choices = nullptr;    // [row, count]; -1: no more
   const float* log_probs = nullptr;    // [row, count]
@@ -38,14 +38,15 @@ struct AdvanceBeams {
   double* scores = nullptr;            // [row]
   int32_t* table = nullptr;            // [row, table_stride], filled up to the row's position
   int64_t table_stride = 0;
-  // Where the host waits for choices and log_probs, one behind the other: the address of memory of
-  // the host that the device may write. Null: nobody waits.
+  // Where the host expects choices and log_probs, one after the other: the address of host memory
+  // that the device may write. Null: nowhere.
   void* const* deliver_to = nullptr;
 };
-// May overlap with kernels of the chain before it, but as it writes tables it is the last of it.
+// May overlap with the preceding kernels of the chain, but because it writes tables it must be the
+// last.
 void advance_beams(Stream stream, const AdvanceBeams& args);
 
-// table[r, positions[r]] = entries[r], but for entries of -1.
+// table[r, positions[r]] = entries[r], except for entries of -1.
 struct ExtendTable {
   int64_t rows = 0;
   const int32_t* positions = nullptr;
@@ -57,7 +58,7 @@ void extend_table(Stream stream, const ExtendTable& args);
 
 // A row of a sentence that begins. Its score is the sum of prefix_log_probs[first], ... in double,
 // ascending: `length` of them, 0 for no prefix; -1 for a row without a hypothesis yet, whose score
-// is -inf. So is a sum that is NaN.
+// is -inf, as is a sum that is NaN.
 struct BeginningRow {
   int32_t row = 0;
   int32_t token = 0;
@@ -72,7 +73,7 @@ struct SetRows {
   double* scores = nullptr;
 };
 void set_rows(Stream stream, const SetRows& args);
-// Row rows[i] of the table begins with the i-th row of `entries`.
+// The i-th row of `entries` becomes the beginning of row rows[i] of the table.
 struct SetTable {
   int64_t count = 0;
   const int32_t* rows = nullptr;

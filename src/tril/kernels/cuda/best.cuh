@@ -1,5 +1,5 @@
-// The best of many candidates: by value, largest first, at equal values the lower number first. The
-// order is total, so that any order of comparisons gives the same.
+// The best of many candidates: by value, largest first, the lower number first at equal values. The
+// order is total, so any order of comparisons gives the same result.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ __device__ bool better(const Ranked<Value>& a, const Ranked<Value>& b) {
   return a.value != b.value ? a.value > b.value : a.number < b.number;
 }
 
-// The best of the block's, for every thread.
+// The best of the block's candidates, for every thread.
 template <int kThreads, class Value>
 __device__ Ranked<Value> best_of_block(Ranked<Value> mine) {
   __shared__ Ranked<Value> by_warp[kThreads / 32];
@@ -27,7 +27,7 @@ __device__ Ranked<Value> best_of_block(Ranked<Value> mine) {
                               __shfl_xor_sync(~0u, mine.number, distance)};
     if (better(other, mine)) mine = other;
   }
-  __syncthreads();  // who came before has read
+  __syncthreads();  // earlier results have been read
   if (threadIdx.x % 32 == 0) by_warp[threadIdx.x / 32] = mine;
   __syncthreads();
   Ranked<Value> best = by_warp[0];

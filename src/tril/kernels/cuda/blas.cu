@@ -1,4 +1,4 @@
-// Which products go to cuBLASLt, by which algorithm, and the trial it has to pass.
+// Which products go to cuBLASLt, by which algorithm, and the trial that it must pass.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,8 +19,8 @@ constexpr uint32_t kAlignment = 16;  // of every row, in bytes
 
 using Policy = Blas::Policy;
 
-// One product as cuBLASLt describes it. Its matrices lie column by column, so that it sees every
-// one of ours transposed: cᵀ = bᵀ aᵀ, and our b is its first operand.
+// One product as cuBLASLt describes it. Its matrices are column-major, so it sees each of ours
+// transposed: cᵀ = bᵀ aᵀ, and our b is its first operand.
 class Operation {
  public:
   Operation(const CublasLt& lt, const Gemm& p) : lt_(lt) {
@@ -73,7 +73,7 @@ class Operation {
   bool ok_ = false;
 };
 
-// How an algorithm sums: what was asked for is read back.
+// How an algorithm sums: read back after configuring it.
 struct Summation {
   int32_t parts = 0;
   uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -86,13 +86,13 @@ struct Summation {
   }
 };
 
-// Memory for a trial, given back when it ends.
+// Memory for a trial, freed when it ends.
 class DeviceMemory {
  public:
   explicit DeviceMemory(int64_t bytes) {
     if (cudaMalloc(&data_, static_cast<size_t>(bytes)) != cudaSuccess) {
       data_ = nullptr;
-      cudaGetLastError();  // there is another way: our own kernel
+      cudaGetLastError();  // our own kernel can be used instead
     }
   }
   ~DeviceMemory() { static_cast<void>(cudaFree(data_)); }
@@ -104,11 +104,13 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-// The product of numbers made for it by our own kernel, and who gives other bits. A row's bits do
-// not depend on the other rows, so one product of ours serves every number of rows.
+// Computes the product of trial numbers by our own kernel, and finds algorithms that give other
+// bits. A row's bits do not depend on the other rows, so one product of ours serves every number of
+// rows.
 class Trial {
  public:
-  static constexpr int64_t kRows[] = {473, 256, 65};  // no multiple of a tile, one, and few
+  // Not a multiple of a tile, a multiple, and few.
+  static constexpr int64_t kRows[] = {473, 256, 65};
 
   Trial(Stream stream, const Gemm& product)
       : stream_(stream),
@@ -137,20 +139,25 @@ class Trial {
            ours_.get() != nullptr && theirs_.get() != nullptr && count_.get() != nullptr;
   }
 
-  // multiply(product) enqueues the product, or gives false.
+  // multiply(product) enqueues the product, or returns false.
   template <class F>
   bool passes(const F& multiply) const {
     const auto queue = static_cast<cudaStream_t>(stream_.handle);
     auto* count = static_cast<uint32_t*>(count_.get());
     cudaMemsetAsync(count, 0, sizeof(uint32_t), queue);
     for (const int64_t rows : kRows) {
-      // No number that our product holds, so that what is not written differs.
+      // A value that our product does not contain, so that unwritten elements differ.
       cudaMemsetAsync(theirs_.get(), 0xa5, static_cast<size_t>(c_bytes()), queue);
       if (product_.adds) fill_result(theirs_);
       const Gemm part = with_rows(product_, rows);
       if (!multiply(part)) return false;
-      count_differing(stream_, part.c_type, ours_.get(), theirs_.get(), rows, part.n, part.c_stride,
-                      count);
+      count_differing(stream_, {.type = part.c_type,
+                                .a = ours_.get(),
+                                .b = theirs_.get(),
+                                .rows = rows,
+                                .columns = part.n,
+                                .stride = part.c_stride,
+                                .count = count});
     }
     uint32_t differing = 1;
     cudaMemcpyAsync(&differing, count, sizeof(differing), cudaMemcpyDeviceToHost, queue);
@@ -166,13 +173,13 @@ class Trial {
     return product_.orientation == Orientation::forward ? product_.n : product_.k;
   }
   int64_t c_bytes() const { return kRows[0] * product_.c_stride * size_of(product_.c_type); }
-  // With what is added to: of bf16, weight gradients have no trial.
+  // Fills the matrix to be added to; it is bf16, since weight gradients have no trial.
   void fill_result(const DeviceMemory& c) const {
     fill(TrialSide::b, TermsAre::columns, kRows[0], product_.c_stride, c);
   }
   void fill(TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
             const DeviceMemory& to) const {
-    fill_trial(stream_, side, terms, rows, columns, static_cast<BFloat16*>(to.get()));
+    fill_trial(stream_, {side, terms, rows, columns, static_cast<BFloat16*>(to.get())});
   }
 
   Stream stream_;
@@ -189,7 +196,7 @@ int64_t rows_alike(int64_t rows) {
 
 bool splits_tokens(const Gemm& p) { return p.orientation == Orientation::weight_gradient; }
 
-// What cuBLASLt is asked for at all. The rest is ours.
+// Which products are offered to cuBLASLt at all. The others are ours.
 bool suits(const Gemm& p, Policy policy) {
   if (policy == Policy::own || p.type != DType::bf16 || p.k == 0) return false;
   if (!aligned_rows(p.a, p.a_stride, p.type) || !aligned_rows(p.b, p.b_stride, p.type) ||
@@ -211,7 +218,7 @@ __global__ void add_bias_kernel(const bf16* bias, int64_t rows, int64_t columns,
     sum = sum + value;
   }
 }
-// The accumulators get their bias here: the library has none of another type than c.
+// Adds the bias to the accumulators, because cuBLASLt has no bias of a type other than c's.
 void add_bias(cudaStream_t stream, const Gemm& p) {
   constexpr int64_t kThreads = 256;
   constexpr int64_t kMostRows = 512;
@@ -230,7 +237,7 @@ __global__ void relu_kernel(int64_t rows, int64_t pairs, __nv_bfloat162* c, int6
         __floats2bfloat162_rn(value.x <= 0.0f ? 0.0f : value.x, value.y <= 0.0f ? 0.0f : value.y);
   }
 }
-// Of c as it is, where no algorithm has it in its last step: n is even here.
+// ReLU of c in place, if no algorithm has it in its epilogue: n is even here.
 void make_relu(cudaStream_t stream, const Gemm& p) {
   constexpr int64_t kThreads = 256;
   constexpr int64_t kMostRows = 2048;
@@ -251,7 +258,7 @@ struct Blas::State {
     size_t workspace = 0;
   };
 
-  // What the library would take, best first.
+  // The algorithms cuBLASLt proposes, best first.
   struct Proposals {
     cublasLtMatmulHeuristicResult_t list[kProposals] = {};
     int count = 0;
@@ -260,11 +267,11 @@ struct Blas::State {
   Policy policy;
   const CublasLt* lt = nullptr;
   cublasLtHandle_t handle = nullptr;
-  std::map<void*, void*> workspaces;  // one a stream: products of two may run side by side
+  std::map<void*, void*> workspaces;  // one per stream: two may run at the same time
   bool opened = false;
   std::map<Key, Choice> choices;
   Counts counts;
-  // Of the product that an algorithm is being chosen for.
+  // For the product for which an algorithm is being chosen.
   Proposals proposals;
   std::unique_ptr<Trial> trial;
 
@@ -287,8 +294,8 @@ struct Blas::State {
     return true;
   }
 
-  // Null where there is no memory for it. The error is left for whoever asks for the last one: to
-  // take another algorithm instead would make bits depend on how much memory is free.
+  // Null if there is no memory for it. The error is left for the check after the launch: taking
+  // another algorithm instead would make bits depend on how much memory is free.
   void* workspace_of(cudaStream_t stream) {
     const auto [at, added] = workspaces.try_emplace(stream, nullptr);
     if (!added || cudaMalloc(&at->second, kWorkspaceBytes) == cudaSuccess) return at->second;
@@ -321,7 +328,7 @@ struct Blas::State {
         lt->matmul(handle, operation.description, &one, p.b, operation.first, p.a, operation.second,
                    &beta, p.c, operation.result, p.c, operation.result, &choice.algorithm,
                    workspace, choice.workspace, stream);
-    if (status != CUBLAS_STATUS_SUCCESS) cudaGetLastError();  // ours will do it
+    if (status != CUBLAS_STATUS_SUCCESS) cudaGetLastError();  // our own kernel is used instead
     return status == CUBLAS_STATUS_SUCCESS;
   }
 
@@ -360,7 +367,7 @@ struct Blas::State {
     if (proposal.state != CUBLAS_STATUS_SUCCESS) return false;
     if (policy == Policy::free) return true;
     const Summation sum(*lt, proposal.algo);
-    // Split tokens are merged in a fixed order only where every part has memory of its own.
+    // Split tokens are merged in a fixed order only if every part has its own memory.
     if (splits_tokens(p)) {
       return sum.scheme == CUBLASLT_REDUCTION_SCHEME_NONE ||
              sum.scheme == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
@@ -369,8 +376,8 @@ struct Blas::State {
            proposal.workspaceSize == 0;
   }
 
-  // The least of some times of the product, in milliseconds, its result into `c`. Short ones are
-  // timed several at once: the clock is as coarse as they are.
+  // The shortest of several times of the product, in milliseconds, with its result in `c`. Short
+  // ones are timed several at once, because the clock is too coarse for them.
   float time_of(cudaStream_t stream, Gemm p, const Choice& choice, void* c) {
     constexpr int kTimes = 5;  // the first warms up
     constexpr float kEnough = 0.1f;
@@ -400,14 +407,14 @@ struct Blas::State {
     return least;
   }
 
-  // Where all that pass have the same bits the fastest is taken: the library's own order was seen
-  // to be wrong by a factor of two. Weight gradients differ in bits from one to the next: the
-  // library's first it is, in every run.
+  // If all that pass have the same bits, the fastest is taken: cuBLASLt's own order was seen to be
+  // wrong by a factor of two. Weight gradients differ in bits between algorithms: there cuBLASLt's
+  // first one is taken, in every run.
   Choice choose(Stream stream, const Gemm& p) {
     if (splits_tokens(p)) return first_that_passes(stream, p, 0).choice;
     constexpr int kMostTimed = 8;
     const auto queue = static_cast<cudaStream_t>(stream.handle);
-    cudaStreamSynchronize(queue);  // what came before would be in the way
+    cudaStreamSynchronize(queue);  // earlier work would disturb the timing
     const DeviceMemory c(p.m * p.c_stride * size_of(p.c_type));
     Choice best;
     float least = INFINITY;
@@ -431,7 +438,7 @@ struct Blas::State {
     Choice choice;
     int place = 0;
   };
-  // Of the proposals from `first` on.
+  // Among the proposals from `first` on.
   Passed first_that_passes(Stream stream, const Gemm& p, int first) {
     const auto queue = static_cast<cudaStream_t>(stream.handle);
     if (first == 0) {
@@ -457,7 +464,7 @@ struct Blas::State {
     return {};
   }
 
-  // Null: none was chosen, and none can be now.
+  // Null: none was chosen, and none can be chosen now.
   const Choice* choice_for(Stream stream, const Gemm& p) {
     const Key key = key_of(p);
     if (const auto found = choices.find(key); found != choices.end()) return &found->second;
@@ -497,5 +504,7 @@ void Blas::gemm(Stream stream, const Gemm& product) {
 }
 
 Blas::Counts Blas::counts() const { return state_->counts; }
+
+void multiply(Stream stream, const Product& args) { args.blas->gemm(stream, args.gemm); }
 
 }  // namespace tril::kernels::cuda

@@ -15,8 +15,8 @@ namespace {
 
 using Candidate = Ranked<float>;  // a token by its logit, or by its log-probability
 
-// Draws the best `count` of what the threads hold, best first, one after the other: held(f) calls f
-// with each candidate of this thread. Slow, but for any number and any ties.
+// Extracts the best `count` of what the threads hold, best first, one after the other: held(f)
+// calls f with each candidate of this thread. Slow, but works for any number and any ties.
 template <int kThreads, class Held, class Put>
 __device__ void draw_best(int64_t count, const Held& held, const Put& put) {
   Candidate last{INFINITY, -1};
@@ -54,24 +54,24 @@ __device__ Candidate candidate_at(const uint32_t* allowed, const float* logits, 
 }
 
 // ---- a few of a row that is read once -----------------------------------------------------------
-// The 1,024 threads that share a row (softmax_sums.cuh) are eight blocks. A block hands on the sums
-// of its warps and its kept = count + 1 best logits: of equal log-probabilities one more than is
-// needed tells whether others could be among the best.
+// The 1,024 threads that share a row (softmax_sums.cuh) are eight blocks. A block passes on the
+// sums of its warps and its kept = count + 1 best logits: of equal log-probabilities one more than
+// needed shows whether others could be among the best.
 constexpr int kPartThreads = 128;
 constexpr int kPartWarps = kPartThreads / kWarp;
 constexpr int kParts = kSoftmaxThreads / kPartThreads;
 constexpr int kMostKept = 17;
 constexpr int kListed = kPartThreads;
-constexpr int kPartStep = kSoftmaxThreads * kPack;  // places from a thread's pack to its next
+constexpr int kPartStep = kSoftmaxThreads * kPack;  // from a thread's pack to its next
 constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 
-// What a block hands on.
+// What a block passes on.
 struct Scanned {
   Sums sums[kPartWarps];
   Candidate kept[kMostKept];  // best first
 };
 
-// Numbers that are ordered as floats are, but that -0 is below 0.
+// Numbers in the order of floats, except that -0 is below 0.
 __device__ uint32_t ordered(float x) {
   const uint32_t bits = __float_as_uint(x);
   return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
@@ -80,8 +80,8 @@ __device__ float from_ordered(uint32_t key) {
   return __uint_as_float((key >> 31) != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-// What at least `kept` of the block's numbers reach, if there are so many: the kept-th of a warp's
-// largest, of the warp for which that is most.
+// A value that at least `kept` of the block's numbers reach, if there are that many: the kept-th
+// largest of a warp, for the warp where it is largest.
 __device__ float reached_by(float largest, int kept) {
   __shared__ float by_warp[kPartWarps];
   uint32_t mine = ordered(largest);
@@ -100,7 +100,7 @@ __device__ float reached_by(float largest, int kept) {
   return reached;
 }
 
-// Each of the list goes to its place: as many as are better are before it.
+// Puts each element of the list in its place: the number of better ones.
 template <class Put>
 __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put& put) {
 #pragma unroll 1
@@ -114,7 +114,7 @@ __device__ void put_by_rank(const Candidate* list, int size, int kept, const Put
   }
 }
 
-// What comes seldom stays out of the way of what comes always.
+// Not inlined, to keep the rare case out of the common code.
 __device__ __noinline__ float largest_allowed(Pack x, uint32_t allowed) {
   float largest = -INFINITY;
 #pragma unroll
@@ -128,13 +128,14 @@ __device__ __noinline__ Sums with_one_by_one(Pack x, int count, Sums sums) {
   return sums;
 }
 
-// Some packs of one of the threads that share a row, in its registers: all are on their way at
-// once. Behind the last of the vocabulary rows have room for a whole pack.
+// Some packs of one of the threads that share a row, in registers, so that all loads are in flight
+// at once. After the end of the vocabulary rows have room for a whole pack.
 class HeldPacks {
  public:
   static constexpr int kHeld = 8;
 
-  // The packs from number `base` on. Which of them may be chosen comes first: that rests.
+  // Loads the packs from number `base` on. Which tokens may be chosen is loaded first, because no
+  // kernel of the chain writes it.
   __device__ void bring_allowed(const ChooseTokens& args, const uint32_t* allowed, int member,
                                 int base) {
     first_ = member * kPack + base * kPartStep;
@@ -152,7 +153,7 @@ class HeldPacks {
   __device__ bool has(int i) const { return i * kPartStep < left_; }
   __device__ int place(int i) const { return first_ + i * kPartStep; }
   __device__ Pack at(int i) const { return widened(packs_[i]); }
-  // A bit for each that may be chosen by its number.
+  // One bit for each token of the pack that may be chosen.
   __device__ uint32_t allowed(int i) const {
     const int there = left_ - i * kPartStep;
     return there >= kPack ? allowed_[i] : allowed_[i] & ((1u << max(there, 0)) - 1u);
@@ -176,7 +177,7 @@ class HeldPacks {
     }
     return largest;
   }
-  // f with each that may be chosen and is `least` or more.
+  // Calls f with each that may be chosen and is at least `least`.
   template <class F>
   __device__ void each_from(float least, const F& f) const {
 #pragma unroll
@@ -207,7 +208,7 @@ class HeldPacks {
   StoredPack<float> packs_[kHeld];
 };
 
-// The kept best of a block, one after the other: where so many are equal that no list holds them.
+// The kept best of a block, one after the other: if so many are equal that no list holds them.
 __device__ __noinline__ void draw_kept(const ChooseTokens& args, const uint32_t* allowed,
                                        const float* row, int member, int kept, Candidate* found) {
   draw_best<kPartThreads>(
@@ -239,7 +240,7 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
 #pragma unroll 1
   for (int base = 0; base < packs; base += HeldPacks::kHeld) {
     held.bring_allowed(args, allowed, member, base);
-    wait_for_earlier();  // which is nothing but the first time
+    wait_for_earlier();  // returns at once except the first time
     held.bring_logits(logits);
     largest = fmaxf(largest, held.add_to(sums));
   }
@@ -249,12 +250,12 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
   if (largest >= reached) {
 #pragma unroll 1
     for (int base = 0; base < packs; base += HeldPacks::kHeld) {
-      if (packs > HeldPacks::kHeld) {  // else they are still there
+      if (packs > HeldPacks::kHeld) {  // otherwise they are still in registers
         held.bring_allowed(args, allowed, member, base);
         held.bring_logits(logits);
       }
       held.each_from(reached, [&](const Candidate& each) {
-        const int at = atomicAdd(&listed, 1);  // the order is of no account
+        const int at = atomicAdd(&listed, 1);  // the order does not matter
         if (at < kListed) list[at] = each;
       });
     }
@@ -268,8 +269,8 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
   }
 }
 
-// The best of a row by what it is, one after the other: where log-probabilities are equal that
-// logits were not, and a part may not have kept enough.
+// The best of a row by log-probability, one after the other: if log-probabilities are equal
+// although logits were not, and a part may not have kept enough.
 __device__ __noinline__ void draw_choices(const ChooseTokens& args, int64_t row, float norm) {
   const float* logits = args.logits + row * args.stride;
   const uint32_t* allowed = allowed_in(args, row);
@@ -283,7 +284,7 @@ __device__ __noinline__ void draw_choices(const ChooseTokens& args, int64_t row,
       [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
 }
 
-// What the parts of a row have found: part(i) is the i-th of them.
+// Combines what the parts of a row have found: part(i) is the i-th of them.
 template <class Parts>
 __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, const Parts& part) {
   __shared__ Candidate list[kParts * kMostKept];
@@ -314,8 +315,8 @@ __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, cons
     if (rank == args.count - 1) last = c.value;
   });
   __syncthreads();
-  // What a part did not keep is no better than the last it kept: one of the best only if that one's
-  // log p is not below all of theirs.
+  // What a part did not keep is no better than the last it kept: it can be among the best only if
+  // that one's log p is not below all of theirs.
   bool open = false;
   if (thread < kParts) {
     const Candidate& kept_last = list[(thread + 1) * kept - 1];
@@ -324,10 +325,10 @@ __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, cons
   if (__syncthreads_or(open)) draw_choices(args, row, norm);
 }
 
-// Where the parts of a row are a cluster, the first of them decides: a kernel less...
+// If the parts of a row are a cluster, the first of them decides, which saves a kernel...
 __global__ void __launch_bounds__(kPartThreads, 4) choose_kernel(ChooseTokens args) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  __shared__ alignas(Scanned) unsigned char memory[sizeof(Scanned)];  // which nobody initialises
+  __shared__ alignas(Scanned) unsigned char memory[sizeof(Scanned)];  // not initialised
   Scanned& mine = *reinterpret_cast<Scanned*>(memory);
   let_next_begin();
   const auto cluster = cooperative_groups::this_cluster();
@@ -342,7 +343,7 @@ __global__ void __launch_bounds__(kPartThreads, 4) choose_kernel(ChooseTokens ar
   cluster.sync();  // until then the others' memory is read
 #endif
 }
-// ... else another kernel.
+// ... otherwise a second kernel does.
 __global__ void __launch_bounds__(kPartThreads, 4) scan_kernel(ChooseTokens args, Scanned* to) {
   let_next_begin();
   scan_part(args, blockIdx.x / kParts, static_cast<int>(blockIdx.x) % kParts,
@@ -401,7 +402,7 @@ __global__ void __launch_bounds__(kDrawThreads)
 bool is_scanned(int64_t vocab, int64_t count) {
   return vocab <= kMostScanned && count + 1 <= kMostKept;
 }
-// Whether rows can be read by whole packs, behind their end, too.
+// Whether rows can be read in whole packs, even past their end.
 bool in_packs(const ChooseTokens& args) {
   return access_of(args.stride, args.logits) == Access::vector;
 }
@@ -409,7 +410,7 @@ int64_t draw_parts(int64_t vocab) { return (vocab + kDrawPart - 1) / kDrawPart; 
 
 void scan(Stream stream, const ChooseTokens& args) {
   const dim3 parts(static_cast<unsigned>(args.rows * kParts));
-  constexpr int64_t kFewRows = 64;  // where rows are many, it takes long to find room for clusters
+  constexpr int64_t kFewRows = 64;  // with many rows it takes long to find room for clusters
   if (args.rows <= kFewRows && is_made_for_hopper(choose_kernel)) {
     return launch_clusters(stream, choose_kernel, parts, kParts, kPartThreads, 0, args);
   }
@@ -424,7 +425,7 @@ void draw(Stream stream, const ChooseTokens& args) {
   const int64_t parts = draw_parts(args.vocab);
   auto* norms = static_cast<float*>(args.workspace);
   auto* found = reinterpret_cast<Candidate*>(norms + (args.rows + 1) / 2 * 2);
-  softmax_normalisers(stream, args.logits, args.rows, args.vocab, args.stride, norms);
+  softmax_normalisers(stream, {args.logits, args.rows, args.vocab, args.stride, norms});
   const dim3 grid(static_cast<unsigned>(parts), static_cast<unsigned>(args.rows));
   draw_parts_kernel<<<grid, kDrawThreads, 0, handle>>>(args, norms, parts, found);
   merge_parts_kernel<<<static_cast<unsigned>(args.rows), kDrawThreads, 0, handle>>>(args, parts,

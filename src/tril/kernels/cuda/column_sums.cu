@@ -17,7 +17,7 @@ struct alignas(sizeof(T) * kEach) Several {
 __device__ float widened(float value) { return value; }
 __device__ float widened(bf16 value) { return __bfloat162float(value); }
 
-// A block makes one slice of kLanes * kEach columns.
+// A block computes one slice of kLanes * kEach columns.
 template <class T, int kEach>
 __global__ void __launch_bounds__(kLanes* kRuns)
     slice_sums_kernel(const T* in, int64_t rows, int64_t columns, int64_t stride, float* partial) {
@@ -52,7 +52,7 @@ __global__ void merge_slices_kernel(const float* partial, int64_t slices, int64_
                                     float* out, bool adds) {
   const int64_t column = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (column >= columns) return;
-  // Read ahead, summed ascending.
+  // Loaded ahead, summed in ascending order.
   constexpr int kAhead = 16;
   float total = 0.0f;
   for (int64_t slice = 0; slice < slices; slice += kAhead) {
@@ -70,40 +70,38 @@ __global__ void merge_slices_kernel(const float* partial, int64_t slices, int64_
 }
 
 template <class T, int kEach>
-void launch_slices(cudaStream_t stream, const void* in, int64_t rows, int64_t columns,
-                   int64_t stride, float* partial, int64_t slices) {
+void launch_slices(cudaStream_t stream, const ColumnSums& args, int64_t slices) {
   constexpr int64_t kWidth = kLanes * kEach;
-  const dim3 blocks(static_cast<unsigned>((columns + kWidth - 1) / kWidth),
+  const dim3 blocks(static_cast<unsigned>((args.columns + kWidth - 1) / kWidth),
                     static_cast<unsigned>(slices));
   slice_sums_kernel<T, kEach><<<blocks, kLanes * kRuns, 0, stream>>>(
-      static_cast<const T*>(in), rows, columns, stride, partial);
+      static_cast<const T*>(args.in), args.rows, args.columns, args.stride, args.partial);
 }
 
-// Four columns a thread where they can be read at once. No bit depends on it.
+// Four columns per thread if they can be read at once. No bit depends on it.
 template <class T>
-void launch_slices(cudaStream_t stream, const void* in, int64_t rows, int64_t columns,
-                   int64_t stride, float* partial, int64_t slices) {
-  const bool fours =
-      reinterpret_cast<uintptr_t>(in) % (4 * sizeof(T)) == 0 && stride % 4 == 0 && columns % 4 == 0;
-  if (fours) return launch_slices<T, 4>(stream, in, rows, columns, stride, partial, slices);
-  launch_slices<T, 1>(stream, in, rows, columns, stride, partial, slices);
+void launch_slices(cudaStream_t stream, const ColumnSums& args, int64_t slices) {
+  const bool fours = reinterpret_cast<uintptr_t>(args.in) % (4 * sizeof(T)) == 0 &&
+                     args.stride % 4 == 0 && args.columns % 4 == 0;
+  if (fours) return launch_slices<T, 4>(stream, args, slices);
+  launch_slices<T, 1>(stream, args, slices);
 }
 
 }  // namespace
 
-void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
-                 int64_t stride, float* partial, float* out, bool adds) {
-  if (columns == 0) return;
+void column_sums(Stream stream, const ColumnSums& args) {
+  if (args.columns == 0) return;
   const auto queue = static_cast<cudaStream_t>(stream.handle);
-  const int64_t slices = (rows + kColumnSumRows - 1) / kColumnSumRows;
-  if (slices > 0 && type == DType::f32) {
-    launch_slices<float>(queue, in, rows, columns, stride, partial, slices);
+  const int64_t slices = (args.rows + kColumnSumRows - 1) / kColumnSumRows;
+  if (slices > 0 && args.type == DType::f32) {
+    launch_slices<float>(queue, args, slices);
   } else if (slices > 0) {
-    launch_slices<bf16>(queue, in, rows, columns, stride, partial, slices);
+    launch_slices<bf16>(queue, args, slices);
   }
   constexpr int kThreads = 128;
-  const auto blocks = static_cast<unsigned>((columns + kThreads - 1) / kThreads);
-  merge_slices_kernel<<<blocks, kThreads, 0, queue>>>(partial, slices, columns, out, adds);
+  const auto blocks = static_cast<unsigned>((args.columns + kThreads - 1) / kThreads);
+  merge_slices_kernel<<<blocks, kThreads, 0, queue>>>(args.partial, slices, args.columns, args.out,
+                                                      args.adds);
 }
 
 }  // namespace tril::kernels::cuda

@@ -1,5 +1,4 @@
-// cuBLASLt, opened when it is first wanted, so that the program starts where it is not installed.
-// For blas.cu.
+// cuBLASLt, loaded on first use, so that the program starts where it is not installed. For blas.cu.
 #pragma once
 
 #include <cublasLt.h>
@@ -23,8 +22,8 @@ struct CublasLt {
   decltype(&cublasLtMatmulAlgoConfigGetAttribute) algorithm = nullptr;
 };
 
-// Null where there is none: not on the library path, beside the program or in its lib/, nor where
-// CUDA is installed. Looked for once.
+// Null if it is not found: not on the library path, beside the program or in its lib/, nor where
+// CUDA is installed. Searched for once.
 const CublasLt* cublas_lt();
 
 }  // namespace tril::kernels::cuda

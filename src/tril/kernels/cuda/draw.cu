@@ -17,7 +17,7 @@ constexpr int kBuckets = 256;  // a digit of a key
 constexpr unsigned kEveryLane = ~0u;
 
 // 2^y for -64 <= y <= 0: Taylor's series of e^(f ln 2) in Horner's order, f = y - floor(y). At y =
-// 0 it is exactly 1. The error is below 2^-45, so a weight is off by one at most.
+// 0 it is exactly 1. The error is below 2^-45, so a weight is off by at most one.
 __device__ double power_of_two(double y) {
   const double whole = floor(y);
   const double x = (y - whole) * 0.693147180559945309417;
@@ -36,7 +36,7 @@ struct Row {
   double temperature;
   int vocab;
 
-  // -inf for what may not be drawn.
+  // -inf for tokens that may not be drawn.
   __device__ float log_prob(int token) const {
     const float value = logits[token] - norm;
     const bool is_allowed = (allowed[token / 32] >> (token % 32) & 1u) != 0;
@@ -48,7 +48,8 @@ struct Row {
     if (!(y >= -64.0)) return 0;
     return static_cast<uint64_t>(ldexp(power_of_two(y), 40));
   }
-  // Larger for what is drawn before: by log p, then by lower token. 0 for what may not be drawn.
+  // Larger for tokens that rank higher: by log p, then by lower token. 0 for tokens that may not be
+  // drawn.
   __device__ static uint64_t key(float log_prob, int token) {
     if (log_prob == -INFINITY) return 0;
     const uint32_t bits = __float_as_uint(log_prob);
@@ -70,9 +71,10 @@ __device__ float largest_of_block(float mine) {
   return largest;
 }
 
-// The least key such that the keys from it on reach a goal: amounts(log_prob) of a token add up,
-// and reached(sum) says whether they do. Keys below `least` do not count. Digit by digit from the
-// top: at each, how much lies in every bucket of the keys that agree with the digits found so far.
+// The smallest key such that the keys from it on reach a goal: amounts(log_prob) of the tokens are
+// added, and reached(sum) says whether they do. Keys below `least` do not count. Works digit by
+// digit from the top: for each, how much lies in every bucket of the keys that agree with the
+// digits found so far.
 template <class Amount, class Reached>
 __device__ uint64_t least_key_reaching(const Row& row, uint64_t least, const Amount& amount,
                                        const Reached& reached) {
@@ -128,7 +130,7 @@ __device__ uint64_t sum_of_warp(uint64_t mine) {
   return mine;
 }
 
-// The weights of a stretch of tokens per warp, so that the warps are in ascending order of tokens.
+// Weights by warp: each warp has consecutive tokens, in ascending order of warps.
 struct Stretches {
   uint64_t before[kWarps];  // all weights of earlier warps
   uint64_t of[kWarps];
@@ -149,7 +151,7 @@ __device__ void weigh(const Row& row, uint64_t least, Stretches& to) {
     if (key != 0 && key >= least) sum += row.weight(log_prob);
   }
   sum = sum_of_warp(sum);
-  __syncthreads();  // whoever weighed before has read
+  __syncthreads();  // earlier results have been read
   if (lane == 0) to.of[warp] = sum;
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -163,7 +165,7 @@ __device__ void weigh(const Row& row, uint64_t least, Stretches& to) {
   __syncthreads();
 }
 
-// The first token at which the sum of weights exceeds `goal`; by the warp in whose stretch it is.
+// The first token at which the sum of weights exceeds `goal`; by the warp that has it.
 __device__ int token_at(const Row& row, uint64_t least, int warp, uint64_t goal) {
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int end = stretch_begin(row, warp + 1);
@@ -186,7 +188,7 @@ __device__ int token_at(const Row& row, uint64_t least, int warp, uint64_t goal)
     if (beyond != 0) return first + __ffs(static_cast<int>(beyond)) - 1;
     before += __shfl_sync(kEveryLane, static_cast<unsigned long long>(sum), kLanes - 1);
   }
-  return end - 1;  // cannot be: the goal is below the stretch's sum
+  return end - 1;  // unreachable: the goal is below the warp's sum
 }
 
 __device__ uint64_t random_bits(const TokenDraw& draw) {
@@ -247,7 +249,7 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawTokens a) {
 
 void draw_tokens(Stream stream, const DrawTokens& args) {
   if (args.count == 0) return;
-  softmax_normalisers(stream, args.logits, args.rows, args.vocab, args.stride, args.norms);
+  softmax_normalisers(stream, {args.logits, args.rows, args.vocab, args.stride, args.norms});
   draw_kernel<<<static_cast<unsigned>(args.count), kThreads, 0,
                 static_cast<cudaStream_t>(stream.handle)>>>(args);
 }

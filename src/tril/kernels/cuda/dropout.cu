@@ -5,7 +5,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A stretch of 256 features a warp.
+// 256 features per warp.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     dropout_kernel(int64_t rows, int64_t columns, Access access, Mask mask, const T* x, T* y,
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads)
   kept[row * dropout_row_bytes(columns) + at / kPack] = static_cast<uint8_t>(bits);
 }
 
-// A byte of bits a thread.
+// One byte of bits per thread.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     by_bits_kernel(int64_t rows, int64_t columns, Access access, float scale, const uint8_t* kept,
@@ -45,25 +45,27 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <class T>
-void dropout(Stream stream, const Dropout& args, const T* x, T* y, uint8_t* kept) {
-  const int64_t units = args.rows * ((args.columns + kStretch - 1) / kStretch);
+void dropout(Stream stream, const DropoutForward<T>& args) {
+  const int64_t columns = args.mask.columns;
+  const int64_t units = args.mask.rows * ((columns + kStretch - 1) / kStretch);
   if (units == 0) return;
   dropout_kernel<<<blocks_for(units, kThreads / kWarp), kThreads, 0, handle_of(stream)>>>(
-      args.rows, args.columns, access_of(args.columns, x, y), mask_of(args), x, y, kept);
+      args.mask.rows, columns, access_of(columns, args.x, args.y), mask_of(args.mask), args.x,
+      args.y, args.kept);
 }
 
 template <class T>
-void dropout_by_bits(Stream stream, int64_t rows, int64_t columns, float probability,
-                     const uint8_t* kept, const T* x, T* y) {
-  const int64_t units = rows * dropout_row_bytes(columns);
+void dropout_by_bits(Stream stream, const DropoutByBits<T>& args) {
+  const int64_t units = args.rows * dropout_row_bytes(args.columns);
   if (units == 0) return;
   by_bits_kernel<<<blocks_for(units, kThreads), kThreads, 0, handle_of(stream)>>>(
-      rows, columns, access_of(columns, x, y), dropout_scale(probability), kept, x, y);
+      args.rows, args.columns, access_of(args.columns, args.x, args.y),
+      dropout_scale(args.probability), args.kept, args.x, args.y);
 }
 
-#define TRIL_INSTANTIATE(T)                                                 \
-  template void dropout<T>(Stream, const Dropout&, const T*, T*, uint8_t*); \
-  template void dropout_by_bits<T>(Stream, int64_t, int64_t, float, const uint8_t*, const T*, T*);
+#define TRIL_INSTANTIATE(T)                                \
+  template void dropout(Stream, const DropoutForward<T>&); \
+  template void dropout_by_bits(Stream, const DropoutByBits<T>&);
 TRIL_INSTANTIATE(float)
 TRIL_INSTANTIATE(BFloat16)
 

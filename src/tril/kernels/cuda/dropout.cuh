@@ -1,4 +1,5 @@
-// The bits of a dropout mask, made by a warp (kernels/dropout.h says which number decides what).
+// The bits of a dropout mask, computed by a warp (kernels/dropout.h says which number decides
+// what).
 #pragma once
 
 #include <cmath>
@@ -10,20 +11,20 @@
 
 namespace tril::kernels::cuda {
 
-// Dropout as kernels take it.
+// The arguments of dropout in the form kernels take.
 struct Mask {
   const DropoutSeed* seed = nullptr;
   const int32_t* sentences = nullptr;
   const int32_t* positions = nullptr;
   uint32_t first_counter = 0;  // of the site
-  uint32_t threshold = 0;      // kept where the 16 bits are not below it
+  uint32_t threshold = 0;      // kept if the 16 bits are not below it
   float scale = 1.0f;
 };
 
 inline float dropout_scale(float probability) { return 1.0f / (1.0f - probability); }
 
 inline Mask mask_of(const Dropout& args) {
-  // u is a whole number of 2^-16: u >= p is that number >= p 2^16, rounded up.
+  // u is a multiple of 2^-16: u >= p means that multiple >= p 2^16, rounded up.
   return {args.seed,
           args.sentences,
           args.positions,
@@ -32,7 +33,7 @@ inline Mask mask_of(const Dropout& args) {
           dropout_scale(args.probability)};
 }
 
-// What a row's numbers are drawn with.
+// The random numbers of a row.
 struct RowMask {
   uint64_t seed = 0;
   Words4 counter{};  // the last word is that of the site
@@ -45,10 +46,10 @@ struct RowMask {
                 static_cast<uint32_t>(mask.positions[row]), mask.first_counter},
         threshold(mask.threshold) {}
 
-  // The byte of bits of the lane's pack in stretch `stretch` of 256 features. All lanes call it.
-  // 256 features are twice 128, whose 16 counters serve features 16 apart: lane l draws counter
-  // l mod 16 of half l / 16, so the ballot over its j-th number has the bits of features 16 j to
-  // 16 j + 15 of both halves behind one another; eight of them are a byte of it.
+  // The byte of bits of the lane's pack in stretch `stretch` of 256 features. All lanes must call
+  // it. 256 features are twice 128, whose 16 counters serve features 16 apart: lane l draws counter
+  // l mod 16 of half l / 16, so the ballot over its j-th number has the bits of features 16 j to 16
+  // j + 15 of both halves one after the other; eight of them are one byte.
   __device__ uint32_t kept(int stretch) const {
     const int lane = lane_of_thread();
     Words4 mine = counter;
@@ -66,7 +67,7 @@ struct RowMask {
   }
 };
 
-// x times `scale` where the bits say so, else zero.
+// x times `scale` where the bit is set, else zero.
 __device__ inline Pack keep(const Pack& x, uint32_t bits, float scale) {
   Pack y;
 #pragma unroll

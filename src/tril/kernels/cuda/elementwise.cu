@@ -1,4 +1,4 @@
-// Sums, scales, conversions, activations: what is done element by element.
+// Elementwise kernels: sums, scales, conversions, activations.
 #include "tril/kernels/cuda/launch.cuh"
 #include "tril/kernels/cuda/rows.cuh"
 #include "tril/kernels/cuda/rows.h"
@@ -14,7 +14,7 @@ struct Arrays {
   T* at[kCount];
 };
 
-// y = f(x) for each element: kIn numbers in, kOut out, a pack a thread.
+// y = f(x) for each element: kIn numbers in, kOut out, one pack per thread.
 template <class T, int kIn, int kOut, class F>
 __global__ void __launch_bounds__(kThreads)
     each(int64_t size, Access access, Arrays<kIn, const T> in, Arrays<kOut, T> out, F f) {
@@ -56,7 +56,7 @@ struct Sum {
   __device__ void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = x[0] + x[1]; }
 };
 
-// A constant times a whole array, by few enough blocks that doing nothing costs nothing.
+// A constant times a whole array, with few enough blocks that doing nothing costs nothing.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     scale_kernel(int64_t size, Access access, const float* factor, T* x) {
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   store(load(from + at, count, access), to + at, count, access);
 }
 
-// A pack of the result a thread.
+// One pack of the result per thread.
 __global__ void __launch_bounds__(kThreads)
     round_padded_kernel(const float* from, int64_t rows, int64_t columns, Access from_access,
                         BFloat16* to, int64_t to_rows, int64_t to_columns, Access to_access) {
@@ -112,7 +112,7 @@ struct ValueAndSlope {
   float value, slope;
 };
 
-// What is not used is not computed once inlined.
+// Once inlined, the unused one is not computed.
 template <Activation kKind>
 __device__ ValueAndSlope activate(float x) {
   if constexpr (kKind == Activation::relu) {
@@ -168,80 +168,79 @@ void with_kind(Activation kind, const F& f) {
 }  // namespace
 
 template <class T>
-void add(Stream stream, int64_t size, const T* a, const T* b, T* out) {
-  for_each_element<T, 2, 1>(stream, size, {a, b}, {out}, Sum());
+void add(Stream stream, const Add<T>& args) {
+  for_each_element<T, 2, 1>(stream, args.size, {args.a, args.b}, {args.out}, Sum());
 }
 
 template <class T>
-void scale(Stream stream, int64_t size, const float* factor, T* x) {
-  if (size == 0) return;
-  const int64_t blocks = (size + kThreads * kPack - 1) / (kThreads * kPack);
+void scale(Stream stream, const Scale<T>& args) {
+  if (args.size == 0) return;
+  const int64_t blocks = (args.size + kThreads * kPack - 1) / (kThreads * kPack);
   scale_kernel<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0,
-                 handle_of(stream)>>>(size, access_of(0, x), factor, x);
+                 handle_of(stream)>>>(args.size, access_of(0, args.x), args.factor, args.x);
 }
 
 template <class T>
-void fill(Stream stream, int64_t size, float value, T* out) {
-  if (size == 0) return;
-  fill_kernel<<<blocks_for(size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
-      size, access_of(0, out), value, out);
+void fill(Stream stream, const Fill<T>& args) {
+  if (args.size == 0) return;
+  fill_kernel<<<blocks_for(args.size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
+      args.size, access_of(0, args.out), args.value, args.out);
 }
 
 template <class From, class To>
-void convert(Stream stream, int64_t size, const From* from, To* to) {
-  if (size == 0) return;
-  convert_kernel<<<blocks_for(size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
-      size, access_of(0, from, to), from, to);
+void convert(Stream stream, const Convert<From, To>& args) {
+  if (args.size == 0) return;
+  convert_kernel<<<blocks_for(args.size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
+      args.size, access_of(0, args.from, args.to), args.from, args.to);
 }
 
-void round_padded(Stream stream, const float* from, int64_t rows, int64_t columns, BFloat16* to,
-                  int64_t to_rows, int64_t to_columns) {
-  const int64_t units = to_rows * ((to_columns + kPack - 1) / kPack);
+void round_padded(Stream stream, const RoundPadded& args) {
+  const int64_t units = args.to_rows * ((args.to_columns + kPack - 1) / kPack);
   if (units == 0) return;
   round_padded_kernel<<<blocks_for(units, kThreads), kThreads, 0, handle_of(stream)>>>(
-      from, rows, columns, access_of(columns, from), to, to_rows, to_columns,
-      access_of(to_columns, to));
+      args.from, args.rows, args.columns, access_of(args.columns, args.from), args.to, args.to_rows,
+      args.to_columns, access_of(args.to_columns, args.to));
 }
 
 template <class T>
-void activation_forward(Stream stream, Activation kind, int64_t size, const T* x, T* y) {
-  with_kind(kind, [&](auto k) {
-    for_each_element<T, 1, 1>(stream, size, {x}, {y}, Activate<decltype(k)::value>());
+void activation_forward(Stream stream, const ActivationForward<T>& args) {
+  with_kind(args.kind, [&](auto k) {
+    for_each_element<T, 1, 1>(stream, args.size, {args.x}, {args.y},
+                              Activate<decltype(k)::value>());
   });
 }
 template <class T>
-void activation_backward(Stream stream, Activation kind, int64_t size, const T* x, const T* dy,
-                         T* dx) {
-  with_kind(kind, [&](auto k) {
-    for_each_element<T, 2, 1>(stream, size, {x, dy}, {dx}, ActivateBackward<decltype(k)::value>());
+void activation_backward(Stream stream, const ActivationBackward<T>& args) {
+  with_kind(args.kind, [&](auto k) {
+    for_each_element<T, 2, 1>(stream, args.size, {args.x, args.dy}, {args.dx},
+                              ActivateBackward<decltype(k)::value>());
   });
 }
 template <class T>
-void gated_forward(Stream stream, Activation kind, int64_t size, const T* gate, const T* x, T* y) {
-  with_kind(kind, [&](auto k) {
-    for_each_element<T, 2, 1>(stream, size, {gate, x}, {y}, Gate<decltype(k)::value>());
+void gated_forward(Stream stream, const GatedForward<T>& args) {
+  with_kind(args.kind, [&](auto k) {
+    for_each_element<T, 2, 1>(stream, args.size, {args.gate, args.x}, {args.y},
+                              Gate<decltype(k)::value>());
   });
 }
 template <class T>
-void gated_backward(Stream stream, Activation kind, int64_t size, const T* gate, const T* x,
-                    const T* dy, T* dgate, T* dx) {
-  with_kind(kind, [&](auto k) {
-    for_each_element<T, 3, 2>(stream, size, {gate, x, dy}, {dgate, dx},
-                              GateBackward<decltype(k)::value>());
+void gated_backward(Stream stream, const GatedBackward<T>& args) {
+  with_kind(args.kind, [&](auto k) {
+    for_each_element<T, 3, 2>(stream, args.size, {args.gate, args.x, args.dy},
+                              {args.dgate, args.dx}, GateBackward<decltype(k)::value>());
   });
 }
 
-#define TRIL_INSTANTIATE(T)                                                                      \
-  template void add<T>(Stream, int64_t, const T*, const T*, T*);                                 \
-  template void scale<T>(Stream, int64_t, const float*, T*);                                     \
-  template void fill<T>(Stream, int64_t, float, T*);                                             \
-  template void convert<T, float>(Stream, int64_t, const T*, float*);                            \
-  template void convert<T, BFloat16>(Stream, int64_t, const T*, BFloat16*);                      \
-  template void activation_forward<T>(Stream, Activation, int64_t, const T*, T*);                \
-  template void activation_backward<T>(Stream, Activation, int64_t, const T*, const T*, T*);     \
-  template void gated_forward<T>(Stream, Activation, int64_t, const T*, const T*, T*);           \
-  template void gated_backward<T>(Stream, Activation, int64_t, const T*, const T*, const T*, T*, \
-                                  T*);
+#define TRIL_INSTANTIATE(T)                                                \
+  template void add(Stream, const Add<T>&);                                \
+  template void scale(Stream, const Scale<T>&);                            \
+  template void fill(Stream, const Fill<T>&);                              \
+  template void convert(Stream, const Convert<T, float>&);                 \
+  template void convert(Stream, const Convert<T, BFloat16>&);              \
+  template void activation_forward(Stream, const ActivationForward<T>&);   \
+  template void activation_backward(Stream, const ActivationBackward<T>&); \
+  template void gated_forward(Stream, const GatedForward<T>&);             \
+  template void gated_backward(Stream, const GatedBackward<T>&);
 TRIL_INSTANTIATE(float)
 TRIL_INSTANTIATE(BFloat16)
 

@@ -1,5 +1,5 @@
-// Products of our own in bf16: tiles of any sizes, strides and orientation; and which kernel a
-// product is given to.
+// Our own bf16 products: tiles of any size, stride and orientation; and which kernel computes a
+// product.
 #include <cstdint>
 
 #include "tril/kernels/cuda/gemm_parts.cuh"
@@ -8,14 +8,14 @@ namespace tril::kernels::cuda {
 namespace {
 
 constexpr int kDepth = 64;   // terms of a tile
-constexpr int kStages = 3;   // tiles on their way or being multiplied
+constexpr int kStages = 3;   // tiles being fetched or multiplied
 constexpr int kWarpN = 32;   // a warp's columns of c
 constexpr int kGroup = 8;    // tiles of rows that share what they read of b in L2
 constexpr int kNarrow = 64;  // sides of a tile of c
 constexpr int kWide = 128;
 
 template <int kSide>
-constexpr int kThreads = 2 * kSide;  // warps stand 2 by kSide / 32
+constexpr int kThreads = 2 * kSide;  // warps are arranged 2 by kSide / 32
 template <int kSide>
 constexpr int kStageElements = 2 * kSide* kDepth;
 
@@ -59,7 +59,7 @@ struct Operand {
   }
 };
 
-// Which tile of c a block makes: groups of kGroup tiles of rows go through all columns together.
+// Which tile of c a block computes: groups of kGroup tiles of rows go through all columns together.
 template <int kSide>
 __device__ void tile_of_block(int m, int n, int& row, int& column) {
   const int down = (m + kSide - 1) / kSide;
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p)
       a.loader.load(tile);
       b.loader.load(tile + kSide * kDepth);
     }
-    core::commit_copies();  // an empty one too: waiting counts them
+    core::commit_copies();  // even an empty one: waiting counts them
   };
   // The first `steps` times 16 terms of a stage.
   const auto multiply = [&](int stage, int steps) {
@@ -127,11 +127,11 @@ __global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p)
   int reading = 0, loading = kStages - 1;
   for (int term = 0; term < k; term += kDepth) {
     core::wait_for_copies<kStages - 2>();
-    __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
+    __syncthreads();  // the tile has arrived, and the one loaded next is no longer read
     load(term + (kStages - 1) * kDepth, loading);
     if (k - term >= kDepth) {
       multiply(reading, kDepth / core::kTerms);
-    } else {  // zeros to a multiple of 16, no further
+    } else {  // zeros up to a multiple of 16, no further
       multiply(reading, (k - term + core::kTerms - 1) / core::kTerms);
     }
     reading = after<kStages>(reading);

@@ -5,29 +5,28 @@
 //   weight_gradient:  c[m][n] = sum over k of a[k][m] b[k][n]                  dW = dyᵀ x
 //
 // Weights are [out, in] everywhere. Types: a, b and bias are all f32 or all bf16. c is f32 (the
-// accumulators as they are: logits, weight gradients) or of the type of a: then it is
-// round(round(sum) + bias) with one rounding at the end, bf16(accumulator + bias). ReLU of that,
-// where asked for: +0 for what is not above zero, but NaN stays NaN. Where c is added to, the sum
-// is rounded first, and again with it.
+// accumulators themselves: logits, weight gradients) or of the type of a: then it is
+// round(round(sum) + bias) with one rounding at the end, bf16(accumulator + bias). ReLU of that, if
+// requested: +0 for anything not above zero, but NaN stays NaN. When adding to c, the sum is
+// rounded first, and again after the addition.
 //
-// Order. f32: one chain of fused multiply-adds over k ascending. bf16: what a loop of
-// mma.sync.m16n8k16 over k ascending makes of it, from zero, with k padded by zeros to 16. Forward
-// and input gradients hold it for every m, n, stride and address: the bits of a row of c depend on
-// that row of a and on b alone. Weight gradients are the same from run to run on one device, but
+// Order. f32: one chain of fused multiply-adds over k ascending. bf16: the result of a loop of
+// mma.sync.m16n8k16 over k ascending, from zero, with k padded by zeros to 16. Forward products and
+// input gradients keep this order for every m, n, stride and address: the bits of a row of c depend
+// on that row of a and on b alone. Weight gradients are the same from run to run on one device, but
 // their tokens may be split, by an algorithm that m, n, k and the strides decide; in f32 zero is
-// added last, so that a sum that vanishes is +0 whether or not tokens of zero stood beside it.
+// added last, so that a vanishing sum is +0 whether or not it had terms of zero.
 //
-// Up to 64 rows of a forward product are ours, and up to 256 where outputs and
-// terms are few (gemm_few_rows.cu). Larger products go to cuBLASLt,
-// by algorithms that neither split k nor need a workspace, and that gave our bits on a trial
-// (trial.h) when they were chosen: for the orientation, n, k, strides, type of c, bias, ReLU, sums
-// to add to, and numbers of rows alike. ReLU is a kernel of its own where only that differs. Where
-// none passes, the library is not there, a row does not begin at 16 bytes, or n or k is no multiple
-// of 8, ours is used (gemm.cu): tiles of any size, slower where rows have to be read element by
-// element.
+// Up to 64 rows of a forward product are computed by our kernel, and up to 256 where outputs and
+// terms are few (gemm_few_rows.cu). Larger products go to cuBLASLt, by algorithms that neither
+// split k nor need a workspace, and that gave our bits in a trial (trial.h) when they were chosen:
+// per orientation, n, k, strides, type of c, bias, ReLU, adding, and range of numbers of rows. If
+// only the ReLU differs, it becomes a kernel of its own. If no algorithm passes, cuBLASLt is
+// missing, a row does not begin at a multiple of 16 bytes, or n or k is not a multiple of 8, our
+// kernel is used (gemm.cu): tiles of any size, slower if rows have to be read element by element.
 //
-// Any m, n, k from 0 to 2^31 - 1; k = 0 gives the bias or zero. Nothing may alias. A matrix with
-// rows that are longer than needed keeps what is behind them.
+// Any m, n, k from 0 to 2^31 - 1; k = 0 gives the bias or zero. Nothing may alias. If the rows of a
+// matrix are longer than needed, what follows them is not changed.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,7 @@
 namespace tril::kernels::cuda {
 
 enum class Orientation { forward, input_gradient, weight_gradient };
-// Which way the terms of a sum lie in the matrix of an operand.
+// Whether the terms of a sum are columns or rows of an operand's matrix.
 enum class TermsAre { columns, rows };
 constexpr TermsAre terms_of_a(Orientation orientation) {
   return orientation == Orientation::weight_gradient ? TermsAre::rows : TermsAre::columns;
@@ -64,14 +63,14 @@ struct Gemm {
   bool relu = false;  // forward only, c of the type of a
 };
 
-// cuBLASLt, its workspaces and the algorithms chosen so far. One belongs to one thread at a time,
-// and may be given products for several streams, which run side by side.
-// Choosing one takes some milliseconds and waits for the device, so it is done before a stream is
-// captured; a product whose algorithm was not chosen yet runs on our kernel while capturing.
+// cuBLASLt, its workspaces and the algorithms chosen so far. It belongs to one thread at a time,
+// and may be given products for several streams, which run at the same time. Choosing an algorithm
+// takes some milliseconds and waits for the device, so it is done before a stream is captured; a
+// product whose algorithm was not chosen yet runs on our kernel while capturing.
 class Blas {
  public:
-  // What may be used: everything; only kernels of our own; or cuBLASLt as it likes, split k and
-  // all, for few rows too, without the promise: what the promise costs is measured against it.
+  // What may be used: everything; only our own kernels; or cuBLASLt's own choice, including split
+  // k, for few rows too, without the promise, to measure what the promise costs.
   // TRIL_CUDA_PRODUCTS=verified, own or free in the environment chooses for the program (ops/).
   enum class Policy { verified, own, free };
   explicit Blas(Policy policy = Policy::verified);
@@ -93,14 +92,30 @@ class Blas {
   std::unique_ptr<State> state_;
 };
 
-// Ours alone, what Blas compares with.
+// A product as it is launched: by whom it is made belongs to it.
+struct Product {
+  Blas* blas = nullptr;
+  Gemm gemm{};
+};
+void multiply(Stream stream, const Product& args);
+
+// Our kernels alone, with which Blas compares.
 void gemm_own(Stream stream, const Gemm& product);
 
 // out[n] = sum over rows of in[row][n], the gradient of a bias, in f32: slices of 512 rows, of 16
 // chains of 32 rows each; chains merged ascending, slices merged ascending. `partial` has room for
-// ceil(rows / 512) * columns floats. Adds where asked.
-void column_sums(Stream stream, DType type, const void* in, int64_t rows, int64_t columns,
-                 int64_t stride, float* partial, float* out, bool adds);
+// ceil(rows / 512) * columns floats.
+struct ColumnSums {
+  DType type = DType::bf16;
+  const void* in = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t stride = 0;
+  float* partial = nullptr;
+  float* out = nullptr;
+  bool adds = false;  // out += instead of out =
+};
+void column_sums(Stream stream, const ColumnSums& args);
 constexpr int64_t kColumnSumRows = 512;
 
 }  // namespace tril::kernels::cuda

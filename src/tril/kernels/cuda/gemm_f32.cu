@@ -15,7 +15,7 @@ constexpr int kRow = kSide + 4;
 
 using Tile = float[kDepth][kRow];
 
-// tile[term][i] = element (begin + i, from + term) of an operand, whose rows are of terms or of i.
+// tile[term][i] = element (begin + i, from + term) of an operand, whose rows are terms or i.
 template <TermsAre kTerms>
 __device__ void load(Tile& tile, const float* data, int64_t stride, int64_t size, int64_t k,
                      int64_t begin, int64_t from) {

@@ -1,12 +1,11 @@
 // Products of few rows, as decoding makes them: bound by reading the weights once.
 //
-// The weights are the operand with 16 rows, so that one row of x is no less welcome than eight. A
-// warp makes 16 outputs of up to 64 rows, alone through all terms; what it will multiply comes into
-// shared memory ahead, brought by all four warps of a block, the weights while earlier kernels
-// are still at work (launch.cuh). Where outputs are few one warp of a block multiplies, so that
-// they spread over the card; where they are many all four do, and share the rows of x they read.
-// The sum is the same whichever operand has 16 rows: each product is the same, and so are the 16
-// that are added.
+// The weights are the operand with 16 rows, so that one row of x costs no more than eight. A warp
+// computes 16 outputs of up to 64 rows, alone through all terms; its data is fetched into shared
+// memory ahead of time by all four warps of a block, the weights while earlier kernels are still
+// running (launch.cuh). Where outputs are few, one warp of a block multiplies, so that they spread
+// over the GPU; where they are many, all four do, and share the rows of x they read. The sum is the
+// same whichever operand has 16 rows: each product is the same, and so are the 16 that are added.
 #include <algorithm>
 #include <cstdint>
 
@@ -19,7 +18,7 @@ namespace {
 constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
 constexpr int kThreads = 128;
 constexpr int kSteps = kDepth / core::kTerms;
-constexpr int64_t kMultiprocessors = 132;  // of the card this is made for
+constexpr int64_t kMultiprocessors = 132;  // of the GPU this is tuned for
 
 template <int kRowTiles, int kWarps>
 constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
@@ -28,7 +27,7 @@ constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
 template <int kRowTiles>
 struct Fragments {
   uint32_t left[kSteps][4];
-  uint32_t right[kRowTiles][kSteps / 2][4];  // each of two steps
+  uint32_t right[kRowTiles][kSteps / 2][4];  // for each of two steps
 
   __device__ void read(const bf16* outputs, const bf16* rows, int lane) {
 #pragma unroll
@@ -58,8 +57,8 @@ struct Fragments {
   }
 };
 
-// Where the sums of a block go. The bias is fetched before they are there, or waiting for it would
-// be the last thing that every kernel does.
+// Where the sums of a block are stored. The bias is fetched before they are complete; otherwise
+// every kernel would end by waiting for it.
 template <int kRowTiles>
 class Outputs {
  public:
@@ -99,7 +98,8 @@ class Outputs {
   float bias_[2] = {};
 };
 
-// The block's part of a product and what brings its tiles. kOutputs weights a tile, then the rows.
+// The block's part of a product and the loading of its tiles: kOutputs weights per tile, then the
+// rows.
 template <int kRowTiles, int kWarps>
 struct Part {
   static constexpr int kOutputs = 16 * kWarps;
@@ -109,7 +109,7 @@ struct Part {
   TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights;
   TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x;
 
-  // Blocks of the same outputs are neighbours: the second finds the weights in L2.
+  // Blocks of the same outputs are neighbours, so that the second finds the weights in L2.
   __device__ static int row_of(int m) {
     return static_cast<int>(blockIdx.x) % ((m + kRows - 1) / kRows) * kRows;
   }
@@ -126,13 +126,13 @@ struct Part {
           row, 0, static_cast<int>(threadIdx.x)) {}
 };
 
-// How many steps of 16 terms a tile has, which begins at this one: zeros to a multiple of 16, no
-// further.
+// The number of steps of 16 terms in the tile that begins at this term: zeros up to a multiple of
+// 16, no further.
 __device__ inline int steps_from(int term, int k) {
   return k - term >= kDepth ? kSteps : (k - term + core::kTerms - 1) / core::kTerms;
 }
 
-// Long chains: tiles come while others are multiplied.
+// Long chains: tiles are fetched while others are multiplied.
 template <int kRowTiles, int kWarps, int kStages>
 __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
     bf16* tile = tiles + stage * Block::kStage;
     if (weights && term < k) part.weights.load(tile);
     if (x && term < k) part.x.load(tile + Block::kOutputs * kDepth);
-    core::commit_copies();  // an empty one too: waiting counts them
+    core::commit_copies();  // even an empty one: waiting counts them
   };
   for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, true, false);
   const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   int reading = 0, loading = kStages - 1;
   for (int term = 0; term < k; term += kDepth) {
     core::wait_for_copies<kStages - 2>();
-    __syncthreads();  // the tile has come, and nobody reads the one that is loaded next
+    __syncthreads();  // the tile has arrived, and the one loaded next is no longer read
     if (multiplies) {
       const bf16* tile = tiles + reading * Block::kStage;
       fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   if (multiplies) outputs.store(sums);
 }
 
-// Short ones: all of the chain comes at once, so that nobody waits in between.
+// Short chains: all terms are fetched at once, so that there is no waiting in between.
 template <int kRowTiles, int kWarps>
 __global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
     if (i >= count) return;
     fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
   };
-  // Two at a time: one is read while the other is multiplied.
+  // Two at a time: one is loaded while the other is multiplied.
   Fragments<kRowTiles> even, odd;
   read(even, 0);
   for (int i = 0; i < count; i += 2) {
@@ -230,8 +230,8 @@ void launch_long(Stream stream, const Gemm& p) {
   launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kThreads, kBytes, p);
 }
 
-// What a block may have of its multiprocessor's memory: 8.6 and its like have 99 KiB, so there the
-// longest chains are not held.
+// The shared memory a block may use: GPUs such as 8.6 have 99 KiB per multiprocessor, so there the
+// longest chains do not fit.
 constexpr int64_t kMostHeldBytes = int64_t{200} << 10;
 int64_t held_bytes_allowed() {
   static PerGpu<int64_t> bytes;
@@ -254,8 +254,8 @@ void launch_held(Stream stream, const Gemm& p) {
          static_cast<int>(held_bytes<kRowTiles, kWarps>(p)), p);
 }
 
-// The whole of a chain is on its way at once where all blocks find room; else so many tiles that a
-// multiprocessor is kept busy.
+// The whole chain is fetched at once if all blocks fit; otherwise as many tiles as keep a
+// multiprocessor busy.
 template <int kRowTiles, int kWarps>
 void launch_rows(Stream stream, const Gemm& p) {
   const int64_t bytes = held_bytes<kRowTiles, kWarps>(p);
@@ -270,9 +270,9 @@ struct Division {
   int warps = 1;
 };
 
-// How to divide outputs and rows between blocks: that by which the busiest multiprocessor reads
-// least. Where outputs are few there is little to read, and products that wait for each other cost
-// more: there a warp makes fewer. No bit depends on it. Measured in whole steps of decoding.
+// How to divide outputs and rows between blocks: so that the busiest multiprocessor reads least.
+// Where outputs are few there is little to read, and products that wait for each other cost more:
+// there a warp computes fewer. No bit depends on it. Tuned on whole decoding steps.
 Division divide(const Gemm& p) {
   constexpr int64_t kFewOutputs = 4096;
   const int most_tiles = p.n <= kFewOutputs ? 4 : 8;
@@ -280,7 +280,7 @@ Division divide(const Gemm& p) {
   int64_t least = INT64_MAX;
   for (const int warps : {4, 1}) {
     for (const int row_tiles : {8, 4, 2, 1}) {
-      if (row_tiles > 1 && p.m <= 4 * row_tiles) continue;  // half of it would do
+      if (row_tiles > 1 && p.m <= 4 * row_tiles) continue;  // half of it would be enough
       if (row_tiles > (warps == 4 ? most_tiles : 2)) continue;
       const int64_t blocks =
           ((p.n + 16 * warps - 1) / (16 * warps)) * ((p.m + 8 * row_tiles - 1) / (8 * row_tiles));

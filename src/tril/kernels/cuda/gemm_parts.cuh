@@ -1,5 +1,5 @@
-// What the kernels of products share: loading tiles, and storing what was summed. And the kernels'
-// entries, which gemm_own() chooses from.
+// Shared by the GEMM kernels: loading tiles, and storing sums. And the kernels' entry points, from
+// which gemm_own() chooses.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,7 +11,7 @@
 
 namespace tril::kernels::cuda {
 
-// Each sums as the contract says. Sizes are above zero, but k.
+// Each sums as the contract says. All sizes except k are above zero.
 void gemm_f32(cudaStream_t stream, const Gemm& product);
 void gemm_tiled(cudaStream_t stream, const Gemm& product);
 // Forward, few rows, operands aligned to 16 bytes.
@@ -22,7 +22,7 @@ inline bool aligned_rows(const void* matrix, int64_t stride, DType type) {
   return reinterpret_cast<uintptr_t>(matrix) % 16 == 0 && stride * size_of(type) % 16 == 0;
 }
 
-// What gemm_few_rows() is best at: up to 64 rows, and up to 256 where outputs and terms are few, as
+// Where gemm_few_rows() is best: up to 64 rows, and up to 256 where outputs and terms are few, as
 // in the layers of a decoding step.
 inline bool has_few_rows(const Gemm& p) {
   constexpr int64_t kFewRows = 64, kSomeRows = 256, kFewOutputs = 4096, kFewTerms = 1024;
@@ -40,9 +40,9 @@ struct Matrix {
   int columns;
 };
 
-// Tiles [kRows][kColumns] of a matrix, each kDepth terms behind the one before, zeros where the
-// matrix ends, loaded by all kThreads threads of the block. Aligned rows are copied without
-// waiting; others are read element by element.
+// Tiles [kRows][kColumns] of a matrix, each kDepth terms after the one before, zeros past the end
+// of the matrix, loaded by all kThreads threads of the block. Aligned rows are copied
+// asynchronously; others are read element by element.
 enum class Alignment { rows, none };
 template <int kRows, int kColumns, int kThreads, TermsAre kTerms, Alignment kAligned>
 class TileLoader {
@@ -56,7 +56,7 @@ class TileLoader {
     source_ = from.data + (row + first_) * stride_ + column + piece_ * core::kPiece;
   }
 
-  // Loads a tile and goes on to the next.
+  // Loads a tile and advances to the next.
   __device__ void load(bf16* tile) {
     const int there = min(max(columns_left_, 0), core::kPiece);
 #pragma unroll
@@ -92,13 +92,13 @@ class TileLoader {
   int rows_left_, columns_left_;
 };
 
-// Which of the stages of a pipeline is next.
+// The next of the stages of a pipeline.
 template <int kStages>
 __device__ int after(int stage) {
   return stage + 1 == kStages ? 0 : stage + 1;
 }
 
-// What becomes of a sum: c, rounded once, where a bias was added or it is added to what is there.
+// Turns a sum into c: rounded once, after adding the bias or what c holds.
 class Result {
  public:
   __device__ explicit Result(const Gemm& product) : p_(product) {
@@ -118,7 +118,7 @@ class Result {
       *c = p_.adds ? added(*c, value) : rounded(value);
     }
   }
-  // Of an even column and the next.
+  // Stores an even column and the next.
   __device__ void store_pair(int64_t row, int64_t column, float sum, float next) const {
     if (!pairs_ || column + 1 >= p_.n) {
       store(row, column, sum);

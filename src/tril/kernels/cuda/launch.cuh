@@ -1,23 +1,24 @@
-// How kernels of a chain follow each other.
+// How kernels of a chain overlap (programmatic dependent launch).
 //
-// Ordinarily a kernel begins when all that was enqueued before it has ended. Between the small
+// Ordinarily a kernel begins when everything enqueued before it has ended. Between the small
 // kernels of a decoding step that takes longer than their work. So where Stream::overlaps allows
-// it, launch() lets a kernel begin as soon as every block of the one before has begun and said so:
-// it is brought onto the card, finds its place and fetches what rests, such as weights, while the
-// one before still works.
+// it, launch() lets a kernel begin as soon as every block of the preceding one has begun and
+// allowed it: it is loaded onto the GPU, starts its blocks and fetches data at rest, such as
+// weights, while the preceding one is still running.
 //
 // The rule for every kernel that is started by launch(), whatever the stream:
 //  - All its blocks call let_next_begin(), and all call wait_for_earlier() before they read what an
-//    earlier kernel of the chain may have written, and before they write anything. What waits knows
-//    that the kernel before it has ended, that one waited too, and so on: all earlier ones have
-//    ended. A kernel that ended without waiting would break that for all that follow.
-//  - Before it waits it reads only what rests: what was written before the last kernel that was
+//    earlier kernel of the chain may have written, and before they write anything. After waiting, a
+//    kernel knows that the preceding one has ended; that one waited too, and so on: all earlier
+//    ones have ended. A kernel that ended without waiting would break that for all that follow.
+//  - Before it waits it reads only data at rest: data written before the last kernel that was
 //    started ordinarily, or that waited before it let the next begin, as an embedding does. In a
-//    step of a model that are the weights, the tables and intervals of the step, and the cache but
-//    for the entries of the step itself. Kernels further back than the one before may still be at
-//    work by then.
-// What is started ordinarily in between needs no rule: it waits for all, and is waited for.
-// Code for cards before 9.0 does not know these instructions: there launch() starts ordinarily.
+//    step of a model these are the weights, the tables and intervals of the step, and the cache
+//    except for the entries of the step itself. Kernels before the preceding one may still be
+//    running by then.
+// Kernels that are started ordinarily in between need no rule: they wait for everything, and
+// everything waits for them.
+// Code for GPUs before 9.0 lacks these instructions: there launch() starts kernels ordinarily.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,8 +41,8 @@ __device__ __forceinline__ void wait_for_earlier() {
 #endif
 }
 
-// Whether the code that this card runs of a kernel is made for 9.0, so that it has those
-// instructions. Without them the next kernel must not begin early.
+// Whether this GPU runs code of a kernel that was compiled for 9.0 and so has those instructions.
+// Without them the next kernel must not begin early.
 template <class Kernel>
 bool is_made_for_hopper(Kernel* kernel) {
   static const bool portable = [] {
@@ -54,7 +55,7 @@ bool is_made_for_hopper(Kernel* kernel) {
          attributes.ptxVersion >= kLeastVersion;
 }
 
-// `cluster` blocks each that see each other's shared memory, on 9.0 only.
+// Clusters of `cluster` blocks that can access each other's shared memory, on 9.0 only.
 template <class... Parameters, class... Arguments>
 void launch_clusters(Stream stream, void (*kernel)(Parameters...), dim3 blocks, int cluster,
                      int threads, int shared_bytes, const Arguments&... arguments) {
@@ -75,7 +76,7 @@ void launch_clusters(Stream stream, void (*kernel)(Parameters...), dim3 blocks, 
   config.stream = static_cast<cudaStream_t>(stream.handle);
   config.attrs = attributes;
   config.numAttrs = count;
-  // What goes wrong is told by whoever asks for the last error, as for any launch.
+  // An error is reported by whoever checks the last error, as for any launch.
   static_cast<void>(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 template <class... Parameters, class... Arguments>

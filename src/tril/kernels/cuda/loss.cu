@@ -5,10 +5,10 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = kSoftmaxThreads;  // a block a row
+constexpr int kThreads = kSoftmaxThreads;  // one block per row
 constexpr int kWarps = kSoftmaxWarps;
 
-// Of a row, by all threads of a block and for all of them.
+// For one row, by all threads of a block and for all of them.
 __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   __shared__ Sums of_warps[kWarps];
   __shared__ Sums whole;
@@ -45,15 +45,15 @@ __device__ void clear_row(int64_t stride, Access access, T* to) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while another's are done
-    cross_entropy_kernel(CrossEntropy c, Access access, float* norms, float* losses, T* dlogits) {
+__global__ void __launch_bounds__(kThreads, 2)  // one row is loaded while another is processed
+    cross_entropy_kernel(CrossEntropy<T> c, Access access) {
   __shared__ float norm_of_row;
   const int64_t row = blockIdx.x;
   const int32_t label = c.labels[row];
-  T* to = dlogits + row * c.stride;
+  T* to = c.dlogits + row * c.stride;
   if (label < 0) {
-    if (dlogits != nullptr) clear_row(c.stride, access, to);
-    if (threadIdx.x == 0) norms[row] = losses[row] = 0.0f;
+    if (c.dlogits != nullptr) clear_row(c.stride, access, to);
+    if (threadIdx.x == 0) c.norms[row] = c.losses[row] = 0.0f;
     return;
   }
   const float* x = c.logits + row * c.stride;
@@ -62,12 +62,12 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
     const float norm = normaliser(sums);
     const float right = x[label];  // before the gradients may overwrite it
     const float mean = sums.plain * (1.0f / static_cast<float>(c.vocab));
-    losses[row] = c.smoothing == 0.0f ? norm - right
-                                      : norm - (1.0f - c.smoothing) * right - c.smoothing * mean;
-    norms[row] = norm;
+    c.losses[row] = c.smoothing == 0.0f ? norm - right
+                                        : norm - (1.0f - c.smoothing) * right - c.smoothing * mean;
+    c.norms[row] = norm;
     norm_of_row = norm;
   }
-  if (dlogits == nullptr) return;
+  if (c.dlogits == nullptr) return;
   __syncthreads();
   const float norm = norm_of_row;
   const float g = *c.factor;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
     Pack gradient;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) gradient.at[i] = (expf(from.at[i] - norm) - spread) * g;
-    // One pack of the row has the label, one may reach behind the vocabulary.
+    // One pack of the row has the label, one may extend past the vocabulary.
     if (label >= at && label < at + kPack) {
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row's logits come while a
 }
 
 constexpr int kPartThreads = 256;
-constexpr int64_t kPart = kPartThreads * kPack;  // of a row, a block
+constexpr int64_t kPart = kPartThreads * kPack;  // of a row, per block
 
 __global__ void __launch_bounds__(kPartThreads)
     subtract_kernel(const float* logits, const float* norms, int64_t vocab, int64_t stride,
@@ -131,35 +131,33 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void softmax_normalisers(Stream stream, const float* logits, int64_t rows, int64_t vocab,
-                         int64_t stride, float* norms) {
-  if (rows == 0) return;
-  normalisers_kernel<<<static_cast<unsigned>(rows), kThreads, 0, handle_of(stream)>>>(
-      logits, vocab, stride, access_of(stride, logits), norms);
+void softmax_normalisers(Stream stream, const SoftmaxNormalisers& args) {
+  if (args.rows == 0) return;
+  normalisers_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, handle_of(stream)>>>(
+      args.logits, args.vocab, args.stride, access_of(args.stride, args.logits), args.norms);
 }
 
-void subtract_rows(Stream stream, const float* logits, const float* norms, int64_t rows,
-                   int64_t vocab, int64_t stride, float* out) {
-  const int64_t blocks = rows * ((vocab + kPart - 1) / kPart);
+void subtract_rows(Stream stream, const SubtractRows& args) {
+  const int64_t blocks = args.rows * ((args.vocab + kPart - 1) / kPart);
   if (blocks == 0) return;
-  const bool whole = vocab % kPack == 0;
+  const bool whole = args.vocab % kPack == 0;
   subtract_kernel<<<static_cast<unsigned>(blocks), kPartThreads, 0, handle_of(stream)>>>(
-      logits, norms, vocab, stride, whole ? access_of(stride, logits, out) : Access::scalar, out);
+      args.logits, args.norms, args.vocab, args.stride,
+      whole ? access_of(args.stride, args.logits, args.out) : Access::scalar, args.out);
 }
 
 template <class T>
-void cross_entropy(Stream stream, const CrossEntropy& args, float* norms, float* losses,
-                   T* dlogits) {
+void cross_entropy(Stream stream, const CrossEntropy<T>& args) {
   if (args.rows == 0) return;
   cross_entropy_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, handle_of(stream)>>>(
-      args, access_of(args.stride, args.logits, dlogits), norms, losses, dlogits);
+      args, access_of(args.stride, args.logits, args.dlogits));
 }
-template void cross_entropy(Stream, const CrossEntropy&, float*, float*, float*);
-template void cross_entropy(Stream, const CrossEntropy&, float*, float*, BFloat16*);
+template void cross_entropy(Stream, const CrossEntropy<float>&);
+template void cross_entropy(Stream, const CrossEntropy<BFloat16>&);
 
-void total_loss(Stream stream, const float* losses, int64_t rows, const float* factor,
-                float* total) {
-  total_kernel<<<1, kThreads, 0, handle_of(stream)>>>(losses, rows, factor, total);
+void total_loss(Stream stream, const TotalLoss& args) {
+  total_kernel<<<1, kThreads, 0, handle_of(stream)>>>(args.losses, args.rows, args.factor,
+                                                      args.total);
 }
 
 }  // namespace tril::kernels::cuda

@@ -1,8 +1,8 @@
-// Norms, alone and behind a residual sum.
+// Norms, alone and after a residual sum.
 //
-// A warp has a row; up to 1,024 columns it keeps the row in registers, so that a row is read once
-// and written once. Longer rows, and rows that cannot be reached 16 bytes at a time, are read again
-// in each pass; the order of all sums is the same.
+// One warp per row; up to 1,024 columns it keeps the row in registers, so that a row is read once
+// and written once. Longer rows, and rows that cannot be accessed 16 bytes at a time, are read
+// again in each pass; the order of all sums is the same.
 #include "tril/kernels/cuda/dropout.cuh"
 #include "tril/kernels/cuda/launch.cuh"
 
@@ -12,7 +12,7 @@ namespace {
 constexpr int kForwardThreads = 128;
 
 // ---- forward ------------------------------------------------------------------------------------
-// Where the rows that are normed come from: from memory...
+// Where the rows to be normed come from: from memory...
 template <class T>
 struct PlainRows {
   const T* x;
@@ -61,7 +61,7 @@ struct ResidualRows {
       store(sum, s + at, count, access);
       return rounded<T>(sum);
     }
-    // What this very lane wrote.
+    // Written by the same lane.
     __device__ Pack again(int64_t at, int count) const { return load(s + at, count, access); }
   };
   __device__ Row row(int64_t row, int64_t columns) const {
@@ -75,8 +75,8 @@ struct ResidualRows {
   }
 };
 
-// Weight and bias are fetched first where rows are few, so that nobody waits for them in the end;
-// where rows are many, others work meanwhile, and the registers are worth more.
+// Weight and bias are fetched first if rows are few, so that nothing waits for them at the end; if
+// rows are many, other warps work meanwhile, and the registers are worth more.
 enum class Weights { first, last };
 constexpr int64_t kFewNormRows = 1024;
 
@@ -167,7 +167,7 @@ void launch_forward(Stream stream, const Norm& norm, const Rows& rows, Access ac
 }
 
 // ---- backward -----------------------------------------------------------------------------------
-constexpr int kChains = 8;  // of rows in a slice: a warp each
+constexpr int kChains = 8;  // of rows in a slice: one per warp
 constexpr int kBackwardThreads = kChains * kWarp;
 
 template <class T>
@@ -182,7 +182,7 @@ struct Backward {
   float scale;
   float* partial;  // [slices, 2, columns]: of weight and bias
   Access access;
-  int64_t slice;  // rows of one
+  int64_t slice;  // rows per slice
 };
 
 struct RowStats {
@@ -191,7 +191,7 @@ struct RowStats {
       : mean(stats[2 * row]), r(stats[2 * row + 1]) {}
 };
 
-// dx, and df by the bits, of one pack.
+// dx, and df from the stored bits, for one pack.
 template <class T>
 __device__ void write_gradients(const Backward<T>& b, int64_t row, int64_t at, int count,
                                 const Pack& dx) {
@@ -203,8 +203,8 @@ __device__ void write_gradients(const Backward<T>& b, int64_t row, int64_t at, i
   store(keep(rounded<T>(dx), bits, b.scale), b.df + offset, count, b.access);
 }
 
-// A sum of packs over the warps of a block, ascending, into partial[at...]: lane's packs begin at
-// column `at` of the stretch that begins at `begin`.
+// The sum of packs over the warps of a block, ascending, into partial[at...]: a lane's packs begin
+// at column `at` of the stretch that begins at `begin`.
 __device__ void add_warps(const Pack& mine, float (&all)[kChains][kStretch], int64_t begin,
                           int64_t columns, float* partial) {
   float* own = all[threadIdx.x / kWarp] + lane_of_thread() * kPack;
@@ -220,7 +220,7 @@ __device__ void add_warps(const Pack& mine, float (&all)[kChains][kStretch], int
   __syncthreads();
 }
 
-// A slice of rows a block. Rows are kept as they lie in memory: half the registers for bf16.
+// One slice of rows per block. Rows are kept in their stored type: half the registers for bf16.
 template <class T, int kStretches>
 __global__ void __launch_bounds__(kBackwardThreads) backward_kernel(Backward<T> b) {
   static_assert(kBackwardThreads == kStretch, "add_warps has a thread a column");
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(kBackwardThreads) backward_kernel(Backward<T> 
   const int64_t end = begin + b.slice < b.norm.rows ? begin + b.slice : b.norm.rows;
   Pack dweight[kStretches] = {};
   Pack dbias[kStretches] = {};
-  // A row comes while the one before is done.
+  // A row is loaded while the one before is processed.
   StoredPack<T> next_x[kStretches], next_dy[kStretches];
   const auto fetch = [&](int64_t row) {
     over_row<kStretches>(columns, [&](int i, int64_t at, int count) {
@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(kBackwardThreads) backward_kernel(Backward<T> 
   }
 }
 
-// The same for rows that do not fit into registers: the gradient of x, a row a warp...
+// The same for rows that do not fit into registers: the gradient of x, one row per warp...
 template <class T>
 __global__ void __launch_bounds__(kBackwardThreads) long_rows_kernel(Backward<T> b) {
   const int64_t columns = b.norm.columns;
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(kBackwardThreads) long_rows_kernel(Backward<T>
   });
 }
 
-// ... and the sums over rows, a column of a slice a thread.
+// ... and the sums over rows, one column of a slice per thread.
 template <class T>
 __global__ void __launch_bounds__(kBackwardThreads) long_columns_kernel(Backward<T> b) {
   const int64_t columns = b.norm.columns;
@@ -363,7 +363,7 @@ __global__ void __launch_bounds__(kBackwardThreads) long_columns_kernel(Backward
 
 constexpr int kMergeChains = 32;
 
-// 32 columns a block, a chain of slices a warp.
+// 32 columns per block, one chain of slices per warp.
 __global__ void __launch_bounds__(kWarp* kMergeChains)
     merge_slices_kernel(const float* partial, int64_t slices, int64_t columns, float* dweight,
                         float* dbias) {
@@ -412,7 +412,7 @@ void launch_backward(Stream stream, const Backward<T>& b) {
   });
 }
 
-// Of everything a norm reads and writes by packs.
+// For everything a norm reads and writes in packs.
 template <class... Pointers>
 Access norm_access(const Norm& norm, const Pointers*... pointers) {
   return access_of(norm.columns, norm.weight, norm.bias, pointers...);
@@ -421,21 +421,20 @@ Access norm_access(const Norm& norm, const Pointers*... pointers) {
 }  // namespace
 
 template <class T>
-void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats) {
-  const Access access = norm_access(norm, x, y);
-  launch_forward(stream, norm, PlainRows<T>{x, access}, access, y, stats);
+void norm_forward(Stream stream, const NormForward<T>& args) {
+  const Access access = norm_access(args.norm, args.x, args.y);
+  launch_forward(stream, args.norm, PlainRows<T>{args.x, access}, access, args.y, args.stats);
 }
 
 template <class T>
-void residual_norm_forward(Stream stream, const Norm& norm, const Dropout& args, const T* x,
-                           const T* f, T* s, T* y, float* stats, uint8_t* kept) {
-  const Access access = norm_access(norm, x, f, s, y);
-  if (args.seed == nullptr) {
-    const ResidualRows<T, false> rows{x, f, s, nullptr, {}, access};
-    return launch_forward(stream, norm, rows, access, y, stats);
+void residual_norm_forward(Stream stream, const ResidualNormForward<T>& args) {
+  const Access access = norm_access(args.norm, args.x, args.f, args.s, args.y);
+  if (args.mask.seed == nullptr) {
+    const ResidualRows<T, false> rows{args.x, args.f, args.s, nullptr, {}, access};
+    return launch_forward(stream, args.norm, rows, access, args.y, args.stats);
   }
-  const ResidualRows<T, true> rows{x, f, s, kept, mask_of(args), access};
-  launch_forward(stream, norm, rows, access, y, stats);
+  const ResidualRows<T, true> rows{args.x, args.f, args.s, args.kept, mask_of(args.mask), access};
+  launch_forward(stream, args.norm, rows, access, args.y, args.stats);
 }
 
 int64_t norm_backward_partial(int64_t rows, int64_t columns) {
@@ -443,25 +442,24 @@ int64_t norm_backward_partial(int64_t rows, int64_t columns) {
 }
 
 template <class T>
-void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormBackward<T>& args) {
+void residual_norm_backward(Stream stream, const ResidualNormBackward<T>& args) {
+  const Norm& norm = args.norm;
   launch_backward<T>(stream,
                      {norm, args.s, args.stats, args.dy, args.dx, args.df, args.kept,
                       dropout_scale(args.probability), args.partial,
                       norm_access(norm, args.s, args.dy, args.dx, args.df), norm_slice(norm.rows)});
 }
 
-void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,
-                          float* dbias) {
-  merge_slices_kernel<<<blocks_for(2 * norm.columns, kWarp), kWarp * kMergeChains, 0,
-                        handle_of(stream)>>>(partial, slices_of(norm.rows), norm.columns, dweight,
-                                             dbias);
+void merge_norm_gradients(Stream stream, const MergeNormGradients& args) {
+  merge_slices_kernel<<<blocks_for(2 * args.columns, kWarp), kWarp * kMergeChains, 0,
+                        handle_of(stream)>>>(args.partial, slices_of(args.rows), args.columns,
+                                             args.dweight, args.dbias);
 }
 
-#define TRIL_INSTANTIATE(T)                                                                       \
-  template void norm_forward<T>(Stream, const Norm&, const T*, T*, float*);                       \
-  template void residual_norm_forward<T>(Stream, const Norm&, const Dropout&, const T*, const T*, \
-                                         T*, T*, float*, uint8_t*);                               \
-  template void residual_norm_backward<T>(Stream, const Norm&, const ResidualNormBackward<T>&);
+#define TRIL_INSTANTIATE(T)                                                   \
+  template void norm_forward(Stream, const NormForward<T>&);                  \
+  template void residual_norm_forward(Stream, const ResidualNormForward<T>&); \
+  template void residual_norm_backward(Stream, const ResidualNormBackward<T>&);
 TRIL_INSTANTIATE(float)
 TRIL_INSTANTIATE(BFloat16)
 

@@ -15,7 +15,7 @@ static_assert(kUpdateChunk == int64_t{kThreads} * kQuad * kQuads, "a chunk is wh
 // The tensor that chunk belongs to.
 __device__ int64_t tensor_of(const AdamWTensors& all, int64_t chunk) {
   int64_t low = 0;
-  int64_t high = all.count;  // the first that starts behind the chunk, below or at this
+  int64_t high = all.count;  // the first that starts after the chunk is at most this
   while (low < high) {
     const int64_t middle = (low + high) / 2;
     if (all.starts[middle] <= chunk) {
@@ -54,7 +54,7 @@ __device__ void store_quad(const Quad& quad, float* to, int count) {
   }
 }
 
-// f(at, count) for this thread's quads of chunk blockIdx.x, which is `chunk` of a tensor.
+// Calls f(at, count) for this thread's quads of chunk blockIdx.x, which is `chunk` of a tensor.
 template <class F>
 __device__ void over_chunk(int64_t size, int64_t chunk, const F& f) {
 #pragma unroll
@@ -66,7 +66,7 @@ __device__ void over_chunk(int64_t size, int64_t chunk, const F& f) {
   }
 }
 
-// Sums over a block in double, warps folded as lanes are. Valid in thread 0.
+// Sums over a block in double, warps folded like lanes. Valid in thread 0.
 template <int kBlock>
 __device__ double block_sum(double value) {
   constexpr int kWarps = kBlock / kWarp;
@@ -168,21 +168,23 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void sum_of_squares(Stream stream, const AdamWTensors& all, double* partial, double* squares) {
+void sum_of_squares(Stream stream, const SumOfSquares& args) {
   const cudaStream_t on = handle_of(stream);
-  if (all.chunks > 0) {
-    squares_kernel<<<static_cast<unsigned>(all.chunks), kThreads, 0, on>>>(all, partial);
+  const int64_t chunks = args.all.chunks;
+  if (chunks > 0) {
+    squares_kernel<<<static_cast<unsigned>(chunks), kThreads, 0, on>>>(args.all, args.partial);
   }
-  sum_chunks_kernel<<<1, kSumThreads, 0, on>>>(partial, all.chunks, squares);
+  sum_chunks_kernel<<<1, kSumThreads, 0, on>>>(args.partial, chunks, args.squares);
 }
 
-void adamw_begin(Stream stream, const double* squares, const float* rate, AdamWState* state) {
-  begin_kernel<<<1, 1, 0, handle_of(stream)>>>(squares, rate, state);
+void adamw_begin(Stream stream, const AdamWBegin& args) {
+  begin_kernel<<<1, 1, 0, handle_of(stream)>>>(args.squares, args.rate, args.state);
 }
 
-void adamw(Stream stream, const AdamWState* state, const AdamWTensors& all) {
-  if (all.chunks == 0) return;
-  adamw_kernel<<<static_cast<unsigned>(all.chunks), kThreads, 0, handle_of(stream)>>>(state, all);
+void adamw(Stream stream, const AdamWUpdate& args) {
+  if (args.all.chunks == 0) return;
+  adamw_kernel<<<static_cast<unsigned>(args.all.chunks), kThreads, 0, handle_of(stream)>>>(
+      args.state, args.all);
 }
 
 }  // namespace tril::kernels::cuda

@@ -1,6 +1,6 @@
-// What is found out or set up once per GPU. How much shared memory a kernel may use and how many of
-// its blocks run at a time are a matter of kernel and GPU: to have asked on one says nothing about
-// another.
+// Values that are queried or set up once per GPU. How much shared memory a kernel may use and how
+// many of its blocks run at a time depend on the kernel and the GPU, so the answer for one GPU does
+// not hold for another.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,11 +11,11 @@
 
 namespace tril::kernels::cuda {
 
-// Static, one per question. Any thread may ask.
+// Static, one per query. Any thread may use it.
 template <class T>
 class PerGpu {
  public:
-  // Of the thread's current GPU; find() is called the first time.
+  // For the thread's current GPU; find() is called the first time.
   template <class F>
   T get(const F& find) {
     int gpu = 0;
@@ -33,8 +33,8 @@ class PerGpu {
   Answer answers_[kMostGpus];
 };
 
-// Lets a kernel use this much dynamic shared memory. Where that is refused the launch fails, and
-// says so.
+// Lets a kernel use this much dynamic shared memory. If that is refused, the launch fails and
+// reports it.
 template <auto kKernel>
 void allow_shared_memory(int bytes) {
   static PerGpu<bool> allowed;

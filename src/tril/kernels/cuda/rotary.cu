@@ -7,10 +7,9 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// A row a warp; a lane turns eight pairs at a time.
+// One row per warp; a lane rotates eight pairs at a time.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
-    rotary_kernel(Rotary r, Access access, const T* x, T* y) {
+__global__ void __launch_bounds__(kThreads) rotary_kernel(Rotary<T> r, Access access) {
   let_next_begin();
   wait_for_earlier();
   const int64_t row = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
@@ -26,8 +25,8 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t to = row * r.heads * r.head_dim + within;
     const Pack c = load(cosines + at, count, access);
     const Pack s = load(cosines + half + at, count, access);
-    const Pack low = load(x + from, count, access);
-    const Pack high = load(x + from + half, count, access);
+    const Pack low = load(r.x + from, count, access);
+    const Pack high = load(r.x + from + half, count, access);
     Pack turned_low, turned_high;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
@@ -35,22 +34,21 @@ __global__ void __launch_bounds__(kThreads)
       turned_low.at[i] = __fmaf_rn(-high.at[i], sine, low.at[i] * c.at[i]);
       turned_high.at[i] = __fmaf_rn(low.at[i], sine, high.at[i] * c.at[i]);
     }
-    store(turned_low, y + to, count, access);
-    store(turned_high, y + to + half, count, access);
+    store(turned_low, r.y + to, count, access);
+    store(turned_high, r.y + to + half, count, access);
   }
 }
 
 }  // namespace
 
 template <class T>
-void rotary(Stream stream, const Rotary& args, const T* x, T* y) {
+void rotary(Stream stream, const Rotary<T>& args) {
   if (args.rows == 0) return;
-  launch(
-      stream, rotary_kernel<T>, blocks_for(args.rows, kThreads / kWarp), kThreads, 0, args,
-      args.x_stride % kPack == 0 ? access_of(args.head_dim / 2, x, y, args.table) : Access::scalar,
-      x, y);
+  const bool whole = args.x_stride % kPack == 0;
+  launch(stream, rotary_kernel<T>, blocks_for(args.rows, kThreads / kWarp), kThreads, 0, args,
+         whole ? access_of(args.head_dim / 2, args.x, args.y, args.table) : Access::scalar);
 }
-template void rotary<float>(Stream, const Rotary&, const float*, float*);
-template void rotary<BFloat16>(Stream, const Rotary&, const BFloat16*, BFloat16*);
+template void rotary(Stream, const Rotary<float>&);
+template void rotary(Stream, const Rotary<BFloat16>&);
 
 }  // namespace tril::kernels::cuda

@@ -1,4 +1,4 @@
-// What the kernels on rows share: packs of eight elements, sums over a warp, launching.
+// Shared by the kernels on rows: packs of eight elements, sums over a warp, launching.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -14,7 +14,7 @@ namespace tril::kernels::cuda {
 
 inline cudaStream_t handle_of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
 
-// Blocks for `units` of work with so many a block.
+// The number of blocks for `units` of work with `a_block` units per block.
 inline dim3 blocks_for(int64_t units, int64_t a_block) {
   return dim3(static_cast<unsigned>((units + a_block - 1) / a_block));
 }
@@ -37,7 +37,7 @@ __device__ T narrowed(float value) {
     return BFloat16{__bfloat16_as_ushort(__float2bfloat16_rn(value))};
   }
 }
-// What is left of a value that is stored as T.
+// A value rounded to T and back.
 template <class T>
 __device__ float rounded(float value) {
   return widened(narrowed<T>(value));
@@ -50,7 +50,7 @@ struct Pack {
   float at[kPack];
 };
 
-// Packs as they lie in memory: half the registers for bf16.
+// Packs as they are stored in memory: half the registers for bf16.
 template <class T>
 struct StoredPack;
 template <>
@@ -98,20 +98,20 @@ __device__ Pack rounded(const Pack& p) {
   return result;
 }
 
-// How packs of a matrix can be reached: 16 bytes at once, or one element after the other.
+// How packs of a matrix can be accessed: 16 bytes at once, or element by element.
 enum class Access { vector, scalar };
 
 __host__ inline bool aligned(const void* pointer) {
   return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
-// Rows of `columns` elements behind one another from these addresses (null ones are no matter).
+// For consecutive rows of `columns` elements from these addresses (null ones are ignored).
 template <class... Pointers>
 Access access_of(int64_t columns, const Pointers*... pointers) {
   return columns % kPack == 0 && (aligned(pointers) && ...) ? Access::vector : Access::scalar;
 }
 
-// The first `count` (0 to 8) of the eight at `from`, zeros for the rest. A count that is neither 0
-// nor 8 is read one by one, with any access.
+// The first `count` (0 to 8) of the eight elements at `from`, zeros for the rest. For a count other
+// than 0 and 8 elements are read one by one, with any access.
 template <class T>
 __device__ StoredPack<T> load_stored(const T* from, int count, Access access) {
   if (access == Access::vector && count == kPack) {
@@ -145,7 +145,7 @@ __device__ inline int count_below(int64_t at, int64_t size) {
 }
 
 // ---- over a warp --------------------------------------------------------------------------------
-// The same bits in every lane: what is added is the same pair, and a + b is b + a.
+// The same bits in every lane: both lanes of a pair add the same two numbers, and a + b is b + a.
 template <class Number>
 __device__ Number warp_sum(Number value) {
 #pragma unroll
@@ -155,9 +155,9 @@ __device__ Number warp_sum(Number value) {
   return value;
 }
 
-// A row in the hands of a warp is a series of stretches of 256 columns, a pack a lane. f(i, at,
-// count) for stretch i, with the lane's columns from `at` on; all lanes come along, also with a
-// count of 0. kStretches of them, or as many as there are where that is 0.
+// A warp processes a row in stretches of 256 columns, one pack per lane. Calls f(i, at, count) for
+// stretch i, with the lane's columns from `at` on; all lanes take part, even with a count of 0.
+// kStretches of them, or as many as there are if that is 0.
 constexpr int kStretch = kWarp * kPack;
 template <int kStretches, class F>
 __device__ void over_row(int64_t columns, const F& f) {
@@ -176,8 +176,8 @@ __device__ void over_row(int64_t columns, const F& f) {
   }
 }
 
-// Calls f(std::integral_constant<int, n>) with how many stretches a row is kept in registers as; 0
-// where it is not.
+// Calls f(std::integral_constant<int, n>) with the number of stretches in which a row is kept in
+// registers; 0 if it is not.
 template <class F>
 void with_stretches(int64_t columns, Access access, const F& f) {
   if (access == Access::scalar || columns > 4 * kStretch) {

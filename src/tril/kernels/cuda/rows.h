@@ -1,14 +1,14 @@
 // The kernels on rows, on CUDA: norms, embeddings, activations, dropout, rotary positions, sums,
-// the loss and the optimiser. What each computes is said in the header of the same name in
-// kernels/; here is the CUDA form, with its order.
+// the loss and the optimiser. The header of the same name in kernels/ says what each computes; this
+// is the CUDA form, with its order.
 //
 // T is float or BFloat16 (both instantiated): the type of activations. Everything is computed in
 // f32 and rounded once where it is stored, also inside a fused kernel where the separate ones would
-// round. A row depends on that row alone; every sum over columns has an order that the number of
-// columns alone decides, every sum over rows one that the number of rows alone decides; addresses
-// decide only how memory is read. No atomic operation on floating-point numbers. All pointers are
-// to device memory.
-// Kernels neither allocate nor throw. Sizes of zero are legal and do nothing.
+// round. A row depends on that row alone; the order of a sum over columns depends only on the
+// number of columns, that of a sum over rows only on the number of rows; addresses decide only how
+// memory is read. No atomic operation on floating-point numbers. All pointers are to device memory.
+// Kernels neither allocate nor throw. Sizes of zero are legal and do nothing. Every function takes
+// a struct of all its arguments: launches.h lists them.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,48 @@ namespace tril::kernels::cuda {
 
 // ---- elementwise --------------------------------------------------------------------------------
 template <class T>
-void add(Stream stream, int64_t size, const T* a, const T* b, T* out);  // out may be a or b
+struct Add {
+  int64_t size = 0;
+  const T *a = nullptr, *b = nullptr;
+  T* out = nullptr;  // may be a or b
+};
 template <class T>
-void scale(Stream stream, int64_t size, const float* factor, T* x);  // x *= *factor; nothing for 1
+void add(Stream stream, const Add<T>& args);
+// x *= *factor; does nothing for 1.
 template <class T>
-void fill(Stream stream, int64_t size, float value, T* out);
+struct Scale {
+  int64_t size = 0;
+  const float* factor = nullptr;
+  T* x = nullptr;
+};
+template <class T>
+void scale(Stream stream, const Scale<T>& args);
+template <class T>
+struct Fill {
+  int64_t size = 0;
+  float value = 0.0f;
+  T* out = nullptr;
+};
+template <class T>
+void fill(Stream stream, const Fill<T>& args);
 // Between types: rounds, or widens exactly.
 template <class From, class To>
-void convert(Stream stream, int64_t size, const From* from, To* to);
+struct Convert {
+  int64_t size = 0;
+  const From* from = nullptr;
+  To* to = nullptr;
+};
+template <class From, class To>
+void convert(Stream stream, const Convert<From, To>& args);
 // to [to_rows, to_columns] = from [rows, columns] rounded, zeros beyond: weights as products read
 // them. Both dense.
-void round_padded(Stream stream, const float* from, int64_t rows, int64_t columns, BFloat16* to,
-                  int64_t to_rows, int64_t to_columns);
+struct RoundPadded {
+  const float* from = nullptr;
+  int64_t rows = 0, columns = 0;
+  BFloat16* to = nullptr;
+  int64_t to_rows = 0, to_columns = 0;
+};
+void round_padded(Stream stream, const RoundPadded& args);
 
 // ---- norms --------------------------------------------------------------------------------------
 // Weight and bias are f32 (norm.weight and norm.bias point to device memory). stats [rows, 2].
@@ -43,8 +73,15 @@ void round_padded(Stream stream, const float* from, int64_t rows, int64_t column
 // sum over rows: slices of norm_slice() rows; in a slice row i belongs to chain i mod 8, the chains
 // are added ascending; then slice i belongs to chain i mod 32, those chains likewise.
 template <class T>
-void norm_forward(Stream stream, const Norm& norm, const T* x, T* y, float* stats);
-// So many that an H200 does all of them at once, two a processor.
+struct NormForward {
+  Norm norm{};
+  const T* x = nullptr;
+  T* y = nullptr;
+  float* stats = nullptr;
+};
+template <class T>
+void norm_forward(Stream stream, const NormForward<T>& args);
+// As many slices as an H200 computes at once, two per multiprocessor.
 constexpr int64_t norm_slice(int64_t rows) {
   constexpr int64_t kSlices = 264, kChains = 8;
   const int64_t chain = (rows + kSlices * kChains - 1) / (kSlices * kChains);
@@ -55,7 +92,7 @@ constexpr int64_t norm_slice(int64_t rows) {
 // ---- embeddings ---------------------------------------------------------------------------------
 // out = round(fma(table, scale, position)), or round(table scale) without positions. The table is
 // in the type of activations, or f32: then its entries are rounded to that type as they are read.
-template <class Entry>
+template <class T, class Entry>
 struct Embedding {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -65,21 +102,30 @@ struct Embedding {
   int64_t table_stride = 0;
   const int32_t* position_ids = nullptr;  // [rows], or null for no positions
   const float* position_table = nullptr;  // [positions, columns], f32
+  T* out = nullptr;
 };
 template <class T, class Entry>
-void embedding_forward(Stream stream, const Embedding<Entry>& args, T* out);
+void embedding_forward(Stream stream, const Embedding<T, Entry>& args);
 // Sorts rows stably by id on the device. order [rows]; starts [entries + 1]; workspace of
 // sort_by_id_workspace() bytes. Counts are added by integer atomics, whose order cannot be seen.
 int64_t sort_by_id_workspace(int64_t rows);
-void sort_by_id(Stream stream, const int32_t* ids, int64_t rows, int64_t entries, int32_t* order,
-                int32_t* starts, void* workspace);
+struct SortById {
+  const int32_t* ids = nullptr;
+  int64_t rows = 0;
+  int64_t entries = 0;
+  int32_t* order = nullptr;
+  int32_t* starts = nullptr;
+  void* workspace = nullptr;
+};
+void sort_by_id(Stream stream, const SortById& args);
 // dtable [entries, columns], f32: scale times the sum over the rows that looked an entry up; zero
 // for the others. adds: dtable += instead. Order: the rows of an entry ascending in slices of
 // kEmbeddingSlice, each one chain; the slices ascending. `partial` has room for
 // embedding_backward_partial() floats.
 constexpr int64_t kEmbeddingSlice = 64;
 int64_t embedding_backward_partial(int64_t rows, int64_t columns);
-struct EmbeddingGradient {
+template <class T>
+struct EmbeddingBackward {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t entries = 0;
@@ -87,25 +133,53 @@ struct EmbeddingGradient {
   const int32_t* order = nullptr;
   const int32_t* starts = nullptr;
   bool adds = false;
+  const T* dout = nullptr;
+  float* partial = nullptr;
+  float* dtable = nullptr;
 };
 template <class T>
-void embedding_backward(Stream stream, const EmbeddingGradient& args, const T* dout, float* partial,
-                        float* dtable);
+void embedding_backward(Stream stream, const EmbeddingBackward<T>& args);
 
 // ---- activations --------------------------------------------------------------------------------
 template <class T>
-void activation_forward(Stream stream, Activation kind, int64_t size, const T* x, T* y);
+struct ActivationForward {
+  Activation kind = Activation::relu;
+  int64_t size = 0;
+  const T* x = nullptr;
+  T* y = nullptr;
+};
 template <class T>
-void activation_backward(Stream stream, Activation kind, int64_t size, const T* x, const T* dy,
-                         T* dx);
+void activation_forward(Stream stream, const ActivationForward<T>& args);
 template <class T>
-void gated_forward(Stream stream, Activation kind, int64_t size, const T* gate, const T* x, T* y);
+struct ActivationBackward {
+  Activation kind = Activation::relu;
+  int64_t size = 0;
+  const T *x = nullptr, *dy = nullptr;
+  T* dx = nullptr;
+};
 template <class T>
-void gated_backward(Stream stream, Activation kind, int64_t size, const T* gate, const T* x,
-                    const T* dy, T* dgate, T* dx);
+void activation_backward(Stream stream, const ActivationBackward<T>& args);
+template <class T>
+struct GatedForward {
+  Activation kind = Activation::relu;
+  int64_t size = 0;
+  const T *gate = nullptr, *x = nullptr;
+  T* y = nullptr;
+};
+template <class T>
+void gated_forward(Stream stream, const GatedForward<T>& args);
+template <class T>
+struct GatedBackward {
+  Activation kind = Activation::relu;
+  int64_t size = 0;
+  const T *gate = nullptr, *x = nullptr, *dy = nullptr;
+  T *dgate = nullptr, *dx = nullptr;
+};
+template <class T>
+void gated_backward(Stream stream, const GatedBackward<T>& args);
 
 // ---- dropout ------------------------------------------------------------------------------------
-// The very masks of the CPU (kernels/dropout.h). Seed and step are read on the device.
+// The same masks as on the CPU (kernels/dropout.h). Seed and step are read on the device.
 struct DropoutSeed {
   uint64_t seed = 0;
   uint32_t step = 0;
@@ -120,21 +194,45 @@ struct Dropout {
   const int32_t* positions = nullptr;  // [rows]
 };
 template <class T>
-void dropout(Stream stream, const Dropout& args, const T* x, T* y, uint8_t* kept);
+struct DropoutForward {
+  Dropout mask{};
+  const T* x = nullptr;
+  T* y = nullptr;
+  uint8_t* kept = nullptr;
+};
 template <class T>
-void dropout_by_bits(Stream stream, int64_t rows, int64_t columns, float probability,
-                     const uint8_t* kept, const T* x, T* y);
+void dropout(Stream stream, const DropoutForward<T>& args);
+template <class T>
+struct DropoutByBits {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  float probability = 0.0f;
+  const uint8_t* kept = nullptr;
+  const T* x = nullptr;
+  T* y = nullptr;
+};
+template <class T>
+void dropout_by_bits(Stream stream, const DropoutByBits<T>& args);
 
-// y = norm(s), s = x + dropout(f), in one pass with the roundings of three: what a post-norm layer
-// ends with. A null `args.seed` means no dropout, and no `kept`.
+// y = norm(s), s = x + dropout(f), in one pass with the three roundings: the end of a post-norm
+// layer. A null `mask.seed` means no dropout, and no `kept`.
 template <class T>
-void residual_norm_forward(Stream stream, const Norm& norm, const Dropout& args, const T* x,
-                           const T* f, T* s, T* y, float* stats, uint8_t* kept);
-// dx is the gradient of s, and df what dropout_by_bits() makes of it; without dropout, where `kept`
-// is null, dx is both and df is not written. The gradients of weight and bias are left in slices,
-// which merge_norm_gradients() adds up, dbias null for none.
+struct ResidualNormForward {
+  Norm norm{};
+  Dropout mask{};
+  const T *x = nullptr, *f = nullptr;
+  T *s = nullptr, *y = nullptr;
+  float* stats = nullptr;
+  uint8_t* kept = nullptr;
+};
+template <class T>
+void residual_norm_forward(Stream stream, const ResidualNormForward<T>& args);
+// dx is the gradient of s, and df is dropout_by_bits() of it; without dropout, when `kept` is null,
+// dx is both and df is not written. The gradients of weight and bias are left in slices, which
+// merge_norm_gradients() adds up; dbias may be null.
 template <class T>
 struct ResidualNormBackward {
+  Norm norm{};
   const T* s = nullptr;
   const float* stats = nullptr;
   const T* dy = nullptr;
@@ -145,53 +243,81 @@ struct ResidualNormBackward {
 };
 int64_t norm_backward_partial(int64_t rows, int64_t columns);
 template <class T>
-void residual_norm_backward(Stream stream, const Norm& norm, const ResidualNormBackward<T>& args);
-void merge_norm_gradients(Stream stream, const Norm& norm, const float* partial, float* dweight,
-                          float* dbias);
+void residual_norm_backward(Stream stream, const ResidualNormBackward<T>& args);
+struct MergeNormGradients {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  const float* partial = nullptr;
+  float *dweight = nullptr, *dbias = nullptr;
+};
+void merge_norm_gradients(Stream stream, const MergeNormGradients& args);
 
 // ---- rotary -------------------------------------------------------------------------------------
+template <class T>
 struct Rotary {
   int64_t rows = 0;
   int64_t heads = 0;
   int64_t head_dim = 0;
   const int32_t* positions = nullptr;
   const float* table = nullptr;
-  float sign = 1.0f;     // -1 turns backwards
+  float sign = 1.0f;  // -1: the opposite rotation
+  const T* x = nullptr;
   int64_t x_stride = 0;  // from a row of x to the next; those of y are dense
+  T* y = nullptr;
 };
 template <class T>
-void rotary(Stream stream, const Rotary& args, const T* x, T* y);
+void rotary(Stream stream, const Rotary<T>& args);
 
 // ---- softmax over the vocabulary and the loss ---------------------------------------------------
-// logits f32 [rows, stride], the first `vocab` of a row count.
-// Order: packs of eight logits; pack i belongs to thread i mod 1024, which keeps its largest logit
-// so far and the sum of e^(x - largest), scaled when a larger one comes; threads are folded by
-// halves, 32 and then 32, scaled to the larger of both. norm = largest + log(sum), the logarithm in
-// double. The plain sum for label smoothing is folded alike.
-void softmax_normalisers(Stream stream, const float* logits, int64_t rows, int64_t vocab,
-                         int64_t stride, float* norms);
-// out [rows, vocab] dense.
-void subtract_rows(Stream stream, const float* logits, const float* norms, int64_t rows,
-                   int64_t vocab, int64_t stride, float* out);
+// logits f32 [rows, stride], of which the first `vocab` per row count. Order: packs of eight
+// logits; pack i belongs to thread i mod 1024, which keeps its largest logit so far and the sum of
+// e^(x - largest), rescaled when a larger one comes; threads are folded by halves, 32 and then 32,
+// rescaled to the larger of both. norm = largest + log(sum), the logarithm in double. The plain sum
+// for label smoothing is folded in the same way.
+struct SoftmaxNormalisers {
+  const float* logits = nullptr;
+  int64_t rows = 0;
+  int64_t vocab = 0;
+  int64_t stride = 0;
+  float* norms = nullptr;  // [rows]
+};
+void softmax_normalisers(Stream stream, const SoftmaxNormalisers& args);
+struct SubtractRows {
+  const float* logits = nullptr;
+  const float* norms = nullptr;  // [rows]
+  int64_t rows = 0;
+  int64_t vocab = 0;
+  int64_t stride = 0;
+  float* out = nullptr;  // [rows, vocab] dense
+};
+void subtract_rows(Stream stream, const SubtractRows& args);
+// Norms and losses and, if dlogits is given, the gradients for a total whose own gradient is 1, as
+// T, rounded, [rows, stride] with zeros past the vocabulary. The logits are read from memory once,
+// and the second time from the cache. dlogits may be the logits if T is float.
+template <class T>
 struct CrossEntropy {
   int64_t rows = 0;
   int64_t vocab = 0;
   int64_t stride = 0;
   float smoothing = 0.0f;
-  const int32_t* labels = nullptr;  // [rows], -1 for filler
+  const int32_t* labels = nullptr;  // [rows], -1 for padding
   const float* logits = nullptr;
   const float* factor = nullptr;  // [1] on the device
+  float* norms = nullptr;         // [rows]
+  float* losses = nullptr;        // [rows]
+  T* dlogits = nullptr;           // [rows, stride], or null
 };
-// Norms and losses [rows] and, where dlogits is given, the gradients for a total whose own gradient
-// is 1, as T, rounded, [rows, stride] with zeros past the vocabulary. The logits come from memory
-// once, the second time from the cache. dlogits may be the logits where T is float.
 template <class T>
-void cross_entropy(Stream stream, const CrossEntropy& args, float* norms, float* losses,
-                   T* dlogits);
+void cross_entropy(Stream stream, const CrossEntropy<T>& args);
 // total[0] = factor times the sum of the losses in double: row i belongs to chain i mod 1024, the
 // chains are folded by halves.
-void total_loss(Stream stream, const float* losses, int64_t rows, const float* factor,
-                float* total);
+struct TotalLoss {
+  const float* losses = nullptr;
+  int64_t rows = 0;
+  const float* factor = nullptr;
+  float* total = nullptr;
+};
+void total_loss(Stream stream, const TotalLoss& args);
 
 // ---- the optimiser ------------------------------------------------------------------------------
 // All tensors of an update are done in one launch, in chunks of kUpdateChunk elements.
@@ -202,8 +328,8 @@ struct AdamWTensor {
   float decay = 0.0f;
   const float* gradient = nullptr;
   float *m = nullptr, *v = nullptr, *w = nullptr;
-  // The rounded weight, written too where given: [to_rows, rounded_columns], of which this writes
-  // the weight's rows and columns.
+  // The rounded weight, written too if given: [to_rows, rounded_columns], of which this writes the
+  // weight's rows and columns.
   BFloat16* rounded = nullptr;
   int64_t rounded_columns = 0;
 };
@@ -217,11 +343,16 @@ struct AdamWTensors {
 constexpr int64_t update_chunks(int64_t size) { return (size + kUpdateChunk - 1) / kUpdateChunk; }
 // squares[0] = the sum of all gradients' squares. Order: in a chunk pack i of four belongs to
 // thread i mod 256, a chain of fused multiply-adds in f32; threads are folded by halves in double.
-// Chunk i belongs to chain i mod 1024 in double, those are folded by halves. `partial` has room
-// for a double a chunk.
-void sum_of_squares(Stream stream, const AdamWTensors& all, double* partial, double* squares);
+// Chunk i belongs to chain i mod 1024 in double, which are folded by halves. `partial` has room for
+// one double per chunk.
+struct SumOfSquares {
+  AdamWTensors all{};
+  double* partial = nullptr;
+  double* squares = nullptr;
+};
+void sum_of_squares(Stream stream, const SumOfSquares& args);
 
-// What the updates go by, kept on the device from one to the next.
+// The state of the updates, kept on the device from one to the next.
 struct AdamWState {
   float beta1 = 0.9f, beta2 = 0.98f, epsilon = 1e-9f;
   float rate = 0.0f;
@@ -232,10 +363,19 @@ struct AdamWState {
   float factor = 1.0f, correction1 = 1.0f, correction2 = 1.0f;
   int32_t finite = 1;
 };
-// From the sum of squares and the rate: norm, finite, factor; where finite: steps, powers and
+// From the sum of squares and the rate: norm, finite, factor; if finite: steps, powers and
 // corrections.
-void adamw_begin(Stream stream, const double* squares, const float* rate, AdamWState* state);
-// kernels/adamw.h in all tensors, with its bits; nothing where the state says not finite.
-void adamw(Stream stream, const AdamWState* state, const AdamWTensors& all);
+struct AdamWBegin {
+  const double* squares = nullptr;
+  const float* rate = nullptr;
+  AdamWState* state = nullptr;
+};
+void adamw_begin(Stream stream, const AdamWBegin& args);
+// kernels/adamw.h for all tensors, with its bits; does nothing if the state is not finite.
+struct AdamWUpdate {
+  const AdamWState* state = nullptr;
+  AdamWTensors all{};
+};
+void adamw(Stream stream, const AdamWUpdate& args);
 
 }  // namespace tril::kernels::cuda

@@ -1,6 +1,6 @@
-// The sums behind a softmax over the vocabulary, with the order that rows.h says: a row is in the
-// hands of kSoftmaxThreads threads, of one block or of several. For loss.cu and choice.cu, so that
-// a score and a search have the same bits.
+// The sums of a softmax over the vocabulary, in the order of rows.h: kSoftmaxThreads threads, of
+// one block or of several, share a row. For loss.cu and choice.cu, so that a score and a search
+// have the same bits.
 #pragma once
 
 #include <cmath>
@@ -13,13 +13,13 @@ constexpr int kSoftmaxThreads = 1024;
 constexpr int kSoftmaxWarps = kSoftmaxThreads / kWarp;
 static_assert(kSoftmaxWarps == kWarp, "the warps' sums are folded by one warp");
 
-// The largest of some numbers, the sum of e^(x - largest), and the plain sum. NaN is not the
-// largest of anything, but it is in both sums.
+// The largest of some numbers, the sum of e^(x - largest), and the plain sum. NaN is never the
+// largest, but it is in both sums.
 struct Sums {
   float top, exponentials, plain;
 };
 
-// What a sum over e^(x - from) is multiplied with to become one over e^(x - to).
+// The factor that turns a sum over e^(x - from) into one over e^(x - to).
 __device__ inline float change_of_top(float from, float to) {
   return from == to ? 1.0f : expf(from - to);  // both may be -infinity
 }
@@ -35,7 +35,7 @@ __device__ inline Sums joined_by(const Sums& mine, int step) {
           mine.plain + other.plain};
 }
 __device__ inline Sums joined_in_warp(Sums sums) {
-#pragma unroll 1  // code has to come from memory, too
+#pragma unroll 1  // instructions have to come from memory, too
   for (int step = kWarp / 2; step > 0; step /= 2) sums = joined_by(sums, step);
   return sums;
 }
@@ -71,13 +71,13 @@ __device__ inline void add_one_by_one(const Pack& x, int count, Sums& sums) {
 #pragma unroll
   for (int i = 0; i < kPack; ++i) {
     if (i < count) {
-      // Where all so far are -infinity, -infinity - top would be NaN.
+      // If all numbers so far are -infinity, -infinity - top would be NaN.
       sums.exponentials += x.at[i] == -INFINITY ? 0.0f : expf(x.at[i] - sums.top);
       sums.plain += x.at[i];
     }
   }
 }
-// Whether eight may be added at once: not where all so far are -infinity (or no numbers).
+// Whether eight may be added at once: not if all so far are -infinity (or NaN).
 __device__ inline bool is_added_whole(const Pack& x, int count, const Sums& sums) {
   return count == kPack && (sums.top > -INFINITY || x.at[0] > -INFINITY);
 }

@@ -3,9 +3,9 @@
 namespace tril::kernels::cuda {
 namespace {
 
-// A block moves one piece of kTrafficBlock bytes a pass. Eight blocks are on a multiprocessor at a
-// time, each with all its reads under way at once: several times what it takes to hide the time
-// that memory needs to answer.
+// A block moves one piece of kTrafficBlock bytes per pass. Eight blocks run on a multiprocessor at
+// a time, each with all its reads in flight at once: several times what is needed to hide the
+// latency of memory.
 constexpr int kThreads = 256;
 constexpr int kInFlight = 4;
 constexpr int64_t kPiece = int64_t{kThreads} * kInFlight;
@@ -15,7 +15,7 @@ struct Held {
   uint4 at[kInFlight];
 };
 
-// The piece of a pass: another one each time, so that no pass can be skipped.
+// The piece of a pass: a different one each time, so that no pass can be skipped.
 __device__ __forceinline__ int64_t place(int pass) {
   return (static_cast<int64_t>(blockIdx.x) + pass) % gridDim.x * kPiece + threadIdx.x;
 }
@@ -55,16 +55,16 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void copy_traffic(Stream stream, const void* from, void* to, int64_t bytes, int passes) {
-  const auto blocks = static_cast<unsigned>(bytes / kTrafficBlock);
+void copy_traffic(Stream stream, const Traffic& args) {
+  const auto blocks = static_cast<unsigned>(args.bytes / kTrafficBlock);
   copy_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
-      static_cast<const uint4*>(from), static_cast<uint4*>(to), passes);
+      static_cast<const uint4*>(args.from), static_cast<uint4*>(args.to), args.passes);
 }
 
-void read_traffic(Stream stream, const void* from, void* unused, int64_t bytes, int passes) {
-  const auto blocks = static_cast<unsigned>(bytes / kTrafficBlock);
+void read_traffic(Stream stream, const Traffic& args) {
+  const auto blocks = static_cast<unsigned>(args.bytes / kTrafficBlock);
   read_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
-      static_cast<const uint4*>(from), static_cast<uint4*>(unused), passes);
+      static_cast<const uint4*>(args.from), static_cast<uint4*>(args.to), args.passes);
 }
 
 }  // namespace tril::kernels::cuda

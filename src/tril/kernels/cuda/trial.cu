@@ -16,7 +16,7 @@ __device__ uint32_t random_bits(uint32_t line, uint32_t term, uint32_t salt) {
   return scrambled(scrambled(scrambled(line + 0x9e3779b9u * salt) ^ term) + salt);
 }
 
-// Bits of a bf16: sign, exponent from -133 (subnormals) to 127, and seven bits behind the point.
+// Bits of a bf16: sign, exponent from -133 (subnormals) to 127, and seven fraction bits.
 __device__ uint16_t encoded(uint32_t sign, int exponent, uint32_t fraction) {
   const uint32_t low = exponent < -126 ? (0x80u | fraction) >> min(-126 - exponent, 8)
                                        : (static_cast<uint32_t>(exponent + 127) << 7) | fraction;
@@ -85,23 +85,21 @@ constexpr unsigned kBlocks = 1024;
 
 }  // namespace
 
-void fill_trial(Stream stream, TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
-                BFloat16* to) {
+void fill_trial(Stream stream, const FillTrial& args) {
   fill_kernel<<<kBlocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
-      side, terms, rows, columns, reinterpret_cast<uint16_t*>(to));
+      args.side, args.terms, args.rows, args.columns, reinterpret_cast<uint16_t*>(args.to));
 }
 
-void count_differing(Stream stream, DType type, const void* a, const void* b, int64_t rows,
-                     int64_t columns, int64_t stride, uint32_t* count) {
+void count_differing(Stream stream, const CountDiffering& args) {
   const auto queue = static_cast<cudaStream_t>(stream.handle);
-  if (type == DType::f32) {
+  if (args.type == DType::f32) {
     count_kernel<uint32_t, 0x80000000u, 0x7f800000u><<<kBlocks, kThreads, 0, queue>>>(
-        static_cast<const uint32_t*>(a), static_cast<const uint32_t*>(b), rows, columns, stride,
-        count);
+        static_cast<const uint32_t*>(args.a), static_cast<const uint32_t*>(args.b), args.rows,
+        args.columns, args.stride, args.count);
   } else {
     count_kernel<uint16_t, 0x8000, 0x7f80><<<kBlocks, kThreads, 0, queue>>>(
-        static_cast<const uint16_t*>(a), static_cast<const uint16_t*>(b), rows, columns, stride,
-        count);
+        static_cast<const uint16_t*>(args.a), static_cast<const uint16_t*>(args.b), args.rows,
+        args.columns, args.stride, args.count);
   }
 }
 

@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 
 __global__ void move_towards_kernel(const float* share, const WeightPair* pairs,
                                     const int32_t* starts, int64_t count) {
-  // The last pair whose first chunk is not behind this one.
+  // The last pair whose first chunk is not after this one.
   const auto chunk = static_cast<int32_t>(blockIdx.x);
   int64_t low = 0, high = count;
   while (high - low > 1) {
@@ -31,11 +31,11 @@ __global__ void move_towards_kernel(const float* share, const WeightPair* pairs,
 
 }  // namespace
 
-void move_towards(Stream stream, const float* share, const WeightPair* pairs, const int32_t* starts,
-                  int64_t count, int64_t chunks) {
-  if (chunks == 0) return;
-  move_towards_kernel<<<static_cast<unsigned>(chunks), kThreads, 0,
-                        static_cast<cudaStream_t>(stream.handle)>>>(share, pairs, starts, count);
+void move_towards(Stream stream, const MoveTowards& args) {
+  if (args.chunks == 0) return;
+  move_towards_kernel<<<static_cast<unsigned>(args.chunks), kThreads, 0,
+                        static_cast<cudaStream_t>(stream.handle)>>>(args.share, args.pairs,
+                                                                    args.starts, args.count);
 }
 
 }  // namespace tril::kernels::cuda

@@ -18,9 +18,15 @@ struct WeightPair {
   float* to = nullptr;
   int64_t size = 0;
 };
-// `pairs` and `starts` lie on the device: starts [count + 1] are the numbers of the chunks each
-// pair begins with, the last one their total.
-void move_towards(Stream stream, const float* share, const WeightPair* pairs, const int32_t* starts,
-                  int64_t count, int64_t chunks);
+// `pairs` and `starts` lie on the device: starts [count + 1] holds the first chunk of each pair,
+// and at the end their total.
+struct MoveTowards {
+  const float* share = nullptr;  // [1], on the device too
+  const WeightPair* pairs = nullptr;
+  const int32_t* starts = nullptr;
+  int64_t count = 0;
+  int64_t chunks = 0;
+};
+void move_towards(Stream stream, const MoveTowards& args);
 
 }  // namespace tril::kernels::cuda

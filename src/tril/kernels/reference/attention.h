@@ -1,7 +1,7 @@
 // Attention as the textbook writes it: softmax(QKᵀ/√d + M)V, with the whole matrix of weights.
 //
-// A template in any precision, for tests, finite differences in double and explanation. It is the
-// definition that kernels/attention.h computes without ever holding the matrix.
+// A template in any precision, for tests, finite differences in double and explanation. It defines
+// what kernels/attention.h computes without ever holding the matrix.
 // q, out [query, heads, head_dim]; k, v [key, kv_heads, head_dim]; row i sees the keys of its
 // interval; a row that sees none has output and gradients zero.
 #pragma once

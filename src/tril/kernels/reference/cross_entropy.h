@@ -17,7 +17,7 @@
 
 namespace tril::reference {
 
-// Of one row. The largest is taken out so that no exponential overflows.
+// Of one row. The largest is subtracted so that no exponential overflows.
 template <class T>
 T softmax_normaliser(std::span<const T> x) {
   const T largest = *std::max_element(x.begin(), x.end());
@@ -62,7 +62,7 @@ std::vector<T> cross_entropy(const CrossEntropyCase<T>& c, std::span<const T> lo
   return losses;
 }
 
-// `factor` is the gradient of what is minimised with respect to each row's loss.
+// `factor` is the gradient of the minimised quantity with respect to each row's loss.
 template <class T>
 std::vector<T> cross_entropy_gradient(const CrossEntropyCase<T>& c, std::span<const T> logits,
                                       T factor) {

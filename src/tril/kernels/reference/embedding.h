@@ -36,7 +36,7 @@ std::vector<T> embedding(const EmbeddingCase<T>& c, std::span<const T> table,
   return out;
 }
 
-// Of the table (ids and their scale), or of the positions (position_ids and 1).
+// The gradient of the table (ids and their scale), or of the positions (position_ids and 1).
 template <class T>
 std::vector<T> embedding_gradient(int64_t columns, T scale, std::span<const int32_t> ids,
                                   int64_t entries, std::span<const T> dout) {

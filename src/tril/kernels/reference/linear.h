@@ -4,7 +4,7 @@
 //   dx = dy W;  dW = dyᵀ x;  db = the sum of dy over rows
 //
 // x, dx [rows, in]; W, dW [out, in]; b, db [out]; y, dy [rows, out]. A template in any precision:
-// the definition that kernels/gemm.h computes in tiles.
+// it defines what kernels/gemm.h computes in tiles.
 #pragma once
 
 #include <cstdint>

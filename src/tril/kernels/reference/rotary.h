@@ -1,11 +1,10 @@
-// Rotary positions as turns of complex numbers, for tests and explanation.
+// Rotary positions as rotations of complex numbers, for tests and explanation.
 //
 //   (x[i] + i x[i+half]) e^(i angle),  angle = position × base^(-i/half),  half = head_dim / 2
 //
-// that is y[i] = x[i] cos - x[i+half] sin and y[i+half] = x[i+half] cos + x[i] sin. A turn keeps
-// lengths, so its gradient is the turn by the opposite angle.
-// x, y [rows, heads, head_dim]; table [positions, 2, half]: cosines, then sines. A template in any
-// precision.
+// that is y[i] = x[i] cos - x[i+half] sin and y[i+half] = x[i+half] cos + x[i] sin. A rotation
+// preserves lengths, so its gradient is the rotation by the opposite angle. x, y [rows, heads,
+// head_dim]; table [positions, 2, half]: cosines, then sines. A template in any precision.
 #pragma once
 
 #include <cmath>
@@ -35,7 +34,7 @@ std::vector<T> rotary_table(int64_t positions, int64_t head_dim, T base) {
   return table;
 }
 
-// `sign` is 1 for the turn and -1 for the turn backwards.
+// `sign` is 1 for the rotation and -1 for the opposite one.
 template <class T>
 std::vector<T> turn_heads(const RotarySizes& n, std::span<const int32_t> positions,
                           std::span<const T> table, std::span<const T> x, T sign) {

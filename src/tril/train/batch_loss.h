@@ -1,5 +1,4 @@
-// What every way of training has in common: the loss of a batch, and how far a device may be ahead
-// of who looks at it. Internal to train/.
+// The loss of a batch, in training and in evaluation. Internal to train/.
 #pragma once
 
 #include "tril/data/batches.h"
@@ -14,11 +13,6 @@ inline Tensor batch_loss(const Transformer& model, const Batch& batch,
       model.config().decoder_only() ? Memory{} : model.encode(batch.source, session);
   const Tensor hidden = model.forward(batch.target, memory, session);
   return model.loss(hidden, batch.labels, options, session);
-}
-
-// Updates that may be enqueued before the host looks at what became of the oldest.
-inline size_t updates_behind(const Session& session) {
-  return session.device() == Device::cpu ? 0 : 2;
 }
 
 }  // namespace tril

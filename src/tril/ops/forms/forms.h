@@ -1,0 +1,17 @@
+// All forms. For the sources of ops.
+#pragma once
+
+#include "tril/ops/weight_form.h"
+
+namespace tril::ops {
+
+const WeightForm& fp32_form();
+const WeightForm& bf16_form();
+const WeightForm& bf16_dot_form();
+const WeightForm& int8_form();
+
+// In `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+const WeightForm& cuda_fp32_form();
+const WeightForm& cuda_bf16_form();
+
+}  // namespace tril::ops

@@ -1,0 +1,38 @@
+// What a run begins or continues with: its state, its tokenizer, the configuration of its model,
+// and the checks that options, text and checkpoint belong together. Internal to train/.
+#pragma once
+
+#include "tril/train/checkpoint.h"
+#include "tril/train/run_folder.h"
+#include "tril/train/trainer.h"
+
+namespace tril {
+
+// Raises `invalid_argument` for options that do not suit this kind of text.
+void check_with_text(const TrainOptions& options, const TrainingText& text);
+
+// Raises unless the checkpoint belongs to this text and these options; only `updates` may differ.
+TrainState first_state(const TrainingText& text, const TrainOptions& options, const RunPaths& paths,
+                       RunStart start);
+
+// Learnt from the text or read from the options' file, and recorded in the state; when resuming,
+// the run's own.
+Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options,
+                          const RunPaths& paths, RunStart start, TrainState& state,
+                          const TrainEvents& events);
+
+// Leaves out sentences that are too long, and reports what is left. Raises `invalid_argument` if
+// nothing is, or if the sides of the validation text are swapped.
+void prepare_text(TrainingText& text, const TrainOptions& options, const Tokenizer& tokenizer,
+                  const TrainEvents& events);
+
+// The default number of updates for the text.
+int64_t updates_for(const Corpus& corpus, const TrainOptions& options);
+
+// Warns about options that will hardly do what was meant.
+void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& events);
+
+TransformerConfig model_config(const TrainingText& text, const TrainOptions& options,
+                               const Tokenizer& tokenizer);
+
+}  // namespace tril
