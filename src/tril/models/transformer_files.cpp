@@ -34,9 +34,7 @@ Placement placement_of(const LoadOptions& options) {
               *options.compute == ops::form_for(placement).compute(),
           ErrorCode::unsupported, "load: weights in ",
           word_for(options.compute.value_or(Compute::fp32)),
-          " are for inference, not for study or "
-          "training on ",
-          options.device);
+          " are for inference, not for study or training on ", options.device);
   return placement;
 }
 
