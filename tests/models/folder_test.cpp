@@ -85,7 +85,7 @@ TEST(ModelFolder, AFormThatIsNotThereForAPurposeIsAnError) {
   });
   EXPECT_EQ(raised.code, ErrorCode::unsupported);
   EXPECT_EQ(raised.text,
-            "load: int8 is for inference on the CPU, not for study or training on cpu");
+            "load: weights in int8 are for inference, not for study or training on cpu");
 }
 
 // A small model whose file can be tampered with tensor by tensor.

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "support/models.h"
 #include "support/testing.h"
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"

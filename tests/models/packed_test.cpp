@@ -56,6 +56,21 @@ RC_GTEST_PROP(Packed, Fp32HasTheBitsOfTheModelItWasMadeFrom, ()) {
                        one_call(model, batch, session)));
 }
 
+// Weights that were packed or rounded while they were loaded give the bits of those that were kept.
+RC_GTEST_PROP(Packed, InferenceHasTheBitsOfStudy, ()) {
+  const testing::TempFolder folder;
+  const TransformerConfig config = random_config();
+  random_model(config, *rc::gen::arbitrary<uint64_t>()).save(folder / "m");
+  const Transformer study = Transformer::load(folder / "m", testing::loading(Purpose::study));
+  const Transformer infers = Transformer::load(folder / "m", testing::loading(Purpose::inference));
+  const Batch batch = pack(random_sentences(config, 3, 20), config);
+  Session session(study, 2);
+  const std::vector<float> expected = one_call(study, batch, session);
+  RC_ASSERT(equal_bits(one_call(infers, batch, session), expected));
+  RC_ASSERT(infers.parameters().empty());
+  RC_ASSERT(infers.parameter_count() == study.parameter_count());
+}
+
 // bf16 is storage: the fp32 model whose matrices were rounded.
 RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
   if (testing::device() != Device::cpu) RC_SUCCEED(kOnCpu);

@@ -154,8 +154,10 @@ class Transformer {
   struct State;
   struct Encoded;
   explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  static Transformer load_whole(const std::string& folder, const LoadOptions& options);
-  static Transformer load_for_inference(const std::string& folder, const LoadOptions& options);
+  static Transformer load_weights(const std::string& folder, const ConfigFile& config,
+                                  const LoadOptions& options);
+  static Transformer load_for_inference(const std::string& folder, const ConfigFile& config,
+                                        const LoadOptions& options);
   static Transformer load_packed(const std::string& folder, const ConfigFile& config,
                                  Compute compute, const LoadOptions& options);
   static Transformer from_packed(const TransformerConfig& config, Compute compute,

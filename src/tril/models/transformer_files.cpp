@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "tril/base/error.h"
 #include "tril/base/rounding.h"
@@ -25,16 +26,16 @@ void require_weights(const std::string& folder) {
       kWeightsFile);
 }
 
-// Where a model with its weights as they were learnt goes.
+// Where a model is computed, and in what.
 Placement placement_of(const LoadOptions& options) {
   const DType best = activation_type(options.device);
-  if (!options.compute) return {options.device, best};
-  const Compute compute = *options.compute;
-  require(compute == Compute::fp32 || (compute == Compute::bf16 && best == DType::bf16),
-          ErrorCode::unsupported, "load: ", word_for(compute), " is for inference on the CPU, not ",
-          options.purpose == Purpose::inference ? "for " : "for study or training on ",
-          options.device);
-  return {options.device, compute == Compute::fp32 ? DType::f32 : DType::bf16};
+  const Placement placement{options.device, options.compute == Compute::fp32 ? DType::f32 : best};
+  require(options.purpose == Purpose::inference || !options.compute ||
+              *options.compute == ops::form_for(placement).compute(),
+          ErrorCode::unsupported, "load: weights in ",
+          word_for(options.compute.value_or(Compute::fp32)),
+          " are for inference, not for study or training on ", options.device);
+  return placement;
 }
 
 // The tensor of this name; raises if there is none.
@@ -120,16 +121,18 @@ void Transformer::save(const std::string& folder, const SaveOptions& options) co
 
 Transformer Transformer::load(const std::string& folder, const LoadOptions& options) {
   const StandardRounding rounding;
-  Transformer model = options.purpose == Purpose::inference ? load_for_inference(folder, options)
-                                                            : load_whole(folder, options);
+  const ConfigFile config = read_config(folder);
+  Transformer model = options.purpose == Purpose::inference
+                          ? load_for_inference(folder, config, options)
+                          : load_weights(folder, config, options);
   model.state_->frozen = options.purpose != Purpose::training;
   return model;
 }
 
-// Weights as they were learnt.
-Transformer Transformer::load_whole(const std::string& folder, const LoadOptions& options) {
+// From model.safetensors. For inference, matrices are kept in the form of `compute` alone.
+Transformer Transformer::load_weights(const std::string& folder, const ConfigFile& config,
+                                      const LoadOptions& options) {
   const Placement placement = placement_of(options);
-  const ConfigFile config = read_config(folder);
   require_weights(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
   Arena arena;
@@ -140,33 +143,35 @@ Transformer Transformer::load_whole(const std::string& folder, const LoadOptions
   const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
   // Names and shapes are compared before memory is allocated, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
-  auto state = std::make_shared<State>(
-      config.config, placement, [&](const std::string& name, const Shape& shape) {
-        const Tensor from = find(name);
-        require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name,
-                "' is ", from.shape(), ", the configuration asks for ", shape);
-      });
-  for (const nn::Parameter& parameter : state->parameters.list()) {
-    const Tensor from = find(parameter.name);
+  std::set<std::string> wanted;
+  const auto gate = [&](const std::string& name, const Shape& shape) {
+    wanted.insert(name);
+    const Tensor from = find(name);
+    require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name, "' is ",
+            from.shape(), ", the configuration asks for ", shape);
     require(from.dtype() == DType::f32 || from.dtype() == DType::bf16, ErrorCode::bad_format,
-            tensor_file, ": tensor '", parameter.name, "' is of type ", from.dtype(),
+            tensor_file, ": tensor '", name, "' is of type ", from.dtype(),
             ", expected f32 or bf16");
-    copy_into(from, parameter.tensor);
+  };
+  const bool infers = options.purpose == Purpose::inference;
+  std::shared_ptr<State> state;
+  if (infers) {
+    const Compute compute = options.compute.value_or(ops::form_for(placement).compute());
+    ops::form_for(placement, compute).check_supported();
+    state = std::make_shared<State>(config.config, placement, compute, gate);
+  } else {
+    state = std::make_shared<State>(config.config, placement, gate);
   }
-  if (tensors.size() != state->parameters.list().size()) {
-    for (const NamedTensor& tensor : tensors) {
-      const auto& list = state->parameters.list();
-      require(std::any_of(list.begin(), list.end(),
-                          [&](const nn::Parameter& p) { return p.name == tensor.name; }),
-              ErrorCode::bad_format, tensor_file, ": tensor '", printable(tensor.name),
-              "' is not part of the model in ", path_in(folder, kConfigFile));
-    }
+  for (const NamedTensor& tensor : tensors) {
+    require(wanted.contains(tensor.name), ErrorCode::bad_format, tensor_file, ": tensor '",
+            printable(tensor.name), "' is not part of the model in ", path_in(folder, kConfigFile));
   }
+  // What is loaded only to infer is packed, by all threads; the rest is mostly copied.
+  Context context(infers ? 0 : 1, placement);
+  state->parameters.fill(context, find);
+  context.queue.wait();  // others read it in queues of their own
   state->seal = seal;
-  Transformer model(std::move(state));
-  Context context(1, placement);
-  model.weights_changed(context);
-  return model;
+  return Transformer(std::move(state));
 }
 
 namespace {
@@ -247,10 +252,10 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   update.commit();
 }
 
-Transformer Transformer::load_for_inference(const std::string& folder, const LoadOptions& options) {
-  if (options.device != Device::cpu) return load_whole(folder, options);
+Transformer Transformer::load_for_inference(const std::string& folder, const ConfigFile& config,
+                                            const LoadOptions& options) {
+  if (options.device != Device::cpu) return load_weights(folder, config, options);
   std::optional<Compute> compute = options.compute;
-  const ConfigFile config = read_config(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
   const bool has_weights = file_exists(tensor_file);
   const std::vector<Compute> kinds = has_weights ? std::vector<Compute>() : packed_kinds(folder);
@@ -287,12 +292,7 @@ Transformer Transformer::load_for_inference(const std::string& folder, const Loa
          " is in the folder they were made from)");
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
-  LoadOptions whole = options;
-  whole.compute.reset();
-  const Transformer loaded = load_whole(folder, whole);
-  Transformer packed = loaded.packed(form);
-  packed.state_->seal = loaded.seal();
-  return packed;
+  return load_weights(folder, config, options);
 }
 
 Transformer Transformer::load_packed(const std::string& folder, const ConfigFile& config,

@@ -76,6 +76,15 @@ Transformer::State::State(const TransformerConfig& given, const Placement& place
   build();
 }
 
+Transformer::State::State(const TransformerConfig& given, const Placement& placement,
+                          Compute compute, nn::ParameterSet::Gate gate)
+    : config(given.completed()),
+      parameters(placement, compute, std::move(gate)),
+      tables_arena(placement.device) {
+  check_usable(placement.device);
+  build();
+}
+
 Transformer::State::State(const TransformerConfig& given, Compute compute,
                           nn::ParameterSet::Find find)
     : config(given.completed()), parameters(compute, std::move(find)) {
@@ -192,6 +201,7 @@ void require_trainable(bool frozen) {
 }  // namespace
 
 std::vector<NamedConstTensor> Transformer::parameters() const {
+  if (state_->parameters.only_packed()) return {};
   std::vector<NamedConstTensor> list;
   for (const nn::Parameter& parameter : state_->parameters.list()) {
     list.push_back({parameter.name, parameter.tensor});

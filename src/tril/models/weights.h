@@ -29,7 +29,10 @@ struct DecoderBlock {
 struct Transformer::State {
   explicit State(const TransformerConfig& given, const Placement& placement,
                  nn::ParameterSet::Gate gate = {});
-  // For inference, from packed parameters.
+  // For inference: matrices in this form alone, which parameters.fill() makes.
+  State(const TransformerConfig& given, const Placement& placement, Compute compute,
+        nn::ParameterSet::Gate gate);
+  // The same from packed parameters.
   State(const TransformerConfig& given, Compute compute, nn::ParameterSet::Find find);
 
   TransformerConfig config;
