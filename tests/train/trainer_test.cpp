@@ -565,7 +565,7 @@ TEST(Trainer, ATextAloneHasNoEncoderLayers) {
     const std::string name = folder / concat("m", layers);
     EXPECT_TRUE(train(text, options, name, RunStart::fresh, on(1), {}).finished);
     EXPECT_TRUE(train(text, options, name, RunStart::resume, on(1), {}).finished);
-    models.push_back(Transformer::load(name, testing::placement()));
+    models.push_back(Transformer::load(name, testing::loading(Purpose::study)));
     EXPECT_TRUE(models.back().config().decoder_only());
   }
   const auto given = models[1].parameters();

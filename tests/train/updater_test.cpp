@@ -54,8 +54,8 @@ std::vector<Batch> micro_batches(int64_t count, int64_t update) {
 std::vector<float> all_numbers(const Transformer& model, const AdamWOptimizer& optimizer,
                                const WeightAverage& average) {
   std::vector<float> all;
-  const auto append = [&](const Tensor& tensor) {
-    const auto values = floats_of(tensor);
+  const auto append = [&](const ConstTensor& tensor) {
+    const auto values = to_floats(tensor);
     all.insert(all.end(), values.begin(), values.end());
   };
   for (const auto& parameter : model.parameters()) append(parameter.tensor);
