@@ -402,8 +402,8 @@ TEST(Shortlist, OnCudaThereIsNone) {
     run_search(model, options, 1, {{.number = 0, .source = {1}, .prefix = {}}}, session);
   });
   EXPECT_EQ(raised.code, ErrorCode::unsupported);
-  EXPECT_EQ(raised.text,
-            "part of a linear layer: its outputs can be chosen on the CPU only, not on cuda");
+  EXPECT_NE(raised.text.find("outputs can be chosen on the CPU only"), std::string::npos)
+      << raised.text;
   EXPECT_EQ(session.cache.block_count(), 0);
 }
 

@@ -327,7 +327,7 @@ bool Engine::step() {
 bool Engine::idle() const { return requests() == 0; }
 
 bool Engine::has_room_for(int64_t width) const {
-  return state_->free_slots() >= width && state_->intake.encodes_more(width, state_->options.slots);
+  return state_->intake.encodes_more(width, state_->free_slots(), state_->options.slots);
 }
 
 int64_t Engine::requests() const { return state_->requests(); }

@@ -57,8 +57,9 @@ int64_t Intake::most_tokens() const {
   return session_.device() == Device::cpu ? kEncodeTokens : kEncodeTokensOnDevice;
 }
 
-bool Intake::encodes_more(int64_t width, int64_t slots) const {
-  return ready_.empty() && waiting_.slots() + width <= slots &&
+bool Intake::encodes_more(int64_t width, int64_t free, int64_t slots) const {
+  for (const auto& sentence : ready_) free -= sentence->width();
+  return free >= width && waiting_.slots() + width <= slots &&
          waiting_.source_tokens() < most_tokens();
 }
 

@@ -79,7 +79,7 @@ class Intake {
   // one for each.
   std::unique_ptr<Sentence> take(int64_t free, int64_t slots);
   // Whether another request would be encoded together with those waiting.
-  bool encodes_more(int64_t width, int64_t slots) const;
+  bool encodes_more(int64_t width, int64_t free, int64_t slots) const;
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
     waiting_.take_out(leaves, out);

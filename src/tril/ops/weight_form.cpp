@@ -63,7 +63,7 @@ void WeightForm::unpack_row(const LinearWeight& /*linear*/, int64_t /*row*/, flo
 }
 LinearWeight WeightForm::part_of(Context& /*context*/, const LinearWeight& /*linear*/,
                                  std::span<const int32_t> /*rows*/, Arena& /*arena*/) const {
-  cannot(*this, "outputs cannot be chosen of what is packed here, but on the CPU");
+  cannot(*this, "outputs can be chosen on the CPU only");
 }
 void WeightForm::input_gradient(Context& /*context*/, const Tensor& /*dy*/,
                                 std::span<const LinearWeight* const> /*weights*/,
