@@ -77,6 +77,7 @@ void change_weights(Transformer& model, const ChangeWeights& change) {
   }
   Context context(1, model.placement());
   model.weights_changed(context);
+  context.queue.wait();
 }
 
 std::vector<Compute> all_forms() {

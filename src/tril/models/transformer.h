@@ -138,8 +138,9 @@ class Transformer {
   int64_t parameter_count() const;
 
   // The same to be written. Whoever changes one calls weights_changed() before the next use; no
-  // other thread may use the model meanwhile. These raise `unsupported` for a model that was loaded
-  // for inference or study, which cannot be changed.
+  // other session may be using the model meanwhile. Packing is enqueued with the context: before
+  // another session uses the model, wait for its queue. Raises `unsupported` for a model that was
+  // loaded for inference or study.
   struct NamedParameter {
     std::string name;
     Tensor tensor;

@@ -172,6 +172,7 @@ Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const P
   state_->parameters.initialise(seed);
   Context context(1, placement);
   weights_changed(context);
+  context.queue.wait();  // sessions read the weights in queues of their own
 }
 
 Transformer Transformer::on(const Placement& placement) const {
@@ -186,6 +187,7 @@ Transformer Transformer::on(const Placement& placement) const {
   Transformer moved(std::move(state));
   Context context(1, placement);
   moved.weights_changed(context);
+  context.queue.wait();  // as in the constructor
   return moved;
 }
 

@@ -70,6 +70,7 @@ void WeightAverage::write_to(Transformer& model, Context& context) const {
     set_values(to, sum);
   }
   model.weights_changed(context);
+  context.queue.wait();  // an evaluation reads the weights in a queue of its own
 }
 
 std::vector<NamedTensor> WeightAverage::tensors() const {
