@@ -47,8 +47,7 @@ double product_seconds(const ProductSize& size, Context& context, double seconds
   Arena arena(context.device());
   const Tensor x = random_on_card(arena, {size.rows, size.in}, context.activations, 1);
   const Tensor weight = random_on_card(arena, {size.out, size.in}, DType::f32, 2);
-  const ops::LinearWeight linear =
-      ops::packed_for(context, weight, Compute::bf16, arena);
+  const ops::LinearWeight linear = ops::packed_for(context, weight, Compute::bf16, arena);
   return device_seconds(context, seconds_each,
                         [&] { ops::linear(context, x, linear, size.output); });
 }

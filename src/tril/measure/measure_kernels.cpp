@@ -26,8 +26,7 @@ double product_seconds(const ProductSize& size, Compute compute, Context& contex
   Random random(1);
   const Tensor x = random_tensor(arena, {size.rows, size.in}, random);
   const Tensor weight = random_tensor(arena, {size.out, size.in}, random);
-  const ops::LinearWeight linear =
-      ops::packed_for(context, weight, compute, arena);
+  const ops::LinearWeight linear = ops::packed_for(context, weight, compute, arena);
   return median_seconds(seconds_each, [&] {
     context.arena.reset();
     ops::linear(context, x, linear);
