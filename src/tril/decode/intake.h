@@ -78,7 +78,8 @@ class Intake {
   // as many as could be decoded at once are encoded together: one call for many costs far less than
   // one for each.
   std::unique_ptr<Sentence> take(int64_t free, int64_t slots);
-  // Whether another request would be encoded together with those waiting.
+  // Whether another request would be encoded together with those waiting: `free` slots are more
+  // than the sentences already encoded will take.
   bool encodes_more(int64_t width, int64_t free, int64_t slots) const;
   template <class F>
   void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
