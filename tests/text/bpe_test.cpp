@@ -9,7 +9,7 @@ namespace tril {
 namespace {
 
 struct Model {
-  ModelFile file = read_model_file(testing::bpe().bytes(), "t.model");
+  ModelFile file = parse_model_file(testing::bpe().bytes(), "t.model");
   BpeMerger merger{file.pieces};
   std::map<std::string, float, std::less<>> scores;
 

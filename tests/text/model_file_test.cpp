@@ -30,7 +30,7 @@ TEST(ModelFile, ReadsWhatIsThere) {
   Parts parts;
   parts.pieces += piece("▁a", PieceType::normal, -1.5f);
   const std::string bytes = parts.bytes() + bytes_field(15, "a field of the future");
-  const ModelFile file = read_model_file(bytes, "t.model");
+  const ModelFile file = parse_model_file(bytes, "t.model");
   EXPECT_EQ(file.type, TokenizerType::bpe);
   ASSERT_EQ(file.pieces.size(), 261u);
   EXPECT_EQ(file.pieces[1].text, "<s>");
@@ -39,7 +39,7 @@ TEST(ModelFile, ReadsWhatIsThere) {
   EXPECT_EQ(file.pieces[260].text, "▁a");
   EXPECT_EQ(file.pieces[260].score, -1.5f);
   parts.trainer = kBytes;
-  EXPECT_EQ(read_model_file(parts.bytes(), "t.model").type, TokenizerType::unigram);
+  EXPECT_EQ(parse_model_file(parts.bytes(), "t.model").type, TokenizerType::unigram);
   // "a" has no piece of its own, but is part of one.
   const Tokenizer tokenizer = Tokenizer::from_bytes(bytes, "t.model");
   EXPECT_EQ(tokenizer.encode("a"), (std::vector<int32_t>{260}));

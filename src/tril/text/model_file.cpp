@@ -223,7 +223,7 @@ uint8_t byte_of(const ModelPiece& piece) {
   return byte;
 }
 
-ModelFile read_model_file(std::string_view bytes, const std::string& file) {
+ModelFile parse_model_file(std::string_view bytes, const std::string& file) {
   ModelFile model;
   TrainerFields trainer;
   bool has_normalizer = false;

@@ -33,6 +33,6 @@ struct ModelFile {
 
 // Raises, naming `file`, `bad_format`, or `unsupported` for what SentencePiece may write but tril
 // never does. The result refers to `bytes`.
-ModelFile read_model_file(std::string_view bytes, const std::string& file);
+ModelFile parse_model_file(std::string_view bytes, const std::string& file);
 
 }  // namespace tril

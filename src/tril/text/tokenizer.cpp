@@ -219,7 +219,7 @@ Tokenizer Tokenizer::train(const std::function<bool(std::string& line)>& next,
 Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& file) {
   auto state = std::make_shared<State>();
   state->bytes = std::move(bytes);
-  state->file = read_model_file(state->bytes, file);
+  state->file = parse_model_file(state->bytes, file);
   const auto status = state->processor.LoadFromSerializedProto(state->bytes);
   require(status.ok(), ErrorCode::bad_format, file, ": SentencePiece: ", status.ToString());
   require(state->processor.bos_id() >= 0 && state->processor.eos_id() >= 0, ErrorCode::bad_format,
