@@ -336,27 +336,28 @@ void Queue::step(const std::function<void()>& body) {
 bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
 
 Queue::Fetch& Queue::take_place(int64_t bytes) {
-  const auto free = std::find_if(fetched_.begin(), fetched_.end(), [&](const Fetch& place) {
-    return place.number < 0 || (!place.expected && place.number <= fetches_ - kMostFetches);
-  });
+  const auto free = std::find_if(fetched_.begin(), fetched_.end(),
+                                 [](const Fetch& place) { return place.number < 0; });
   Fetch& place = free != fetched_.end() ? *free : fetched_.emplace_back();
-  place.number = fetches_++;
-  place.expected = false;
+  make_room(place, bytes);
+  place.number = fetches_++;  // last: where there is no memory, the place stays free
+  return place;
+}
+
+void Queue::make_room(Fetch& place, int64_t bytes) const {
   if (!state_) {
     place.bytes.resize(static_cast<size_t>(bytes));
-    return place;
+    return;
   }
   if (place.event == nullptr) place.event = cuda::make_event(device_.index);
-  if (place.room < bytes) {
-    cuda::wait_for(place.event);  // the fetch that used the smaller memory
-    cuda::release_pinned(device_.index, place.pinned);
-    place.pinned = nullptr;
-    place.room = 0;
-    const int64_t room = std::max(kSmallestFetch, bytes);
-    place.pinned = cuda::allocate_pinned(device_.index, room);
-    place.room = room;
-  }
-  return place;
+  if (place.room >= bytes) return;
+  cuda::wait_for(place.event);  // the fetch that used the smaller memory
+  cuda::release_pinned(device_.index, place.pinned);
+  place.pinned = nullptr;
+  place.room = 0;
+  const int64_t room = std::max(kSmallestFetch, bytes);
+  place.pinned = cuda::allocate_pinned(device_.index, room);
+  place.room = room;
 }
 
 Queue::Fetch& Queue::place_of(int64_t number) {
@@ -381,7 +382,6 @@ int64_t Queue::fetch(const void* from, int64_t bytes) {
 
 Queue::Delivery Queue::expect(int64_t bytes) {
   Fetch& place = take_place(bytes);
-  place.expected = true;
   return {place.number, state_ ? place.pinned : place.bytes.data()};
 }
 

@@ -108,9 +108,8 @@ class Queue {
   // Waits for everything enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Starts a copy to the host, after what is enqueued so far; fetched() waits for it, once. A copy
-  // that is not read is forgotten when kMostFetches have come after it. Not within a step.
-  static constexpr int64_t kMostFetches = 1024;
+  // Starts a copy to the host, after what is enqueued so far. It is kept until fetched(), which
+  // waits for it, or forget(). Not within a step.
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
   // The same without a copy, which would keep the device waiting between two steps: host memory
@@ -122,7 +121,7 @@ class Queue {
   };
   Delivery expect(int64_t bytes);
   void deliver(int64_t number);
-  // It will not be read any more. Expected memory is not forgotten otherwise.
+  // It will not be read any more. Numbers that were read are ignored.
   void forget(int64_t number);
 
   // Runs a step. `body` enqueues it, and may be called twice: its effect on the host must then be
@@ -135,7 +134,6 @@ class Queue {
   struct State;
   struct Fetch {
     int64_t number = -1;  // of the fetch; -1: free
-    bool expected = false;
     void* event = nullptr;
     void* pinned = nullptr;
     int64_t room = 0;  // of the pinned memory
@@ -147,6 +145,7 @@ class Queue {
 
   // Memory for this many bytes, with the next number.
   Fetch& take_place(int64_t bytes);
+  void make_room(Fetch& place, int64_t bytes) const;
   Fetch& place_of(int64_t number);
 
   Device device_;
