@@ -10,7 +10,7 @@ namespace tril::ops {
 class CudaForm : public WeightForm {
  public:
   bool suits(const Placement& placement) const final {
-    return placement.device != Device::cpu && placement.activations == activations_;
+    return on_gpu(placement.device) && placement.activations == activations_;
   }
 
   void multiply(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
