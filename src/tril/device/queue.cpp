@@ -71,7 +71,7 @@ struct Queue::State {
   struct Branch {
     Stream stream{};
     void* reached = nullptr;  // after what was enqueued into it last
-    bool behind = true;       // it must wait for everything in the first lane
+    bool must_wait = false;   // for the first lane, before anything is enqueued into it
     bool apart = false;       // it has work that the first lane does not wait for yet
   };
 
@@ -143,10 +143,10 @@ struct Queue::State {
   Stream current() {
     if (lane == Lane::first) return stream;
     Branch& branch = branch_of(lane);
-    if (!branch.behind && mode != Mode::walking) {
+    if (branch.must_wait && mode != Mode::walking) {
       cuda::record(forked, stream);
       cuda::let_wait(branch.stream, forked);
-      branch.behind = true;
+      branch.must_wait = false;
       branch.apart = true;
     }
     return branch.stream;
@@ -181,7 +181,7 @@ struct Queue::State {
 
 Queue::Queue(Device device) : device_(device) {
   check_usable(device);
-  if (device != Device::cpu) state_ = std::make_unique<State>(device.index);
+  if (on_gpu(device)) state_ = std::make_unique<State>(device.index);
 }
 Queue::~Queue() {
   if (state_ && !fetched_.empty()) cuda::settle(state_->stream);  // kernels write there, too
@@ -201,7 +201,7 @@ Stream Queue::stream() const { return state_ ? state_->current() : Stream{}; }
 Queue::Aside::Aside(Queue& queue, Lane lane) : queue_(queue), before_(queue.lane()) {
   if (!queue.state_ || before_ != Lane::first) return;
   State& s = *queue.state_;
-  s.branch_of(lane).behind = false;
+  s.branch_of(lane).must_wait = true;
   s.lane = lane;
   s.trace.change(lane);
 }

@@ -54,7 +54,6 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   Device device() const { return device_; }
-  Stream stream() const;  // of the current lane
   // CUDA has a current GPU per thread: makes this queue's GPU current, for queries about kernels.
   // Enqueuing does so by itself.
   void make_current() const;
@@ -79,8 +78,6 @@ class Queue {
     launcher(to, args);
     launched();
   }
-  // Raises the error of what was just enqueued into stream().
-  void launched();
 
   // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
   // others, before join(): Context::aside() ensures that. Asides do not nest.
@@ -142,6 +139,8 @@ class Queue {
 
   // Adds to the trace; returns whether it is to be enqueued now.
   bool launches(const Identity& launch, Begins begins);
+  Stream stream() const;  // of the current lane
+  void launched();        // raises the error of what was just enqueued
 
   // Memory for this many bytes, with the next number.
   Fetch& take_place(int64_t bytes);
