@@ -1,5 +1,5 @@
-// Linear layers on CUDA, called by linear.cpp and the forms. For the sources of this folder; called
-// in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+// Linear layers on CUDA, called through dispatch() (on_cuda.h) and by the CUDA forms, so that
+// nothing of it is linked without CUDA. For the sources of this folder.
 #pragma once
 
 #include "tril/kernels/cuda/gemm.h"
