@@ -389,7 +389,7 @@ TEST(CudaGemm, KeptStepsGiveTheSameBits) {
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
                              testing::random_tensor(arena, {192}, random));
-      ops::pack(context, linear, arena);
+      testing::pack(context, linear, arena);
       Arena host;
       const Tensor x(arena, {rows, 128}, testing::activations());
       copy_into(testing::random_tensor(host, {rows, 128}, random), x);
