@@ -85,8 +85,8 @@ class Run {
     if (state.update > 0) folder_.load_checkpoint(state, model_, updater_, session_);
   }
 
-  // A new run exists, and can be resumed, from the moment its first checkpoint replaces any other:
-  // until then the previous run is untouched.
+  // Records the run as it begins. A new one exists, and can be resumed, from the moment its first
+  // checkpoint replaces any other: until then the previous run is untouched.
   void begin() { save(); }
 
   TrainSummary go() {
@@ -290,6 +290,12 @@ class Run {
   int64_t sitting_tokens_ = 0;
 };
 
+// Whether the checkpoint says the same of the run as `state`, with which it is resumed.
+bool is_recorded(const TrainState& state, const RunPaths& paths) {
+  const TrainState recorded = load_state(paths.checkpoint);
+  return recorded.options == state.options && recorded.finished == state.finished;
+}
+
 }  // namespace
 
 TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
@@ -361,7 +367,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
     check_start(folder, start);  // another run may have begun, and ended, meanwhile
   }
   for (const auto& path : {paths.folder, paths.training, paths.last}) remove_abandoned(path);
-  if (start != RunStart::resume) run.begin();
+  if (start != RunStart::resume || !is_recorded(state, paths)) run.begin();
   if (events.resumable) events.resumable();
   files.write_records(state);
   return run.go();
