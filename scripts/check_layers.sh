@@ -26,18 +26,19 @@ device_choices='
 0: autograd nn translate lesson explain
 8: models decode train prove
 '
-# Every way in which code asks which kind of device it is on.
+# Every way in which code asks which kind of device it is on; each counts, also several on a line.
 device_choice='(==|!=)[[:space:]]*(tril::)?Device::|Device::[a-z]+(\([^)]*\))?[[:space:]]*(==|!=)|DeviceType::|'
 device_choice+='(^|[^_[:alnum:]])on_(cuda|gpu)\('
 
 check_device_choices() {
-  local limit folders folder lines rc=0
+  local limit folders folder file lines rc=0
   while IFS=': ' read -r limit folders; do
     [[ -n $limit ]] || continue
     lines=$(for folder in $folders; do
       [[ -d $1/src/tril/$folder ]] || continue
-      grep -rnE --include='*.h' --include='*.cpp' -- "$device_choice" "$1/src/tril/$folder" |
-        grep -vE '^[^:]*:[0-9]+:[[:space:]]*//'
+      find "$1/src/tril/$folder" -name '*.h' -o -name '*.cpp' | while IFS= read -r file; do
+        sed -E 's|^[[:space:]]*//.*||' "$file" | grep -noE -- "$device_choice" | sed "s|^|$file:|"
+      done
     done)
     (($(grep -c . <<<"$lines") <= limit)) && continue
     printf '%s\n' "$lines" >&2
@@ -225,6 +226,8 @@ self_test() {
     'if (device.type == DeviceType::cuda) f();' 'case DeviceType::cpu:' 'if (on_cuda(context)) f();'; do
     expect_bad "a choice by device: $out" 'more than 0 choices by device' src/tril/autograd/a.cpp "$out"
   done
+  expect_bad 'two choices by device on a line' 'more than 8 choices by device' src/tril/prove/a.cpp \
+    'if (d == Device::cpu) f();'{1..7} 'if (d == Device::cpu || e == Device::cpu) f();'
   expect_bad 'one choice by device too many' 'more than 8 choices by device' src/tril/prove/a.cpp \
     'if (d == Device::cpu) f();'{1..9}
 

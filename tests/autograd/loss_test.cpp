@@ -25,7 +25,7 @@ ops::LinearWeight projection(Context& context, int64_t out, int64_t in,
       ops::linear_weight(testing::tensor_of(context.arena, {out, in}, weight),
                          bias.empty() ? Tensor() : testing::tensor_of(context.arena, {out}, bias));
   if (context.device() == Device::cpu) return linear;
-  ops::pack(context, linear, context.arena);
+  testing::pack(context, linear, context.arena);
   return linear;
 }
 

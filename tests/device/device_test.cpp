@@ -3,6 +3,7 @@
 
 #include "support/testing.h"
 #include "tril/base/error.h"
+#include "tril/device/queue.h"
 
 namespace tril {
 namespace {
@@ -21,6 +22,21 @@ TEST(Device, IsTheCpuUnlessSaidOtherwise) {
   EXPECT_NE(Device::cuda(0), Device::cpu);
   EXPECT_EQ(Device::cuda(1).type, DeviceType::cuda);
   static_assert(Device::cpu.type == DeviceType::cpu);
+}
+
+// Every function tells the CPU by its type: memory with any index is the host's.
+TEST(Device, OfTheCpuHasNoIndex) {
+  const Device cpu{DeviceType::cpu, 3};
+  EXPECT_EQ(cpu, Device::cpu);
+  constexpr int64_t kBytes = 8;
+  void* const memory = allocate(cpu, kBytes);
+  fill_zero(cpu, memory, kBytes);
+  int64_t value = 1;
+  copy(Device::cpu, &value, cpu, memory, kBytes);
+  release(cpu, memory);
+  EXPECT_EQ(value, 0);
+  Queue queue(cpu);
+  EXPECT_EQ(queue.upload(&value, kBytes), &value) << "nothing to copy";
 }
 
 TEST(Device, IsReadFromItsName) {

@@ -2,6 +2,7 @@
 // arguments, and nothing else.
 #include "tril/device/identity.h"
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <set>
@@ -30,6 +31,27 @@ struct OfAllValues {
     return identity_of<Args>(launch_nothing<Args>, args);
   }
 };
+
+// A struct of which a field would not be seen does not compile as arguments.
+struct Plain {
+  int a;
+  std::array<float, 2> b;
+  const char* c;
+};
+struct Reference {
+  int& to;
+};
+struct ConstReference {
+  int a;
+  const int& to;
+};
+struct ReferenceInside {
+  Reference inside;
+};
+struct Nothing {};
+static_assert(fields::kIsPlain<Plain> && fields::kIsPlain<Nothing>);
+static_assert(!fields::kIsPlain<Reference> && !fields::kIsPlain<ConstReference> &&
+              !fields::kIsPlain<ReferenceInside>);
 
 // The offsets of the bytes of a struct that hold a value, as the compiler that laid them out knows
 // them: what fields.h sees of the struct has no part in it.

@@ -37,15 +37,14 @@ double microseconds(const Work& work, Blas::Policy policy) {
     auto* a = arena.allocate_array<BFloat16>(work.m * work.k);
     auto* b = arena.allocate_array<BFloat16>(count * weight);
     auto* c = arena.allocate_array<float>(work.m * work.n);
-    const Stream stream = context.queue.stream();
     // Ordinary numbers: how much power products draw depends on them, and so the clock.
     const auto fill = [&](kernels::cuda::TrialSide side, int64_t size, BFloat16* to) {
       for (int64_t at = 0; at < size; at += 4096) {
-        kernels::cuda::fill_trial(stream, {.side = side,
-                                           .terms = kernels::cuda::TermsAre::columns,
-                                           .rows = 1,
-                                           .columns = std::min<int64_t>(4096, size - at),
-                                           .to = to + at});
+        context.launch(kernels::cuda::fill_trial, {.side = side,
+                                                   .terms = kernels::cuda::TermsAre::columns,
+                                                   .rows = 1,
+                                                   .columns = std::min<int64_t>(4096, size - at),
+                                                   .to = to + at});
       }
     };
     fill(kernels::cuda::TrialSide::a, std::min<int64_t>(work.m * work.k, 1 << 24), a);

@@ -3,8 +3,7 @@
 
 #include "kernels/kernel_support.h"
 #include "tril/base/build.h"
-#include "tril/kernels/cuda/gemm.h"
-#include "tril/kernels/cuda/trial.h"
+#include "tril/kernels/cuda/launches.h"
 #include "tril/ops/linear.h"
 
 namespace tril {
@@ -74,11 +73,11 @@ class Product {
   void fill_for_trial() {
     const auto filled = [&](TrialSide side, TermsAre terms, int64_t rows, int64_t stride) {
       auto* to = context_.arena.allocate_array<BFloat16>(rows * stride + layout_.shift);
-      kernels::cuda::fill_trial(context_.queue.stream(), {.side = side,
-                                                          .terms = terms,
-                                                          .rows = rows,
-                                                          .columns = stride,
-                                                          .to = to + layout_.shift});
+      context_.launch(kernels::cuda::fill_trial, {.side = side,
+                                                  .terms = terms,
+                                                  .rows = rows,
+                                                  .columns = stride,
+                                                  .to = to + layout_.shift});
       return to + layout_.shift;
     };
     gemm.a =
@@ -90,13 +89,16 @@ class Product {
     }
   }
 
-  // c as `multiply` leaves it, as bits, after checking the memory around it.
+  // c as our own kernels leave it.
+  std::vector<uint32_t> own_result() {
+    return result([&] { context_.launch(kernels::cuda::gemm_own, gemm); });
+  }
+  // c as what `multiply` launches leaves it, as bits, after checking the memory around it.
   template <class F>
   std::vector<uint32_t> result(const F& multiply) {
     std::vector<char> bytes(static_cast<size_t>(c_bytes() + 2 * kGuard), kMark);
     copy(Device::cuda(), c_, Device::cpu, bytes.data(), std::ssize(bytes));
-    multiply(context_.queue.stream(), gemm);
-    context_.queue.launched();
+    multiply();
     context_.queue.wait();
     copy(Device::cpu, bytes.data(), Device::cuda(), c_, std::ssize(bytes));
     for (int64_t i = 0; i < kGuard; ++i) {
@@ -201,7 +203,7 @@ TEST(CudaGemm, SumsOfWholeNumbersAreExact) {
             context.reset();
             Product p(context, orientation, m, n, k, c_type, layout);
             p.fill_with_integers(random);
-            ASSERT_TRUE(same(p.gemm, p.result(kernels::cuda::gemm_own), exact(p)))
+            ASSERT_TRUE(same(p.gemm, p.own_result(), exact(p)))
                 << name_of(orientation) << " " << m << " x " << n << " x " << k << ", room "
                 << layout.room << ", shift " << layout.shift << ", c of " << to_string(c_type);
           }
@@ -239,8 +241,7 @@ TEST(CudaGemm, IsOneAscendingChainInFp32) {
         if (orientation == Orientation::weight_gradient) sum += 0.0f;
         expected.push_back(std::bit_cast<uint32_t>(sum));
       }
-      EXPECT_TRUE(same(p.gemm, p.result(kernels::cuda::gemm_own), expected))
-          << name_of(orientation);
+      EXPECT_TRUE(same(p.gemm, p.own_result(), expected)) << name_of(orientation);
     }
   }
 }
@@ -262,21 +263,20 @@ TEST(CudaGemm, OurKernelsAgreeOnAdversarialNumbers) {
         context.reset();
         Product whole(context, Orientation::forward, 300, n, k, c_type);  // tiles
         whole.fill_for_trial();
-        const auto expected = whole.result(kernels::cuda::gemm_own);
+        const auto expected = whole.own_result();
         for (const int64_t rows : {1, 7, 8, 9, 16, 17, 32, 33, 63, 64}) {  // few rows
           Product few(context, Orientation::forward, rows, n, k, c_type);
           few.gemm.a = static_cast<const BFloat16*>(whole.gemm.a) + 100 * k;
           few.gemm.b = whole.gemm.b;
           few.gemm.bias = whole.gemm.bias;
-          ASSERT_TRUE(same(few.gemm, few.result(kernels::cuda::gemm_own),
-                           std::span(expected).subspan(100 * n, rows * n)))
+          ASSERT_TRUE(
+              same(few.gemm, few.own_result(), std::span(expected).subspan(100 * n, rows * n)))
               << rows << " rows, n " << n << ", k " << k;
         }
         Product shifted(context, Orientation::forward, 300, n, k, c_type, {0, 1});
         shifted.fill_for_trial();  // element by element, the same numbers
         shifted.gemm.bias = whole.gemm.bias;
-        EXPECT_TRUE(same(shifted.gemm, shifted.result(kernels::cuda::gemm_own), expected))
-            << "k " << k;
+        EXPECT_TRUE(same(shifted.gemm, shifted.own_result(), expected)) << "k " << k;
       }
     }
   }
@@ -291,11 +291,11 @@ TEST(CudaGemm, OperandsAreInterchangeable) {
     Product p(context, Orientation::forward, 200, 136, 520, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
-    const auto c = p.result(kernels::cuda::gemm_own);
+    const auto c = p.own_result();
     Product q(context, Orientation::forward, 136, 200, 520, DType::f32);
     q.gemm.a = p.gemm.b;
     q.gemm.b = p.gemm.a;
-    const auto turned = q.result(kernels::cuda::gemm_own);
+    const auto turned = q.own_result();
     std::vector<uint32_t> back;
     for (int64_t row = 0; row < 200; ++row) {
       for (int64_t column = 0; column < 136; ++column) back.push_back(turned[column * 200 + row]);
@@ -313,14 +313,15 @@ TEST(CudaGemm, AdversarialNumbersTellSplitSumsApart) {
     Product p(context, Orientation::forward, 128, 128, 512, DType::f32);
     p.fill_for_trial();
     p.gemm.bias = nullptr;
-    const auto whole = p.result(kernels::cuda::gemm_own);
-    const auto split = p.result([](Stream stream, Gemm half) {
+    const auto whole = p.own_result();
+    const auto split = p.result([&] {
+      Gemm half = p.gemm;
       half.k = 256;
-      kernels::cuda::gemm_own(stream, half);
+      context.launch(kernels::cuda::gemm_own, half);
       half.a = static_cast<const BFloat16*>(half.a) + 256;
       half.b = static_cast<const BFloat16*>(half.b) + 256;
       half.adds = true;
-      kernels::cuda::gemm_own(stream, half);
+      context.launch(kernels::cuda::gemm_own, half);
     });
     EXPECT_FALSE(same(p.gemm, split, whole));
     int64_t numbers = 0, differing = 0;
@@ -359,8 +360,9 @@ TEST(CudaGemm, WhatIsChosenGivesOurBits) {
             p.fill_for_trial();
             p.gemm.relu = last == Last::something && orientation == Orientation::forward;
             p.gemm.adds = last == Last::something && orientation == Orientation::input_gradient;
-            const auto theirs = p.result([&](Stream s, const Gemm& g) { blas.gemm(s, g); });
-            const auto ours = p.result(kernels::cuda::gemm_own);
+            const auto theirs = p.result(
+                [&] { context.launch(kernels::cuda::multiply, {.blas = &blas, .gemm = p.gemm}); });
+            const auto ours = p.own_result();
             ASSERT_TRUE(same(p.gemm, theirs, ours))
                 << name_of(orientation) << " " << m << " x " << n << " x " << k << ", c of "
                 << to_string(c_type) << (last == Last::something ? ", ReLU or a sum" : "");
@@ -387,7 +389,7 @@ TEST(CudaGemm, KeptStepsGiveTheSameBits) {
       ops::LinearWeight linear =
           ops::linear_weight(testing::random_tensor(arena, {192, 128}, random),
                              testing::random_tensor(arena, {192}, random));
-      ops::pack(context, linear, arena);
+      testing::pack(context, linear, arena);
       Arena host;
       const Tensor x(arena, {rows, 128}, testing::activations());
       copy_into(testing::random_tensor(host, {rows, 128}, random), x);

@@ -74,7 +74,7 @@ struct Layer {
       : context(2, testing::placement()), arena(testing::device()) {
     const Tensor bias = wanted == Bias::with ? tensor_of(arena, {c.n.out}, c.bias) : Tensor();
     linear = ops::linear_weight(tensor_of(arena, {c.n.out, c.n.in}, c.weight), bias);
-    ops::pack(context, linear, arena);
+    testing::pack(context, linear, arena);
     x = activations_of(context, {c.n.rows, c.n.in}, c.x);
     dy = activations_of(context, {c.n.rows, c.n.out}, c.dy);
   }

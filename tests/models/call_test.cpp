@@ -162,6 +162,34 @@ TEST_F(Call, AFailedCallLeavesTheCacheAsItWas) {
   EXPECT_EQ(session_.cache.length(slot), 1);
 }
 
+TEST_F(Call, SentencesThatCouldNotBeEncodedLeaveTheMemoryAsItWas) {
+  struct Thrower : Observer {
+    void see(const Observation& o) override {
+      if (o.site == Site::cross_value) throw std::runtime_error("no");
+    }
+  } thrower;
+  Memory memory = encoded();
+  Rows source;
+  source.add_sequence(std::vector<int32_t>{1, 2}, {.slot = 0});
+  source.add_sequence(std::vector<int32_t>{3}, {.slot = 1});
+  {
+    const ObserverScope observed(session_, &thrower);
+    EXPECT_THROW(model_.encode_into(memory, source, session_), std::runtime_error);
+  }
+  EXPECT_TRUE(memory.holds(0));
+  for (const int32_t segment : {1, 2}) EXPECT_FALSE(memory.holds(segment)) << segment;
+  EXPECT_EQ(model_.encode_into(memory, source, session_), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(memory.length(1), 2);
+}
+
+// Weights are packed by a context of the model's own device and type of activations.
+TEST_F(Call, WeightsArePackedWhereTheModelIs) {
+  Context context(1, testing::placement());
+  context.activations = testing::activations() == DType::f32 ? DType::bf16 : DType::f32;
+  EXPECT_EQ(raised_by([&] { model_.weights_changed(context); }).code, ErrorCode::invalid_argument);
+  EXPECT_EQ(raised_by([&] { model_.prepare_training(context); }).code, ErrorCode::invalid_argument);
+}
+
 TEST_F(Call, FillerNeedsNoSegment) {
   const Memory memory = encoded();
   Rows rows;
@@ -231,6 +259,7 @@ TEST_F(Call, AnObserverSeesEverySite) {
   struct Log : Observer {
     void see(const Observation& o) override {
       entries.push_back({o.stack, o.layer, o.site});
+      EXPECT_NE(o.tensor.defined(), o.table.defined()) << "a tensor of the call, or a table";
       with_intervals += o.intervals.empty() ? 0 : 1;
     }
     std::vector<std::tuple<Stack, int64_t, Site>> entries;

@@ -15,7 +15,8 @@ TEST(MoveTowards, IsTheFormulaInEveryBit) {
   Context context(2, testing::placement());
   Random random(4);
   const std::vector<int64_t> sizes = {1, 3, 1024, 4096, 4097, 0, 16384, 16385, 70001, 2};
-  std::vector<Tensor> from, to;
+  std::vector<ConstTensor> from;
+  std::vector<Tensor> to;
   std::vector<std::vector<float>> targets, expected;
   for (const int64_t size : sizes) {
     targets.push_back(testing::random_floats(random, size));
@@ -44,7 +45,8 @@ TEST(MoveTowards, SaysWhatIsWrong) {
   Context context(1, testing::placement());
   const Tensor three = tensor_of(context.arena, {3}, std::vector<float>(3));
   const Tensor four = tensor_of(context.arena, {4}, std::vector<float>(4));
-  const std::vector<Tensor> one = {three}, other = {four}, two = {three, four};
+  const std::vector<ConstTensor> one = {three};
+  const std::vector<Tensor> other = {four}, two = {three, four};
   EXPECT_EQ(raised_by([&] { ops::move_towards(context, 0.5f, one, two); }).text,
             "average: 1 tensors towards 2");
   EXPECT_EQ(raised_by([&] { ops::move_towards(context, 0.5f, one, other); }).text,

@@ -2,8 +2,6 @@
 
 #include <numeric>
 
-#include "tril/kernels/gemm_bf16_dot.h"
-
 namespace tril::testing {
 
 TransformerConfig tiny_config(Family family) {
@@ -81,9 +79,16 @@ void change_weights(Transformer& model, const ChangeWeights& change) {
 }
 
 std::vector<Compute> all_forms() {
-  if (device() != Device::cpu) return {};
-  std::vector<Compute> forms = {Compute::fp32, Compute::bf16, Compute::int8};
-  if (kernels::has_bf16_dot()) forms.push_back(Compute::bf16_dot);
+  const Placement cpu;
+  std::vector<Compute> forms = ops::computes_for(cpu);
+  std::erase_if(forms, [&](Compute compute) {
+    try {
+      ops::form_for(cpu, compute).check_supported();
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  });
   return forms;
 }
 

@@ -31,7 +31,7 @@ using ChangeWeights =
     std::function<void(const std::string& name, std::vector<float>& values, const Shape& shape)>;
 void change_weights(Transformer& model, const ChangeWeights& change);
 
-// The forms a model can be packed in on this machine; on CUDA there are none.
+// The forms a model can be packed in on this machine: those of its CPU, whatever is tested.
 std::vector<Compute> all_forms();
 // The model itself, or packed in one of the forms.
 Transformer any_form(const Transformer& model);

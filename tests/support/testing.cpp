@@ -33,6 +33,12 @@ Tensor activations_of(Context& context, const Shape& shape, std::span<const floa
   return tensor;
 }
 
+void pack(Context& context, ops::LinearWeight& linear, Arena& arena) {
+  linear.form = &ops::form_for(context.placement());
+  linear.form->allocate(arena, linear);
+  linear.form->pack(context, linear.weight, linear.bias, linear);
+}
+
 std::vector<float> floats_of(const ConstTensor& tensor) { return to_floats(tensor); }
 
 Device device() {

@@ -13,6 +13,7 @@
 
 #include "tril/base/error.h"
 #include "tril/base/rng.h"
+#include "tril/ops/weight_form.h"
 #include "tril/tensor/context.h"
 #include "tril/tensor/tensor.h"
 
@@ -36,6 +37,9 @@ Tensor tensor_of(Arena& arena, const Shape& shape, std::span<const float> values
 std::vector<float> floats_of(const ConstTensor& tensor);
 // The same on the context's device, rounded to the type of its activations.
 Tensor activations_of(Context& context, const Shape& shape, std::span<const float> values);
+
+// Packs a weight in the form that products of the context use, in memory of `arena`.
+void pack(Context& context, ops::LinearWeight& linear, Arena& arena);
 
 // The device of the tests: TRIL_TEST_DEVICE (cpu, cuda) and TRIL_TEST_ACTIVATIONS (fp32, bf16).
 // Cases are the same everywhere; Context(threads, placement()) is where they run.

@@ -89,7 +89,7 @@ struct ByHand {
   std::vector<double> norms;
   std::vector<double> loss_sums;
 };
-ByHand by_hand(int64_t count) {
+ByHand by_hand(int64_t count, int64_t updates = kUpdates) {
   const UpdaterOptions with = options();
   Transformer model(config(), 1, testing::placement());
   Session session(model, 1);
@@ -97,7 +97,7 @@ ByHand by_hand(int64_t count) {
   AdamWOptimizer optimizer(model, with.optimizer);
   WeightAverage average(model, with.average);
   ByHand result;
-  for (int64_t update = 1; update <= kUpdates; ++update) {
+  for (int64_t update = 1; update <= updates; ++update) {
     const auto batches = micro_batches(count, update);
     int64_t tokens = 0;
     for (const Batch& batch : batches) tokens += batch.target_tokens;
@@ -150,6 +150,22 @@ TEST(Updater, AnUpdateIsTheLoopWrittenOutForAnyNumberOfMicroBatches) {
     if (testing::device() != Device::cpu) {
       EXPECT_GE(trained.session.queue.graphs(), 2) << count;
     }
+  }
+}
+
+// Every loss is kept until the outcome is read.
+TEST(Updater, AnUpdateMayHaveThousandsOfMicroBatches) {
+  constexpr int64_t kCount = 1100;
+  constexpr int64_t kFew = 2;
+  const ByHand expected = by_hand(kCount, kFew);
+  Trained trained;
+  for (int64_t update = 1; update <= kFew; ++update) {
+    EXPECT_TRUE(trained.updater.update(update, micro_batches(kCount, update)));
+  }
+  const auto outcomes = trained.take_outcomes();
+  ASSERT_EQ(std::ssize(outcomes), kFew);
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    EXPECT_EQ(outcomes[i].loss_sum, expected.loss_sums[i]) << "update " << i + 1;
   }
 }
 

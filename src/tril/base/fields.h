@@ -29,6 +29,13 @@ consteval size_t count() {
   }
 }
 
+// Whether the fields of the struct can be found. One that cannot be assigned has a reference, at
+// which count() would stop, or a const field.
+template <class Struct>
+constexpr bool kIsPlain =
+    std::is_aggregate_v<Struct> && !std::is_array_v<Struct> && !std::is_union_v<Struct> &&
+    std::is_trivially_copyable_v<Struct> && std::is_copy_assignable_v<Struct>;
+
 template <class Type>
 constexpr bool kIsArray = false;
 template <class Type, size_t kSize>
@@ -146,9 +153,9 @@ constexpr void for_each_value(Type& of, const F& f) {
   } else if constexpr (fields::kIsArray<Plain>) {
     for (auto& each : of) for_each_value(each, f);
   } else {
-    static_assert(std::is_aggregate_v<Plain> && !std::is_array_v<Plain> && !std::is_union_v<Plain>,
-                  "fields are numbers, enumerators, pointers, std::arrays or structs of these");
-    static_assert(std::is_trivially_copyable_v<Plain>, "plain structs only");
+    static_assert(
+        fields::kIsPlain<Plain>,
+        "fields are numbers, enumerators, pointers, std::arrays or plain structs of these");
     fields::with(of, [&](auto&... field) { (for_each_value(field, f), ...); });
   }
 }

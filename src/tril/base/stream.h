@@ -10,7 +10,7 @@ constexpr int kMostGpus = 64;
 struct Stream {
   void* handle = nullptr;
   // A kernel may begin before the previous one has ended, if it follows the rule of
-  // kernels/cuda/launch.cuh. Set by Context::launch_in_chain().
+  // kernels/cuda/launch.cuh. Set by Queue::launch().
   bool overlaps = false;
   int gpu = 0;  // whose it is: Device::index
 };

@@ -2,8 +2,10 @@
 // where CUDA is not built. Internal to device/. Every fault is an Error: `out_of_memory` or
 // `device`.
 //
-// CUDA has a current GPU per thread, and calls concern that one. Every call here takes a stream or
-// the index of a GPU, and makes that GPU current first.
+// CUDA has a current GPU per thread, and calls concern that one. Calls here take a stream or the
+// index of a GPU, and make that GPU current first. Three kinds do not: find_gpus(); check_launch(),
+// end_capture() and abandon_capture(), which finish what was begun on the current GPU; and those
+// that take only an event or a graph, which know their GPU.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,6 @@ std::atomic<int64_t> allocations{0};
 // Blocks this large start on a huge page and request huge pages: fewer TLB misses while streaming.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr std::string_view kCuda = "cuda";
-
-bool on_gpu(Device device) { return device.type == DeviceType::cuda; }
 }  // namespace
 
 std::string to_string(Device device) {
@@ -105,7 +103,7 @@ void* allocate(Device device, int64_t bytes) {
 }
 
 void release(Device device, void* memory) {
-  if (device == Device::cpu) {
+  if (!on_gpu(device)) {
     std::free(memory);
   } else if (memory != nullptr) {
     cuda::release(device.index, memory);
@@ -114,7 +112,7 @@ void release(Device device, void* memory) {
 
 void copy(Device to_device, void* to, Device from_device, const void* from, int64_t bytes) {
   if (bytes == 0) return;
-  if (to_device == Device::cpu && from_device == Device::cpu) {
+  if (!on_gpu(to_device) && !on_gpu(from_device)) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
   } else {
     const int to_gpu = on_gpu(to_device) ? to_device.index : from_device.index;
@@ -125,7 +123,7 @@ void copy(Device to_device, void* to, Device from_device, const void* from, int6
 
 void fill_zero(Device device, void* memory, int64_t bytes) {
   if (bytes == 0) return;
-  if (device == Device::cpu) {
+  if (!on_gpu(device)) {
     std::memset(memory, 0, static_cast<size_t>(bytes));
   } else {
     cuda::zero_and_wait(device.index, memory, bytes);

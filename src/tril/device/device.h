@@ -20,9 +20,14 @@ struct Device {
 
   static const Device cpu;
   static constexpr Device cuda(int index = 0) { return {DeviceType::cuda, index}; }
-  bool operator==(const Device&) const = default;
+  // The index of the CPU means nothing.
+  constexpr bool operator==(const Device& other) const {
+    return type == other.type && (type == DeviceType::cpu || index == other.index);
+  }
 };
 inline constexpr Device Device::cpu{};
+// How the folders up to ops/ tell the two kinds apart.
+constexpr bool on_gpu(Device device) { return device.type == DeviceType::cuda; }
 
 // "cpu", "cuda" for the first GPU, "cuda:1" for the second.
 std::string to_string(Device device);

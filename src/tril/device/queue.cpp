@@ -33,14 +33,31 @@ int64_t padded(int64_t bytes) {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
 }
 
+// Owners of memory, so that a block of which only a part could be allocated leaves nothing behind.
+struct Release {
+  int gpu = 0;
+  void operator()(void* memory) const { cuda::release(gpu, memory); }
+};
+struct ReleasePinned {
+  int gpu = 0;
+  void operator()(void* memory) const { cuda::release_pinned(gpu, memory); }
+};
+
 }  // namespace
 
 struct Queue::State {
   // Uploaded data: a block on the device, and kBuffers of pinned memory with the same layout.
   struct Block {
-    char* on_device = nullptr;
-    char* pinned[kBuffers] = {};
-    int64_t bytes = 0;
+    Block(int gpu, int64_t size)
+        : on_device(static_cast<char*>(cuda::allocate(gpu, size)), {gpu}), bytes(size) {
+      for (auto& each : pinned) {
+        each = {static_cast<char*>(cuda::allocate_pinned(gpu, size)), {gpu}};
+      }
+    }
+
+    std::unique_ptr<char, Release> on_device;
+    std::array<std::unique_ptr<char, ReleasePinned>, kBuffers> pinned;
+    int64_t bytes;
   };
   // A step, identified by its trace.
   struct Step {
@@ -54,7 +71,7 @@ struct Queue::State {
   struct Branch {
     Stream stream{};
     void* reached = nullptr;  // after what was enqueued into it last
-    bool behind = true;       // it must wait for everything in the first lane
+    bool must_wait = false;   // for the first lane, before anything is enqueued into it
     bool apart = false;       // it has work that the first lane does not wait for yet
   };
 
@@ -88,7 +105,7 @@ struct Queue::State {
     for (auto& [trace_of, step] : steps) {
       if (step.graph != nullptr) cuda::drop_graph(step.graph);
     }
-    free_blocks();
+    blocks.clear();
     for (void* event : events) cuda::drop_event(event);
     cuda::drop_event(forked);
     for (const Branch& branch : branches) {
@@ -100,21 +117,14 @@ struct Queue::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  void free_blocks() {
-    for (const Block& each : blocks) {
-      cuda::release(gpu, each.on_device);
-      for (char* pinned : each.pinned) cuda::release_pinned(gpu, pinned);
-    }
+  // Replaces the blocks by one of their size. Nothing may be using them.
+  void merge_blocks() {
+    int64_t total = 0;
+    for (const Block& each : blocks) total += each.bytes;
     blocks.clear();
-  }
-  void add_block(int64_t bytes) {
-    Block added;
-    added.bytes = bytes;
-    added.on_device = static_cast<char*>(cuda::allocate(gpu, bytes));
-    for (char*& pinned : added.pinned) {
-      pinned = static_cast<char*>(cuda::allocate_pinned(gpu, bytes));
-    }
-    blocks.push_back(added);
+    block = 0;
+    mark = 0;
+    blocks.emplace_back(gpu, total);
   }
   // Makes room for another step.
   void forget_oldest() {
@@ -133,10 +143,10 @@ struct Queue::State {
   Stream current() {
     if (lane == Lane::first) return stream;
     Branch& branch = branch_of(lane);
-    if (!branch.behind && mode != Mode::walking) {
+    if (branch.must_wait && mode != Mode::walking) {
       cuda::record(forked, stream);
       cuda::let_wait(branch.stream, forked);
-      branch.behind = true;
+      branch.must_wait = false;
       branch.apart = true;
     }
     return branch.stream;
@@ -152,12 +162,16 @@ struct Queue::State {
       if (lane == Lane::first) branch.apart = false;
     }
   }
+  // The block's memory that is being filled.
+  char* pinned_of(const Block& each) const {
+    return each.pinned[static_cast<size_t>(buffer)].get();
+  }
   // Copies everything uploaded since reset(), one copy per block, and then launches the graph.
   void run(void* graph) {
     for (size_t i = 0; i <= block && i < blocks.size(); ++i) {
       const int64_t bytes = i == block ? mark : blocks[i].bytes;
       if (bytes > 0) {
-        cuda::copy_async(stream, blocks[i].on_device, blocks[i].pinned[buffer], bytes);
+        cuda::copy_async(stream, blocks[i].on_device.get(), pinned_of(blocks[i]), bytes);
       }
     }
     cuda::record(events[buffer], stream);
@@ -167,7 +181,7 @@ struct Queue::State {
 
 Queue::Queue(Device device) : device_(device) {
   check_usable(device);
-  if (device != Device::cpu) state_ = std::make_unique<State>(device.index);
+  if (on_gpu(device)) state_ = std::make_unique<State>(device.index);
 }
 Queue::~Queue() {
   if (state_ && !fetched_.empty()) cuda::settle(state_->stream);  // kernels write there, too
@@ -187,7 +201,7 @@ Stream Queue::stream() const { return state_ ? state_->current() : Stream{}; }
 Queue::Aside::Aside(Queue& queue, Lane lane) : queue_(queue), before_(queue.lane()) {
   if (!queue.state_ || before_ != Lane::first) return;
   State& s = *queue.state_;
-  s.branch_of(lane).behind = false;
+  s.branch_of(lane).must_wait = true;
   s.lane = lane;
   s.trace.change(lane);
 }
@@ -211,10 +225,12 @@ const void* Queue::upload(const void* from, int64_t bytes) {
     ++s.block;
     s.mark = 0;
   }
-  if (s.block == s.blocks.size()) s.add_block(std::max(padded(bytes), kSmallestBlock));
+  if (s.block == s.blocks.size()) {
+    s.blocks.emplace_back(s.gpu, std::max(padded(bytes), kSmallestBlock));
+  }
   const State::Block& block = s.blocks[s.block];
-  char* pinned = block.pinned[s.buffer] + s.mark;
-  char* on_device = block.on_device + s.mark;
+  char* pinned = s.pinned_of(block) + s.mark;
+  char* on_device = block.on_device.get() + s.mark;
   std::memcpy(pinned, from, static_cast<size_t>(bytes));
   s.mark += padded(bytes);
   s.trace.upload(on_device, bytes, s.lane);
@@ -231,10 +247,7 @@ void Queue::reset() {
   if (s.mode != State::Mode::capturing) cuda::record(s.events[s.buffer], s.stream);
   if (s.blocks.size() > 1) {
     cuda::wait(s.stream);
-    int64_t total = 0;
-    for (const State::Block& block : s.blocks) total += block.bytes;
-    s.free_blocks();
-    s.add_block(total);
+    s.merge_blocks();
   }
   s.buffer = (s.buffer + 1) % kBuffers;
   cuda::wait_for(s.events[s.buffer]);
@@ -336,27 +349,28 @@ void Queue::step(const std::function<void()>& body) {
 bool Queue::captures() const { return state_ && state_->mode == State::Mode::capturing; }
 
 Queue::Fetch& Queue::take_place(int64_t bytes) {
-  const auto free = std::find_if(fetched_.begin(), fetched_.end(), [&](const Fetch& place) {
-    return place.number < 0 || (!place.expected && place.number <= fetches_ - kMostFetches);
-  });
+  const auto free = std::find_if(fetched_.begin(), fetched_.end(),
+                                 [](const Fetch& place) { return place.number < 0; });
   Fetch& place = free != fetched_.end() ? *free : fetched_.emplace_back();
-  place.number = fetches_++;
-  place.expected = false;
+  make_room(place, bytes);
+  place.number = fetches_++;  // last: where there is no memory, the place stays free
+  return place;
+}
+
+void Queue::make_room(Fetch& place, int64_t bytes) const {
   if (!state_) {
     place.bytes.resize(static_cast<size_t>(bytes));
-    return place;
+    return;
   }
   if (place.event == nullptr) place.event = cuda::make_event(device_.index);
-  if (place.room < bytes) {
-    cuda::wait_for(place.event);  // the fetch that used the smaller memory
-    cuda::release_pinned(device_.index, place.pinned);
-    place.pinned = nullptr;
-    place.room = 0;
-    const int64_t room = std::max(kSmallestFetch, bytes);
-    place.pinned = cuda::allocate_pinned(device_.index, room);
-    place.room = room;
-  }
-  return place;
+  if (place.room >= bytes) return;
+  cuda::wait_for(place.event);  // the fetch that used the smaller memory
+  cuda::release_pinned(device_.index, place.pinned);
+  place.pinned = nullptr;
+  place.room = 0;
+  const int64_t room = std::max(kSmallestFetch, bytes);
+  place.pinned = cuda::allocate_pinned(device_.index, room);
+  place.room = room;
 }
 
 Queue::Fetch& Queue::place_of(int64_t number) {
@@ -381,7 +395,6 @@ int64_t Queue::fetch(const void* from, int64_t bytes) {
 
 Queue::Delivery Queue::expect(int64_t bytes) {
   Fetch& place = take_place(bytes);
-  place.expected = true;
   return {place.number, state_ ? place.pinned : place.bytes.data()};
 }
 

@@ -54,7 +54,6 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   Device device() const { return device_; }
-  Stream stream() const;  // of the current lane
   // CUDA has a current GPU per thread: makes this queue's GPU current, for queries about kernels.
   // Enqueuing does so by itself.
   void make_current() const;
@@ -79,8 +78,6 @@ class Queue {
     launcher(to, args);
     launched();
   }
-  // Raises the error of what was just enqueued into stream().
-  void launched();
 
   // Work aside. Memory it reads must not be written, and memory it writes neither read nor given to
   // others, before join(): Context::aside() ensures that. Asides do not nest.
@@ -108,9 +105,8 @@ class Queue {
   // Waits for everything enqueued, then copies. Not within a step.
   void download(const void* from, int64_t bytes, void* to);
 
-  // Starts a copy to the host, after what is enqueued so far; fetched() waits for it, once. A copy
-  // that is not read is forgotten when kMostFetches have come after it. Not within a step.
-  static constexpr int64_t kMostFetches = 1024;
+  // Starts a copy to the host, after what is enqueued so far. It is kept until fetched(), which
+  // waits for it, or forget(). Not within a step.
   int64_t fetch(const void* from, int64_t bytes);
   void fetched(int64_t number, void* to, int64_t bytes);
   // The same without a copy, which would keep the device waiting between two steps: host memory
@@ -122,7 +118,7 @@ class Queue {
   };
   Delivery expect(int64_t bytes);
   void deliver(int64_t number);
-  // It will not be read any more. Expected memory is not forgotten otherwise.
+  // It will not be read any more. Numbers that were read are ignored.
   void forget(int64_t number);
 
   // Runs a step. `body` enqueues it, and may be called twice: its effect on the host must then be
@@ -135,7 +131,6 @@ class Queue {
   struct State;
   struct Fetch {
     int64_t number = -1;  // of the fetch; -1: free
-    bool expected = false;
     void* event = nullptr;
     void* pinned = nullptr;
     int64_t room = 0;  // of the pinned memory
@@ -144,9 +139,12 @@ class Queue {
 
   // Adds to the trace; returns whether it is to be enqueued now.
   bool launches(const Identity& launch, Begins begins);
+  Stream stream() const;  // of the current lane
+  void launched();        // raises the error of what was just enqueued
 
   // Memory for this many bytes, with the next number.
   Fetch& take_place(int64_t bytes);
+  void make_room(Fetch& place, int64_t bytes) const;
   Fetch& place_of(int64_t number);
 
   Device device_;

@@ -73,7 +73,7 @@ class Recorder : public Observer {
 
  private:
   // Rows of a table, one per row of the call.
-  static void append_rows(std::vector<float>& to, const Tensor& table,
+  static void append_rows(std::vector<float>& to, const ConstTensor& table,
                           std::span<const int32_t> rows) {
     const OnHost values(table);
     const auto columns = static_cast<size_t>(table.shape()[1]);
@@ -83,8 +83,8 @@ class Recorder : public Observer {
     }
   }
   void see_embedding(const Observation& o) {
-    if (o.site == Site::embedding_table) append_rows(record.token, o.tensor, o.tokens);
-    if (o.site == Site::position_table) append_rows(record.position, o.tensor, o.positions);
+    if (o.site == Site::embedding_table) append_rows(record.token, o.table, o.tokens);
+    if (o.site == Site::position_table) append_rows(record.position, o.table, o.positions);
     if (o.site == Site::embedded) append(record.embedded, o.tensor);
   }
   // With the norm first it begins a sub-layer, with the norm last it ends one.

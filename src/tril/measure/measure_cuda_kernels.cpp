@@ -21,7 +21,7 @@ namespace {
 // Random numbers in GPU memory. Drawing hundreds of millions would take longer than the
 // measurement, so a million are repeated; their number is prime, which keeps rows and columns from
 // being equal.
-Tensor random_on_card(Arena& arena, const Shape& shape, DType type, uint64_t seed) {
+Tensor random_on_gpu(Arena& arena, const Shape& shape, DType type, uint64_t seed) {
   constexpr size_t kDrawn = 1'000'003;
   Random random(seed);
   std::vector<float> values(static_cast<size_t>(shape.size()));
@@ -45,8 +45,8 @@ struct ProductSize {
 
 double product_seconds(const ProductSize& size, Context& context, double seconds_each) {
   Arena arena(context.device());
-  const Tensor x = random_on_card(arena, {size.rows, size.in}, context.activations, 1);
-  const Tensor weight = random_on_card(arena, {size.out, size.in}, DType::f32, 2);
+  const Tensor x = random_on_gpu(arena, {size.rows, size.in}, context.activations, 1);
+  const Tensor weight = random_on_gpu(arena, {size.out, size.in}, DType::f32, 2);
   const ops::LinearWeight linear = ops::packed_for(context, weight, Compute::bf16, arena);
   return device_seconds(context, seconds_each,
                         [&] { ops::linear(context, x, linear, size.output); });
@@ -133,8 +133,8 @@ void add_attention(const AttentionSize& size, Results& results, const MeasureOpt
   Tensor q, k, v, dout;
   uint64_t seed = 0;
   for (Tensor* tensor : {&q, &k, &v, &dout}) {
-    *tensor = random_on_card(inputs, {size.rows(), size.heads, size.head_dim}, context.activations,
-                             ++seed);
+    *tensor = random_on_gpu(inputs, {size.rows(), size.heads, size.head_dim}, context.activations,
+                            ++seed);
   }
   // The plan belongs to the step and not to a layer, so it is made before the clock starts; under a
   // tape, for both passes.

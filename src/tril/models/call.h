@@ -66,7 +66,12 @@ struct Call {
                const ops::AttentionOptions* options = nullptr) const {
     if (session.observer == nullptr) return;
     session.observer->see(
-        {stack, layer, site, tensor, intervals, options, tokens.host, slots, positions.host});
+        {stack, layer, site, tensor, {}, intervals, options, tokens.host, slots, positions.host});
+  }
+  void observe_table(Site site, const ConstTensor& table) const {
+    if (session.observer == nullptr || !table.defined()) return;
+    session.observer->see(
+        {stack, -1, site, {}, table, {}, nullptr, tokens.host, slots, positions.host});
   }
 
   // Each use is its own site, counted from the start of the call.
@@ -147,8 +152,8 @@ struct Call {
 
   Tensor embed(const ops::LinearWeight* table, const Tensor& position_table, const nn::Norm& norm) {
     const float scale = config.embedding_scale ? std::sqrt(static_cast<float>(config.model)) : 1.0f;
-    if (table->weight.defined()) observe(-1, Site::embedding_table, table->weight);
-    if (position_table.defined()) observe(-1, Site::position_table, position_table);
+    observe_table(Site::embedding_table, table->weight);
+    observe_table(Site::position_table, position_table);
     Tensor x = autograd::embedding(session, {.ids = tokens,
                                              .table = table->weight,
                                              .packed = table,

@@ -44,7 +44,8 @@ struct Observation {
   Stack stack;
   int64_t layer;  // -1 outside of layers
   Site site;
-  Tensor tensor;
+  Tensor tensor;        // what the call computed
+  ConstTensor table{};  // instead, with embedding_table and position_table: the model's own
   // With query and cross_query: what each row may see.
   std::span<const Interval> intervals{};
   // With query: the arguments of the attention that follows, valid during the call of see().

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tril/base/rounding.h"
 #include "tril/models/call.h"
@@ -120,6 +121,26 @@ class CacheExtension {
   Cache& cache_;
   const Call& call_;
   bool kept_ = false;
+};
+
+// Opens slots of a cache, and releases them unless the call succeeds.
+class OpenedSlots {
+ public:
+  OpenedSlots(Cache& cache, size_t count) : cache_(cache) {
+    slots_.reserve(count);  // nothing below is lost
+    for (size_t i = 0; i < count; ++i) slots_.push_back(cache.open());
+  }
+  ~OpenedSlots() {
+    for (const int32_t slot : slots_) cache_.release(slot);
+  }
+  OpenedSlots(const OpenedSlots&) = delete;
+  OpenedSlots& operator=(const OpenedSlots&) = delete;
+  int32_t operator[](int32_t i) const { return slots_[static_cast<size_t>(i)]; }
+  std::vector<int32_t> keep() { return std::exchange(slots_, {}); }
+
+ private:
+  Cache& cache_;
+  std::vector<int32_t> slots_;
 };
 
 // The positions at which the rows' keys and values are stored in their slots: their own, except
@@ -353,12 +374,11 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
   Encoded encoded = run_encoder(source, session);
   encoded.call.stack = Stack::decoder;
   Cache& cache = *memory.cache_;
-  std::vector<int32_t> segments;
-  for (size_t i = 0; i < encoded.segments.size(); ++i) segments.push_back(cache.open());
+  OpenedSlots segments(cache, encoded.segments.size());
   const std::span<int32_t> slots = arena_array<int32_t>(session.host, source.size());
   for (size_t row = 0; row < slots.size(); ++row) {
     const int32_t slot = encoded.call.slots[row];
-    slots[row] = slot < 0 ? -1 : segments[static_cast<size_t>(slot)];
+    slots[row] = slot < 0 ? -1 : segments[slot];
   }
   cache.extend(slots, encoded.call.positions.host);
   const CachePlaces places = cache.places(session, slots, encoded.call.positions.host);
@@ -372,7 +392,7 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
     encoded.call.observe(number, Site::cross_value, values);
     cache.store(session, number, places, keys, values);
   }
-  return segments;
+  return segments.keep();
 }
 
 Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& session,

@@ -1,7 +1,7 @@
 // Transformer: encoder–decoder, or decoder-only as the same class without an encoder.
 //
 // Vaswani et al., arXiv 1706.03762. There is one forward: training gives it whole targets under a
-// tape, decoding gives it one row a sequence and a cache, and both are the same function, bit for
+// tape, decoding gives it one row per sequence and a cache, and both are the same function, bit for
 // bit. A Transformer is a handle to weights that copies share and that, outside of training, never
 // change: any number of threads may call it, each with its own Session.
 //
@@ -105,7 +105,8 @@ class Transformer {
   // Source rows to memory: segment s is the sequence with slot s, and slots count up from 0.
   Memory encode(const Rows& source, Session& session) const;
   // Adds sentences to a memory made without a tape, for slots that are refilled while others
-  // continue. Returns the segments given to source slots 0, 1, ....
+  // continue. Returns the segments given to source slots 0, 1, .... A call that fails leaves the
+  // memory as it was.
   std::vector<int32_t> encode_into(Memory& memory, const Rows& source, Session& session) const;
 
   // A decoder-only model takes an empty Memory. Appends the rows' keys and values to their

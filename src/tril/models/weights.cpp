@@ -200,6 +200,11 @@ void require_trainable(bool frozen) {
   require(!frozen, ErrorCode::unsupported,
           "this model was not loaded for training: its weights cannot be changed");
 }
+void require_same_place(const Placement& model, const Context& context) {
+  require(context.placement() == model, ErrorCode::invalid_argument, "the model is on ",
+          model.device, " with activations of ", model.activations, ", the context on ",
+          context.device(), " with activations of ", context.activations);
+}
 }  // namespace
 
 std::vector<NamedConstTensor> Transformer::parameters() const {
@@ -224,13 +229,13 @@ int64_t Transformer::parameter_count() const { return state_->parameters.count()
 
 void Transformer::weights_changed(Context& context) {
   require_trainable(state_->frozen);
-  require(context.placement() == placement(), ErrorCode::invalid_argument, "the model is on ",
-          placement().device, ", the context on ", context.device());
+  require_same_place(placement(), context);
   state_->parameters.pack(context);
 }
 
 void Transformer::prepare_training(Context& context) {
   require_trainable(state_->frozen);
+  require_same_place(placement(), context);
   state_->parameters.prepare_training();
   state_->parameters.pack(context);
 }

@@ -39,10 +39,8 @@ class ParameterSet {
 
   const Placement& placement() const { return placement_; }
   bool only_packed() const { return only_packed_; }
-  // The form that matrices are packed in.
-  const ops::WeightForm& form() const { return *form_; }
-  // Its name for users; a model that keeps its weights computes in fp32.
-  Compute compute() const { return only_packed() ? form_->compute() : Compute::fp32; }
+  // The form that products read.
+  Compute compute() const { return form_->compute(); }
 
   // Zero. Names are unique.
   Tensor add(const std::string& name, const Shape& shape, Init init);

@@ -175,8 +175,8 @@ const AttentionPlan::Lists* AttentionPlan::lists() const {
 
 AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& intervals) {
   AttentionPlan plan(intervals);
-  if (!on_cuda(context)) return plan;
-  only_on_cuda([&] {
+  const auto on_cpu = [] {};  // kernels need no lists there
+  dispatch(context, on_cpu, [&] {
     const Passes passes = context.tape != nullptr ? Passes::both : Passes::forward;
     auto* lists = context.host.allocate_array<AttentionPlan::Lists>(1);
     *lists = cuda_attention_lists(context, intervals, passes);

@@ -38,7 +38,8 @@ Blas& products(Context& context) {
 
 void cuda_round_weight(Context& context, const Tensor& weight, const LinearWeight& linear,
                        BFloat16* to) {
-  const auto* from = static_cast<const float*>(in_memory("the weight", weight, DType::f32));
+  const auto* from =
+      static_cast<const float*>(in_memory(context, "the weight", weight, DType::f32));
   context.launch(kernels::cuda::round_padded, {.from = from,
                                                .rows = linear.out,
                                                .columns = linear.in,
@@ -48,7 +49,7 @@ void cuda_round_weight(Context& context, const Tensor& weight, const LinearWeigh
 }
 void cuda_round_bias(Context& context, const Tensor& bias, const LinearWeight& linear,
                      BFloat16* to) {
-  const auto* from = static_cast<const float*>(in_memory("the bias", bias, DType::f32));
+  const auto* from = static_cast<const float*>(in_memory(context, "the bias", bias, DType::f32));
   context.launch(kernels::cuda::round_padded, {.from = from,
                                                .rows = 1,
                                                .columns = linear.out,
@@ -67,7 +68,7 @@ void cuda_linear(Context& context, const Tensor& x, const CudaWeight& weight, co
                                   .n = padded ? weight.rows : weight.out,
                                   .k = weight.in,
                                   .type = context.activations,
-                                  .a = in_memory("the input", x, context.activations),
+                                  .a = in_memory(context, "the input", x, context.activations),
                                   .a_stride = weight.in,
                                   .b = weight.data,
                                   .b_stride = weight.stride,
@@ -82,40 +83,42 @@ void cuda_linear(Context& context, const Tensor& x, const CudaWeight& weight, co
 void cuda_input_gradient(Context& context, const Tensor& dy, const CudaWeight& weight,
                          const Tensor& dx, SliceOfSum slice) {
   const bool padded = weight.rows == dy.shape()[1];
-  multiply(context, Gemm{.orientation = Orientation::input_gradient,
-                         .m = dy.shape()[0],
-                         .n = weight.in,
-                         .k = padded ? weight.rows : weight.out,
-                         .type = context.activations,
-                         .a = rows_in_memory("the output's gradient", dy, context.activations),
-                         .a_stride = dy.row_stride(),
-                         .b = weight.data,
-                         .b_stride = weight.stride,
-                         .bias = nullptr,
-                         .c = in_memory<void*>("the input's gradient", dx, context.activations),
-                         .c_stride = weight.in,
-                         .c_type = context.activations,
-                         .adds = slice == SliceOfSum::further,
-                         .relu = false});
+  multiply(context,
+           Gemm{.orientation = Orientation::input_gradient,
+                .m = dy.shape()[0],
+                .n = weight.in,
+                .k = padded ? weight.rows : weight.out,
+                .type = context.activations,
+                .a = rows_in_memory(context, "the output's gradient", dy, context.activations),
+                .a_stride = dy.row_stride(),
+                .b = weight.data,
+                .b_stride = weight.stride,
+                .bias = nullptr,
+                .c = in_memory<void*>(context, "the input's gradient", dx, context.activations),
+                .c_stride = weight.in,
+                .c_type = context.activations,
+                .adds = slice == SliceOfSum::further,
+                .relu = false});
 }
 
 void cuda_weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceOfSum slice,
                           const Tensor& dw) {
-  multiply(context, Gemm{.orientation = Orientation::weight_gradient,
-                         .m = dw.shape()[0],
-                         .n = x.shape()[1],
-                         .k = x.shape()[0],
-                         .type = context.activations,
-                         .a = rows_in_memory("the output's gradient", dy, context.activations),
-                         .a_stride = dy.row_stride(),
-                         .b = in_memory("the input", x, context.activations),
-                         .b_stride = x.shape()[1],
-                         .bias = nullptr,
-                         .c = in_memory<void*>("the weight's gradient", dw, DType::f32),
-                         .c_stride = x.shape()[1],
-                         .c_type = DType::f32,
-                         .adds = slice == SliceOfSum::further,
-                         .relu = false});
+  multiply(context,
+           Gemm{.orientation = Orientation::weight_gradient,
+                .m = dw.shape()[0],
+                .n = x.shape()[1],
+                .k = x.shape()[0],
+                .type = context.activations,
+                .a = rows_in_memory(context, "the output's gradient", dy, context.activations),
+                .a_stride = dy.row_stride(),
+                .b = in_memory(context, "the input", x, context.activations),
+                .b_stride = x.shape()[1],
+                .bias = nullptr,
+                .c = in_memory<void*>(context, "the weight's gradient", dw, DType::f32),
+                .c_stride = x.shape()[1],
+                .c_type = DType::f32,
+                .adds = slice == SliceOfSum::further,
+                .relu = false});
 }
 
 void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, const Tensor& db) {
@@ -125,12 +128,12 @@ void cuda_bias_gradient(Context& context, const Tensor& dy, SliceOfSum slice, co
   context.launch(
       kernels::cuda::column_sums,
       {.type = context.activations,
-       .in = rows_in_memory("the output's gradient", dy, context.activations),
+       .in = rows_in_memory(context, "the output's gradient", dy, context.activations),
        .rows = rows,
        .columns = db.size(),
        .stride = dy.row_stride(),
        .partial = context.arena.allocate_array<float>(slices * db.size()),
-       .out = static_cast<float*>(in_memory<void*>("the bias's gradient", db, DType::f32)),
+       .out = static_cast<float*>(in_memory<void*>(context, "the bias's gradient", db, DType::f32)),
        .adds = slice == SliceOfSum::further});
 }
 

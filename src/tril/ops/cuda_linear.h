@@ -1,5 +1,5 @@
-// Linear layers on CUDA, called by linear.cpp and the forms. For the sources of this folder; called
-// in `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+// Linear layers on CUDA, called through dispatch() (on_cuda.h) and by the CUDA forms, so that
+// nothing of it is linked without CUDA. For the sources of this folder.
 #pragma once
 
 #include "tril/kernels/cuda/gemm.h"
@@ -10,18 +10,19 @@ namespace tril::ops {
 // The memory of a tensor that products read or write: activations, or data that is always f32.
 // `what` names it in the error if it is elsewhere or of another type. Its rows may lie apart.
 template <class Pointer = const void*>
-Pointer rows_in_memory(std::string_view what, const Tensor& tensor, DType type) {
-  require(tensor.device().type == DeviceType::cuda, ErrorCode::invalid_argument, "linear: ", what,
-          " is in the memory of ", tensor.device(), ", expected cuda");
+Pointer rows_in_memory(const Context& context, std::string_view what, const Tensor& tensor,
+                       DType type) {
+  require(tensor.device() == context.device(), ErrorCode::invalid_argument, "linear: ", what,
+          " is in the memory of ", tensor.device(), ", expected ", context.device());
   require(tensor.dtype() == type, ErrorCode::invalid_argument, "linear: ", what, " is of ",
           tensor.dtype(), ", expected ", type);
   return tensor.raw_rows();
 }
 // The same for tensors that must be dense.
 template <class Pointer = const void*>
-Pointer in_memory(std::string_view what, const Tensor& tensor, DType type) {
-  tensor.raw();  // raises if they do not
-  return rows_in_memory<Pointer>(what, tensor, type);
+Pointer in_memory(const Context& context, std::string_view what, const Tensor& tensor, DType type) {
+  tensor.raw();  // raises if they are not
+  return rows_in_memory<Pointer>(context, what, tensor, type);
 }
 
 // The context's products, created for the first one. TRIL_CUDA_PRODUCTS in the environment chooses

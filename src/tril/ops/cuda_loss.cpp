@@ -9,7 +9,7 @@
 namespace tril::ops::cuda {
 namespace {
 
-namespace on_card = kernels::cuda;
+namespace on_gpu = kernels::cuda;
 
 // A batch on the device: labels, and the factor, which changes from step to step.
 struct Batch {
@@ -24,16 +24,16 @@ void cross_entropy(Context& context, const Batch& batch, int64_t vocab, const Te
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(logits.rows());
   with_activation_type(context.activations, [&]<class T>(T) {
-    context.launch(on_card::cross_entropy<T>, {.rows = logits.rows(),
-                                               .vocab = vocab,
-                                               .stride = logits.columns(),
-                                               .smoothing = batch.smoothing,
-                                               .labels = batch.labels,
-                                               .logits = memory_of<float>(logits),
-                                               .factor = batch.factor,
-                                               .norms = norms,
-                                               .losses = losses,
-                                               .dlogits = memory_of<T>(dlogits)});
+    context.launch(on_gpu::cross_entropy<T>, {.rows = logits.rows(),
+                                              .vocab = vocab,
+                                              .stride = logits.columns(),
+                                              .smoothing = batch.smoothing,
+                                              .labels = batch.labels,
+                                              .logits = memory_of<float>(context, logits),
+                                              .factor = batch.factor,
+                                              .norms = norms,
+                                              .losses = losses,
+                                              .dlogits = memory_of<T>(context, dlogits)});
   });
 }
 
@@ -44,15 +44,15 @@ void log_probs(Context& context, const Tensor& logits, const Tensor& out) {
   const int64_t vocab = logits.shape()[1];
   const Arena::Scope scratch(context.arena);
   auto* norms = context.arena.allocate_array<float>(rows);
-  const auto* from = memory_of<float>(logits);
-  context.launch(on_card::softmax_normalisers,
+  const auto* from = memory_of<float>(context, logits);
+  context.launch(on_gpu::softmax_normalisers,
                  {.logits = from, .rows = rows, .vocab = vocab, .stride = vocab, .norms = norms});
-  context.launch(on_card::subtract_rows, {.logits = from,
-                                          .norms = norms,
-                                          .rows = rows,
-                                          .vocab = vocab,
-                                          .stride = vocab,
-                                          .out = memory_of<float>(out)});
+  context.launch(on_gpu::subtract_rows, {.logits = from,
+                                         .norms = norms,
+                                         .rows = rows,
+                                         .vocab = vocab,
+                                         .stride = vocab,
+                                         .out = memory_of<float>(context, out)});
 }
 
 int64_t loss_slice(int64_t rows, int64_t vocab) {
@@ -86,10 +86,10 @@ void projected_loss(Context& context, const Tensor& x, const LinearWeight& outpu
     linear_weight_gradient_into(context, dlogits, slice, step, result.dweight);
     if (result.dbias.defined()) linear_bias_gradient_into(context, dlogits, step, result.dbias);
   }
-  context.launch(on_card::total_loss, {.losses = losses,
-                                       .rows = rows,
-                                       .factor = batch.factor,
-                                       .total = memory_of<float>(result.loss)});
+  context.launch(on_gpu::total_loss, {.losses = losses,
+                                      .rows = rows,
+                                      .factor = batch.factor,
+                                      .total = memory_of<float>(context, result.loss)});
   if (rows > 0) return;
   for (const Tensor& gradient : {result.dweight, result.dbias}) {
     if (gradient.defined()) fill(context, 0.0f, gradient);

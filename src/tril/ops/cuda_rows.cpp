@@ -6,78 +6,84 @@
 namespace tril::ops::cuda {
 namespace {
 
-namespace on_card = kernels::cuda;
+namespace on_gpu = kernels::cuda;
 
 // Seed and step change from step to step, so they are uploaded.
-on_card::Dropout dropout_of(Context& context, const DropoutKey& key, const Tensor& x) {
+on_gpu::Dropout dropout_of(Context& context, const DropoutKey& key, const Tensor& x) {
   return {.rows = x.rows(),
           .columns = x.columns(),
           .probability = key.probability,
-          .seed = context.uploaded(on_card::DropoutSeed{key.seed, key.step}),
+          .seed = context.uploaded(on_gpu::DropoutSeed{key.seed, key.step}),
           .site = key.site,
           .sentences = context.on_device(key.sentences),
           .positions = context.on_device(key.positions)};
 }
 
 // Bits are kept as i8.
-uint8_t* bits_of(const Tensor& kept) { return reinterpret_cast<uint8_t*>(memory_of<int8_t>(kept)); }
+uint8_t* bits_of(const Context& context, const Tensor& kept) {
+  return reinterpret_cast<uint8_t*>(memory_of<int8_t>(context, kept));
+}
 
 }  // namespace
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
   with_activation_type(out.dtype(), [&]<class T>(T) {
-    context.launch_in_chain(
-        on_card::add<T>,
-        {.size = out.size(), .a = memory_of<T>(a), .b = memory_of<T>(b), .out = memory_of<T>(out)});
+    context.launch_in_chain(on_gpu::add<T>, {.size = out.size(),
+                                             .a = memory_of<T>(context, a),
+                                             .b = memory_of<T>(context, b),
+                                             .out = memory_of<T>(context, out)});
   });
 }
 
 void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch(on_card::scale<T>,
-                   {.size = x.size(), .factor = memory_of<float>(factor), .x = memory_of<T>(x)});
+    context.launch(on_gpu::scale<T>, {.size = x.size(),
+                                      .factor = memory_of<float>(context, factor),
+                                      .x = memory_of<T>(context, x)});
   });
 }
 
 void fill(Context& context, float value, const Tensor& out) {
   with_activation_type(out.dtype(), [&]<class T>(T) {
-    context.launch(on_card::fill<T>,
-                   {.size = out.size(), .value = value, .out = memory_of<T>(out)});
+    context.launch(on_gpu::fill<T>,
+                   {.size = out.size(), .value = value, .out = memory_of<T>(context, out)});
   });
 }
 
 void assign(Context& context, const Tensor& from, const Tensor& to) {
   with_activation_type(from.dtype(), [&]<class From>(From) {
     with_activation_type(to.dtype(), [&]<class To>(To) {
-      context.launch(on_card::convert<From, To>,
-                     {.size = to.size(), .from = memory_of<From>(from), .to = memory_of<To>(to)});
+      context.launch(on_gpu::convert<From, To>, {.size = to.size(),
+                                                 .from = memory_of<From>(context, from),
+                                                 .to = memory_of<To>(context, to)});
     });
   });
 }
 
 void norm(Context& context, const kernels::Norm& args, const Tensor& x, const NormResult& result) {
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch_in_chain(on_card::norm_forward<T>, {.norm = args,
-                                                       .x = memory_of<T>(x),
-                                                       .y = memory_of<T>(result.y),
-                                                       .stats = memory_of<float>(result.stats)});
+    context.launch_in_chain(on_gpu::norm_forward<T>,
+                            {.norm = args,
+                             .x = memory_of<T>(context, x),
+                             .y = memory_of<T>(context, result.y),
+                             .stats = memory_of<float>(context, result.stats)});
   });
 }
 
 void residual_norm(Context& context, const kernels::Norm& args, const DropoutKey& key,
                    const Tensor& x, const Tensor& f, const ResidualNorm& result) {
-  on_card::Dropout mask;
+  on_gpu::Dropout mask;
   if (key.probability > 0.0f) mask = dropout_of(context, key, x);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch_in_chain(on_card::residual_norm_forward<T>,
+    context.launch_in_chain(on_gpu::residual_norm_forward<T>,
                             {.norm = args,
                              .mask = mask,
-                             .x = memory_of<T>(x),
-                             .f = memory_of<T>(f),
-                             .s = memory_of<T>(result.s),
-                             .y = memory_of<T>(result.y),
-                             .stats = memory_of<float>(result.stats),
-                             .kept = bits_of(result.kept)});
+                             .x = memory_of<T>(context, x),
+                             .f = memory_of<T>(context, f),
+                             .s = memory_of<T>(context, result.s),
+                             .y = memory_of<T>(context, result.y),
+                             .stats = memory_of<float>(context, result.stats),
+                             .kept = bits_of(context, result.kept)});
   });
 }
 
@@ -85,44 +91,48 @@ void residual_norm_gradients(Context& context, const kernels::Norm& args,
                              const ResidualNorm& forward, const Tensor& dy,
                              const ResidualNormGradients& gradients) {
   auto* partial =  // no scratch: it is read aside
-      context.arena.allocate_array<float>(on_card::norm_backward_partial(args.rows, args.columns));
+      context.arena.allocate_array<float>(on_gpu::norm_backward_partial(args.rows, args.columns));
   with_activation_type(dy.dtype(), [&]<class T>(T) {
-    context.launch(on_card::residual_norm_backward<T>, {.norm = args,
-                                                        .s = memory_of<T>(forward.s),
-                                                        .stats = memory_of<float>(forward.stats),
-                                                        .dy = memory_of<T>(dy),
-                                                        .probability = forward.probability,
-                                                        .kept = bits_of(forward.kept),
-                                                        .dx = memory_of<T>(gradients.dx),
-                                                        .df = memory_of<T>(gradients.df),
-                                                        .partial = partial});
+    context.launch(on_gpu::residual_norm_backward<T>,
+                   {.norm = args,
+                    .s = memory_of<T>(context, forward.s),
+                    .stats = memory_of<float>(context, forward.stats),
+                    .dy = memory_of<T>(context, dy),
+                    .probability = forward.probability,
+                    .kept = bits_of(context, forward.kept),
+                    .dx = memory_of<T>(context, gradients.dx),
+                    .df = memory_of<T>(context, gradients.df),
+                    .partial = partial});
   });
   context.aside(Lane::sums, [&] {
-    context.launch(on_card::merge_norm_gradients, {.rows = args.rows,
-                                                   .columns = args.columns,
-                                                   .partial = partial,
-                                                   .dweight = memory_of<float>(gradients.dweight),
-                                                   .dbias = memory_of<float>(gradients.dbias)});
+    context.launch(on_gpu::merge_norm_gradients,
+                   {.rows = args.rows,
+                    .columns = args.columns,
+                    .partial = partial,
+                    .dweight = memory_of<float>(context, gradients.dweight),
+                    .dbias = memory_of<float>(context, gradients.dbias)});
   });
 }
 
 void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
   WeightForm::Rows entries{lookup.table, out.columns()};
   if (lookup.packed != nullptr) entries = form_of(context, *lookup.packed).rows(*lookup.packed);
+  require(entries.table.defined(), ErrorCode::unsupported,
+          "embedding: rows of this form of weights cannot be looked up on ", context.device());
   const int32_t* ids = context.on_device(lookup.ids);
   const bool placed = lookup.positions.defined();
   const int32_t* position_ids = placed ? context.on_device(lookup.position_ids) : nullptr;
   const auto look_up = [&]<class T, class Entry>(T, Entry) {
-    context.launch_in_chain(on_card::embedding_forward<T, Entry>,
+    context.launch_in_chain(on_gpu::embedding_forward<T, Entry>,
                             {.rows = out.rows(),
                              .columns = out.columns(),
                              .scale = lookup.scale,
                              .ids = ids,
-                             .table = memory_of<Entry>(entries.table),
+                             .table = memory_of<Entry>(context, entries.table),
                              .table_stride = entries.stride,
                              .position_ids = position_ids,
-                             .position_table = memory_of<float>(lookup.positions),
-                             .out = memory_of<T>(out)});
+                             .position_table = memory_of<float>(context, lookup.positions),
+                             .out = memory_of<T>(context, out)});
     context.begin_chain();
   };
   if (entries.table.dtype() == DType::bf16) return look_up(BFloat16(), BFloat16());
@@ -132,13 +142,13 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
 void lookup_order(Context& context, const Mirrored<int32_t>& ids, const LookupOrder& to) {
   const int32_t* sorted_by = context.on_device(ids);
   const Arena::Scope scratch(context.arena);
-  context.launch(on_card::sort_by_id,
+  context.launch(on_gpu::sort_by_id,
                  {.ids = sorted_by,
                   .rows = ids.size(),
                   .entries = to.starts.size() - 1,
-                  .order = memory_of<int32_t>(to.order),
-                  .starts = memory_of<int32_t>(to.starts),
-                  .workspace = context.arena.allocate(on_card::sort_by_id_workspace(ids.size()))});
+                  .order = memory_of<int32_t>(context, to.order),
+                  .starts = memory_of<int32_t>(context, to.starts),
+                  .workspace = context.arena.allocate(on_gpu::sort_by_id_workspace(ids.size()))});
 }
 
 void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float scale,
@@ -148,83 +158,85 @@ void embedding_gradient(Context& context, const Mirrored<int32_t>& ids, float sc
   const LookupOrder order =
       known.starts.defined() ? known : ops::lookup_order(context, ids, dtable.rows());
   auto* partial = context.arena.allocate_array<float>(
-      on_card::embedding_backward_partial(dout.rows(), dout.columns()));
+      on_gpu::embedding_backward_partial(dout.rows(), dout.columns()));
   with_activation_type(dout.dtype(), [&]<class T>(T) {
-    context.launch(on_card::embedding_backward<T>, {.rows = dout.rows(),
-                                                    .columns = dout.columns(),
-                                                    .entries = dtable.rows(),
-                                                    .scale = scale,
-                                                    .order = memory_of<int32_t>(order.order),
-                                                    .starts = memory_of<int32_t>(order.starts),
-                                                    .adds = slice == SliceOfSum::further,
-                                                    .dout = memory_of<T>(dout),
-                                                    .partial = partial,
-                                                    .dtable = memory_of<float>(dtable)});
+    context.launch(on_gpu::embedding_backward<T>,
+                   {.rows = dout.rows(),
+                    .columns = dout.columns(),
+                    .entries = dtable.rows(),
+                    .scale = scale,
+                    .order = memory_of<int32_t>(context, order.order),
+                    .starts = memory_of<int32_t>(context, order.starts),
+                    .adds = slice == SliceOfSum::further,
+                    .dout = memory_of<T>(context, dout),
+                    .partial = partial,
+                    .dtable = memory_of<float>(context, dtable)});
   });
 }
 
 void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y) {
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch_in_chain(
-        on_card::activation_forward<T>,
-        {.kind = kind, .size = x.size(), .x = memory_of<T>(x), .y = memory_of<T>(y)});
+    context.launch_in_chain(on_gpu::activation_forward<T>, {.kind = kind,
+                                                            .size = x.size(),
+                                                            .x = memory_of<T>(context, x),
+                                                            .y = memory_of<T>(context, y)});
   });
 }
 
 void activation_gradient(Context& context, Activation kind, const Tensor& x, const Tensor& dy,
                          const Tensor& dx) {
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch(on_card::activation_backward<T>, {.kind = kind,
-                                                     .size = x.size(),
-                                                     .x = memory_of<T>(x),
-                                                     .dy = memory_of<T>(dy),
-                                                     .dx = memory_of<T>(dx)});
+    context.launch(on_gpu::activation_backward<T>, {.kind = kind,
+                                                    .size = x.size(),
+                                                    .x = memory_of<T>(context, x),
+                                                    .dy = memory_of<T>(context, dy),
+                                                    .dx = memory_of<T>(context, dx)});
   });
 }
 
 void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
            const Tensor& y) {
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch_in_chain(on_card::gated_forward<T>, {.kind = kind,
-                                                        .size = x.size(),
-                                                        .gate = memory_of<T>(gate),
-                                                        .x = memory_of<T>(x),
-                                                        .y = memory_of<T>(y)});
+    context.launch_in_chain(on_gpu::gated_forward<T>, {.kind = kind,
+                                                       .size = x.size(),
+                                                       .gate = memory_of<T>(context, gate),
+                                                       .x = memory_of<T>(context, x),
+                                                       .y = memory_of<T>(context, y)});
   });
 }
 
 void gated_gradients(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
                      const Tensor& dy, const GatedGradients& gradients) {
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch(on_card::gated_backward<T>, {.kind = kind,
-                                                .size = x.size(),
-                                                .gate = memory_of<T>(gate),
-                                                .x = memory_of<T>(x),
-                                                .dy = memory_of<T>(dy),
-                                                .dgate = memory_of<T>(gradients.dgate),
-                                                .dx = memory_of<T>(gradients.dx)});
+    context.launch(on_gpu::gated_backward<T>, {.kind = kind,
+                                               .size = x.size(),
+                                               .gate = memory_of<T>(context, gate),
+                                               .x = memory_of<T>(context, x),
+                                               .dy = memory_of<T>(context, dy),
+                                               .dgate = memory_of<T>(context, gradients.dgate),
+                                               .dx = memory_of<T>(context, gradients.dx)});
   });
 }
 
 void dropout(Context& context, const DropoutKey& key, const Tensor& x, const Dropped& dropped) {
-  const on_card::Dropout mask = dropout_of(context, key, x);
+  const on_gpu::Dropout mask = dropout_of(context, key, x);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch(on_card::dropout<T>, {.mask = mask,
-                                         .x = memory_of<T>(x),
-                                         .y = memory_of<T>(dropped.y),
-                                         .kept = bits_of(dropped.kept)});
+    context.launch(on_gpu::dropout<T>, {.mask = mask,
+                                        .x = memory_of<T>(context, x),
+                                        .y = memory_of<T>(context, dropped.y),
+                                        .kept = bits_of(context, dropped.kept)});
   });
 }
 
 void dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy,
                       const Tensor& dx) {
   with_activation_type(dy.dtype(), [&]<class T>(T) {
-    context.launch(on_card::dropout_by_bits<T>, {.rows = dy.rows(),
-                                                 .columns = dy.columns(),
-                                                 .probability = probability,
-                                                 .kept = bits_of(kept),
-                                                 .x = memory_of<T>(dy),
-                                                 .y = memory_of<T>(dx)});
+    context.launch(on_gpu::dropout_by_bits<T>, {.rows = dy.rows(),
+                                                .columns = dy.columns(),
+                                                .probability = probability,
+                                                .kept = bits_of(context, kept),
+                                                .x = memory_of<T>(context, dy),
+                                                .y = memory_of<T>(context, dx)});
   });
 }
 
@@ -232,15 +244,15 @@ void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t
             const Tensor& table, const Tensor& y) {
   const int32_t* position_ids = context.on_device(positions);
   with_activation_type(x.dtype(), [&]<class T>(T) {
-    context.launch_in_chain(on_card::rotary<T>, {.rows = x.shape()[0],
-                                                 .heads = x.shape()[1],
-                                                 .head_dim = x.shape()[2],
-                                                 .positions = position_ids,
-                                                 .table = memory_of<float>(table),
-                                                 .sign = turn == Turn::forwards ? 1.0f : -1.0f,
-                                                 .x = x.rows_on_device<T>(),
-                                                 .x_stride = x.row_stride(),
-                                                 .y = memory_of<T>(y)});
+    context.launch_in_chain(on_gpu::rotary<T>, {.rows = x.shape()[0],
+                                                .heads = x.shape()[1],
+                                                .head_dim = x.shape()[2],
+                                                .positions = position_ids,
+                                                .table = memory_of<float>(context, table),
+                                                .sign = turn == Turn::forwards ? 1.0f : -1.0f,
+                                                .x = rows_of<T>(context, x),
+                                                .x_stride = x.row_stride(),
+                                                .y = memory_of<T>(context, y)});
   });
 }
 

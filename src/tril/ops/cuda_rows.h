@@ -7,13 +7,22 @@
 
 namespace tril::ops::cuda {
 
-// A tensor's address for a kernel; null for an undefined one.
+inline void check_is_here(const Context& context, const Tensor& tensor) {
+  require(tensor.device() == context.device(), ErrorCode::internal, "a tensor ", tensor.shape(),
+          " on ", tensor.device(), " was given to an operation on ", context.device());
+}
+// A tensor's address for a kernel of this context; null for an undefined one.
 template <class T>
-T* memory_of(const Tensor& tensor) {
+T* memory_of(const Context& context, const Tensor& tensor) {
   if (!tensor.defined()) return nullptr;
-  require(tensor.device().type == DeviceType::cuda, ErrorCode::internal, "a tensor ",
-          tensor.shape(), " on ", tensor.device(), " was given to an operation on cuda");
+  check_is_here(context, tensor);
   return tensor.on_device<T>();
+}
+// The same for one whose rows may lie apart.
+template <class T>
+T* rows_of(const Context& context, const Tensor& tensor) {
+  check_is_here(context, tensor);
+  return tensor.rows_on_device<T>();
 }
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);

@@ -1,7 +1,7 @@
 // Parts of a linear layer: some of its outputs, chosen by their numbers, as a layer of their own.
 //
 // Each output is one chain over its own row of the weight, so a part's outputs have the bits of the
-// same outputs of the whole.
+// same outputs of the whole. On the CPU only: other forms raise `unsupported`.
 #pragma once
 
 #include <cstdint>

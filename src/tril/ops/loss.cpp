@@ -56,7 +56,7 @@ void log_probs_in_place(const Tensor& logits) {
 }
 
 Tensor log_probs_for_host(Context& context, const Tensor& logits) {
-  if (logits.device() == Device::cpu) return logits;
+  if (!on_gpu(logits.device())) return logits;
   const Tensor there = log_probs(context, logits);
   Tensor here(context.host, there.shape());
   context.queue.download(there.raw(), there.size() * size_of(there.dtype()), here.raw());

@@ -27,7 +27,7 @@ void each_log_probs(Context& context, const Tensor& logits, const F& f) {
   const Tensor rows = log_probs_for_host(context, logits);
   context.parallel(rows.rows(), [&](int64_t row, int worker) {
     const Tensor one = rows.slice(row, row + 1);
-    if (logits.device() == Device::cpu) log_probs_in_place(one);
+    if (!on_gpu(logits.device())) log_probs_in_place(one);
     f(row, std::span<const float>(one.data(), static_cast<size_t>(vocab)), worker);
   });
 }

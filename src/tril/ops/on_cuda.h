@@ -7,18 +7,22 @@
 
 namespace tril::ops {
 
-inline bool on_cuda(const Context& context) { return context.device().type == DeviceType::cuda; }
+inline bool on_cuda(const Context& context) { return on_gpu(context.device()); }
 
-// Calls the half of an operation for the context's device, on_cpu() or on_cuda_device(), and
-// returns its result. Only this function and the next test whether CUDA is built: if it is not, the
-// second half is not called, so nothing of it has to be linked.
+// Calls the half of an operation for a device, on_cpu() or on_cuda_device(), and returns its
+// result. Only these functions, and the list of forms (weight_form.cpp), test whether CUDA is
+// built: if it is not, the second half is not called, so nothing of it has to be linked.
 template <class OnCpu, class OnCuda>
-decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu,
+decltype(auto) dispatch([[maybe_unused]] Device device, const OnCpu& on_cpu,
                         [[maybe_unused]] const OnCuda& on_cuda_device) {
   if constexpr (kCudaBuilt) {
-    if (on_cuda(context)) return on_cuda_device();
+    if (on_gpu(device)) return on_cuda_device();
   }
   return on_cpu();
+}
+template <class OnCpu, class OnCuda>
+decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu, const OnCuda& on_cuda_device) {
+  return dispatch(context.device(), on_cpu, on_cuda_device);
 }
 // For operations that exist on CUDA only, after checking that.
 template <class OnCuda>

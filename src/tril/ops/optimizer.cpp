@@ -26,10 +26,10 @@ void check_rounded(const Context& context, const Tensor& weight, const Tensor& r
   require(matrix ? to.rank() == 2 && to[0] >= weight.shape()[0] && to[1] >= weight.shape()[1]
                  : to.size() >= weight.size(),
           ErrorCode::shape_mismatch, "AdamW: a weight ", weight.shape(), " rounded into ", to);
-  require(context.device().type == DeviceType::cuda && rounded.device() == context.device() &&
-              rounded.dtype() == DType::bf16,
-          ErrorCode::unsupported, "AdamW: a rounded weight of ", rounded.dtype(), " on ",
-          rounded.device(), ", expected ", DType::bf16, " on cuda");
+  require(
+      on_cuda(context) && rounded.device() == context.device() && rounded.dtype() == DType::bf16,
+      ErrorCode::unsupported, "AdamW: a rounded weight of ", rounded.dtype(), " on ",
+      rounded.device(), ", expected ", DType::bf16, " on cuda");
 }
 
 void check_tensors(const Context& context, std::span<const UpdateTensor> tensors) {
@@ -45,9 +45,8 @@ void check_tensors(const Context& context, std::span<const UpdateTensor> tensors
 }  // namespace
 
 AdamW::AdamW(Device device, const AdamWSettings& settings) : settings_(settings), arena_(device) {
-  if (device.type == DeviceType::cuda) {
-    only_on_cuda([&] { state_ = cuda::make_state(arena_); });
-  }
+  const auto on_cpu = [] {};  // the state is in last_ and powers_
+  dispatch(device, on_cpu, [&] { state_ = cuda::make_state(arena_); });
   restore(0);
 }
 

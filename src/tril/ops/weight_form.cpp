@@ -33,12 +33,6 @@ LinearWeight linear_weight(const Tensor& weight, const Tensor& bias) {
   return {.weight = weight, .bias = bias, .out = weight.shape()[0], .in = weight.shape()[1]};
 }
 
-int64_t WeightForm::bytes(int64_t out, int64_t in) const {
-  int64_t sum = 0;
-  for (const Part& part : parts(out, in)) sum += part.shape.size() * size_of(part.type);
-  return sum;
-}
-
 void WeightForm::allocate(Arena& arena, LinearWeight& linear) const {
   const std::vector<Part> wanted = parts(linear.out, linear.in);
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -64,6 +58,11 @@ void WeightForm::unpack_row(const LinearWeight& /*linear*/, int64_t /*row*/, flo
 LinearWeight WeightForm::part_of(Context& /*context*/, const LinearWeight& /*linear*/,
                                  std::span<const int32_t> /*rows*/, Arena& /*arena*/) const {
   cannot(*this, "outputs can be chosen on the CPU only");
+}
+void WeightForm::multiply_rows(Context& /*context*/, const Tensor& /*x*/,
+                               std::span<const RowsByWeight> /*parts*/,
+                               std::span<const Tensor> /*y*/) const {
+  cannot(*this, "parts of the rows can be multiplied on the CPU only");
 }
 void WeightForm::input_gradient(Context& /*context*/, const Tensor& /*dy*/,
                                 std::span<const LinearWeight* const> /*weights*/,
@@ -108,12 +107,6 @@ const WeightForm& form_of(const Context& context, const LinearWeight& linear) {
           " was packed for another device or type than products on ", context.device(),
           " with activations of ", context.activations);
   return *linear.form;
-}
-
-void pack(Context& context, LinearWeight& linear, Arena& arena) {
-  linear.form = &form_for(context.placement());
-  linear.form->allocate(arena, linear);
-  linear.form->pack(context, linear.weight, linear.bias, linear);
 }
 
 LinearWeight packed_for(Context& context, const Tensor& weight, Compute compute, Arena& arena) {

@@ -79,7 +79,6 @@ class WeightForm {
     DType type;
   };
   virtual std::vector<Part> parts(int64_t out, int64_t in) const = 0;
-  int64_t bytes(int64_t out, int64_t in) const;
   // Allocates in `arena` what pack() fills, if it is not allocated yet.
   virtual void allocate(Arena& arena, LinearWeight& linear) const;
   // The same for what gradients read, if that is packed separately.
@@ -112,9 +111,9 @@ class WeightForm {
   virtual void multiply(Context& context, const Tensor& x,
                         std::span<const LinearWeight* const> weights,
                         std::span<const Tensor> y) const = 0;
-  // The same for every part of the rows.
+  // The same for every part of the rows, by weights that part_of() made.
   virtual void multiply_rows(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
-                             std::span<const Tensor> y) const = 0;
+                             std::span<const Tensor> y) const;
   // dx = dy W, or added to it.
   virtual void input_gradient(Context& context, const Tensor& dy,
                               std::span<const LinearWeight* const> weights, const Tensor& dx,
@@ -162,8 +161,6 @@ const WeightForm& form_for(const Placement& placement);
 // suit.
 const WeightForm& form_of(const Context& context, const LinearWeight& linear);
 
-// Packs an existing weight in the form that products of this context use, in memory of `arena`.
-void pack(Context& context, LinearWeight& linear, Arena& arena);
 // A weight in a form for inference, in memory of `arena`, without its bias; nothing is shared with
 // `weight`, which may be in host memory.
 LinearWeight packed_for(Context& context, const Tensor& weight, Compute compute, Arena& arena);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 14;
 
-void move_on_cpu(const Parallel& parallel, float share, const Tensor& from, const Tensor& to) {
+void move_one(const Parallel& parallel, float share, const ConstTensor& from, const Tensor& to) {
   const float* weight = from.data();
   float* average = to.data();
   const int64_t size = to.size();
@@ -19,8 +19,12 @@ void move_on_cpu(const Parallel& parallel, float share, const Tensor& from, cons
     for (int64_t i = chunk * kChunk; i < end; ++i) average[i] += share * (weight[i] - average[i]);
   });
 }
+void move_on_cpu(Context& context, float share, std::span<const ConstTensor> from,
+                 std::span<const Tensor> to) {
+  for (size_t i = 0; i < to.size(); ++i) move_one(context.parallel, share, from[i], to[i]);
+}
 
-void move_on_cuda(Context& context, float share, std::span<const Tensor> from,
+void move_on_cuda(Context& context, float share, std::span<const ConstTensor> from,
                   std::span<const Tensor> to) {
   const Arena::Scope scratch(context.host);
   const auto count = static_cast<int64_t>(to.size());
@@ -39,13 +43,11 @@ void move_on_cuda(Context& context, float share, std::span<const Tensor> from,
   const auto* starts_there =
       context.uploaded(std::span<const int32_t>(starts, static_cast<size_t>(count + 1)));
   const float* share_there = context.uploaded(share);
-  only_on_cuda([&] {
-    context.launch(kernels::cuda::move_towards, {.share = share_there,
-                                                 .pairs = pairs_there,
-                                                 .starts = starts_there,
-                                                 .count = count,
-                                                 .chunks = chunks});
-  });
+  context.launch(kernels::cuda::move_towards, {.share = share_there,
+                                               .pairs = pairs_there,
+                                               .starts = starts_there,
+                                               .count = count,
+                                               .chunks = chunks});
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ void copy(Context& context, const Tensor& from, const Tensor& to) {
   context.copy({.from = from.raw(), .to = to.raw(), .bytes = bytes});
 }
 
-void move_towards(Context& context, float share, std::span<const Tensor> from,
+void move_towards(Context& context, float share, std::span<const ConstTensor> from,
                   std::span<const Tensor> to) {
   require(from.size() == to.size(), ErrorCode::shape_mismatch, "average: ", from.size(),
           " tensors towards ", to.size());
@@ -66,8 +68,9 @@ void move_towards(Context& context, float share, std::span<const Tensor> from,
     require(from[i].size() == to[i].size(), ErrorCode::shape_mismatch, "average: ", from[i].shape(),
             " towards ", to[i].shape());
   }
-  if (on_cuda(context)) return move_on_cuda(context, share, from, to);
-  for (size_t i = 0; i < to.size(); ++i) move_on_cpu(context.parallel, share, from[i], to[i]);
+  dispatch(
+      context, [&] { move_on_cpu(context, share, from, to); },
+      [&] { move_on_cuda(context, share, from, to); });
 }
 
 }  // namespace tril::ops

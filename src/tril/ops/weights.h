@@ -12,7 +12,7 @@ namespace tril::ops {
 void copy(Context& context, const Tensor& from, const Tensor& to);
 
 // to += share (from - to) for every pair; f32, sizes agree.
-void move_towards(Context& context, float share, std::span<const Tensor> from,
+void move_towards(Context& context, float share, std::span<const ConstTensor> from,
                   std::span<const Tensor> to);
 
 }  // namespace tril::ops

@@ -18,7 +18,7 @@ constexpr int64_t kMaxWritten = 12;
 constexpr double kSequentialWork = 1.5e11;
 // Likewise the most steps of sequential training on a GPU, where each is hundreds of kernels with
 // next to no work.
-constexpr int64_t kStepsOnCard = 1000;
+constexpr int64_t kStepsOnGpu = 1000;
 // Tokens of the tiny model's sources: it is the decoder that is measured.
 constexpr size_t kTinySource = 16;
 
@@ -177,7 +177,7 @@ class Proof {
           static_cast<double>(prefix_rows) * static_cast<double>(model_.parameter_count());
       line.in_fp32 = model_.placement().activations != DType::f32;
       const bool slow = work > kSequentialWork || (model_.placement().device != Device::cpu &&
-                                                   c.rows * c.length > kStepsOnCard);
+                                                   c.rows * c.length > kStepsOnGpu);
       line.on_tiny_model = c.length > max_length() || (slow && !options_.full);
       const std::string what = concat("sequential against parallel training, ", c.rows, " x ",
                                       c.length, line.on_tiny_model ? " on a tiny model" : "");

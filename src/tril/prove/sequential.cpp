@@ -463,6 +463,7 @@ SequentialComparison compare_sequential_with_parallel(const Transformer& given,
   {
     Context packing(options.threads, model.placement());
     model.prepare_training(packing);
+    packing.queue.wait();  // the learners read the weights in queues of their own
   }
 
   Learner parallel(model, options);

@@ -78,8 +78,9 @@ struct TableOptions {
   std::vector<int32_t> forbidden{};
 };
 
-// Uses the session's masking and hooks. Changes one weight and restores it, so no other thread may
-// use the model meanwhile. The target must have at least two tokens: one alone has no future.
+// Uses the session's masking and hooks. The weight that is changed to see both phases follow it
+// belongs to a copy of the model. The target must have at least two tokens: one alone has no
+// future.
 TableEvidence gather_table(const Transformer& model, const TokenPair& pair,
                            const TableOptions& options, Session& session);
 

@@ -47,10 +47,6 @@ class Arena {
 
   void reset();
 
-  // Where the next allocation would begin; the same in equal steps.
-  const void* top() const {
-    return current_ < blocks_.size() ? blocks_[current_].memory + mark_ : nullptr;
-  }
   int64_t used_bytes() const { return used_before_ + mark_; }
   int64_t peak_bytes() const { return peak_; }
 

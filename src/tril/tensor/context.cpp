@@ -10,8 +10,7 @@ Context::Context(int threads, const Placement& placement)
       queue(placement.device),
       activations(placement.activations),
       parallel(threads) {
-  require(activations == DType::f32 ||
-              (placement.device.type == DeviceType::cuda && activations == DType::bf16),
+  require(activations == DType::f32 || (on_gpu(placement.device) && activations == DType::bf16),
           ErrorCode::unsupported, "activations of ", activations, " on ", placement.device);
   current_target();  // chooses the instruction set, or raises a clear error if there is none
 }

@@ -66,9 +66,7 @@ struct Mirrored {
 
 // Where a model lives, and the type in which activations are computed and stored: fp32 on the CPU,
 // bf16 on CUDA unless fp32 is requested.
-constexpr DType activation_type(Device device) {
-  return device == Device::cpu ? DType::f32 : DType::bf16;
-}
+constexpr DType activation_type(Device device) { return on_gpu(device) ? DType::bf16 : DType::f32; }
 struct Placement {
   Device device = Device::cpu;
   DType activations = DType::f32;
@@ -149,7 +147,7 @@ struct Context {
   // runs in the main stream.
   template <class F>
   void aside(Lane lane, const F& f) {
-    if (device() == Device::cpu || arena.in_scope()) return f();
+    if (!on_gpu(device()) || arena.in_scope()) return f();
     const Arena::Hold hold(arena);
     const Queue::Aside there(queue, lane);
     f();

@@ -143,7 +143,7 @@ std::vector<float> to_floats(const ConstTensor& tensor) {
 }
 
 OnHost::OnHost(const ConstTensor& tensor) : size_(static_cast<size_t>(tensor.size())) {
-  if (tensor.device() == Device::cpu && tensor.dtype() == DType::f32 && tensor.dense()) {
+  if (!on_gpu(tensor.device()) && tensor.dtype() == DType::f32 && tensor.dense()) {
     data_ = tensor.data();
   } else {
     copy_ = to_floats(tensor);

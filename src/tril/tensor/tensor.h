@@ -113,6 +113,10 @@ class ConstTensor {
   const T* data() const {
     return tensor_.data<T>();
   }
+  template <class T = float>
+  const T* on_device() const {
+    return tensor_.on_device<T>();
+  }
   const void* raw() const { return tensor_.raw(); }
   const void* raw_rows() const { return tensor_.raw_rows(); }
   const void* address() const { return tensor_.address(); }

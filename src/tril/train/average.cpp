@@ -12,9 +12,11 @@ std::string checkpoint_prefix(size_t number) { return concat("checkpoint.", numb
 
 }  // namespace
 
-WeightAverage::WeightAverage(Transformer& model, const AverageOptions& options)
-    : weights_(model.writable_parameters()), options_(options) {
+WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& options)
+    : weights_(model.parameters()), options_(options) {
   for (const auto& weight : weights_) tensors_.push_back(weight.tensor);
+  require(!weights_.empty(), ErrorCode::unsupported,
+          "average: this model was loaded for inference: its weights are packed");
   require(options.decay >= 0.0 && options.decay < 1.0 && options.checkpoints >= 1,
           ErrorCode::invalid_argument, "average: a decay of ", options.decay, " and ",
           options.checkpoints, " checkpoints: the decay must be in [0, 1), the number positive");
@@ -58,7 +60,8 @@ void WeightAverage::write_to(Transformer& model, Context& context) const {
   for (size_t i = 0; i < weights_.size(); ++i) {
     const Tensor& to = parameters[i].tensor;
     if (copies_.size() <= 1) {
-      copy_into(copies_.empty() ? weights_[i].tensor : copies_[0]->weights[i].tensor, to);
+      copy_into(copies_.empty() ? weights_[i].tensor : ConstTensor(copies_[0]->weights[i].tensor),
+                to);
       continue;
     }
     std::vector<float> sum = to_floats(copies_[0]->weights[i].tensor);

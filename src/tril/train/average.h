@@ -27,8 +27,8 @@ struct AverageOptions {
 
 class WeightAverage {
  public:
-  // Shares the weights of `model`, which it never changes.
-  WeightAverage(Transformer& model, const AverageOptions& options);
+  // Of the weights of `model`, which it reads whenever they were updated.
+  WeightAverage(const Transformer& model, const AverageOptions& options);
 
   // To be called after update number `update`.
   void updated(int64_t update, Context& context);
@@ -50,8 +50,8 @@ class WeightAverage {
   };
   std::unique_ptr<Copy> empty_copy() const;
 
-  std::vector<Transformer::NamedParameter> weights_;
-  std::vector<Tensor> tensors_;  // the same without names
+  std::vector<NamedConstTensor> weights_;
+  std::vector<ConstTensor> tensors_;  // the same without names
   AverageOptions options_;
   std::deque<std::unique_ptr<Copy>> copies_;  // the average, or the checkpoints, oldest first
 };

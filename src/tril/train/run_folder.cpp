@@ -12,7 +12,6 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 #include "tril/models/folder.h"
-#include "tril/train/trainer.h"
 
 namespace tril {
 namespace {
@@ -130,28 +129,6 @@ void RunFolder::keep_last(const Transformer& model, const TrainState& state) con
 void RunFolder::write_records(const TrainState& state) const {
   write_file_atomically(paths_.tokenizer, tokenizer_.bytes(), Links::replace);
   write_file_atomically(paths_.options, state.options, Links::replace);
-}
-
-void check_start(const std::string& folder, RunStart start) {
-  require(!folder.empty(), ErrorCode::invalid_argument, "train: the output folder has no name");
-  const RunPaths paths(folder);
-  const bool checkpoint = file_exists(paths.checkpoint);
-  const bool model = file_exists(path_in(folder, kConfigFile));
-  if (start == RunStart::resume) {
-    require(checkpoint, ErrorCode::io, Field{model ? "start.model" : "start.resume"},
-            paths.checkpoint,
-            ": there is no run to resume here: a run can be resumed once its first checkpoint is "
-            "written");
-  } else if (start == RunStart::fresh) {
-    require(!checkpoint && !model, ErrorCode::invalid_argument,
-            Field{checkpoint ? "start.checkpoint" : "overwrite"}, paths.folder, ": holds a ",
-            model ? "model" : "training run", " already");
-  }
-  check_writable(folder);
-}
-
-std::string options_of_run(const std::string& folder) {
-  return load_state(RunPaths(folder).checkpoint).options;
 }
 
 }  // namespace tril

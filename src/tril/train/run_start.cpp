@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 
 #include "tril/base/fingerprint.h"
 #include "tril/data/permutation.h"
@@ -169,18 +167,6 @@ TransformerConfig model_config(const TrainingText& text, const TrainOptions& opt
   config.source_vocab = config.decoder_only() ? 0 : tokenizer.vocab();
   config.max_length = std::max(config.max_length, options.max_tokens);
   return config.completed();
-}
-
-TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
-  check(options);
-  if (events.message) events.message("reading the text");
-  CorpusOptions corpus;
-  std::error_code error;
-  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
-  if (!error) corpus.spool_folder = temporary.string();
-  TrainingText text{Corpus(options.train, corpus), std::nullopt};
-  if (!options.valid.empty()) text.valid.emplace(options.valid, corpus);
-  return text;
 }
 
 }  // namespace tril

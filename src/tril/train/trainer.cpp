@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "tril/base/clock.h"
 #include "tril/base/math.h"
 #include "tril/data/batches.h"
 #include "tril/io/atomic_file.h"
+#include "tril/models/folder.h"
 #include "tril/train/run_folder.h"
 #include "tril/train/run_start.h"
 #include "tril/train/updater.h"
@@ -82,8 +85,8 @@ class Run {
     if (state.update > 0) folder_.load_checkpoint(state, model_, updater_, session_);
   }
 
-  // A new run exists, and can be resumed, from the moment its first checkpoint replaces any other:
-  // until then the previous run is untouched.
+  // Records the run as it begins. A new one exists, and can be resumed, from the moment its first
+  // checkpoint replaces any other: until then the previous run is untouched.
   void begin() { save(); }
 
   TrainSummary go() {
@@ -287,7 +290,47 @@ class Run {
   int64_t sitting_tokens_ = 0;
 };
 
+// Whether the checkpoint says the same of the run as `state`, with which it is resumed.
+bool is_recorded(const TrainState& state, const RunPaths& paths) {
+  const TrainState recorded = load_state(paths.checkpoint);
+  return recorded.options == state.options && recorded.finished == state.finished;
+}
+
 }  // namespace
+
+TrainingText read_text(const TrainOptions& options, const TrainEvents& events) {
+  check(options);
+  if (events.message) events.message("reading the text");
+  CorpusOptions corpus;
+  std::error_code error;
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+  if (!error) corpus.spool_folder = temporary.string();
+  TrainingText text{Corpus(options.train, corpus), std::nullopt};
+  if (!options.valid.empty()) text.valid.emplace(options.valid, corpus);
+  return text;
+}
+
+void check_start(const std::string& folder, RunStart start) {
+  require(!folder.empty(), ErrorCode::invalid_argument, "train: the output folder has no name");
+  const RunPaths paths(folder);
+  const bool checkpoint = file_exists(paths.checkpoint);
+  const bool model = file_exists(path_in(folder, kConfigFile));
+  if (start == RunStart::resume) {
+    require(checkpoint, ErrorCode::io, Field{model ? "start.model" : "start.resume"},
+            paths.checkpoint,
+            ": there is no run to resume here: a run can be resumed once its first checkpoint is "
+            "written");
+  } else if (start == RunStart::fresh) {
+    require(!checkpoint && !model, ErrorCode::invalid_argument,
+            Field{checkpoint ? "start.checkpoint" : "overwrite"}, paths.folder, ": holds a ",
+            model ? "model" : "training run", " already");
+  }
+  check_writable(folder);
+}
+
+std::string options_of_run(const std::string& folder) {
+  return load_state(RunPaths(folder).checkpoint).options;
+}
 
 TrainSummary train(TrainingText& text, const TrainOptions& given, const std::string& folder,
                    RunStart start, const RunOn& on, const TrainEvents& events) {
@@ -324,7 +367,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
     check_start(folder, start);  // another run may have begun, and ended, meanwhile
   }
   for (const auto& path : {paths.folder, paths.training, paths.last}) remove_abandoned(path);
-  if (start != RunStart::resume) run.begin();
+  if (start != RunStart::resume || !is_recorded(state, paths)) run.begin();
   if (events.resumable) events.resumable();
   files.write_records(state);
   return run.go();

@@ -31,7 +31,7 @@ bool Updater::update(int64_t number, std::span<const Batch> micro_batches,
   // Copies to the host keep a GPU waiting: none is made between the last micro-batch and the
   // change.
   const auto fetch_loss = [&] {
-    enqueued.losses.push_back(session_.queue.fetch(loss.raw(), sizeof(float)));
+    enqueued.losses.emplace_back(session_.queue, session_.queue.fetch(loss.raw(), sizeof(float)));
   };
   for (int64_t i = 0; i < count; ++i) {
     if (count > 1 && cancelled && cancelled()) return false;
@@ -43,7 +43,9 @@ bool Updater::update(int64_t number, std::span<const Batch> micro_batches,
   }
   session_.queue.step([&] { enqueue_change(number); });
   fetch_loss();
-  if (options_.gradient_norm) enqueued.gradient = optimizer_.fetch_last(session_);
+  if (options_.gradient_norm) {
+    enqueued.gradient.emplace(session_.queue, optimizer_.fetch_last(session_));
+  }
   enqueued_.push_back(std::move(enqueued));
   return true;
 }
@@ -78,15 +80,15 @@ std::optional<UpdateOutcome> Updater::due_outcome() {
 
 std::optional<UpdateOutcome> Updater::next_outcome() {
   if (enqueued_.empty()) return std::nullopt;
-  const Enqueued oldest = std::move(enqueued_.front());
+  Enqueued oldest = std::move(enqueued_.front());
   enqueued_.pop_front();
   UpdateOutcome outcome{.update = oldest.update, .target_tokens = oldest.target_tokens};
   if (oldest.gradient) {
-    outcome.gradient_norm = AdamWOptimizer::fetched_last(session_, *oldest.gradient).norm;
+    outcome.gradient_norm = AdamWOptimizer::fetched_last(session_, oldest.gradient->read()).norm;
   }
-  for (const int64_t fetch : oldest.losses) {
+  for (Fetch& fetch : oldest.losses) {
     float loss = 0.0f;
-    session_.queue.fetched(fetch, &loss, sizeof loss);
+    session_.queue.fetched(fetch.read(), &loss, sizeof loss);
     outcome.loss_sum += static_cast<double>(loss) * static_cast<double>(oldest.target_tokens);
   }
   return outcome;

@@ -16,6 +16,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tril/data/batches.h"
@@ -76,12 +77,28 @@ class Updater {
   const WeightAverage& average() const { return average_; }
 
  private:
-  // An update that was enqueued: losses and norm are Queue::fetch() numbers.
+  // A number of Queue::fetch() that is forgotten unless it is read.
+  class Fetch {
+   public:
+    Fetch(Queue& queue, int64_t number) : queue_(&queue), number_(number) {}
+    ~Fetch() {
+      if (number_ >= 0) queue_->forget(number_);
+    }
+    Fetch(Fetch&& other) noexcept : queue_(other.queue_), number_(other.read()) {}
+    Fetch& operator=(Fetch&&) = delete;
+    // The number, for whoever reads it now.
+    int64_t read() { return std::exchange(number_, -1); }
+
+   private:
+    Queue* queue_;
+    int64_t number_;
+  };
+  // An update that was enqueued.
   struct Enqueued {
     int64_t update = 0;
     int64_t target_tokens = 0;
-    std::vector<int64_t> losses{};
-    std::optional<int64_t> gradient{};
+    std::vector<Fetch> losses{};  // in the order of the micro-batches
+    std::optional<Fetch> gradient{};
   };
   // Both are bodies of a step: they may be called twice (Queue::step).
   Tensor enqueue_gradients(const Batch& batch, AdamWOptimizer::MicroBatch which, int64_t number,

@@ -23,7 +23,7 @@ inline const float* bias_of(const LinearWeight& linear) {
 class CpuForm : public WeightForm {
  public:
   bool suits(const Placement& placement) const final {
-    return placement.device == Device::cpu && placement.activations == DType::f32;
+    return !on_gpu(placement.device) && placement.activations == DType::f32;
   }
   LinearWeight part_of(Context& context, const LinearWeight& linear, std::span<const int32_t> rows,
                        Arena& arena) const final;

@@ -91,7 +91,7 @@ class CudaBf16Form final : public CudaForm {
       require(kept.size() == weight.stride * weight.rows, ErrorCode::shape_mismatch,
               "linear: the packed weight has ", kept.size(), " elements, expected ", weight.rows,
               " x ", weight.stride);
-      weight.data = in_memory("the packed weight", kept, DType::bf16);
+      weight.data = in_memory(context, "the packed weight", kept, DType::bf16);
       return weight;
     }
     auto* rounded = context.arena.allocate_array<BFloat16>(weight.stride * weight.rows);
@@ -106,7 +106,7 @@ class CudaBf16Form final : public CudaForm {
       require(kept.size() == padded_size(linear.out), ErrorCode::shape_mismatch,
               "linear: the rounded bias has ", kept.size(), " entries, expected ",
               padded_size(linear.out));
-      return in_memory("the rounded bias", kept, DType::bf16);
+      return in_memory(context, "the rounded bias", kept, DType::bf16);
     }
     if (!linear.bias.defined()) return nullptr;
     auto* rounded = context.arena.allocate_array<BFloat16>(padded_size(linear.out));
@@ -115,13 +115,17 @@ class CudaBf16Form final : public CudaForm {
   }
 
  private:
+  static BFloat16* filled(const Context& context, std::string_view what, const Tensor& part) {
+    return static_cast<BFloat16*>(in_memory<void*>(context, what, part, DType::bf16));
+  }
   void fill(Context& context, const Tensor& weight, const Tensor& bias,
             const LinearWeight& to) const override {
     if (to.parts[kWeight].defined()) {
-      cuda_round_weight(context, weight, to, to.parts[kWeight].on_device<BFloat16>());
+      cuda_round_weight(context, weight, to,
+                        filled(context, "the packed weight", to.parts[kWeight]));
     }
     if (to.parts[kBias].defined()) {
-      cuda_round_bias(context, bias, to, to.parts[kBias].on_device<BFloat16>());
+      cuda_round_bias(context, bias, to, filled(context, "the rounded bias", to.parts[kBias]));
     }
   }
 };

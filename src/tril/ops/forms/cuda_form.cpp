@@ -25,14 +25,6 @@ void CudaForm::multiply(Context& context, const Tensor& x,
   for (size_t i = 0; i < weights.size(); ++i) multiply_one(context, x, *weights[i], y[i]);
 }
 
-void CudaForm::multiply_rows(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
-                             std::span<const Tensor> y) const {
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto& [begin, end, weight] = parts[i];
-    multiply_one(context, x.slice(begin, end), *weight, y[i]);
-  }
-}
-
 void CudaForm::multiply_relu(Context& context, const Tensor& x, const LinearWeight& linear,
                              const Tensor& y) const {
   multiply_one(context, x, linear, y, AfterProduct::relu);

@@ -9,14 +9,13 @@ namespace tril::ops {
 
 class CudaForm : public WeightForm {
  public:
+  // Of any GPU: whether a weight is on the context's is checked where it is read (cuda_linear.h).
   bool suits(const Placement& placement) const final {
-    return placement.device != Device::cpu && placement.activations == activations_;
+    return on_gpu(placement.device) && placement.activations == activations_;
   }
 
   void multiply(Context& context, const Tensor& x, std::span<const LinearWeight* const> weights,
                 std::span<const Tensor> y) const final;
-  void multiply_rows(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
-                     std::span<const Tensor> y) const final;
   void input_gradient(Context& context, const Tensor& dy,
                       std::span<const LinearWeight* const> weights, const Tensor& dx,
                       SliceOfSum slice) const final;

@@ -21,15 +21,16 @@ class CudaFp32Form final : public CudaForm {
   Rows rows(const LinearWeight& linear) const override { return {matrix(linear), linear.in}; }
 
  protected:
-  CudaWeight weight_of(Context& /*context*/, const LinearWeight& linear) const override {
-    return {.data = in_memory("the weight", matrix(linear), DType::f32),
+  CudaWeight weight_of(Context& context, const LinearWeight& linear) const override {
+    return {.data = in_memory(context, "the weight", matrix(linear), DType::f32),
             .stride = linear.in,
             .out = linear.out,
             .in = linear.in,
             .rows = linear.out};
   }
-  const void* bias_of(Context& /*context*/, const LinearWeight& linear) const override {
-    return linear.bias.defined() ? in_memory("the bias", linear.bias, DType::f32) : nullptr;
+  const void* bias_of(Context& context, const LinearWeight& linear) const override {
+    return linear.bias.defined() ? in_memory(context, "the bias", linear.bias, DType::f32)
+                                 : nullptr;
   }
 
  private:

@@ -10,7 +10,7 @@ const WeightForm& bf16_form();
 const WeightForm& bf16_dot_form();
 const WeightForm& int8_form();
 
-// In `if constexpr (kCudaBuilt)`, so that nothing is linked without CUDA.
+// Named only in the list in weight_form.cpp, so that nothing of them is linked without CUDA.
 const WeightForm& cuda_fp32_form();
 const WeightForm& cuda_bf16_form();
 
