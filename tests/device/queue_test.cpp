@@ -269,6 +269,7 @@ TEST(Fetch, ComesLaterInTheOrderOfTheQueue) {
   for (int64_t i = 0; i < Queue::kMostFetches + 10; ++i) {
     ops::add_into(context, one, value);
     numbers.push_back(context.queue.fetch(value.raw(), sizeof(float)));
+    if (i == 3) context.queue.keep(numbers.back());
   }
   const auto fetched = [&](size_t i) {
     float got = 0.0f;
@@ -276,6 +277,7 @@ TEST(Fetch, ComesLaterInTheOrderOfTheQueue) {
     return got;
   };
   EXPECT_EQ(testing::raised_by([&] { fetched(9); }).code, ErrorCode::internal) << "forgotten";
+  EXPECT_EQ(fetched(3), 4.0f) << "kept";
   for (const size_t i : {10, 11, 1000, 500}) EXPECT_EQ(fetched(i), static_cast<float>(i + 1));
   EXPECT_EQ(testing::raised_by([&] { fetched(500); }).code, ErrorCode::internal) << "once";
   // A fetch that has not been read yet is kept while others come and go.

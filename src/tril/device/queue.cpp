@@ -337,11 +337,11 @@ bool Queue::captures() const { return state_ && state_->mode == State::Mode::cap
 
 Queue::Fetch& Queue::take_place(int64_t bytes) {
   const auto free = std::find_if(fetched_.begin(), fetched_.end(), [&](const Fetch& place) {
-    return place.number < 0 || (!place.expected && place.number <= fetches_ - kMostFetches);
+    return place.number < 0 || (!place.kept && place.number <= fetches_ - kMostFetches);
   });
   Fetch& place = free != fetched_.end() ? *free : fetched_.emplace_back();
   place.number = fetches_++;
-  place.expected = false;
+  place.kept = false;
   if (!state_) {
     place.bytes.resize(static_cast<size_t>(bytes));
     return place;
@@ -379,9 +379,11 @@ int64_t Queue::fetch(const void* from, int64_t bytes) {
   return place.number;
 }
 
+void Queue::keep(int64_t number) { place_of(number).kept = true; }
+
 Queue::Delivery Queue::expect(int64_t bytes) {
   Fetch& place = take_place(bytes);
-  place.expected = true;
+  place.kept = true;
   return {place.number, state_ ? place.pinned : place.bytes.data()};
 }
 

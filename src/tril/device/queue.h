@@ -109,20 +109,22 @@ class Queue {
   void download(const void* from, int64_t bytes, void* to);
 
   // Starts a copy to the host, after what is enqueued so far; fetched() waits for it, once. A copy
-  // that is not read is forgotten when kMostFetches have come after it. Not within a step.
+  // that is not read is forgotten when kMostFetches have come after it, unless it is kept. Not
+  // within a step.
   static constexpr int64_t kMostFetches = 1024;
   int64_t fetch(const void* from, int64_t bytes);
+  void keep(int64_t number);  // until it is read, or forget()
   void fetched(int64_t number, void* to, int64_t bytes);
   // The same without a copy, which would keep the device waiting between two steps: host memory
   // that a kernel writes itself. The step receives the address as data; deliver() follows once it
-  // is enqueued, then fetched().
+  // is enqueued, then fetched(). It is kept.
   struct Delivery {
     int64_t number = 0;
     void* to = nullptr;
   };
   Delivery expect(int64_t bytes);
   void deliver(int64_t number);
-  // It will not be read any more. Expected memory is not forgotten otherwise.
+  // It will not be read any more.
   void forget(int64_t number);
 
   // Runs a step. `body` enqueues it, and may be called twice: its effect on the host must then be
@@ -135,7 +137,7 @@ class Queue {
   struct State;
   struct Fetch {
     int64_t number = -1;  // of the fetch; -1: free
-    bool expected = false;
+    bool kept = false;
     void* event = nullptr;
     void* pinned = nullptr;
     int64_t room = 0;  // of the pinned memory
