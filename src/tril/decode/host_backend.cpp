@@ -185,26 +185,32 @@ void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int wo
   }
 }
 
+// On a GPU by the GPU's rule, so that a sample does not depend on which backend decodes it.
 void HostBackend::draw_choices(std::span<const float> row, const AllowedTokens& allowed,
                                const RowUse& use, DrawSet& set,
                                std::vector<Choice>& choices) const {
   const Sentence& sentence = *use.sentence;
   const SearchOptions& search = sentence.search();
+  const bool on_cpu = session_.device() == Device::cpu;
   choices.clear();
-  draw_set(row, allowed, search, set);
-  if (set.tokens.empty()) return;  // the caller raises
+  if (on_cpu) draw_set(row, allowed, search, set);
+  if (on_cpu && set.tokens.empty()) return;  // the caller raises
+  const auto draw_one = [&](const DrawPlace& place) {
+    const std::optional<Choice> drawn =
+        on_cpu ? draw(set, search.seed, place)
+               : draw_like_gpu(row, allowed, search, place, set.tokens);
+    if (drawn) choices.push_back(*drawn);
+  };
   DrawPlace place{.stream = sentence.request.stream};
   if (sentence.started) {
     place.position = sentence.hypotheses.length();
     place.sample = sentence.hypotheses.alive()[use.alive].sample;
-    choices.push_back(draw(set, search.seed, place));
+    draw_one(place);
     return;
   }
   // After the prefix all samples continue from the same row.
   place.position = static_cast<int64_t>(sentence.request.prefix.size());
-  for (place.sample = 0; place.sample < search.n_best; ++place.sample) {
-    choices.push_back(draw(set, search.seed, place));
-  }
+  for (place.sample = 0; place.sample < search.n_best; ++place.sample) draw_one(place);
 }
 
 // Advances the sentence whose rows begin at `row`; returns where the next sentence's rows begin.
