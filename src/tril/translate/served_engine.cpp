@@ -61,7 +61,7 @@ ServedEngine::~ServedEngine() {
 }
 
 void ServedEngine::check(const SearchOptions& options, int64_t slots) const {
-  Engine::check(options, slots, model_.config());
+  Engine::check(options, slots, model_);
 }
 
 std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
