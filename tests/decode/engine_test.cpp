@@ -576,7 +576,7 @@ TEST(Engine, BoundsThePrefixesReadInOneStep) {
   }
   EXPECT_EQ(finished, 500);
   EXPECT_GT(rows.most, 2000) << "many are read together";
-  EXPECT_LE(rows.most, testing::device() == Device::cpu ? 4096 : 16384);
+  EXPECT_LE(rows.most, 8192);
 }
 
 TEST(Engine, RefusesWhatItCannotDecode) {

@@ -469,7 +469,7 @@ void KeptForEngine::give_back(std::shared_ptr<KeptForEngine> kept, Session& sess
   session.kept_for_engine = std::move(kept);
 }
 
-bool can_choose_tokens(const Session& session) { return session.device() != Device::cpu; }
+bool can_choose_tokens(const Device& device) { return device != Device::cpu; }
 
 bool can_go_ahead(const SearchOptions& options) {
   return !options.shortlist && options.beam <= kMostBeam;

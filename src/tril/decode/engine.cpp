@@ -20,8 +20,7 @@ constexpr auto kNever = EngineClock::time_point::max();
 
 // The most tokens of START and prefixes that sentences joining in one step have together, which
 // bounds the memory of a step; one sentence always joins.
-constexpr int64_t kPrefixTokens = 4096;
-constexpr int64_t kPrefixTokensOnDevice = 16384;
+constexpr int64_t kPrefixTokens = 8192;
 
 RequestOutcome outcome_of(Sentence& sentence, RequestEnd end, std::optional<Error> error = {}) {
   RequestOutcome outcome{.id = sentence.id, .number = sentence.request.number, .end = end};
@@ -92,7 +91,7 @@ struct Engine::State {
         kept(KeptForEngine::take(session, model.config())),
         intake(model, kept->encoded, session),
         host(model, kept->encoded, session) {
-    if (can_choose_tokens(session)) ahead = make_ahead_backend(model, *kept, session);
+    if (can_choose_tokens(session.device())) ahead = make_ahead_backend(model, *kept, session);
     backends.push_back(&host);
     if (ahead) backends.push_back(ahead.get());
   }
@@ -188,8 +187,6 @@ struct Engine::State {
 
   // ---- requests that join and time out ----------------------------------------------------------
   void admit() {
-    const int64_t most_tokens =
-        session.device() == Device::cpu ? kPrefixTokens : kPrefixTokensOnDevice;
     int64_t tokens = 0;
     for (;;) {
       // If the number of slots was reduced below its width, a request is decoded alone.
@@ -197,7 +194,7 @@ struct Engine::State {
       const Sentence* next = intake.next(free, options.slots);
       if (next == nullptr) return;
       const int64_t more = static_cast<int64_t>(next->request.prefix.size()) + 1;
-      if (tokens > 0 && tokens + more > most_tokens) return;
+      if (tokens > 0 && tokens + more > kPrefixTokens) return;
       tokens += more;
       join(intake.pop());
     }

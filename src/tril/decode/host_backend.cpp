@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/decode/ahead_backend.h"
 #include "tril/decode/log_probs.h"
 
 namespace tril {
@@ -188,20 +189,21 @@ void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int wo
   }
 }
 
-// On a GPU by the GPU's rule, so that a sample does not depend on which backend decodes it.
+// On a GPU by the GPU's rule, so that a sample does not depend on the backend that decodes it.
 void HostBackend::draw_choices(std::span<const float> row, const AllowedTokens& allowed,
                                const RowUse& use, DrawSet& set,
                                std::vector<Choice>& choices) const {
   const Sentence& sentence = *use.sentence;
   const SearchOptions& search = sentence.search();
-  const bool on_cpu = session_.device() == Device::cpu;
+  const bool like_gpu = can_choose_tokens(session_.device());
   choices.clear();
-  if (on_cpu) draw_set(row, allowed, search, set);
-  if (on_cpu && set.tokens.empty()) return;  // the caller raises
-  const auto draw_one = [&](const DrawPlace& place) {
+  if (!like_gpu) {
+    draw_set(row, allowed, search, set);
+    if (set.tokens.empty()) return;  // the caller raises
+  }
+  const auto draw_one = [&](const DrawPlace& at) {
     const std::optional<Choice> drawn =
-        on_cpu ? draw(set, search.seed, place)
-               : draw_like_gpu(row, allowed, search, place, set.tokens);
+        like_gpu ? draw_like_gpu(row, allowed, search, at, set.tokens) : draw(set, search.seed, at);
     if (drawn) choices.push_back(*drawn);
   };
   DrawPlace place{.stream = sentence.request.stream};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tril/base/caught.h"
+#include "tril/decode/ahead_backend.h"
 #include "tril/decode/tokens.h"
 
 namespace tril {
@@ -62,7 +63,7 @@ void check_options(const SearchOptions& o, const Transformer& model) {
     require(o.shortlist->always(o.end), kBad, "search: END, token ", o.end,
             ", is not in every set of the shortlist");
     const Device& device = model.placement().device;
-    require(device == Device::cpu, ErrorCode::unsupported,
+    require(!can_choose_tokens(device), ErrorCode::unsupported,
             "search: a shortlist, but the model is on ", device,
             ": outputs can be chosen on the CPU only");
   }
