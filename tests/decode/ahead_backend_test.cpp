@@ -279,5 +279,32 @@ TEST(Search, TheCacheGrowsWhileSentencesAreDecoded) {
   }
 }
 
+// An observer makes the host choose on a GPU, too; it draws the same tokens.
+TEST(Search, SamplesDoNotDependOnAnObserver) {
+  struct : Observer {
+    void see(const Observation&) override {}
+  } observer;
+  const Transformer model = sharp_model(Family::encoder_decoder, 9, 5, 60);
+  for (const int64_t top_k : {0, 3}) {
+    for (const double top_p : {1.0, 0.8}) {
+      SearchOptions options = small_options();
+      options.sample = true;
+      options.n_best = 4;
+      options.temperature = 1.5;
+      options.top_k = top_k;
+      options.top_p = top_p;
+      std::vector<SearchRequest> requests;
+      for (int32_t i = 0; i < 20; ++i) requests.push_back({i, {2 + i % 5, 3, 4 + i % 3}, {}, i});
+      Session session(model, 1);
+      const auto expected = run_search(model, options, 40, requests, session);
+      const ObserverScope scope(session, &observer);
+      const auto found = run_search(model, options, 40, requests, session);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        EXPECT_TRUE(same(found[i].hypotheses, expected[i].hypotheses)) << i;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tril

@@ -139,5 +139,41 @@ TEST(Choice, EveryNumberOfADrawsPlaceCounts) {
   EXPECT_NE(token(1, {.stream = 1, .sample = 1, .position = 2}), first);
 }
 
+// As a GPU draws: only what top_k and top_p leave, and in proportion to the probabilities. By
+// Hoeffding's inequality 20,000 draws are off by more than 0.025 with probability 2.8e-11 each.
+TEST(Choice, DrawsLikeAGpu) {
+  const std::vector<float> log_probs = {-2.5f, -1.5f, -INFINITY, -0.75f, -3.0f, NAN, -1.5f};
+  const AllowedTokens allowed(7, Tokens{4});
+  std::vector<Choice> ranked;
+  const auto frequencies = [&](int64_t top_k, double top_p) {
+    SearchOptions options;
+    options.top_k = top_k;
+    options.top_p = top_p;
+    std::vector<double> seen(log_probs.size(), 0.0);
+    for (int64_t sample = 0; sample < 20'000; ++sample) {
+      const auto drawn =
+          draw_like_gpu(log_probs, allowed, options, {.stream = 3, .sample = sample}, ranked);
+      seen[static_cast<size_t>(drawn->token)] += 1.0 / 20'000;
+    }
+    return seen;
+  };
+  const auto expect_near = [&](const std::vector<double>& seen, const Tokens& kept) {
+    double total = 0.0;
+    for (const int32_t token : kept)
+      total += std::exp(double{log_probs[static_cast<size_t>(token)]});
+    for (int32_t token = 0; token < 7; ++token) {
+      const bool is_kept = std::count(kept.begin(), kept.end(), token) > 0;
+      const auto at = static_cast<size_t>(token);
+      EXPECT_NEAR(seen[at], is_kept ? std::exp(double{log_probs[at]}) / total : 0.0,
+                  is_kept ? 0.025 : 0.0);
+    }
+  };
+  expect_near(frequencies(0, 1.0), {0, 1, 3, 6});
+  expect_near(frequencies(2, 1.0), {1, 3});  // the lower one of two equal ones
+  expect_near(frequencies(0, 0.6), {1, 3});
+  expect_near(frequencies(1, 0.01), {3});
+  EXPECT_FALSE(draw_like_gpu({&log_probs[4], 2}, AllowedTokens(2, Tokens{0}), {}, {}, ranked));
+}
+
 }  // namespace
 }  // namespace tril

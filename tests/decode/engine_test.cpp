@@ -9,6 +9,7 @@
 #include "slow_search.h"
 #include "support/models.h"
 #include "support/property.h"
+#include "support/scarce_memory.h"
 #include "tril/decode/ahead_backend.h"
 #include "tril/decode/engine_thread.h"
 #include "tril/decode/intake.h"
@@ -327,7 +328,18 @@ TEST(Engine, ACallbackMayThrow) {
   EXPECT_TRUE(same(first.outcome->hypotheses, last.outcome->hypotheses));
 }
 
-// If the step itself fails, every request is told, and the engine can be used again.
+// Fails in the decoder's n-th call.
+struct FailingModel : Observer {
+  explicit FailingModel(int n) : left(n) {}
+  void see(const Observation& seen) override {
+    if (seen.stack == Stack::decoder && seen.site == Site::final_output && --left == 0) {
+      throw std::bad_alloc();
+    }
+  }
+  int left;
+};
+
+// If the model itself fails, every request is told, and the engine can be used again.
 TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
   const Transformer model = poisoned_model(Family::encoder_decoder, 3);
   Session session(model, 1);
@@ -336,15 +348,13 @@ TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
   std::vector<Told> told(3);
   Engine engine(model, {.slots = 2}, session);
   for (int64_t i = 0; i < 3; ++i) {
-    RequestEvents events = listening_to(told[static_cast<size_t>(i)], false);
-    if (i == 0) {
-      events.step = [](const SearchStep& step) {
-        if (step.length == 4) throw std::bad_alloc();
-      };
-    }
-    engine.submit({i, {2, 3}, {}}, options, events);
+    engine.submit({i, {2, 3}, {}}, options, listening_to(told[static_cast<size_t>(i)], false));
   }
-  EXPECT_THROW(while (engine.step()){}, std::bad_alloc);
+  {
+    FailingModel failing(5);
+    const ObserverScope scope(session, &failing);
+    EXPECT_THROW(while (engine.step()){}, std::bad_alloc);
+  }
   EXPECT_TRUE(engine.idle());
   EXPECT_EQ(session.cache.block_count(), 0);
   for (const Told& each : told) {
@@ -356,6 +366,217 @@ TEST(Engine, AFailedStepFailsEverybodyAndNothingElse) {
   while (engine.step()) {
   }
   EXPECT_TRUE(same(again.outcome->hypotheses, expected.outcome->hypotheses));
+}
+
+// Steps until all is done; returns how many exceptions came out.
+int run_through_exceptions(Engine& engine) {
+  int thrown = 0;
+  while (!engine.idle()) {
+    try {
+      engine.step();
+    } catch (const std::exception&) {
+      ++thrown;
+    }
+  }
+  return thrown;
+}
+
+// A trace that throws, even something that looks like a fault of the model, concerns no request;
+// nobody's trace misses a step.
+TEST(Engine, ATraceMayThrow) {
+  const Transformer model = poisoned_model(Family::encoder_decoder, 3);
+  Session session(model, 1);
+  const auto options = long_greedy();
+  const Told expected = alone(model, {{0, {2, 3}, {}}, options});
+  std::vector<Told> told(4);
+  std::vector<std::vector<int64_t>> lengths(told.size());
+  Engine engine(model, {.slots = 8}, session);
+  for (size_t i = 0; i < told.size(); ++i) {
+    RequestEvents events = listening_to(told[i], false);
+    events.step = [&, i](const SearchStep& step) {
+      lengths[i].push_back(step.length);
+      if (i == 1 && step.length == 4) fail(ErrorCode::bad_format, "no room");
+      if (i == 2 && step.length == 39) throw std::bad_alloc();  // in the last step
+    };
+    engine.submit({static_cast<int64_t>(i), {2, 3}, {}}, options, events);
+  }
+  EXPECT_EQ(run_through_exceptions(engine), 2);
+  for (size_t i = 0; i < told.size(); ++i) {
+    ASSERT_TRUE(told[i].outcome);
+    EXPECT_TRUE(same(told[i].outcome->hypotheses, expected.outcome->hypotheses));
+    ASSERT_EQ(lengths[i].size(), 40u) << i;
+    for (int64_t length = 0; length < 40; ++length) {
+      EXPECT_EQ(lengths[i][static_cast<size_t>(length)], length);
+    }
+  }
+}
+
+// A callback that throws keeps no other request from being told that it timed out.
+TEST(Engine, TimesOutTheOthersIfACallbackThrows) {
+  const Transformer model = poisoned_model(Family::encoder_decoder, 3);
+  Session session(model, 1);
+  EngineClock::time_point now{};
+  std::vector<Told> told(5);
+  {
+    Engine engine(model, {.slots = 2, .now = [&now] { return now; }}, session);
+    for (size_t i = 0; i < told.size(); ++i) {
+      RequestEvents events = listening_to(told[i], false);
+      events.done = [i, tell = events.done](RequestOutcome&& outcome) {
+        tell(std::move(outcome));
+        if (i == 0 || i == 3) fail(ErrorCode::io, "no room");
+      };
+      engine.submit({static_cast<int64_t>(i), {2, 3}, {}}, long_greedy(), events,
+                    {.deadline = now + seconds(i == 4 ? 50 : 10)});
+    }
+    engine.step();
+    engine.step();
+    now += seconds(20);
+    EXPECT_EQ(run_through_exceptions(engine), 2);
+  }
+  for (size_t i = 0; i < told.size(); ++i) {
+    ASSERT_TRUE(told[i].outcome) << i;
+    EXPECT_EQ(told[i].outcome->end, i == 4 ? RequestEnd::finished : RequestEnd::timed_out);
+  }
+  EXPECT_TRUE(holds_nothing(session));
+}
+
+std::shared_ptr<const SearchOptions> three_samples() {
+  auto options = std::make_shared<SearchOptions>(*long_greedy());
+  options->sample = true;
+  options->n_best = 3;
+  return options;
+}
+
+// When a callback cancels its request, no tokens of other samples follow.
+TEST(Engine, StreamsNothingAfterTheEnd) {
+  const Transformer model = poisoned_model(Family::decoder_only, 3);
+  Session session(model, 1);
+  Engine engine(model, {.slots = 4}, session);
+  Told told;
+  RequestId id = 0;
+  RequestEvents events = listening_to(told, true);
+  events.tokens = [&, listen = events.tokens](const StreamedTokens& news) {
+    listen(news);
+    if (told.stream.size() == 4) engine.cancel(id);  // the first sample of the second step
+  };
+  id = engine.submit({0, {}, {}}, three_samples(), events);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(told.outcome->end, RequestEnd::cancelled);
+  EXPECT_EQ(told.stream.size(), 4u);
+}
+
+// A callback that throws gets every part of the stream nevertheless, and each once.
+TEST(Engine, LosesNoTokensIfACallbackThrows) {
+  const Transformer model = poisoned_model(Family::decoder_only, 3);
+  Session session(model, 1);
+  Engine engine(model, {.slots = 8}, session);
+  Told told, other;
+  RequestEvents events = listening_to(told, true);
+  events.tokens = [calls = 0, listen = events.tokens](const StreamedTokens& news) mutable {
+    listen(news);
+    if (++calls % 3 != 0) fail(ErrorCode::io, "no room");
+  };
+  engine.submit({0, {}, {}}, three_samples(), events);
+  engine.submit({1, {}, {}}, three_samples(), listening_to(other, true));
+  EXPECT_GT(run_through_exceptions(engine), 20);
+  EXPECT_TRUE(stream_is_whole(told, *three_samples()));
+  EXPECT_TRUE(stream_is_whole(other, *three_samples()));
+}
+
+// Wherever memory runs out in submit(), the exception alone says so.
+TEST(Engine, TakesInNothingWithoutMemory) {
+  const Transformer model = poisoned_model(Family::encoder_decoder, 3);
+  Session session(model, 1);
+  Engine engine(model, {.slots = 4}, session);
+  const auto options = long_greedy();
+  bool was_enough = false;
+  for (int64_t allocations = 0; !was_enough; ++allocations) {
+    SearchRequest request{0, {2, 3}, {}};
+    int told = 0;
+    RequestEvents events{.done = [&told](RequestOutcome&&) { ++told; }};
+    const RequestTerms terms{.client = static_cast<uint64_t>(allocations)};
+    bool taken = false;
+    {
+      const testing::ScarceMemory scarce(allocations);
+      try {
+        engine.submit(std::move(request), options, std::move(events), terms);
+        taken = true;
+        was_enough = scarce.was_enough();
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    EXPECT_EQ(told, 0);
+    EXPECT_EQ(engine.requests(), taken ? 1 : 0) << allocations;
+    while (engine.step()) {
+    }
+    EXPECT_EQ(told, taken ? 1 : 0);
+  }
+}
+
+// Wherever memory runs out in a step, every request is told once, and everything is released.
+TEST(Engine, LosesNothingWithoutMemory) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "host memory";
+  const Transformer model = poisoned_model(Family::encoder_decoder, 3);
+  auto beam = std::make_shared<SearchOptions>(*long_greedy());
+  beam->beam = 3;
+  beam->max_tokens = 3;
+  bool was_enough = false;
+  for (int64_t allocations = 0; !was_enough; ++allocations) {
+    Session session(model, 1);
+    std::vector<Told> told(4);
+    {
+      EngineClock::time_point now{};
+      Engine engine(model, {.slots = 7, .now = [&now] { return now; }}, session);
+      for (size_t i = 0; i < told.size(); ++i) {
+        engine.submit({static_cast<int64_t>(i), {2, 3}, {}}, beam, listening_to(told[i], true),
+                      {.client = i, .deadline = now + seconds(i)});
+      }
+      now += seconds(1);
+      const testing::ScarceMemory scarce(allocations);
+      try {
+        while (engine.step()) {
+        }
+        was_enough = scarce.was_enough();
+      } catch (const std::bad_alloc&) {
+      }
+      testing::allocations_left = -1;
+      run_through_exceptions(engine);
+    }
+    for (const Told& each : told) EXPECT_TRUE(each.outcome) << allocations;
+    EXPECT_TRUE(holds_nothing(session)) << allocations;
+  }
+}
+
+// The most rows of one call of the decoder.
+struct RowCounter : Observer {
+  void see(const Observation& seen) override {
+    if (seen.stack == Stack::decoder && seen.site == Site::final_output) {
+      most = std::max(most, seen.tensor.rows());
+    }
+  }
+  int64_t most = 0;
+};
+
+// However many long prefixes wait, they are not all read in one step.
+TEST(Engine, BoundsThePrefixesReadInOneStep) {
+  const Transformer model = poisoned_model(Family::decoder_only, 3);
+  Session session(model, 1);
+  RowCounter rows;
+  const ObserverScope scope(session, &rows);
+  Engine engine(model, {.slots = 1000}, session);
+  auto options = std::make_shared<SearchOptions>(*long_greedy());
+  options->max_tokens = 1;
+  const SearchRequest request{0, {}, Tokens(60, 2)};
+  int64_t finished = 0;
+  for (int i = 0; i < 500; ++i) {
+    engine.submit(request, options, {.done = [&](RequestOutcome&&) { ++finished; }});
+  }
+  while (engine.step()) {
+  }
+  EXPECT_EQ(finished, 500);
+  EXPECT_GT(rows.most, 2000) << "many are read together";
+  EXPECT_LE(rows.most, 8192);
 }
 
 TEST(Engine, RefusesWhatItCannotDecode) {
@@ -401,36 +622,124 @@ TEST(Engine, ServesClientsInTurns) {
   EXPECT_LT(std::find(order.begin(), order.end(), 101) - order.begin(), 4);
 }
 
-// By work, not by requests: a client that requests wide beams gets fewer of them.
-TEST(FairQueue, CountsWork) {
-  const Transformer model = poisoned_model(Family::decoder_only, 3);
-  FairQueue queue;
-  const auto push = [&](RequestId id, uint64_t client, int64_t beam) {
+// Also those whose sentences are encoded already wait for a client whose turn comes before.
+TEST(Engine, ServesANewClientSoon) {
+  const Transformer model = poisoned_model(Family::encoder_decoder, 3);
+  Session session(model, 1);
+  Engine engine(model, {.slots = 8}, session);
+  auto options = std::make_shared<SearchOptions>(*long_greedy());
+  options->max_tokens = 4;
+  std::vector<int64_t> order;
+  const auto ask = [&](int64_t number, uint64_t client) {
+    engine.submit({number, {2, 3}, {}}, options,
+                  {.done = [&](RequestOutcome&& outcome) { order.push_back(outcome.number); }},
+                  {.client = client});
+  };
+  for (int64_t i = 0; i < 60; ++i) ask(i, 1);
+  while (order.empty()) engine.step();
+  engine.step();  // eight more are being decoded, and eight encoded
+  const size_t before = order.size();
+  ask(100, 2);
+  while (engine.step()) {
+  }
+  const auto place = std::find(order.begin(), order.end(), 100) - order.begin();
+  EXPECT_LE(place, static_cast<ptrdiff_t>(before + 16));
+}
+
+class FairQueueTest : public ::testing::Test {
+ protected:
+  void push(RequestId id, uint64_t client, int64_t beam = 1) {
     auto search = std::make_shared<SearchOptions>(small_options());
     search->beam = beam;
-    auto tokens = std::make_shared<const TokenSet>(9, Tokens{});
+    search->max_tokens = 0;
     auto sentence = std::make_unique<Sentence>(
-        id, SearchRequest{}, std::make_shared<CheckedOptions>(CheckedOptions{search, tokens}),
-        model.config());
+        id, SearchRequest{}, std::make_shared<CheckedOptions>(CheckedOptions{search, tokens_}),
+        model_.config());
     sentence->terms.client = client;
     queue.push(std::move(sentence));
-  };
-  for (RequestId id = 0; id < 6; ++id) push(id, 1, 1);
+  }
+  // Pops one, and lets it leave after it has generated so many tokens.
+  RequestId serve(int64_t generated = 0) {
+    const std::unique_ptr<Sentence> sentence = queue.pop();
+    start(*sentence, {});
+    const std::vector<std::vector<Choice>> choices(1, {{4, -1.0f}});
+    for (int64_t i = 0; i < generated; ++i) tril::advance(*sentence, choices);
+    queue.settle(*sentence);
+    return sentence->id;
+  }
+  std::vector<RequestId> popped(size_t count) {
+    std::vector<RequestId> order;
+    while (order.size() < count) order.push_back(queue.pop()->id);
+    return order;
+  }
+
+  FairQueue queue;
+
+ private:
+  Transformer model_ = poisoned_model(Family::decoder_only, 3);
+  std::shared_ptr<const TokenSet> tokens_ = std::make_shared<const TokenSet>(9, Tokens{});
+};
+
+// By work, not by requests: a client that requests wide beams gets fewer of them.
+TEST_F(FairQueueTest, CountsWork) {
+  for (RequestId id = 0; id < 6; ++id) push(id, 1);
   for (RequestId id = 10; id < 16; ++id) push(id, 2, 3);
   EXPECT_EQ(queue.size(), 12);
-  EXPECT_EQ(queue.slots(), 6 + 18);
-  std::vector<RequestId> order;
-  for (int i = 0; i < 8; ++i) order.push_back(queue.pop()->id);
+  EXPECT_EQ(queue.not_encoded().slots, 6 + 18);
+  std::vector<RequestId> planned;
+  queue.each_in_turn([&](const Sentence& sentence) {
+    planned.push_back(sentence.id);
+    return true;
+  });
   // Three greedy requests for one with a beam of three.
-  EXPECT_EQ(order, (std::vector<RequestId>{0, 10, 1, 2, 3, 11, 4, 5}));
+  const std::vector<RequestId> first{0, 10, 1, 2, 3, 11, 4, 5};
+  EXPECT_EQ(planned.size(), 12u);
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), planned.begin()));
+  EXPECT_EQ(popped(8), first);
   // A new or returning client has neither saved up turns nor lost any.
-  push(20, 1, 1);
-  for (RequestId id = 30; id < 36; ++id) push(id, 3, 1);
-  order.clear();
-  while (auto sentence = queue.pop()) order.push_back(sentence->id);
-  EXPECT_EQ(order, (std::vector<RequestId>{30, 20, 12, 31, 32, 33, 13, 34, 35, 14, 15}));
-  EXPECT_EQ(queue.size(), 0);
-  EXPECT_EQ(queue.slots(), 0);
+  push(20, 1);
+  for (RequestId id = 30; id < 36; ++id) push(id, 3);
+  EXPECT_EQ(popped(11), (std::vector<RequestId>{20, 12, 30, 31, 32, 13, 33, 34, 35, 14, 15}));
+  EXPECT_EQ(queue.front(), nullptr);
+  EXPECT_EQ(queue.pop(), nullptr);
+  EXPECT_EQ(queue.not_encoded().slots, 0);
+}
+
+// A client whose requests are long gets fewer of them, also if it sends one at a time.
+TEST_F(FairQueueTest, CountsTokensGenerated) {
+  for (RequestId id = 0; id < 100; ++id) push(id, 1);
+  push(1000, 2);
+  int of_two = 0;
+  for (int i = 0; i < 101; ++i) {
+    const bool is_two = queue.front()->id >= 1000;
+    serve(is_two ? 39 : 3);
+    if (!is_two) continue;
+    ++of_two;
+    push(1000 + of_two, 2);
+  }
+  EXPECT_GE(of_two, 8);  // 40 tokens each, against 4
+  EXPECT_LE(of_two, 12);
+}
+
+// Clients that come once leave nothing behind, although another one always waits; and they do not
+// keep that one waiting, although it has had much work done. It gets the share of one among those
+// who wait; these become more whenever it is served.
+TEST_F(FairQueueTest, NewcomersAreForgottenAndLetOthersThrough) {
+  for (RequestId id = 0; id < 1000; ++id) push(id, 0);
+  for (int i = 0; i < 8; ++i) serve(60);
+  push(1000, 1);
+  int of_first = 0;
+  int64_t remembered = 0;
+  for (uint64_t client = 2; client < 10'002; ++client) {
+    push(1000 + static_cast<RequestId>(client), client);  // so that one always waits
+    of_first += serve(static_cast<int64_t>(client % 5) * 10) < 1000 ? 1 : 0;
+    remembered = std::max(remembered, queue.clients());
+  }
+  EXPECT_GT(of_first, 100);
+  EXPECT_LT(of_first, 200);
+  EXPECT_LT(remembered, 500);
+  while (queue.size() > 0) serve();
+  EXPECT_EQ(queue.clients(), 0);
 }
 
 // Engines of several models on one thread take turns: neither waits for the other to end.
@@ -473,6 +782,30 @@ TEST(EngineThread, StepsEnginesInTurns) {
   EXPECT_EQ(told.stream, expected.stream);
   const auto shared = EngineThread::of(Device::cpu);
   EXPECT_EQ(shared, EngineThread::of(Device::cpu));
+}
+
+// However many tasks come, steps are made in between.
+TEST(EngineThread, TasksDoNotKeepEnginesWaiting) {
+  const Transformer model = poisoned_model(Family::decoder_only, 3);
+  Session session(model, 1);
+  Engine engine(model, {.slots = 4}, session);
+  Told told;
+  int tasks = 0;
+  {
+    EngineThread thread;
+    std::function<void()> again = [&] {
+      if (!told.outcome && ++tasks < 100'000) thread.post(again);
+    };
+    thread.call([&] {
+      engine.submit({0, {}, {2}}, long_greedy(), listening_to(told, false));
+      thread.add(engine);
+      again();
+    });
+    for (bool idle = false; !idle;) thread.call([&] { idle = engine.idle(); });
+    thread.call([&] { thread.remove(engine); });
+  }
+  EXPECT_EQ(told.outcome->end, RequestEnd::finished);
+  EXPECT_LT(tasks, 1000);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "slow_search.h"
 #include "support/temp_folder.h"
+#include "tril/decode/engine.h"
 #include "tril/decode/score.h"
 #include "tril/device/device.h"
 #include "tril/io/atomic_file.h"
@@ -405,6 +406,22 @@ TEST(Shortlist, OnCudaThereIsNone) {
   EXPECT_NE(raised.text.find("outputs can be chosen on the CPU only"), std::string::npos)
       << raised.text;
   EXPECT_EQ(session.cache.block_count(), 0);
+  // Nor by an engine, in which others go on.
+  Engine engine(model, {.slots = 4}, session);
+  const auto plain = std::make_shared<SearchOptions>(options);
+  plain->shortlist.reset();
+  std::vector<RequestEnd> ends;
+  const RequestEvents events{
+      .done = [&](RequestOutcome&& outcome) { ends.push_back(outcome.end); }};
+  engine.submit({.number = 0, .source = {1}, .prefix = {}}, plain, events);
+  const auto listed = std::make_shared<const SearchOptions>(options);
+  EXPECT_EQ(raised_by([&] {
+              engine.submit({.number = 1, .source = {1}, .prefix = {}}, listed, events);
+            }).code,
+            ErrorCode::unsupported);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(ends, std::vector<RequestEnd>{RequestEnd::finished});
 }
 
 RC_GTEST_PROP(Shortlist, ComesBackFromItsFile, ()) {

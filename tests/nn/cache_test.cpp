@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "support/property.h"
+#include "support/scarce_memory.h"
 #include "support/testing.h"
 
 namespace tril {
@@ -174,6 +175,35 @@ TEST(Cache, SaysWhatIsWrongAndChangesNothing) {
             "cache: the rows of slot 0 are not side by side");
   EXPECT_EQ(cache.length(slot), 1);
   EXPECT_EQ(cache.length(other), 0);
+}
+
+// Wherever memory runs out, nothing is lost, and releasing needs none.
+TEST(Cache, LosesNothingWithoutMemory) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << "host memory";
+  bool was_enough = false;
+  for (int64_t allocations = 0; !was_enough; ++allocations) {
+    Cache cache(1, kHeads, kDim, placement());
+    const std::vector<int32_t> slots(40, cache.open());
+    std::vector<int32_t> positions(slots.size());
+    std::iota(positions.begin(), positions.end(), 0);
+    cache.extend(std::span(slots).first(30), std::span(positions).first(30));
+    int32_t forks = 0;
+    {
+      const testing::ScarceMemory scarce(allocations);
+      try {
+        for (; forks < 40; ++forks) cache.fork(slots[0]);
+        cache.extend(std::span(slots).subspan(30), std::span(positions).subspan(30));
+        was_enough = scarce.was_enough();
+      } catch (const std::bad_alloc&) {
+      }
+    }
+    EXPECT_FALSE(cache.is_open(forks + 1)) << "a fork that failed";
+    {
+      const testing::ScarceMemory none(0);
+      cache.release_all();
+    }
+    EXPECT_EQ(cache.block_count(), 0) << allocations;
+  }
 }
 
 }  // namespace

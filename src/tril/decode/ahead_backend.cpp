@@ -29,23 +29,27 @@ class AheadBackend final : public Backend {
     }
   }
 
-  void join(std::unique_ptr<Sentence> sentence) override;
+  void join(std::unique_ptr<Sentence>&& sentence) override;
   void step(std::vector<Leaver>& leavers) override;
+  Sentence* find(RequestId id) const override {
+    const auto at = seats_.find(id);
+    return at == seats_.end() ? nullptr : at->second.sentence.get();
+  }
   std::unique_ptr<Sentence> remove(RequestId id) override;
   std::unique_ptr<Sentence> remove_any() override;
   int64_t slots_taken() const override {
     int64_t taken = 0;
-    for (const auto& [id, place] : places_) taken += place.sentence->width();
+    for (const auto& [id, seat] : seats_) taken += seat.sentence->width();
     return taken;
   }
-  bool empty() const override { return places_.empty(); }
+  int64_t size() const override { return static_cast<int64_t>(seats_.size()); }
   void each(const std::function<void(Sentence&)>& f) const override {
-    for (const auto& [id, place] : places_) f(*place.sentence);
+    for (const auto& [id, seat] : seats_) f(*seat.sentence);
   }
 
  private:
   // Where a sentence is decoded: the same rows in every step.
-  struct Place {
+  struct Seat {
     std::unique_ptr<Sentence> sentence;
     int64_t first_row = 0;
     int64_t enqueued = 0;     // number of steps
@@ -72,11 +76,11 @@ class AheadBackend final : public Backend {
   void set_table(std::span<const int32_t> rows, const Tensor& table, const F& entries_of);
   bool enqueue();
   void lay_out(Step& step);
-  void add_draws(const Place& place, int64_t position);
+  void add_draws(const Seat& seat, int64_t position);
   void run(const Step& step, void* deliver_to);
   void forget_rows();
   void look(std::vector<Leaver>& leavers);
-  void follow(const Step& step, Place& place);
+  void follow(const Step& step, Seat& seat);
   void read_row(const Step& step, int64_t row, int64_t count, std::vector<Choice>& choices) const;
   void drop_from_steps(RequestId id);
   void forget(const Step& step);
@@ -86,7 +90,7 @@ class AheadBackend final : public Backend {
   KeptForEngine& kept_;
   Session& session_;
 
-  std::map<RequestId, Place> places_;
+  std::map<RequestId, Seat> seats_;
   RowMap row_map_;
   std::vector<RequestId> joined_;  // since the last step
   std::deque<Step> pending_;
@@ -97,6 +101,7 @@ class AheadBackend final : public Backend {
   // For the step being enqueued; kept so that a warm step allocates little.
   Rows rows_;
   ops::AllowedByRow allowed_;
+  std::vector<const Seat*> by_row_;
   std::vector<const TokenSet*> sets_;
   std::vector<ops::BeamGroup> groups_;
   std::vector<ops::TokenDraw> draws_;
@@ -106,13 +111,17 @@ class AheadBackend final : public Backend {
   std::vector<std::vector<Choice>> choices_;
 };
 
-void AheadBackend::join(std::unique_ptr<Sentence> sentence) {
+// Everything that can fail comes before the sentence is moved.
+void AheadBackend::join(std::unique_ptr<Sentence>&& sentence) {
   const RequestId id = sentence->id;
-  const int64_t first_row = row_map_.take(sentence->width());
-  Place& place = places_[id];
-  place.sentence = std::move(sentence);
-  place.first_row = first_row;
-  place.sentence->slots.assign(1, session_.cache.open());
+  sentence->slots.reserve(1);
+  sentence->slots.push_back(session_.cache.open());
+  joined_.reserve(joined_.size() + 1);
+  std::map<RequestId, Seat> made;
+  Seat& seat = made[id];
+  seat.first_row = row_map_.take(sentence->width());
+  seat.sentence = std::move(sentence);
+  seats_.merge(made);
   joined_.push_back(id);
 }
 
@@ -132,19 +141,19 @@ void AheadBackend::begin_joined() {
   std::vector<int32_t> rows;
   std::vector<const Sentence*> of_row;
   for (const RequestId id : joined_) {
-    const Place& place = places_.at(id);
-    Sentence& sentence = *place.sentence;
+    const Seat& seat = seats_.at(id);
+    Sentence& sentence = *seat.sentence;
     const std::vector<int32_t>& prefix = sentence.request.prefix;
     const bool samples = sentence.search().sample;
     for (int64_t i = 0; i < sentence.width(); ++i) {
       if (i > 0) sentence.slots.push_back(session_.cache.fork(sentence.slots[0]));
-      rows.push_back(static_cast<int32_t>(place.first_row + i));
+      rows.push_back(static_cast<int32_t>(seat.first_row + i));
       of_row.push_back(&sentence);
       // Beam search begins with one hypothesis; each sample is one by itself.
       const bool alive = i == 0 || samples;
       beginning.push_back({.row = rows.back(),
                            .token = prefix.empty() ? sentence.search().start : prefix.back(),
-                           .first = static_cast<int32_t>(place.prefix_from),
+                           .first = static_cast<int32_t>(seat.prefix_from),
                            .length = alive ? static_cast<int32_t>(prefix.size()) : -1});
     }
   }
@@ -164,12 +173,12 @@ Tensor AheadBackend::read_prefixes() {
   Rows rows;
   std::vector<int32_t> wanted;
   for (const RequestId id : joined_) {
-    Place& place = places_.at(id);
-    const Sentence& sentence = *place.sentence;
+    Seat& seat = seats_.at(id);
+    const Sentence& sentence = *seat.sentence;
     const std::vector<int32_t>& prefix = sentence.request.prefix;
-    place.prefix_from = static_cast<int64_t>(wanted.size());
+    seat.prefix_from = static_cast<int64_t>(wanted.size());
     if (prefix.empty()) continue;
-    const tril::Place where{.slot = sentence.slots[0], .segment = sentence.segment};
+    const Place where{.slot = sentence.slots[0], .segment = sentence.segment};
     rows.add(sentence.search().start, where);
     rows.add_sequence(std::span(prefix).first(prefix.size() - 1),
                       {.slot = where.slot, .segment = where.segment, .first = 1});
@@ -179,7 +188,7 @@ Tensor AheadBackend::read_prefixes() {
   prefix_tokens_ = static_cast<int64_t>(wanted.size());
   const Tensor log_probs(session_.arena, {prefix_tokens_});
   const Tensor hidden = model_.forward(rows, kept_.encoded.memory(), session_);
-  const ops::AllowedByRow any{{&places_.at(joined_[0]).sentence->options->tokens->bits}, {}};
+  const ops::AllowedByRow any{{&seats_.at(joined_[0]).sentence->options->tokens->bits}, {}};
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, hidden.rows() - begin);
     const Arena::Scope scratch(session_.arena);
@@ -212,7 +221,7 @@ void AheadBackend::set_table(std::span<const int32_t> rows, const Tensor& table,
 
 // ---- steps --------------------------------------------------------------------------------------
 void AheadBackend::step(std::vector<Leaver>& leavers) {
-  leavers.reserve(leavers.size() + places_.size());  // none is lost if memory runs out
+  leavers.reserve(leavers.size() + seats_.size());  // none is lost if memory runs out
   begin_joined();
   const bool more = enqueue();
   if (pending_.size() > (more ? kAhead : 0)) look(leavers);
@@ -242,64 +251,65 @@ void AheadBackend::lay_out(Step& step) {
   groups_.clear();
   draws_.clear();
   sets_.clear();
-  allowed_ = {};
-  std::vector<const Place*> by_row;
+  allowed_.sets.clear();
+  by_row_.clear();
   int64_t widest = 1, end = 0;
-  for (auto& [id, place] : places_) {
-    const Sentence& sentence = *place.sentence;
-    if (place.enqueued == sentence.limit) continue;
+  for (auto& [id, seat] : seats_) {
+    const Sentence& sentence = *seat.sentence;
+    if (seat.enqueued == sentence.limit) continue;
     step.requests.push_back(id);
     step.count = std::max(step.count, count_of(sentence));
     widest = std::max(widest, sentence.search().sample ? 1 : sentence.width());
-    end = std::max(end, place.first_row + sentence.width());
-    by_row.push_back(&place);
+    end = std::max(end, seat.first_row + sentence.width());
+    by_row_.push_back(&seat);
   }
   if (step.requests.empty()) return;
-  std::sort(by_row.begin(), by_row.end(),
-            [](const Place* a, const Place* b) { return a->first_row < b->first_row; });
+  std::sort(by_row_.begin(), by_row_.end(),
+            [](const Seat* a, const Seat* b) { return a->first_row < b->first_row; });
   step.rows = widest * power_of_two_from((end + widest - 1) / widest);
   if (kept_.rows->rows < step.rows) {
     kept_.rows = std::make_shared<DeviceRows>(power_of_two_from(step.rows), config_, *kept_.rows);
   }
-  std::vector<int32_t> set_of_row(static_cast<size_t>(step.rows), 0);
-  for (const Place* place : by_row) {
-    const Sentence& sentence = *place->sentence;
-    rows_.add_filler(place->first_row - rows_.size());
+  std::vector<int32_t>& set_of_row = allowed_.set_of_row;
+  set_of_row.assign(static_cast<size_t>(step.rows), 0);
+  for (const Seat* seat : by_row_) {
+    const Sentence& sentence = *seat->sentence;
+    rows_.add_filler(seat->first_row - rows_.size());
     const TokenSet* tokens = sentence.options->tokens.get();
     const auto set =
         static_cast<size_t>(std::find(sets_.begin(), sets_.end(), tokens) - sets_.begin());
     if (set == sets_.size()) sets_.push_back(tokens);
-    std::fill_n(set_of_row.begin() + place->first_row, sentence.width(), static_cast<int32_t>(set));
-    const int64_t position = static_cast<int64_t>(sentence.request.prefix.size()) + place->enqueued;
+    std::fill_n(set_of_row.begin() + seat->first_row, sentence.width(), static_cast<int32_t>(set));
+    const int64_t position = static_cast<int64_t>(sentence.request.prefix.size()) + seat->enqueued;
     for (const int32_t slot : sentence.slots) {
       rows_.add(
           0, {.slot = slot, .segment = sentence.segment, .first = static_cast<int32_t>(position)});
     }
     if (sentence.search().sample) {
-      add_draws(*place, position);
+      add_draws(*seat, position);
     } else {
-      groups_.push_back({.first_row = static_cast<int32_t>(place->first_row),
+      groups_.push_back({.first_row = static_cast<int32_t>(seat->first_row),
                          .width = static_cast<int32_t>(sentence.width()),
                          .end = sentence.search().end});
     }
   }
   rows_.add_filler(step.rows - rows_.size());
   for (const TokenSet* tokens : sets_) allowed_.sets.push_back(&tokens->bits);
-  if (sets_.size() > 1) allowed_.set_of_row = std::move(set_of_row);
+  if (sets_.size() == 1) set_of_row.clear();
   groups_.resize(static_cast<size_t>(power_of_two_from(static_cast<int64_t>(groups_.size()))));
   if (!draws_.empty()) {
     draws_.resize(static_cast<size_t>(power_of_two_from(static_cast<int64_t>(draws_.size()))));
   }
   none_wanted_.assign(static_cast<size_t>(step.rows), -1);
-  for (const RequestId id : step.requests) ++places_.at(id).enqueued;
+  for (const RequestId id : step.requests) ++seats_.at(id).enqueued;
 }
 
 // Each sample is a group of one row with one choice, the token drawn.
-void AheadBackend::add_draws(const Place& place, int64_t position) {
-  const Sentence& sentence = *place.sentence;
+void AheadBackend::add_draws(const Seat& seat, int64_t position) {
+  const Sentence& sentence = *seat.sentence;
   const SearchOptions& search = sentence.search();
   for (int64_t i = 0; i < sentence.width(); ++i) {
-    const auto row = static_cast<int32_t>(place.first_row + i);
+    const auto row = static_cast<int32_t>(seat.first_row + i);
     draws_.push_back({.row = row,
                       .top_k = static_cast<int32_t>(std::min(search.top_k, config_.target_vocab)),
                       .temperature = search.temperature,
@@ -352,43 +362,41 @@ void AheadBackend::look(std::vector<Leaver>& leavers) {
   found_.resize(static_cast<size_t>(numbers));
   session_.queue.fetched(step.fetch, found_.data(), numbers * size_of(DType::f32));
   for (const RequestId id : step.requests) {
-    Place& place = places_.at(id);
+    Seat& seat = seats_.at(id);
     try {
-      follow(step, place);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::bad_format) throw;
-      leavers.push_back({remove(id), error});
+      follow(step, seat);
+    } catch (const SentenceFault& fault) {
+      leavers.push_back({remove(id), RequestEnd::failed, fault});
       continue;
     }
-    if (place.sentence->hypotheses.alive().empty()) leavers.push_back({remove(id)});
+    if (seat.sentence->hypotheses.alive().empty()) leavers.push_back({remove(id)});
   }
 }
 
-void AheadBackend::follow(const Step& step, Place& place) {
-  Sentence& sentence = *place.sentence;
+void AheadBackend::follow(const Step& step, Seat& seat) {
+  Sentence& sentence = *seat.sentence;
   const bool begins = !sentence.started;
   if (begins) {
-    start(sentence,
-          std::span<const float>(prefixes_).subspan(
-              sentence.request.prefix.empty() ? 0 : static_cast<size_t>(place.prefix_from),
-              sentence.request.prefix.size()));
+    start(sentence, std::span<const float>(prefixes_).subspan(
+                        sentence.request.prefix.empty() ? 0 : static_cast<size_t>(seat.prefix_from),
+                        sentence.request.prefix.size()));
   }
   const size_t alive = sentence.hypotheses.alive().size();
   if (choices_.size() < alive) choices_.resize(alive);
   if (!sentence.search().sample) {
     for (size_t i = 0; i < alive; ++i) {
-      read_row(step, place.first_row + static_cast<int64_t>(i), count_of(sentence), choices_[i]);
+      read_row(step, seat.first_row + static_cast<int64_t>(i), count_of(sentence), choices_[i]);
     }
   } else if (begins) {  // one hypothesis, from which all samples start
     choices_[0].clear();
     std::vector<Choice> drawn;
     for (int64_t i = 0; i < sentence.width(); ++i) {
-      read_row(step, place.first_row + i, 1, drawn);
+      read_row(step, seat.first_row + i, 1, drawn);
       choices_[0].insert(choices_[0].end(), drawn.begin(), drawn.end());
     }
   } else {
     for (size_t i = 0; i < alive; ++i) {
-      read_row(step, place.first_row + sentence.hypotheses.alive()[i].sample, 1, choices_[i]);
+      read_row(step, seat.first_row + sentence.hypotheses.alive()[i].sample, 1, choices_[i]);
     }
   }
   advance(sentence, {choices_.data(), alive});
@@ -408,11 +416,11 @@ void AheadBackend::read_row(const Step& step, int64_t row, int64_t count,
 
 // ---- leaving ------------------------------------------------------------------------------------
 std::unique_ptr<Sentence> AheadBackend::remove(RequestId id) {
-  const auto at = places_.find(id);
-  if (at == places_.end()) return nullptr;
+  const auto at = seats_.find(id);
+  if (at == seats_.end()) return nullptr;
   std::unique_ptr<Sentence> sentence = std::move(at->second.sentence);
   row_map_.give_back(at->second.first_row, sentence->width());
-  places_.erase(at);
+  seats_.erase(at);
   std::erase(joined_, id);
   release_slots(*sentence, session_);
   drop_from_steps(id);
@@ -439,9 +447,9 @@ std::unique_ptr<Sentence> AheadBackend::remove_any() {
   if (prefix_fetch_) session_.queue.forget(*std::exchange(prefix_fetch_, std::nullopt));
   joined_.clear();
   row_map_ = {};
-  if (places_.empty()) return nullptr;
-  std::unique_ptr<Sentence> sentence = std::move(places_.begin()->second.sentence);
-  places_.erase(places_.begin());
+  if (seats_.empty()) return nullptr;
+  std::unique_ptr<Sentence> sentence = std::move(seats_.begin()->second.sentence);
+  seats_.erase(seats_.begin());
   release_slots(*sentence, session_);
   return sentence;
 }
@@ -460,7 +468,7 @@ void KeptForEngine::give_back(std::shared_ptr<KeptForEngine> kept, Session& sess
   session.kept_for_engine = std::move(kept);
 }
 
-bool can_choose_tokens(const Session& session) { return session.device() != Device::cpu; }
+bool can_choose_tokens(const Device& device) { return device != Device::cpu; }
 
 bool can_go_ahead(const SearchOptions& options) {
   return !options.shortlist && options.beam <= kMostBeam;

@@ -34,8 +34,8 @@ struct KeptForEngine {
   std::shared_ptr<DeviceRows> rows{};
 };
 
-// Whether the session's device can choose tokens by itself, and for which options.
-bool can_choose_tokens(const Session& session);
+// Whether a device can choose tokens by itself, and for which options.
+bool can_choose_tokens(const Device& device);
 bool can_go_ahead(const SearchOptions& options);
 
 std::unique_ptr<Backend> make_ahead_backend(const Transformer& model, KeptForEngine& kept,

@@ -1,6 +1,7 @@
 #include "tril/decode/choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tril/base/math.h"
@@ -19,6 +20,34 @@ bool better(const Choice& a, const Choice& b) {
 // e^((log p - m) / temperature), m being the largest.
 double weight_of(float log_prob, float largest, double temperature) {
   return math::exp((double{log_prob} - double{largest}) / temperature);
+}
+
+// 64 random bits.
+uint64_t random_bits(uint64_t seed, const DrawPlace& place) {
+  const auto stream = static_cast<uint64_t>(place.stream);
+  const Words4 words =
+      philox(seed, {static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32),
+                    static_cast<uint32_t>(place.sample), static_cast<uint32_t>(place.position)});
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
+// floor(2^40 * e^((log p - m) / temperature)) as kernels/cuda/draw.cu computes it, operation by
+// operation; all of these are exact or rounded correctly on both.
+uint64_t gpu_weight(float log_prob, float largest, double temperature) {
+  const double y = (double{log_prob} - double{largest}) / temperature * 1.44269504088896340736;
+  if (!(y >= -64.0)) return 0;
+  const double whole = std::floor(y);
+  const double x = (y - whole) * 0.693147180559945309417;
+  double sum = 1.0;
+  for (int n = 16; n >= 1; --n) sum = std::fma(sum, x * (1.0 / n), 1.0);
+  return static_cast<uint64_t>(std::ldexp(std::ldexp(sum, static_cast<int>(whole)), 40));
+}
+
+// floor(a * b / 2^64).
+uint64_t high_product(uint64_t a, uint64_t b) {
+  constexpr uint64_t kLow = 0xFFFFFFFF;
+  const uint64_t mixed = (a >> 32) * (b & kLow) + ((a & kLow) * (b & kLow) >> 32);
+  return (a >> 32) * (b >> 32) + (mixed >> 32) + (((a & kLow) * (b >> 32) + (mixed & kLow)) >> 32);
 }
 
 // Cuts `ranked`, best first, to its shortest beginning whose weights reach `goal`; false if they do
@@ -115,11 +144,7 @@ void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
 }
 
 Choice draw(const DrawSet& set, uint64_t seed, const DrawPlace& place) {
-  const auto stream = static_cast<uint64_t>(place.stream);
-  const Words4 words =
-      philox(seed, {static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32),
-                    static_cast<uint32_t>(place.sample), static_cast<uint32_t>(place.position)});
-  const uint64_t bits = (uint64_t{words[0]} << 32 | words[1]) >> 11;
+  const uint64_t bits = random_bits(seed, place) >> 11;
   const double goal = static_cast<double>(bits) * 0x1p-53 * set.total;
   double sum = 0.0;
   size_t last = 0;
@@ -129,6 +154,36 @@ Choice draw(const DrawSet& set, uint64_t seed, const DrawPlace& place) {
     if (sum > goal) return set.tokens[i];
   }
   return set.tokens[last];  // only where goal was rounded up to the total
+}
+
+std::optional<Choice> draw_like_gpu(std::span<const float> log_probs, const AllowedTokens& allowed,
+                                    const SearchOptions& options, const DrawPlace& place,
+                                    std::vector<Choice>& ranked) {
+  const auto vocab = static_cast<int64_t>(log_probs.size());
+  best_choices(log_probs, allowed, options.top_k > 0 ? std::min(options.top_k, vocab) : vocab,
+               ranked);
+  if (ranked.empty()) return std::nullopt;
+  const float largest = ranked.front().log_prob;
+  const auto weight = [&](const Choice& choice) {
+    return gpu_weight(choice.log_prob, largest, options.temperature);
+  };
+  uint64_t total = 0;
+  for (const Choice& choice : ranked) total += weight(choice);
+  if (options.top_p < 1.0) {
+    const double goal = options.top_p * static_cast<double>(total);
+    size_t kept = 0;
+    for (total = 0; static_cast<double>(total) < goal;) total += weight(ranked[kept++]);
+    ranked.resize(kept);
+  }
+  std::sort(ranked.begin(), ranked.end(),
+            [](const Choice& a, const Choice& b) { return a.token < b.token; });
+  const uint64_t goal = high_product(random_bits(options.seed, place), total);
+  uint64_t sum = 0;
+  for (const Choice& choice : ranked) {
+    sum += weight(choice);
+    if (sum > goal) return choice;
+  }
+  return std::nullopt;  // not reached: the goal is below the sum of all
 }
 
 }  // namespace tril

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,5 +53,10 @@ void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
               const SearchOptions& options, DrawSet& set);
 // One draw from a set that is not empty.
 Choice draw(const DrawSet& set, uint64_t seed, const DrawPlace& place);
+// One draw as a GPU makes it, by the rule of kernels/cuda/draw.h, to the same token; nothing where
+// no allowed token has a probability above zero. `ranked` is workspace.
+std::optional<Choice> draw_like_gpu(std::span<const float> log_probs, const AllowedTokens& allowed,
+                                    const SearchOptions& options, const DrawPlace& place,
+                                    std::vector<Choice>& ranked);
 
 }  // namespace tril

@@ -1,7 +1,9 @@
 #include "tril/decode/engine.h"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "tril/base/caught.h"
@@ -14,6 +16,11 @@ namespace tril {
 namespace {
 
 constexpr auto kBad = ErrorCode::invalid_argument;
+constexpr auto kNever = EngineClock::time_point::max();
+
+// The most tokens of START and prefixes that sentences joining in one step have together, which
+// bounds the memory of a step; one sentence always joins.
+constexpr int64_t kPrefixTokens = 8192;
 
 RequestOutcome outcome_of(Sentence& sentence, RequestEnd end, std::optional<Error> error = {}) {
   RequestOutcome outcome{.id = sentence.id, .number = sentence.request.number, .end = end};
@@ -28,10 +35,50 @@ RequestOutcome outcome_of(Sentence& sentence, RequestEnd end, std::optional<Erro
   return outcome;
 }
 
+// The options of requests in the engine. Requests with the same options share what is derived from
+// them; those that forbid the same tokens share the set of tokens.
+class OptionsInUse {
+ public:
+  std::shared_ptr<const CheckedOptions> checked(std::shared_ptr<const SearchOptions> search,
+                                                const Transformer& model) {
+    forget_unused();
+    std::weak_ptr<const CheckedOptions>& known = checked_[search.get()];
+    if (auto same = known.lock()) return same;
+    check_options(*search, model);
+    auto tokens = tokens_for(search->forbidden, model.config().target_vocab);
+    auto made = std::make_shared<const CheckedOptions>(
+        CheckedOptions{std::move(search), std::move(tokens)});
+    known = made;
+    return made;
+  }
+
+ private:
+  std::shared_ptr<const TokenSet> tokens_for(const std::vector<int32_t>& forbidden, int64_t vocab) {
+    std::weak_ptr<const TokenSet>& known = tokens_[forbidden];
+    if (auto same = known.lock()) return same;
+    auto made = std::make_shared<const TokenSet>(vocab, forbidden);
+    known = made;
+    return made;
+  }
+  // When as many were added as were left the last time, so that it costs little per request.
+  void forget_unused() {
+    if (checked_.size() + tokens_.size() < 2 * left_ + 16) return;
+    const auto unused = [](const auto& each) { return each.second.expired(); };
+    std::erase_if(checked_, unused);
+    std::erase_if(tokens_, unused);
+    left_ = checked_.size() + tokens_.size();
+  }
+
+  // By address: whoever uses CheckedOptions keeps the options it was made from.
+  std::map<const SearchOptions*, std::weak_ptr<const CheckedOptions>> checked_;
+  std::map<std::vector<int32_t>, std::weak_ptr<const TokenSet>> tokens_;
+  size_t left_ = 0;
+};
+
 void check_width(const SearchOptions& options, int64_t slots) {
-  require(width_of(options) <= slots, kBad, "search: ", slots,
+  require(options.width() <= slots, kBad, "search: ", slots,
           " slots do not hold one request: ", options.sample ? "n_best" : "beam", " is ",
-          width_of(options));
+          options.width());
 }
 
 }  // namespace
@@ -44,7 +91,9 @@ struct Engine::State {
         kept(KeptForEngine::take(session, model.config())),
         intake(model, kept->encoded, session),
         host(model, kept->encoded, session) {
-    if (can_choose_tokens(session)) ahead = make_ahead_backend(model, *kept, session);
+    if (can_choose_tokens(session.device())) ahead = make_ahead_backend(model, *kept, session);
+    backends.push_back(&host);
+    if (ahead) backends.push_back(ahead.get());
   }
   ~State() {
     while (const auto sentence = any_sentence()) {
@@ -52,7 +101,7 @@ struct Engine::State {
       intake.release(*sentence);
     }
     ahead.reset();
-    if (usable) KeptForEngine::give_back(std::move(kept), session);
+    KeptForEngine::give_back(std::move(kept), session);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -64,17 +113,30 @@ struct Engine::State {
   Intake intake;
   HostBackend host;
   std::unique_ptr<Backend> ahead;  // where the session's device can choose tokens
+  std::vector<Backend*> backends;  // these two, or the host alone
   RequestId next_id = 1;
-  // False after a failure: some encoded sentences may then belong to no request.
-  bool usable = true;
-  // Options in use, so that requests share what is derived from them.
-  std::vector<std::weak_ptr<const CheckedOptions>> checked;
-  std::vector<Leaver> leavers;  // of the current step
+  OptionsInUse options_in_use;
+  EngineClock::time_point earliest = kNever;  // no request has a deadline before this
+  std::vector<Leaver> leavers;                // to be told
+  // For stream(); kept so that a warm step allocates little.
+  std::vector<RequestId> streaming;
+  std::vector<int32_t> certain_tokens;
+  std::vector<float> certain_log_probs;
 
   int64_t free_slots() const {
-    return options.slots - host.slots_taken() - (ahead ? ahead->slots_taken() : 0);
+    int64_t free = options.slots;
+    for (const Backend* backend : backends) free -= backend->slots_taken();
+    return free;
   }
-  bool decodes() const { return !host.empty() || (ahead && !ahead->empty()); }
+  bool decodes() const {
+    return std::any_of(backends.begin(), backends.end(),
+                       [](const Backend* backend) { return !backend->empty(); });
+  }
+  int64_t requests() const {
+    int64_t count = intake.size() + static_cast<int64_t>(leavers.size());
+    for (const Backend* backend : backends) count += backend->size();
+    return count;
+  }
 
   Backend& backend_for(const Sentence& sentence) {
     const bool goes_ahead =
@@ -82,43 +144,39 @@ struct Engine::State {
     return goes_ahead ? *ahead : static_cast<Backend&>(host);
   }
 
-  // Shared by requests with the same options, or at least the same forbidden tokens.
-  std::shared_ptr<const CheckedOptions> checked_options(
-      std::shared_ptr<const SearchOptions> search) {
-    std::erase_if(checked, [](const auto& each) { return each.expired(); });
-    std::shared_ptr<const TokenSet> tokens;
-    for (const auto& weak : checked) {
-      const auto each = weak.lock();
-      if (each->search == search) return each;
-      if (each->tokens->forbidden == search->forbidden) tokens = each->tokens;
+  template <class F>
+  void each_decoded(const F& f) const {
+    for (const Backend* backend : backends) backend->each(f);
+  }
+  Sentence* find_decoded(RequestId id) const {
+    for (const Backend* backend : backends) {
+      if (Sentence* sentence = backend->find(id)) return sentence;
     }
-    check_options(*search, model.config());
-    if (tokens == nullptr) {
-      tokens = std::make_shared<TokenSet>(model.config().target_vocab, search->forbidden);
-    }
-    auto made = std::make_shared<CheckedOptions>(std::move(search), std::move(tokens));
-    checked.push_back(made);
-    return made;
+    return nullptr;
   }
 
-  template <class F>
-  void take_out(const F& leaves, std::vector<std::unique_ptr<Sentence>>& out) {
-    intake.take_out(leaves, out);
-    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
-      if (backend == nullptr) continue;
-      std::vector<RequestId> ids;
-      backend->each([&](Sentence& sentence) {
-        if (leaves(sentence)) ids.push_back(sentence.id);
-      });
-      for (const RequestId id : ids) out.push_back(backend->remove(id));
+  // Removes a sentence, wherever it is; null if there is none with this id.
+  std::unique_ptr<Sentence> remove(RequestId id) {
+    for (Backend* backend : backends) {
+      if (auto sentence = backend->remove(id)) return sentence;
     }
+    const auto leaver = std::find_if(leavers.begin(), leavers.end(),
+                                     [&](const Leaver& each) { return each.sentence->id == id; });
+    std::unique_ptr<Sentence> found;
+    if (leaver != leavers.end()) {
+      found = std::move(leaver->sentence);
+      leavers.erase(leaver);
+      return found;
+    }
+    intake.take_out([&](const Sentence& sentence) { return sentence.id == id; },
+                    [&](std::unique_ptr<Sentence> sentence) { found = std::move(sentence); });
+    return found;
   }
 
   // Removes one sentence, whatever state a failed step has left all of them in; null if none is
   // left. Allocates nothing: the step may have failed because there was no memory.
   std::unique_ptr<Sentence> any_sentence() {
-    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
-      if (backend == nullptr) continue;
+    for (Backend* backend : backends) {
       if (std::unique_ptr<Sentence> sentence = backend->remove_any()) return sentence;
     }
     if (leavers.empty()) return intake.remove_any();
@@ -126,104 +184,140 @@ struct Engine::State {
     leavers.pop_back();
     return sentence;
   }
-  int64_t requests() const {
-    int64_t count = intake.size() + static_cast<int64_t>(leavers.size());
-    host.each([&](Sentence&) { ++count; });
-    if (ahead) ahead->each([&](Sentence&) { ++count; });
-    return count;
-  }
 
-  // Calls the request's `done`, after the sentence has released everything; also if its `tokens`
-  // callback throws.
-  void tell(std::unique_ptr<Sentence> sentence, RequestEnd end, std::optional<Error> error = {}) {
-    intake.release(*sentence);
-    RequestOutcome outcome = outcome_of(*sentence, end, std::move(error));
-    std::exception_ptr thrown;
-    try {
-      if (outcome.end == RequestEnd::finished) stream_rest(*sentence, outcome.hypotheses);
-    } catch (...) {
-      thrown = std::current_exception();
-    }
-    sentence->tell(std::move(outcome));
-    if (thrown) std::rethrow_exception(thrown);
-  }
-
-  void expire() {
-    const EngineClock::time_point now = options.now();
-    std::vector<std::unique_ptr<Sentence>> late;
-    take_out(
-        [&](const Sentence& sentence) {
-          return sentence.terms.deadline && *sentence.terms.deadline <= now;
-        },
-        late);
-    for (auto& sentence : late) {
-      const Error error = make_error(ErrorCode::timed_out, "search: request ",
-                                     sentence->request.number, ": its deadline has passed");
-      tell(std::move(sentence), RequestEnd::timed_out, error);
-    }
-  }
-
+  // ---- requests that join and time out ----------------------------------------------------------
   void admit() {
+    int64_t tokens = 0;
     for (;;) {
       // If the number of slots was reduced below its width, a request is decoded alone.
       const int64_t free = decodes() ? free_slots() : std::numeric_limits<int64_t>::max();
-      std::unique_ptr<Sentence> sentence = intake.take(free, options.slots);
-      if (sentence == nullptr) return;
-      backend_for(*sentence).join(std::move(sentence));
+      const Sentence* next = intake.next(free, options.slots);
+      if (next == nullptr) return;
+      const int64_t more = static_cast<int64_t>(next->request.prefix.size()) + 1;
+      if (tokens > 0 && tokens + more > kPrefixTokens) return;
+      tokens += more;
+      join(intake.pop());
     }
   }
 
-  // ---- streams ----------------------------------------------------------------------------------
+  // If it cannot join, it fails alone.
+  void join(std::unique_ptr<Sentence> sentence) {
+    try {
+      backend_for(*sentence).join(std::move(sentence));
+    } catch (const std::exception& failure) {
+      release_slots(*sentence, session);
+      leavers.push_back({std::move(sentence), RequestEnd::failed, error_of(failure)});
+    }
+  }
+
+  // Moves those whose deadline has passed to the leavers: all of them or, if memory runs out, none.
+  void expire() {
+    if (earliest == kNever) return;
+    const EngineClock::time_point now = options.now();
+    if (now < earliest) return;
+    const auto is_late = [&](const Sentence& sentence) {
+      return sentence.terms.deadline && *sentence.terms.deadline <= now;
+    };
+    size_t late = 0;
+    std::vector<RequestId> late_decoded;
+    EngineClock::time_point next = kNever;
+    const auto look_at = [&](const Sentence& sentence) {
+      if (is_late(sentence))
+        ++late;
+      else if (sentence.terms.deadline)
+        next = std::min(next, *sentence.terms.deadline);
+    };
+    intake.each(look_at);
+    each_decoded([&](const Sentence& sentence) {
+      look_at(sentence);
+      if (is_late(sentence)) late_decoded.push_back(sentence.id);
+    });
+    leavers.reserve(leavers.size() + late);
+    earliest = next;
+    const auto leave = [&](std::unique_ptr<Sentence> sentence) {
+      Error error = make_error(ErrorCode::timed_out, "search: request ", sentence->request.number,
+                               ": its deadline has passed");
+      leavers.push_back({std::move(sentence), RequestEnd::timed_out, std::move(error)});
+    };
+    intake.take_out(is_late, leave);
+    for (const RequestId id : late_decoded) leave(remove(id));
+  }
+
+  // ---- callbacks --------------------------------------------------------------------------------
+  // What a callback that throws keeps from being told is told by the next step.
+  void tell_steps() {
+    const auto tell_step = [](Sentence& sentence) {
+      if (!sentence.traced) return;
+      const SearchStep step = std::move(*sentence.traced);
+      sentence.traced.reset();
+      sentence.events.step(step);
+    };
+    each_decoded(tell_step);
+    for (const Leaver& leaver : leavers) tell_step(*leaver.sentence);
+  }
+
   void stream() {
-    std::vector<RequestId> ids;  // a callback may cancel any of them
-    each_streaming([&](Sentence& sentence) { ids.push_back(sentence.id); });
-    for (const RequestId id : ids) {
-      Sentence* found = nullptr;
-      each_streaming([&](Sentence& sentence) {
-        if (sentence.id == id) found = &sentence;
-      });
-      if (found != nullptr) stream_certain(*found);
+    streaming.clear();
+    each_decoded([&](const Sentence& sentence) {
+      if (sentence.events.tokens && sentence.started) streaming.push_back(sentence.id);
+    });
+    for (const RequestId id : streaming) stream_certain(id);
+  }
+  // A callback may cancel any request, this one too.
+  void stream_certain(RequestId id) {
+    Sentence* sentence = find_decoded(id);
+    if (sentence == nullptr) return;
+    const auto listener = sentence->events.tokens;
+    sentence->streamed.resize(sentence->samples(), 0);
+    for (size_t sample = 0; sentence != nullptr && sample < sentence->samples(); ++sample) {
+      certain_tokens.clear();
+      certain_log_probs.clear();
+      sentence->hypotheses.certain(static_cast<int64_t>(sample), sentence->streamed[sample],
+                                   certain_tokens, certain_log_probs);
+      if (certain_tokens.empty()) continue;
+      sentence->streamed[sample] += certain_tokens.size();
+      listener({id, static_cast<int64_t>(sample), certain_tokens, certain_log_probs});
+      sentence = find_decoded(id);
     }
   }
-  template <class F>
-  void each_streaming(const F& f) {
-    for (Backend* backend : {static_cast<Backend*>(&host), ahead.get()}) {
-      if (backend == nullptr) continue;
-      backend->each([&](Sentence& sentence) {
-        if (sentence.events.tokens && sentence.started) f(sentence);
-      });
-    }
-  }
-  static void stream_certain(Sentence& sentence) {
-    const int64_t samples = sentence.search().sample ? sentence.search().n_best : 1;
-    sentence.streamed.resize(static_cast<size_t>(samples), 0);
-    // What a callback is given must outlive the sentence: the callback may cancel it.
-    const auto listener = sentence.events.tokens;
-    const RequestId id = sentence.id;
-    std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> news(
-        static_cast<size_t>(samples));
-    for (size_t sample = 0; sample < news.size(); ++sample) {
-      auto& [tokens, log_probs] = news[sample];
-      sentence.hypotheses.certain(static_cast<int64_t>(sample), sentence.streamed[sample], tokens,
-                                  log_probs);
-      sentence.streamed[sample] += tokens.size();
-    }
-    for (size_t sample = 0; sample < news.size(); ++sample) {
-      const auto& [tokens, log_probs] = news[sample];
-      if (!tokens.empty()) listener({id, static_cast<int64_t>(sample), tokens, log_probs});
-    }
-  }
-  static void stream_rest(Sentence& sentence, const std::vector<Hypothesis>& results) {
-    if (!sentence.events.tokens) return;
+  // All samples, even if the callback throws; returns the first exception.
+  static std::exception_ptr stream_rest(Sentence& sentence,
+                                        const std::vector<Hypothesis>& results) {
+    std::exception_ptr thrown;
+    if (!sentence.events.tokens) return thrown;
     const size_t samples = sentence.search().sample ? results.size() : 1;
     sentence.streamed.resize(samples, 0);
     for (size_t sample = 0; sample < samples; ++sample) {
       const Hypothesis& h = results[sample];
       const size_t first = sentence.streamed[sample];
       if (first == h.tokens.size()) continue;
-      sentence.events.tokens({sentence.id, static_cast<int64_t>(sample),
-                              std::span(h.tokens).subspan(first),
-                              std::span(h.log_probs).subspan(first)});
+      try {
+        sentence.events.tokens({sentence.id, static_cast<int64_t>(sample),
+                                std::span(h.tokens).subspan(first),
+                                std::span(h.log_probs).subspan(first)});
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
+      }
+    }
+    return thrown;
+  }
+
+  // Calls the request's `done`, after the sentence has released everything; also if its `tokens`
+  // callback throws.
+  void tell(std::unique_ptr<Sentence> sentence, RequestEnd end, std::optional<Error> error) {
+    intake.left(*sentence);
+    RequestOutcome outcome = outcome_of(*sentence, end, std::move(error));
+    std::exception_ptr thrown;
+    if (outcome.end == RequestEnd::finished) thrown = stream_rest(*sentence, outcome.hypotheses);
+    sentence->tell(std::move(outcome));
+    if (thrown) std::rethrow_exception(thrown);
+  }
+
+  void tell_leavers() {
+    while (!leavers.empty()) {
+      Leaver leaver = std::move(leavers.front());
+      leavers.erase(leavers.begin());
+      tell(std::move(leaver.sentence), leaver.end, std::move(leaver.error));
     }
   }
 
@@ -231,8 +325,9 @@ struct Engine::State {
   void decode() {
     try {
       admit();
-      if (!host.empty()) host.step(leavers);
-      if (ahead && !ahead->empty()) ahead->step(leavers);
+      for (Backend* backend : backends) {
+        if (!backend->empty()) backend->step(leavers);
+      }
     } catch (const std::exception& failure) {
       fail_all(error_of(failure));
       throw;
@@ -240,7 +335,6 @@ struct Engine::State {
   }
   // Every request is told, even if the callback of one of them throws.
   void fail_all(const Error& error) {
-    usable = false;
     std::unique_ptr<Sentence> all;  // collected first: callbacks may submit new requests
     while (std::unique_ptr<Sentence> sentence = any_sentence()) {
       sentence->next = std::exchange(all, nullptr);
@@ -255,17 +349,6 @@ struct Engine::State {
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the failure is thrown
       }
     }
-    usable = true;
-  }
-
-  void tell_leavers() {
-    // A callback may throw: the remaining ones are called by the next step.
-    while (!leavers.empty()) {
-      Leaver leaver = std::move(leavers.front());
-      leavers.erase(leavers.begin());
-      const RequestEnd end = leaver.error ? RequestEnd::failed : RequestEnd::finished;
-      tell(std::move(leaver.sentence), end, std::move(leaver.error));
-    }
   }
 };
 
@@ -276,39 +359,34 @@ Engine::Engine(const Transformer& model, EngineOptions options, Session& session
 }
 Engine::~Engine() = default;
 
-void Engine::check(const SearchOptions& options, int64_t slots, const TransformerConfig& config) {
-  check_options(options, config);
+void Engine::check(const SearchOptions& options, int64_t slots, const Transformer& model) {
+  check_options(options, model);
   check_width(options, slots);
 }
 
 RequestId Engine::submit(SearchRequest request, std::shared_ptr<const SearchOptions> options,
                          RequestEvents events, const RequestTerms& terms) {
   State& s = *state_;
-  std::shared_ptr<const CheckedOptions> checked = s.checked_options(std::move(options));
+  std::shared_ptr<const CheckedOptions> checked =
+      s.options_in_use.checked(std::move(options), s.model);
   check_width(*checked->search, s.options.slots);
   check_request(request, *checked->search, s.model.config());
   auto sentence = std::make_unique<Sentence>(s.next_id, std::move(request), std::move(checked),
                                              s.model.config());
-  sentence->events = std::move(events);
   sentence->terms = terms;
-  s.intake.add(std::move(sentence));
+  // It gets its callbacks when it was taken in: otherwise the exception alone tells the caller.
+  s.intake.add(std::move(sentence)).events = std::move(events);
+  if (terms.deadline) s.earliest = std::min(s.earliest, *terms.deadline);
   return s.next_id++;
 }
 
 bool Engine::cancel(RequestId id) {
   State& s = *state_;
-  std::vector<std::unique_ptr<Sentence>> found;
-  s.take_out([&](const Sentence& sentence) { return sentence.id == id; }, found);
-  const auto leaver = std::find_if(s.leavers.begin(), s.leavers.end(),
-                                   [&](const Leaver& each) { return each.sentence->id == id; });
-  if (leaver != s.leavers.end()) {
-    found.push_back(std::move(leaver->sentence));
-    s.leavers.erase(leaver);
-  }
-  if (found.empty()) return false;
-  const Error error = make_error(ErrorCode::cancelled, "search: request ", found[0]->request.number,
-                                 " was cancelled");
-  s.tell(std::move(found[0]), RequestEnd::cancelled, error);
+  std::unique_ptr<Sentence> sentence = s.remove(id);
+  if (sentence == nullptr) return false;
+  Error error = make_error(ErrorCode::cancelled, "search: request ", sentence->request.number,
+                           " was cancelled");
+  s.tell(std::move(sentence), RequestEnd::cancelled, std::move(error));
   return true;
 }
 
@@ -316,9 +394,11 @@ bool Engine::step() {
   State& s = *state_;
   const StandardRounding rounding;
   require(s.session.tape == nullptr, kBad, "search: a tape is recording on the session");
-  s.tell_leavers();  // left over when a callback threw
+  s.tell_steps();  // left over when a callback threw
   s.expire();
+  s.tell_leavers();
   s.decode();
+  s.tell_steps();
   s.stream();
   s.tell_leavers();
   return !idle();

@@ -12,12 +12,13 @@
 //   while (engine.step()) {
 //   }
 //
-// On a GPU the engine enqueues a step before it has seen the result of the one before, so up to two
-// steps of a request that is cancelled or done are wasted.
+// On a GPU the engine enqueues a step before it has seen the result of the one before, so one step
+// of a request that is cancelled or done is wasted.
 //
 // An engine belongs to one thread at a time. Callbacks run inside step() and cancel(); they may
 // submit and cancel, and use the session, but not destroy the engine. An exception that a callback
-// throws leaves step() or cancel(), and the engine can go on.
+// throws leaves step() or cancel(); it concerns no request, and the engine can go on: what has not
+// been told because of it is told by the next step.
 #pragma once
 
 #include <chrono>
@@ -66,8 +67,8 @@ struct RequestEvents {
 
 // Scheduling of a request.
 struct RequestTerms {
-  // Clients are served in turns according to the work they request, so that one with many requests
-  // does not keep others waiting.
+  // The client who has had the least work done comes next, so that one with many requests does not
+  // keep others waiting.
   uint64_t client = 0;
   std::optional<EngineClock::time_point> deadline{};  // the request times out then
 };
@@ -89,9 +90,11 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   // Raises what submit() would raise for these options in an engine with this many slots.
-  static void check(const SearchOptions& options, int64_t slots, const TransformerConfig& config);
+  static void check(const SearchOptions& options, int64_t slots, const Transformer& model);
   // Takes in a request; it joins the next step that has room for it. Raises `invalid_argument`
-  // naming the option or, by its number, the request; then nothing was taken in.
+  // naming the option or, by its number, the request, and `unsupported` for an option that the
+  // model's device does not have. Whatever it throws, nothing was taken in, and no callback of the
+  // request is called.
   RequestId submit(SearchRequest request, std::shared_ptr<const SearchOptions> options,
                    RequestEvents events, const RequestTerms& terms = {});
   // The request leaves at once, and `done` is called before this returns. False if there is no such
@@ -99,7 +102,8 @@ class Engine {
   bool cancel(RequestId id);
 
   // One step: requests time out and join, one token is decoded for each, and those that are done
-  // leave. Returns whether there is more to do. Where the model itself fails (out of memory, a lost
+  // leave. Returns whether there is more to do. A request that cannot join, or whose
+  // log-probabilities are NaN, fails alone. Where the model itself fails (out of memory, a lost
   // GPU), every request fails with its error, which this throws; the engine is then empty, and
   // usable.
   bool step();

@@ -39,6 +39,12 @@ class TaskList {
     *last_ = task;
     last_ = &task->next;
   }
+  // Takes over all tasks of a list; this one is empty.
+  void take(TaskList& other) {
+    if (other.empty()) return;
+    first_ = std::exchange(other.first_, nullptr);
+    last_ = std::exchange(other.last_, &other.first_);
+  }
   Task* pop() {
     Task* task = first_;
     if (task == nullptr) return nullptr;
@@ -78,12 +84,19 @@ struct EngineThread::State {
     return !tasks.empty() || !ends;
   }
 
-  Task* next_task() {
+  bool any_tasks() {
     const std::lock_guard lock(mutex);
-    return tasks.pop();
+    return !tasks.empty();
   }
+  // Those that were posted before: others wait for the next step, so that however many come, steps
+  // are made in between.
   void run_tasks() {
-    while (Task* task = next_task()) {
+    TaskList posted;
+    {
+      const std::lock_guard lock(mutex);
+      posted.take(tasks);
+    }
+    while (Task* task = posted.pop()) {
       const bool owned = task->owned;  // if not, it may be destroyed once it has run
       task->run();
       if (owned) delete task;
@@ -130,7 +143,7 @@ EngineThread::EngineThread() : state_(std::make_shared<State>()) {
 
 EngineThread::~EngineThread() {
   if (!state_->thread.joinable()) {
-    if (!is_this_thread()) state_->run_here([] {});
+    while (!is_this_thread() && state_->any_tasks()) state_->run_here([] {});
     return;
   }
   {

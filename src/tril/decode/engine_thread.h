@@ -2,8 +2,8 @@
 //
 // An Engine belongs to one thread. Programs that submit from many threads, and several models on
 // one device, share this one: tasks from any thread run between two steps, and engines with work
-// step in turn. An exception thrown by a step has been reported to every request concerned, and is
-// dropped here.
+// step in turn, however many tasks are posted. An exception thrown by a step has been reported to
+// every request concerned, and is dropped here.
 //
 // If the system cannot start the thread, callers that wait for a result do its work: help().
 #pragma once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/decode/ahead_backend.h"
 #include "tril/decode/log_probs.h"
 
 namespace tril {
@@ -16,21 +17,25 @@ int64_t place_of(int32_t token, const OutputPart& part) {
 }  // namespace
 
 HostBackend::~HostBackend() {
-  for (const auto& sentence : active_) release_slots(*sentence, session_);
+  for (const auto& [id, sentence] : active_) release_slots(*sentence, session_);
 }
 
-void HostBackend::join(std::unique_ptr<Sentence> sentence) {
-  active_.push_back(std::move(sentence));
-  Sentence& joined = *active_.back();
-  if (joined.search().shortlist) choose_shortlist(joined);
-  joined.slots.assign(1, session_.cache.open());
+void HostBackend::join(std::unique_ptr<Sentence>&& sentence) {
+  if (sentence->search().shortlist) choose_shortlist(*sentence);
+  sentence->slots.reserve(1);
+  sentence->slots.push_back(session_.cache.open());
+  active_.try_emplace(sentence->id, std::move(sentence));
+}
+
+Sentence* HostBackend::find(RequestId id) const {
+  const auto at = active_.find(id);
+  return at == active_.end() ? nullptr : at->second.get();
 }
 
 std::unique_ptr<Sentence> HostBackend::remove(RequestId id) {
-  const auto at = std::find_if(active_.begin(), active_.end(),
-                               [&](const auto& sentence) { return sentence->id == id; });
+  const auto at = active_.find(id);
   if (at == active_.end()) return nullptr;
-  std::unique_ptr<Sentence> sentence = std::move(*at);
+  std::unique_ptr<Sentence> sentence = std::move(at->second);
   active_.erase(at);
   release_slots(*sentence, session_);
   if (sentence->shortlist) spare_shortlists_.push_back(std::move(sentence->shortlist));
@@ -39,15 +44,15 @@ std::unique_ptr<Sentence> HostBackend::remove(RequestId id) {
 
 std::unique_ptr<Sentence> HostBackend::remove_any() {
   if (active_.empty()) return nullptr;
-  std::unique_ptr<Sentence> sentence = std::move(active_.back());
-  active_.pop_back();
+  std::unique_ptr<Sentence> sentence = std::move(active_.begin()->second);
+  active_.erase(active_.begin());
   release_slots(*sentence, session_);
   return sentence;
 }
 
 int64_t HostBackend::slots_taken() const {
   int64_t taken = 0;
-  for (const auto& sentence : active_) {
+  for (const auto& [id, sentence] : active_) {
     // A beam may grow back to its width; samples that have ended do not come back.
     const bool shrinks = sentence->search().sample && sentence->started;
     taken +=
@@ -61,6 +66,7 @@ void HostBackend::choose_shortlist(Sentence& sentence) {
   const SearchRequest& request = sentence.request;
   const AllowedTokens& allowed = sentence.options->tokens->allowed;
   sentence.search().shortlist->choose(request.source, request.prefix, set_);
+  spare_shortlists_.reserve(spare_shortlists_.size() + active_.size() + 1);  // all may come back
   if (spare_shortlists_.empty()) {
     // NOLINTNEXTLINE(modernize-make-unique): an aggregate that cannot be moved
     sentence.shortlist.reset(new ShortlistTokens{{}, allowed});
@@ -108,11 +114,11 @@ void HostBackend::step(std::vector<Leaver>& leavers) {
   uses_.clear();
   most_choices_.clear();
   part_rows_.clear();
-  for (const auto& sentence : active_) {
+  for (const auto& [id, sentence] : active_) {
     if (!sentence->shortlist) add_rows(*sentence);
   }
   whole_rows_ = rows_.size();
-  for (const auto& sentence : active_) {
+  for (const auto& [id, sentence] : active_) {
     if (!sentence->shortlist) continue;
     const int64_t begin = rows_.size() - whole_rows_;
     add_rows(*sentence);
@@ -120,9 +126,7 @@ void HostBackend::step(std::vector<Leaver>& leavers) {
   }
   make_room();
   choose();
-  std::vector<RequestId> done;
-  for (size_t row = 0; row < uses_.size();) row = advance(row, done, leavers);
-  for (const RequestId id : done) leavers.push_back({remove(id)});
+  for (size_t row = 0; row < uses_.size();) row = advance(row, leavers);
 }
 
 void HostBackend::choose() {
@@ -151,7 +155,7 @@ void HostBackend::make_room() {
     choices_[i].reserve(static_cast<size_t>(most_choices_[i]));
   }
   const bool draws = std::any_of(active_.begin(), active_.end(),
-                                 [](const auto& sentence) { return sentence->search().sample; });
+                                 [](const auto& each) { return each.second->search().sample; });
   if (!draws) return;
   const auto vocab = static_cast<size_t>(model_.config().target_vocab);
   draw_sets_.resize(static_cast<size_t>(session_.parallel.threads()));
@@ -185,32 +189,37 @@ void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int wo
   }
 }
 
+// On a GPU by the GPU's rule, so that a sample does not depend on the backend that decodes it.
 void HostBackend::draw_choices(std::span<const float> row, const AllowedTokens& allowed,
                                const RowUse& use, DrawSet& set,
                                std::vector<Choice>& choices) const {
   const Sentence& sentence = *use.sentence;
   const SearchOptions& search = sentence.search();
+  const bool like_gpu = can_choose_tokens(session_.device());
   choices.clear();
-  draw_set(row, allowed, search, set);
-  if (set.tokens.empty()) return;  // the caller raises
+  if (!like_gpu) {
+    draw_set(row, allowed, search, set);
+    if (set.tokens.empty()) return;  // the caller raises
+  }
+  const auto draw_one = [&](const DrawPlace& at) {
+    const std::optional<Choice> drawn =
+        like_gpu ? draw_like_gpu(row, allowed, search, at, set.tokens) : draw(set, search.seed, at);
+    if (drawn) choices.push_back(*drawn);
+  };
   DrawPlace place{.stream = sentence.request.stream};
   if (sentence.started) {
     place.position = sentence.hypotheses.length();
     place.sample = sentence.hypotheses.alive()[use.alive].sample;
-    choices.push_back(draw(set, search.seed, place));
+    draw_one(place);
     return;
   }
   // After the prefix all samples continue from the same row.
   place.position = static_cast<int64_t>(sentence.request.prefix.size());
-  for (place.sample = 0; place.sample < search.n_best; ++place.sample) {
-    choices.push_back(draw(set, search.seed, place));
-  }
+  for (place.sample = 0; place.sample < search.n_best; ++place.sample) draw_one(place);
 }
 
 // Advances the sentence whose rows begin at `row`; returns where the next sentence's rows begin.
-// Bad log-probabilities of one sentence fail that sentence alone.
-size_t HostBackend::advance(size_t row, std::vector<RequestId>& done,
-                            std::vector<Leaver>& leavers) {
+size_t HostBackend::advance(size_t row, std::vector<Leaver>& leavers) {
   Sentence& sentence = *uses_[row].sentence;
   const size_t first_choice = uses_[row].first_choice;
   size_t end = row;
@@ -220,13 +229,12 @@ size_t HostBackend::advance(size_t row, std::vector<RequestId>& done,
       start(sentence, std::span<const float>(forced_log_probs_.data() + row, end - row - 1));
     }
     tril::advance(sentence, {choices_.data() + first_choice, sentence.hypotheses.alive().size()});
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::bad_format) throw;
-    leavers.push_back({remove(sentence.id), error});
+  } catch (const SentenceFault& fault) {
+    leavers.push_back({remove(sentence.id), RequestEnd::failed, fault});
     return end;
   }
   move_slots(sentence);
-  if (sentence.hypotheses.alive().empty()) done.push_back(sentence.id);
+  if (sentence.hypotheses.alive().empty()) leavers.push_back({remove(sentence.id)});
   return end;
 }
 
@@ -236,24 +244,23 @@ size_t HostBackend::advance(size_t row, std::vector<RequestId>& done,
 void HostBackend::move_slots(Sentence& sentence) {
   const auto alive = sentence.hypotheses.alive();
   std::vector<int32_t>& slots = sentence.slots;
-  std::vector<bool> inherited(slots.size(), false);
+  inherited_.assign(slots.size(), false);
   slots.reserve(slots.size() + alive.size());
-  std::vector<int32_t> next;
-  next.reserve(alive.size());
+  next_slots_.clear();
   for (const auto& hypothesis : alive) {
     const size_t parent = hypothesis.parent;
-    next.push_back(inherited[parent] ? -1 : slots[parent]);
-    inherited[parent] = true;
+    next_slots_.push_back(inherited_[parent] ? -1 : slots[parent]);
+    inherited_[parent] = true;
   }
   for (size_t i = 0; i < alive.size(); ++i) {
-    if (next[i] >= 0) continue;
-    next[i] = session_.cache.fork(slots[alive[i].parent]);
-    slots.push_back(next[i]);
+    if (next_slots_[i] >= 0) continue;
+    next_slots_[i] = session_.cache.fork(slots[alive[i].parent]);
+    slots.push_back(next_slots_[i]);
   }
-  for (size_t i = 0; i < inherited.size(); ++i) {
-    if (!inherited[i]) session_.cache.release(slots[i]);
+  for (size_t i = 0; i < inherited_.size(); ++i) {
+    if (!inherited_[i]) session_.cache.release(slots[i]);
   }
-  slots = std::move(next);
+  std::swap(slots, next_slots_);
 }
 
 }  // namespace tril

@@ -3,6 +3,7 @@
 // decode/.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -18,14 +19,15 @@ class HostBackend final : public Backend {
       : model_(model), encoded_(encoded), session_(session) {}
   ~HostBackend() override;
 
-  void join(std::unique_ptr<Sentence> sentence) override;
+  void join(std::unique_ptr<Sentence>&& sentence) override;
   void step(std::vector<Leaver>& leavers) override;
+  Sentence* find(RequestId id) const override;
   std::unique_ptr<Sentence> remove(RequestId id) override;
   std::unique_ptr<Sentence> remove_any() override;
   int64_t slots_taken() const override;
-  bool empty() const override { return active_.empty(); }
+  int64_t size() const override { return static_cast<int64_t>(active_.size()); }
   void each(const std::function<void(Sentence&)>& f) const override {
-    for (const auto& sentence : active_) f(*sentence);
+    for (const auto& [id, sentence] : active_) f(*sentence);
   }
 
  private:
@@ -45,13 +47,13 @@ class HostBackend final : public Backend {
   void draw_choices(std::span<const float> row, const AllowedTokens& allowed, const RowUse& use,
                     DrawSet& set, std::vector<Choice>& choices) const;
   int64_t best_count(const Sentence& sentence) const;
-  size_t advance(size_t row, std::vector<RequestId>& done, std::vector<Leaver>& leavers);
+  size_t advance(size_t row, std::vector<Leaver>& leavers);
   void move_slots(Sentence& sentence);
 
   const Transformer& model_;
   const EncodedSentences& encoded_;
   Session& session_;
-  std::vector<std::unique_ptr<Sentence>> active_;
+  std::map<RequestId, std::unique_ptr<Sentence>> active_;
   std::vector<std::unique_ptr<ShortlistTokens>> spare_shortlists_;
 
   // For the current step; kept between steps so that a warm step allocates little.
@@ -64,6 +66,8 @@ class HostBackend final : public Backend {
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
   std::vector<int64_t> most_choices_;         // likewise: the largest possible number
   std::vector<DrawSet> draw_sets_;            // by thread
+  std::vector<bool> inherited_;               // for the sentence whose slots move: by slot
+  std::vector<int32_t> next_slots_;
 };
 
 }  // namespace tril

@@ -10,9 +10,9 @@ void search(const Transformer& model, const SearchOptions& options, int64_t slot
             const NextRequest& next, const SearchDone& done, Session& session,
             const SearchTrace& trace) {
   const auto shared = std::make_shared<const SearchOptions>(options);
-  const int64_t width = options.sample ? options.n_best : options.beam;
+  const int64_t width = options.width();
   bool stopped = false;
-  Engine::check(options, slots, model.config());
+  Engine::check(options, slots, model);
   Engine engine(model, {.slots = slots}, session);
   const RequestEvents events{
       .done =

@@ -23,7 +23,8 @@
 // the largest log p allowed. `top_k` keeps the k largest weights (the lower token at equal
 // weights), `top_p` the fewest largest weights whose sum reaches top_p times the sum of those that
 // top_k kept. A token is drawn in proportion to its weight. Samples are independent of each other
-// and may be equal.
+// and may be equal. On a GPU weights are integers (kernels/cuda/draw.h), so the same seed draws
+// other tokens than on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +55,10 @@ struct SearchRule {
   int64_t top_k = 0;         // 0: all
   double top_p = 1.0;        // above 0, at most 1
   uint64_t seed = 1;         // draws are a function of (seed, stream, sample, position)
+
+  // The most hypotheses alive at once, which is the number of slots a request needs.
+  int64_t width() const { return sample ? n_best : beam; }
+  bool operator==(const SearchRule&) const = default;
 };
 
 // And the special tokens: with text, Tokenizer's start(), end() and unwritable().

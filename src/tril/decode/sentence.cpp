@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tril/base/caught.h"
+#include "tril/decode/ahead_backend.h"
 #include "tril/decode/tokens.h"
 
 namespace tril {
@@ -50,8 +51,9 @@ void Sentence::tell(RequestOutcome&& outcome) {
   if (const auto done = std::exchange(events.done, nullptr)) done(std::move(outcome));
 }
 
-void check_options(const SearchOptions& o, const TransformerConfig& config) {
+void check_options(const SearchOptions& o, const Transformer& model) {
   constexpr int64_t kMost = int64_t{1} << 20;
+  const TransformerConfig& config = model.config();
   const TokenCheck check{"search", config};
   check.special("start", o.start);
   check.special("end", o.end);
@@ -60,6 +62,10 @@ void check_options(const SearchOptions& o, const TransformerConfig& config) {
     o.shortlist->check_fits("search", config);
     require(o.shortlist->always(o.end), kBad, "search: END, token ", o.end,
             ", is not in every set of the shortlist");
+    const Device& device = model.placement().device;
+    require(!can_choose_tokens(device), ErrorCode::unsupported,
+            "search: a shortlist, but the model is on ", device,
+            ": outputs can be chosen on the CPU only");
   }
   require(o.beam >= 1 && o.beam <= kMost, kBad, "search: beam must be from 1 to ", kMost, ", got ",
           o.beam);
@@ -98,9 +104,10 @@ void release_slots(Sentence& sentence, Session& session) {
 
 void start(Sentence& sentence, std::span<const float> log_probs) {
   for (size_t i = 0; i < log_probs.size(); ++i) {
-    require(!std::isnan(log_probs[i]), ErrorCode::bad_format, "search: request ",
-            sentence.request.number, ": the model's log-probability of prefix token ", i,
-            " is NaN");
+    if (!std::isnan(log_probs[i])) continue;
+    throw SentenceFault(ErrorCode::bad_format,
+                        concat("search: request ", sentence.request.number,
+                               ": the model's log-probability of prefix token ", i, " is NaN"));
   }
   sentence.hypotheses.start(sentence.request.prefix, log_probs);
   sentence.started = true;
@@ -108,17 +115,18 @@ void start(Sentence& sentence, std::span<const float> log_probs) {
 
 void advance(Sentence& sentence, std::span<const std::vector<Choice>> choices) {
   for (const std::vector<Choice>& choice : choices) {
-    require(!choice.empty(), ErrorCode::bad_format, "search: request ", sentence.request.number,
-            ": the model gives no allowed token a probability at position ",
-            sentence.hypotheses.length(), " (NaN, or all forbidden)");
+    if (!choice.empty()) continue;
+    throw SentenceFault(ErrorCode::bad_format,
+                        concat("search: request ", sentence.request.number,
+                               ": the model gives no allowed token a probability at position ",
+                               sentence.hypotheses.length(), " (NaN, or all forbidden)"));
   }
   if (!sentence.events.step) {
     sentence.hypotheses.advance(choices);
     return;
   }
-  SearchStep step{sentence.request.number, sentence.hypotheses.length(), {}};
-  sentence.hypotheses.advance(choices, &step.candidates);
-  sentence.events.step(step);
+  sentence.traced = {sentence.request.number, sentence.hypotheses.length(), {}};
+  sentence.hypotheses.advance(choices, &sentence.traced->candidates);
 }
 
 }  // namespace tril

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,9 +24,6 @@ struct TokenSet {
   const AllowedTokens allowed;
   const ops::TokenBits bits;
 };
-
-// The most hypotheses of a request alive at once, which is the number of slots it may need.
-inline int64_t width_of(const SearchOptions& o) { return o.sample ? o.n_best : o.beam; }
 
 // Options that were checked against the model. Requests with the same options share them.
 struct CheckedOptions {
@@ -52,10 +50,16 @@ struct Sentence {
   void tell(RequestOutcome&& outcome);
 
   const SearchOptions& search() const { return *options->search; }
-  int64_t width() const { return width_of(search()); }
+  int64_t width() const { return search().width(); }
+  // Streamed separately; beam search has one, its best result.
+  size_t samples() const { return search().sample ? static_cast<size_t>(search().n_best) : 1; }
   // Tokens of source and prefix: the cost of its first step.
   int64_t tokens_to_read() const {
     return static_cast<int64_t>(request.source.size() + request.prefix.size()) + 1;
+  }
+  // By each hypothesis so far.
+  int64_t tokens_generated() const {
+    return started ? hypotheses.length() - static_cast<int64_t>(request.prefix.size()) : 0;
   }
 
   RequestId id;
@@ -65,30 +69,40 @@ struct Sentence {
   RequestEvents events{};
   int64_t limit;  // number of tokens that may be chosen after the prefix
   Hypotheses hypotheses;
+  bool encoded = false;  // ready to be decoded; with a decoder-only model there is nothing to do
   int32_t segment = -1;  // its encoded source; -1: not encoded yet, or no source
+  bool popped = false;   // its turn has come (FairQueue)
   // While it is being decoded: the slots of its hypotheses (one for the prefix before the first
   // step), whether the prefix was read, and its tokens if it has a shortlist.
   std::vector<int32_t> slots{};
   bool started = false;
   std::unique_ptr<ShortlistTokens> shortlist{};
-  std::unique_ptr<Sentence> next{};  // in the list of requests that fail together
-  // The number of tokens streamed so far, by sample (beam search has one: the best result).
+  std::optional<SearchStep> traced{};  // a step that `events.step` was not told yet
+  std::unique_ptr<Sentence> next{};    // in the list of requests that fail together
+  // The number of tokens streamed so far, by sample.
   std::vector<size_t> streamed{};
 };
 
-// Raises `invalid_argument` naming the option.
-void check_options(const SearchOptions& options, const TransformerConfig& config);
+// What one sentence alone does wrong in a step: it fails, and the others go on.
+class SentenceFault : public Error {
+ public:
+  using Error::Error;
+};
+
+// Raises `invalid_argument` naming the option, or `unsupported` for one that this model, or the
+// device it is on, does not have.
+void check_options(const SearchOptions& options, const Transformer& model);
 // Raises `invalid_argument` naming the request.
 void check_request(const SearchRequest& request, const SearchOptions& options,
                    const TransformerConfig& config);
 
 // Releases everything the sentence has of the session's cache.
 void release_slots(Sentence& sentence, Session& session);
-// To be called when the prefix was read, with the log-probabilities of its tokens. Raises
-// `bad_format` naming the request if one is NaN.
+// To be called when the prefix was read, with the log-probabilities of its tokens. Throws a
+// SentenceFault, `bad_format`, naming the request if one is NaN.
 void start(Sentence& sentence, std::span<const float> log_probs);
-// One step of a sentence: choices[i] are those of its i-th alive hypothesis. Raises `bad_format`
-// naming the request if there are none.
+// One step of a sentence: choices[i] are those of its i-th alive hypothesis. Throws a
+// SentenceFault, `bad_format`, naming the request if there are none.
 void advance(Sentence& sentence, std::span<const std::vector<Choice>> choices);
 
 }  // namespace tril

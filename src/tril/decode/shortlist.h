@@ -55,6 +55,9 @@ class Shortlist {
   // a model with this configuration; `unsupported` for a decoder-only one.
   void check_fits(std::string_view operation, const TransformerConfig& config) const;
 
+  // Whether they are copies of one: tables are not compared.
+  bool operator==(const Shortlist&) const = default;
+
  private:
   struct State;
   explicit Shortlist(std::shared_ptr<const State> state) : state_(std::move(state)) {}

@@ -1,6 +1,7 @@
 #include "tril/nn/cache.h"
 
 #include <algorithm>
+#include <new>
 
 #include "tril/base/error.h"
 
@@ -44,16 +45,23 @@ int32_t Cache::open() {
   return slot;
 }
 
+// `to` is empty. Blocks are counted only when nothing can fail any more.
 void Cache::share(const Sequence& from, Sequence& to) {
-  for (const int32_t block : from.blocks) ++users_[static_cast<size_t>(block)];
-  drop_blocks_from(to, 0);
+  to.blocks.reserve(from.blocks.size());
+  to.addresses.reserve(from.addresses.size());
   to = from;
+  for (const int32_t block : from.blocks) ++users_[static_cast<size_t>(block)];
 }
 
 int32_t Cache::fork(int32_t slot) {
   require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
   const int32_t copy = open();  // may move the sequences
-  share(at(slot), at(copy));
+  try {
+    share(at(slot), at(copy));
+  } catch (const std::bad_alloc&) {
+    release(copy);
+    throw;
+  }
   return copy;
 }
 
@@ -81,7 +89,9 @@ void Cache::truncate(int32_t slot, int32_t length) {
 int32_t Cache::take_block() {
   if (free_.empty()) {
     const auto before = static_cast<int32_t>(users_.size());
-    users_.resize(static_cast<size_t>(store_->grow()));
+    const auto blocks = static_cast<size_t>(store_->grow());
+    free_.reserve(blocks);  // so that dropping blocks never allocates
+    users_.resize(blocks);
     for (auto block = static_cast<int32_t>(users_.size()); block > before;)
       free_.push_back(--block);
   }
@@ -119,15 +129,31 @@ void Cache::check_follows_on(std::span<const int32_t> slots, std::span<const int
   }
 }
 
+void Cache::append_block(Sequence& sequence) {
+  const int32_t block = take_block();
+  try {
+    sequence.addresses.push_back(store_->address(block));
+    sequence.blocks.push_back(block);
+  } catch (const std::bad_alloc&) {
+    sequence.addresses.resize(sequence.blocks.size());
+    drop_block(block);
+    throw;
+  }
+}
+
 void Cache::append_position(Sequence& sequence) {
   const auto index = static_cast<size_t>(sequence.length / store_->block_positions());
   if (index == sequence.blocks.size()) {
-    sequence.blocks.push_back(take_block());
-    sequence.addresses.push_back(store_->address(sequence.blocks.back()));
+    append_block(sequence);
   } else if (const int32_t shared = sequence.blocks[index];
              users_[static_cast<size_t>(shared)] > 1) {
     const int32_t copy = take_block();
-    store_->copy_block(shared, copy);
+    try {
+      store_->copy_block(shared, copy);
+    } catch (const std::exception&) {
+      drop_block(copy);
+      throw;
+    }
     drop_block(shared);
     sequence.blocks[index] = copy;
     sequence.addresses[index] = store_->address(copy);

@@ -5,6 +5,9 @@
 // a bit. Attention sees logical positions: where they are stored cannot matter. The blocks' memory
 // belongs to a store for the device (ops/key_value_store.h). The cross-attention keys of encoded
 // sentences are kept in a cache too: one slot per sentence. One thread at a time.
+//
+// release() and truncate() allocate nothing. If memory runs out elsewhere, nothing is lost: what
+// was taken is released with the slots.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +71,7 @@ class Cache {
   void drop_block(int32_t block);
   void drop_blocks_from(Sequence& sequence, size_t first);
   void share(const Sequence& from, Sequence& to);
+  void append_block(Sequence& sequence);
   void append_position(Sequence& sequence);
   void check_follows_on(std::span<const int32_t> slots, std::span<const int32_t> positions);
   void check_layer(int64_t layer) const;

@@ -25,14 +25,12 @@ void add_alignment(TranslatorState& state, const std::vector<int32_t>& source,
 
 }  // namespace
 
-std::shared_ptr<const SearchOptions> search_options(const TranslatorState& state,
+std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
                                                     const TranslateOptions& options) {
   require(!options.alignments || !state.model.config().decoder_only(), ErrorCode::unsupported,
           "translate: a decoder-only model has no alignments");
   state.check_shortlist("translate", options.shortlist);
-  auto search = std::make_shared<const SearchOptions>(
-      SearchOptions{options.search, state.tokenizer.start(), state.tokenizer.end(), state.forbidden,
-                    options.shortlist});
+  auto search = state.options_for(options.search, options.shortlist);
   state.engine.check(*search, options.slots);
   return search;
 }

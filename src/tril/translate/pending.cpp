@@ -1,14 +1,56 @@
 // Translator::submit() and what it returns.
 #include <algorithm>
+#include <condition_variable>
 #include <cstdlib>
-#include <future>
+#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "tril/translate/line_text.h"
 
 namespace tril {
+namespace {
 
+// An outcome on its way from the engine's thread to those who wait for it.
+class Arrival {
+ public:
+  void put(RequestOutcome&& outcome) {
+    {
+      const std::lock_guard lock(mutex_);
+      outcome_ = std::move(outcome);
+      is_here_ = true;
+    }
+    changed_.notify_all();
+  }
+  bool is_here() const {
+    const std::lock_guard lock(mutex_);
+    return is_here_;
+  }
+  void wait() const {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_here_; });
+  }
+  bool wait_until(EngineClock::time_point time) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, time, [&] { return is_here_; });
+  }
+  // When it is here. Nothing if it was taken before.
+  std::optional<RequestOutcome> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(outcome_, std::nullopt);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::optional<RequestOutcome> outcome_;
+  bool is_here_ = false;
+};
+
+}  // namespace
+
+// Shared by the copies of a handle. Only `arrival` changes once the line was submitted; it alone is
+// known to the engine, which must not keep the translator.
 struct PendingTranslation::State {
   std::shared_ptr<TranslatorState> translator;
   TranslateOptions options;
@@ -16,7 +58,7 @@ struct PendingTranslation::State {
   std::vector<int32_t> source;             // for alignments
   std::optional<Translation> translation;  // of a line that needs no model
   std::shared_ptr<ServedEngine::Ticket> ticket;
-  std::future<RequestOutcome> outcome;
+  const std::shared_ptr<Arrival> arrival = std::make_shared<Arrival>();
 };
 
 namespace {
@@ -73,23 +115,23 @@ PendingTranslation Translator::submit(TextRequest request, const TranslateOption
   state.options = options;
   state.number = submit.number;
   const auto search = search_options(*state_, options);
-  auto promise = std::make_shared<std::promise<RequestOutcome>>();
-  state.outcome = promise->get_future();
   SearchRequest asked;
   try {
     asked = request_of(*state_, request, submit.number);
   } catch (const Error& error) {
-    promise->set_value({.number = submit.number, .end = RequestEnd::failed, .error = error});
+    state.arrival->put({.number = submit.number, .end = RequestEnd::failed, .error = error});
     return pending;
   }
   if (says_nothing(*state_, asked)) {
     state.translation = empty_translation(submit.number, {});
-    promise->set_value({.number = submit.number});
+    state.arrival->put({.number = submit.number});
     return pending;
   }
   if (options.alignments) state.source = asked.source;
   RequestEvents events;
-  events.done = [promise](RequestOutcome&& outcome) { promise->set_value(std::move(outcome)); };
+  events.done = [arrival = state.arrival](RequestOutcome&& outcome) {
+    arrival->put(std::move(outcome));
+  };
   if (submit.stream) {
     const std::shared_ptr<const Tokenizer> tokenizer(state_, &state_->tokenizer);
     events.tokens = [text = std::make_shared<TextSoFar>(tokenizer, submit.stream)](
@@ -100,36 +142,43 @@ PendingTranslation Translator::submit(TextRequest request, const TranslateOption
   return pending;
 }
 
-bool PendingTranslation::ready() const {
-  return state_->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+PendingTranslation::State& PendingTranslation::submitted() const {
+  require(state_ != nullptr, ErrorCode::invalid_argument, "translate: no line was submitted");
+  return *state_;
 }
 
+bool PendingTranslation::ready() const { return submitted().arrival->is_here(); }
+
 void PendingTranslation::wait() const {
-  while (!ready() && state_->translator->engine.help()) {
+  const State& state = submitted();
+  while (!state.arrival->is_here() && state.translator->engine.help()) {
   }
-  state_->outcome.wait();
+  state.arrival->wait();
 }
 
 bool PendingTranslation::wait_until(EngineClock::time_point time) const {
-  while (!ready() && EngineClock::now() < time && state_->translator->engine.help()) {
+  const State& state = submitted();
+  while (!state.arrival->is_here() && EngineClock::now() < time &&
+         state.translator->engine.help()) {
   }
-  return state_->outcome.wait_until(time) == std::future_status::ready;
+  return state.arrival->wait_until(time);
 }
 
-Translation PendingTranslation::get() {
-  require(state_ != nullptr, ErrorCode::invalid_argument, "translate: its result was taken before");
+Translation PendingTranslation::get() const {
   wait();
-  const std::shared_ptr<State> state = std::exchange(state_, nullptr);
-  RequestOutcome outcome = state->outcome.get();
-  if (outcome.error) throw Error(*outcome.error);
-  if (state->translation) return std::move(*state->translation);
-  return translation_of(*state->translator, state->number, std::move(outcome.hypotheses),
-                        state->source, state->options);
+  State& state = submitted();
+  std::optional<RequestOutcome> outcome = state.arrival->take();
+  require(outcome.has_value(), ErrorCode::invalid_argument,
+          "translate: its result was taken before");
+  if (outcome->error) throw Error(*outcome->error);
+  if (state.translation) return std::move(*state.translation);
+  return translation_of(*state.translator, state.number, std::move(outcome->hypotheses),
+                        state.source, state.options);
 }
 
-void PendingTranslation::cancel() {
-  if (state_ == nullptr || state_->ticket == nullptr) return;
-  state_->translator->engine.cancel(state_->ticket);
+void PendingTranslation::cancel() const {
+  const State& state = submitted();
+  if (state.ticket != nullptr) state.translator->engine.cancel(state.ticket);
 }
 
 }  // namespace tril

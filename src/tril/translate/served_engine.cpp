@@ -21,10 +21,14 @@ struct ServedEngine::Served {
   std::multiset<int64_t> slots;  // requested by requests in flight
 
   Engine& started(EngineThread& thread) {
-    if (!engine) {
-      session.emplace(model, threads);
-      engine.emplace(model, EngineOptions{}, *session);
+    if (engine) return *engine;
+    session.emplace(model, threads);
+    engine.emplace(model, EngineOptions{}, *session);
+    try {
       thread.add(*engine);
+    } catch (const std::bad_alloc&) {
+      engine.reset();  // nobody would step it
+      throw;
     }
     return *engine;
   }
@@ -61,7 +65,7 @@ ServedEngine::~ServedEngine() {
 }
 
 void ServedEngine::check(const SearchOptions& options, int64_t slots) const {
-  Engine::check(options, slots, model_.config());
+  Engine::check(options, slots, model_);
 }
 
 std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(

@@ -30,10 +30,16 @@ struct TranslatorState {
   // when more calls run at once, and destroyed with their calls.
   const size_t max_idle;
   std::mutex mutex;
-  std::vector<std::unique_ptr<Session>> idle;
+  std::vector<std::unique_ptr<Session>> idle;  // guarded by the mutex
+
+  // Of the last call, to be shared by the next if it has the same: the engine then derives nothing
+  // anew. Guarded by the mutex.
+  std::shared_ptr<const SearchOptions> last_options;
 
   ServedEngine engine;  // decodes for all callers
 
+  std::shared_ptr<const SearchOptions> options_for(const SearchRule& rule,
+                                                   const std::optional<Shortlist>& shortlist);
   std::vector<std::string> pieces_of(std::span<const int32_t> tokens) const;
   // Raises `invalid_argument` for a shortlist that was made with another tokenizer.
   void check_shortlist(std::string_view operation, const std::optional<Shortlist>& shortlist) const;

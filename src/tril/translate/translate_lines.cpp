@@ -66,9 +66,8 @@ class TranslationCall {
         bad_("translate", options.bad_lines) {
     require(options.window >= 1, ErrorCode::invalid_argument,
             "translate: window must be at least 1, got ", options.window);
-    const int64_t width = search_->sample ? search_->n_best : search_->beam;
     // Twice as many as are decoded at once, so that the engine never waits for text.
-    most_under_way_ = 2 * std::max<int64_t>(1, options.slots / width);
+    most_under_way_ = 2 * std::max<int64_t>(1, options.slots / search_->width());
   }
   // However the call ends, lines in flight are cancelled.
   ~TranslationCall() {
@@ -81,10 +80,11 @@ class TranslationCall {
 
   void run() {
     while (!ready_.stopped()) {
-      const bool more = submit_lines();
+      const Paused paused = submit_lines();
       if (under_way_.empty()) break;
-      // If there may be more text, the source is asked again after a while.
-      const auto wait = state_.engine.help() ? kNoWait : more ? kAskAgain : 10 * kAskAgain;
+      const auto wait = state_.engine.help()                    ? kNoWait
+                        : paused == Paused::source_has_none_now ? kAskAgain
+                                                                : 10 * kAskAgain;
       for (Line* line = mailbox_->take(wait); line != nullptr && !ready_.stopped();) {
         receive(*std::exchange(line, line->next));
       }
@@ -93,16 +93,19 @@ class TranslationCall {
   }
 
  private:
-  // Submits as many lines as the engine can use. False if the call takes no more for now.
-  bool submit_lines() {
+  // Why no more lines are submitted for now.
+  enum class Paused { source_has_none_now, call_takes_no_more };
+
+  // Submits as many lines as the engine can use.
+  Paused submit_lines() {
     while (!ready_.stopped() && !bad_.failed() &&
            static_cast<int64_t>(under_way_.size()) < most_under_way_ &&
            taken_ - ready_.next() < options_.window) {
       const std::optional<TextRequest> text = next_();
-      if (!text) return true;
+      if (!text) return Paused::source_has_none_now;
       submit(*text, taken_++);
     }
-    return false;
+    return Paused::call_takes_no_more;
   }
 
   void submit(const TextRequest& text, int64_t number) {

@@ -54,6 +54,19 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
       max_idle(static_cast<size_t>(Parallel().threads())),
       engine(model, threads) {}
 
+std::shared_ptr<const SearchOptions> TranslatorState::options_for(
+    const SearchRule& rule, const std::optional<Shortlist>& shortlist) {
+  const std::lock_guard lock(mutex);
+  const bool same = last_options != nullptr &&
+                    static_cast<const SearchRule&>(*last_options) == rule &&
+                    last_options->shortlist == shortlist;
+  if (!same) {
+    last_options = std::make_shared<const SearchOptions>(
+        SearchOptions{rule, tokenizer.start(), tokenizer.end(), forbidden, shortlist});
+  }
+  return last_options;
+}
+
 std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens) const {
   std::vector<std::string> pieces;
   pieces.reserve(tokens.size());

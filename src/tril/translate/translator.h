@@ -42,7 +42,9 @@ enum class BadLine { error, skip };
 
 struct TranslateOptions {
   SearchRule search = {.beam = 5};
-  int64_t slots = 64;       // hypotheses decoded at a time, at least the beam (or samples)
+  // Hypotheses decoded at a time, at least the beam (or samples). All callers share one engine: it
+  // decodes as many as the largest number among the lines in flight.
+  int64_t slots = 64;
   bool alignments = false;  // one more parallel pass per hypothesis; encoder–decoders only
   BadLine bad_lines = BadLine::error;
   // The most lines taken before the first of them is done: when one long sentence holds up the
@@ -139,22 +141,26 @@ struct SubmitOptions {
 
 struct TranslatorState;  // translate/state.h
 
-// A submitted line. Destroying this does not abandon the line; cancel() does.
+// A submitted line. Copies are handles to the same line, and any threads may use them at the same
+// time. Destroying them does not abandon the line; cancel() does. One that no line was submitted
+// for raises `invalid_argument` in every call.
 class PendingTranslation {
  public:
   bool ready() const;
   void wait() const;
   // False if the time passed first.
   bool wait_until(EngineClock::time_point time) const;
-  // Waits; may be called once. Raises what went wrong: `cancelled`, `timed_out`, `invalid_argument`
-  // for a line that cannot be used, or what the model raised.
-  Translation get();
-  // From any thread; the line leaves within a step or two, unless it is done before.
-  void cancel();
+  // Waits. Raises what went wrong: `cancelled`, `timed_out`, `invalid_argument` for a line that
+  // cannot be used, or what the model raised. The result can be taken once, by one of the copies:
+  // after that, `invalid_argument`.
+  Translation get() const;
+  // The line leaves within a step or two, unless it is done before.
+  void cancel() const;
 
  private:
   friend class Translator;
   struct State;
+  State& submitted() const;
   std::shared_ptr<State> state_;
 };
 
@@ -162,7 +168,8 @@ class Translator {
  public:
   // A model folder: config.json, weights and tokenizer.model, as Transformer::load() reads it: by
   // default for inference on the CPU. Raises what loading these raises, and `bad_format` where
-  // tokenizer and model do not fit. Threads: that compute; 0: all cores.
+  // tokenizer and model do not fit. `threads` compute one step for all callers together; 0: as many
+  // as there are cores.
   static Translator load(const std::string& folder, const LoadOptions& options = {},
                          int threads = 0);
   Translator(Transformer model, Tokenizer tokenizer, int threads = 0);

@@ -1,0 +1,37 @@
+// Makes allocations of a thread fail. It replaces operator new, so only one source file of a
+// program may include it.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace tril::testing {
+
+inline thread_local int64_t allocations_left = -1;  // -1: any number
+
+// While it lives, this thread can allocate so many times.
+class ScarceMemory {
+ public:
+  explicit ScarceMemory(int64_t allocations) { allocations_left = allocations; }
+  ~ScarceMemory() { allocations_left = -1; }
+  ScarceMemory(const ScarceMemory&) = delete;
+  ScarceMemory& operator=(const ScarceMemory&) = delete;
+
+  bool was_enough() const { return allocations_left > 0; }
+};
+
+}  // namespace tril::testing
+
+// Not inlined: the compiler would take malloc() and operator delete for a mismatch.
+[[gnu::noinline]] void* operator new(size_t size) {
+  int64_t& left = tril::testing::allocations_left;
+  if (left == 0) throw std::bad_alloc();
+  if (left > 0) --left;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept {
+  std::free(memory);
+}
