@@ -24,11 +24,14 @@ class ScarceMemory {
 }  // namespace tril::testing
 
 // Not inlined: the compiler would take malloc() and operator delete for a mismatch.
-[[gnu::noinline]] void* operator new(size_t size) {
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
   int64_t& left = tril::testing::allocations_left;
-  if (left == 0) throw std::bad_alloc();
+  if (left == 0) return nullptr;
   if (left > 0) --left;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  return std::malloc(size == 0 ? 1 : size);
+}
+[[gnu::noinline]] void* operator new(size_t size) {
+  if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }

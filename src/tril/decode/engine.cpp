@@ -118,7 +118,8 @@ struct Engine::State {
   OptionsInUse options_in_use;
   EngineClock::time_point earliest = kNever;  // no request has a deadline before this
   std::vector<Leaver> leavers;                // to be told
-  // For stream(); kept so that a warm step allocates little.
+  // For tell_steps() and stream(); kept so that a warm step allocates little.
+  std::vector<Sentence*> traced;
   std::vector<RequestId> streaming;
   std::vector<int32_t> certain_tokens;
   std::vector<float> certain_log_probs;
@@ -244,16 +245,23 @@ struct Engine::State {
   }
 
   // ---- callbacks --------------------------------------------------------------------------------
-  // What a callback that throws keeps from being told is told by the next step.
+  // In the order of the sentences' rows, whether they leave or go on. What a callback that throws
+  // keeps from being told is told by the next step.
   void tell_steps() {
-    const auto tell_step = [](Sentence& sentence) {
-      if (!sentence.traced) return;
-      const SearchStep step = std::move(*sentence.traced);
-      sentence.traced.reset();
-      sentence.events.step(step);
+    traced.clear();
+    const auto note = [&](Sentence& sentence) {
+      if (sentence.traced) traced.push_back(&sentence);
     };
-    each_decoded(tell_step);
-    for (const Leaver& leaver : leavers) tell_step(*leaver.sentence);
+    each_decoded(note);
+    for (const Leaver& leaver : leavers) note(*leaver.sentence);
+    std::sort(traced.begin(), traced.end(), [](const Sentence* a, const Sentence* b) {
+      return a->first_row != b->first_row ? a->first_row < b->first_row : a->id < b->id;
+    });
+    for (Sentence* sentence : traced) {
+      const SearchStep step = std::move(*sentence->traced);
+      sentence->traced.reset();
+      sentence->events.step(step);
+    }
   }
 
   void stream() {

@@ -221,6 +221,7 @@ void HostBackend::draw_choices(std::span<const float> row, const AllowedTokens& 
 // Advances the sentence whose rows begin at `row`; returns where the next sentence's rows begin.
 size_t HostBackend::advance(size_t row, std::vector<Leaver>& leavers) {
   Sentence& sentence = *uses_[row].sentence;
+  sentence.first_row = row;
   const size_t first_choice = uses_[row].first_choice;
   size_t end = row;
   while (end < uses_.size() && uses_[end].sentence == &sentence) ++end;

@@ -121,7 +121,8 @@ struct SearchStep {
   // All that were considered, best first; in sampling, all that were drawn.
   std::vector<Candidate> candidates;
 };
-// Called after each step of each request; absent, it costs nothing.
+// Called after each step of each request, in the order of their rows in the step; absent, it costs
+// nothing.
 using SearchTrace = std::function<void(const SearchStep&)>;
 
 // Provides requests. Returning nothing means that none is available now: it is called again after

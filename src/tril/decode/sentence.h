@@ -78,6 +78,7 @@ struct Sentence {
   bool started = false;
   std::unique_ptr<ShortlistTokens> shortlist{};
   std::optional<SearchStep> traced{};  // a step that `events.step` was not told yet
+  size_t first_row = 0;                // of its rows in that step
   std::unique_ptr<Sentence> next{};    // in the list of requests that fail together
   // The number of tokens streamed so far, by sample.
   std::vector<size_t> streamed{};

@@ -76,6 +76,7 @@ void* Arena::allocate(int64_t bytes) {
     int64_t held = 0;
     for (const Block& block : blocks_) held += block.bytes;
     const int64_t size = std::max({padded, held, kSmallestBlock});
+    blocks_.reserve(blocks_.size() + 1);  // first: a block that could not be noted would be lost
     blocks_.push_back({static_cast<char*>(tril::allocate(device_, size)), size});
   }
   void* memory = blocks_[current_].memory + mark_;
