@@ -1,5 +1,6 @@
 // Element types. fp32 is what the CPU computes in; f64 serves references and golden files; bf16 and
-// i8 are storage for reduced precision; i32 holds token ids.
+// i8 are storage for reduced precision; i32 holds token ids; expressions are numbers that remember
+// how they were made instead of computing (base/expression.h).
 #pragma once
 
 #include <bit>
@@ -9,7 +10,9 @@
 
 namespace tril {
 
-enum class DType : uint8_t { f32, f64, bf16, i8, i32 };
+struct Expression;
+
+enum class DType : uint8_t { f32, f64, bf16, i8, i32, expression };
 
 constexpr int64_t size_of(DType type) {
   switch (type) {
@@ -18,6 +21,7 @@ constexpr int64_t size_of(DType type) {
     case DType::bf16: return 2;
     case DType::i8: return 1;
     case DType::i32: return 4;
+    case DType::expression: return 32;
   }
   return 0;
 }
@@ -29,6 +33,7 @@ constexpr std::string_view to_string(DType type) {
     case DType::bf16: return "bf16";
     case DType::i8: return "i8";
     case DType::i32: return "i32";
+    case DType::expression: return "expressions";
   }
   return "unknown";
 }
@@ -61,6 +66,8 @@ constexpr DType dtype_of() {
     return DType::bf16;
   } else if constexpr (std::is_same_v<T, int8_t>) {
     return DType::i8;
+  } else if constexpr (std::is_same_v<T, Expression>) {
+    return DType::expression;
   } else {
     static_assert(std::is_same_v<T, int32_t>, "not an element type");
     return DType::i32;

@@ -20,6 +20,7 @@
 // Kernels neither allocate, throw nor log; ops/attention.h plans the runs and checks everything.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tril/base/interval.h"
@@ -68,8 +69,15 @@ struct AttentionShape {
 };
 
 // Writes one key and value, [kv_heads, head_dim] each, into lane `lane` of a cache page.
-void store_key_value(const float* k, const float* v, int64_t kv_heads, int64_t head_dim,
-                     int64_t lane, float* page_keys, float* page_values);
+template <class Element>
+void store_key_value(const Element* k, const Element* v, int64_t kv_heads, int64_t head_dim,
+                     int64_t lane, Element* page_keys, Element* page_values) {
+  for (int64_t head = 0; head < kv_heads; ++head) {
+    const int64_t first = head * head_dim;
+    for (int64_t d = 0; d < head_dim; ++d) page_keys[(first + d) * kKeyTile + lane] = k[first + d];
+    std::copy_n(v + first, head_dim, page_values + (head * kKeyTile + lane) * head_dim);
+  }
+}
 
 struct AttentionForward {
   AttentionShape shape;

@@ -242,15 +242,6 @@ namespace tril::kernels {
 HWY_EXPORT(Forward);
 HWY_EXPORT(scratch_floats);
 
-void store_key_value(const float* k, const float* v, int64_t kv_heads, int64_t head_dim,
-                     int64_t lane, float* page_keys, float* page_values) {
-  for (int64_t head = 0; head < kv_heads; ++head) {
-    const int64_t first = head * head_dim;
-    for (int64_t d = 0; d < head_dim; ++d) page_keys[(first + d) * kKeyTile + lane] = k[first + d];
-    std::copy_n(v + first, head_dim, page_values + (head * kKeyTile + lane) * head_dim);
-  }
-}
-
 int64_t attention_forward_workspace(const Parallel& parallel, int64_t head_dim) {
   return parallel.threads() * HWY_DYNAMIC_DISPATCH(scratch_floats)(head_dim);
 }

@@ -1,0 +1,98 @@
+// Order-exact models of the kernels that work row by row: norms, activations, lookups, rotary
+// positions (kernels/norm.h, activation.h, embedding.h, rotary.h).
+#pragma once
+
+#include <cstdint>
+
+#include "tril/kernels/activation.h"
+#include "tril/kernels/model/functions.h"
+#include "tril/kernels/norm.h"
+
+namespace tril::kernels::model {
+
+// Calls f(lane, index) for 16 lanes of each group of a row, with index -1 past its end.
+template <class F>
+void for_each_lane(int64_t columns, const F& f) {
+  for (int64_t group = 0; group < columns; group += kVirtualLanes) {
+    for (int64_t lane = 0; lane < kVirtualLanes; ++lane) {
+      f(static_cast<size_t>(lane), group + lane < columns ? group + lane : -1);
+    }
+  }
+}
+
+template <class T>
+struct NormOf {
+  NormKind kind = NormKind::layer;
+  int64_t columns = 0;
+  float epsilon = 1e-5f;
+  const T* weight = nullptr;
+  const T* bias = nullptr;  // or none
+};
+// y may be x.
+template <class T>
+void norm_row(const NormOf<T>& n, const T* x, T* y) {
+  const T zero = constant<T>(0.0f);
+  const T inverse_columns = constant<T>(1.0f / static_cast<float>(n.columns));
+  T mean = zero;
+  if (n.kind == NormKind::layer) {
+    Lanes<T> sums = lanes_of<T>(0.0f);
+    for_each_lane(n.columns, [&](size_t lane, int64_t i) {
+      sums[lane] = add(sums[lane], i < 0 ? zero : x[i]);
+    });
+    mean = multiply(sum_of(sums), inverse_columns);
+  }
+  Lanes<T> squares = lanes_of<T>(0.0f);
+  for_each_lane(n.columns, [&](size_t lane, int64_t i) {
+    const T centred = i < 0 ? zero : subtract(x[i], mean);
+    squares[lane] = fma(centred, centred, squares[lane]);
+  });
+  const T r =
+      divide(constant<T>(1.0f),
+             square_root(add(multiply(sum_of(squares), inverse_columns), constant<T>(n.epsilon))));
+  for (int64_t i = 0; i < n.columns; ++i) {
+    const T normed = multiply(subtract(x[i], mean), r);
+    y[i] = n.bias == nullptr ? multiply(normed, n.weight[i]) : fma(normed, n.weight[i], n.bias[i]);
+  }
+}
+
+template <class T>
+T activated(Activation kind, const T& x) {
+  const T zero = constant<T>(0.0f);
+  switch (kind) {
+    case Activation::relu: return select(greater(zero, x), zero, x);
+    case Activation::gelu: {
+      const T half = constant<T>(0.5f);
+      const T scaled = multiply(x, constant<T>(0x1.6a09e6p-1f));
+      return multiply(x, fma(error_function(scaled), half, half));
+    }
+    case Activation::silu: return multiply(x, sigmoid(x));
+  }
+  return x;
+}
+template <class T>
+T gated(Activation kind, const T& gate, const T& x) {
+  return multiply(activated(kind, gate), x);
+}
+
+// scale entry + position, or scale entry without one.
+template <class T>
+T embedded(const T& entry, float scale, const T* position) {
+  const T factor = constant<T>(scale);
+  return position == nullptr ? multiply(entry, factor) : fma(entry, factor, *position);
+}
+
+// One head of a row, forwards. `cosines` and `sines` are those of its position; y may be x.
+template <class T>
+void rotated_head(int64_t head_dim, const float* cosines, const float* sines, const T* x, T* y) {
+  const int64_t half = head_dim / 2;
+  for (int64_t i = 0; i < half; ++i) {
+    const T c = constant<T>(cosines[i]);
+    const T s = multiply(constant<T>(sines[i]), constant<T>(1.0f));
+    const T low = x[i];
+    const T high = x[half + i];
+    y[i] = fnma(high, s, multiply(low, c));
+    y[half + i] = fma(low, s, multiply(high, c));
+  }
+}
+
+}  // namespace tril::kernels::model
