@@ -78,7 +78,7 @@ void use_parameters(const nn::ParameterSet& parameters, Context& context) {
   require(context.placement() == parameters.placement(), kBad, "the model is on ",
           parameters.placement().device, ", the session on ", context.device());
   if (context.tape == nullptr) return;
-  require(!parameters.only_packed(), ErrorCode::unsupported,
+  require(parameters.can_be_recorded(), ErrorCode::unsupported,
           "this model was loaded for inference: it has no gradients");
   for (const nn::Parameter& parameter : parameters.list()) context.tape->watch(parameter.tensor);
 }

@@ -73,6 +73,11 @@ class Transformer {
   // Random weights drawn from the seed. Raises `invalid_argument` for a configuration that cannot
   // be built.
   Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement = {});
+  // A model of this configuration whose numbers are expressions (base/expression.h): its weights
+  // are leaves with their names, in this form, so nothing large is stored. It calls the same
+  // layers, and may be called under a tape, but has no gradients.
+  static Transformer of_expressions(const TransformerConfig& config,
+                                    Compute compute = Compute::fp32);
   // A model folder (models/folder.h), for options.purpose. Every fault is one Error that names the
   // file and the field or tensor; what does not match its checksum is one.
   // For inference on the CPU, packed weights of the folder that were made from its

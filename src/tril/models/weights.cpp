@@ -175,6 +175,14 @@ Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const P
   context.queue.wait();  // sessions read the weights in queues of their own
 }
 
+Transformer Transformer::of_expressions(const TransformerConfig& config, Compute compute) {
+  auto state =
+      std::make_shared<State>(config, Placement::expressions(), compute, nn::ParameterSet::Gate());
+  state->parameters.name_leaves();
+  state->frozen = true;
+  return Transformer(std::move(state));
+}
+
 Transformer Transformer::on(const Placement& placement) const {
   require(!state_->parameters.only_packed(), ErrorCode::unsupported,
           "a model loaded for inference stays on its device");

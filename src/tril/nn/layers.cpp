@@ -30,7 +30,8 @@ Tensor ParameterSet::add(const std::string& name, const Shape& shape, Init init)
   count_ += shape.size();
   if (find_) return find_(name, shape, DType::f32);
   if (gate_) gate_(name, shape);
-  const Tensor tensor(weights_, shape);
+  const bool remembers = placement_.activations == DType::expression;
+  const Tensor tensor(weights_, shape, remembers ? DType::expression : DType::f32);
   set_zero(tensor);
   list_.push_back({name, tensor, init});
   return tensor;
@@ -98,6 +99,17 @@ std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, A
     }
   }
   return result;
+}
+
+void ParameterSet::name_leaves() {
+  for (const Parameter& parameter : list_) {
+    const uint64_t name = hash_of_name(parameter.name);
+    auto* leaves = parameter.tensor.data<Expression>();
+    for (int64_t i = 0; i < parameter.tensor.size(); ++i) leaves[i] = weight_leaf(name, i);
+  }
+  for (const auto& [name, linear] : matrices_) {
+    *linear.parts[0].data<Expression>() = {.hash = {hash_of_name(name), 0}};
+  }
 }
 
 void ParameterSet::initialise(uint64_t seed) {

@@ -73,6 +73,12 @@ class ParameterSet {
   int64_t count() const { return count_; }  // of numbers, before they were packed
   // Everything packed for inference, by the names that `find` gets.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
+  // Where numbers are expressions: every parameter becomes leaves with its name.
+  void name_leaves();
+  // Whether a tape may record what uses them.
+  bool can_be_recorded() const {
+    return !only_packed() || placement_.activations == DType::expression;
+  }
   // Draws every parameter by its kind, each from its own stream of the generator.
   void initialise(uint64_t seed);
   // Sets every parameter from f32 or bf16 tensors in host memory, by name, and packs what the

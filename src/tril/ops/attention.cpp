@@ -7,6 +7,7 @@
 #include "tril/kernels/attention.h"
 #include "tril/ops/attention_plan.h"
 #include "tril/ops/cuda_attention.h"
+#include "tril/ops/expressions.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/tensor/mask.h"
 
@@ -297,7 +298,12 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
   check_keys_seen(plan, keys);
   return dispatch(
       context, [&] { return attention_on_cpu(context, q, k, v, intervals, sizes, options); },
-      [&] { return cuda_attention(context, q, k, v, plan, sizes, options); });
+      [&] { return cuda_attention(context, q, k, v, plan, sizes, options); },
+      [&] {
+        const AttentionResult result{Tensor(context.arena, q.shape(), q.dtype()), {}};
+        expressions::attention(context, q, k, v, intervals.host, sizes, options, result.out);
+        return result;
+      });
 }
 
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
@@ -347,6 +353,11 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
       [&] {
         check_table(keys, sizes);
         return cuda_attention_paged(context, q, keys, plan, sizes, options);
+      },
+      [&] {
+        Tensor out(context.arena, q.shape(), q.dtype());
+        expressions::attention_paged(context, q, keys, intervals.host, sizes, options, out);
+        return out;
       });
 }
 

@@ -16,7 +16,10 @@ std::span<const int32_t> StoredRows::lengths(Context& context) const {
 
 std::unique_ptr<KeyValueStore> make_key_value_store(const CacheShape& shape,
                                                     const Placement& placement) {
-  if (!on_gpu(placement.device)) return std::make_unique<PageStore>(shape);
+  if (placement.activations == DType::expression) {
+    return std::make_unique<PageStore<Expression>>(shape);
+  }
+  if (!on_gpu(placement.device)) return std::make_unique<PageStore<float>>(shape);
   return std::make_unique<EntryStore>(shape, placement);
 }
 

@@ -74,7 +74,7 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, Lin
   const bool padded = output == LinearOutput::padded_sums;
   const Tensor y(context.arena,
                  {x.shape()[0], padded ? form.padded_outputs(linear.out) : linear.out},
-                 output == LinearOutput::activation ? context.activations : DType::f32);
+                 output == LinearOutput::activation ? context.activations : context.sums());
   const LinearWeight* const weights[] = {&linear};
   form.multiply(context, x, weights, {&y, 1});
   return y;

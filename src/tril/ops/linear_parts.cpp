@@ -31,7 +31,7 @@ void linear_by_rows(Context& context, const Tensor& x, std::span<const RowsByWei
   }
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [begin, end, weight] = parts[i];
-    y[i] = Tensor(context.arena, {end - begin, weight->out});
+    y[i] = Tensor(context.arena, {end - begin, weight->out}, context.sums());
   }
   form.multiply_rows(context, x, parts, y);
 }

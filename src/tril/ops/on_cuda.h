@@ -24,6 +24,14 @@ template <class OnCpu, class OnCuda>
 decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu, const OnCuda& on_cuda_device) {
   return dispatch(context.device(), on_cpu, on_cuda_device);
 }
+// The same for operations that also exist on expressions (ops/expressions.h). On those, operations
+// without a third part raise when they read their tensors as numbers.
+template <class OnCpu, class OnCuda, class OnExpressions>
+decltype(auto) dispatch(const Context& context, const OnCpu& on_cpu, const OnCuda& on_cuda_device,
+                        const OnExpressions& on_expressions) {
+  if (context.activations == DType::expression) return on_expressions();
+  return dispatch(context, on_cpu, on_cuda_device);
+}
 // For operations that exist on CUDA only, after checking that.
 template <class OnCuda>
 void only_on_cuda([[maybe_unused]] const OnCuda& on_cuda_device) {

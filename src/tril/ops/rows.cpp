@@ -6,6 +6,7 @@
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/embedding.h"
 #include "tril/ops/cuda_rows.h"
+#include "tril/ops/expressions.h"
 
 namespace tril::ops {
 namespace {
@@ -24,8 +25,7 @@ Tensor like(Context& context, const Tensor& x) {
   return Tensor(context.arena, x.shape(), x.dtype());
 }
 
-kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
-                      const Tensor& bias) {
+void check_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   require(weight.size() == x.columns(), kShape, "norm: rows have ", x.columns(),
           " columns, the weight ", weight.size());
   require(!bias.defined() || bias.size() == x.columns(), kShape, "norm: rows have ", x.columns(),
@@ -34,6 +34,10 @@ kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tenso
   require(weight.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
           ErrorCode::internal, "norm: the weight is on ", weight.device(), ", the rows on ",
           x.device());
+}
+kernels::Norm norm_of(NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
+                      const Tensor& bias) {
+  check_norm(x, weight, bias);
   return {.kind = kind,
           .rows = x.rows(),
           .columns = x.columns(),
@@ -69,7 +73,7 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   const Tensor out = like(context, a);
   dispatch(
       context, [&] { kernels::add(context.parallel, a.size(), a.data(), b.data(), out.data()); },
-      [&] { cuda::add(context, a, b, out); });
+      [&] { cuda::add(context, a, b, out); }, [&] { expressions::add(context, a, b, out); });
   return out;
 }
 
@@ -124,15 +128,17 @@ Tensor as_activations(Context& context, const Tensor& x) {
 
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias) {
-  const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
+  check_norm(x, weight, bias);
   const NormResult result{like(context, x), Tensor(context.arena, {x.rows(), 2})};
+  const auto args = [&] { return norm_of(kind, epsilon, x, weight, bias); };
   dispatch(
       context,
       [&] {
-        kernels::norm_forward(context.parallel, args, x.data(), result.y.data(),
+        kernels::norm_forward(context.parallel, args(), x.data(), result.y.data(),
                               result.stats.data());
       },
-      [&] { cuda::norm(context, args, x, result); });
+      [&] { cuda::norm(context, args(), x, result); },
+      [&] { expressions::norm(context, kind, epsilon, x, weight, bias, result.y); });
   return result;
 }
 
@@ -257,7 +263,8 @@ Tensor embedding(Context& context, const Lookup& lookup) {
   const Tensor out(context.arena, {rows, columns}, context.activations);
   dispatch(
       context, [&] { embedding_on_cpu(context, lookup, out); },
-      [&] { cuda::embedding(context, lookup, out); });
+      [&] { cuda::embedding(context, lookup, out); },
+      [&] { expressions::embedding(context, lookup, out); });
   return out;
 }
 
@@ -318,7 +325,8 @@ Tensor activation(Context& context, Activation kind, const Tensor& x) {
   dispatch(
       context,
       [&] { kernels::activation_forward(context.parallel, kind, x.size(), x.data(), y.data()); },
-      [&] { cuda::activation(context, kind, x, y); });
+      [&] { cuda::activation(context, kind, x, y); },
+      [&] { expressions::activation(context, kind, x, y); });
   return y;
 }
 
@@ -343,7 +351,8 @@ Tensor gated(Context& context, Activation kind, const Tensor& gate, const Tensor
       [&] {
         kernels::gated_forward(context.parallel, kind, x.size(), gate.data(), x.data(), y.data());
       },
-      [&] { cuda::gated(context, kind, gate, x, y); });
+      [&] { cuda::gated(context, kind, gate, x, y); },
+      [&] { expressions::gated(context, kind, gate, x, y); });
   return y;
 }
 
@@ -420,7 +429,8 @@ Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32
                          .table = table.data()},
                         turn, x.data(), y.data());
       },
-      [&] { cuda::rotary(context, turn, x, positions, table, y); });
+      [&] { cuda::rotary(context, turn, x, positions, table, y); },
+      [&] { expressions::rotary(context, x, positions, table, y); });
   return y;
 }
 

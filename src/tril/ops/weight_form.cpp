@@ -12,6 +12,9 @@ const std::vector<const WeightForm*>& forms() {
   static const std::vector<const WeightForm*> all = [] {
     std::vector<const WeightForm*> list = {&int8_form(), &bf16_dot_form(), &bf16_form(),
                                            &fp32_form()};
+    for (const Compute compute : {Compute::int8, Compute::bf16_dot, Compute::bf16, Compute::fp32}) {
+      list.push_back(&expression_form(compute));
+    }
     if constexpr (kCudaBuilt) {
       list.push_back(&cuda_bf16_form());
       list.push_back(&cuda_fp32_form());

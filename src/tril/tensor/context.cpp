@@ -10,7 +10,10 @@ Context::Context(int threads, const Placement& placement)
       queue(placement.device),
       activations(placement.activations),
       parallel(threads) {
-  require(activations == DType::f32 || (on_gpu(placement.device) && activations == DType::bf16),
+  const bool remembers = activations == DType::expression && !on_gpu(placement.device);
+  if (remembers) expressions = std::make_shared<ExpressionInputs>();
+  require(remembers || activations == DType::f32 ||
+              (on_gpu(placement.device) && activations == DType::bf16),
           ErrorCode::unsupported, "activations of ", activations, " on ", placement.device);
   current_target();  // chooses the instruction set, or raises a clear error if there is none
 }

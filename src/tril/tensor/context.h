@@ -4,12 +4,14 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <type_traits>
 #include <vector>
 
 #include "tril/base/dtype.h"
+#include "tril/base/expression.h"
 #include "tril/base/parallel.h"
 #include "tril/device/queue.h"
 #include "tril/tensor/arena.h"
@@ -39,6 +41,26 @@ struct TestHooks {
   // Attention takes the blocks of a span in descending order when a call has several query rows:
   // a sum whose order depends on the batch.
   bool order_by_batch = false;
+  // For expressions only (ops/expressions.h), where a call has several rows: products add up their
+  // terms in two halves, as threads might that share a sum; attention does not rescale its sums
+  // when it meets a larger score.
+  bool split_sums = false;
+  bool skip_rescaling = false;
+  // Likewise: forbidden keys beside permitted ones are multiplied by a weight of zero instead of
+  // being left out.
+  bool multiply_forbidden = false;
+};
+
+// For contexts whose numbers are expressions: what the tokens stand for, and how many operations
+// were made.
+struct ExpressionInputs {
+  std::vector<Reach> tokens{};  // by token: where in the input it stands; beyond: nowhere
+  std::atomic<int64_t> operations{0};
+
+  Reach reach_of(int32_t token) const {
+    return static_cast<size_t>(token) < tokens.size() ? tokens[static_cast<size_t>(token)]
+                                                      : Reach{};
+  }
 };
 
 // An array that the host knows and kernels read: ids, positions, intervals. A span of host memory
@@ -74,6 +96,8 @@ struct Placement {
   Placement() = default;
   Placement(Device on) : device(on), activations(activation_type(on)) {}  // NOLINT
   Placement(Device on, DType type) : device(on), activations(type) {}
+  // Numbers that remember how they were made instead of computing, in host memory.
+  static Placement expressions() { return {Device::cpu, DType::expression}; }
   bool operator==(const Placement&) const = default;
 };
 
@@ -157,6 +181,9 @@ struct Context {
   Arena host;  // in host memory: what only the host reads, such as the tape, plans and lists of ids
   Queue queue;
   DType activations;  // their type
+  // The type of sums that are not rounded to that of activations, such as logits.
+  DType sums() const { return activations == DType::expression ? activations : DType::f32; }
+  std::shared_ptr<ExpressionInputs> expressions;  // null unless activations are expressions
   // Products on CUDA (kernels/cuda/gemm.h), created for the first one.
   std::shared_ptr<void> products;
   Parallel parallel;
