@@ -136,6 +136,38 @@ Json json_of(const SequentialLine& line) {
             {"path_terms", s.path_terms}}}};
 }
 
+Json json_of(const EveryInputPlace& place) {
+  return {{"stack", place.stack == Stack::encoder ? "encoder" : "decoder"},
+          {"layer", place.layer},
+          {"site", place.site},
+          {"head", place.head},
+          {"position", place.position},
+          {"length", place.length},
+          {"reached", place.reached},
+          {"in_other_sentence", place.in_other}};
+}
+
+Json json_of(const EveryInputLine& line) {
+  const EveryInputResult& r = line.figures;
+  Json json = {{"weights", word_for(line.compute)},
+               {"length", line.length},
+               {"every_length", line.every_length},
+               {"holds", r.holds()},
+               {"operations", r.operations},
+               {"numbers", r.numbers},
+               {"logits", r.logits},
+               {"distinct", r.distinct},
+               {"expected_distinct", r.expected_distinct},
+               {"differing", r.differing},
+               {"forbidden", r.forbidden},
+               {"wrong_masks", r.wrong_masks},
+               {"seconds", r.seconds}};
+  if (r.first_difference) json["first_difference"] = json_of(*r.first_difference);
+  if (r.first_leak) json["first_leak"] = json_of(*r.first_leak);
+  if (r.first_wrong_mask) json["first_wrong_mask"] = json_of(*r.first_wrong_mask);
+  return json;
+}
+
 }  // namespace
 
 void print_json(const ProvedModel& proved, const ProofReport& report) {
@@ -163,6 +195,8 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   }
   Json sequential = Json::array();
   for (const SequentialLine& line : report.sequential) sequential.push_back(json_of(line));
+  Json every_input = Json::array();
+  for (const EveryInputLine& line : report.every_input) every_input.push_back(json_of(line));
   Json failed = Json::array();
   for (const Section section : report.failed()) failed.push_back(word_for(section));
   const Json document = {
@@ -180,6 +214,7 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
         {"ways", agreement}}},
       {"leaks", json_of(report.leaks)},
       {"sequential", {{"holds", report.holds(Section::sequential)}, {"cases", sequential}}},
+      {"every_input", {{"holds", report.holds(Section::every_input)}, {"cases", every_input}}},
       {"machine", cpu_name()},
       {"target", to_string(current_target())},
       {"threads", proved.threads},

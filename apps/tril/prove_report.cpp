@@ -387,6 +387,47 @@ void print_sequential(const ProofReport& report) {
   }
 }
 
+// The first fault of a line, in words.
+std::string fault_of(const EveryInputResult& r) {
+  if (r.first_leak) return to_string(*r.first_leak);
+  if (r.first_wrong_mask) return to_string(*r.first_wrong_mask) + ": not what the rule says";
+  if (r.first_difference) return to_string(*r.first_difference) + ": another expression";
+  return "expressions that should differ are equal";
+}
+
+void print_every_input(const ProofReport& report) {
+  print_section("5", "For every input", report.holds(Section::every_input));
+  Table table = {{"", "", "numbers", "other", "reach"},
+                 {"weights", "lengths", "compared", "expression", "too far"}};
+  int64_t operations = 0;
+  int64_t distinct = 0;
+  for (const EveryInputLine& line : report.every_input) {
+    const EveryInputResult& r = line.figures;
+    operations += r.operations;
+    distinct += r.distinct;
+    table.push_back(
+        {std::string(word_for(line.compute)),
+         fmt::format("{}{}", line.every_length && line.length > 1 ? "1 to " : "", line.length),
+         grouped(r.numbers), grouped(r.differing), grouped(r.forbidden)});
+  }
+  app::print_table(table, Align::right, kIndent);
+  print_paragraph(fmt::format(
+      "The same layers, run on numbers that do not compute but remember how they were made: {} "
+      "operations, {} different logits. Where nothing differs, both phases are the same formula, "
+      "so they have the same bits whatever the weights and the tokens are.",
+      grouped(operations), grouped(distinct)));
+  print_paragraph(
+      "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
+      "CPU's kernels do what their models do, which tests compare bit for bit. Not covered yet: "
+      "CUDA's kernels, and gradients.");
+  for (const EveryInputLine& line : report.every_input) {
+    if (!line.figures.holds()) {
+      print_paragraph("First fault: " + fault_of(line.figures) + ".");
+      return;
+    }
+  }
+}
+
 std::string verdict(const ProofReport& report) {
   int64_t logits = 0;
   for (const AgreementLine& line : report.agreement) logits += line.figures.logits;
@@ -417,6 +458,7 @@ void print_report(const ProvedModel& proved, const ProofReport& report) {
   print_agreement(report);
   print_leaks(report);
   print_sequential(report);
+  print_every_input(report);
   fmt::print("\n{}",
              set_text(fmt::format("{} ({:.0f} s)", verdict(report), proved.seconds), "", ""));
 }

@@ -45,6 +45,7 @@
 #include "tril/models/transformer.h"     // Transformer, Memory
 #include "tril/models/verify.h"          // verify_folder, seal_folder
 #include "tril/prove/agreement.h"        // parallel against stepwise
+#include "tril/prove/for_every_input.h"  // the same for every input
 #include "tril/prove/proof.h"            // the proof on a model
 #include "tril/prove/sequential.h"       // sequential against parallel training
 #include "tril/tensor/mask.h"            // Mask, Segment

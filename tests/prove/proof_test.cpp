@@ -19,6 +19,7 @@ ProofOptions quick() {
   options.threads = 2;
   options.end = 1;
   options.sequential = {{1, 4}, {2, 9}};
+  options.every_input_operations = 1e6;
   return options;
 }
 
@@ -188,7 +189,8 @@ TEST(Proof, OneWidenedHeadFailsAndIsNamed) {
   hooks.widen_layer = 1;
   hooks.widen_head = 0;
   const ProofReport report = proof_with(hooks);
-  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential}));
+  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential,
+                                       Section::every_input}));
   ASSERT_EQ(report.leaks.heads_leaking.size(), 1u);
   EXPECT_EQ(report.leaks.heads_leaking[0].layer, 1);
   EXPECT_EQ(report.leaks.heads_leaking[0].head, 0);
@@ -199,7 +201,8 @@ TEST(Proof, AMaskOffByOneFails) {
   TestHooks hooks;
   hooks.widen_head = TestHooks::kAllHeads;
   const ProofReport report = proof_with(hooks);
-  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential}));
+  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::leaks, Section::sequential,
+                                       Section::every_input}));
   EXPECT_EQ(report.leaks.heads_leaking.size(), 4u);
   ASSERT_TRUE(report.leaks.first_future);
   EXPECT_EQ(report.leaks.first_future->row, (TokenPlace{0, 0}));
@@ -212,7 +215,7 @@ TEST(Proof, AMaskThatIsTooNarrowFailsInTheLeaksAlone) {
   hooks.narrow_layer = 1;
   hooks.narrow_position = 3;
   const ProofReport report = proof_with(hooks);
-  EXPECT_EQ(report.failed(), Sections{Section::leaks});
+  EXPECT_EQ(report.failed(), (Sections{Section::leaks, Section::every_input}));
   EXPECT_TRUE(report.leaks.heads_leaking.empty());
   ASSERT_EQ(report.leaks.heads_blind.size(), 2u);
   EXPECT_EQ(report.leaks.heads_blind[0].layer, 1);
@@ -225,7 +228,7 @@ TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
   TestHooks hooks;
   hooks.shift_cache = true;
   const ProofReport report = proof_with(hooks);
-  EXPECT_EQ(report.failed(), Sections{Section::agreement});
+  EXPECT_EQ(report.failed(), (Sections{Section::agreement, Section::every_input}));
   for (const AgreementLine& line : report.agreement) {
     EXPECT_GT(line.figures.differing, 0);
     ASSERT_TRUE(line.figures.first);
@@ -237,8 +240,8 @@ TEST(Proof, AShiftedCacheFailsInTheAgreementAlone) {
 // order (docs/design/cuda_attention.md): there the leak probe sees the other order as well.
 TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreement) {
   const Sections failed = testing::activations() == DType::f32
-                              ? Sections{Section::agreement}
-                              : Sections{Section::agreement, Section::leaks};
+                              ? Sections{Section::agreement, Section::every_input}
+                              : Sections{Section::agreement, Section::leaks, Section::every_input};
   TestHooks hooks;
   hooks.order_by_batch = true;
   for (const Family family : {Family::decoder_only, Family::encoder_decoder}) {
@@ -257,8 +260,8 @@ TEST(Proof, AnOrderThatDependsOnTheBatchFailsInTheAgreement) {
 TEST(Proof, WithoutTheMaskEverythingFails) {
   if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   const ProofReport report = proof_with({}, Masking::none);
-  EXPECT_EQ(report.failed(),
-            (Sections{Section::table, Section::agreement, Section::leaks, Section::sequential}));
+  EXPECT_EQ(report.failed(), (Sections{Section::table, Section::agreement, Section::leaks,
+                                       Section::sequential, Section::every_input}));
   EXPECT_FALSE(report.table.same_mask());
   EXPECT_TRUE(report.table.same_weights());
   ASSERT_TRUE(report.leaks.first_future);

@@ -21,6 +21,10 @@ constexpr double kSequentialWork = 1.5e11;
 constexpr int64_t kStepsOnGpu = 1000;
 // Tokens of the tiny model's sources: it is the decoder that is measured.
 constexpr size_t kTinySource = 16;
+// The proof for every input takes all lengths up to the first of these that is not too much work;
+// and one long one.
+constexpr int64_t kEveryLength[] = {32, 16, 12, 8, 6, 4, 3, 2, 1};
+constexpr int64_t kEveryLengthOfOtherForms = 4;
 
 void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
   bool has_future = false;
@@ -83,6 +87,7 @@ class Proof {
     prove_agreement();
     prove_no_leaks();
     prove_sequential();
+    prove_every_input();
     return std::move(report_);
   }
 
@@ -205,6 +210,41 @@ class Proof {
     }
   }
 
+  void prove_every_input() {
+    EveryInputOptions all = every_input_options();
+    for (const int64_t length : kEveryLength) {
+      all.length = length;
+      if (affordable(all)) break;
+    }
+    add_every_input(all);
+    EveryInputOptions longest = every_input_options();
+    longest.every_length = false;
+    longest.length = kLongTarget;
+    if (affordable(longest)) add_every_input(longest);
+    for (const Compute compute : {Compute::bf16, Compute::int8, Compute::bf16_dot}) {
+      EveryInputOptions form = all;
+      form.compute = compute;
+      form.length = std::min(all.length, kEveryLengthOfOtherForms);
+      add_every_input(form);
+    }
+  }
+  EveryInputOptions every_input_options() const {
+    EveryInputOptions options;
+    options.threads = options_.threads;
+    options.hooks = options_.hooks;
+    options.masking = options_.masking;
+    return options;
+  }
+  bool affordable(const EveryInputOptions& options) const {
+    return options_.full ||
+           every_input_operations(model_.config(), options) <= options_.every_input_operations;
+  }
+  void add_every_input(const EveryInputOptions& options) {
+    tell("for every input", static_cast<int64_t>(report_.every_input.size()), 5);
+    report_.every_input.push_back({options.compute, options.length, options.every_length,
+                                   prove_for_every_input(model_.config(), options)});
+  }
+
   const Transformer& model_;
   std::span<const TokenPair> pairs_;
   const ProofOptions& options_;
@@ -226,14 +266,18 @@ bool ProofReport::holds(Section section) const {
       return !sequential.empty() &&
              std::all_of(sequential.begin(), sequential.end(),
                          [](const SequentialLine& line) { return line.figures.holds(); });
+    case Section::every_input:
+      return !every_input.empty() &&
+             std::all_of(every_input.begin(), every_input.end(),
+                         [](const EveryInputLine& line) { return line.figures.holds(); });
   }
   return false;
 }
 
 std::vector<Section> ProofReport::failed() const {
   std::vector<Section> result;
-  for (const Section section :
-       {Section::table, Section::agreement, Section::leaks, Section::sequential}) {
+  for (const Section section : {Section::table, Section::agreement, Section::leaks,
+                                Section::sequential, Section::every_input}) {
     if (!holds(section)) result.push_back(section);
   }
   return result;

@@ -1,9 +1,11 @@
-// `tril prove`: the whole proof on one model, as a report of four sections.
+// `tril prove`: the whole proof on one model, as a report of five sections.
 //
 //   1. table       training against inference, with evidence (table.h)
 //   2. agreement   the parallel pass against step by step, bit for bit (agreement.h)
 //   3. leaks       what a row may not see does not reach it (leak.h)
 //   4. sequential  training prefix by prefix against all at once (sequential.h)
+//   5. every input the configuration on expressions, whatever weights and tokens are
+//                  (for_every_input.h)
 //
 // Every figure is computed in this run. How much is done depends on the size of the model, so that
 // a base model (512 wide, 6 + 6 layers, 32,000 tokens) takes less than two minutes on two cores.
@@ -17,16 +19,18 @@
 #include <vector>
 
 #include "tril/prove/agreement.h"
+#include "tril/prove/for_every_input.h"
 #include "tril/prove/leak.h"
 #include "tril/prove/sequential.h"
 #include "tril/prove/table.h"
 
 namespace tril {
 
-enum class Section { table, agreement, leaks, sequential };
+enum class Section { table, agreement, leaks, sequential, every_input };
 template <>
 struct Words<Section> {
-  static constexpr std::string_view kList[] = {"table", "agreement", "leaks", "sequential"};
+  static constexpr std::string_view kList[] = {"table", "agreement", "leaks", "sequential",
+                                               "every-input"};
 };
 
 struct AgreementLine {
@@ -53,6 +57,14 @@ struct SequentialLine : SequentialCase {
   SequentialComparison figures{};
 };
 
+// A run of prove_for_every_input(), with this form of weights and these lengths.
+struct EveryInputLine {
+  Compute compute = Compute::fp32;
+  int64_t length = 0;
+  bool every_length = false;  // every length up to this
+  EveryInputResult figures{};
+};
+
 struct ProofReport {
   int64_t sentences = 0;
   int64_t positions = 0;  // of their targets
@@ -63,6 +75,7 @@ struct ProofReport {
   std::vector<AgreementLine> agreement;
   LeakProbe leaks;
   std::vector<SequentialLine> sequential;
+  std::vector<EveryInputLine> every_input;
 
   bool holds(Section section) const;
   bool holds() const { return failed().empty(); }
@@ -79,6 +92,9 @@ struct ProofOptions {
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
   std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
+  // The most operations of the proof for every input; it chooses lengths accordingly. Without
+  // limit if `full`.
+  double every_input_operations = 2e9;
   TestHooks hooks{};
   // The current activity and its progress; may be empty.
   std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};
