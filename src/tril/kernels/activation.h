@@ -6,8 +6,8 @@
 //
 // gelu is exact; gelu-tanh is its approximation by tanh (both Hendrycks and Gimpel, arXiv
 // 1606.08415). Gated forms after Shazeer, arXiv 2002.05202. relu of NaN is NaN; its gradient at 0
-// is 0. Value and slope of a finite number are finite. Outputs may be the inputs of the same index.
-// Kernels neither allocate, throw nor log.
+// is 0. Value and slope of a finite number are finite. An output may be any of the inputs (the
+// same array, not one that overlaps it). Kernels do not allocate, throw or log.
 //
 // Order, where every operation is rounded once, and erf and exp are those of cpu/simd-inl.h (on
 // CUDA those of its library):
