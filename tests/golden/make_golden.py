@@ -112,6 +112,11 @@ CASES = {
              embedding_norm=True, output_bias=True, head_dim=5),
         source=(-2, 5, -3, 7, -1, 1, -4), target=(-1, (4, 2), -4, (6, 0), -2, (1, 1), -5),
         filler_position=3),
+    # The activation of GPT-2, gated as in current models that use it.
+    "gelu_tanh": Case(
+        dict(norm_position="pre", activation="gelu-tanh", gated=True, position="learned",
+             decoder_layers=2, heads=3, kv_heads=3, head_dim=4),
+        target=((9, -1), (4, -1), (7, -1), -2)),
     # More than one block of 64 keys, and a window that leaves the first one; model over 16 lanes.
     "long_window": Case(
         dict(position="rotary", window=50, norm_position="pre", activation="gelu", max_length=80,
@@ -359,8 +364,8 @@ def faults():
         poly = t * (0.3480242 + t * (-0.0958798 + t * 0.7478556))
         return x.sign() * (1 - poly * torch.exp(-x * x))
 
-    def gelu_by(function):
-        return ops(activation=lambda self, kind, x: function(x) if kind == "gelu" else
+    def gelu_by(function, of="gelu"):
+        return ops(activation=lambda self, kind, x: function(x) if kind == of else
                    Exact.activation(self, kind, x))
 
     def pairs(self, x, cos, sin):
@@ -466,6 +471,7 @@ def faults():
         "variance by n - 1": (norm_by(unbiased), Model, None),
         "norm gradient without its mean": (norm_by(still_mean), Model, None),
         "gelu by tanh": (gelu_by(lambda x: F.gelu(x, approximate="tanh")), Model, None),
+        "gelu-tanh by erf": (gelu_by(F.gelu, of="gelu-tanh"), Model, None),
         "erf within 2.5e-5": (
             gelu_by(lambda x: x / 2 * (1 + cheap_erf(x * math.sqrt(0.5)))), Model, None),
         "rotary pairs side by side": (ops(rotate=pairs), Model, None),

@@ -42,6 +42,8 @@ class Exact:
         return F.rms_norm(x, x.shape[-1:], w, epsilon)
 
     def activation(self, kind, x):
+        if kind == "gelu-tanh":
+            return F.gelu(x, approximate="tanh")
         return {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}[kind](x)
 
     def rotate(self, x, cos, sin):

@@ -278,6 +278,13 @@ class Rounded:
         if kind == "silu":
             e = self.round(torch.exp(-x), FUNCTION)
             return self.round(x / self.round(1 + e))
+        if kind == "gelu-tanh":  # as x sigmoid(z); constants are rounded too
+            root = 2 * math.sqrt(2 / math.pi)
+            z = self.round(x * self.round(self.round(0.044715 * root * x * x, 2) + root, 2))
+            e = self.round(torch.exp(-z), FUNCTION)
+            return self.round(x / self.round(1 + e))
+        if kind != "gelu":
+            raise ValueError(f"no rounding errors for the activation {kind}")
         e = self.round(torch.erf(self.round(x * math.sqrt(0.5), 2)), ERF)
         return self.round(x * self.round(1 + e) / 2)
 

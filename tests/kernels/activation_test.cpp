@@ -15,7 +15,10 @@ using testing::kUnit;
 using testing::random_floats;
 using testing::same_bits;
 
-constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation::silu};
+constexpr Activation kKinds[] = {Activation::relu, Activation::gelu, Activation::silu,
+                                 Activation::gelu_tanh};
+static_assert(std::size(kKinds) == std::size(Words<Activation>::kList),
+              "an activation without a test");
 // One task does 16,384 elements: this gives every thread something.
 constexpr int64_t kManyTasks = 5 * 16384 + 77;
 
@@ -113,8 +116,28 @@ Error rounding_error(Activation kind, double x) {
     return {size * d_cdf + kUnit * value + testing::kSmallestFloat,
             d_slope + kUnit * (slope + d_slope)};
   }
-  // s = 1 / (1 + e): e is off by one exp, its weight in s is 1 - s; a sum and a division. Where e
-  // overflows, s is 0 instead of something below 2^-126.
+  if (kind == Activation::gelu_tanh) {
+    // z: the square, the constants and the sum, and the product with x are rounded. The slope of z
+    // likewise.
+    const double z = reference::twice_u(x);
+    const double inner = size * reference::twice_u_slope(x);
+    const double e = std::exp(-std::fabs(z));
+    const double d_e = testing::exp_error_here(e, testing::gamma(4) * std::fabs(z));
+    // more = 1 / (1 + e), less = e more, and their product.
+    const double more = reference::sigmoid(std::fabs(z));
+    const double d_more = more * (d_e * more + testing::gamma(2));
+    const double less = reference::sigmoid(-std::fabs(z));
+    const double d_less = d_e * more + e * d_more + kUnit * less + testing::kSmallestFloat;
+    const double d_both =
+        d_less * more + less * d_more + kUnit * less * more + testing::kSmallestFloat;
+    const double d_s = z < 0.0 ? d_less : d_more;
+    const double d_slope =
+        inner * d_both + testing::gamma(4) * inner * (less * more + d_both) + d_s;
+    return {size * d_s + kUnit * value + testing::kSmallestFloat,
+            d_slope + kUnit * (slope + d_slope)};
+  }
+  // silu. s = 1 / (1 + e): e is off by one exp, its weight in s is 1 - s; a sum and a division.
+  // Where e overflows, s is 0 instead of something below 2^-126.
   const double s = reference::sigmoid(x);
   const double d_s = s * ((1.0 - s) * testing::exp_relative() + testing::gamma(2)) + 0x1p-126;
   const double inner = 1.0 + x * (1.0 - s);
@@ -229,14 +252,17 @@ TEST(Activation, NanStaysInItsElement) {
 }
 
 TEST(Activation, LimitsAreExact) {
-  const std::vector<float> x = {100.0f, -100.0f, 0.0f};
+  const float huge = 0x1p100f;  // its square is infinite
+  const std::vector<float> x = {100.0f, -100.0f, 0.0f, huge, -huge};
   const std::vector<float> ones(x.size(), 1.0f);
   for (const Activation kind : kKinds) {
     const Result result = run(kind, x, ones, ones);
-    EXPECT_EQ(result.y, (std::vector<float>{100.0f, 0.0f, 0.0f}));
+    EXPECT_EQ(result.y, (std::vector<float>{100.0f, 0.0f, 0.0f, huge, 0.0f}));
     EXPECT_EQ(result.dx[0], 1.0f);
     EXPECT_EQ(result.dx[1], 0.0f);
     EXPECT_EQ(result.dx[2], kind == Activation::relu ? 0.0f : 0.5f);
+    EXPECT_EQ(result.dx[3], 1.0f);
+    EXPECT_EQ(result.dx[4], 0.0f);
   }
 }
 

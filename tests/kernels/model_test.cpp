@@ -93,8 +93,8 @@ TEST(Model, ExponentialAndErrorFunction) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Parallel parallel(1);
   // Through the activations, which are the kernels that export them.
-  for (const auto kind :
-       {kernels::Activation::relu, kernels::Activation::gelu, kernels::Activation::silu}) {
+  for (const auto kind : {kernels::Activation::relu, kernels::Activation::gelu,
+                          kernels::Activation::silu, kernels::Activation::gelu_tanh}) {
     compare_many(static_cast<uint64_t>(kind), [&](Random& random) {
       const int64_t size = between(random, 1, 400);
       Numbers numbers(random);

@@ -50,6 +50,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include "kernels/kernel_support.h"
 #include "tril/base/math.h"
+#include "tril/kernels/activation.h"
 #include "tril/kernels/cross_entropy.h"
 
 namespace tril::kernels {
@@ -320,6 +321,66 @@ RC_GTEST_PROP(SoftmaxNormaliser, FollowsItsOrderBitForBit, ()) {
   float norm = NAN;
   softmax_normalisers(Parallel(1), x.data(), 1, vocab, &norm);
   RC_ASSERT(same_float(norm, expected));
+}
+
+struct ValueAndSlope {
+  float value, slope;
+};
+
+// The order of kernels/activation.h, one scalar operation at a time.
+ValueAndSlope activation_in_order(Activation kind, float x) {
+  switch (kind) {
+    case Activation::relu: return {x < 0.0f ? 0.0f : x, x > 0.0f ? 1.0f : 0.0f};
+    case Activation::gelu: {
+      const float c = std::fma(erf_of(x * 0x1.6a09e6p-1f), 0.5f, 0.5f);
+      const float d = exp_of((x * x) * -0.5f) * 0x1.988454p-2f;
+      return {x * c, std::fma(x, d, c)};
+    }
+    case Activation::silu: {
+      const float s = 1.0f / (1.0f + exp_of(0.0f - x));
+      return {x * s, s * std::fma(x, 1.0f - s, 1.0f)};
+    }
+    case Activation::gelu_tanh: break;
+  }
+  const float q = std::min(x * x, 1024.0f);
+  const float z = x * std::fma(q, 0x1.2444f2p-4f, 0x1.988454p+0f);
+  const float e = exp_of(0.0f - std::fabs(z));
+  const float more = 1.0f / (1.0f + e);
+  const float less = e * more;
+  const float s = z < 0.0f ? less : more;
+  return {x * s, std::fma(x * std::fma(q, 0x1.b6676cp-3f, 0x1.988454p+0f), less * more, s)};
+}
+
+RC_GTEST_PROP(ActivationKernels, FollowTheirOrderBitForBit, ()) {
+  Random random = testing::seeded();
+  const auto size = *rc::gen::inRange<int64_t>(1, 100);
+  const auto range = *rc::gen::element(1.0f, 8.0f, 50.0f);
+  std::vector<float> x = random_floats(random, size);
+  for (float& value : x) value *= range;
+  const std::vector<float> other = random_floats(random, size);
+  const std::vector<float> dy = random_floats(random, size);
+  for (size_t kind = 0; kind < std::size(Words<Activation>::kList); ++kind) {
+    const auto of = static_cast<Activation>(kind);
+    std::vector<float> y, dx, gated, dgate, dother;
+    for (int64_t i = 0; i < size; ++i) {
+      const auto [value, slope] = activation_in_order(of, x[i]);
+      y.push_back(value);
+      dx.push_back(dy[i] * slope);
+      gated.push_back(value * other[i]);
+      dgate.push_back((dy[i] * other[i]) * slope);
+      dother.push_back(dy[i] * value);
+    }
+    std::vector<float> a(size), b(size);
+    activation_forward(Parallel(1), of, size, x.data(), a.data());
+    RC_ASSERT(same_bits(a, y));
+    activation_backward(Parallel(1), of, size, x.data(), dy.data(), a.data());
+    RC_ASSERT(same_bits(a, dx));
+    gated_forward(Parallel(1), of, size, x.data(), other.data(), a.data());
+    RC_ASSERT(same_bits(a, gated));
+    gated_backward(Parallel(1), of, size, x.data(), other.data(), dy.data(), a.data(), b.data());
+    RC_ASSERT(same_bits(a, dgate));
+    RC_ASSERT(same_bits(b, dother));
+  }
 }
 
 }  // namespace

@@ -50,6 +50,28 @@ TEST(Config, NamesFileAndField) {
   EXPECT_NE(error_of(to_json(valid()).substr(0, 100)).find("m/config.json"), std::string::npos);
 }
 
+TEST(Config, NamesEveryActivation) {
+  const std::pair<std::string_view, ActivationType> names[] = {
+      {"relu", ActivationType::relu},
+      {"gelu", ActivationType::gelu},
+      {"silu", ActivationType::silu},
+      {"gelu-tanh", ActivationType::gelu_tanh},
+  };
+  EXPECT_EQ(std::size(names), std::size(Words<ActivationType>::kList));
+  for (const auto& [name, kind] : names) {
+    TransformerConfig config = valid();
+    config.activation = kind;
+    const std::string text =
+        with("\"activation\": \"relu\"", concat("\"activation\": \"", name, "\""));
+    EXPECT_EQ(to_json(config), text);
+    EXPECT_EQ(config_from_json(text, "c.json"), config);
+  }
+  EXPECT_EQ(
+      error_of(with("\"activation\": \"relu\"", "\"activation\": \"gelu_tanh\"")),
+      "m/config.json: activation: expected one of \"relu\", \"gelu\", \"silu\", \"gelu-tanh\", "
+      "got \"gelu_tanh\"");
+}
+
 TEST(Config, CompletesWhatIsLeftOut) {
   TransformerConfig config;
   config.model = 96;

@@ -5,7 +5,7 @@
 // element has its own bound, derived in rounding.py: each fp32 rounding is a relative error of
 // standard deviation up to 2^-24 / sqrt(3), a sum of n terms has n of them, of its partial sums;
 // those errors are propagated through the model and its gradient, and the error of each element is
-// measured. A correct implementation, whatever its order of summation, exceeds any of the 61,000
+// measured. A correct implementation, whatever its order of summation, exceeds any of the 64,600
 // bounds with a probability of 10^-6. They are tight: `make_golden.py --breakages` lists faults (an
 // epsilon, an activation's approximation, a score's scale off by 10^-5) and how far each exceeds
 // the bounds.

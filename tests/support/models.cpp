@@ -37,8 +37,8 @@ TransformerConfig random_config(Family family) {
   c.feed_forward = *rc::gen::inRange<int64_t>(1, 90);
   c.norm = *rc::gen::element(NormType::layer, NormType::rms);
   c.norm_position = *rc::gen::element(NormPosition::pre, NormPosition::post);
-  c.activation =
-      *rc::gen::element(ActivationType::relu, ActivationType::gelu, ActivationType::silu);
+  c.activation = *rc::gen::element(ActivationType::relu, ActivationType::gelu, ActivationType::silu,
+                                   ActivationType::gelu_tanh);
   c.gated = *rc::gen::arbitrary<bool>();
   c.position = *rc::gen::element(PositionType::sinusoidal, PositionType::learned,
                                  PositionType::rotary, PositionType::alibi, PositionType::none);

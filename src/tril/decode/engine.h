@@ -4,7 +4,7 @@
 // or fails by itself. Greedy search, beams of any width, sampling, n-best lists, forced prefixes,
 // shortlists and limits share one step of the model. What a request gets is a function of the
 // model, the request and its options alone: it does not depend on other requests, on when they join
-// or are cancelled, on the number of slots or of threads.
+// or are cancelled, or on the number of slots or threads.
 //
 //   Engine engine(model, {.slots = 64}, session);
 //   engine.submit({.source = tokens}, options,
@@ -62,7 +62,7 @@ struct StreamedTokens {
 struct RequestEvents {
   std::function<void(RequestOutcome&&)> done{};         // exactly once, as the last call
   std::function<void(const StreamedTokens&)> tokens{};  // after each step that makes tokens certain
-  SearchTrace step{};                                   // after each step; must not use the engine
+  SearchTrace step{};                                   // after each step; must not call the engine
 };
 
 // Scheduling of a request.

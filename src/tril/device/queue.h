@@ -2,10 +2,10 @@
 // device reads (token ids, positions, intervals, scalars), and steps that are kept as CUDA graphs.
 //
 // A step that is repeated is walked by the host each time: its checks are made, its memory is laid
-// out, and its uploads are written; but from the third equal time on nothing is launched one by
-// one. All uploads are copied at once, and then one CUDA graph does the rest. A walk that turns out
-// to be a different step (other sizes, other memory, another order) is recognised by its trace
-// (trace.h), and runs normally. So code that enqueues a step need not know about graphs.
+// out, and its uploads are written; but from its third repetition on its kernels are not launched
+// one by one. All uploads are copied at once, and then one CUDA graph does the rest. A walk that
+// turns out to be a different step (other sizes, other memory, another order) is recognised by its
+// trace (trace.h), and runs normally. So code that enqueues a step need not know about graphs.
 //
 // There are lanes. Nearly everything is in the first, in order. What is enqueued while an Aside
 // lives goes into a side stream: in order there, after everything enqueued in the first lane
@@ -41,8 +41,8 @@ struct CopyRows {
   int64_t bytes = 0;
   int64_t rows = 0;
 };
-// True for the structs of arguments that are listed, so that every value of theirs is tested to be
-// part of the identity (tests/device/identity_test.cpp); Queue::launch() accepts no others.
+// True for the structs of arguments listed in launches.h. A test checks that each of their values
+// is part of the identity (tests/device/identity_test.cpp); Queue::launch() accepts no others.
 consteval bool is_listed_launch(const Copy*) { return true; }
 consteval bool is_listed_launch(const CopyRows*) { return true; }
 
@@ -58,13 +58,14 @@ class Queue {
   // Enqueuing does so by itself.
   void make_current() const;
 
-  // The device address of a copy of these bytes, until reset(). The host's may change at once.
+  // The device address of a copy of these bytes, until reset(). The caller may overwrite its own
+  // bytes at once.
   const void* upload(const void* from, int64_t bytes);
   void reset();
 
-  // Enqueues launcher(stream, args), except while a kept step is walked, and raises its errors.
-  // Launcher and arguments are the identity of the launch: anything else that the kernel depends on
-  // must be uploaded.
+  // Enqueues launcher(stream, args) and raises its errors. While the host walks a step that is kept
+  // as a graph, it only adds to the trace. Launcher and arguments are the identity of the launch:
+  // anything else that the kernel depends on must be uploaded.
   template <class Args>
   void launch(Launcher<Args> launcher, const std::type_identity_t<Args>& args,
               Begins begins = Begins::alone) {
@@ -72,8 +73,8 @@ class Queue {
                   "arguments that are not in the list of kernels/cuda/launches.h");
     if (!launches(identity_of<Args>(launcher, args), begins)) return;
     Stream to = stream();
-    // Uploads of a step are complete before its graph begins, but not when kernels are launched one
-    // by one: then they never overlap.
+    // A graph begins when all its uploads are complete. Kernels launched one by one have no such
+    // guarantee, so they never overlap.
     to.overlaps = begins == Begins::in_chain && captures();
     launcher(to, args);
     launched();
@@ -121,8 +122,8 @@ class Queue {
   // It will not be read any more. Numbers that were read are ignored.
   void forget(int64_t number);
 
-  // Runs a step. `body` enqueues it, and may be called twice: its effect on the host must then be
-  // the same as of one call. It may not wait.
+  // Runs a step. `body` enqueues it, and may be called twice: calling it twice must leave the host
+  // as calling it once does. It must not wait for the device.
   void step(const std::function<void()>& body);
   int64_t graphs() const;  // kept so far
   bool captures() const;   // a step that will be kept is being enqueued
@@ -137,12 +138,12 @@ class Queue {
     std::vector<char> bytes{};
   };
 
-  // Adds to the trace; returns whether it is to be enqueued now.
+  // Adds the launch to the trace and returns whether to enqueue it now.
   bool launches(const Identity& launch, Begins begins);
   Stream stream() const;  // of the current lane
   void launched();        // raises the error of what was just enqueued
 
-  // Memory for this many bytes, with the next number.
+  // A place with room for this many bytes, under the next fetch number.
   Fetch& take_place(int64_t bytes);
   void make_room(Fetch& place, int64_t bytes) const;
   Fetch& place_of(int64_t number);

@@ -12,11 +12,14 @@
 //  - q·k is one chain of fused multiply-adds over head_dim ascending, then times scale, plus bias.
 //  - Blocks of kKeyBlock keys are counted from the row's origin. Within a block the sum of
 //    exponentials runs over 16 virtual lanes; p·v continues one chain over keys ascending.
-//  - A span is kKeySpan keys from the origin. Each span starts from nothing; spans are merged
-//    ascending: with new = max(m, m'), sum = fma(sum', e^(m'-new), sum e^(m-new)), out likewise.
-//  - Backward: dq[i] is one chain over keys, dk[j] and dv[j] one over (head of the group, row).
+//  - A span is kKeySpan keys, counted from the origin. Each has a softmax of its own; then spans
+//  are
+//    merged ascending: with new = max(m, m'), sum = fma(sum', e^(m'-new), sum e^(m-new)), out
+//    likewise.
+//  - Backward: dq[i] is one chain over keys ascending; dk[j] and dv[j] are one chain over the query
+//    heads that share the key's head and, for each of these, over the rows.
 // A key outside a row's interval is never multiplied into that row, so it may hold NaN.
-// Keys of a group that no row sees are zero in dk and dv.
+// The dk and dv of a key that no row sees are zero.
 // Kernels neither allocate, throw nor log; ops/attention.h plans the runs and checks everything.
 #pragma once
 
@@ -39,7 +42,7 @@ struct AttentionRun {
   int64_t row_end = 0;
   int64_t origin = 0;                   // of all its rows
   int64_t keys = 0;                     // keys of the sequence, counted from the origin
-  const float* const* pages = nullptr;  // cached keys: the page of every 16 keys of the sequence
+  const float* const* pages = nullptr;  // of a cache, one for every 16 keys of the sequence
 };
 
 // Where the keys and values of the runs lie: contiguous arrays, or the pages of a cache.
@@ -61,8 +64,9 @@ struct AttentionShape {
   int64_t bias_offsets = 0;
   int64_t bias_zero = 0;
   const int32_t* positions = nullptr;
-  // Test hooks. The interval of this row (-1: every row) in this head (-1: none, -2: every head)
-  // gets one more key. And the blocks of a span are taken in descending order (forward only).
+  // Test hooks. In head widen_head (-1: in none, -2: in every head) the interval of row widen_row
+  // (-1: of every row) gets one more key. With descending_blocks the forward pass takes the blocks
+  // of a span in descending order.
   int widen_head = -1;
   int64_t widen_row = -1;
   bool descending_blocks = false;

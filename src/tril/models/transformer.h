@@ -59,9 +59,9 @@ class Memory {
   std::shared_ptr<Cache> cache_;
 };
 
-// State of rows, one per sequence, that only a device knows: their tokens, and where the keys of
-// their sequences are. A step that is enqueued before the host has seen the one before it consists
-// of such rows (decode/ahead_backend.h). CUDA only.
+// What only the device knows of a step's rows, one per sequence: their tokens, and where the keys
+// of their sequences are. This is so in a step that is enqueued before the host has seen the result
+// of the one before (decode/ahead_backend.h). CUDA only.
 struct RowsOnDevice {
   Tensor tokens;  // i32 [row]; the tokens in Rows are ignored
   Tensor self;    // i32 [row, position]: entries of the session's cache, except the rows' own
@@ -78,8 +78,8 @@ class Transformer {
   // layers, and may be called under a tape, but has no gradients.
   static Transformer of_expressions(const TransformerConfig& config,
                                     Compute compute = Compute::fp32);
-  // A model folder (models/folder.h), for options.purpose. Every fault is one Error that names the
-  // file and the field or tensor; what does not match its checksum is one.
+  // A model folder (models/folder.h), for options.purpose. Every fault, a checksum that does not
+  // match included, is one Error that names the file and the field or tensor.
   // For inference on the CPU, packed weights of the folder that were made from its
   // model.safetensors are mapped, which shares memory between processes; otherwise weights are
   // packed now, and the bits are the same.
@@ -93,8 +93,8 @@ class Transformer {
 
   // Packs the weights of the folder `from` into packed.COMPUTE.safetensors in `folder`, which may
   // be the same. If it is another, the files beside the weights are copied too, so that it does not
-  // need the first. If that folder holds another model's packed weights, that is an error unless
-  // they may be replaced; if it holds other weights, or a training, it always is.
+  // need the first. It is an error if `folder` holds another model's packed weights, unless they
+  // may be replaced, and always if it holds another model's weights or a training run.
   static void save_packed(const std::string& from, const std::string& folder, Compute compute,
                           Overwrite overwrite = Overwrite::no);
   // The same without files: a copy for inference only.
@@ -128,7 +128,7 @@ class Transformer {
   // The same for ops::choose_tokens(): on CUDA a row may have room after its last token.
   Tensor logits_to_choose(const Tensor& hidden, Session& session) const;
   Tensor log_probs(const Tensor& hidden, Session& session) const;
-  // Makes `part` the part of these tokens, in this order: copies their weights.
+  // Fills `part` with a copy of the output weights of these tokens, in this order.
   void choose_output(std::span<const int32_t> tokens, OutputPart& part, Session& session) const;
   // [end - begin, tokens of the part] for each: the columns of logits() that belong to the part,
   // with the same bits. Without a tape; an observer does not see them.
@@ -139,14 +139,15 @@ class Transformer {
   Tensor loss(const Tensor& hidden, std::span<const int32_t> labels,
               const ops::LossOptions& options, Session& session) const;
 
-  // Every parameter as it was learnt, in a fixed order, to be read. None in a model for inference.
+  // Every parameter, in a fixed order, to be read. None in a model for inference, which keeps only
+  // packed weights.
   std::vector<NamedConstTensor> parameters() const;
   int64_t parameter_count() const;
 
-  // The same to be written. Whoever changes one calls weights_changed() before the next use; no
-  // other session may be using the model meanwhile. Packing is enqueued with the context: before
-  // another session uses the model, wait for its queue. Raises `unsupported` for a model that was
-  // loaded for inference or study.
+  // The same, to be written. Whoever changes one calls weights_changed() before the model is used
+  // again; no other session may use the model meanwhile. weights_changed() only enqueues the
+  // packing: wait for the context's queue before another session uses the model. Raises
+  // `unsupported` for a model that was loaded for inference or study.
   struct NamedParameter {
     std::string name;
     Tensor tensor;

@@ -33,7 +33,8 @@ class ParameterSet {
   explicit ParameterSet(const Placement& placement = {}, Gate gate = {});
   // For inference: keeps matrices only in packed form; fill() makes it.
   ParameterSet(const Placement& placement, Compute compute, Gate gate = {});
-  // The same on the CPU with weights packed before, which `find` returns by name, shape and type.
+  // The same on the CPU, with weights that are already packed: `find` returns them by name, shape
+  // and type.
   using Find = std::function<Tensor(const std::string& name, const Shape& shape, DType type)>;
   ParameterSet(Compute compute, Find find);
 
@@ -42,7 +43,7 @@ class ParameterSet {
   // The form that products read.
   Compute compute() const { return form_->compute(); }
 
-  // Zero. Names are unique.
+  // A new parameter, filled with zeros. Its name must be new.
   Tensor add(const std::string& name, const Shape& shape, Init init);
   // A matrix [out, in] to multiply by, to look rows up in, or both; the reference stays valid.
   enum class Use { table, linear };
@@ -71,7 +72,7 @@ class ParameterSet {
   // none.
   Tensor rounded(const Parameter& parameter) const;
   int64_t count() const { return count_; }  // of numbers, before they were packed
-  // Everything packed for inference, by the names that `find` gets.
+  // Everything packed for inference, under the names with which `find` is called.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
   // Where numbers are expressions: every parameter becomes leaves with its name.
   void name_leaves();
@@ -79,7 +80,7 @@ class ParameterSet {
   bool can_be_recorded() const {
     return !only_packed() || placement_.activations == DType::expression;
   }
-  // Draws every parameter by its kind, each from its own stream of the generator.
+  // Draws every parameter according to its Init, each from its own random stream.
   void initialise(uint64_t seed);
   // Sets every parameter from f32 or bf16 tensors in host memory, by name, and packs what the
   // kernels read.
@@ -87,7 +88,7 @@ class ParameterSet {
   void fill(Context& context, const Source& source);
   // Packs what the kernels read; to be called whenever weights changed.
   void pack(Context& context);
-  // Keeps the weights packed for the backward pass too.
+  // From now on also keeps what the backward pass reads packed.
   void prepare_training();
 
  private:

@@ -1,5 +1,6 @@
 // Operations on rows [row, columns]: norms, lookups, activations, dropout, rotary positions, sums.
-// Results have the type of their inputs; gradients of weights are f32.
+// Results have the shape and type of their inputs, unless it says otherwise; gradients of weights
+// are f32. Shapes or types that do not fit each other raise `shape_mismatch`.
 #pragma once
 
 #include "tril/kernels/activation.h"
@@ -30,8 +31,9 @@ struct NormResult {
   Tensor y;
   Tensor stats;  // [row, 2]
 };
+// On a device dweight and dbias are computed aside. dbias is undefined without a bias.
 struct NormGradients {
-  Tensor dx, dweight, dbias;  // dbias undefined without a bias; both are computed aside on a device
+  Tensor dx, dweight, dbias;
 };
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias);
@@ -40,8 +42,9 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& dy);
 
 // out[row] = scale table[ids[row]] + positions[position_ids[row]]; no positions when undefined.
-// On the CPU rows are taken from the packed weight where the table is undefined; on CUDA from
-// wherever the weight's form has them. They are rounded as they are read for activations in bf16.
+// On the CPU a row is read from `table` or, if that is undefined, unpacked from `packed`; on CUDA
+// it is read where the form of `packed` has it. Where activations are bf16, what is read is
+// rounded.
 struct Lookup {
   Mirrored<int32_t> ids;
   Tensor table;  // [entries, columns]
@@ -51,8 +54,9 @@ struct Lookup {
   Tensor positions;  // [positions, columns] or undefined
 };
 Tensor embedding(Context& context, const Lookup& lookup);
-// Rows sorted by the entry they look up, for gradients. It depends on ids alone, so on CUDA it can
-// be computed long before; on the CPU it is computed where it is used, and this is empty.
+// Rows sorted by the entry they look up, for gradients. This depends on ids alone, so on CUDA it
+// can be computed long before it is used; on the CPU the gradient sorts by itself, and this is
+// empty.
 struct LookupOrder {
   Tensor order{}, starts{};  // i32: [row], [entries + 1]
 };

@@ -17,10 +17,10 @@
 
 namespace tril::ops {
 
-// The forms by the names that users know. fp32 is what training computes in. bf16 is storage:
-// weights rounded once, then as fp32 (on CUDA activations are rounded too). int8: weights and
-// activations in bytes (kernels/gemm_int8.h). bf16_dot: both in bf16, multiplied by the processor's
-// own instruction, if it has one, with bits of its own (kernels/gemm_bf16_dot.h).
+// The forms by the names that users know. fp32: what training computes in. bf16: weights are stored
+// rounded, and products are computed as in fp32 (on CUDA activations are rounded too). int8:
+// weights and activations as bytes (kernels/gemm_int8.h). bf16_dot: both in bf16, multiplied by an
+// instruction that only some processors have, with bits of its own (kernels/gemm_bf16_dot.h).
 enum class Compute { fp32, bf16, int8, bf16_dot };
 
 class WeightForm;
@@ -32,7 +32,7 @@ struct LinearWeight {
 
   Tensor weight{};  // [out, in], f32; undefined if only packed parts are kept
   Tensor bias{};    // [out], f32, or undefined
-  int64_t out = 0;  // of the weight, also if there is none
+  int64_t out = 0;  // the weight's sizes, also if only packed parts are kept
   int64_t in = 0;
   const WeightForm* form = nullptr;        // null: form_of() chooses one, which packs for each use
   std::array<Tensor, kMostParts> parts{};  // the form's own; undefined ones are not kept
@@ -63,7 +63,7 @@ class WeightForm {
   WeightForm& operator=(const WeightForm&) = delete;
 
   Compute compute() const { return compute_; }
-  // Whether contexts of this placement multiply by it.
+  // Whether contexts of this placement can multiply by weights in this form.
   virtual bool suits(const Placement& placement) const = 0;
   // Raises `unsupported` if this machine cannot multiply in this form.
   virtual void check_supported() const {}
@@ -97,11 +97,11 @@ class WeightForm {
     int64_t stride = 0;
   };
   virtual Rows rows(const LinearWeight& linear) const { return {linear.weight, linear.in}; }
-  // Outputs `rows` as a weight of their own, in memory of `arena`; numbers were checked.
+  // Outputs `rows` as a weight of their own, in memory of `arena`; the caller has checked `rows`.
   virtual LinearWeight part_of(Context& context, const LinearWeight& linear,
                                std::span<const int32_t> rows, Arena& arena) const;
-  // The part that is `parameter` (the weight or the bias) rounded number by number, so that an
-  // optimiser can write both at once; undefined if packing does more than that.
+  // The part that holds `parameter` (the weight or the bias) rounded, element by element, so that
+  // an optimiser can write both at once; undefined if packing does more than round.
   virtual Tensor rounded(const LinearWeight& /*linear*/, const Tensor& /*parameter*/) const {
     return {};
   }
@@ -111,14 +111,15 @@ class WeightForm {
   virtual void multiply(Context& context, const Tensor& x,
                         std::span<const LinearWeight* const> weights,
                         std::span<const Tensor> y) const = 0;
-  // The same for every part of the rows, by weights that part_of() made.
+  // The same with a weight of its own, which part_of() made, for every part of the rows.
   virtual void multiply_rows(Context& context, const Tensor& x, std::span<const RowsByWeight> parts,
                              std::span<const Tensor> y) const;
-  // dx = dy W, or added to it.
+  // dx = dy W; with SliceOfSum::further, dx += dy W.
   virtual void input_gradient(Context& context, const Tensor& dy,
                               std::span<const LinearWeight* const> weights, const Tensor& dx,
                               SliceOfSum slice) const;
-  // The padded number of outputs per row of results with which large products are fastest.
+  // The number of outputs, padding included, with which large products are fastest if a row of
+  // their result has room for it.
   virtual int64_t padded_outputs(int64_t out) const { return out; }
 
   // ---- what only some forms can do
@@ -126,9 +127,10 @@ class WeightForm {
   virtual bool has_relu() const { return false; }
   virtual void multiply_relu(Context& context, const Tensor& x, const LinearWeight& linear,
                              const Tensor& y) const;
-  // Weights stored one after the other, as one product: memory for them (undefined if the form
-  // cannot), assigning it, recognising it, and the product, with outputs side by side in y. Their
-  // input_gradient() takes dy of all of them side by side.
+  // Several weights stored one after the other, which are multiplied as one: stack_for() allocates
+  // memory for them (undefined if the form cannot do this), place() gives a weight its share,
+  // are_stacked() recognises them, and multiply_stacked() writes their outputs side by side into y.
+  // input_gradient() of such weights takes the dy of all of them side by side.
   virtual WeightStack stack_for(Arena& /*arena*/, std::span<const int64_t> /*outs*/,
                                 int64_t /*in*/) const {
     return {};
@@ -154,11 +156,11 @@ class WeightForm {
 std::vector<Compute> computes_for(const Placement& placement);
 // The form of this name for a placement; raises `unsupported` if there is none.
 const WeightForm& form_for(const Placement& placement, Compute compute);
-// The form that training, and a model as it was loaded, use there, according to the type of
-// activations.
+// The form for weights that are kept as they are, as in training: bf16 where activations are bf16,
+// else fp32.
 const WeightForm& form_for(const Placement& placement);
-// The weight's own form, or form_for(context.placement()). Raises `unsupported` if it does not
-// suit.
+// The weight's own form or, if it names none, form_for(context.placement()). Raises `unsupported`
+// if it does not suit the context.
 const WeightForm& form_of(const Context& context, const LinearWeight& linear);
 
 // A weight in a form for inference, in memory of `arena`, without its bias; nothing is shared with

@@ -23,19 +23,19 @@ class Tape;
 // Deliberate faults, for tests that must be able to fail. None in ordinary use.
 struct TestHooks {
   static constexpr int kAllHeads = -2;
-  // Adds one key at the end of the interval of `widen_row` (-1: of every row) in head `widen_head`
-  // (or kAllHeads: a mask that is off by one) of every masked self-attention of the decoder's layer
-  // `widen_layer` (-1: of every layer). -1 in widen_head turns it off.
+  // One key too many: the decoder's masked self-attention adds a key at the end of the interval of
+  // row `widen_row` (-1: of every row) in head `widen_head` (-1: in none, kAllHeads: in all, a mask
+  // that is off by one) of layer `widen_layer` (-1: of every layer).
   int widen_head = -1;
   int widen_layer = -1;
   int64_t widen_row = -1;
-  // Removes the last key, its own, from the interval of the token at `narrow_position` (-1: of
-  // none) in all heads of the decoder's layer `narrow_layer` (-1: of every layer), in any call:
-  // training and inference are then the same function, with a mask that is too narrow.
+  // One key too few: the token at position `narrow_position` (-1: no token) does not see itself, in
+  // all heads of the decoder's layer `narrow_layer` (-1: of every layer), in training and inference
+  // alike: both are then the same function, with a mask that is too narrow.
   int64_t narrow_position = -1;
   int narrow_layer = -1;
-  // The decoder's keys and values go into the cache one position early, over those of the token
-  // before; except in a call that begins with a sequence's first token, where they go to the right
+  // The decoder's keys and values go into the cache one position early, where they overwrite those
+  // of the token before. A call that begins with a sequence's first token stores them in the right
   // place.
   bool shift_cache = false;
   // Attention takes the blocks of a span in descending order when a call has several query rows:
@@ -86,9 +86,10 @@ struct Mirrored {
   auto end() const { return host.end(); }
 };
 
-// Where a model lives, and the type in which activations are computed and stored: fp32 on the CPU,
-// bf16 on CUDA unless fp32 is requested.
+// The type of activations unless another is requested.
 constexpr DType activation_type(Device device) { return on_gpu(device) ? DType::bf16 : DType::f32; }
+// The device a model is on, and the type in which its activations are stored: fp32 on the CPU, bf16
+// or, for checking, fp32 on CUDA.
 struct Placement {
   Device device = Device::cpu;
   DType activations = DType::f32;
@@ -142,14 +143,14 @@ struct Context {
     end_chain();
     queue.launch(launcher, args);
   }
-  // The same for kernels that write only activations of this step and entries of its cache that
-  // were not read before: neither weights nor tables, unless they are the last of the chain and
-  // end_chain() follows. In a chain and in a graph they may overlap (kernels/cuda/launch.cuh).
+  // The same for kernels that follow the rule of chains (kernels/cuda/launch.cuh): in a chain of a
+  // CUDA graph they may overlap. They write only activations of this step, and entries of the cache
+  // that no kernel of the chain has read; neither weights nor tables, unless end_chain() follows.
   template <class Args>
   void launch_in_chain(Launcher<Args> launcher, const std::type_identity_t<Args>& args) {
     queue.launch(launcher, args, in_chain_ ? Begins::in_chain : Begins::alone);
   }
-  // Within the device, or on the CPU; it may write anything.
+  // Copies within the device's memory, or on the CPU. They may write anything, so they end a chain.
   void copy(const Copy& args) {
     end_chain();
     queue.copy(args);
@@ -158,17 +159,17 @@ struct Context {
     end_chain();
     queue.copy_rows(args);
   }
-  // To be called after a launch that waits for everything before it: an ordinary one, or an
-  // embedding, which lets the next kernel begin only then. The kernels of the chain do not change
-  // what was written until then. A chain ends with the step, or with the next launch that may write
-  // anything.
+  // Begins a chain. To be called right after a launch that waits for everything before it: an
+  // ordinary one, or an embedding, which lets the next kernel begin only when it has waited. What
+  // was written up to here, no kernel of the chain changes. A chain ends with the step, or with the
+  // next launch() or copy.
   void begin_chain() { in_chain_ = tape == nullptr; }
   void end_chain() { in_chain_ = false; }
 
-  // f() enqueues work for which nothing waits before the gradients are read: on a device it runs in
-  // a side stream, in parallel with what is enqueued next, until queue.join(). What it allocates
-  // stays until the step ends, and what it reads must not change until then; so inside a Scope it
-  // runs in the main stream.
+  // f() enqueues work whose results are not needed before the gradients are read: on a device it
+  // runs in a side stream, in parallel with what is enqueued next, until queue.join(). What it
+  // allocates stays until the step ends, and what it reads must not change until then; memory of a
+  // Scope would be reused too early, so inside one f() runs in the main stream.
   template <class F>
   void aside(Lane lane, const F& f) {
     if (!on_gpu(device()) || arena.in_scope()) return f();
@@ -180,7 +181,7 @@ struct Context {
   Arena arena;  // on the device: activations and gradients of the step, scratch inside operations
   Arena host;  // in host memory: what only the host reads, such as the tape, plans and lists of ids
   Queue queue;
-  DType activations;  // their type
+  DType activations;  // the type of activations
   // The type of sums that are not rounded to that of activations, such as logits.
   DType sums() const { return activations == DType::expression ? activations : DType::f32; }
   std::shared_ptr<ExpressionInputs> expressions;  // null unless activations are expressions

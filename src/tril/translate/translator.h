@@ -3,7 +3,7 @@
 //   const Translator translator = Translator::load("model");
 //   std::string hindi = translator.translate("How are you?");
 //
-// A model folder and its tokenizer. An encoder–decoder translates lines; a decoder-only model
+// It holds a model and its tokenizer. An encoder–decoder translates lines; a decoder-only model
 // continues them. A source is read as its pieces followed by END, a target as START, its pieces and
 // END: training must lay them out the same way.
 //
@@ -50,7 +50,7 @@ struct TranslateOptions {
   // The most lines taken before the first of them is done: when one long sentence holds up the
   // order, no more are read.
   int64_t window = 1024;
-  // Shortlist::load() of the same folder: each line is translated with the pieces of its own set,
+  // Shortlist::load() of the same folder: each line may use only the pieces of its own shortlist,
   // which is faster; encoder–decoders only.
   std::optional<Shortlist> shortlist{};
 };

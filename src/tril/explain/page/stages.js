@@ -9,7 +9,8 @@ const kMostDigits = 6;
 const kActivations = {
   relu: "ReLU",
   gelu: "GELU",
-  silu: "SiLU"
+  silu: "SiLU",
+  "gelu-tanh": "GELU (tanh)"
 };
 
 // "0.51 + 0.84 = 1.35": the fewest digits with which the printed line gives its printed result. The

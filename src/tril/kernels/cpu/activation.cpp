@@ -11,6 +11,10 @@ namespace {
 
 constexpr float kInverseSqrt2 = 0x1.6a09e6p-1f;
 constexpr float kInverseSqrt2Pi = 0x1.988454p-2f;
+constexpr float kTanhLinear = 0x1.988454p+0f;  // 2 sqrt(2 / pi)
+constexpr float kTanhCubic = 0x1.2444f2p-4f;   // 0.044715 times that
+constexpr float kTanhCubic3 = 0x1.b6676cp-3f;  // 3 times 0.044715 times that
+constexpr float kTanhFlat = 1024.0f;           // from this x² on, gelu-tanh is 0 or x
 
 struct Value {
   Vec16 value;
@@ -28,9 +32,24 @@ HWY_INLINE Value activate(const Vec16& x) {
     const Vec16 cdf = fma(erf(x * set16(kInverseSqrt2)), set16(0.5f), set16(0.5f));
     const Vec16 density = exp(x * x * set16(-0.5f)) * set16(kInverseSqrt2Pi);
     return {x * cdf, fma(x, density, cdf)};
-  } else {
+  } else if constexpr (kKind == Activation::silu) {
     const Vec16 s = sigmoid(x);
     return {x * s, s * fma(x, set16(1.0f) - s, set16(1.0f))};
+  } else {
+    static_assert(kKind == Activation::gelu_tanh, "an activation without a formula");
+    // Without the limit the slope of a large x would be infinity times zero. NaN stays NaN.
+    const Vec16 flat = set16(kTanhFlat);
+    const Vec16 whole = x * x;
+    const Vec16 square = select(greater(whole, flat), flat, whole);
+    const Vec16 z = x * fma(square, set16(kTanhCubic), set16(kTanhLinear));
+    // sigmoid(|z|) and sigmoid(-|z|), both with all their digits: 1 - sigmoid(z) would have none
+    // left where the slope multiplies it by much.
+    const Vec16 e = exp(zero16() - max(zero16() - z, z));
+    const Vec16 more = set16(1.0f) / (set16(1.0f) + e);
+    const Vec16 less = e * more;
+    const Vec16 s = select(greater(zero16(), z), less, more);
+    const Vec16 inner = x * fma(square, set16(kTanhCubic3), set16(kTanhLinear));
+    return {x * s, fma(inner, less * more, s)};
   }
 }
 
@@ -41,6 +60,9 @@ void with_kind(Activation kind, const F& f) {
     case Activation::relu: f(std::integral_constant<Activation, Activation::relu>()); break;
     case Activation::gelu: f(std::integral_constant<Activation, Activation::gelu>()); break;
     case Activation::silu: f(std::integral_constant<Activation, Activation::silu>()); break;
+    case Activation::gelu_tanh:
+      f(std::integral_constant<Activation, Activation::gelu_tanh>());
+      break;
   }
 }
 

@@ -107,6 +107,10 @@ __global__ void __launch_bounds__(kThreads)
 // ---- activations --------------------------------------------------------------------------------
 constexpr float kInverseSqrt2 = 0x1.6a09e6p-1f;
 constexpr float kInverseSqrt2Pi = 0x1.988454p-2f;
+constexpr float kTanhLinear = 0x1.988454p+0f;  // 2 sqrt(2 / pi)
+constexpr float kTanhCubic = 0x1.2444f2p-4f;   // 0.044715 times that
+constexpr float kTanhCubic3 = 0x1.b6676cp-3f;  // 3 times 0.044715 times that
+constexpr float kTanhFlat = 1024.0f;           // from this x² on, gelu-tanh is 0 or x
 
 struct ValueAndSlope {
   float value, slope;
@@ -122,9 +126,21 @@ __device__ ValueAndSlope activate(float x) {
     const float cdf = __fmaf_rn(erff(x * kInverseSqrt2), 0.5f, 0.5f);
     const float density = expf(x * x * -0.5f) * kInverseSqrt2Pi;
     return {x * cdf, __fmaf_rn(x, density, cdf)};
-  } else {
+  } else if constexpr (kKind == Activation::silu) {
     const float s = 1.0f / (1.0f + expf(-x));
     return {x * s, s * __fmaf_rn(x, 1.0f - s, 1.0f)};
+  } else {
+    static_assert(kKind == Activation::gelu_tanh, "an activation without a formula");
+    // As on the CPU (cpu/activation.cpp).
+    const float whole = x * x;
+    const float square = whole > kTanhFlat ? kTanhFlat : whole;
+    const float z = x * __fmaf_rn(square, kTanhCubic, kTanhLinear);
+    const float e = expf(-fabsf(z));
+    const float more = 1.0f / (1.0f + e);
+    const float less = e * more;
+    const float s = z < 0.0f ? less : more;
+    const float inner = x * __fmaf_rn(square, kTanhCubic3, kTanhLinear);
+    return {x * s, __fmaf_rn(inner, less * more, s)};
   }
 }
 
@@ -162,6 +178,8 @@ void with_kind(Activation kind, const F& f) {
     case Activation::relu: return f(std::integral_constant<Activation, Activation::relu>());
     case Activation::gelu: return f(std::integral_constant<Activation, Activation::gelu>());
     case Activation::silu: return f(std::integral_constant<Activation, Activation::silu>());
+    case Activation::gelu_tanh:
+      return f(std::integral_constant<Activation, Activation::gelu_tanh>());
   }
 }
 

@@ -66,6 +66,17 @@ T activated(Activation kind, const T& x) {
       return multiply(x, fma(error_function(scaled), half, half));
     }
     case Activation::silu: return multiply(x, sigmoid(x));
+    case Activation::gelu_tanh: {
+      const T one = constant<T>(1.0f);
+      const T flat = constant<T>(1024.0f);
+      const T whole = multiply(x, x);
+      const T square = select(greater(whole, flat), flat, whole);
+      const T z =
+          multiply(x, fma(square, constant<T>(0x1.2444f2p-4f), constant<T>(0x1.988454p+0f)));
+      const T e = exponential(subtract(zero, maximum(subtract(zero, z), z)));
+      const T more = divide(one, add(one, e));
+      return multiply(x, select(greater(zero, z), multiply(e, more), more));
+    }
   }
   return x;
 }

@@ -5,6 +5,9 @@
 //     F(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution; f(x) = e^(-x²/2) / sqrt(2 pi)
 //   silu(x) = x s(x)                  silu'(x) = s(x) (1 + x (1 - s(x)))
 //     s(x) = 1 / (1 + e^-x)
+//   gelu-tanh(x) = x/2 (1 + tanh u)   gelu-tanh'(x) = (1 + tanh u)/2 + x/2 (1 - tanh² u) u'
+//     u = sqrt(2/pi) (x + 0.044715 x³), u' = sqrt(2/pi) (1 + 3 · 0.044715 x²); with s as above,
+//     (1 + tanh u)/2 = s(2u) and (1 - tanh² u)/2 = 2 s(2u) s(-2u)
 //   gated: y = activation(gate) x;  dgate = dy x activation'(gate);  dx = dy activation(gate)
 //
 // Elementwise, so one number in and one out. A template in any precision; kernels/activation.h has
@@ -31,14 +34,28 @@ T sigmoid(T x) {
   return 1 / (1 + std::exp(-x));
 }
 
+constexpr double kTanhCubic = 0.044715;  // of gelu-tanh, as published
+// 2u and 2u'.
+template <class T>
+T twice_u(T x) {
+  return 2 * std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T> *
+         (x + T(kTanhCubic) * x * x * x);
+}
+template <class T>
+T twice_u_slope(T x) {
+  return 2 * std::numbers::sqrt2_v<T> * std::numbers::inv_sqrtpi_v<T> *
+         (1 + 3 * T(kTanhCubic) * x * x);
+}
+
 template <class T>
 T activation(kernels::Activation kind, T x) {
   switch (kind) {
     case kernels::Activation::relu: return x < 0 ? T(0) : x;
     case kernels::Activation::gelu: return x * normal_cdf(x);
-    case kernels::Activation::silu: break;
+    case kernels::Activation::silu: return x * sigmoid(x);
+    case kernels::Activation::gelu_tanh: break;
   }
-  return x * sigmoid(x);
+  return x * sigmoid(twice_u(x));
 }
 
 template <class T>
@@ -46,9 +63,11 @@ T activation_slope(kernels::Activation kind, T x) {
   switch (kind) {
     case kernels::Activation::relu: return x > 0 ? T(1) : T(0);
     case kernels::Activation::gelu: return normal_cdf(x) + x * normal_density(x);
-    case kernels::Activation::silu: break;
+    case kernels::Activation::silu: return sigmoid(x) * (1 + x * sigmoid(-x));  // 1 - s(x) = s(-x)
+    case kernels::Activation::gelu_tanh: break;
   }
-  return sigmoid(x) * (1 + x * sigmoid(-x));  // 1 - s(x) = s(-x)
+  const T s = sigmoid(twice_u(x));
+  return s + x * s * sigmoid(-twice_u(x)) * twice_u_slope(x);
 }
 
 template <class T>
