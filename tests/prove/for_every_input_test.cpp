@@ -81,11 +81,6 @@ TEST(EveryInput, HoldsAcrossBlocks) {
   EXPECT_EQ(result.passes, 1);
 }
 
-struct Fault {
-  const char* name;
-  TestHooks hooks;
-};
-
 TEST(EveryInput, AWidenedHeadIsNamed) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   EveryInputOptions options = short_options();

@@ -86,7 +86,7 @@ class Variables {
   int64_t target_, neighbour_, source_, neighbour_source_;
 };
 
-// Which row of which tensor a hash belongs to.
+// Which row of which tensor the recorded hashes belong to.
 using RowKey = std::tuple<bool, int64_t, int, int32_t>;  // encoder?, layer, site, position
 constexpr int kLogits = 1000;                            // in place of a site
 // A sub-layer's sites come several times per layer: they are counted.
@@ -114,7 +114,7 @@ class Comparer : public Observer {
                                 .layer = o.layer,
                                 .site = std::string(name_of(o.site)),
                                 .length = length_};
-    see_rows(o.tokens, static_cast<const Expression*>(o.tensor.raw()), o.tensor.rows(),
+    see_rows(o.tokens, static_cast<const Expression*>(o.tensor.raw()),
              o.tensor.size() / std::max<int64_t>(1, rows_of(o)), head_width(o.site), place,
              static_cast<int>(o.site) + kTimes * time);
   }
@@ -122,8 +122,7 @@ class Comparer : public Observer {
   void see_logits(const Tensor& logits) override {
     const EveryInputPlace place{.site = "logit", .length = length_};
     const int64_t before = result_.numbers;
-    see_rows(tokens_, logits.data<Expression>(), logits.rows(), logits.columns(), 0, place,
-             kLogits);
+    see_rows(tokens_, logits.data<Expression>(), logits.columns(), 0, place, kLogits);
     result_.logits += result_.numbers - before;
   }
 
@@ -157,8 +156,8 @@ class Comparer : public Observer {
     }
   }
 
-  void see_rows(std::span<const int32_t> tokens, const Expression* values, int64_t /*rows*/,
-                int64_t columns, int64_t head_width, const EveryInputPlace& place, int site) {
+  void see_rows(std::span<const int32_t> tokens, const Expression* values, int64_t columns,
+                int64_t head_width, const EveryInputPlace& place, int site) {
     for (size_t row = 0; row < tokens.size(); ++row) {
       if (static_cast<int64_t>(tokens[row]) >= variables_.count()) continue;  // padding
       const Variables::Where at = variables_.where(tokens[row]);
