@@ -26,6 +26,7 @@ constexpr size_t kTinySource = 16;
 constexpr int64_t kEveryLength[] = {16, 12, 8, 6, 4, 3, 2, 1};
 constexpr int64_t kOneLength = 70;  // two blocks of keys
 constexpr int64_t kEveryLengthOfOtherForms = 4;
+constexpr double kShareOfOtherForms = 0.25;  // of the work allowed, for each
 
 void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
   bool has_future = false;
@@ -226,7 +227,7 @@ class Proof {
       EveryInputOptions form = all;
       form.compute = compute;
       form.length = std::min(all.length, kEveryLengthOfOtherForms);
-      add_every_input(form);
+      if (affordable(form, kShareOfOtherForms)) add_every_input(form);
     }
   }
   EveryInputOptions every_input_options() const {
@@ -236,9 +237,9 @@ class Proof {
     options.masking = options_.masking;
     return options;
   }
-  bool affordable(const EveryInputOptions& options) const {
-    return options_.full ||
-           every_input_operations(model_.config(), options) <= options_.every_input_operations;
+  bool affordable(const EveryInputOptions& options, double share = 1.0) const {
+    return options_.full || every_input_operations(model_.config(), options) <=
+                                share * options_.every_input_operations;
   }
   void add_every_input(const EveryInputOptions& options) {
     tell("for every input", static_cast<int64_t>(report_.every_input.size()), 5);
