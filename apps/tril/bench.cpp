@@ -41,8 +41,6 @@ constexpr Group kGroups[] = {
     {"learn", measure_learning},
     {"demo", measure_demo},
 };
-constexpr double kPeakSeconds = 0.1;  // for each of the peaks
-
 struct Options {
   std::vector<std::string> only;
   std::string match;
@@ -62,14 +60,14 @@ double gigabytes(const Measurement& m) { return m.traffic.read + m.traffic.writt
 // A GPU does so much more that people count in TFLOP/s.
 double gflop_unit(Device device) { return device.type == DeviceType::cuda ? 1000.0 : 1.0; }
 
-constexpr const char* kColumns = "{:<10} {:<34} {:>9} {:>8} {:>7} {:>11} {:>9} {:>8}  {}";
+constexpr const char* kTableLine = "{:<10} {:<34} {:>9} {:>8} {:>7} {:>11} {:>9} {:>8}  {}";
 
 void print_row(const Measurement& m, Device device) {
   const std::string share = m.roof.empty() || m.group == "peaks"
                                 ? ""
                                 : fmt::format("{:.0f}% {}", 100.0 * m.share, m.roof);
   std::string row = fmt::format(
-      fmt::runtime(kColumns), m.group, m.name, m.group == "peaks" ? "" : time_text(m.seconds),
+      fmt::runtime(kTableLine), m.group, m.name, m.group == "peaks" ? "" : time_text(m.seconds),
       figure(m.gflop / m.seconds / gflop_unit(device), 1), figure(gigabytes(m) / m.seconds, 1),
       share, figure(m.tokens / m.seconds, 0), figure(std::max(m.mebibytes, m.resident), 1), m.note);
   row.erase(row.find_last_not_of(' ') + 1);
@@ -117,7 +115,7 @@ void print_head(Device device, int threads) {
   } else {
     fmt::print("{}, {}, {} threads\n\n", cpu_name(), to_string(current_target()), threads);
   }
-  fmt::print(fmt::runtime(kColumns), "", "", "time",
+  fmt::print(fmt::runtime(kTableLine), "", "", "time",
              device.type == DeviceType::cuda ? "TFLOP/s" : "GFLOP/s", "GB/s", "of its roof",
              "tokens/s", "MiB", "\n");
 }
@@ -170,9 +168,8 @@ void run(const Options& options) {
     const bool beside_peaks = group.beside == Beside::peaks || device.type == DeviceType::cuda;
     if (beside_peaks && !measure.peaks) {
       progress.tell("measuring the machine's own peaks");
-      measure.peaks = device.type == DeviceType::cuda
-                          ? measure_cuda_peaks(device, kPeakSeconds)
-                          : measure_peaks(options.threads, kPeakSeconds);
+      measure.peaks = device.type == DeviceType::cuda ? measure_cuda_peaks(device)
+                                                      : measure_peaks(options.threads);
     }
     const auto measured = group.measure(measure);
     results.insert(results.end(), measured.begin(), measured.end());

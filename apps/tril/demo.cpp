@@ -17,7 +17,7 @@
 namespace tril::app {
 namespace {
 
-struct Flags {
+struct DemoFlags {
   std::string folder = "demo-model";
   std::string dump;
   int threads = 0;
@@ -62,7 +62,7 @@ void check_folder(const std::string& folder) {
           ": holds another model: choose a folder with -o, or remove it");
 }
 
-TrainSummary learn(const Phrasebook& phrasebook, const Flags& flags) {
+TrainSummary learn(const Phrasebook& phrasebook, const DemoFlags& flags) {
   const StopOnSignal stop;
   ProgressLine progress;
   TrainEvents events;
@@ -95,7 +95,7 @@ void show_translations(const Translator& translator, const std::vector<PhrasePai
 }
 
 // Parallel against stepwise, on sentences the model was not trained on.
-void prove(const Translator& translator, const Phrasebook& phrasebook, const Flags& flags) {
+void prove(const Translator& translator, const Phrasebook& phrasebook, const DemoFlags& flags) {
   Session session(translator.model(), flags.threads);
   std::vector<TokenPair> pairs;
   for (const PhrasePair& phrase : phrasebook.held_out) {
@@ -120,7 +120,7 @@ void prove(const Translator& translator, const Phrasebook& phrasebook, const Fla
           "demo: training and inference are not the same function here: please report it");
 }
 
-void run(const Flags& flags) {
+void run(const DemoFlags& flags) {
   const Phrasebook phrasebook = make_phrasebook();
   if (!flags.dump.empty()) {
     dump(phrasebook, flags.dump);
@@ -180,7 +180,7 @@ bool is_demo_model(const std::string& folder) {
 }
 
 void add_demo(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<DemoFlags>();
   CLI::App* demo = app.add_subcommand(
       "demo", "Learn English to Hindi from a built-in phrasebook, in a minute, and show it");
   demo->add_option("-o,--output", flags->folder, "The model folder to write")

@@ -19,7 +19,7 @@
 namespace tril::app {
 namespace {
 
-struct Flags {
+struct EvaluateFlags {
   std::string model;  // empty: --hypothesis says what to evaluate
   std::string source, hypothesis, output;
   std::vector<std::string> references;
@@ -94,7 +94,7 @@ void print_score(const std::string& line) {
   fmt::print("{}\n  {}\n", line.substr(0, figures), line.substr(figures + 1));
 }
 
-void print(const Scores& scores, const Flags& flags) {
+void print(const Scores& scores, const EvaluateFlags& flags) {
   const BleuScore bleu_score = bleu(scores.bleu);
   const ChrfScore chrf_score = chrf(scores.chrf);
   const ChrfScore words_score = chrf(scores.chrf_words);
@@ -122,7 +122,7 @@ void print(const Scores& scores, const Flags& flags) {
 
 // Here only a reference can be at fault.
 void add(Scores& scores, const std::string& hypothesis, const std::vector<std::string>& references,
-         const Flags& flags, int64_t line) {
+         const EvaluateFlags& flags, int64_t line) {
   try {
     scores.add(hypothesis, references);
   } catch (const Error& error) {
@@ -130,7 +130,7 @@ void add(Scores& scores, const std::string& hypothesis, const std::vector<std::s
   }
 }
 
-Scores empty_scores(const Flags& flags) {
+Scores empty_scores(const EvaluateFlags& flags) {
   Scores scores;
   scores.bleu.tokenizer = flags.tokenizer;
   return scores;
@@ -147,7 +147,7 @@ std::string fault_of_hypothesis(const LineReader& hypotheses, const std::string&
 // A translation that cannot be used counts as an empty one.
 class BadTranslations {
  public:
-  explicit BadTranslations(const Flags& flags) : strict_(flags.strict) {}
+  explicit BadTranslations(const EvaluateFlags& flags) : strict_(flags.strict) {}
 
   void tell(const std::string& file, int64_t line, const std::string& why) {
     require(!strict_, ErrorCode::invalid_argument, file, ": line ", line, ": ", why);
@@ -161,7 +161,7 @@ class BadTranslations {
 };
 
 // Scores a file of translations against the references.
-void evaluate_file(const Flags& flags) {
+void evaluate_file(const EvaluateFlags& flags) {
   Scores scores = empty_scores(flags);
   LineReader hypotheses = open_lines(flags.hypothesis);
   References references(flags.references);
@@ -183,7 +183,7 @@ void evaluate_file(const Flags& flags) {
 
 // Scores a model's translations. Where --output is given they are also written there, whole or not
 // at all.
-void evaluate_model(const Flags& flags) {
+void evaluate_model(const EvaluateFlags& flags) {
   std::vector<InputName> inputs = {{"--source", flags.source}};
   for (const std::string& path : flags.references) inputs.push_back({"--reference", path});
   check_output("--output", flags.output, inputs, flags.model);
@@ -248,7 +248,7 @@ void check_no_model_flags(const CLI::App& evaluate) {
   }
 }
 
-void run(const Flags& flags, const CLI::App& evaluate) {
+void run(const EvaluateFlags& flags, const CLI::App& evaluate) {
   const bool given = !flags.hypothesis.empty();
   require(given || !flags.model.empty(), ErrorCode::invalid_argument,
           "evaluate: nothing to evaluate: give a model folder and --source, or --hypothesis FILE");
@@ -268,7 +268,7 @@ void run(const Flags& flags, const CLI::App& evaluate) {
 }  // namespace
 
 void add_evaluate(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<EvaluateFlags>();
   CLI::App* evaluate =
       app.add_subcommand("evaluate", "BLEU and chrF of a model, or of a file of translations");
   evaluate->add_option("model", flags->model, "A model folder");

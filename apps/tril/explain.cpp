@@ -14,7 +14,7 @@
 namespace tril::app {
 namespace {
 
-struct Flags {
+struct ExplainFlags {
   std::string model;
   std::vector<std::string> sentence;  // one, or none
   std::string output = "explain.html";
@@ -23,7 +23,7 @@ struct Flags {
 
 // The sentence as given, or a line of stdin for "-"; by default the lesson's own, or, without an
 // encoder, nothing: the model begins by itself.
-std::string sentence_of(const Flags& flags, const TransformerConfig& config) {
+std::string sentence_of(const ExplainFlags& flags, const TransformerConfig& config) {
   if (flags.sentence.empty()) return config.decoder_only() ? "" : lesson_sentences().back().english;
   if (flags.sentence.front() != "-") return flags.sentence.front();
   LineReader lines = open_lines("-");
@@ -41,7 +41,7 @@ std::string on_one_line(std::string text) {
 }
 
 // Common mistakes are reported before anything is loaded.
-void check(const Flags& flags) {
+void check(const ExplainFlags& flags) {
   std::string all;
   for (const std::string& word : flags.sentence) all += (all.empty() ? "" : " ") + word;
   require(flags.sentence.size() <= 1, ErrorCode::invalid_argument,
@@ -61,7 +61,7 @@ void check_sound(const Explanation& e) {
           "explain: the page's formula does not give the engine's numbers: please report it");
 }
 
-void run(const Flags& flags) {
+void run(const ExplainFlags& flags) {
   check(flags);
   check_output("-o", flags.output, {}, flags.model);
   const Translator translator =
@@ -87,7 +87,7 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_explain(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ExplainFlags>();
   CLI::App* explain = app.add_subcommand(
       "explain", "Write a page that shows training and inference side by side on one sentence");
   explain->add_option("model", flags->model, "A model folder")->required();

@@ -9,7 +9,7 @@
 namespace tril::app {
 namespace {
 
-void run(const DecodingFlags& flags) {
+void run_generate(const DecodingFlags& flags) {
   const Translator translator =
       load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
                       flags.compute, flags.trust);
@@ -29,7 +29,7 @@ void add_generate(CLI::App& app) {
       "Example:\n  echo 'Once upon a time' | tril generate my-model --sample --top-p 0.9 "
       "--seed 7\n\nThe line itself is part of what is printed; an empty line begins with "
       "nothing.");
-  generate->callback([flags] { run(*flags); });
+  generate->callback([flags] { run_generate(*flags); });
 }
 
 }  // namespace tril::app

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Flags {
+struct InfoFlags {
   std::string folder;
   std::string svg;
   bool json = false;
@@ -55,7 +55,7 @@ Json dimensions_of(const ConstTensor& tensor) {
   return dimensions;
 }
 
-void show_machine(const Flags& flags) {
+void show_machine(const InfoFlags& flags) {
   const Target target = current_target();  // may raise, as the next line: before any output
   const Gpus& found = gpus();
   if (flags.json) {
@@ -102,7 +102,7 @@ std::string summary_of(const Transformer& model, bool packed) {
              : "");
 }
 
-void show_model(const Flags& flags) {
+void show_model(const InfoFlags& flags) {
   const std::string& folder = flags.folder;
   check_output("--svg", flags.svg, {}, folder);
   const bool packed =
@@ -141,7 +141,7 @@ void show_model(const Flags& flags) {
 }  // namespace
 
 void add_info(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<InfoFlags>();
   CLI::App* info = app.add_subcommand("info", "Describe this machine, or a model folder");
   const CLI::Option* given =
       info->add_option("model", flags->folder, "A model folder; without one, the machine");

@@ -11,8 +11,6 @@
 namespace tril::app {
 namespace {
 
-constexpr double kPeakSeconds = 0.1;
-
 std::string verdict_text(const Claim& claim) { return std::string(word_for(claim.verdict)); }
 
 void list_claims() {
@@ -95,7 +93,7 @@ bool show_claims(const LessonFlags& flags) {
   // Only the claim about machine utilisation needs the machine's peak.
   constexpr int kMachineUse = 15;
   if (std::ranges::find(numbers, kMachineUse) != numbers.end()) {
-    options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;
+    options.peak_gflops = measure_peaks(flags.threads).gflops;
   }
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
     if (all > 0) {

@@ -17,7 +17,7 @@ std::optional<Subject> translator_on_disk(const LessonFlags& flags) {
                    is_demo_model(folder) ? Seen::never : Seen::unknown};
   };
   if (!flags.model.empty()) return load(flags.model);
-  if (std::filesystem::exists(demo + "/config.json", ignored)) {
+  if (std::filesystem::exists(std::filesystem::path(demo) / "config.json", ignored)) {
     Subject subject = load(demo);
     if (!subject.translator.model().config().decoder_only()) {
       message(fmt::format("using ./{} (--model chooses another)\n", demo));

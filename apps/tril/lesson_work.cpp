@@ -7,8 +7,6 @@
 namespace tril::app {
 namespace {
 
-constexpr double kPeakSeconds = 0.1;
-
 void print_steps(const WorkLesson& l) {
   print_heading("1", "Steps that wait for each other, and work. One training step on one target:");
   Table table = {
@@ -62,9 +60,9 @@ bool show_work(const LessonFlags& flags) {
   const Placement placement = best_device();
   if (placement.device.type == DeviceType::cuda) {
     options.placement = placement;
-    options.peak_gflops = measure_cuda_peaks(placement.device, kPeakSeconds).bf16_gflops;
+    options.peak_gflops = measure_cuda_peaks(placement.device).bf16_gflops;
   } else {
-    options.peak_gflops = measure_peaks(flags.threads, kPeakSeconds).gflops;
+    options.peak_gflops = measure_peaks(flags.threads).gflops;
   }
   options.progress = [&](int64_t words, int64_t done, int64_t all) {
     progress.part(fmt::format("{} words, prefix by prefix", words), done, all);

@@ -388,7 +388,7 @@ void print_sequential(const ProofReport& report) {
 }
 
 // The first fault of a line, in words.
-std::string fault_of(const EveryInputResult& r) {
+std::string first_fault_of(const EveryInputResult& r) {
   if (r.first_leak) return to_string(*r.first_leak);
   if (r.first_wrong_mask) return to_string(*r.first_wrong_mask) + ": not what the rule says";
   if (r.first_difference) return to_string(*r.first_difference) + ": another expression";
@@ -422,7 +422,7 @@ void print_every_input(const ProofReport& report) {
       "CUDA's kernels, and gradients.");
   for (const EveryInputLine& line : report.every_input) {
     if (!line.figures.holds()) {
-      print_paragraph("First fault: " + fault_of(line.figures) + ".");
+      print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
       return;
     }
   }

@@ -14,7 +14,7 @@
 namespace tril::app {
 namespace {
 
-struct Flags {
+struct ScoreFlags {
   std::string model, source, target, prefix;
   int threads = 0;
   std::optional<Device> device;
@@ -22,7 +22,7 @@ struct Flags {
   bool ids = false, json = false, strict = false, trust = false, shortlist = false;
 };
 
-std::string line_of(const TextScore& score, const Flags& flags) {
+std::string line_of(const TextScore& score, const ScoreFlags& flags) {
   if (!flags.json) return score.skipped.empty() ? fmt::format("{}\n", score.score) : "\n";
   nlohmann::ordered_json object = {{"line", score.number + 1},
                                    {"score", score.score},
@@ -39,7 +39,7 @@ std::string line_of(const TextScore& score, const Flags& flags) {
 // Pairs of lines.
 class Pairs {
  public:
-  explicit Pairs(const Flags& flags) : flags_(flags), target_(open_lines(flags.target)) {
+  explicit Pairs(const ScoreFlags& flags) : flags_(flags), target_(open_lines(flags.target)) {
     if (!flags.source.empty()) source_.emplace(open_lines(flags.source));
     if (!flags.prefix.empty()) prefix_.emplace(open_lines(flags.prefix));
   }
@@ -81,13 +81,13 @@ class Pairs {
     return request;
   }
 
-  const Flags& flags_;
+  const ScoreFlags& flags_;
   std::optional<LineReader> source_, prefix_;
   LineReader target_;
   LateError error_;
 };
 
-void run(const Flags& flags) {
+void run(const ScoreFlags& flags) {
   const Translator translator =
       load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
                       flags.compute, flags.trust);
@@ -121,7 +121,7 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_score(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ScoreFlags>();
   CLI::App* score = app.add_subcommand("score", "Print the log-probability of given translations");
   score->add_option("model", flags->model, "A model folder")->required();
   score->add_option("--source", flags->source,

@@ -13,13 +13,13 @@
 namespace tril::app {
 namespace {
 
-struct Flags {
+struct ShortlistFlags {
   std::string model;
   CorpusFiles files;
   ShortlistOptions options;
 };
 
-void run(const Flags& flags) {
+void run(const ShortlistFlags& flags) {
   require(!flags.files.source.empty() || !flags.files.target.empty() || !flags.files.tsv.empty(),
           ErrorCode::invalid_argument,
           "shortlist: no text to learn from: give the model's training text, as in '",
@@ -56,7 +56,7 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_shortlist(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<ShortlistFlags>();
   CLI::App* command =
       app.add_subcommand("shortlist", "Learn which tokens translate which, to translate faster");
   command->add_option("model", flags->model, "A model folder")->required();

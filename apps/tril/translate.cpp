@@ -9,7 +9,7 @@
 namespace tril::app {
 namespace {
 
-void run(const DecodingFlags& flags) {
+void run_translate(const DecodingFlags& flags) {
   const Translator translator =
       load_translator(flags.model, flags.threads, device_with(flags.shortlist, flags.device),
                       flags.compute, flags.trust);
@@ -41,7 +41,7 @@ void add_translate(CLI::App& app) {
       "so. With --shortlist, scores cover only the listed pieces: the others have probability 0, "
       "so "
       "the same text scores higher than without. 'tril score --shortlist' gives the same scores.");
-  translate->callback([flags] { run(*flags); });
+  translate->callback([flags] { run_translate(*flags); });
 }
 
 }  // namespace tril::app

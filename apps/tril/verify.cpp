@@ -14,7 +14,7 @@
 namespace tril::app {
 namespace {
 
-struct Flags {
+struct VerifyFlags {
   std::vector<std::string> folders;
   bool seal = false;
   bool json = false;
@@ -78,7 +78,7 @@ void check_loads(const std::string& folder) {
 }
 
 // The files of one folder; raises an Error for a folder that has none.
-std::vector<VerifiedFile> verify_one(const std::string& folder, const Flags& flags) {
+std::vector<VerifiedFile> verify_one(const std::string& folder, const VerifyFlags& flags) {
   if (flags.seal) {
     check_loads(folder);
     for (const std::string& path : seal_folder(folder)) {
@@ -88,7 +88,7 @@ std::vector<VerifiedFile> verify_one(const std::string& folder, const Flags& fla
   return verify_folder(folder);
 }
 
-void run(const Flags& flags) {
+void run(const VerifyFlags& flags) {
   std::vector<VerifiedFile> files;
   std::string unsealed;  // folders
   bool failed = false;
@@ -129,7 +129,7 @@ void run(const Flags& flags) {
 }  // namespace
 
 void add_verify(CLI::App& app) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<VerifyFlags>();
   CLI::App* verify =
       app.add_subcommand("verify", "Check every byte of model folders against its checksum");
   verify->add_option("folder", flags->folders, "Model folders")->required();

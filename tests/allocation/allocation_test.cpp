@@ -35,7 +35,7 @@ void* aligned_alloc(size_t alignment, size_t size) {
 }
 #endif
 
-namespace tril {
+namespace tril::allocation_test {
 namespace {
 
 using testing::Batch;
@@ -114,4 +114,4 @@ TEST(Allocation, AWarmDecodingStepAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::allocation_test

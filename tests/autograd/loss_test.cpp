@@ -9,7 +9,7 @@
 #include "tril/kernels/gemm.h"
 #include "tril/kernels/reference/cross_entropy.h"
 
-namespace tril {
+namespace tril::loss_test {
 namespace {
 
 using testing::doubles_of;
@@ -257,4 +257,4 @@ TEST(ProjectedLoss, NeverHoldsAllLogits) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::loss_test

@@ -2,7 +2,7 @@
 #include "support/testing.h"
 #include "tril/autograd/functions.h"
 
-namespace tril {
+namespace tril::residual_norm_test {
 namespace {
 
 using ops::NormKind;
@@ -136,4 +136,4 @@ TEST(ResidualNorm, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::residual_norm_test

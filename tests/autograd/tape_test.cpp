@@ -5,7 +5,7 @@
 #include "support/testing.h"
 #include "tril/autograd/functions.h"
 
-namespace tril {
+namespace tril::tape_test {
 namespace {
 
 using testing::floats_of;
@@ -145,4 +145,4 @@ TEST(Tape, HoldsManyTensors) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::tape_test

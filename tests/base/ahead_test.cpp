@@ -7,7 +7,7 @@
 
 #include "threads_support.h"
 
-namespace tril {
+namespace tril::ahead_test {
 namespace {
 
 TEST(Ahead, GivesTheValuesInOrderWithAnyThreads) {
@@ -51,4 +51,4 @@ TEST(Ahead, DoesWithoutThreadsWhereNoneCanBeStarted) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::ahead_test

@@ -6,7 +6,7 @@
 
 #include "tril/base/rng.h"
 
-namespace tril {
+namespace tril::checksum_test {
 namespace {
 
 std::string some_bytes(size_t size) {
@@ -143,4 +143,4 @@ TEST(Checksum, LengthAndOrderCount) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::checksum_test

@@ -8,7 +8,7 @@
 
 #include "tril/base/rng.h"
 
-namespace tril {
+namespace tril::math_test {
 namespace {
 
 // Distance in units of the last place of the expected value.
@@ -79,4 +79,4 @@ TEST(Math, GoldenBits) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::math_test

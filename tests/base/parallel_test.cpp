@@ -10,7 +10,7 @@
 #include "threads_support.h"
 #include "tril/base/error.h"
 
-namespace tril {
+namespace tril::parallel_test {
 namespace {
 
 TEST(Parallel, RunsEveryTaskOnce) {
@@ -135,4 +135,4 @@ TEST(Parallel, RunsEveryTaskWhereNoThreadCanBeStarted) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::parallel_test

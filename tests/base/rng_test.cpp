@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace tril {
+namespace tril::rng_test {
 namespace {
 
 // Known answers of the authors' Random123 library, file kat_vectors, philox4x32-10.
@@ -53,4 +53,4 @@ TEST(Random, NormalHasItsMoments) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::rng_test

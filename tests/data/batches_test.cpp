@@ -9,7 +9,7 @@
 #include "support/testing.h"
 #include "tril/data/permutation.h"
 
-namespace tril {
+namespace tril::batches_test {
 namespace {
 
 using testing::raised_by;
@@ -232,4 +232,4 @@ TEST_F(BatchesTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::batches_test

@@ -7,7 +7,7 @@
 #include "support/temp_folder.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::corpus_test {
 namespace {
 
 using testing::raised_by;
@@ -160,4 +160,4 @@ TEST_F(CorpusTest, LimitsTokens) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::corpus_test

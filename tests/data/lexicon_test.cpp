@@ -6,7 +6,7 @@
 #include "support/property.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::lexicon_test {
 namespace {
 
 using testing::raised_by;
@@ -167,4 +167,4 @@ TEST(Lexicon, ArgumentsAreChecked) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lexicon_test

@@ -12,7 +12,7 @@
 #include "support/temp_folder.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::lines_test {
 namespace {
 
 using testing::raised_by;
@@ -309,4 +309,4 @@ TEST(Lines, WhatCannotBeReadIsNamed) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lines_test

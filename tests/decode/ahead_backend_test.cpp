@@ -12,7 +12,7 @@
 #include "tril/decode/hypotheses.h"
 #include "tril/ops/beam.h"
 
-namespace tril {
+namespace tril::ahead_backend_test {
 namespace {
 
 using testing::Family;
@@ -307,4 +307,4 @@ TEST(Search, SamplesDoNotDependOnAnObserver) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::ahead_backend_test

@@ -8,7 +8,7 @@
 #include "support/models.h"
 #include "tril/kernels/reference/attention.h"
 
-namespace tril {
+namespace tril::alignment_test {
 namespace {
 
 using testing::Family;
@@ -113,4 +113,4 @@ TEST(Alignment, RequestsAreChecked) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::alignment_test

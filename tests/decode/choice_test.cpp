@@ -7,7 +7,7 @@
 #include "support/models.h"
 #include "tril/base/math.h"
 
-namespace tril {
+namespace tril::choice_test {
 namespace {
 
 using testing::Tokens;
@@ -176,4 +176,4 @@ TEST(Choice, DrawsLikeAGpu) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::choice_test

@@ -14,7 +14,7 @@
 #include "tril/decode/engine_thread.h"
 #include "tril/decode/intake.h"
 
-namespace tril {
+namespace tril::engine_test {
 namespace {
 
 using std::chrono::seconds;
@@ -646,7 +646,9 @@ TEST(Engine, ServesANewClientBeforeEncodedSentences) {
   }
   EXPECT_EQ(ended.size(), 61u);
   const auto place = std::find(begun.begin(), begun.end(), 100) - begun.begin();
-  EXPECT_LE(place, static_cast<ptrdiff_t>(before + 1));
+  // On a GPU the next two steps are under way already.
+  const ptrdiff_t under_way = testing::device().type == DeviceType::cuda ? 2 : 0;
+  EXPECT_LE(place, static_cast<ptrdiff_t>(before + 1) + under_way);
 }
 
 class FairQueueTest : public ::testing::Test {
@@ -812,4 +814,4 @@ TEST(EngineThread, TasksDoNotKeepEnginesWaiting) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::engine_test

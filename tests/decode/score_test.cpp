@@ -7,7 +7,7 @@
 #include "support/models.h"
 #include "tril/device/device.h"
 
-namespace tril {
+namespace tril::score_test {
 namespace {
 
 using testing::equal_bits;
@@ -149,4 +149,4 @@ TEST(Score, RequestsAreChecked) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::score_test

@@ -9,7 +9,7 @@
 #include "support/models.h"
 #include "tril/device/device.h"
 
-namespace tril {
+namespace tril::search_test {
 namespace {
 
 using testing::Family;
@@ -539,4 +539,4 @@ TEST(Search, NotANumberIsAnError) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::search_test

@@ -13,7 +13,7 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 
-namespace tril {
+namespace tril::shortlist_test {
 namespace {
 
 using testing::any_form;
@@ -513,4 +513,4 @@ TEST(Shortlist, BadFilesAreOneClearError) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::shortlist_test

@@ -5,7 +5,7 @@
 #include "support/models.h"
 #include "tril/decode/search.h"
 
-namespace tril {
+namespace tril::trace_test {
 namespace {
 
 using testing::random_config;
@@ -91,4 +91,4 @@ RC_GTEST_PROP(SearchTrace, LeadsToTheResults, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::trace_test

@@ -5,7 +5,7 @@
 #include "tril/base/error.h"
 #include "tril/device/queue.h"
 
-namespace tril {
+namespace tril::device_test {
 namespace {
 
 Gpus machine_with(size_t count) {
@@ -94,4 +94,4 @@ TEST(Device, WhatCannotBeUsedRaisesItsProblem) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::device_test

@@ -7,7 +7,7 @@
 #include "tril/base/build.h"
 #include "tril/device/cuda.h"
 
-namespace tril {
+namespace tril::fault_test {
 namespace {
 
 using cuda::Fault;
@@ -60,4 +60,4 @@ TEST(Fault, EachIsOneLineThatSaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::fault_test

@@ -13,7 +13,7 @@
 #include "tril/device/trace.h"
 #include "tril/kernels/cuda/launches.h"
 
-namespace tril {
+namespace tril::identity_test {
 namespace {
 
 template <class Args>
@@ -282,4 +282,4 @@ TEST(Trace, TellsStepsApart) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::identity_test

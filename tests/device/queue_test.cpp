@@ -10,7 +10,7 @@
 #include "support/testing.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::queue_test {
 namespace {
 
 constexpr int64_t kLargest = 1 << 20;
@@ -306,4 +306,4 @@ TEST(Fetch, BringsMuch) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::queue_test

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `tril demo` as a newcomer runs it: the lesson's sentences, the held-out combinations, the proof, and
 # the commands it suggests. With "twice" it is run again on one thread: the same model, byte for byte.
+# With TRIL_DEMO_RUN in the environment, its model and output are left in that folder for guide.sh.
 #   demo.sh PATH-TO-TRIL [twice]
 set -u
 tril=$1
@@ -15,6 +16,9 @@ fail() {
 
 "$tril" demo --threads 2 >out 2>err || { cat out err; exit 1; }
 cat out
+if [ -n "${TRIL_DEMO_RUN-}" ]; then
+  rm -rf -- "$TRIL_DEMO_RUN" && mkdir -p -- "$TRIL_DEMO_RUN" && cp -r demo-model out err "$TRIL_DEMO_RUN" || exit 1
+fi
 prints() { grep -qE -- "$1" out || fail "no line '$1'"; }
 prints '^  How are you\? +आप कैसे हैं$'
 prints '^  Congratulations +बधाई हो$'

@@ -2,7 +2,9 @@
 # Runs the guide: every command of every console block, and compares what it prints with the page.
 #   guide.sh PATH-TO-TRIL [FOLDER-OF-PAGES [full]]
 #
-# Blocks marked `console full` take long: they are run with "full", or with TRIL_FULL in the environment, only, and so are their pictures.
+# `tril demo` is not run again where TRIL_DEMO_RUN names a folder with demo.sh's run of it.
+# Blocks marked `console full` take long: they are run with "full", or with TRIL_FULL in the environment, only,
+# and so are their pictures.
 # In a console block
 #   $ command     is run by bash, in one scratch folder for all pages, with `tril` on PATH
 #   > more        goes on with the command
@@ -77,6 +79,8 @@ run() {
   expected=("${kept[@]}")
   if [ -n "$interrupted" ]; then
     interrupt "$interrupted"
+  elif [[ $command == 'tril demo' && -n ${TRIL_DEMO_RUN-} ]]; then
+    cp -r "$TRIL_DEMO_RUN/demo-model" . && cat "$TRIL_DEMO_RUN/err" "$TRIL_DEMO_RUN/out" >"$scratch/printed" || code=$?
   else
     bash -c "$command" >"$scratch/printed" 2>&1 </dev/null || code=$?
   fi

@@ -12,7 +12,7 @@
 #include "tril/explain/passes.h"
 #include "tril/kernels/reference/attention.h"
 
-namespace tril {
+namespace tril::explain_test {
 namespace {
 
 using testing::example_tokenizer;
@@ -417,4 +417,4 @@ TEST(Explain, SumsOverTheVocabularyGiveTheProbabilities) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::explain_test

@@ -9,7 +9,7 @@
 #include "tril/explain/page_parts.h"
 #include "tril/explain/passes.h"
 
-namespace tril {
+namespace tril::page_test {
 namespace {
 
 using testing::example_translator;
@@ -240,4 +240,4 @@ TEST(Page, OneThatWouldBeTooLargeIsRefused) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::page_test

@@ -17,7 +17,7 @@
 #include "tril/io/safetensors.h"
 #include "tril/train/checkpoint.h"
 
-namespace tril {
+namespace tril::flips_test {
 namespace {
 
 using testing::raised_by;
@@ -149,4 +149,4 @@ TEST_F(Flips, Checkpoint) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::flips_test

@@ -9,7 +9,7 @@
 #include "support/testing.h"
 #include "tril/io/safetensors.h"
 
-namespace tril {
+namespace tril::folders_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -336,4 +336,4 @@ TEST_F(Folders, ANewModelInAnOldFolderIsWhole) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::folders_test

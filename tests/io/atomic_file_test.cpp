@@ -12,7 +12,7 @@
 
 #include "io_support.h"
 
-namespace tril {
+namespace tril::atomic_file_test {
 namespace {
 
 using testing::error_of;
@@ -275,4 +275,4 @@ TEST(AtomicFile, WritesOverWhatItWroteBefore) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::atomic_file_test

@@ -9,7 +9,7 @@
 
 #include "io_support.h"
 
-namespace tril {
+namespace tril::folder_update_test {
 namespace {
 
 using testing::error_of;
@@ -144,4 +144,4 @@ TEST(FolderUpdate, AReaderNeverFindsTwoGenerations) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::folder_update_test

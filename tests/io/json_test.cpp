@@ -9,7 +9,7 @@
 
 #include "io_support.h"
 
-namespace tril {
+namespace tril::json_test {
 namespace {
 
 using testing::error_of;
@@ -318,4 +318,4 @@ TEST(JsonParser, AnyTruncationOrChangedByteIsReadOrOneError) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::json_test

@@ -8,7 +8,7 @@
 #include "io_support.h"
 #include "tril/io/atomic_file.h"
 
-namespace tril {
+namespace tril::mapped_file_test {
 namespace {
 
 using testing::error_of;
@@ -69,4 +69,4 @@ TEST(MappedFile, ManyAreFoundOrUnknownNeverMistaken) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::mapped_file_test

@@ -13,7 +13,7 @@
 #include "support/testing.h"
 #include "tril/io/atomic_file.h"
 
-namespace tril {
+namespace tril::safetensors_test {
 namespace {
 
 using testing::error_of;
@@ -588,4 +588,4 @@ RC_GTEST_PROP(Safetensors, WhatIsSavedIsLoaded, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::safetensors_test

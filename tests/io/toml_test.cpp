@@ -7,7 +7,7 @@
 #include "support/testing.h"
 #include "tril/io/json.h"
 
-namespace tril {
+namespace tril::toml_test {
 namespace {
 
 using Values = std::vector<std::string>;
@@ -53,4 +53,4 @@ RC_GTEST_PROP(Toml, ReadsBackAnyText, (const std::string& bytes)) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::toml_test

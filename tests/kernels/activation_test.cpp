@@ -5,7 +5,7 @@
 #include "tril/kernels/reference/activation.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::activation_test {
 namespace {
 
 using kernels::Activation;
@@ -293,4 +293,4 @@ TEST(Activation, WorksInPlace) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::activation_test

@@ -6,7 +6,7 @@
 #include "tril/kernels/reference/adamw.h"
 #include "tril/ops/optimizer.h"
 
-namespace tril {
+namespace tril::adamw_test {
 namespace {
 
 using kernels::AdamW;
@@ -353,4 +353,4 @@ TEST(Update, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::adamw_test

@@ -5,7 +5,7 @@
 #include "kernels/attention_support.h"
 #include "tril/base/cpu.h"
 
-namespace tril {
+namespace tril::attention_bits_test {
 namespace {
 
 using testing::activations;
@@ -183,4 +183,4 @@ TEST(Attention, APlanServesAllLayersOfAStep) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::attention_bits_test

@@ -3,7 +3,7 @@
 
 #include "kernels/attention_support.h"
 
-namespace tril {
+namespace tril::attention_leak_test {
 namespace {
 
 using testing::Case;
@@ -72,4 +72,4 @@ TEST(Attention, ALeakIsWhatItSays) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::attention_leak_test

@@ -3,7 +3,7 @@
 
 #include "kernels/attention_support.h"
 
-namespace tril {
+namespace tril::attention_long_test {
 namespace {
 
 using testing::Case;
@@ -175,4 +175,4 @@ TEST(LongAttention, KeysAreNotReachedByRowsThatMayNotSeeThem) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::attention_long_test

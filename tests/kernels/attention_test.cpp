@@ -4,7 +4,7 @@
 
 #include "kernels/attention_support.h"
 
-namespace tril {
+namespace tril::attention_test {
 namespace {
 
 using testing::activations;
@@ -148,4 +148,4 @@ TEST(Attention, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::attention_test

@@ -4,7 +4,7 @@
 #include "tril/kernels/gemm.h"
 #include "tril/kernels/gemm_int8.h"
 
-namespace tril {
+namespace tril::columns_test {
 namespace {
 
 std::vector<int32_t> random_columns(int64_t n) {
@@ -49,4 +49,4 @@ RC_GTEST_PROP(Columns, AreThoseChosenAndThenZeros, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::columns_test

@@ -7,7 +7,7 @@
 #include "tril/kernels/reference/cross_entropy.h"
 #include "tril/ops/on_cuda.h"
 
-namespace tril {
+namespace tril::cross_entropy_test {
 namespace {
 
 using testing::context_here;
@@ -424,4 +424,4 @@ TEST(CrossEntropy, TheTotalIsAnOrderedSum) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::cross_entropy_test

@@ -8,7 +8,7 @@
 #include "tril/base/clock.h"
 #include "tril/kernels/cuda/launches.h"
 
-namespace tril {
+namespace tril::cuda_gemm_speed_test {
 namespace {
 
 using kernels::cuda::Blas;
@@ -119,4 +119,4 @@ TEST(CudaGemmSpeed, DISABLED_Table) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::cuda_gemm_speed_test

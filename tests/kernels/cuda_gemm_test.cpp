@@ -6,7 +6,7 @@
 #include "tril/kernels/cuda/launches.h"
 #include "tril/ops/linear.h"
 
-namespace tril {
+namespace tril::cuda_gemm_test {
 namespace {
 
 using kernels::cuda::Blas;
@@ -436,4 +436,4 @@ TEST(CudaGemm, TheEnvironmentNamesTheProducts) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::cuda_gemm_test

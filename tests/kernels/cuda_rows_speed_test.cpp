@@ -10,7 +10,7 @@
 #include "tril/ops/optimizer.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::cuda_rows_speed_test {
 namespace {
 
 constexpr int64_t kRows = 24576;
@@ -185,4 +185,4 @@ TEST(CudaRowsSpeed, DISABLED_EmbeddingLossAndOptimizer) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::cuda_rows_speed_test

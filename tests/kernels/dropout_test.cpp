@@ -5,7 +5,7 @@
 #include "tril/kernels/reference/dropout.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::dropout_test {
 namespace {
 
 using testing::context_here;
@@ -245,4 +245,4 @@ TEST(Dropout, WorksInPlaceAndDropsNanToo) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::dropout_test

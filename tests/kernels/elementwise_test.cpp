@@ -4,7 +4,7 @@
 #include "tril/kernels/cuda/launches.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::elementwise_test {
 namespace {
 
 using kernels::kSquareChunk;
@@ -168,4 +168,4 @@ TEST(SumOfSquares, FollowsItsOrderBitForBit) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::elementwise_test

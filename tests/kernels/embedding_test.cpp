@@ -6,7 +6,7 @@
 #include "tril/kernels/reference/embedding.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::embedding_test {
 namespace {
 
 using testing::context_here;
@@ -348,4 +348,4 @@ TEST(Embedding, GradientsAreAddedToWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::embedding_test

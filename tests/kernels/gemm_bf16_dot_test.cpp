@@ -2,7 +2,7 @@
 
 #include "kernels/kernel_support.h"
 
-namespace tril {
+namespace tril::gemm_bf16_dot_test {
 namespace {
 
 using testing::gamma;
@@ -142,4 +142,4 @@ TEST(Bf16Pairs, GiveTheRowsBack) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::gemm_bf16_dot_test

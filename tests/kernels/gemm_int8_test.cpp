@@ -2,7 +2,7 @@
 
 #include "kernels/kernel_support.h"
 
-namespace tril {
+namespace tril::gemm_int8_test {
 namespace {
 
 using testing::Guarded;
@@ -191,4 +191,4 @@ TEST(GemmInt8, ARowIsUnpackedAsTheProductsSeeIt) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::gemm_int8_test

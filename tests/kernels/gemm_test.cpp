@@ -4,7 +4,7 @@
 #include "kernels/kernel_support.h"
 #include "tril/kernels/reference/linear.h"
 
-namespace tril {
+namespace tril::gemm_test {
 namespace {
 
 using kernels::Gemm;
@@ -469,4 +469,4 @@ RC_GTEST_PROP(Gemm, MakesALinearLayerAndItsGradients, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::gemm_test

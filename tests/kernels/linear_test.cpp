@@ -6,7 +6,7 @@
 #include "tril/ops/linear_parts.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::linear_test {
 namespace {
 
 using ops::LinearOutput;
@@ -436,4 +436,4 @@ TEST(Linear, SaysWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::linear_test

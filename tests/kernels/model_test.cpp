@@ -16,7 +16,7 @@
 #include "tril/kernels/model/rows.h"
 #include "tril/kernels/rotary.h"
 
-namespace tril {
+namespace tril::model_test {
 namespace {
 
 namespace model = kernels::model;
@@ -406,4 +406,4 @@ TEST(Model, AttentionOfLongRows) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::model_test

@@ -7,7 +7,7 @@
 #include "tril/kernels/reference/norm.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::norm_test {
 namespace {
 
 using kernels::NormKind;
@@ -373,4 +373,4 @@ TEST(Norm, AConstantRowGivesTheBias) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::norm_test

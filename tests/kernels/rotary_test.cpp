@@ -6,7 +6,7 @@
 #include "tril/kernels/reference/rotary.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::rotary_test {
 namespace {
 
 using kernels::Turn;
@@ -200,4 +200,4 @@ TEST(Rotary, NanStaysInItsPairAndPositionZeroIsTheIdentity) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::rotary_test

@@ -6,7 +6,7 @@
 #include "tril/ops/optimizer.h"
 #include "tril/ops/rows.h"
 
-namespace tril {
+namespace tril::rows_steps_test {
 namespace {
 
 using testing::activations_of;
@@ -145,4 +145,4 @@ TEST(RowsInSteps, UpdatesGoOn) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::rows_steps_test

@@ -8,7 +8,7 @@
 
 #include "tril/lesson/learn_phrasebook.h"
 
-namespace tril {
+namespace tril::claims_test {
 namespace {
 
 // Barely trained: enough for claims that hold for any weights.
@@ -93,4 +93,4 @@ TEST(Claims, AnOrderThatDependsOnTheBatchTurnsTheStatement) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::claims_test

@@ -9,7 +9,7 @@
 #include "tril/ops/attention.h"
 #include "tril/ops/attention_bound.h"
 
-namespace tril {
+namespace tril::lesson_attention_test {
 namespace {
 
 void expect_row(const Matrix& matrix, int64_t row, const std::vector<double>& expected,
@@ -171,4 +171,4 @@ TEST(AttentionBound, HoldsForLongRowsAndIsNotLoose) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_attention_test

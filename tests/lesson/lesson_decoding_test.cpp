@@ -7,7 +7,7 @@
 #include "support/testing.h"
 #include "tril/lesson/learn_phrasebook.h"
 
-namespace tril {
+namespace tril::lesson_decoding_test {
 namespace {
 
 using testing::raised_by;
@@ -134,4 +134,4 @@ TEST(LessonDecoding, WithoutGuessesNoCallIsSaved) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_decoding_test

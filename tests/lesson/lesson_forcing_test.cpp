@@ -7,7 +7,7 @@
 #include "support/testing.h"
 #include "tril/lesson/pictures.h"
 
-namespace tril {
+namespace tril::lesson_forcing_test {
 namespace {
 
 using testing::raised_by;
@@ -70,4 +70,4 @@ TEST(LessonForcing, AWidenedMaskIsNotTheFunctionAndThreadsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_forcing_test

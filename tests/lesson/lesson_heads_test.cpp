@@ -12,7 +12,7 @@
 #include "tril/lesson/learn_phrasebook.h"
 #include "tril/lesson/pictures.h"
 
-namespace tril {
+namespace tril::lesson_heads_test {
 namespace {
 
 using testing::raised_by;
@@ -194,4 +194,4 @@ TEST(LessonHeads, WhatCannotBeMeasuredIsAnError) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_heads_test

@@ -20,7 +20,7 @@
 #include "tril/lesson/word_list.h"
 #include "tril/text/unicode.h"
 
-namespace tril {
+namespace tril::lesson_learning_test {
 namespace {
 
 using testing::raised_by;
@@ -279,4 +279,4 @@ TEST(LessonSequential, AWidenedMaskBreaksTheVerdict) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_learning_test

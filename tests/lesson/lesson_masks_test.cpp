@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tril {
+namespace tril::lesson_masks_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -113,4 +113,4 @@ TEST(LessonMasks, HalfPrecision) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_masks_test

@@ -7,7 +7,7 @@
 #include "tril/base/error.h"
 #include "tril/lesson/lesson_work.h"
 
-namespace tril {
+namespace tril::lesson_scale_test {
 namespace {
 
 TEST(LessonScale, TheDivisionKeepsTheSlope) {
@@ -52,4 +52,4 @@ TEST(LessonWork, StepsAreConstantAndWorkIsNot) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_scale_test

@@ -9,7 +9,7 @@
 #include "tril/lesson/pictures.h"
 #include "tril/text/unicode.h"
 
-namespace tril {
+namespace tril::lesson_tasks_test {
 namespace {
 
 using testing::raised_by;
@@ -130,4 +130,4 @@ TEST(LessonTasks, AWrongMaskIsNoticed) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::lesson_tasks_test

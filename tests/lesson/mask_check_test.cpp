@@ -4,7 +4,7 @@
 
 #include "tril/base/error.h"
 
-namespace tril {
+namespace tril::mask_check_test {
 namespace {
 
 using Notation = MaskCheck::Notation;
@@ -107,4 +107,4 @@ TEST(MaskCheck, WhatIsNoMaskIsAnErrorThatNamesTheLine) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::mask_check_test

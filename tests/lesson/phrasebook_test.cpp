@@ -13,7 +13,7 @@
 #include "tril/base/error.h"
 #include "tril/lesson/phrasebook_grammar.h"
 
-namespace tril {
+namespace tril::phrasebook_test {
 namespace {
 
 using phrasebook::Combination;
@@ -607,4 +607,4 @@ TEST(PhrasebookGrammar, WritesAnBeforeAVowel) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::phrasebook_test

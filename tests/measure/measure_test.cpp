@@ -19,7 +19,7 @@
 #include "tril/measure/resident.h"
 #include "tril/measure/work.h"
 
-namespace tril {
+namespace tril::measure_test {
 namespace {
 
 // 100 GFLOP/s; 1 MB at 200 GB/s, then 10 GB/s; writing is free in the first, as dear as reading in
@@ -386,4 +386,4 @@ TEST(Measure, ProductsCountTheirFormula) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::measure_test

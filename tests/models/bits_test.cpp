@@ -6,7 +6,7 @@
 
 #include "support/models.h"
 
-namespace tril {
+namespace tril::bits_test {
 namespace {
 
 using testing::Batch;
@@ -512,4 +512,4 @@ RC_GTEST_PROP(Bits, LossAndLogProbabilitiesShareOneNormaliser, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::bits_test

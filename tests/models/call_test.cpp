@@ -3,7 +3,7 @@
 
 #include "support/models.h"
 
-namespace tril {
+namespace tril::call_test {
 namespace {
 
 using testing::raised_by;
@@ -311,4 +311,4 @@ TEST_F(Call, AnObserverSeesEverySite) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::call_test

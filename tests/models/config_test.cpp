@@ -2,7 +2,7 @@
 
 #include "support/models.h"
 
-namespace tril {
+namespace tril::config_test {
 namespace {
 
 using testing::raised_by;
@@ -105,4 +105,4 @@ TEST(Config, ChecksWhatCannotBeBuilt) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::config_test

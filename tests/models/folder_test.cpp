@@ -9,7 +9,7 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/safetensors.h"
 
-namespace tril {
+namespace tril::folder_test {
 namespace {
 
 using testing::floats_of;
@@ -193,4 +193,4 @@ TEST_F(BrokenFolder, ReadsBrainFloats) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::folder_test

@@ -24,7 +24,7 @@
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"
 
-namespace tril {
+namespace tril::golden_test {
 namespace {
 
 std::string case_folder(const std::string& name) { return testing::golden_folder() + "/" + name; }
@@ -225,4 +225,4 @@ TEST(GoldenFolder, HoldsTheCases) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::golden_test

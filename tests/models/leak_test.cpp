@@ -4,7 +4,7 @@
 
 #include "support/models.h"
 
-namespace tril {
+namespace tril::leak_test {
 namespace {
 
 using testing::Batch;
@@ -277,4 +277,4 @@ TEST(Leak, ForgottenPositionsAreGone) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::leak_test

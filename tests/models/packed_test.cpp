@@ -8,7 +8,7 @@
 #include "tril/io/safetensors.h"
 #include "tril/kernels/gemm_bf16_dot.h"
 
-namespace tril {
+namespace tril::packed_test {
 namespace {
 
 using testing::all_forms;
@@ -321,4 +321,4 @@ TEST_F(PackedFolder, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::packed_test

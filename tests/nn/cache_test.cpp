@@ -7,7 +7,7 @@
 #include "support/scarce_memory.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::cache_test {
 namespace {
 
 using testing::activations_of;
@@ -207,4 +207,4 @@ TEST(Cache, LosesNothingWithoutMemory) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::cache_test

@@ -5,7 +5,7 @@
 #include "support/testing.h"
 #include "tril/nn/attention.h"
 
-namespace tril {
+namespace tril::forms_test {
 namespace {
 
 using testing::activations_of;
@@ -124,4 +124,4 @@ TEST(ParameterSet, KeepsNothingButThePackedForm) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::forms_test

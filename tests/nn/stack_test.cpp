@@ -5,7 +5,7 @@
 #include "support/testing.h"
 #include "tril/nn/attention.h"
 
-namespace tril {
+namespace tril::stack_test {
 namespace {
 
 using testing::activations;
@@ -205,4 +205,4 @@ TEST(Stack, GradientsAreThoseOfTheParts) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::stack_test

@@ -8,7 +8,7 @@
 #include "support/testing.h"
 #include "tril/ops/loss.h"
 
-namespace tril {
+namespace tril::choice_test {
 namespace {
 
 using testing::floats_of;
@@ -240,4 +240,4 @@ TEST(TokenBits, AreOfTheVocabulary) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::choice_test

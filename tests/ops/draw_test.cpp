@@ -9,7 +9,7 @@
 #include "tril/base/rng.h"
 #include "tril/ops/loss.h"
 
-namespace tril {
+namespace tril::draw_test {
 namespace {
 
 using testing::floats_of;
@@ -199,4 +199,4 @@ TEST_F(DrawTokens, FollowTheProbabilities) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::draw_test

@@ -3,7 +3,7 @@
 
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::weights_test {
 namespace {
 
 using testing::floats_of;
@@ -66,4 +66,4 @@ TEST(CopyWeights, IsTheSameBitsInTheOrderOfTheStep) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::weights_test

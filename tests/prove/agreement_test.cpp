@@ -6,7 +6,7 @@
 #include "support/property.h"
 #include "tril/prove/stepwise.h"
 
-namespace tril {
+namespace tril::agreement_test {
 namespace {
 
 using testing::Family;
@@ -310,4 +310,4 @@ TEST(Agreement, NaNIsAnErrorWhereATokenIsToBeChosen) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::agreement_test

@@ -7,7 +7,7 @@
 #include "support/models.h"
 #include "support/property.h"
 
-namespace tril {
+namespace tril::for_every_input_test {
 namespace {
 
 using testing::Family;
@@ -196,4 +196,4 @@ TEST(EveryInput, HashesTellExpressionsApart) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::for_every_input_test

@@ -3,7 +3,7 @@
 #include "support/models.h"
 #include "support/property.h"
 
-namespace tril {
+namespace tril::leak_test {
 namespace {
 
 using testing::Family;
@@ -249,4 +249,4 @@ TEST(LeakProbe, LongTargetsToo) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::leak_test

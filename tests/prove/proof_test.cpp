@@ -6,7 +6,7 @@
 #include "support/property.h"
 #include "support/temp_folder.h"
 
-namespace tril {
+namespace tril::proof_test {
 namespace {
 
 using testing::Family;
@@ -314,4 +314,4 @@ TEST(Proof, RefusesWhatTheModelCannotRead) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::proof_test

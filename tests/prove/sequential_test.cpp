@@ -5,7 +5,7 @@
 #include "support/models.h"
 #include "support/property.h"
 
-namespace tril {
+namespace tril::sequential_test {
 namespace {
 
 using testing::Family;
@@ -235,4 +235,4 @@ TEST(Sequential, TheTinyModelIsOfTheSameKind) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::sequential_test

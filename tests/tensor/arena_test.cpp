@@ -7,7 +7,7 @@
 #include "support/testing.h"
 #include "tril/tensor/tensor.h"
 
-namespace tril {
+namespace tril::arena_test {
 namespace {
 
 using testing::raised_by;
@@ -143,4 +143,4 @@ TEST(Tensor, OutOfMemoryIsAnError) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::arena_test

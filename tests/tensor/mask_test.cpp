@@ -3,7 +3,7 @@
 #include "support/property.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::mask_test {
 namespace {
 
 using testing::raised_by;
@@ -117,4 +117,4 @@ TEST(Mask, ChecksBounds) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::mask_test

@@ -8,7 +8,7 @@
 #include "score_cases.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::bleu_test {
 namespace {
 
 using testing::add_all;
@@ -170,4 +170,4 @@ TEST(Bleu, RefusesWhatMeansNothing) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::bleu_test

@@ -5,7 +5,7 @@
 
 #include "text_support.h"
 
-namespace tril {
+namespace tril::bpe_test {
 namespace {
 
 struct Model {
@@ -132,4 +132,4 @@ TEST(Bpe, DoesNotFitPiecesOfTwoWords) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::bpe_test

@@ -4,7 +4,7 @@
 #include "score_cases.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::chrf_test {
 namespace {
 
 using testing::add_all;
@@ -91,4 +91,4 @@ TEST(Chrf, RefusesWhatMeansNothing) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::chrf_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tril {
+namespace tril::display_test {
 namespace {
 
 TEST(DisplayWidth, CountsColumnsAndNotCharactersOrBytes) {
@@ -81,4 +81,4 @@ TEST(Shortened, SaysWhereSomethingIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::display_test

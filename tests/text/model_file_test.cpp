@@ -7,7 +7,7 @@
 #include "support/testing.h"
 #include "text_support.h"
 
-namespace tril {
+namespace tril::model_file_test {
 namespace {
 
 using testing::bytes_field;
@@ -170,4 +170,4 @@ TEST(ModelFile, RefusesAMapThatLeadsAstray) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::model_file_test

@@ -6,7 +6,7 @@
 
 #include "support/property.h"
 
-namespace tril {
+namespace tril::ngrams_test {
 namespace {
 
 // How often each n-gram occurs in each sequence, found by checking every position.
@@ -66,4 +66,4 @@ RC_GTEST_PROP(Ngrams, WordsHaveOneNumberEach, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::ngrams_test

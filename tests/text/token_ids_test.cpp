@@ -3,7 +3,7 @@
 #include "support/property.h"
 #include "tril/base/error.h"
 
-namespace tril {
+namespace tril::token_ids_test {
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -33,4 +33,4 @@ RC_GTEST_PROP(TokenIds, ReadsWhatIsWritten, (const Ids& ids)) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::token_ids_test

@@ -10,7 +10,7 @@
 #include "text_support.h"
 #include "tril/text/utf8.h"
 
-namespace tril {
+namespace tril::tokenizer_test {
 namespace {
 
 using testing::any_line;
@@ -424,4 +424,4 @@ TEST(TokenizerDropout, RefusesWhatItCannotDo) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::tokenizer_test

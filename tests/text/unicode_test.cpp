@@ -6,7 +6,7 @@
 #include "support/property.h"
 #include "tril/text/utf8.h"
 
-namespace tril {
+namespace tril::unicode_test {
 namespace {
 
 using testing::field;
@@ -89,4 +89,4 @@ RC_GTEST_PROP(Unicode, OnlyTheWhiteEndIsStripped, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::unicode_test

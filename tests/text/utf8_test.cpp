@@ -2,7 +2,7 @@
 
 #include "text_support.h"
 
-namespace tril {
+namespace tril::utf8_test {
 namespace {
 
 using testing::is_surrogate;
@@ -62,4 +62,4 @@ RC_GTEST_PROP(Utf8, NamesTheFirstFault, ()) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::utf8_test

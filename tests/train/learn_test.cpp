@@ -6,7 +6,7 @@
 #include "support/models.h"
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::learn_test {
 namespace {
 
 using testing::Family;
@@ -170,4 +170,4 @@ TEST(Learn, EachRoundHasEveryPairOnceInAnOrderOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::learn_test

@@ -5,7 +5,7 @@
 
 #include "support/models.h"
 
-namespace tril {
+namespace tril::optimizer_test {
 namespace {
 
 using testing::Batch;
@@ -90,4 +90,4 @@ TEST_F(Optimizer, RejectsOptionsThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::optimizer_test

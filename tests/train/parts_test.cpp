@@ -13,7 +13,7 @@
 #include "tril/train/log.h"
 #include "tril/train/schedule.h"
 
-namespace tril {
+namespace tril::parts_test {
 namespace {
 
 using testing::Family;
@@ -286,4 +286,4 @@ TEST(Curve, NamesOfLinesThatEndTogetherStandApart) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::parts_test

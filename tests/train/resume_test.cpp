@@ -13,7 +13,7 @@
 #include "tril/io/toml.h"
 #include "tril/train/checkpoint.h"
 
-namespace tril {
+namespace tril::resume_test {
 namespace {
 
 using testing::contents;
@@ -405,4 +405,4 @@ TEST(TrainOptions, ChangesAreNamedOneByOne) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::resume_test

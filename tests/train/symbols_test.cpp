@@ -6,7 +6,7 @@
 #include "support/sanitizers.h"
 #include "tril/base/error.h"
 
-namespace tril {
+namespace tril::symbols_test {
 namespace {
 
 TEST(Symbols, ReversesEveryUnseenSequence) {
@@ -35,4 +35,4 @@ TEST(Symbols, RejectsImpossibleSizes) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::symbols_test

@@ -16,7 +16,7 @@
 #include "tril/io/atomic_file.h"
 #include "tril/train/checkpoint.h"
 
-namespace tril {
+namespace tril::trainer_test {
 namespace {
 
 using testing::contents;
@@ -321,4 +321,4 @@ TEST(Trainer, ARunThatEndsWithoutAFiniteGradientFails) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::trainer_test

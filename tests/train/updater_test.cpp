@@ -6,7 +6,7 @@
 #include "support/models.h"
 #include "tril/train/learn.h"
 
-namespace tril {
+namespace tril::updater_test {
 namespace {
 
 using testing::Family;
@@ -227,4 +227,4 @@ TEST(Updater, NeedsAMicroBatch) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::updater_test

@@ -3,7 +3,7 @@
 
 #include "translate/examples.h"
 
-namespace tril {
+namespace tril::score_test {
 namespace {
 
 using testing::Family;
@@ -73,4 +73,4 @@ TEST(Translator, ScoresNameTheLineOrSkipIt) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::score_test

@@ -6,7 +6,7 @@
 #include "translate/examples.h"
 #include "tril/train/learn_shortlist.h"
 
-namespace tril {
+namespace tril::shortlist_test {
 namespace {
 
 using testing::Family;
@@ -192,4 +192,4 @@ TEST(LearnShortlist, OptionsAreChecked) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::shortlist_test

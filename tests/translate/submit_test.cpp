@@ -12,7 +12,7 @@
 #include "support/scarce_memory.h"
 #include "tril/decode/engine_thread.h"
 
-namespace tril {
+namespace tril::submit_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -363,4 +363,4 @@ TEST(Submit, ACallbackMayDropTheTranslator) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::submit_test

@@ -13,7 +13,7 @@
 #include "tril/train/evaluation.h"
 #include "tril/translate/state.h"
 
-namespace tril {
+namespace tril::translator_test {
 namespace {
 
 using testing::Family;
@@ -434,4 +434,4 @@ TEST(Translator, TokenizerAndModelMustFit) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::translator_test

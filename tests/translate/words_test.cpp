@@ -2,7 +2,7 @@
 
 #include "support/testing.h"
 
-namespace tril {
+namespace tril::words_test {
 namespace {
 
 using Words = std::vector<int32_t>;
@@ -53,4 +53,4 @@ TEST(Words, InThePharaohFormat) {
 }
 
 }  // namespace
-}  // namespace tril
+}  // namespace tril::words_test

@@ -58,21 +58,20 @@ BatchStream::BatchStream(const Corpus& corpus, const Tokenizer& tokenizer,
       start_(place.epoch * corpus.size() + place.next),
       ahead_([this](int64_t number) { return tokenized(after_start(number)); },
              options.threads_ahead, kSentencesAhead) {
-  constexpr auto kBad = ErrorCode::invalid_argument;
-  require(corpus.size() > 0 && corpus.size() <= INT32_MAX, kBad, "batches: a corpus of ",
-          corpus.size(), " pairs");
+  require(corpus.size() > 0 && corpus.size() <= INT32_MAX, ErrorCode::invalid_argument,
+          "batches: a corpus of ", corpus.size(), " pairs");
   require(options.window > 0 && options.target_rows > 0 &&
               (options.source_rows > 0) == corpus.has_source(),
-          kBad, "batches: ", options.source_rows, " source rows, ", options.target_rows,
-          " target rows, a window of ", options.window);
-  require(epoch_ >= 0 && next_ >= 0 && next_ <= corpus.size(), kBad,
+          ErrorCode::invalid_argument, "batches: ", options.source_rows, " source rows, ",
+          options.target_rows, " target rows, a window of ", options.window);
+  require(epoch_ >= 0 && next_ >= 0 && next_ <= corpus.size(), ErrorCode::invalid_argument,
           "batches: the stream cannot stand at sentence ", next_, " of ", corpus.size());
-  require(static_cast<int64_t>(place.waiting.size()) <= options.window, kBad,
+  require(static_cast<int64_t>(place.waiting.size()) <= options.window, ErrorCode::invalid_argument,
           "batches: ", place.waiting.size(), " sentences cannot wait in a window of ",
           options.window);
   for (const auto& from : place.waiting) {
-    require(from.pair >= 0 && from.pair < corpus.size(), kBad, "batches: no pair ", from.pair,
-            " in a corpus of ", corpus.size());
+    require(from.pair >= 0 && from.pair < corpus.size(), ErrorCode::invalid_argument,
+            "batches: no pair ", from.pair, " in a corpus of ", corpus.size());
     waiting_.push_back(tokenized(from));
   }
 }

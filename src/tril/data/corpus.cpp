@@ -47,18 +47,17 @@ Corpus::Corpus(const CorpusOptions& options)
       entries_(options.spool_folder, options.memory_bytes) {}
 
 Corpus::Corpus(const CorpusFiles& files, const CorpusOptions& options) : Corpus(options) {
-  constexpr auto kBad = ErrorCode::invalid_argument;
   const int kinds = (files.source.empty() && files.target.empty() ? 0 : 1) +
                     (files.tsv.empty() ? 0 : 1) + (files.text.empty() ? 0 : 1);
-  require(kinds == 1, kBad, Field{"files"},
+  require(kinds == 1, ErrorCode::invalid_argument, Field{"files"},
           "corpus: ", kinds == 0 ? "no files" : "files of several kinds", " to learn from");
-  require(files.source.size() == files.target.size(), kBad, Field{"files"},
+  require(files.source.size() == files.target.size(), ErrorCode::invalid_argument, Field{"files"},
           "corpus: ", files.source.size(), " source and ", files.target.size(),
           " target files, which go in pairs");
   has_source_ = files.text.empty();
   for (size_t i = 0; i < files.source.size(); ++i) {
-    require(files.source[i] != files.target[i], kBad, "corpus: ", files.source[i],
-            " is given as source and as target");
+    require(files.source[i] != files.target[i], ErrorCode::invalid_argument,
+            "corpus: ", files.source[i], " is given as source and as target");
     read_two_files(files.source[i], files.target[i]);
   }
   for (const auto& path : files.tsv) read_one_file(path);

@@ -9,8 +9,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // A target piece that may come from a source piece.
 struct Candidate {
   int32_t target;
@@ -28,8 +26,8 @@ struct Scratch {
 void check_tokens(std::span<const int32_t> tokens, int64_t vocab, std::string_view what,
                   int64_t pair) {
   for (const int32_t token : tokens) {
-    require(token >= 0 && token < vocab, kBad, "lexicon: pair ", pair, ": ", what, " token ", token,
-            " is not below the vocabulary of ", vocab);
+    require(token >= 0 && token < vocab, ErrorCode::invalid_argument, "lexicon: pair ", pair, ": ",
+            what, " token ", token, " is not below the vocabulary of ", vocab);
   }
 }
 
@@ -190,11 +188,13 @@ Lexicon learn_lexicon(const TokenPairs& pairs, int64_t source_vocab, int64_t tar
                       const LexiconOptions& options) {
   const StandardRounding rounding;
   constexpr int64_t kMostPairs = int64_t{1} << 30;
-  require(pairs.size() >= 1, kBad, "lexicon: no pairs to learn from");
-  require(pairs.size() <= kMostPairs, kBad, "lexicon: ", pairs.size(), " pairs, ", kMostPairs,
-          " at most");
-  require(options.best >= 1, kBad, "lexicon: best must be at least 1, got ", options.best);
-  require(options.rounds >= 1, kBad, "lexicon: rounds must be at least 1, got ", options.rounds);
+  require(pairs.size() >= 1, ErrorCode::invalid_argument, "lexicon: no pairs to learn from");
+  require(pairs.size() <= kMostPairs, ErrorCode::invalid_argument, "lexicon: ", pairs.size(),
+          " pairs, ", kMostPairs, " at most");
+  require(options.best >= 1, ErrorCode::invalid_argument, "lexicon: best must be at least 1, got ",
+          options.best);
+  require(options.rounds >= 1, ErrorCode::invalid_argument,
+          "lexicon: rounds must be at least 1, got ", options.rounds);
   for (int64_t pair = 0; pair < pairs.size(); ++pair) {
     check_tokens(pairs.source(pair), source_vocab, "source", pair);
     check_tokens(pairs.target(pair), target_vocab, "target", pair);

@@ -10,8 +10,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // Keeps the queries and keys of one layer's cross-attention.
 class CrossAttentionObserver : public Observer {
  public:
@@ -75,9 +73,10 @@ Alignment align(const Transformer& model, std::span<const int32_t> source,
   const TransformerConfig& c = model.config();
   require(!c.decoder_only(), ErrorCode::unsupported,
           "align: a decoder-only model has no cross-attention");
-  require(session.tape == nullptr, kBad, "align: a tape is recording on the session");
-  require(options.layer >= -1 && options.layer < c.decoder_layers, kBad, "align: layer ",
-          options.layer, " of a decoder of ", c.decoder_layers);
+  require(session.tape == nullptr, ErrorCode::invalid_argument,
+          "align: a tape is recording on the session");
+  require(options.layer >= -1 && options.layer < c.decoder_layers, ErrorCode::invalid_argument,
+          "align: layer ", options.layer, " of a decoder of ", c.decoder_layers);
   const TokenCheck check{"align", c};
   check.special("start", options.start);
   check.source(source);

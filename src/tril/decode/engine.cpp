@@ -15,7 +15,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr auto kNever = EngineClock::time_point::max();
 
 // The most tokens of START and prefixes that sentences joining in one step have together, which
@@ -76,7 +75,7 @@ class OptionsInUse {
 };
 
 void check_width(const SearchOptions& options, int64_t slots) {
-  require(options.width() <= slots, kBad, "search: ", slots,
+  require(options.width() <= slots, ErrorCode::invalid_argument, "search: ", slots,
           " slots do not hold one request: ", options.sample ? "n_best" : "beam", " is ",
           options.width());
 }
@@ -361,8 +360,10 @@ struct Engine::State {
 };
 
 Engine::Engine(const Transformer& model, EngineOptions options, Session& session) {
-  require(session.tape == nullptr, kBad, "search: a tape is recording on the session");
-  require(options.slots >= 1, kBad, "search: slots must be at least 1, got ", options.slots);
+  require(session.tape == nullptr, ErrorCode::invalid_argument,
+          "search: a tape is recording on the session");
+  require(options.slots >= 1, ErrorCode::invalid_argument, "search: slots must be at least 1, got ",
+          options.slots);
   state_ = std::make_unique<State>(model, std::move(options), session);
 }
 Engine::~Engine() = default;
@@ -401,7 +402,8 @@ bool Engine::cancel(RequestId id) {
 bool Engine::step() {
   State& s = *state_;
   const StandardRounding rounding;
-  require(s.session.tape == nullptr, kBad, "search: a tape is recording on the session");
+  require(s.session.tape == nullptr, ErrorCode::invalid_argument,
+          "search: a tape is recording on the session");
   s.tell_steps();  // left over when a callback threw
   s.expire();
   s.tell_leavers();
@@ -421,7 +423,7 @@ bool Engine::has_room_for(int64_t width) const {
 int64_t Engine::requests() const { return state_->requests(); }
 
 void Engine::set_slots(int64_t slots) {
-  require(slots >= 1, kBad, "search: slots must be at least 1, got ", slots);
+  require(slots >= 1, ErrorCode::invalid_argument, "search: slots must be at least 1, got ", slots);
   state_->options.slots = slots;
 }
 int64_t Engine::slots() const { return state_->options.slots; }

@@ -12,14 +12,13 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 void check_options(const ScoreOptions& options, const TransformerConfig& config,
                    const Session& session) {
-  require(session.tape == nullptr, kBad, "score: a tape is recording on the session");
+  require(session.tape == nullptr, ErrorCode::invalid_argument,
+          "score: a tape is recording on the session");
   TokenCheck{"score", config}.special("start", options.start);
-  require(options.batch_tokens >= 1, kBad, "score: batch_tokens must be at least 1, got ",
-          options.batch_tokens);
+  require(options.batch_tokens >= 1, ErrorCode::invalid_argument,
+          "score: batch_tokens must be at least 1, got ", options.batch_tokens);
   if (options.shortlist) options.shortlist->check_fits("score", config);
 }
 

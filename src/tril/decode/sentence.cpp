@@ -12,8 +12,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // The number of tokens that may be chosen after the prefix. Token i is predicted at position i, so
 // a model emits at most max_length tokens.
 int64_t limit_of(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
@@ -60,41 +58,45 @@ void check_options(const SearchOptions& o, const Transformer& model) {
   for (const int32_t token : o.forbidden) check.special("forbidden", token);
   if (o.shortlist) {
     o.shortlist->check_fits("search", config);
-    require(o.shortlist->always(o.end), kBad, "search: END, token ", o.end,
+    require(o.shortlist->always(o.end), ErrorCode::invalid_argument, "search: END, token ", o.end,
             ", is not in every set of the shortlist");
     const Device& device = model.placement().device;
     require(!can_choose_tokens(device), ErrorCode::unsupported,
             "search: a shortlist, but the model is on ", device,
             ": outputs can be chosen on the CPU only");
   }
-  require(o.beam >= 1 && o.beam <= kMost, kBad, "search: beam must be from 1 to ", kMost, ", got ",
-          o.beam);
-  require(o.n_best >= 1 && o.n_best <= kMost, kBad, "search: n_best must be from 1 to ", kMost,
-          ", got ", o.n_best);
-  require(o.sample || o.n_best <= o.beam, kBad, Field{"beam"}, "search: ", o.n_best,
-          " best translations from a beam of ", o.beam);
-  require(!o.sample || o.beam == 1, kBad, "search: sampling needs a beam of 1, got ", o.beam);
-  require(std::isfinite(o.length_penalty), kBad, "search: length_penalty must be finite, got ",
-          o.length_penalty);
-  require(o.max_tokens >= 0, kBad, "search: max_tokens must be at least 0, got ", o.max_tokens);
-  require(o.max_ratio >= 0.0, kBad, "search: max_ratio must be at least 0, got ", o.max_ratio);
-  require(o.temperature > 0.0 && std::isfinite(o.temperature), kBad,
+  require(o.beam >= 1 && o.beam <= kMost, ErrorCode::invalid_argument,
+          "search: beam must be from 1 to ", kMost, ", got ", o.beam);
+  require(o.n_best >= 1 && o.n_best <= kMost, ErrorCode::invalid_argument,
+          "search: n_best must be from 1 to ", kMost, ", got ", o.n_best);
+  require(o.sample || o.n_best <= o.beam, ErrorCode::invalid_argument, Field{"beam"},
+          "search: ", o.n_best, " best translations from a beam of ", o.beam);
+  require(!o.sample || o.beam == 1, ErrorCode::invalid_argument,
+          "search: sampling needs a beam of 1, got ", o.beam);
+  require(std::isfinite(o.length_penalty), ErrorCode::invalid_argument,
+          "search: length_penalty must be finite, got ", o.length_penalty);
+  require(o.max_tokens >= 0, ErrorCode::invalid_argument,
+          "search: max_tokens must be at least 0, got ", o.max_tokens);
+  require(o.max_ratio >= 0.0, ErrorCode::invalid_argument,
+          "search: max_ratio must be at least 0, got ", o.max_ratio);
+  require(o.temperature > 0.0 && std::isfinite(o.temperature), ErrorCode::invalid_argument,
           "search: temperature must be above 0, got ", o.temperature);
-  require(o.top_k >= 0, kBad, "search: top_k must be at least 0, got ", o.top_k);
-  require(o.top_p > 0.0 && o.top_p <= 1.0, kBad,
+  require(o.top_k >= 0, ErrorCode::invalid_argument, "search: top_k must be at least 0, got ",
+          o.top_k);
+  require(o.top_p > 0.0 && o.top_p <= 1.0, ErrorCode::invalid_argument,
           "search: top_p must be above 0 and at most 1, got ", o.top_p);
 }
 
 void check_request(const SearchRequest& r, const SearchOptions& o, const TransformerConfig& c) {
   const TokenCheck check{"search", c, r.number};
   check.source(r.source);
-  require(static_cast<int64_t>(r.prefix.size()) < c.max_length, kBad, "search: request ", r.number,
-          ": the prefix has ", r.prefix.size(), " tokens, the model's max_length of ", c.max_length,
-          " leaves no room for another");
+  require(static_cast<int64_t>(r.prefix.size()) < c.max_length, ErrorCode::invalid_argument,
+          "search: request ", r.number, ": the prefix has ", r.prefix.size(),
+          " tokens, the model's max_length of ", c.max_length, " leaves no room for another");
   check.in_vocabulary("prefix", r.prefix, c.target_vocab);
   const auto end = std::find(r.prefix.begin(), r.prefix.end(), o.end);
-  require(end == r.prefix.end(), kBad, "search: request ", r.number, ": END at ",
-          end - r.prefix.begin(), " of the prefix: nothing can follow");
+  require(end == r.prefix.end(), ErrorCode::invalid_argument, "search: request ", r.number,
+          ": END at ", end - r.prefix.begin(), " of the prefix: nothing can follow");
 }
 
 void release_slots(Sentence& sentence, Session& session) {

@@ -11,8 +11,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // The file: two lists of tokens, the index in the second at which each source token's list begins,
 // and the vocabulary size.
 constexpr const char* kAlways = "always";
@@ -71,25 +69,26 @@ struct Shortlist::State {
 Shortlist::Shortlist(const ShortlistTable& table) {
   auto state = std::make_shared<State>();
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  require(table.target_vocab >= 1 && table.target_vocab <= kMost, kBad,
+  require(table.target_vocab >= 1 && table.target_vocab <= kMost, ErrorCode::invalid_argument,
           "shortlist: a target vocabulary of ", table.target_vocab);
   state->target_vocab = table.target_vocab;
   state->tokenizer = table.tokenizer;
   const auto sorted = [&](std::vector<int32_t> tokens) {
     for (const int32_t token : tokens) {
-      require(token >= 0 && token < table.target_vocab, kBad, "shortlist: token ", token,
-              " is not below the vocabulary of ", table.target_vocab);
+      require(token >= 0 && token < table.target_vocab, ErrorCode::invalid_argument,
+              "shortlist: token ", token, " is not below the vocabulary of ", table.target_vocab);
     }
     sort_unique(tokens);
     return tokens;
   };
-  require(!table.always.empty(), kBad, "shortlist: no token is in every set, not even END");
+  require(!table.always.empty(), ErrorCode::invalid_argument,
+          "shortlist: no token is in every set, not even END");
   state->always = sorted(table.always);
   state->begins.push_back(0);
   for (const std::vector<int32_t>& tokens : table.listed) {
     const std::vector<int32_t> list = sorted(tokens);
-    require(static_cast<int64_t>(state->listed.size() + list.size()) <= kMost, kBad,
-            "shortlist: more than ", kMost, " tokens listed in all");
+    require(static_cast<int64_t>(state->listed.size() + list.size()) <= kMost,
+            ErrorCode::invalid_argument, "shortlist: more than ", kMost, " tokens listed in all");
     state->listed.insert(state->listed.end(), list.begin(), list.end());
     state->begins.push_back(static_cast<int32_t>(state->listed.size()));
   }
@@ -173,10 +172,10 @@ bool Shortlist::always(int32_t token) const {
 void Shortlist::check_fits(std::string_view operation, const TransformerConfig& config) const {
   require(!config.decoder_only(), ErrorCode::unsupported, operation,
           ": a decoder-only model has no source to choose a shortlist by");
-  require(source_vocab() == config.source_vocab && target_vocab() == config.target_vocab, kBad,
-          operation, ": the shortlist is for vocabularies of ", source_vocab(), " and ",
-          target_vocab(), " tokens, the model has ", config.source_vocab, " and ",
-          config.target_vocab);
+  require(source_vocab() == config.source_vocab && target_vocab() == config.target_vocab,
+          ErrorCode::invalid_argument, operation, ": the shortlist is for vocabularies of ",
+          source_vocab(), " and ", target_vocab(), " tokens, the model has ", config.source_vocab,
+          " and ", config.target_vocab);
 }
 
 }  // namespace tril

@@ -14,22 +14,21 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kDefaultContinuation = 24;
 constexpr int64_t kKeptNumbers = 16;  // of each vector of the stages around attention
 
 void check_length(std::string_view what, size_t tokens, int64_t model_takes) {
   const auto count = static_cast<int64_t>(tokens);
-  require(count <= model_takes, kBad, "explain: ", what, " has ", count,
+  require(count <= model_takes, ErrorCode::invalid_argument, "explain: ", what, " has ", count,
           " tokens, the model takes ", model_takes, " at most");
-  require(count <= kMaxExplainedTokens, kBad, "explain: ", what, " has ", count,
-          " tokens, a page can show ", kMaxExplainedTokens, " at most");
+  require(count <= kMaxExplainedTokens, ErrorCode::invalid_argument, "explain: ", what, " has ",
+          count, " tokens, a page can show ", kMaxExplainedTokens, " at most");
 }
 
 // A page shows one sentence: text on further lines would silently become part of it.
 void check_line(std::string_view what, std::string_view text) {
   const size_t at = text.find_first_of("\r\n");
-  require(at == std::string_view::npos, kBad, "explain: ", what,
+  require(at == std::string_view::npos, ErrorCode::invalid_argument, "explain: ", what,
           " must be one line, but there is a line break after ", at, " bytes");
 }
 
@@ -334,7 +333,8 @@ std::vector<int32_t> read_sentence(const Tokenizer& tokenizer, std::string_view 
     check_length("the sentence", tokens.size() + 1, config.max_length);
     return tokens;
   }
-  require(has_word(tokenizer, tokens), kBad, "explain: the sentence has no word");
+  require(has_word(tokenizer, tokens), ErrorCode::invalid_argument,
+          "explain: the sentence has no word");
   tokens.push_back(tokenizer.end());
   check_length("the sentence", tokens.size(), config.max_length);
   return tokens;
@@ -344,19 +344,20 @@ std::vector<int32_t> read_target(const Tokenizer& tokenizer, std::string_view ta
                                  const TransformerConfig& config) {
   check_line("the target", target);
   std::vector<int32_t> tokens = tokenizer.encode(target);
-  require(has_word(tokenizer, tokens), kBad, "explain: the target has no word");
+  require(has_word(tokenizer, tokens), ErrorCode::invalid_argument,
+          "explain: the target has no word");
   tokens.push_back(tokenizer.end());
   check_length("the target", tokens.size(), config.max_length);
   return tokens;
 }
 
 void check_options(const ExplainOptions& o, const TransformerConfig& config) {
-  require(o.candidates >= 1 && o.candidates <= 100, kBad,
+  require(o.candidates >= 1 && o.candidates <= 100, ErrorCode::invalid_argument,
           "explain: candidates must be from 1 to 100, got ", o.candidates);
-  require(!o.search.sample, kBad, "explain: a search is shown, not samples");
-  require(o.search.beam >= 1 && o.search.beam <= 16, kBad,
+  require(!o.search.sample, ErrorCode::invalid_argument, "explain: a search is shown, not samples");
+  require(o.search.beam >= 1 && o.search.beam <= 16, ErrorCode::invalid_argument,
           "explain: a beam from 1 to 16 can be shown, got ", o.search.beam);
-  require(!o.target || !config.decoder_only(), kBad,
+  require(!o.target || !config.decoder_only(), ErrorCode::invalid_argument,
           "explain: a target, but the model has no encoder: the sentence itself is what it reads");
 }
 

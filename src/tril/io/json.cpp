@@ -10,7 +10,6 @@ namespace tril {
 namespace {
 
 using Kind = JsonValue::Kind;
-constexpr auto kBad = ErrorCode::bad_format;
 constexpr size_t kMaxQuoted = 80;  // bytes of a value that an error shows
 
 // At most the first `max_bytes` as a JSON string; invalid UTF-8 is replaced.
@@ -85,7 +84,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool key(std::string& name) override {
     // The place is determined only for a fault: a header may have a hundred thousand names.
     if (!open_.back().seen.insert(name).second) {
-      fail(kBad, where(), printable(name), ": this field stands twice");
+      fail(ErrorCode::bad_format, where(), printable(name), ": this field stands twice");
     }
     open_.back().value->names.push_back(std::move(name));
     return true;
@@ -94,16 +93,16 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(size_t position, const std::string& token,
                    const nlohmann::json::exception& error) override {
     constexpr int kNumberOverflow = 406;
-    require(error.id != kNumberOverflow, kBad, where(), "the number ", printable(token),
-            " is too large");
+    require(error.id != kNumberOverflow, ErrorCode::bad_format, where(), "the number ",
+            printable(token), " is too large");
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     std::string_view what = error.what();
     what.remove_prefix(std::min(what.find("] ") + 2, what.size()));
     if (what.find("invalid literal") != what.npos || what.find("invalid number") != what.npos) {
       const std::string_view word = non_number_before(text_, position);
-      require(word.empty(), kBad, where(), word, " is no number in JSON");
+      require(word.empty(), ErrorCode::bad_format, where(), word, " is no number in JSON");
     }
-    fail(kBad, where(), "not JSON: ", printable(what, 240));
+    fail(ErrorCode::bad_format, where(), "not JSON: ", printable(what, 240));
   }
 
  private:
@@ -124,8 +123,8 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   JsonValue& add(Kind kind) {
-    require(++count_ <= limits_.max_values, kBad, file_, ": more than the ", limits_.max_values,
-            " values allowed");
+    require(++count_ <= limits_.max_values, ErrorCode::bad_format, file_, ": more than the ",
+            limits_.max_values, " values allowed");
     JsonValue& added = open_.empty() ? root_ : open_.back().value->items.emplace_back();
     added.kind = kind;
     return added;
@@ -133,8 +132,9 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 
   bool open(Kind kind) {
     if (std::ssize(open_) >= limits_.max_depth) {
-      fail(kBad, where(), "objects and arrays lie inside each other deeper than the ",
-           limits_.max_depth, " levels allowed");
+      fail(ErrorCode::bad_format, where(),
+           "objects and arrays lie inside each other deeper than the ", limits_.max_depth,
+           " levels allowed");
     }
     JsonValue& added = add(kind);
     open_.push_back({&added, {}});
@@ -162,11 +162,12 @@ const JsonValue* JsonValue::find(std::string_view name) const {
 }
 
 JsonValue parse_json(std::string_view text, const std::string& file, const JsonLimits& limits) {
-  require(std::ssize(text) <= limits.max_bytes, kBad, file, ": ", text.size(),
+  require(std::ssize(text) <= limits.max_bytes, ErrorCode::bad_format, file, ": ", text.size(),
           " bytes of JSON, more than the ", limits.max_bytes, " allowed");
   // nlohmann takes a NUL for the end and would ignore the rest.
   const size_t nul = text.find('\0');
-  require(nul == std::string_view::npos, kBad, file, ": not JSON: a NUL byte at offset ", nul);
+  require(nul == std::string_view::npos, ErrorCode::bad_format, file,
+          ": not JSON: a NUL byte at offset ", nul);
   Builder builder(text, file, limits);
   const bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   require(parsed, ErrorCode::internal, file, ": the JSON parser stopped without a reason");
@@ -209,8 +210,8 @@ std::string json_quoted(std::string_view text) {
 
 JsonReader::JsonReader(std::string_view text, const std::string& file)
     : file_(file), object_(parse_json(text, file)) {
-  require(object_.kind == Kind::object, kBad, file_, ": expected a JSON object, got ",
-          describe(object_));
+  require(object_.kind == Kind::object, ErrorCode::bad_format, file_,
+          ": expected a JSON object, got ", describe(object_));
   read_.resize(object_.items.size());
 }
 
@@ -218,14 +219,16 @@ bool JsonReader::has(std::string_view field) const { return object_.find(field) 
 
 const JsonValue& JsonReader::get(std::string_view field, std::string_view expected) {
   const JsonValue* value = object_.find(field);
-  require(value != nullptr, kBad, file_, ": ", field, ": missing, expected ", expected);
+  require(value != nullptr, ErrorCode::bad_format, file_, ": ", field, ": missing, expected ",
+          expected);
   read_[static_cast<size_t>(value - object_.items.data())] = true;
   return *value;
 }
 
 void JsonReader::fail_field(std::string_view field, std::string_view expected,
                             const JsonValue& value) const {
-  fail(kBad, file_, ": ", field, ": expected ", expected, ", got ", describe(value));
+  fail(ErrorCode::bad_format, file_, ": ", field, ": expected ", expected, ", got ",
+       describe(value));
 }
 
 int64_t JsonReader::get_int(std::string_view field, int64_t min, int64_t max) {
@@ -280,7 +283,7 @@ void JsonReader::finish() const {
   if (unread == read_.end()) return;
   const auto more = std::count(unread, read_.end(), false) - 1;
   const std::string& name = object_.names[static_cast<size_t>(unread - read_.begin())];
-  fail(kBad, file_, ": ", printable(name), ": unknown field",
+  fail(ErrorCode::bad_format, file_, ": ", printable(name), ": unknown field",
        more == 0 ? "" : concat(", and ", more, " more"));
 }
 

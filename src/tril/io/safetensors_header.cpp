@@ -16,7 +16,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the data is copied as it stands");
 
 using Kind = JsonValue::Kind;
-constexpr auto kBad = ErrorCode::bad_format;
 // For text, an archive, a broken download: a summary before the detail.
 constexpr std::string_view kForeign =
     ": not a safetensors file, or a damaged one, to be made or copied again: ";
@@ -60,35 +59,37 @@ class EntryReader {
       : object_(object), where_(std::move(where)) {}
 
   Entry read() const {
-    require(object_.kind == Kind::object, kBad, where_, ": expected an object, got ",
-            describe(object_));
+    require(object_.kind == Kind::object, ErrorCode::bad_format, where_,
+            ": expected an object, got ", describe(object_));
     for (const std::string& field : object_.names) {
-      require(field == "dtype" || field == "shape" || field == "data_offsets", kBad, where_, ": ",
-              printable(field), ": unknown field");
+      require(field == "dtype" || field == "shape" || field == "data_offsets",
+              ErrorCode::bad_format, where_, ": ", printable(field), ": unknown field");
     }
     Entry entry;
     entry.type = read_type();
     const int64_t bytes = read_shape(entry);
     read_offsets(entry);
-    require(entry.end - entry.begin == bytes, kBad, where_, ": data_offsets: ", name_of(entry.type),
-            " ", to_string(entry.shape), " needs ", bytes, " bytes, the offsets [", entry.begin,
-            ", ", entry.end, "] give ", entry.end - entry.begin);
+    require(entry.end - entry.begin == bytes, ErrorCode::bad_format, where_,
+            ": data_offsets: ", name_of(entry.type), " ", to_string(entry.shape), " needs ", bytes,
+            " bytes, the offsets [", entry.begin, ", ", entry.end, "] give ",
+            entry.end - entry.begin);
     return entry;
   }
 
  private:
   const JsonValue& field(std::string_view name, Kind kind, std::string_view expected) const {
     const JsonValue* value = object_.find(name);
-    require(value != nullptr, kBad, where_, ": ", name, ": missing, expected ", expected);
-    require(value->kind == kind, kBad, where_, ": ", name, ": expected ", expected, ", got ",
-            describe(*value));
+    require(value != nullptr, ErrorCode::bad_format, where_, ": ", name, ": missing, expected ",
+            expected);
+    require(value->kind == kind, ErrorCode::bad_format, where_, ": ", name, ": expected ", expected,
+            ", got ", describe(*value));
     return *value;
   }
 
   // An integer from 0 that fits in 64 bits.
   int64_t count(const JsonValue& value, std::string_view name) const {
-    require(value.kind == Kind::integer && value.integer >= 0, kBad, where_, ": ", name,
-            ": expected integers from 0 to ", INT64_MAX, ", got ", describe(value));
+    require(value.kind == Kind::integer && value.integer >= 0, ErrorCode::bad_format, where_, ": ",
+            name, ": expected integers from 0 to ", INT64_MAX, ", got ", describe(value));
     return value.integer;
   }
 
@@ -98,14 +99,14 @@ class EntryReader {
     for (const TypeName& entry : kTypes) {
       if (entry.name == value.text) return entry.type;
     }
-    fail(kBad, where_, ": dtype: expected ", kExpected, ", got ", describe(value));
+    fail(ErrorCode::bad_format, where_, ": dtype: expected ", kExpected, ", got ", describe(value));
   }
 
   // Returns the number of bytes.
   int64_t read_shape(Entry& entry) const {
     const JsonValue& value = field("shape", Kind::array, "an array of integers");
-    require(value.items.size() <= Shape::kMaxRank, kBad, where_, ": shape: ", value.items.size(),
-            " axes, at most ", Shape::kMaxRank, " are supported");
+    require(value.items.size() <= Shape::kMaxRank, ErrorCode::bad_format, where_,
+            ": shape: ", value.items.size(), " axes, at most ", Shape::kMaxRank, " are supported");
     std::vector<int64_t> extents;
     int64_t elements = 1;
     int64_t bytes = 0;
@@ -115,19 +116,19 @@ class EntryReader {
       fits = fits && !__builtin_mul_overflow(elements, extents.back(), &elements);
     }
     fits = fits && !__builtin_mul_overflow(elements, size_of(entry.type), &bytes);
-    require(fits, kBad, where_, ": shape: more bytes than 64 bits can count");
+    require(fits, ErrorCode::bad_format, where_, ": shape: more bytes than 64 bits can count");
     entry.shape = make_shape(extents);
     return bytes;
   }
 
   void read_offsets(Entry& entry) const {
     const JsonValue& value = field("data_offsets", Kind::array, "an array of two integers");
-    require(value.items.size() == 2, kBad, where_, ": data_offsets: expected two integers, got ",
-            value.items.size());
+    require(value.items.size() == 2, ErrorCode::bad_format, where_,
+            ": data_offsets: expected two integers, got ", value.items.size());
     entry.begin = count(value.items[0], "data_offsets");
     entry.end = count(value.items[1], "data_offsets");
-    require(entry.begin <= entry.end, kBad, where_, ": data_offsets: [", entry.begin, ", ",
-            entry.end, "] go backwards");
+    require(entry.begin <= entry.end, ErrorCode::bad_format, where_, ": data_offsets: [",
+            entry.begin, ", ", entry.end, "] go backwards");
   }
 
   const JsonValue& object_;
@@ -139,30 +140,32 @@ void check_cover(std::span<const Entry> entries, int64_t data_bytes, const std::
   const Entry* before = nullptr;
   int64_t covered = 0;
   for (const Entry& entry : entries) {
-    require(entry.end <= data_bytes, kBad, where(file, entry.name), ": data_offsets: [",
-            entry.begin, ", ", entry.end, "] go past the data, which has ", data_bytes, " bytes");
-    require(entry.begin >= covered, kBad, where(file, entry.name), ": data_offsets: [", entry.begin,
-            ", ", entry.end, "] overlap those of ",
+    require(entry.end <= data_bytes, ErrorCode::bad_format, where(file, entry.name),
+            ": data_offsets: [", entry.begin, ", ", entry.end, "] go past the data, which has ",
+            data_bytes, " bytes");
+    require(entry.begin >= covered, ErrorCode::bad_format, where(file, entry.name),
+            ": data_offsets: [", entry.begin, ", ", entry.end, "] overlap those of ",
             before == nullptr ? "" : printable(before->name), ", which end at ", covered);
-    require(entry.begin == covered, kBad, where(file, entry.name), ": data_offsets: [", entry.begin,
-            ", ", entry.end, "] leave a hole: bytes from ", covered, " to ", entry.begin,
-            " belong to no tensor");
+    require(entry.begin == covered, ErrorCode::bad_format, where(file, entry.name),
+            ": data_offsets: [", entry.begin, ", ", entry.end, "] leave a hole: bytes from ",
+            covered, " to ", entry.begin, " belong to no tensor");
     covered = entry.end;
     before = &entry;
   }
-  require(covered == data_bytes, kBad, file, ": the last ", data_bytes - covered, " of ",
-          data_bytes, " bytes of data belong to no tensor");
+  require(covered == data_bytes, ErrorCode::bad_format, file, ": the last ", data_bytes - covered,
+          " of ", data_bytes, " bytes of data belong to no tensor");
 }
 
 SafetensorsMetadata read_metadata(const JsonValue& object, const std::string& file) {
-  require(object.kind == Kind::object, kBad, file, ": ", kMetadata,
+  require(object.kind == Kind::object, ErrorCode::bad_format, file, ": ", kMetadata,
           ": expected an object of strings, got ", describe(object));
-  require(std::ssize(object.items) <= kSafetensorsMaxNames, kBad, file, ": ", kMetadata, ": ",
-          object.items.size(), " entries, at most ", kSafetensorsMaxNames, " are allowed");
+  require(std::ssize(object.items) <= kSafetensorsMaxNames, ErrorCode::bad_format, file, ": ",
+          kMetadata, ": ", object.items.size(), " entries, at most ", kSafetensorsMaxNames,
+          " are allowed");
   SafetensorsMetadata metadata;
   for (size_t i = 0; i < object.items.size(); ++i) {
     const JsonValue& value = object.items[i];
-    require(value.kind == Kind::string, kBad, file, ": ", kMetadata, ": ",
+    require(value.kind == Kind::string, ErrorCode::bad_format, file, ": ", kMetadata, ": ",
             printable(object.names[i]), ": expected a string, got ", describe(value));
     metadata.emplace(object.names[i], value.text);
   }
@@ -197,7 +200,7 @@ void take_seal(Header& header, std::string_view text, const std::string& file) {
   const bool sealed = place != text.npos && seal.mapped().size() == kChecksumDigits &&
                       seal_of(text, place) == seal.mapped() &&
                       sums.mapped().size() == kChecksumDigits * header.entries.size();
-  require(sealed, kBad, file,
+  require(sealed, ErrorCode::bad_format, file,
           ": damaged, or changed since it was sealed: its header does not match its checksum");
   header.info.seal = seal.mapped();
   std::vector<Entry*> by_name;
@@ -216,18 +219,20 @@ std::string where(const std::string& file, const std::string& tensor) {
 }
 
 void fail_damaged(const std::string& file, const std::string& tensor) {
-  fail(kBad, file, ": damaged, or changed since it was sealed: tensor '", printable(tensor),
-       "' does not match its checksum");
+  fail(ErrorCode::bad_format, file, ": damaged, or changed since it was sealed: tensor '",
+       printable(tensor), "' does not match its checksum");
 }
 
 int64_t bytes_of(const ConstTensor& tensor) { return tensor.size() * size_of(tensor.dtype()); }
 
 Header read_header(std::string_view text, int64_t data_bytes, const std::string& file) {
-  require(text.starts_with('{'), kBad, file, kForeign, "the header does not begin with '{'");
+  require(text.starts_with('{'), ErrorCode::bad_format, file, kForeign,
+          "the header does not begin with '{'");
   const JsonValue object = parse_json(text, file, kHeaderLimits);
   const bool has_metadata = object.find(kMetadata) != nullptr;
-  require(std::ssize(object.items) - (has_metadata ? 1 : 0) <= kSafetensorsMaxNames, kBad, file,
-          ": ", object.items.size(), " tensors, at most ", kSafetensorsMaxNames, " are allowed");
+  require(std::ssize(object.items) - (has_metadata ? 1 : 0) <= kSafetensorsMaxNames,
+          ErrorCode::bad_format, file, ": ", object.items.size(), " tensors, at most ",
+          kSafetensorsMaxNames, " are allowed");
   Header header;
   for (size_t i = 0; i < object.items.size(); ++i) {
     const std::string& name = object.names[i];
@@ -249,15 +254,16 @@ Header read_header(std::string_view text, int64_t data_bytes, const std::string&
 
 // The length of the header of a file of `file_bytes` bytes.
 int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std::string& file) {
-  require(std::ssize(first_bytes) == kLengthBytes && file_bytes >= kLengthBytes, kBad, file,
+  require(std::ssize(first_bytes) == kLengthBytes && file_bytes >= kLengthBytes,
+          ErrorCode::bad_format, file,
           ": truncated: ", std::min(std::ssize(first_bytes), file_bytes),
           " bytes, the header's length alone has ", kLengthBytes);
   uint64_t length = 0;
   std::memcpy(&length, first_bytes.data(), sizeof length);
-  require(length <= static_cast<uint64_t>(kSafetensorsMaxHeader), kBad, file, kForeign,
-          "its first 8 bytes give a header of ", length, " bytes, at most ", kSafetensorsMaxHeader,
-          " are allowed");
-  require(static_cast<int64_t>(length) <= file_bytes - kLengthBytes, kBad, file,
+  require(length <= static_cast<uint64_t>(kSafetensorsMaxHeader), ErrorCode::bad_format, file,
+          kForeign, "its first 8 bytes give a header of ", length, " bytes, at most ",
+          kSafetensorsMaxHeader, " are allowed");
+  require(static_cast<int64_t>(length) <= file_bytes - kLengthBytes, ErrorCode::bad_format, file,
           ": truncated: a header of ", length, " bytes, but only ", file_bytes - kLengthBytes,
           " follow its length");
   return static_cast<int64_t>(length);

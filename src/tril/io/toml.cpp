@@ -40,20 +40,19 @@ bool is_name(std::string_view name) {
 
 // Strings, numbers, booleans and one-line arrays are written as in JSON.
 std::vector<std::string> values_of(const JsonValue& value, const std::string& where) {
-  using Kind = JsonValue::Kind;
-  if (value.kind == Kind::array) {
+  if (value.kind == JsonValue::Kind::array) {
     std::vector<std::string> values;
     for (const JsonValue& item : value.items) {
-      require(item.kind == Kind::string, ErrorCode::bad_format, where,
+      require(item.kind == JsonValue::Kind::string, ErrorCode::bad_format, where,
               ": expected an array of strings, got ", describe(item), " in it");
       values.push_back(item.text);
     }
     return values;
   }
-  require(value.kind == Kind::string || value.kind == Kind::integer || value.kind == Kind::number ||
-              value.kind == Kind::boolean,
+  require(value.kind == JsonValue::Kind::string || value.kind == JsonValue::Kind::integer ||
+              value.kind == JsonValue::Kind::number || value.kind == JsonValue::Kind::boolean,
           ErrorCode::bad_format, where, ": expected a value, got ", describe(value));
-  if (value.kind == Kind::boolean) return {value.boolean ? "true" : "false"};
+  if (value.kind == JsonValue::Kind::boolean) return {value.boolean ? "true" : "false"};
   return {value.text};
 }
 

@@ -14,8 +14,8 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kPoints = 10;         // of the curve
-constexpr int64_t kBatchTokens = 2048;  // of a comparison on unseen sentences
+constexpr int64_t kForcingPoints = 10;     // of the curve
+constexpr int64_t kComparedTokens = 2048;  // of a comparison on unseen sentences
 
 // The rows of one target in a batch.
 struct Target {
@@ -143,7 +143,7 @@ void compare(const Translator& translator, const std::vector<PhrasePair>& phrase
     const std::vector<int32_t> source = tokenizer.encode(phrases[i].english);
     add_to_batch(batch, tokenizer, source, tokenizer.encode(phrases[i].hindi),
                  static_cast<int32_t>(i));
-    if (batch.target_tokens >= kBatchTokens) look();
+    if (batch.target_tokens >= kComparedTokens) look();
   }
   if (batch.sentences > 0) look();
   run.loss_one_call /= static_cast<double>(run.positions);
@@ -153,9 +153,9 @@ void compare(const Translator& translator, const std::vector<PhrasePair>& phrase
 // The mean of each tenth.
 std::vector<double> tenths(const std::vector<double>& values) {
   std::vector<double> means;
-  for (int64_t i = 0; i < kPoints; ++i) {
+  for (int64_t i = 0; i < kForcingPoints; ++i) {
     const auto at = [&](int64_t tenth) {
-      return values.begin() + static_cast<int64_t>(values.size()) * tenth / kPoints;
+      return values.begin() + static_cast<int64_t>(values.size()) * tenth / kForcingPoints;
     };
     double sum = 0.0;
     std::for_each(at(i), at(i + 1), [&](double value) { sum += value; });
@@ -244,8 +244,8 @@ void judge(ForcingLesson& l) {
 }  // namespace
 
 ForcingLesson teach_forcing(const ForcingOptions& options) {
-  require(options.updates >= kPoints, ErrorCode::invalid_argument,
-          "lesson forcing: ", options.updates, " updates; it needs at least ", kPoints);
+  require(options.updates >= kForcingPoints, ErrorCode::invalid_argument,
+          "lesson forcing: ", options.updates, " updates; it needs at least ", kForcingPoints);
   const Phrasebook phrasebook = make_phrasebook();
   ForcingLesson lesson;
   lesson.updates = options.updates;

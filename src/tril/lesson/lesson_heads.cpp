@@ -17,8 +17,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 using Tokens = std::vector<int32_t>;
 
 size_t index(AttentionKind kind) { return static_cast<size_t>(kind); }
@@ -452,9 +450,10 @@ bool HeadsLesson::improve() const {
 HeadsLesson teach_heads(const Translator& translator, const Phrasebook& phrasebook,
                         const HeadsOptions& options) {
   const TransformerConfig& config = translator.model().config();
-  require(!config.decoder_only(), kBad,
+  require(!config.decoder_only(), ErrorCode::invalid_argument,
           "lesson heads: the model is decoder-only; a translator is needed");
-  require(options.seeds >= 1, kBad, "lesson heads: ", options.seeds, " seeds; it needs at least 1");
+  require(options.seeds >= 1, ErrorCode::invalid_argument, "lesson heads: ", options.seeds,
+          " seeds; it needs at least 1");
   HeadsLesson lesson;
   const Tokenizer& tokenizer = translator.tokenizer();
   const Lexicon lexicon = lexicon_of(translator, phrasebook.train, options.threads);
@@ -479,8 +478,8 @@ HeadsLesson teach_heads(const Translator& translator, const Phrasebook& phrasebo
   }
   looker.finish();
   lesson.sentences = std::ssize(read);
-  require(lesson.sentences > 0, kBad, "lesson heads: of ", phrasebook.held_out.size(),
-          " sentences the model can read none");
+  require(lesson.sentences > 0, ErrorCode::invalid_argument, "lesson heads: of ",
+          phrasebook.held_out.size(), " sentences the model can read none");
   switch_off(lesson, translator, corpus_of(read), options);
   lesson.updates = options.updates;
   lesson.first_seed = options.seed;

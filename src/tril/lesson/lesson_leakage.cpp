@@ -10,7 +10,7 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kPoints = 10;  // of the curve
+constexpr int64_t kLeakagePoints = 10;  // of the curve
 
 // Greedy, with END forbidden until as many pieces are written as the right answer has.
 std::string written_without_end(const Translator& translator, const PhrasePair& phrase,
@@ -93,7 +93,7 @@ LeakageRun run_once(const Phrasebook& phrasebook, Masking masking, const Leakage
   const auto progress = [&](int64_t update, double loss) {
     sum += loss;
     const auto points = static_cast<int64_t>(result.curve.size());
-    if (update == options.updates * (points + 1) / kPoints) {
+    if (update == options.updates * (points + 1) / kLeakagePoints) {
       result.curve.push_back(sum / static_cast<double>(update - begun));
       sum = 0.0;
       begun = update;
@@ -128,8 +128,8 @@ LeakageRun run_once(const Phrasebook& phrasebook, Masking masking, const Leakage
 }  // namespace
 
 LeakageLesson teach_leakage(const LeakageOptions& options) {
-  require(options.updates >= kPoints, ErrorCode::invalid_argument,
-          "lesson leakage: ", options.updates, " updates; it needs at least ", kPoints);
+  require(options.updates >= kLeakagePoints, ErrorCode::invalid_argument,
+          "lesson leakage: ", options.updates, " updates; it needs at least ", kLeakagePoints);
   const Phrasebook phrasebook = make_phrasebook();
   LeakageLesson lesson;
   lesson.updates = options.updates;

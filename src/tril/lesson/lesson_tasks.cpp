@@ -10,7 +10,7 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kBatchTokens = 512;
+constexpr int64_t kTaskBatchTokens = 512;
 constexpr size_t kShown = 3;
 
 using Tokens = std::vector<int32_t>;
@@ -42,7 +42,7 @@ TransformerConfig config_for(const WordList& words, bool decoder_only) {
 }
 
 // Records which rows of the decoder's masked self-attention see themselves and all before them.
-class MaskObserver : public Observer {
+class CausalRowsObserver : public Observer {
  public:
   void see(const Observation& o) override {
     if (o.stack != Stack::decoder || o.site != Site::query) return;
@@ -69,7 +69,7 @@ class Learner {
         session_(model_, options.threads) {
     std::vector<LearnPair> pairs;
     for (const TaskExample& example : task.text.train) pairs.push_back(pair_of(example));
-    PairBatches batches(pairs, WordList::kStart, kBatchTokens, options.seed);
+    PairBatches batches(pairs, WordList::kStart, kTaskBatchTokens, options.seed);
     const int64_t last = options.updates - std::max<int64_t>(options.updates / 10, 1);
     learn(
         model_, [&](Batch& batch) { batches.next(batch); },
@@ -127,7 +127,7 @@ class Learner {
       both.target.insert(both.target.end(), pair.target.begin(), pair.target.end() - 1);
       pairs.push_back(std::move(both));
     }
-    MaskObserver observer;
+    CausalRowsObserver observer;
     const ObserverScope scope(session_, &observer);
     // Token by token; the comparison uses an observer of its own in its parallel passes, so one
     // more pass follows.

@@ -44,6 +44,7 @@ Fillers actions(const Entries& entries) {
 
 // Each noun in the singular, in the plural, or first all singulars, then all plurals.
 enum class Numbers { singular, plural, both };
+inline constexpr Numbers kOne = Numbers::singular, kMany = Numbers::plural, kBoth = Numbers::both;
 Fillers bare_all(const Nouns& nouns, Numbers numbers);
 Fillers the_all(const Nouns& nouns, Numbers numbers);
 Fillers pointed_all(const char* this_or_that, const Nouns& nouns, Numbers numbers);

@@ -4,10 +4,6 @@
 namespace tril::phrasebook {
 namespace {
 
-constexpr Numbers kOne = Numbers::singular;
-constexpr Numbers kMany = Numbers::plural;
-constexpr Numbers kBoth = Numbers::both;
-
 // clang-format off
 std::vector<Pattern> names() {
   const Fillers men = named(Gender::masculine);

@@ -5,10 +5,6 @@
 namespace tril::phrasebook {
 namespace {
 
-constexpr Numbers kOne = Numbers::singular;
-constexpr Numbers kMany = Numbers::plural;
-constexpr Numbers kBoth = Numbers::both;
-
 Nouns portable() { return join(kThings, Nouns{kPicture}, kContainers); }
 Nouns countable_food() { return join(kFruit, kSnacks); }
 

@@ -18,12 +18,12 @@ constexpr Noun kNouns[] = {
     {"window", "खिड़की", true}, {"tree", "पेड़", false},
 };
 
-struct Adjective {
+struct AgreeingAdjective {
   const char* english;
   const char* masculine;
   const char* feminine;
 };
-constexpr Adjective kAdjectives[] = {
+constexpr AgreeingAdjective kAgreeingAdjectives[] = {
     {"big", "बड़ा", "बड़ी"}, {"small", "छोटा", "छोटी"}, {"old", "पुराना", "पुरानी"},
     {"new", "नया", "नई"},  {"good", "अच्छा", "अच्छी"},  {"yellow", "पीला", "पीली"},
 };
@@ -43,7 +43,7 @@ struct Person {
 };
 constexpr Person kPeople[] = {{"asha", "she"},  {"ravi", "he"},  {"meera", "she"}, {"arjun", "he"},
                               {"leela", "she"}, {"kiran", "he"}, {"sita", "she"},  {"mohan", "he"}};
-constexpr const char* kThings[] = {"book", "pen", "lamp", "kite", "bag", "cup", "map", "ball"};
+constexpr const char* kBelongings[] = {"book", "pen", "lamp", "kite", "bag", "cup", "map", "ball"};
 constexpr const char* kActions[] = {"bought", "lost", "found"};
 constexpr const char* kPlaces[] = {"market", "school", "station", "park", "office", "temple"};
 constexpr const char* kWeathers[] = {"hot", "cold", "late", "early"};
@@ -59,9 +59,9 @@ TaskSentences make_translation_task() {
   constexpr size_t kEvery = 7;
   TaskSentences result;
   for (size_t n = 0; n < std::size(kNouns); ++n) {
-    for (size_t a = 0; a < std::size(kAdjectives); ++a) {
+    for (size_t a = 0; a < std::size(kAgreeingAdjectives); ++a) {
       for (size_t p = 0; p < std::size(kPredicates); ++p) {
-        const Adjective& is = kAdjectives[a];
+        const AgreeingAdjective& is = kAgreeingAdjectives[a];
         const bool aside = (n + 2 * a + 3 * p) % kEvery == 0;
         (aside ? result.held_out : result.train)
             .push_back(
@@ -78,7 +78,7 @@ TaskSentences make_summary_task() {
   constexpr size_t kVariants = 6;  // of a pair: another place, weather and order
   TaskSentences result;
   for (size_t person = 0; person < std::size(kPeople); ++person) {
-    for (size_t thing = 0; thing < std::size(kThings); ++thing) {
+    for (size_t thing = 0; thing < std::size(kBelongings); ++thing) {
       for (size_t i = 0; i < kVariants; ++i) {
         const Person& who = kPeople[person];
         const std::string went =
@@ -87,7 +87,7 @@ TaskSentences make_summary_task() {
         const std::string weather =
             concat("it was ", kWeathers[(thing + i) % std::size(kWeathers)], " .");
         const std::string did =
-            concat(kActions[(person + i) % std::size(kActions)], " a ", kThings[thing]);
+            concat(kActions[(person + i) % std::size(kActions)], " a ", kBelongings[thing]);
         (is_held_out(person, thing) ? result.held_out : result.train)
             .push_back({concat(i % 2 == 0 ? concat(weather, " ", went) : concat(went, " ", weather),
                                " ", who.pronoun, " ", did, " ."),

@@ -35,7 +35,7 @@ Tensor random_on_gpu(Arena& arena, const Shape& shape, DType type, uint64_t seed
 
 // ---- products -----------------------------------------------------------------------------------
 
-struct ProductSize {
+struct CudaProductSize {
   int64_t rows, out, in;
   ops::LinearOutput output = ops::LinearOutput::activation;
 
@@ -43,7 +43,7 @@ struct ProductSize {
   double gflop() const { return 2e-9 * static_cast<double>(rows * out * in); }
 };
 
-double product_seconds(const ProductSize& size, Context& context, double seconds_each) {
+double product_seconds(const CudaProductSize& size, Context& context, double seconds_each) {
   Arena arena(context.device());
   const Tensor x = random_on_gpu(arena, {size.rows, size.in}, context.activations, 1);
   const Tensor weight = random_on_gpu(arena, {size.out, size.in}, DType::f32, 2);
@@ -54,8 +54,7 @@ double product_seconds(const ProductSize& size, Context& context, double seconds
 
 // ---- peaks --------------------------------------------------------------------------------------
 
-constexpr int64_t kMebibyte = int64_t{1} << 20;
-constexpr ProductSize kPeakProduct = {8192, 8192, 8192};
+constexpr CudaProductSize kPeakProduct = {8192, 8192, 8192};
 
 // How fast this many bytes are read, and copied to as many others: for a copy, bytes read and
 // written both count. Several passes at once if a single one is too short to be timed.
@@ -236,24 +235,24 @@ std::vector<Measurement> measure_cuda_gemm(const MeasureOptions& options) {
   Context context(options.threads, options.placement);
   constexpr auto kLogits = ops::LinearOutput::padded_sums;
   // Training base and big, with a slice of the output projection; then decoding with base.
-  constexpr ProductSize kSizes[] = {{25000, 512, 512},
-                                    {25000, 2048, 512},
-                                    {25000, 512, 2048},
-                                    {25000, 1024, 1024},
-                                    {25000, 4096, 1024},
-                                    {25000, 1024, 4096},
-                                    {4096, 32000, 512, kLogits},
-                                    {4096, 32000, 1024, kLogits},
-                                    {1, 512, 512},
-                                    {32, 512, 512},
-                                    {256, 512, 512},
-                                    {1, 2048, 512},
-                                    {32, 2048, 512},
-                                    {256, 2048, 512},
-                                    {1, 61950, 512, kLogits},
-                                    {32, 61950, 512, kLogits},
-                                    {256, 61950, 512, kLogits}};
-  for (const ProductSize& size : kSizes) {
+  constexpr CudaProductSize kSizes[] = {{25000, 512, 512},
+                                        {25000, 2048, 512},
+                                        {25000, 512, 2048},
+                                        {25000, 1024, 1024},
+                                        {25000, 4096, 1024},
+                                        {25000, 1024, 4096},
+                                        {4096, 32000, 512, kLogits},
+                                        {4096, 32000, 1024, kLogits},
+                                        {1, 512, 512},
+                                        {32, 512, 512},
+                                        {256, 512, 512},
+                                        {1, 2048, 512},
+                                        {32, 2048, 512},
+                                        {256, 2048, 512},
+                                        {1, 61950, 512, kLogits},
+                                        {32, 61950, 512, kLogits},
+                                        {256, 61950, 512, kLogits}};
+  for (const CudaProductSize& size : kSizes) {
     if (!results.wants(size.name())) continue;
     const double seconds = product_seconds(size, context, options.seconds_each);
     const int64_t out_bytes = size.output == kLogits ? 4 : 2;

@@ -14,8 +14,6 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kMebibyte = int64_t{1} << 20;
-
 // The most work per second of `call`, which returns how much it did.
 template <class F>
 double best_per_second(double budget, const F& call) {

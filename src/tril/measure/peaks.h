@@ -26,6 +26,8 @@ struct Traffic {
   double written = 0.0;
 };
 
+inline constexpr int64_t kMebibyte = int64_t{1} << 20;
+
 struct MemoryPeak {
   std::string name{};   // "L2", "L3", "memory"
   int64_t holds = 0;    // bytes, over all threads; memory holds everything
@@ -43,12 +45,12 @@ struct Peaks {
   std::vector<MemoryPeak> memory{};  // from near to far; caches of unknown size are left out
 };
 // Takes about eight times `seconds_each`. Raises `invalid_argument` for a time that is not above 0.
-Peaks measure_peaks(int threads, double seconds_each);
+Peaks measure_peaks(int threads, double seconds_each = 0.1);
 // A GPU's: a large product of bf16 by whatever algorithm cuBLASLt likes best; reading and
 // copying, which stands for adding in place, within its memory and within its L2.
 // Medians: what a GPU does for a moment it does not keep up.
 // Raises `device` for one that cannot be used.
-Peaks measure_cuda_peaks(Device device, double seconds_each);
+Peaks measure_cuda_peaks(Device device, double seconds_each = 0.1);
 
 // The least time for this many 10^9 operations and this traffic, and what limits it.
 struct Roof {

@@ -100,21 +100,20 @@ TransformerConfig TransformerConfig::completed() const {
 }
 
 void TransformerConfig::check() const {
-  constexpr auto kBad = ErrorCode::invalid_argument;
   Checker checker;
   each_field(*this, checker);
-  require(heads % kv_heads == 0, kBad, "configuration: heads is ", heads, ", kv_heads ", kv_heads,
-          ": heads must be a multiple");
-  require(position != PositionType::rotary || head_dim % 2 == 0, kBad,
+  require(heads % kv_heads == 0, ErrorCode::invalid_argument, "configuration: heads is ", heads,
+          ", kv_heads ", kv_heads, ": heads must be a multiple");
+  require(position != PositionType::rotary || head_dim % 2 == 0, ErrorCode::invalid_argument,
           "configuration: head_dim is ", head_dim, ": rotary positions need an even one");
   constexpr int64_t kMaxTable = int64_t{1} << 26;
-  require(max_length * std::max({model, head_dim, 2 * heads}) <= kMaxTable, kBad,
-          "configuration: max_length is ", max_length, ": its tables would take more than ",
-          kMaxTable, " numbers");
-  require((source_vocab == 0) == decoder_only(), kBad, "configuration: source_vocab is ",
-          source_vocab, " with ", encoder_layers,
+  require(max_length * std::max({model, head_dim, 2 * heads}) <= kMaxTable,
+          ErrorCode::invalid_argument, "configuration: max_length is ", max_length,
+          ": its tables would take more than ", kMaxTable, " numbers");
+  require((source_vocab == 0) == decoder_only(), ErrorCode::invalid_argument,
+          "configuration: source_vocab is ", source_vocab, " with ", encoder_layers,
           " encoder layers: a decoder-only model has neither, others have both");
-  require(decoder_only() || !tied || source_vocab == target_vocab, kBad,
+  require(decoder_only() || !tied || source_vocab == target_vocab, ErrorCode::invalid_argument,
           "configuration: tied embeddings need one vocabulary, but source_vocab is ", source_vocab,
           " and target_vocab ", target_vocab);
 }

@@ -13,24 +13,23 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 void check_rows(const Rows& rows, int64_t vocab, const TransformerConfig& config,
                 std::string_view what) {
   const size_t count = rows.tokens.size();
-  require(count > 0, kBad, what, ": no rows");
+  require(count > 0, ErrorCode::invalid_argument, what, ": no rows");
   require(rows.slots.size() == count && rows.positions.size() == count &&
               rows.segments.size() == count && rows.sentences.size() == count &&
               rows.prefixes.size() == count,
-          kBad, what, ": the columns of the rows have different lengths");
+          ErrorCode::invalid_argument, what, ": the columns of the rows have different lengths");
   for (size_t row = 0; row < count; ++row) {
-    require(rows.tokens[row] >= 0 && rows.tokens[row] < vocab, kBad, what, ": token ",
-            rows.tokens[row], " in row ", row, " is not below the vocabulary of ", vocab);
-    require(rows.positions[row] >= 0 && rows.positions[row] < config.max_length, kBad, what,
-            ": position ", rows.positions[row], " in row ", row,
+    require(rows.tokens[row] >= 0 && rows.tokens[row] < vocab, ErrorCode::invalid_argument, what,
+            ": token ", rows.tokens[row], " in row ", row, " is not below the vocabulary of ",
+            vocab);
+    require(rows.positions[row] >= 0 && rows.positions[row] < config.max_length,
+            ErrorCode::invalid_argument, what, ": position ", rows.positions[row], " in row ", row,
             " is not below max_length, which is ", config.max_length);
-    require(rows.prefixes[row] >= 0, kBad, what, ": a prefix of ", rows.prefixes[row], " in row ",
-            row);
+    require(rows.prefixes[row] >= 0, ErrorCode::invalid_argument, what, ": a prefix of ",
+            rows.prefixes[row], " in row ", row);
   }
 }
 
@@ -42,8 +41,8 @@ int64_t check_whole_sequences(const Rows& rows, std::string_view what) {
     if (rows.slots[row] < 0) continue;
     const bool follows = row > 0 && rows.slots[row - 1] == rows.slots[row] &&
                          rows.positions[row] == rows.positions[row - 1] + 1;
-    require(follows || rows.positions[row] == 0, kBad, what, ": row ", row, " of sequence ",
-            rows.slots[row], " is at position ", rows.positions[row],
+    require(follows || rows.positions[row] == 0, ErrorCode::invalid_argument, what, ": row ", row,
+            " of sequence ", rows.slots[row], " is at position ", rows.positions[row],
             ", but whole sequences are needed: earlier keys have no gradient");
     if (!follows) ++count;
   }
@@ -75,8 +74,8 @@ std::span<const Extent> extents(Arena& arena, std::span<const int32_t> slots,
 }
 
 void use_parameters(const nn::ParameterSet& parameters, Context& context) {
-  require(context.placement() == parameters.placement(), kBad, "the model is on ",
-          parameters.placement().device, ", the session on ", context.device());
+  require(context.placement() == parameters.placement(), ErrorCode::invalid_argument,
+          "the model is on ", parameters.placement().device, ", the session on ", context.device());
   if (context.tape == nullptr) return;
   require(parameters.can_be_recorded(), ErrorCode::unsupported,
           "this model was loaded for inference: it has no gradients");
@@ -86,9 +85,9 @@ void use_parameters(const nn::ParameterSet& parameters, Context& context) {
 void check_cache(const Cache& cache, const TransformerConfig& c, std::string_view what) {
   require(cache.layers() == c.decoder_layers && cache.kv_heads() == c.kv_heads &&
               cache.head_dim() == c.head_dim,
-          kBad, what, " belongs to another model: ", cache.layers(), " layers of ",
-          cache.kv_heads(), " x ", cache.head_dim(), ", this one has ", c.decoder_layers, " of ",
-          c.kv_heads, " x ", c.head_dim);
+          ErrorCode::invalid_argument, what, " belongs to another model: ", cache.layers(),
+          " layers of ", cache.kv_heads(), " x ", cache.head_dim(), ", this one has ",
+          c.decoder_layers, " of ", c.kv_heads, " x ", c.head_dim);
 }
 
 // Makes room in the cache for a call's rows, and takes it back unless the call succeeds.
@@ -196,8 +195,8 @@ Sight sight_of(const Call& call, const CrossOf& cross_of) {
     const int32_t origin = taped ? extent[row].begin : 0;
     const int32_t first = call.positions[static_cast<size_t>(extent[row].begin)];
     const int32_t length = first + extent[row].end - extent[row].begin;
-    require(first == 0 || first >= call.prefixes[row], kBad, "forward: row ", row,
-            " is in a sequence with a prefix of ", call.prefixes[row],
+    require(first == 0 || first >= call.prefixes[row], ErrorCode::invalid_argument, "forward: row ",
+            row, " is in a sequence with a prefix of ", call.prefixes[row],
             ", whose rows see each other: they must come in one call");
     self = session.masking == Masking::causal
                ? prefix_interval(origin, position, length, call.prefixes[row])
@@ -262,18 +261,20 @@ bool Memory::holds(int32_t segment) const {
 }
 
 int32_t Memory::length(int32_t segment) const {
-  require(holds(segment), kBad, "memory: it holds no segment ", segment);
+  require(holds(segment), ErrorCode::invalid_argument, "memory: it holds no segment ", segment);
   return cache_ != nullptr ? cache_->length(segment)
                            : segments_[static_cast<size_t>(segment)].length;
 }
 
 std::span<const int32_t> Memory::entries(int32_t segment) const {
-  require(cache_ != nullptr, kBad, "memory: the segments of a tape are in no cache");
+  require(cache_ != nullptr, ErrorCode::invalid_argument,
+          "memory: the segments of a tape are in no cache");
   return cache_->entries(segment);
 }
 
 void Memory::release(int32_t segment) {
-  require(cache_ != nullptr, kBad, "memory: the segments of a tape cannot be released");
+  require(cache_ != nullptr, ErrorCode::invalid_argument,
+          "memory: the segments of a tape cannot be released");
   cache_->release(segment);
 }
 
@@ -293,8 +294,8 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
   int32_t next = 0;
   for (size_t row = 0; row < source.slots.size(); ++row) {
     if (source.slots[row] < 0 || source.positions[row] != 0) continue;
-    require(source.slots[row] == next, kBad, "encode: the sequence in row ", row, " has slot ",
-            source.slots[row], "; slots count up from 0, the next is ", next);
+    require(source.slots[row] == next, ErrorCode::invalid_argument, "encode: the sequence in row ",
+            row, " has slot ", source.slots[row], "; slots count up from 0, the next is ", next);
     ++next;
   }
   use_parameters(s.parameters, session);
@@ -368,7 +369,7 @@ std::vector<int32_t> Transformer::encode_into(Memory& memory, const Rows& source
                                               Session& session) const {
   const StandardRounding rounding;
   const State& s = *state_;
-  require(session.tape == nullptr && memory.cache_ != nullptr, kBad,
+  require(session.tape == nullptr && memory.cache_ != nullptr, ErrorCode::invalid_argument,
           "encode: sentences can be added to a memory only without a tape");
   check_cache(*memory.cache_, s.config, "encode: the memory");
   Encoded encoded = run_encoder(source, session);
@@ -402,24 +403,27 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   const TransformerConfig& c = s.config;
   const bool taped = session.tape != nullptr;
   check_rows(rows, c.target_vocab, c, "forward");
-  require(on_device == nullptr || (session.device() != Device::cpu && !taped), kBad,
+  require(on_device == nullptr || (session.device() != Device::cpu && !taped),
+          ErrorCode::invalid_argument,
           "forward: rows that only a device knows, on the CPU or under a tape");
   if (taped) check_whole_sequences(rows, "forward");
   if (!taped) check_cache(session.cache, c, "forward: the session");
   if (!c.decoder_only()) {
-    require(memory.cache_ != nullptr || memory.tape_ != 0, kBad,
+    require(memory.cache_ != nullptr || memory.tape_ != 0, ErrorCode::invalid_argument,
             "forward: the memory is empty; encode() makes one");
-    require(taped == (memory.cache_ == nullptr), kBad, "forward: the memory was encoded ",
-            taped ? "without" : "under", " a tape, forward runs ", taped ? "under" : "without",
-            " one");
-    require(!taped || (memory.tape_ == session.tape->serial() && is_current(memory.step_)), kBad,
+    require(taped == (memory.cache_ == nullptr), ErrorCode::invalid_argument,
+            "forward: the memory was encoded ", taped ? "without" : "under",
+            " a tape, forward runs ", taped ? "under" : "without", " one");
+    require(!taped || (memory.tape_ == session.tape->serial() && is_current(memory.step_)),
+            ErrorCode::invalid_argument,
             "forward: the memory was encoded under another tape: it has no gradient here");
-    require(!taped || memory.keys_.size() == s.decoder.size(), kBad,
+    require(!taped || memory.keys_.size() == s.decoder.size(), ErrorCode::invalid_argument,
             "forward: the memory belongs to another model");
     if (!taped) check_cache(*memory.cache_, c, "forward: the memory");
     for (size_t row = 0; row < rows.slots.size(); ++row) {
-      require(rows.slots[row] < 0 || memory.holds(rows.segments[row]), kBad, "forward: row ", row,
-              " asks for segment ", rows.segments[row], ", which the memory does not hold");
+      require(rows.slots[row] < 0 || memory.holds(rows.segments[row]), ErrorCode::invalid_argument,
+              "forward: row ", row, " asks for segment ", rows.segments[row],
+              ", which the memory does not hold");
     }
   }
   use_parameters(s.parameters, session);
@@ -522,7 +526,8 @@ void Transformer::choose_output(std::span<const int32_t> tokens, OutputPart& par
 std::vector<Tensor> Transformer::logits(const Tensor& hidden, std::span<const PartRows> rows,
                                         Session& session) const {
   const StandardRounding rounding;
-  require(session.tape == nullptr, kBad, "logits: a part of the vocabulary has no gradient");
+  require(session.tape == nullptr, ErrorCode::invalid_argument,
+          "logits: a part of the vocabulary has no gradient");
   std::vector<ops::RowsByWeight> products;
   products.reserve(rows.size());
   for (const PartRows& use : rows) products.push_back({use.begin, use.end, &use.part->weight_});

@@ -7,7 +7,6 @@
 
 namespace tril {
 namespace {
-constexpr auto kBad = ErrorCode::invalid_argument;
 
 size_t blocks_for(int32_t length, int32_t block_positions) {
   return static_cast<size_t>((length + block_positions - 1) / block_positions);
@@ -19,11 +18,11 @@ Cache::Cache(int64_t layers, int64_t kv_heads, int64_t head_dim, const Placement
           {.layers = layers, .kv_heads = kv_heads, .head_dim = head_dim}, placement)) {}
 
 Cache::Sequence& Cache::at(int32_t slot) {
-  require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
+  require(is_open(slot), ErrorCode::invalid_argument, "cache: slot ", slot, " is not open");
   return sequences_[static_cast<size_t>(slot)];
 }
 const Cache::Sequence& Cache::at(int32_t slot) const {
-  require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
+  require(is_open(slot), ErrorCode::invalid_argument, "cache: slot ", slot, " is not open");
   return sequences_[static_cast<size_t>(slot)];
 }
 
@@ -54,7 +53,7 @@ void Cache::share(const Sequence& from, Sequence& to) {
 }
 
 int32_t Cache::fork(int32_t slot) {
-  require(is_open(slot), kBad, "cache: slot ", slot, " is not open");
+  require(is_open(slot), ErrorCode::invalid_argument, "cache: slot ", slot, " is not open");
   const int32_t copy = open();  // may move the sequences
   try {
     share(at(slot), at(copy));
@@ -80,8 +79,8 @@ void Cache::release_all() {
 
 void Cache::truncate(int32_t slot, int32_t length) {
   Sequence& shorter = at(slot);
-  require(length >= 0 && length <= shorter.length, kBad, "cache: slot ", slot, " holds ",
-          shorter.length, " positions, it cannot be cut to ", length);
+  require(length >= 0 && length <= shorter.length, ErrorCode::invalid_argument, "cache: slot ",
+          slot, " holds ", shorter.length, " positions, it cannot be cut to ", length);
   drop_blocks_from(shorter, blocks_for(length, store_->block_positions()));
   shorter.length = length;
 }
@@ -120,12 +119,13 @@ void Cache::check_follows_on(std::span<const int32_t> slots, std::span<const int
     const int32_t length = at(slots[row]).length;
     const bool follows_row = row > 0 && slots[row - 1] == slots[row];
     const auto number = static_cast<size_t>(slots[row]);
-    require(follows_row || !seen_[number], kBad, "cache: the rows of slot ", slots[row],
-            " are not side by side");
+    require(follows_row || !seen_[number], ErrorCode::invalid_argument, "cache: the rows of slot ",
+            slots[row], " are not side by side");
     seen_[number] = true;
     const int32_t expected = follows_row ? positions[row - 1] + 1 : length;
-    require(positions[row] == expected, kBad, "cache: row ", row, " of slot ", slots[row],
-            " is at position ", positions[row], ", the next is ", expected);
+    require(positions[row] == expected, ErrorCode::invalid_argument, "cache: row ", row,
+            " of slot ", slots[row], " is at position ", positions[row], ", the next is ",
+            expected);
   }
 }
 
@@ -162,8 +162,8 @@ void Cache::append_position(Sequence& sequence) {
 }
 
 void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> positions) {
-  require(slots.size() == positions.size(), kBad, "cache: ", slots.size(), " slots but ",
-          positions.size(), " positions");
+  require(slots.size() == positions.size(), ErrorCode::invalid_argument, "cache: ", slots.size(),
+          " slots but ", positions.size(), " positions");
   check_follows_on(slots, positions);  // before anything changes
   for (const int32_t slot : slots) {
     if (slot >= 0) append_position(at(slot));
@@ -172,25 +172,28 @@ void Cache::extend(std::span<const int32_t> slots, std::span<const int32_t> posi
 
 ops::StoredRows Cache::rows_of(std::span<const int32_t> slots) const {
   for (const int32_t slot : slots) {
-    require(slot < 0 || is_open(slot), kBad, "cache: slot ", slot, " is not open");
+    require(slot < 0 || is_open(slot), ErrorCode::invalid_argument, "cache: slot ", slot,
+            " is not open");
   }
   return {sequences_, slots};
 }
 
 CachePlaces Cache::places(Context& context, std::span<const int32_t> slots,
                           std::span<const int32_t> positions) const {
-  require(positions.size() == slots.size(), kBad, "cache: ", slots.size(), " slots and ",
-          positions.size(), " positions");
+  require(positions.size() == slots.size(), ErrorCode::invalid_argument, "cache: ", slots.size(),
+          " slots and ", positions.size(), " positions");
   const ops::StoredRows rows = rows_of(slots);
   for (size_t row = 0; row < slots.size(); ++row) {
-    require(slots[row] < 0 || (positions[row] >= 0 && positions[row] < rows[row]->length), kBad,
-            "cache: position ", positions[row], " of slot ", slots[row], " was not made room for");
+    require(slots[row] < 0 || (positions[row] >= 0 && positions[row] < rows[row]->length),
+            ErrorCode::invalid_argument, "cache: position ", positions[row], " of slot ",
+            slots[row], " was not made room for");
   }
   return store_->places(context, rows, positions);
 }
 
 void Cache::check_layer(int64_t layer) const {
-  require(layer >= 0 && layer < layers(), kBad, "cache: layer ", layer, " of ", layers());
+  require(layer >= 0 && layer < layers(), ErrorCode::invalid_argument, "cache: layer ", layer,
+          " of ", layers());
 }
 
 void Cache::check_rows(const CachePlaces& places, const Tensor& keys, const Tensor& values) const {

@@ -17,35 +17,35 @@ namespace {
 using kernels::AttentionRun;
 using kernels::AttentionShape;
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-constexpr auto kShape = ErrorCode::shape_mismatch;
-
 // Checks that both halves share.
 AttentionSizes sizes_of(const Tensor& q, int64_t kv_heads, const Mirrored<Interval>& intervals,
                         const AttentionOptions& options) {
-  require(q.shape().rank() == 3, kShape,
+  require(q.shape().rank() == 3, ErrorCode::shape_mismatch,
           "attention: queries must be [query, heads, head_dim], got ", q.shape());
   const int64_t heads = q.shape()[1];
   const int64_t head_dim = q.shape()[2];
-  require(heads >= 1 && head_dim >= 1 && kv_heads >= 1, kShape, "attention: queries are ",
-          q.shape(), " with ", kv_heads, " key heads: none may be zero");
-  require(heads % kv_heads == 0, kShape, "attention: queries have ", heads, " heads, keys ",
-          kv_heads, ": queries must be a multiple");
-  require(intervals.size() == q.shape()[0], kShape, "attention: ", q.shape()[0], " query rows but ",
-          intervals.size(), " intervals");
+  require(heads >= 1 && head_dim >= 1 && kv_heads >= 1, ErrorCode::shape_mismatch,
+          "attention: queries are ", q.shape(), " with ", kv_heads, " key heads: none may be zero");
+  require(heads % kv_heads == 0, ErrorCode::shape_mismatch, "attention: queries have ", heads,
+          " heads, keys ", kv_heads, ": queries must be a multiple");
+  require(intervals.size() == q.shape()[0], ErrorCode::shape_mismatch, "attention: ", q.shape()[0],
+          " query rows but ", intervals.size(), " intervals");
   if (options.bias.defined()) {
-    require(options.bias.shape().rank() == 2 && options.bias.shape()[0] == heads, kShape,
-            "attention: the bias must be [", heads, ", offsets], got ", options.bias.shape());
-    require(options.positions.size() == intervals.size(), kShape, "attention: a bias needs ",
-            intervals.size(), " positions, got ", options.positions.size());
+    require(options.bias.shape().rank() == 2 && options.bias.shape()[0] == heads,
+            ErrorCode::shape_mismatch, "attention: the bias must be [", heads, ", offsets], got ",
+            options.bias.shape());
+    require(options.positions.size() == intervals.size(), ErrorCode::shape_mismatch,
+            "attention: a bias needs ", intervals.size(), " positions, got ",
+            options.positions.size());
     const int64_t offsets = options.bias.shape()[1];
     for (int64_t row = 0; row < intervals.size(); ++row) {
       const Interval& at = intervals[row];
       if (at.empty()) continue;
       const int64_t zero = options.bias_zero - options.positions[row];
-      require(zero + at.lo - at.origin >= 0 && zero + at.hi - at.origin <= offsets, kBad,
-              "attention: row ", row, " at position ", options.positions[row],
-              " sees keys whose distance is outside the bias of ", offsets, " offsets");
+      require(zero + at.lo - at.origin >= 0 && zero + at.hi - at.origin <= offsets,
+              ErrorCode::invalid_argument, "attention: row ", row, " at position ",
+              options.positions[row], " sees keys whose distance is outside the bias of ", offsets,
+              " offsets");
     }
   }
   return {.query = q.shape()[0],
@@ -116,10 +116,10 @@ std::span<AttentionRun> plan_runs(Arena& host, std::span<const Interval> interva
 constexpr auto kSamePlace = [](int64_t, int64_t) { return true; };
 
 int64_t check_keys(const Tensor& q, const Tensor& k, const Tensor& v) {
-  require(k.shape().rank() == 3 && k.shape() == v.shape(), kShape,
+  require(k.shape().rank() == 3 && k.shape() == v.shape(), ErrorCode::shape_mismatch,
           "attention: keys and values must be equal [key, heads, head_dim], got ", k.shape(),
           " and ", v.shape());
-  require(q.shape().rank() != 3 || k.shape()[2] == q.shape()[2], kShape,
+  require(q.shape().rank() != 3 || k.shape()[2] == q.shape()[2], ErrorCode::shape_mismatch,
           "attention: queries have head_dim ", q.shape()[2], ", keys ", k.shape()[2]);
   return k.shape()[0];
 }
@@ -140,21 +140,23 @@ void check_table(const PagedKeys& keys, const AttentionSizes& sizes) {
   const int64_t rows = sizes.query;
   require(
       rows == 0 || keys.table.device != nullptr || keys.table.size() == rows * keys.table_stride,
-      kShape, "attention: a table of ", keys.table.size(), " entries for ", rows, " rows of ",
-      keys.table_stride);
+      ErrorCode::shape_mismatch, "attention: a table of ", keys.table.size(), " entries for ", rows,
+      " rows of ", keys.table_stride);
   const bool any = std::any_of(keys.lengths.begin(), keys.lengths.end(),
                                [](int32_t length) { return length > 0; });
-  require(!any || (keys.keys != nullptr && keys.values != nullptr), kBad,
+  require(!any || (keys.keys != nullptr && keys.values != nullptr), ErrorCode::invalid_argument,
           "attention: the cache has no keys on this device");
   const int64_t width = sizes.kv_heads * sizes.head_dim;
-  require(keys.entry_stride >= width, kShape, "attention: entries of a cache lie ",
-          keys.entry_stride, " apart, keys have ", width, " numbers");
+  require(keys.entry_stride >= width, ErrorCode::shape_mismatch,
+          "attention: entries of a cache lie ", keys.entry_stride, " apart, keys have ", width,
+          " numbers");
   for (size_t row = 0; row < keys.lengths.size(); ++row) {
-    require(keys.lengths[row] <= keys.table_stride, kBad, "attention: row ", row, " has ",
-            keys.lengths[row], " keys, its table room for ", keys.table_stride);
+    require(keys.lengths[row] <= keys.table_stride, ErrorCode::invalid_argument, "attention: row ",
+            row, " has ", keys.lengths[row], " keys, its table room for ", keys.table_stride);
   }
-  require(keys.sequences.empty() || static_cast<int64_t>(keys.sequences.size()) == rows, kShape,
-          "attention: ", rows, " rows, but sequences for ", keys.sequences.size());
+  require(keys.sequences.empty() || static_cast<int64_t>(keys.sequences.size()) == rows,
+          ErrorCode::shape_mismatch, "attention: ", rows, " rows, but sequences for ",
+          keys.sequences.size());
 }
 
 void run_forward(Context& context, kernels::AttentionForward forward,
@@ -169,7 +171,7 @@ void run_forward(Context& context, kernels::AttentionForward forward,
 }  // namespace
 
 const AttentionPlan::Lists* AttentionPlan::lists() const {
-  require(lists_ == nullptr || is_current(ticket_), kBad,
+  require(lists_ == nullptr || is_current(ticket_), ErrorCode::invalid_argument,
           "attention: the plan is of a step that has ended");
   return lists_;
 }
@@ -220,7 +222,8 @@ AttentionGradients attention_gradients_on_cpu(Context& context, const Tensor& q,
   const std::span<AttentionRun> runs =
       plan_runs(context.host, intervals.host, std::numeric_limits<int64_t>::max(), kSamePlace);
   sort_by_origin(runs);
-  if (const auto problem = backward_problem(intervals.host, runs)) fail(kBad, *problem);
+  if (const auto problem = backward_problem(intervals.host, runs))
+    fail(ErrorCode::invalid_argument, *problem);
 
   AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
                                Tensor(context.arena, v.shape())};
@@ -266,8 +269,8 @@ AttentionGradients attention_gradients_on_cpu(Context& context, const Tensor& q,
 Tensor attention_paged_on_cpu(Context& context, const Tensor& q, const PagedKeys& keys,
                               const Mirrored<Interval>& intervals, const AttentionSizes& sizes,
                               const AttentionOptions& options) {
-  require(keys.pages.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
-          " rows, but pages for ", keys.pages.size());
+  require(keys.pages.size() == intervals.host.size(), ErrorCode::shape_mismatch,
+          "attention: ", intervals.size(), " rows, but pages for ", keys.pages.size());
   Tensor out(context.arena, q.shape());
   zero_empty_rows(out, intervals.host);
   const Arena::Scope scratch(context.arena);
@@ -314,7 +317,7 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
   const int64_t keys = check_keys(q, k, v);
   const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
   check_keys_seen(plan, keys);
-  require(dout.size() == q.size() && result.out.shape() == q.shape(), kShape,
+  require(dout.size() == q.size() && result.out.shape() == q.shape(), ErrorCode::shape_mismatch,
           "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
   return dispatch(
       context,
@@ -331,22 +334,22 @@ Tensor attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
                        const AttentionPlan& plan, const AttentionOptions& options) {
   const Mirrored<Interval>& intervals = plan.intervals();
   const AttentionSizes sizes = sizes_of(q, keys.kv_heads, intervals, options);
-  require(keys.head_dim == sizes.head_dim, kShape, "attention: queries have head_dim ",
-          sizes.head_dim, ", the cache ", keys.head_dim);
-  require(keys.lengths.size() == intervals.host.size(), kShape, "attention: ", intervals.size(),
-          " rows, but lengths for ", keys.lengths.size());
+  require(keys.head_dim == sizes.head_dim, ErrorCode::shape_mismatch,
+          "attention: queries have head_dim ", sizes.head_dim, ", the cache ", keys.head_dim);
+  require(keys.lengths.size() == intervals.host.size(), ErrorCode::shape_mismatch,
+          "attention: ", intervals.size(), " rows, but lengths for ", keys.lengths.size());
   const Shape fresh{sizes.query, sizes.kv_heads, sizes.head_dim};
   require(!keys.fresh_keys.defined() ||
               (keys.fresh_keys.shape() == fresh && keys.fresh_values.shape() == fresh &&
                keys.fresh_entries.size() == sizes.query),
-          kShape, "attention: fresh keys ", keys.fresh_keys.shape(), " and values ",
-          keys.fresh_values.shape(), " for ", keys.fresh_entries.size(), " entries, expected ",
-          fresh);
+          ErrorCode::shape_mismatch, "attention: fresh keys ", keys.fresh_keys.shape(),
+          " and values ", keys.fresh_values.shape(), " for ", keys.fresh_entries.size(),
+          " entries, expected ", fresh);
   for (size_t row = 0; row < intervals.host.size(); ++row) {
     const Interval& at = intervals.host[row];
-    require(at.empty() || (at.origin == 0 && at.lo >= 0 && at.hi <= keys.lengths[row]), kBad,
-            "attention: row ", row, " sees [", at.lo, ", ", at.hi, ") but its cache holds ",
-            keys.lengths[row], " keys");
+    require(at.empty() || (at.origin == 0 && at.lo >= 0 && at.hi <= keys.lengths[row]),
+            ErrorCode::invalid_argument, "attention: row ", row, " sees [", at.lo, ", ", at.hi,
+            ") but its cache holds ", keys.lengths[row], " keys");
   }
   return dispatch(
       context, [&] { return attention_paged_on_cpu(context, q, keys, intervals, sizes, options); },

@@ -9,11 +9,10 @@
 namespace tril::ops {
 namespace {
 
-constexpr auto kShape = ErrorCode::shape_mismatch;
-
 void check_table(const Tensor& table, int64_t rows) {
-  require(table.shape().rank() == 2 && table.dtype() == DType::i32 && table.rows() >= rows, kShape,
-          "beam: a table ", table.shape(), " of ", table.dtype(), " for ", rows, " rows");
+  require(table.shape().rank() == 2 && table.dtype() == DType::i32 && table.rows() >= rows,
+          ErrorCode::shape_mismatch, "beam: a table ", table.shape(), " of ", table.dtype(),
+          " for ", rows, " rows");
 }
 
 template <class To, class From>
@@ -32,20 +31,20 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
   const int64_t rows = chosen.tokens.rows();
   require(on_cuda(context), ErrorCode::internal, "beam: a step of the search on the CPU");
   require(positions.size() == rows && beams.tokens.size() >= rows && beams.scores.size() >= rows,
-          kShape, "beam: ", rows, " rows, ", positions.size(), " positions, memory for ",
-          beams.tokens.size());
+          ErrorCode::shape_mismatch, "beam: ", rows, " rows, ", positions.size(),
+          " positions, memory for ", beams.tokens.size());
   check_table(beams.table, rows);
   int64_t most_width = 1;
   for (const BeamGroup& group : groups) {
     require(group.width >= 0 && group.width <= kernels::cuda::kMostBeams && group.first_row >= 0 &&
                 group.first_row + group.width <= rows,
-            kShape, "beam: a group of ", group.width, " rows from ", group.first_row, " on of ",
-            rows);
+            ErrorCode::shape_mismatch, "beam: a group of ", group.width, " rows from ",
+            group.first_row, " on of ", rows);
     most_width = std::max<int64_t>(most_width, group.width);
   }
   for (const int32_t position : positions) {
-    require(position >= 0 && position < beams.table.columns(), kShape, "beam: position ", position,
-            ", the table has room for ", beams.table.columns());
+    require(position >= 0 && position < beams.table.columns(), ErrorCode::shape_mismatch,
+            "beam: position ", position, ", the table has room for ", beams.table.columns());
   }
   only_on_cuda([&] {
     const kernels::cuda::AdvanceBeams args{
@@ -70,12 +69,12 @@ void advance_beams(Context& context, const ChosenTokens& chosen, const Mirrored<
 void extend_table(Context& context, const Mirrored<int32_t>& positions,
                   const Mirrored<int32_t>& entries, const Tensor& table) {
   const int64_t rows = positions.size();
-  require(entries.size() == rows, kShape, "beam: ", rows, " positions, ", entries.size(),
-          " entries");
+  require(entries.size() == rows, ErrorCode::shape_mismatch, "beam: ", rows, " positions, ",
+          entries.size(), " entries");
   check_table(table, rows);
   for (const int32_t position : positions) {
-    require(position >= 0 && position < table.columns(), kShape, "beam: position ", position,
-            ", the table has room for ", table.columns());
+    require(position >= 0 && position < table.columns(), ErrorCode::shape_mismatch,
+            "beam: position ", position, ", the table has room for ", table.columns());
   }
   require(on_cuda(context), ErrorCode::internal, "beam: a table on the CPU");
   only_on_cuda([&] {
@@ -97,8 +96,8 @@ void begin_beams(Context& context, std::span<const BeginningRow> rows,
   for (const BeginningRow& row : rows) {
     require(row.row >= 0 && row.row < beams.tokens.size() && row.first >= 0 &&
                 row.first + std::max(row.length, 0) <= known,
-            kShape, "beam: row ", row.row, " of ", beams.tokens.size(), ", its prefix ", row.length,
-            " from ", row.first, " on of ", known);
+            ErrorCode::shape_mismatch, "beam: row ", row.row, " of ", beams.tokens.size(),
+            ", its prefix ", row.length, " from ", row.first, " on of ", known);
   }
   only_on_cuda([&] {
     const kernels::cuda::SetRows args{
@@ -115,8 +114,8 @@ void set_table(Context& context, std::span<const int32_t> rows, std::span<const 
                const Tensor& table) {
   require(!rows.empty() && entries.size() % rows.size() == 0 &&
               static_cast<int64_t>(entries.size() / rows.size()) <= table.columns(),
-          kShape, "beam: ", entries.size(), " entries for ", rows.size(), " rows of a table ",
-          table.shape());
+          ErrorCode::shape_mismatch, "beam: ", entries.size(), " entries for ", rows.size(),
+          " rows of a table ", table.shape());
   require(on_cuda(context), ErrorCode::internal, "beam: a table on the CPU");
   only_on_cuda([&] {
     const kernels::cuda::SetTable args{

@@ -9,12 +9,11 @@
 namespace tril::ops {
 namespace {
 
-constexpr auto kShape = ErrorCode::shape_mismatch;
-
 void check_logits(const Tensor& logits, int64_t vocab) {
   const bool padded = logits.columns() == padded_size(vocab);
-  require(logits.shape().rank() == 2 && (logits.columns() == vocab || padded) && vocab >= 1, kShape,
-          "choice: logits ", logits.shape(), " over a vocabulary of ", vocab);
+  require(logits.shape().rank() == 2 && (logits.columns() == vocab || padded) && vocab >= 1,
+          ErrorCode::shape_mismatch, "choice: logits ", logits.shape(), " over a vocabulary of ",
+          vocab);
 }
 
 }  // namespace
@@ -29,22 +28,22 @@ TokenBits::TokenBits(int64_t vocab, std::span<const int32_t> forbidden)
 }
 
 UploadedSets uploaded_sets(Context& context, const AllowedByRow& allowed, int64_t rows) {
-  require(!allowed.sets.empty(), kShape, "choice: no set of tokens");
+  require(!allowed.sets.empty(), ErrorCode::shape_mismatch, "choice: no set of tokens");
   const std::span<const uint32_t> first = allowed.sets.front()->words();
   const auto words = static_cast<int64_t>(first.size());
   if (allowed.set_of_row.empty()) return {context.uploaded(first), words, nullptr};
-  require(static_cast<int64_t>(allowed.set_of_row.size()) == rows, kShape, "choice: ", rows,
-          " rows, the sets of ", allowed.set_of_row.size());
+  require(static_cast<int64_t>(allowed.set_of_row.size()) == rows, ErrorCode::shape_mismatch,
+          "choice: ", rows, " rows, the sets of ", allowed.set_of_row.size());
   const auto count = static_cast<int64_t>(allowed.sets.size());
   auto* const all = context.host.allocate_array<uint32_t>(count * words);
   for (int64_t set = 0; set < count; ++set) {
     const TokenBits& bits = *allowed.sets[static_cast<size_t>(set)];
-    require(bits.vocab() == allowed.vocab(), kShape, "choice: sets of ", bits.vocab(), " and ",
-            allowed.vocab(), " tokens");
+    require(bits.vocab() == allowed.vocab(), ErrorCode::shape_mismatch, "choice: sets of ",
+            bits.vocab(), " and ", allowed.vocab(), " tokens");
     std::copy(bits.words().begin(), bits.words().end(), all + set * words);
   }
   for (const int32_t set : allowed.set_of_row) {
-    require(set >= 0 && set < count, kShape, "choice: set ", set, " of ", count);
+    require(set >= 0 && set < count, ErrorCode::shape_mismatch, "choice: set ", set, " of ", count);
   }
   const std::span<const uint32_t> joined(all, static_cast<size_t>(count * words));
   return {context.uploaded(joined), words,
@@ -57,9 +56,9 @@ ChosenTokens choose_tokens(Context& context, const Tensor& logits, const Allowed
   const int64_t rows = logits.rows();
   const int64_t vocab = allowed.vocab();
   check_logits(logits, vocab);
-  require(count >= 1, kShape, "choice: the best ", count, " tokens");
-  require(wanted.size() == rows, kShape, "choice: ", rows, " rows, ", wanted.size(),
-          " tokens asked for");
+  require(count >= 1, ErrorCode::shape_mismatch, "choice: the best ", count, " tokens");
+  require(wanted.size() == rows, ErrorCode::shape_mismatch, "choice: ", rows, " rows, ",
+          wanted.size(), " tokens asked for");
   for (const int32_t token : wanted) {
     require(token >= -1 && token < vocab, ErrorCode::invalid_argument, "choice: token ", token,
             " is not below ", vocab);

@@ -23,8 +23,6 @@ using kernels::cuda::kTileRows;
 
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // ---- lists of work ------------------------------------------------------------------------------
 // Cuts the rows into tiles of at most `most` rows: each of one sequence, or of rows that see
 // nothing. `same(a, b)` says whether two rows have their keys in the same place.
@@ -501,7 +499,7 @@ AttentionGradients cuda_attention_gradients(Context& context, const Tensor& q, c
     const std::span<AttentionTile> tiles = cut_rows(context.host, plan.intervals().host, kTileRows,
                                                     [](int32_t, int32_t) { return true; });
     const auto problem = backward_problem(plan.intervals().host, by_origin(context.host, tiles));
-    fail(kBad, problem.value_or("attention gradient: the mask allows none"));
+    fail(ErrorCode::invalid_argument, problem.value_or("attention gradient: the mask allows none"));
   }
   kernels::cuda::AttentionBackward backward;
   backward.shape = shape_on_cuda(context, sizes, k.shape()[0], options);

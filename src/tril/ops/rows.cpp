@@ -11,13 +11,11 @@
 namespace tril::ops {
 namespace {
 
-constexpr auto kShape = ErrorCode::shape_mismatch;
-
 void check_same(std::string_view operation, const Tensor& a, const Tensor& b) {
-  require(a.shape() == b.shape(), kShape, operation, ": ", a.shape(), " and ", b.shape(),
-          " differ");
-  require(a.dtype() == b.dtype(), kShape, operation, ": ", a.dtype(), " and ", b.dtype(),
-          " differ");
+  require(a.shape() == b.shape(), ErrorCode::shape_mismatch, operation, ": ", a.shape(), " and ",
+          b.shape(), " differ");
+  require(a.dtype() == b.dtype(), ErrorCode::shape_mismatch, operation, ": ", a.dtype(), " and ",
+          b.dtype(), " differ");
 }
 
 // A result with the shape and type of its input.
@@ -26,11 +24,11 @@ Tensor like(Context& context, const Tensor& x) {
 }
 
 void check_norm(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  require(weight.size() == x.columns(), kShape, "norm: rows have ", x.columns(),
+  require(weight.size() == x.columns(), ErrorCode::shape_mismatch, "norm: rows have ", x.columns(),
           " columns, the weight ", weight.size());
-  require(!bias.defined() || bias.size() == x.columns(), kShape, "norm: rows have ", x.columns(),
-          " columns, the bias ", bias.size());
-  require(x.columns() >= 1, kShape, "norm: rows without columns");
+  require(!bias.defined() || bias.size() == x.columns(), ErrorCode::shape_mismatch,
+          "norm: rows have ", x.columns(), " columns, the bias ", bias.size());
+  require(x.columns() >= 1, ErrorCode::shape_mismatch, "norm: rows without columns");
   require(weight.device() == x.device() && (!bias.defined() || bias.device() == x.device()),
           ErrorCode::internal, "norm: the weight is on ", weight.device(), ", the rows on ",
           x.device());
@@ -54,8 +52,9 @@ void check_ids(std::string_view what, const Mirrored<int32_t>& ids, int64_t entr
 }
 
 void check_dropout(const DropoutKey& key, const Tensor& x) {
-  require(key.sentences.size() == x.rows() && key.positions.size() == x.rows(), kShape,
-          "dropout: ", x.rows(), " rows, but keys for ", key.sentences.size());
+  require(key.sentences.size() == x.rows() && key.positions.size() == x.rows(),
+          ErrorCode::shape_mismatch, "dropout: ", x.rows(), " rows, but keys for ",
+          key.sentences.size());
   require(key.probability >= 0.0f && key.probability < 1.0f, ErrorCode::invalid_argument,
           "dropout: probability ", key.probability, " is not in [0, 1)");
   require(x.columns() <= kernels::kDropoutMaxColumns, ErrorCode::unsupported,
@@ -86,7 +85,8 @@ void add_into(Context& context, const Tensor& from, const Tensor& to) {
 }
 
 void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
-  require(factor.size() == 1, kShape, "scale: the factor is ", factor.shape(), ", expected [1]");
+  require(factor.size() == 1, ErrorCode::shape_mismatch, "scale: the factor is ", factor.shape(),
+          ", expected [1]");
   dispatch(
       context, [&] { kernels::scale(context.parallel, x.size(), factor.data(), x.data()); },
       [&] { cuda::scale_by(context, factor, x); });
@@ -101,7 +101,8 @@ Tensor filled(Context& context, const Shape& shape, float value, DType type) {
 }
 
 void assign(Context& context, const Tensor& from, const Tensor& to) {
-  require(from.size() == to.size(), kShape, "assign: ", from.shape(), " to ", to.shape());
+  require(from.size() == to.size(), ErrorCode::shape_mismatch, "assign: ", from.shape(), " to ",
+          to.shape());
   dispatch(
       context, [&] { std::copy_n(from.data(), from.size(), to.data()); },
       [&] { cuda::assign(context, from, to); });
@@ -247,17 +248,17 @@ void embedding_on_cpu(Context& context, const Lookup& lookup, const Tensor& out)
 Tensor embedding(Context& context, const Lookup& lookup) {
   const Tensor& table = lookup.table;
   const bool packed = !table.defined() && lookup.packed != nullptr;
-  require(packed || table.shape().rank() == 2, kShape,
+  require(packed || table.shape().rank() == 2, ErrorCode::shape_mismatch,
           "embedding: the table must be a matrix, got ", table.shape());
   check_ids("embedding: token", lookup.ids, packed ? lookup.packed->out : table.shape()[0]);
   const int64_t rows = lookup.ids.size();
   const int64_t columns = packed ? lookup.packed->in : table.shape()[1];
   if (lookup.positions.defined()) {
-    require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == columns, kShape,
-            "embedding: positions are ", lookup.positions.shape(), ", the table has ", columns,
-            " columns");
-    require(lookup.position_ids.size() == rows, kShape, "embedding: ", rows, " tokens but ",
-            lookup.position_ids.size(), " positions");
+    require(lookup.positions.shape().rank() == 2 && lookup.positions.shape()[1] == columns,
+            ErrorCode::shape_mismatch, "embedding: positions are ", lookup.positions.shape(),
+            ", the table has ", columns, " columns");
+    require(lookup.position_ids.size() == rows, ErrorCode::shape_mismatch, "embedding: ", rows,
+            " tokens but ", lookup.position_ids.size(), " positions");
     check_ids("embedding: position", lookup.position_ids, lookup.positions.shape()[0]);
   }
   const Tensor out(context.arena, {rows, columns}, context.activations);
@@ -284,8 +285,8 @@ namespace {
 
 void check_lookup_gradient(const Mirrored<int32_t>& ids, int64_t entries, const Tensor& dout) {
   check_ids("embedding gradient: id", ids, entries);
-  require(dout.rows() == ids.size(), kShape, "embedding gradient: ", ids.size(), " ids but ",
-          dout.rows(), " rows");
+  require(dout.rows() == ids.size(), ErrorCode::shape_mismatch, "embedding gradient: ", ids.size(),
+          " ids but ", dout.rows(), " rows");
 }
 
 }  // namespace
@@ -395,7 +396,8 @@ Dropped dropout(Context& context, const DropoutKey& key, const Tensor& x) {
 
 Tensor dropout_gradient(Context& context, float probability, const Tensor& kept, const Tensor& dy) {
   require(kept.rows() == dy.rows() && kept.columns() == kernels::dropout_row_bytes(dy.columns()),
-          kShape, "dropout gradient: ", dy.shape(), " does not fit the bits ", kept.shape());
+          ErrorCode::shape_mismatch, "dropout gradient: ", dy.shape(), " does not fit the bits ",
+          kept.shape());
   const Tensor dx = like(context, dy);
   dispatch(
       context,
@@ -410,11 +412,11 @@ Tensor dropout_gradient(Context& context, float probability, const Tensor& kept,
 
 Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table) {
-  require(x.shape().rank() == 3 && x.shape()[2] % 2 == 0, kShape,
+  require(x.shape().rank() == 3 && x.shape()[2] % 2 == 0, ErrorCode::shape_mismatch,
           "rotary: expected [row, heads, an even head_dim], got ", x.shape());
-  require(positions.size() == x.shape()[0], kShape, "rotary: ", x.shape()[0], " rows but ",
-          positions.size(), " positions");
-  require(table.shape().rank() == 2 && table.shape()[1] == x.shape()[2], kShape,
+  require(positions.size() == x.shape()[0], ErrorCode::shape_mismatch, "rotary: ", x.shape()[0],
+          " rows but ", positions.size(), " positions");
+  require(table.shape().rank() == 2 && table.shape()[1] == x.shape()[2], ErrorCode::shape_mismatch,
           "rotary: the table is ", table.shape(), ", head_dim is ", x.shape()[2]);
   check_ids("rotary: position", positions, table.shape()[0]);
   const Tensor y = like(context, x);

@@ -10,7 +10,7 @@
 namespace tril {
 namespace {
 
-constexpr int64_t kFiller = 2;  // padding rows between packed sentences
+constexpr int64_t kFillerBetween = 2;  // padding rows between packed sentences
 constexpr Poison kPoisons[] = {Poison::finite, Poison::nan, Poison::infinity,
                                Poison::minus_infinity};
 
@@ -33,7 +33,7 @@ std::span<const float> part(const float* values, int64_t at, int64_t count) {
 }
 
 // Some sentences end to end, with padding between them.
-struct Packed {
+struct PackedSentences {
   std::vector<TokenPair> pairs;
   Rows target;
   std::vector<TokenPlace> places;  // by row; sentence -1: padding
@@ -141,7 +141,7 @@ class Probe {
   }
 
   // Poisons every position of the sentences, in every layer.
-  void probe_attention(const Packed& packed) {
+  void probe_attention(const PackedSentences& packed) {
     AttentionCalls watched;
     hidden_of(packed, EndToEndLeak::Way::training, &watched);
     compare_masks(packed, EndToEndLeak::Way::training, watched);
@@ -160,7 +160,7 @@ class Probe {
   }
 
   // Poisons the embeddings of some rows of a pass.
-  void probe_end_to_end(const Packed& packed, std::span<const int64_t> rows) {
+  void probe_end_to_end(const PackedSentences& packed, std::span<const int64_t> rows) {
     for (const auto way : {EndToEndLeak::Way::training, EndToEndLeak::Way::cached}) {
       AttentionCalls watched;
       const std::vector<float> clean = hidden_of(packed, way, &watched);
@@ -175,7 +175,8 @@ class Probe {
   LeakProbe& result() { return result_; }
 
  private:
-  std::vector<float> hidden_of(const Packed& packed, EndToEndLeak::Way way, Observer* observer) {
+  std::vector<float> hidden_of(const PackedSentences& packed, EndToEndLeak::Way way,
+                               Observer* observer) {
     session_.reset();
     const ObserverScope scope(session_, observer);
     ++result_.passes;
@@ -206,7 +207,8 @@ class Probe {
 
   // Compares the keys the rows were given with the rule. Under a tape keys are counted from the
   // first row of the call, in a cache from the sentence's start.
-  void compare_masks(const Packed& packed, EndToEndLeak::Way way, const AttentionCalls& watched) {
+  void compare_masks(const PackedSentences& packed, EndToEndLeak::Way way,
+                     const AttentionCalls& watched) {
     for (size_t layer = 0; layer < watched.calls.size(); ++layer) {
       const std::vector<Interval>& intervals = watched.calls[layer].intervals;
       for (size_t r = 0; r < packed.places.size(); ++r) {
@@ -227,8 +229,8 @@ class Probe {
     }
   }
 
-  void compare_hidden(const Packed& packed, EndToEndLeak::Way way, int64_t poisoned, Poison poison,
-                      const std::vector<float>& clean) {
+  void compare_hidden(const PackedSentences& packed, EndToEndLeak::Way way, int64_t poisoned,
+                      Poison poison, const std::vector<float>& clean) {
     PoisonedToken observer(poisoned, poison);
     const std::vector<float> hidden = hidden_of(packed, way, &observer);
     const TokenPlace& key = packed.places[static_cast<size_t>(poisoned)];
@@ -255,7 +257,7 @@ class Probe {
     return tensor;
   }
 
-  void probe_layer(const Packed& packed, int64_t layer, const AttentionCall& call) {
+  void probe_layer(const PackedSentences& packed, int64_t layer, const AttentionCall& call) {
     session_.reset();
     const ObserverScope scope(session_, nullptr);
     const Tensor q = tensor_of(call.q_shape, call.q);
@@ -306,7 +308,7 @@ class Probe {
   }
 
   // Rows that may not see `key`, head by head.
-  void compare_heads(const Packed& packed, const TokenPlace& key, const Shape& shape,
+  void compare_heads(const PackedSentences& packed, const TokenPlace& key, const Shape& shape,
                      const std::vector<float>& now, const std::vector<float>& clean,
                      HeadLeak found) {
     const int64_t heads = shape[1];
@@ -328,7 +330,7 @@ class Probe {
   }
 
   // Rows that may see `key`, head by head: NaN in it must have reached them.
-  void control_heads(const Packed& packed, const TokenPlace& key, const Shape& shape,
+  void control_heads(const PackedSentences& packed, const TokenPlace& key, const Shape& shape,
                      const std::vector<float>& now, const std::vector<float>& clean,
                      int64_t layer) {
     const int64_t heads = shape[1];
@@ -369,9 +371,9 @@ class Probe {
 };
 
 // The sentences in passes of roughly this many rows.
-std::vector<Packed> pack(const TransformerConfig& config, std::span<const TokenPair> pairs,
-                         const LeakOptions& options) {
-  std::vector<Packed> passes;
+std::vector<PackedSentences> pack(const TransformerConfig& config, std::span<const TokenPair> pairs,
+                                  const LeakOptions& options) {
+  std::vector<PackedSentences> passes;
   int64_t positions = 0;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const auto length = static_cast<int64_t>(pairs[i].target.size());
@@ -380,13 +382,13 @@ std::vector<Packed> pack(const TransformerConfig& config, std::span<const TokenP
     if (passes.empty() || passes.back().target.size() + length > options.batch_rows) {
       passes.emplace_back();
     }
-    Packed& packed = passes.back();
+    PackedSentences& packed = passes.back();
     const auto slot = static_cast<int32_t>(packed.pairs.size());
     packed.pairs.push_back(pairs[i]);
     packed.target.add_sequence(
         pairs[i].target,
         {.slot = slot, .segment = config.decoder_only() ? -1 : slot, .prefix = options.prefix});
-    packed.target.add_filler(kFiller);
+    packed.target.add_filler(kFillerBetween);
     for (int64_t position = 0; position < length; ++position) {
       packed.places.push_back({static_cast<int64_t>(i), position});
     }
@@ -408,11 +410,11 @@ LeakProbe probe_leaks(const Transformer& model, std::span<const TokenPair> pairs
   for (const TokenPair& pair : pairs) {
     result.positions += static_cast<int64_t>(pair.target.size());
   }
-  const std::vector<Packed> passes = pack(config, pairs, options);
+  const std::vector<PackedSentences> passes = pack(config, pairs, options);
   int64_t all = 0;
-  for (const Packed& packed : passes) all += packed.target.size();
+  for (const PackedSentences& packed : passes) all += packed.target.size();
   int64_t done = 0;
-  for (const Packed& packed : passes) {
+  for (const PackedSentences& packed : passes) {
     if (options.progress) options.progress(done, all);
     probe.probe_attention(packed);
     done += packed.target.size();

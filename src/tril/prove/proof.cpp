@@ -5,8 +5,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // A target of more than one block of 64 keys, so that the running softmax goes from block to block.
 constexpr int64_t kLongTarget = 130;
 // The cost of the leak probe grows with the third power of it: just beyond one block.
@@ -34,23 +32,24 @@ void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
     const TokenPair& pair = pairs[i];
     const auto fits = [&](std::string_view what, const std::vector<int32_t>& tokens,
                           int64_t vocab) {
-      require(!tokens.empty() && static_cast<int64_t>(tokens.size()) <= c.max_length, kBad,
-              "prove: the ", what, " of pair ", i, " has ", tokens.size(),
-              " tokens, expected 1 to ", c.max_length);
+      require(!tokens.empty() && static_cast<int64_t>(tokens.size()) <= c.max_length,
+              ErrorCode::invalid_argument, "prove: the ", what, " of pair ", i, " has ",
+              tokens.size(), " tokens, expected 1 to ", c.max_length);
       for (const int32_t token : tokens) {
-        require(token >= 0 && token < vocab, kBad, "prove: token ", token, " in the ", what,
-                " of pair ", i, " is not below the vocabulary of ", vocab);
+        require(token >= 0 && token < vocab, ErrorCode::invalid_argument, "prove: token ", token,
+                " in the ", what, " of pair ", i, " is not below the vocabulary of ", vocab);
       }
     };
     if (!c.decoder_only()) fits("source", pair.source, c.source_vocab);
-    require(!c.decoder_only() || pair.source.empty(), kBad, "prove: pair ", i,
-            " has a source, but the model no encoder");
+    require(!c.decoder_only() || pair.source.empty(), ErrorCode::invalid_argument, "prove: pair ",
+            i, " has a source, but the model no encoder");
     fits("target", pair.target, c.target_vocab);
-    require(pair.next >= 0 && pair.next < c.target_vocab, kBad, "prove: the token ", pair.next,
-            " that follows pair ", i, " is not below the vocabulary of ", c.target_vocab);
+    require(pair.next >= 0 && pair.next < c.target_vocab, ErrorCode::invalid_argument,
+            "prove: the token ", pair.next, " that follows pair ", i,
+            " is not below the vocabulary of ", c.target_vocab);
     has_future = has_future || pair.target.size() >= 2;
   }
-  require(has_future, kBad,
+  require(has_future, ErrorCode::invalid_argument,
           "prove: every target is a single token, so there is no future to hide: longer ones are "
           "needed");
 }
@@ -288,8 +287,9 @@ std::vector<Section> ProofReport::failed() const {
 ProofReport prove(const Transformer& model, std::span<const TokenPair> pairs,
                   const ProofOptions& options) {
   check(model.config(), pairs);
-  require(options.end >= 0 && options.end < model.config().target_vocab, kBad, "prove: END is ",
-          options.end, ", not below the vocabulary of ", model.config().target_vocab);
+  require(options.end >= 0 && options.end < model.config().target_vocab,
+          ErrorCode::invalid_argument, "prove: END is ", options.end,
+          ", not below the vocabulary of ", model.config().target_vocab);
   return Proof(model, pairs, options).run();
 }
 

@@ -7,12 +7,11 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 void check_segment(const Segment& segment) {
   require(
       segment.origin >= 0 && segment.length >= 0 && segment.origin <= INT32_MAX - segment.length,
-      kBad, "mask: a segment of ", segment.length, " keys from ", segment.origin);
+      ErrorCode::invalid_argument, "mask: a segment of ", segment.length, " keys from ",
+      segment.origin);
 }
 
 // One row per key; `interval(s, i, n)` gives the row at position i of a segment of n keys from s.
@@ -22,7 +21,8 @@ Mask build(std::span<const Segment> segments, const F& interval) {
   for (const Segment& segment : segments) {
     require(
         segment.origin >= 0 && segment.length >= 0 && segment.origin <= INT32_MAX - segment.length,
-        kBad, "mask: a segment of ", segment.length, " keys from ", segment.origin);
+        ErrorCode::invalid_argument, "mask: a segment of ", segment.length, " keys from ",
+        segment.origin);
     for (int32_t i = 0; i < segment.length; ++i) {
       rows.push_back(interval(segment.origin, i, segment.length));
     }
@@ -35,22 +35,23 @@ Mask build(std::span<const Segment> segments, const F& interval) {
 void check_within(std::span<const Interval> rows, int64_t keys) {
   for (size_t row = 0; row < rows.size(); ++row) {
     const Interval& at = rows[row];
-    require(at.empty() || (at.origin >= 0 && at.origin <= at.lo && at.hi <= keys), kBad,
-            "mask: row ", row, " sees [", at.lo, ", ", at.hi, ") of a sequence from ", at.origin,
-            ", but there are ", keys, " keys");
+    require(at.empty() || (at.origin >= 0 && at.origin <= at.lo && at.hi <= keys),
+            ErrorCode::invalid_argument, "mask: row ", row, " sees [", at.lo, ", ", at.hi,
+            ") of a sequence from ", at.origin, ", but there are ", keys, " keys");
   }
 }
 
 void check_causal(std::span<const Interval> rows, std::span<const int32_t> positions,
                   std::span<const int32_t> prefixes) {
-  require(positions.size() == rows.size() && prefixes.size() == rows.size(), kBad,
-          "mask: ", rows.size(), " rows but ", positions.size(), " positions and ", prefixes.size(),
-          " prefixes");
+  require(positions.size() == rows.size() && prefixes.size() == rows.size(),
+          ErrorCode::invalid_argument, "mask: ", rows.size(), " rows but ", positions.size(),
+          " positions and ", prefixes.size(), " prefixes");
   for (size_t row = 0; row < rows.size(); ++row) {
     const Interval& at = rows[row];
     const int64_t limit = at.origin + std::max<int64_t>(int64_t{positions[row]} + 1, prefixes[row]);
-    require(at.empty() || at.hi <= limit, kBad, "mask: row ", row, " at position ", positions[row],
-            " sees keys up to ", at.hi - 1, ", the future begins at ", limit);
+    require(at.empty() || at.hi <= limit, ErrorCode::invalid_argument, "mask: row ", row,
+            " at position ", positions[row], " sees keys up to ", at.hi - 1,
+            ", the future begins at ", limit);
   }
 }
 
@@ -63,32 +64,33 @@ Mask Mask::causal(std::span<const Segment> segments) {
 }
 
 Mask Mask::window(std::span<const Segment> segments, int32_t width) {
-  require(width >= 1, kBad, "mask: a window of ", width, " keys; it needs at least 1");
+  require(width >= 1, ErrorCode::invalid_argument, "mask: a window of ", width,
+          " keys; it needs at least 1");
   return build(segments,
                [width](int32_t s, int32_t i, int32_t) { return window_interval(s, i, width); });
 }
 
 Mask Mask::prefix(std::span<const Segment> segments, int32_t length) {
-  require(length >= 0, kBad, "mask: a prefix of ", length, " keys");
+  require(length >= 0, ErrorCode::invalid_argument, "mask: a prefix of ", length, " keys");
   return build(segments, [length](int32_t s, int32_t i, int32_t n) {
     return prefix_interval(s, i, n, length);
   });
 }
 
 Mask Mask::cross(int64_t rows, Segment keys) {
-  require(rows >= 0, kBad, "mask: ", rows, " rows");
+  require(rows >= 0, ErrorCode::invalid_argument, "mask: ", rows, " rows");
   check_segment(keys);
   return Mask(
       std::vector<Interval>(static_cast<size_t>(rows), full_interval(keys.origin, keys.length)));
 }
 
 Mask Mask::operator&(const Mask& other) const {
-  require(rows_.size() == other.rows_.size(), kBad, "mask: ", rows_.size(), " rows and ",
-          other.rows_.size(), " cannot be combined");
+  require(rows_.size() == other.rows_.size(), ErrorCode::invalid_argument, "mask: ", rows_.size(),
+          " rows and ", other.rows_.size(), " cannot be combined");
   std::vector<Interval> rows(rows_.size());
   for (size_t row = 0; row < rows.size(); ++row) {
-    require(rows_[row].origin == other.rows_[row].origin, kBad, "mask: row ", row,
-            " belongs to the sequence from ", rows_[row].origin, " in one mask and from ",
+    require(rows_[row].origin == other.rows_[row].origin, ErrorCode::invalid_argument, "mask: row ",
+            row, " belongs to the sequence from ", rows_[row].origin, " in one mask and from ",
             other.rows_[row].origin, " in the other");
     rows[row] = intersect(rows_[row], other.rows_[row]);
   }
@@ -115,7 +117,8 @@ Mask Mask::parse(std::span<const uint8_t> allowed, int64_t rows, int64_t keys) {
   require(rows >= 0 && keys >= 0 && keys <= INT32_MAX &&
               !__builtin_mul_overflow(rows, keys, &entries) &&
               static_cast<int64_t>(allowed.size()) == entries,
-          kBad, "mask: ", allowed.size(), " entries are no matrix of ", rows, " × ", keys);
+          ErrorCode::invalid_argument, "mask: ", allowed.size(), " entries are no matrix of ", rows,
+          " × ", keys);
   std::vector<Interval> intervals;
   for (int64_t row = 0; row < rows; ++row) {
     const auto line = allowed.subspan(static_cast<size_t>(row * keys), static_cast<size_t>(keys));
@@ -124,9 +127,9 @@ Mask Mask::parse(std::span<const uint8_t> allowed, int64_t rows, int64_t keys) {
     const auto end = std::find_if_not(first, line.end(), sees);
     const auto again = std::find_if(end, line.end(), sees);
     const auto at = [&](auto place) { return static_cast<int32_t>(place - line.begin()); };
-    require(again == line.end(), kBad, "mask: row ", row, " is no interval: it sees keys ",
-            at(first), " to ", at(end) - 1, ", then not ", at(end), ", then ", at(again),
-            " again; tril's masks are one interval of keys a row");
+    require(again == line.end(), ErrorCode::invalid_argument, "mask: row ", row,
+            " is no interval: it sees keys ", at(first), " to ", at(end) - 1, ", then not ",
+            at(end), ", then ", at(again), " again; tril's masks are one interval of keys a row");
     intervals.push_back(first == line.end() ? Interval{} : Interval{0, at(first), at(end)});
   }
   return Mask(std::move(intervals));
@@ -143,14 +146,14 @@ Mask Mask::parse(std::string_view text) {
     int64_t count = 0;
     for (const char entry : line) {
       if (entry == ' ' || entry == '\t' || entry == '\r') continue;
-      require(entry == '0' || entry == '1', kBad, "mask: line ", rows + 1, " holds '", entry,
-              "'; entries are 0 and 1");
+      require(entry == '0' || entry == '1', ErrorCode::invalid_argument, "mask: line ", rows + 1,
+              " holds '", entry, "'; entries are 0 and 1");
       allowed.push_back(entry == '1' ? 1 : 0);
       ++count;
     }
     if (count == 0) continue;
-    require(keys < 0 || keys == count, kBad, "mask: line ", rows + 1, " has ", count,
-            " entries, the lines before have ", keys);
+    require(keys < 0 || keys == count, ErrorCode::invalid_argument, "mask: line ", rows + 1,
+            " has ", count, " entries, the lines before have ", keys);
     keys = count;
     ++rows;
   }

@@ -15,15 +15,15 @@ struct WidthRange {
 };
 
 // Ascending, not overlapping; characters in between take one column.
-constexpr WidthRange kRanges[] = {
+constexpr WidthRange kWidthRanges[] = {
 #include "tril/text/width_table.inc"
 };
 
 int64_t columns_of(char32_t character) {
   const WidthRange* range =
-      std::lower_bound(std::begin(kRanges), std::end(kRanges), character,
+      std::lower_bound(std::begin(kWidthRanges), std::end(kWidthRanges), character,
                        [](const WidthRange& r, char32_t value) { return r.last < value; });
-  return range == std::end(kRanges) || character < range->first ? 1 : range->columns;
+  return range == std::end(kWidthRanges) || character < range->first ? 1 : range->columns;
 }
 
 std::string escape_of(char32_t character, int digits, char letter) {

@@ -11,8 +11,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::bad_format;
-
 // The fields of one protocol buffer message, in the order of the bytes. Groups, long obsolete, are
 // refused.
 class Fields {
@@ -25,16 +23,16 @@ class Fields {
     const uint64_t key = varint();
     number_ = key >> 3;
     wire_ = static_cast<Wire>(key & 7);
-    require(number_ > 0 && number_ < (1u << 29), kBad, file_, ": not a SentencePiece model: field ",
-            number_);
+    require(number_ > 0 && number_ < (1u << 29), ErrorCode::bad_format, file_,
+            ": not a SentencePiece model: field ", number_);
     switch (wire_) {
       case Wire::varint: value_ = varint(); break;
       case Wire::fixed64: content_ = take(8); break;
       case Wire::bytes: content_ = take(varint()); break;
       case Wire::fixed32: content_ = take(4); break;
       default:
-        fail(kBad, file_, ": not a SentencePiece model: field ", number_, " of wire type ",
-             key & 7);
+        fail(ErrorCode::bad_format, file_, ": not a SentencePiece model: field ", number_,
+             " of wire type ", key & 7);
     }
     return true;
   }
@@ -47,8 +45,8 @@ class Fields {
   // A boolean or an enumeration value from `min` to `max`.
   uint8_t choice(uint8_t min, uint8_t max) const {
     expect(Wire::varint);
-    require(min <= value_ && value_ <= max, kBad, file_, ": field ", number_, " is ", value_,
-            ", expected ", min, " to ", max);
+    require(min <= value_ && value_ <= max, ErrorCode::bad_format, file_, ": field ", number_,
+            " is ", value_, ", expected ", min, " to ", max);
     return static_cast<uint8_t>(value_);
   }
   float number32() const {
@@ -62,7 +60,7 @@ class Fields {
   enum class Wire : uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
   void expect(Wire wire) const {
-    require(wire_ == wire, kBad, file_, ": field ", number_, " has wire type ",
+    require(wire_ == wire, ErrorCode::bad_format, file_, ": field ", number_, " has wire type ",
             static_cast<int>(wire_), ", expected ", static_cast<int>(wire));
   }
   uint64_t varint() {
@@ -72,11 +70,13 @@ class Fields {
       value |= uint64_t{byte & 0x7fu} << shift;
       if (byte < 0x80) return value;
     }
-    fail(kBad, file_, ": not a SentencePiece model: a number of more than 64 bits");
+    fail(ErrorCode::bad_format, file_,
+         ": not a SentencePiece model: a number of more than 64 bits");
   }
   std::string_view take(uint64_t bytes) {
-    require(bytes <= rest_.size(), kBad, file_, ": not a SentencePiece model, or cut off: ", bytes,
-            " bytes announced where ", rest_.size(), " are left");
+    require(bytes <= rest_.size(), ErrorCode::bad_format, file_,
+            ": not a SentencePiece model, or cut off: ", bytes, " bytes announced where ",
+            rest_.size(), " are left");
     const std::string_view taken = rest_.substr(0, bytes);
     rest_.remove_prefix(bytes);
     return taken;
@@ -171,7 +171,7 @@ class CharacterMap {
     return value;
   }
   void check(bool holds, std::string_view fault) const {
-    require(holds, kBad, file_, ": the map of characters is damaged: ", fault);
+    require(holds, ErrorCode::bad_format, file_, ": the map of characters is damaged: ", fault);
   }
 
   const std::string& file_;
@@ -199,18 +199,21 @@ bool is_byte(std::string_view text) {
 }
 
 void check_pieces(const std::vector<ModelPiece>& pieces, const std::string& file) {
-  require(!pieces.empty(), kBad, file, ": not a SentencePiece model: it has no pieces");
+  require(!pieces.empty(), ErrorCode::bad_format, file,
+          ": not a SentencePiece model: it has no pieces");
   for (size_t id = 0; id < pieces.size(); ++id) {
     const ModelPiece& piece = pieces[id];
     const bool is_text = !piece.text.empty() && !first_invalid_utf8(piece.text) &&
                          piece.text.find('\0') == std::string_view::npos;
-    require(is_text, kBad, file, ": piece ", id, " is empty, has a NUL or is not UTF-8");
+    require(is_text, ErrorCode::bad_format, file, ": piece ", id,
+            " is empty, has a NUL or is not UTF-8");
     // SentencePiece looks user-defined pieces up in an array of 64 entries, whatever their number.
     require(piece.type != PieceType::user_defined && piece.type != PieceType::unused,
             ErrorCode::unsupported, file, ": piece ", id, " is user-defined or unused");
-    require(piece.type != PieceType::byte || is_byte(piece.text), kBad, file, ": piece ", id,
-            " stands for a byte, expected its text to be as <0xE0>");
-    require(std::isfinite(piece.score), kBad, file, ": piece ", id, " has the score ", piece.score);
+    require(piece.type != PieceType::byte || is_byte(piece.text), ErrorCode::bad_format, file,
+            ": piece ", id, " stands for a byte, expected its text to be as <0xE0>");
+    require(std::isfinite(piece.score), ErrorCode::bad_format, file, ": piece ", id,
+            " has the score ", piece.score);
   }
 }
 
@@ -238,7 +241,8 @@ ModelFile parse_model_file(std::string_view bytes, const std::string& file) {
   }
   check_pieces(model.pieces, file);
   // The last part of a file: if it were cut off, the defaults would silently lose blanks.
-  require(has_normalizer, kBad, file, ": cut off: how text is normalised is missing");
+  require(has_normalizer, ErrorCode::bad_format, file,
+          ": cut off: how text is normalised is missing");
   require(trainer.algorithm == Algorithm::bpe || trainer.algorithm == Algorithm::unigram,
           ErrorCode::unsupported, file,
           ": a model of words or characters, expected BPE or unigram");

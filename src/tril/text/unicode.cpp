@@ -17,15 +17,15 @@ constexpr CharacterClass kS = CharacterClass::symbol;
 constexpr CharacterClass kN = CharacterClass::number;
 
 // Ascending, not overlapping; characters in between belong to no class.
-constexpr ClassRange kRanges[] = {
+constexpr ClassRange kClassRanges[] = {
 #include "tril/text/unicode_tables.inc"
 };
 
 CharacterClass search_class(char32_t character) {
   const ClassRange* range =
-      std::lower_bound(std::begin(kRanges), std::end(kRanges), character,
+      std::lower_bound(std::begin(kClassRanges), std::end(kClassRanges), character,
                        [](const ClassRange& r, char32_t value) { return r.last < value; });
-  if (range == std::end(kRanges) || character < range->first) return CharacterClass::other;
+  if (range == std::end(kClassRanges) || character < range->first) return CharacterClass::other;
   return range->kind;
 }
 

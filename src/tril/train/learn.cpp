@@ -9,8 +9,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // However training ends, the session is restored to its usual state.
 class TrainingSession {
  public:
@@ -32,9 +30,10 @@ class TrainingSession {
 
 double learn(Transformer& model, const NextBatch& next, const LearnOptions& options,
              Session& session) {
-  require(options.updates >= 1, kBad, "learn: ", options.updates, " updates; it needs at least 1");
-  require(options.smoothing >= 0.0 && options.smoothing < 1.0, kBad, "learn: a smoothing of ",
-          options.smoothing, " is not in [0, 1)");
+  require(options.updates >= 1, ErrorCode::invalid_argument, "learn: ", options.updates,
+          " updates; it needs at least 1");
+  require(options.smoothing >= 0.0 && options.smoothing < 1.0, ErrorCode::invalid_argument,
+          "learn: a smoothing of ", options.smoothing, " is not in [0, 1)");
   check(options.optimizer);
   const TrainingSession restored(session, options.masking);
   UpdaterOptions each{.optimizer = options.optimizer,
@@ -48,8 +47,8 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
   double last = 0.0;
   const auto look = [&](const UpdateOutcome& outcome) {
     last = outcome.loss();
-    require(std::isfinite(last), kBad, "learn: the loss of update ", outcome.update,
-            " is not finite: a smaller rate helps");
+    require(std::isfinite(last), ErrorCode::invalid_argument, "learn: the loss of update ",
+            outcome.update, " is not finite: a smaller rate helps");
     if (options.progress) options.progress(outcome.update, last);
     if (options.gradient_norm) options.gradient_norm(outcome.update, outcome.gradient_norm);
   };
@@ -65,7 +64,8 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
 }
 
 void add_to_batch(Batch& batch, const LearnPair& pair, int32_t start, int32_t number) {
-  require(!pair.target.empty(), kBad, "learn: pair ", number, " has no target");
+  require(!pair.target.empty(), ErrorCode::invalid_argument, "learn: pair ", number,
+          " has no target");
   const auto sentence = static_cast<int32_t>(batch.sentences);
   const bool alone = pair.source.empty();
   if (!alone) batch.source.add_sequence(pair.source, {.slot = sentence, .sentence = number});
@@ -82,9 +82,10 @@ void add_to_batch(Batch& batch, const LearnPair& pair, int32_t start, int32_t nu
 PairBatches::PairBatches(std::span<const LearnPair> pairs, int32_t start, int64_t target_tokens,
                          uint64_t seed)
     : pairs_(pairs), start_(start), target_tokens_(target_tokens), seed_(seed) {
-  require(!pairs.empty(), kBad, "learn: there are no pairs to learn from");
+  require(!pairs.empty(), ErrorCode::invalid_argument, "learn: there are no pairs to learn from");
   for (size_t i = 0; i < pairs.size(); ++i) {
-    require(!pairs[i].target.empty(), kBad, "learn: pair ", i, " has no target");
+    require(!pairs[i].target.empty(), ErrorCode::invalid_argument, "learn: pair ", i,
+            " has no target");
   }
 }
 

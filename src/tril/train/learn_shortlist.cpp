@@ -10,19 +10,18 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 void check(const Corpus& corpus, const ShortlistOptions& o) {
   constexpr int64_t kMost = int64_t{1} << 30;
   const auto in_range = [](std::string_view what, int64_t value, int64_t least, int64_t most) {
-    require(value >= least && value <= most, kBad, "shortlist: ", what, " must be from ", least,
-            " to ", most, ", got ", value);
+    require(value >= least && value <= most, ErrorCode::invalid_argument, "shortlist: ", what,
+            " must be from ", least, " to ", most, ", got ", value);
   };
   in_range("best", o.best, 1, kLexiconCandidates);
   in_range("frequent", o.frequent, 0, kMost);
   in_range("rounds", o.rounds, 1, 100);
   in_range("most_pairs", o.most_pairs, 1, kMost);
-  require(corpus.has_source(), kBad, "shortlist: pairs of sentences are needed, got one text");
+  require(corpus.has_source(), ErrorCode::invalid_argument,
+          "shortlist: pairs of sentences are needed, got one text");
 }
 
 std::string pairs_text(int64_t count) { return concat(count, count == 1 ? " pair" : " pairs"); }

@@ -13,8 +13,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 // Far beyond what anyone needs, and small enough that no sum or product of them overflows.
 constexpr int64_t kMaxUpdates = 1'000'000'000;         // and everything counted in updates
 constexpr int64_t kMaxBatchTokens = int64_t{1} << 24;  // more would not fit into any memory
@@ -98,11 +96,12 @@ TransformerConfig default_model() {
 
 void check(const TrainOptions& o) {
   const auto range = [](std::string_view name, int64_t value, int64_t min, int64_t max) {
-    require(min <= value && value <= max, kBad, "train: ", name, " must be from ", min, " to ", max,
-            ", not ", value);
+    require(min <= value && value <= max, ErrorCode::invalid_argument, "train: ", name,
+            " must be from ", min, " to ", max, ", not ", value);
   };
   const auto share = [](std::string_view name, double value) {
-    require(value >= 0.0 && value < 1.0, kBad, "train: ", name, " must be in [0, 1), not ", value);
+    require(value >= 0.0 && value < 1.0, ErrorCode::invalid_argument, "train: ", name,
+            " must be in [0, 1), not ", value);
   };
   range("updates", o.updates, 0, kMaxUpdates);
   range("batch-tokens", o.batch_tokens, 1, kMaxBatchTokens);
@@ -116,15 +115,17 @@ void check(const TrainOptions& o) {
   range("max-tokens", o.max_tokens, 2, kMaxBatchTokens);
   range("tokenizer-lines", o.tokenizer_lines, 1, std::numeric_limits<int64_t>::max());
   range("average-checkpoints", o.average.checkpoints, 1, kMaxCheckpoints);
-  require(o.batch_tokens % o.micro_batch_tokens == 0, kBad, "train: micro-batch-tokens (",
-          o.micro_batch_tokens, ") must divide batch-tokens (", o.batch_tokens, ")");
-  require(o.micro_batch_tokens >= o.max_tokens, kBad, "train: a sentence of max-tokens (",
-          o.max_tokens, ") must fit into micro-batch-tokens (", o.micro_batch_tokens, ")");
-  require(o.schedule.peak > 0.0 && std::isfinite(o.schedule.peak), kBad,
+  require(o.batch_tokens % o.micro_batch_tokens == 0, ErrorCode::invalid_argument,
+          "train: micro-batch-tokens (", o.micro_batch_tokens, ") must divide batch-tokens (",
+          o.batch_tokens, ")");
+  require(o.micro_batch_tokens >= o.max_tokens, ErrorCode::invalid_argument,
+          "train: a sentence of max-tokens (", o.max_tokens, ") must fit into micro-batch-tokens (",
+          o.micro_batch_tokens, ")");
+  require(o.schedule.peak > 0.0 && std::isfinite(o.schedule.peak), ErrorCode::invalid_argument,
           "train: rate must be positive, not ", o.schedule.peak);
   require(
       o.bpe_dropout == 0.0 || !o.tokenizer_file.empty() || o.tokenizer.type == TokenizerType::bpe,
-      kBad, "train: bpe-dropout needs tokenizer-type bpe");
+      ErrorCode::invalid_argument, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.tokenizer);
   check(o.optimizer);
   TransformerConfig sizes = o.model;  // any vocabulary will do to check the rest

@@ -11,7 +11,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 30;
 
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
@@ -61,17 +60,18 @@ bool updates_changed(const TrainState& state, const TrainOptions& options,
     changes += concat(changes.empty() ? "" : ", ", change.name, " (", change.recorded, ", now ",
                       change.now, ")");
   }
-  require(changes.empty(), kBad, checkpoint, ": was made with another ", changes,
-          "; a run goes on with the options it began with, but for the number of updates");
+  require(changes.empty(), ErrorCode::invalid_argument, checkpoint, ": was made with another ",
+          changes, "; a run goes on with the options it began with, but for the number of updates");
   return updates;
 }
 
 }  // namespace
 
 void check_with_text(const TrainOptions& options, const TrainingText& text) {
-  require(!text.train.has_source() || options.model.encoder_layers > 0, kBad,
+  require(!text.train.has_source() || options.model.encoder_layers > 0, ErrorCode::invalid_argument,
           "train: encoder-layers must be positive for pairs; a text alone has no encoder");
-  require(options.patience == 0 || text.valid, kBad, "train: patience needs validation text");
+  require(options.patience == 0 || text.valid, ErrorCode::invalid_argument,
+          "train: patience needs validation text");
 }
 
 TrainState first_state(const TrainingText& text, const TrainOptions& options, const RunPaths& paths,
@@ -83,9 +83,9 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
   if (start != RunStart::resume) return now;
   TrainState state = load_state(paths.checkpoint);
   const bool longer = updates_changed(state, options, paths.checkpoint);
-  require(state.corpus == now.corpus, kBad, paths.checkpoint,
+  require(state.corpus == now.corpus, ErrorCode::invalid_argument, paths.checkpoint,
           ": was made from another text: the training files have changed since");
-  require(state.valid == now.valid, kBad, paths.checkpoint,
+  require(state.valid == now.valid, ErrorCode::invalid_argument, paths.checkpoint,
           ": was made with other validation files: they have changed since");
   if (longer) {
     state.options = now.options;
@@ -128,7 +128,7 @@ void prepare_text(TrainingText& text, const TrainOptions& options, const Tokeniz
   }
   if (!text.valid || !text.train.has_source()) return;
   const Sides::Verdict verdict = Sides(text.train, tokenizer).judge(*text.valid, tokenizer);
-  require(verdict != Sides::Verdict::swapped, kBad,
+  require(verdict != Sides::Verdict::swapped, ErrorCode::invalid_argument,
           "train: the two sides of the validation text read as if they were swapped");
   if (verdict == Sides::Verdict::one_odd) {
     say("warning: one side of the validation text reads like the other language");

@@ -19,7 +19,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
 // The option to change if a run diverges.
 constexpr Field kRate{"schedule.peak"};
 // After this many updates in a row without a finite gradient a run cannot recover.
@@ -119,8 +118,8 @@ class Run {
  private:
   // A run without any useful result has failed.
   void check_outcome() const {
-    require(!state_.finished || !text_.valid || state_.evaluated, kBad, kRate,
-            "train: no evaluation had a finite loss, so there is no model to keep");
+    require(!state_.finished || !text_.valid || state_.evaluated, ErrorCode::invalid_argument,
+            kRate, "train: no evaluation had a finite loss, so there is no model to keep");
     // A model that knows nothing and gives uniform probabilities has a loss of log(vocab).
     if (events_.message &&
         state_.last_loss > math::log(static_cast<double>(tokenizer_.vocab())) + 1.0) {
@@ -159,7 +158,7 @@ class Run {
 
   void take(const UpdateOutcome& outcome) {
     state_.bad_updates = std::isfinite(outcome.gradient_norm) ? 0 : state_.bad_updates + 1;
-    require(state_.bad_updates < kMostBadUpdates, kBad, kRate,
+    require(state_.bad_updates < kMostBadUpdates, ErrorCode::invalid_argument, kRate,
             "train: the gradients are no longer finite after update ", outcome.update - 1);
     if (!std::isfinite(outcome.loss_sum)) return;
     state_.loss_sum += outcome.loss_sum;
@@ -228,9 +227,11 @@ class Run {
 
   // Without validation text the last model is the best, unless it is unusable.
   void publish_unseen() {
-    require(is_finite(candidate_), kBad, kRate, "train: the weights are no longer finite");
-    require(state_.bad_updates == 0 || state_.update < options_.updates, kBad, kRate,
-            "train: the last ", state_.bad_updates, " updates had no finite gradient");
+    require(is_finite(candidate_), ErrorCode::invalid_argument, kRate,
+            "train: the weights are no longer finite");
+    require(state_.bad_updates == 0 || state_.update < options_.updates,
+            ErrorCode::invalid_argument, kRate, "train: the last ", state_.bad_updates,
+            " updates had no finite gradient");
     folder_.publish(candidate_, state_);
   }
 

@@ -5,10 +5,8 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 void check_length(std::string_view what, size_t tokens, int64_t most) {
-  require(static_cast<int64_t>(tokens) <= most, kBad, what, " has ", tokens,
+  require(static_cast<int64_t>(tokens) <= most, ErrorCode::invalid_argument, what, " has ", tokens,
           " tokens, the model takes ", most, " at most: split it");
 }
 
@@ -38,12 +36,12 @@ std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
 SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number) {
   const Tokenizer& tokenizer = state.tokenizer;
   const TransformerConfig& config = state.model.config();
-  require(text.fault.empty(), kBad, text.fault);
+  require(text.fault.empty(), ErrorCode::invalid_argument, text.fault);
   SearchRequest request;
   request.number = number;
   request.stream = number;
   if (config.decoder_only()) {
-    require(text.prefix.empty(), kBad,
+    require(text.prefix.empty(), ErrorCode::invalid_argument,
             "a prefix, but the model has no encoder: the line itself is what is continued");
     request.prefix = tokenizer.encode(text.line);
     check_length("the line", request.prefix.size(), config.max_length - 1);

@@ -6,7 +6,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
 constexpr int64_t kWindow = 1024;  // lines in flight at most
 
 class ScoreCall {
@@ -52,9 +51,10 @@ class ScoreCall {
 
   void prepare(const ScoreTextRequest& text, ScoreRequest& request) const {
     const Tokenizer& tokenizer = state_.tokenizer;
-    require(text.fault.empty(), kBad, text.fault);
+    require(text.fault.empty(), ErrorCode::invalid_argument, text.fault);
     if (config_.decoder_only()) {
-      require(text.source.empty(), kBad, "a source, but the model has no encoder");
+      require(text.source.empty(), ErrorCode::invalid_argument,
+              "a source, but the model has no encoder");
     } else {
       request.source = tokenizer.encode(text.source);
       request.source.push_back(tokenizer.end());
@@ -63,8 +63,8 @@ class ScoreCall {
     if (text.target_tokens) {
       request.target = *text.target_tokens;
       for (const int32_t token : request.target) {
-        require(token >= 0 && token < config_.target_vocab, kBad, "token ", token,
-                " is not below the vocabulary of ", config_.target_vocab);
+        require(token >= 0 && token < config_.target_vocab, ErrorCode::invalid_argument, "token ",
+                token, " is not below the vocabulary of ", config_.target_vocab);
       }
     } else {
       request.target = tokenizer.encode(text.target);
@@ -75,8 +75,9 @@ class ScoreCall {
   }
 
   void check_length(std::string_view what, const std::vector<int32_t>& tokens) const {
-    require(static_cast<int64_t>(tokens.size()) <= config_.max_length, kBad, "the ", what, " has ",
-            tokens.size(), " tokens, the model takes ", config_.max_length, " at most");
+    require(static_cast<int64_t>(tokens.size()) <= config_.max_length, ErrorCode::invalid_argument,
+            "the ", what, " has ", tokens.size(), " tokens, the model takes ", config_.max_length,
+            " at most");
   }
 
   bool put(ScoreResult&& result) {

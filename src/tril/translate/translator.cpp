@@ -9,8 +9,6 @@
 namespace tril {
 namespace {
 
-constexpr auto kBad = ErrorCode::invalid_argument;
-
 void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
                std::string_view tokenizer_file, std::string_view config_file) {
   const int64_t pieces = tokenizer.vocab();
@@ -77,7 +75,7 @@ std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tok
 void TranslatorState::check_shortlist(std::string_view operation,
                                       const std::optional<Shortlist>& shortlist) const {
   if (!shortlist) return;
-  require(shortlist->tokenizer() == fingerprint, kBad, operation,
+  require(shortlist->tokenizer() == fingerprint, ErrorCode::invalid_argument, operation,
           ": the shortlist was made with another tokenizer: 'tril shortlist' makes one for this "
           "model");
 }

@@ -9,7 +9,7 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kBeamThreads = 128;
 constexpr int kCells = 4096;  // of the table, rearranged at a time
 
 // A continuation ranked by its score. Its number is row * count + place, which also orders equal
@@ -35,14 +35,15 @@ __device__ int choose_next(const AdvanceBeams& a, const BeamGroup& group, const 
   int alive = 0;
   for (int looked_at = 0; looked_at < 2 * width && alive < width; ++looked_at) {
     Candidate mine;
-    for (int number = static_cast<int>(threadIdx.x); number < width * count; number += kThreads) {
+    for (int number = static_cast<int>(threadIdx.x); number < width * count;
+         number += kBeamThreads) {
       const double before = scores[number / count];
       const int at = number / count * stride + number % count;
       if (choices[at] < 0 || before == -INFINITY) continue;
       const Candidate other{before + static_cast<double>(log_probs[at]), number};
       if (better(last, other) && better(other, mine)) mine = other;
     }
-    last = best_of_block<kThreads>(mine);
+    last = best_of_block<kBeamThreads>(mine);
     if (last.number == Candidate::kNone) break;
     const int32_t token = choices[last.number / count * stride + last.number % count];
     if (token == group.end) continue;
@@ -64,11 +65,11 @@ __device__ void turn_table(const AdvanceBeams& a, const BeamGroup& group, int al
   int32_t* table = a.table + group.first_row * a.table_stride;
   for (int begin = 0; begin < length; begin += columns) {
     const int some = min(columns, length - begin);
-    for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kBeamThreads) {
       cells[i] = table[parents[i / some] * a.table_stride + begin + i % some];
     }
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < alive * some; i += kBeamThreads) {
       table[i / some * a.table_stride + begin + i % some] = cells[i];
     }
     __syncthreads();
@@ -81,7 +82,7 @@ __device__ void deliver(const AdvanceBeams& a, const BeamGroup& group) {
   auto* const choices = static_cast<int32_t*>(*a.deliver_to);
   auto* const log_probs = reinterpret_cast<float*>(choices + a.rows * a.count);
   const int64_t first = group.first_row * a.count;
-  for (int64_t i = first + threadIdx.x; i < first + group.width * a.count; i += kThreads) {
+  for (int64_t i = first + threadIdx.x; i < first + group.width * a.count; i += kBeamThreads) {
     choices[i] = a.choices[i];
     log_probs[i] = a.log_probs[i];
   }
@@ -89,18 +90,18 @@ __device__ void deliver(const AdvanceBeams& a, const BeamGroup& group) {
 
 __global__ void advance_kernel(const AdvanceBeams a) {
   __shared__ int32_t cells[kCells];
-  extern __shared__ double memory[];
+  extern __shared__ double beams_memory[];
   let_next_begin();
   const BeamGroup group = a.list[blockIdx.x];  // uploaded: present before the chain begins
   wait_for_earlier();
   if (group.width == 0) return;
   deliver(a, group);
   const int width = group.width;
-  auto* tokens = reinterpret_cast<int32_t*>(memory + width);
-  const Next next{memory, tokens, tokens + width};
+  auto* tokens = reinterpret_cast<int32_t*>(beams_memory + width);
+  const Next next{beams_memory, tokens, tokens + width};
   const int alive = choose_next(a, group, next);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < width; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); i < width; i += kBeamThreads) {
     a.scores[group.first_row + i] = i < alive ? next.scores[i] : -INFINITY;
     a.tokens[group.first_row + i] = i < alive ? next.tokens[i] : 0;
   }
@@ -108,13 +109,13 @@ __global__ void advance_kernel(const AdvanceBeams a) {
 }
 
 __global__ void extend_kernel(const ExtendTable a) {
-  const int64_t row = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  const int64_t row = blockIdx.x * int64_t{kBeamThreads} + threadIdx.x;
   if (row >= a.rows || a.entries[row] < 0) return;
   a.table[row * a.table_stride + a.positions[row]] = a.entries[row];
 }
 
 __global__ void set_rows_kernel(const SetRows a) {
-  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  const int64_t i = blockIdx.x * int64_t{kBeamThreads} + threadIdx.x;
   if (i >= a.count) return;
   const BeginningRow begins = a.list[i];
   double score = begins.length < 0 ? -INFINITY : 0.0;
@@ -127,14 +128,14 @@ __global__ void set_rows_kernel(const SetRows a) {
 
 __global__ void set_table_kernel(const SetTable a) {
   const int64_t i = blockIdx.x;
-  for (int64_t column = threadIdx.x; column < a.columns; column += kThreads) {
+  for (int64_t column = threadIdx.x; column < a.columns; column += kBeamThreads) {
     a.table[a.rows[i] * a.table_stride + column] = a.entries[i * a.columns + column];
   }
 }
 
 cudaStream_t of(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
-unsigned blocks_for(int64_t items) {
-  return static_cast<unsigned>((items + kThreads - 1) / kThreads);
+unsigned blocks_of_rows(int64_t items) {
+  return static_cast<unsigned>((items + kBeamThreads - 1) / kBeamThreads);
 }
 
 }  // namespace
@@ -142,23 +143,23 @@ unsigned blocks_for(int64_t items) {
 void advance_beams(Stream stream, const AdvanceBeams& args) {
   if (args.groups == 0) return;
   const int64_t bytes = args.most_width * int64_t{sizeof(double) + 2 * sizeof(int32_t)};
-  launch(stream, advance_kernel, dim3(static_cast<unsigned>(args.groups)), kThreads,
+  launch(stream, advance_kernel, dim3(static_cast<unsigned>(args.groups)), kBeamThreads,
          static_cast<int>(bytes), args);
 }
 
 void extend_table(Stream stream, const ExtendTable& args) {
   if (args.rows == 0) return;
-  extend_kernel<<<blocks_for(args.rows), kThreads, 0, of(stream)>>>(args);
+  extend_kernel<<<blocks_of_rows(args.rows), kBeamThreads, 0, of(stream)>>>(args);
 }
 
 void set_rows(Stream stream, const SetRows& args) {
   if (args.count == 0) return;
-  set_rows_kernel<<<blocks_for(args.count), kThreads, 0, of(stream)>>>(args);
+  set_rows_kernel<<<blocks_of_rows(args.count), kBeamThreads, 0, of(stream)>>>(args);
 }
 
 void set_table(Stream stream, const SetTable& args) {
   if (args.count == 0 || args.columns == 0) return;
-  set_table_kernel<<<static_cast<unsigned>(args.count), kThreads, 0, of(stream)>>>(args);
+  set_table_kernel<<<static_cast<unsigned>(args.count), kBeamThreads, 0, of(stream)>>>(args);
 }
 
 }  // namespace tril::kernels::cuda

@@ -13,16 +13,16 @@
 namespace tril::kernels::cuda {
 namespace {
 
-using Candidate = Ranked<float>;  // a token by its logit, or by its log-probability
+using ChoiceCandidate = Ranked<float>;  // a token by its logit, or by its log-probability
 
 // Extracts the best `count` of what the threads hold, best first, one after the other: held(f)
 // calls f with each candidate of this thread. Slow, but works for any number and any ties.
 template <int kThreads, class Held, class Put>
 __device__ void draw_best(int64_t count, const Held& held, const Put& put) {
-  Candidate last{INFINITY, -1};
+  ChoiceCandidate last{INFINITY, -1};
   for (int64_t n = 0; n < count; ++n) {
-    Candidate mine;
-    held([&](const Candidate& each) {
+    ChoiceCandidate mine;
+    held([&](const ChoiceCandidate& each) {
       if (better(last, each) && better(each, mine)) mine = each;
     });
     last = best_of_block<kThreads>(mine);
@@ -30,8 +30,9 @@ __device__ void draw_best(int64_t count, const Held& held, const Put& put) {
   }
 }
 
-__device__ void put_choice(const ChooseTokens& args, int64_t row, int64_t n, const Candidate& c) {
-  args.tokens[row * args.count + n] = c.number == Candidate::kNone ? -1 : c.number;
+__device__ void put_choice(const ChooseTokens& args, int64_t row, int64_t n,
+                           const ChoiceCandidate& c) {
+  args.tokens[row * args.count + n] = c.number == ChoiceCandidate::kNone ? -1 : c.number;
   args.log_probs[row * args.count + n] = c.value;
 }
 __device__ void put_wanted(const ChooseTokens& args, int64_t row, float norm) {
@@ -46,8 +47,8 @@ __device__ const uint32_t* allowed_in(const ChooseTokens& args, int64_t row) {
 __device__ bool has_bit(const uint32_t* bits, int64_t token) {
   return (bits[token / 32] >> (token % 32) & 1u) != 0;
 }
-__device__ Candidate candidate_at(const uint32_t* allowed, const float* logits, float norm,
-                                  int64_t token) {
+__device__ ChoiceCandidate candidate_at(const uint32_t* allowed, const float* logits, float norm,
+                                        int64_t token) {
   const float log_prob = logits[token] - norm;
   if (!has_bit(allowed, token) || !(log_prob > -INFINITY)) return {};
   return {log_prob, static_cast<int32_t>(token)};
@@ -68,7 +69,7 @@ constexpr int64_t kMostScanned = int64_t{1} << 30;  // places are int
 // What a block passes on.
 struct Scanned {
   Sums sums[kPartWarps];
-  Candidate kept[kMostKept];  // best first
+  ChoiceCandidate kept[kMostKept];  // best first
 };
 
 // Numbers in the order of floats, except that -0 is below 0.
@@ -102,11 +103,11 @@ __device__ float reached_by(float largest, int kept) {
 
 // Puts each element of the list in its place: the number of better ones.
 template <class Put>
-__device__ void put_by_rank(const Candidate* list, int size, int kept, const Put& put) {
+__device__ void put_by_rank(const ChoiceCandidate* list, int size, int kept, const Put& put) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x); i < size; i += kPartThreads) {
-    const Candidate mine = list[i];
-    if (mine.number == Candidate::kNone) continue;
+    const ChoiceCandidate mine = list[i];
+    if (mine.number == ChoiceCandidate::kNone) continue;
     int rank = 0;
 #pragma unroll 2
     for (int other = 0; other < size; ++other) rank += better(list[other], mine) ? 1 : 0;
@@ -198,7 +199,7 @@ class HeldPacks {
 #pragma unroll
     for (int e = 0; e < kPack; ++e) {
       if ((allowed >> e & 1u) != 0 && x.at[e] >= least && x.at[e] > -INFINITY) {
-        f(Candidate{x.at[e], place + e});
+        f(ChoiceCandidate{x.at[e], place + e});
       }
     }
   }
@@ -210,24 +211,25 @@ class HeldPacks {
 
 // The kept best of a block, one after the other: if so many are equal that no list holds them.
 __device__ __noinline__ void draw_kept(const ChooseTokens& args, const uint32_t* allowed,
-                                       const float* row, int member, int kept, Candidate* found) {
+                                       const float* row, int member, int kept,
+                                       ChoiceCandidate* found) {
   draw_best<kPartThreads>(
       kept,
       [&](const auto& f) {
         for (int at = member * kPack; at < args.vocab; at += kPartStep) {
           for (int token = at; token < min(at + kPack, static_cast<int>(args.vocab)); ++token) {
             if (has_bit(allowed, token) && row[token] > -INFINITY) {
-              f(Candidate{row[token], token});
+              f(ChoiceCandidate{row[token], token});
             }
           }
         }
       },
-      [&](int64_t n, const Candidate& c) { found[n] = c; });
+      [&](int64_t n, const ChoiceCandidate& c) { found[n] = c; });
 }
 
 // A part of a row; by all threads of a block.
 __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int kept, Scanned& to) {
-  __shared__ Candidate list[kListed];
+  __shared__ ChoiceCandidate list[kListed];
   __shared__ int listed;
   const int member = part * kPartThreads + static_cast<int>(threadIdx.x);
   const float* const logits = args.logits + row * args.stride;
@@ -254,16 +256,16 @@ __device__ void scan_part(const ChooseTokens& args, int64_t row, int part, int k
         held.bring_allowed(args, allowed, member, base);
         held.bring_logits(logits);
       }
-      held.each_from(reached, [&](const Candidate& each) {
+      held.each_from(reached, [&](const ChoiceCandidate& each) {
         const int at = atomicAdd(&listed, 1);  // the order does not matter
         if (at < kListed) list[at] = each;
       });
     }
   }
-  if (static_cast<int>(threadIdx.x) < kept) to.kept[threadIdx.x] = Candidate();
+  if (static_cast<int>(threadIdx.x) < kept) to.kept[threadIdx.x] = ChoiceCandidate();
   __syncthreads();
   if (listed <= kListed) {
-    put_by_rank(list, listed, kept, [&](int rank, const Candidate& c) { to.kept[rank] = c; });
+    put_by_rank(list, listed, kept, [&](int rank, const ChoiceCandidate& c) { to.kept[rank] = c; });
   } else {
     draw_kept(args, allowed, logits, member, kept, to.kept);
   }
@@ -281,13 +283,13 @@ __device__ __noinline__ void draw_choices(const ChooseTokens& args, int64_t row,
           f(candidate_at(allowed, logits, norm, token));
         }
       },
-      [&](int64_t n, const Candidate& c) { put_choice(args, row, n, c); });
+      [&](int64_t n, const ChoiceCandidate& c) { put_choice(args, row, n, c); });
 }
 
 // Combines what the parts of a row have found: part(i) is the i-th of them.
 template <class Parts>
 __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, const Parts& part) {
-  __shared__ Candidate list[kParts * kMostKept];
+  __shared__ ChoiceCandidate list[kParts * kMostKept];
   __shared__ float norm_of_row;
   __shared__ float last;  // log p at the last place
   const int size = kParts * kept;
@@ -304,13 +306,13 @@ __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, cons
 #pragma unroll 1
   for (int i = thread; i < size; i += kPartThreads) {
     const float log_prob = list[i].value - norm;
-    list[i] = log_prob > -INFINITY ? Candidate{log_prob, list[i].number} : Candidate();
+    list[i] = log_prob > -INFINITY ? ChoiceCandidate{log_prob, list[i].number} : ChoiceCandidate();
   }
 #pragma unroll 1
   for (int64_t n = thread; n < args.count; n += kPartThreads) put_choice(args, row, n, {});
   if (thread == 0) put_wanted(args, row, norm);
   __syncthreads();
-  put_by_rank(list, size, static_cast<int>(args.count), [&](int rank, const Candidate& c) {
+  put_by_rank(list, size, static_cast<int>(args.count), [&](int rank, const ChoiceCandidate& c) {
     put_choice(args, row, rank, c);
     if (rank == args.count - 1) last = c.value;
   });
@@ -319,8 +321,8 @@ __device__ void decide_row(const ChooseTokens& args, int64_t row, int kept, cons
   // that one's log p is not below all of theirs.
   bool open = false;
   if (thread < kParts) {
-    const Candidate& kept_last = list[(thread + 1) * kept - 1];
-    open = kept_last.number != Candidate::kNone && kept_last.value >= last;
+    const ChoiceCandidate& kept_last = list[(thread + 1) * kept - 1];
+    open = kept_last.number != ChoiceCandidate::kNone && kept_last.value >= last;
   }
   if (__syncthreads_or(open)) draw_choices(args, row, norm);
 }
@@ -358,45 +360,46 @@ __global__ void __launch_bounds__(kPartThreads) decide_kernel(ChooseTokens args,
 }
 
 // ---- many, or of very many ----------------------------------------------------------------------
-constexpr int kDrawThreads = 256;
+constexpr int kManyThreads = 256;
 constexpr int kDrawn = 16;  // tokens a thread holds
-constexpr int64_t kDrawPart = int64_t{kDrawThreads} * kDrawn;
+constexpr int64_t kDrawPart = int64_t{kManyThreads} * kDrawn;
 
-__global__ void __launch_bounds__(kDrawThreads)
-    draw_parts_kernel(ChooseTokens args, const float* norms, int64_t parts, Candidate* found) {
+__global__ void __launch_bounds__(kManyThreads)
+    draw_parts_kernel(ChooseTokens args, const float* norms, int64_t parts,
+                      ChoiceCandidate* found) {
   const int64_t row = blockIdx.y;
   const int64_t part = blockIdx.x;
   const float* logits = args.logits + row * args.stride;
   const float norm = norms[row];
   const uint32_t* allowed = allowed_in(args, row);
-  Candidate held[kDrawn];
+  ChoiceCandidate held[kDrawn];
 #pragma unroll
   for (int i = 0; i < kDrawn; ++i) {
-    const int64_t token = part * kDrawPart + i * kDrawThreads + threadIdx.x;
+    const int64_t token = part * kDrawPart + i * kManyThreads + threadIdx.x;
     if (token < args.vocab) held[i] = candidate_at(allowed, logits, norm, token);
   }
-  Candidate* to = found + (row * parts + part) * args.count;
-  draw_best<kDrawThreads>(
+  ChoiceCandidate* to = found + (row * parts + part) * args.count;
+  draw_best<kManyThreads>(
       args.count,
       [&](const auto& f) {
 #pragma unroll
-        for (const Candidate& each : held) f(each);
+        for (const ChoiceCandidate& each : held) f(each);
       },
-      [&](int64_t n, const Candidate& best) { to[n] = best; });
+      [&](int64_t n, const ChoiceCandidate& best) { to[n] = best; });
   if (part == 0 && threadIdx.x == 0) put_wanted(args, row, norm);
 }
 
-__global__ void __launch_bounds__(kDrawThreads)
-    merge_parts_kernel(ChooseTokens args, int64_t parts, const Candidate* found) {
+__global__ void __launch_bounds__(kManyThreads)
+    merge_parts_kernel(ChooseTokens args, int64_t parts, const ChoiceCandidate* found) {
   const int64_t row = blockIdx.x;
   const int64_t candidates = parts * args.count;
-  const Candidate* from = found + row * candidates;
-  draw_best<kDrawThreads>(
+  const ChoiceCandidate* from = found + row * candidates;
+  draw_best<kManyThreads>(
       args.count,
       [&](const auto& f) {
-        for (int64_t i = threadIdx.x; i < candidates; i += kDrawThreads) f(from[i]);
+        for (int64_t i = threadIdx.x; i < candidates; i += kManyThreads) f(from[i]);
       },
-      [&](int64_t n, const Candidate& best) { put_choice(args, row, n, best); });
+      [&](int64_t n, const ChoiceCandidate& best) { put_choice(args, row, n, best); });
 }
 
 bool is_scanned(int64_t vocab, int64_t count) {
@@ -424,18 +427,18 @@ void draw(Stream stream, const ChooseTokens& args) {
   const auto handle = handle_of(stream);
   const int64_t parts = draw_parts(args.vocab);
   auto* norms = static_cast<float*>(args.workspace);
-  auto* found = reinterpret_cast<Candidate*>(norms + (args.rows + 1) / 2 * 2);
+  auto* found = reinterpret_cast<ChoiceCandidate*>(norms + (args.rows + 1) / 2 * 2);
   softmax_normalisers(stream, {args.logits, args.rows, args.vocab, args.stride, norms});
   const dim3 grid(static_cast<unsigned>(parts), static_cast<unsigned>(args.rows));
-  draw_parts_kernel<<<grid, kDrawThreads, 0, handle>>>(args, norms, parts, found);
-  merge_parts_kernel<<<static_cast<unsigned>(args.rows), kDrawThreads, 0, handle>>>(args, parts,
+  draw_parts_kernel<<<grid, kManyThreads, 0, handle>>>(args, norms, parts, found);
+  merge_parts_kernel<<<static_cast<unsigned>(args.rows), kManyThreads, 0, handle>>>(args, parts,
                                                                                     found);
 }
 
 }  // namespace
 
 int64_t choose_tokens_workspace(int64_t rows, int64_t vocab, int64_t count) {
-  constexpr auto kCandidate = static_cast<int64_t>(sizeof(Candidate));
+  constexpr auto kCandidate = static_cast<int64_t>(sizeof(ChoiceCandidate));
   const int64_t drawn = (rows + 1) * static_cast<int64_t>(sizeof(float)) +
                         rows * draw_parts(vocab) * count * kCandidate;
   const int64_t scanned = rows * kParts * static_cast<int64_t>(sizeof(Scanned));

@@ -14,8 +14,8 @@ template <class T, int kEach>
 struct alignas(sizeof(T) * kEach) Several {
   T at[kEach];
 };
-__device__ float widened(float value) { return value; }
-__device__ float widened(bf16 value) { return __bfloat162float(value); }
+__device__ float as_float(float value) { return value; }
+__device__ float as_float(bf16 value) { return __bfloat162float(value); }
 
 // A block computes one slice of kLanes * kEach columns.
 template <class T, int kEach>
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kLanes* kRuns)
     for (int64_t row = begin; row < end; ++row) {
       const auto values = *reinterpret_cast<const Several<T, kEach>*>(in + row * stride + column);
 #pragma unroll
-      for (int i = 0; i < kEach; ++i) sums[i] = sums[i] + widened(values.at[i]);
+      for (int i = 0; i < kEach; ++i) sums[i] = sums[i] + as_float(values.at[i]);
     }
   }
 #pragma unroll

@@ -10,9 +10,9 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 1024;
-constexpr int kLanes = 32;
-constexpr int kWarps = kThreads / kLanes;
+constexpr int kDrawThreads = 1024;
+constexpr int kDrawLanes = 32;
+constexpr int kDrawWarps = kDrawThreads / kDrawLanes;
 constexpr int kBuckets = 256;  // a digit of a key
 constexpr unsigned kEveryLane = ~0u;
 
@@ -59,14 +59,14 @@ struct Row {
 };
 
 __device__ float largest_of_block(float mine) {
-  __shared__ float by_warp[kWarps];
-  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+  __shared__ float by_warp[kDrawWarps];
+  for (int distance = kDrawLanes / 2; distance > 0; distance /= 2) {
     mine = fmaxf(mine, __shfl_xor_sync(kEveryLane, mine, distance));
   }
-  if (threadIdx.x % kLanes == 0) by_warp[threadIdx.x / kLanes] = mine;
+  if (threadIdx.x % kDrawLanes == 0) by_warp[threadIdx.x / kDrawLanes] = mine;
   __syncthreads();
   float largest = by_warp[0];
-  for (int warp = 1; warp < kWarps; ++warp) largest = fmaxf(largest, by_warp[warp]);
+  for (int warp = 1; warp < kDrawWarps; ++warp) largest = fmaxf(largest, by_warp[warp]);
   __syncthreads();
   return largest;
 }
@@ -90,13 +90,13 @@ __device__ uint64_t least_key_reaching(const Row& row, uint64_t least, const Amo
   }
   for (int shift = 56; shift >= 0; shift -= 8) {
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < kBuckets; i += kThreads) {
+    for (int i = static_cast<int>(threadIdx.x); i < kBuckets; i += kDrawThreads) {
       amounts[i] = 0;
       counts[i] = 0;
     }
     __syncthreads();
     const uint64_t prefix = prefix_shared;
-    for (int token = static_cast<int>(threadIdx.x); token < row.vocab; token += kThreads) {
+    for (int token = static_cast<int>(threadIdx.x); token < row.vocab; token += kDrawThreads) {
       const float log_prob = row.log_prob(token);
       const uint64_t key = Row::key(log_prob, token);
       if (key == 0 || key < least) continue;
@@ -124,7 +124,7 @@ __device__ uint64_t least_key_reaching(const Row& row, uint64_t least, const Amo
 }
 
 __device__ uint64_t sum_of_warp(uint64_t mine) {
-  for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+  for (int distance = kDrawLanes / 2; distance > 0; distance /= 2) {
     mine += __shfl_xor_sync(kEveryLane, static_cast<unsigned long long>(mine), distance);
   }
   return mine;
@@ -132,20 +132,20 @@ __device__ uint64_t sum_of_warp(uint64_t mine) {
 
 // Weights by warp: each warp has consecutive tokens, in ascending order of warps.
 struct Stretches {
-  uint64_t before[kWarps];  // all weights of earlier warps
-  uint64_t of[kWarps];
+  uint64_t before[kDrawWarps];  // all weights of earlier warps
+  uint64_t of[kDrawWarps];
   uint64_t total;
 };
 __device__ int stretch_begin(const Row& row, int warp) {
-  const int per_warp = (row.vocab + kWarps - 1) / kWarps;
+  const int per_warp = (row.vocab + kDrawWarps - 1) / kDrawWarps;
   return min(row.vocab, warp * per_warp);
 }
 __device__ void weigh(const Row& row, uint64_t least, Stretches& to) {
-  const int warp = static_cast<int>(threadIdx.x) / kLanes;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int warp = static_cast<int>(threadIdx.x) / kDrawLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kDrawLanes;
   uint64_t sum = 0;
   for (int token = stretch_begin(row, warp) + lane; token < stretch_begin(row, warp + 1);
-       token += kLanes) {
+       token += kDrawLanes) {
     const float log_prob = row.log_prob(token);
     const uint64_t key = Row::key(log_prob, token);
     if (key != 0 && key >= least) sum += row.weight(log_prob);
@@ -156,7 +156,7 @@ __device__ void weigh(const Row& row, uint64_t least, Stretches& to) {
   __syncthreads();
   if (threadIdx.x == 0) {
     uint64_t before = 0;
-    for (int w = 0; w < kWarps; ++w) {
+    for (int w = 0; w < kDrawWarps; ++w) {
       to.before[w] = before;
       before += to.of[w];
     }
@@ -167,10 +167,10 @@ __device__ void weigh(const Row& row, uint64_t least, Stretches& to) {
 
 // The first token at which the sum of weights exceeds `goal`; by the warp that has it.
 __device__ int token_at(const Row& row, uint64_t least, int warp, uint64_t goal) {
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kDrawLanes;
   const int end = stretch_begin(row, warp + 1);
   uint64_t before = 0;
-  for (int first = stretch_begin(row, warp); first < end; first += kLanes) {
+  for (int first = stretch_begin(row, warp); first < end; first += kDrawLanes) {
     const int token = first + lane;
     uint64_t weight = 0;
     if (token < end) {
@@ -179,14 +179,14 @@ __device__ int token_at(const Row& row, uint64_t least, int warp, uint64_t goal)
       if (key != 0 && key >= least) weight = row.weight(log_prob);
     }
     uint64_t sum = weight;  // of this lane and those before it
-    for (int distance = 1; distance < kLanes; distance *= 2) {
+    for (int distance = 1; distance < kDrawLanes; distance *= 2) {
       const uint64_t other =
           __shfl_up_sync(kEveryLane, static_cast<unsigned long long>(sum), distance);
       if (lane >= distance) sum += other;
     }
     const unsigned beyond = __ballot_sync(kEveryLane, before + sum > goal);
     if (beyond != 0) return first + __ffs(static_cast<int>(beyond)) - 1;
-    before += __shfl_sync(kEveryLane, static_cast<unsigned long long>(sum), kLanes - 1);
+    before += __shfl_sync(kEveryLane, static_cast<unsigned long long>(sum), kDrawLanes - 1);
   }
   return end - 1;  // unreachable: the goal is below the warp's sum
 }
@@ -199,7 +199,7 @@ __device__ uint64_t random_bits(const TokenDraw& draw) {
 }
 
 // A block per draw.
-__global__ void __launch_bounds__(kThreads) draw_kernel(const DrawTokens a) {
+__global__ void __launch_bounds__(kDrawThreads) draw_kernel(const DrawTokens a) {
   __shared__ Stretches stretches;
   const TokenDraw draw = a.draws[blockIdx.x];
   if (draw.row < 0) return;
@@ -211,12 +211,12 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawTokens a) {
           static_cast<int>(a.vocab)};
   int32_t* const tokens = a.tokens + draw.row * a.choices;
   float* const log_probs = a.log_probs + draw.row * a.choices;
-  for (int64_t i = threadIdx.x; i < a.choices; i += kThreads) {
+  for (int64_t i = threadIdx.x; i < a.choices; i += kDrawThreads) {
     tokens[i] = -1;
     log_probs[i] = -INFINITY;
   }
   float largest = -INFINITY;
-  for (int token = static_cast<int>(threadIdx.x); token < row.vocab; token += kThreads) {
+  for (int token = static_cast<int>(threadIdx.x); token < row.vocab; token += kDrawThreads) {
     largest = fmaxf(largest, row.log_prob(token));
   }
   row.largest = largest_of_block(largest);
@@ -237,10 +237,10 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawTokens a) {
   }
   weigh(row, least, stretches);
   const uint64_t goal = __umul64hi(random_bits(draw), stretches.total);
-  const int warp = static_cast<int>(threadIdx.x) / kLanes;
+  const int warp = static_cast<int>(threadIdx.x) / kDrawLanes;
   if (goal < stretches.before[warp] || goal >= stretches.before[warp] + stretches.of[warp]) return;
   const int token = token_at(row, least, warp, goal - stretches.before[warp]);
-  if (threadIdx.x % kLanes != 0) return;
+  if (threadIdx.x % kDrawLanes != 0) return;
   tokens[0] = token;
   log_probs[0] = row.log_prob(token);
 }
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawTokens a) {
 void draw_tokens(Stream stream, const DrawTokens& args) {
   if (args.count == 0) return;
   softmax_normalisers(stream, {args.logits, args.rows, args.vocab, args.stride, args.norms});
-  draw_kernel<<<static_cast<unsigned>(args.count), kThreads, 0,
+  draw_kernel<<<static_cast<unsigned>(args.count), kDrawThreads, 0,
                 static_cast<cudaStream_t>(stream.handle)>>>(args);
 }
 

@@ -6,7 +6,7 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kElementwiseThreads = 256;
 constexpr int kMostBlocks = 2048;  // for kernels whose threads take several packs
 
 template <int kCount, class T>
@@ -16,11 +16,11 @@ struct Arrays {
 
 // y = f(x) for each element: kIn numbers in, kOut out, one pack per thread.
 template <class T, int kIn, int kOut, class F>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementwiseThreads)
     each(int64_t size, Access access, Arrays<kIn, const T> in, Arrays<kOut, T> out, F f) {
   let_next_begin();
   wait_for_earlier();
-  const int64_t first = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t first = (int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x) * kPack;
   const int count = count_below(first, size);
   if (count == 0) return;
   Pack x[kIn];
@@ -48,8 +48,8 @@ void for_each_element(Stream stream, int64_t size, const Arrays<kIn, const T>& i
   bool all = true;
   for (const T* array : in.at) all = all && aligned(array);
   for (const T* array : out.at) all = all && aligned(array);
-  launch(stream, each<T, kIn, kOut, F>, blocks_for(size, kThreads * kPack), kThreads, 0, size,
-         all ? Access::vector : Access::scalar, in, out, f);
+  launch(stream, each<T, kIn, kOut, F>, blocks_for(size, kElementwiseThreads * kPack),
+         kElementwiseThreads, 0, size, all ? Access::vector : Access::scalar, in, out, f);
 }
 
 struct Sum {
@@ -58,12 +58,13 @@ struct Sum {
 
 // A constant times a whole array, with few enough blocks that doing nothing costs nothing.
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementwiseThreads)
     scale_kernel(int64_t size, Access access, const float* factor, T* x) {
   const float by = *factor;
   if (by == 1.0f) return;
-  const int64_t step = int64_t{gridDim.x} * kThreads * kPack;
-  for (int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack; at < size; at += step) {
+  const int64_t step = int64_t{gridDim.x} * kElementwiseThreads * kPack;
+  for (int64_t at = (int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x) * kPack; at < size;
+       at += step) {
     const int count = count_below(at, size);
     Pack pack = load(x + at, count, access);
 #pragma unroll
@@ -73,9 +74,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementwiseThreads)
     fill_kernel(int64_t size, Access access, float value, T* out) {
-  const int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t at = (int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x) * kPack;
   Pack pack;
 #pragma unroll
   for (int i = 0; i < kPack; ++i) pack.at[i] = value;
@@ -83,19 +84,19 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class From, class To>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementwiseThreads)
     convert_kernel(int64_t size, Access access, const From* from, To* to) {
-  const int64_t at = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kPack;
+  const int64_t at = (int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x) * kPack;
   const int count = count_below(at, size);
   store(load(from + at, count, access), to + at, count, access);
 }
 
 // One pack of the result per thread.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kElementwiseThreads)
     round_padded_kernel(const float* from, int64_t rows, int64_t columns, Access from_access,
                         BFloat16* to, int64_t to_rows, int64_t to_columns, Access to_access) {
   const int64_t packs = (to_columns + kPack - 1) / kPack;
-  const int64_t unit = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t unit = int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x;
   const int64_t row = unit / packs;
   if (row >= to_rows) return;
   const int64_t at = unit % packs * kPack;
@@ -193,29 +194,33 @@ void add(Stream stream, const Add<T>& args) {
 template <class T>
 void scale(Stream stream, const Scale<T>& args) {
   if (args.size == 0) return;
-  const int64_t blocks = (args.size + kThreads * kPack - 1) / (kThreads * kPack);
-  scale_kernel<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks), kThreads, 0,
-                 handle_of(stream)>>>(args.size, access_of(0, args.x), args.factor, args.x);
+  const int64_t blocks =
+      (args.size + kElementwiseThreads * kPack - 1) / (kElementwiseThreads * kPack);
+  scale_kernel<<<static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks),
+                 kElementwiseThreads, 0, handle_of(stream)>>>(args.size, access_of(0, args.x),
+                                                              args.factor, args.x);
 }
 
 template <class T>
 void fill(Stream stream, const Fill<T>& args) {
   if (args.size == 0) return;
-  fill_kernel<<<blocks_for(args.size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
-      args.size, access_of(0, args.out), args.value, args.out);
+  fill_kernel<<<blocks_for(args.size, kElementwiseThreads * kPack), kElementwiseThreads, 0,
+                handle_of(stream)>>>(args.size, access_of(0, args.out), args.value, args.out);
 }
 
 template <class From, class To>
 void convert(Stream stream, const Convert<From, To>& args) {
   if (args.size == 0) return;
-  convert_kernel<<<blocks_for(args.size, kThreads * kPack), kThreads, 0, handle_of(stream)>>>(
-      args.size, access_of(0, args.from, args.to), args.from, args.to);
+  convert_kernel<<<blocks_for(args.size, kElementwiseThreads * kPack), kElementwiseThreads, 0,
+                   handle_of(stream)>>>(args.size, access_of(0, args.from, args.to), args.from,
+                                        args.to);
 }
 
 void round_padded(Stream stream, const RoundPadded& args) {
   const int64_t units = args.to_rows * ((args.to_columns + kPack - 1) / kPack);
   if (units == 0) return;
-  round_padded_kernel<<<blocks_for(units, kThreads), kThreads, 0, handle_of(stream)>>>(
+  round_padded_kernel<<<blocks_for(units, kElementwiseThreads), kElementwiseThreads, 0,
+                        handle_of(stream)>>>(
       args.from, args.rows, args.columns, access_of(args.columns, args.from), args.to, args.to_rows,
       args.to_columns, access_of(args.to_columns, args.to));
 }

@@ -15,7 +15,7 @@ constexpr int kNarrow = 64;  // sides of a tile of c
 constexpr int kWide = 128;
 
 template <int kSide>
-constexpr int kThreads = 2 * kSide;  // warps are arranged 2 by kSide / 32
+constexpr int kGemmThreads = 2 * kSide;  // warps are arranged 2 by kSide / 32
 template <int kSide>
 constexpr int kStageElements = 2 * kSide* kDepth;
 
@@ -23,7 +23,7 @@ constexpr int kStageElements = 2 * kSide* kDepth;
 template <TermsAre kTerms, int kSide, Alignment kAligned>
 struct Operand {
   static constexpr bool kAlongRows = kTerms == TermsAre::columns;
-  TileLoader<kAlongRows ? kSide : kDepth, kAlongRows ? kDepth : kSide, kThreads<kSide>, kTerms,
+  TileLoader<kAlongRows ? kSide : kDepth, kAlongRows ? kDepth : kSide, kGemmThreads<kSide>, kTerms,
              kAligned>
       loader;
 
@@ -72,7 +72,7 @@ __device__ void tile_of_block(int m, int n, int& row, int& column) {
 }
 
 template <Orientation kOrientation, int kSide, Alignment kAligned>
-__global__ void __launch_bounds__(kThreads<kSide>, 2) tiled_kernel(const Gemm p) {
+__global__ void __launch_bounds__(kGemmThreads<kSide>, 2) tiled_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
   constexpr int kRowTiles = kSide / 2 / 16;
@@ -156,7 +156,7 @@ void launch(cudaStream_t stream, const Gemm& p) {
   constexpr auto kKernel = tiled_kernel<kOrientation, kSide, kAligned>;
   allow_shared_memory<kKernel>(kBytes);
   const int64_t blocks = ((p.m + kSide - 1) / kSide) * ((p.n + kSide - 1) / kSide);
-  kKernel<<<static_cast<unsigned>(blocks), kThreads<kSide>, kBytes, stream>>>(p);
+  kKernel<<<static_cast<unsigned>(blocks), kGemmThreads<kSide>, kBytes, stream>>>(p);
 }
 
 template <Orientation kOrientation>

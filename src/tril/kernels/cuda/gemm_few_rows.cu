@@ -15,13 +15,13 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kDepth = 64;  // terms of a tile: 128 bytes of each row
-constexpr int kThreads = 128;
-constexpr int kSteps = kDepth / core::kTerms;
+constexpr int kFewRowsDepth = 64;  // terms of a tile: 128 bytes of each row
+constexpr int kGemmFewRowsThreads = 128;
+constexpr int kSteps = kFewRowsDepth / core::kTerms;
 constexpr int64_t kMultiprocessors = 132;  // of the GPU this is tuned for
 
 template <int kRowTiles, int kWarps>
-constexpr int kStageElements = (16 * kWarps + 8 * kRowTiles) * kDepth;
+constexpr int kFewRowsStageElements = (16 * kWarps + 8 * kRowTiles) * kFewRowsDepth;
 
 // What a warp multiplies of a tile: 16 outputs by 8 kRowTiles rows.
 template <int kRowTiles>
@@ -33,14 +33,15 @@ struct Fragments {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       const int piece = 2 * step + lane / 16;
-      core::load_matrices(left[step], outputs + core::place<kDepth>(lane % 16, piece));
+      core::load_matrices(left[step], outputs + core::place<kFewRowsDepth>(lane % 16, piece));
     }
 #pragma unroll
     for (int i = 0; i < kRowTiles; ++i) {
 #pragma unroll
       for (int pair = 0; pair < kSteps / 2; ++pair) {
         const int piece = 4 * pair + lane / 8;
-        core::load_matrices(right[i][pair], rows + core::place<kDepth>(8 * i + lane % 8, piece));
+        core::load_matrices(right[i][pair],
+                            rows + core::place<kFewRowsDepth>(8 * i + lane % 8, piece));
       }
     }
   }
@@ -104,10 +105,11 @@ template <int kRowTiles, int kWarps>
 struct Part {
   static constexpr int kOutputs = 16 * kWarps;
   static constexpr int kRows = 8 * kRowTiles;
-  static constexpr int kStage = kStageElements<kRowTiles, kWarps>;
+  static constexpr int kStage = kFewRowsStageElements<kRowTiles, kWarps>;
   int row, output;
-  TileLoader<kOutputs, kDepth, kThreads, TermsAre::columns, Alignment::rows> weights;
-  TileLoader<kRows, kDepth, kThreads, TermsAre::columns, Alignment::rows> x;
+  TileLoader<kOutputs, kFewRowsDepth, kGemmFewRowsThreads, TermsAre::columns, Alignment::rows>
+      weights;
+  TileLoader<kRows, kFewRowsDepth, kGemmFewRowsThreads, TermsAre::columns, Alignment::rows> x;
 
   // Blocks of the same outputs are neighbours, so that the second finds the weights in L2.
   __device__ static int row_of(int m) {
@@ -129,12 +131,12 @@ struct Part {
 // The number of steps of 16 terms in the tile that begins at this term: zeros up to a multiple of
 // 16, no further.
 __device__ inline int steps_from(int term, int k) {
-  return k - term >= kDepth ? kSteps : (k - term + core::kTerms - 1) / core::kTerms;
+  return k - term >= kFewRowsDepth ? kSteps : (k - term + core::kTerms - 1) / core::kTerms;
 }
 
 // Long chains: tiles are fetched while others are multiplied.
 template <int kRowTiles, int kWarps, int kStages>
-__global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
+__global__ void __launch_bounds__(kGemmFewRowsThreads) few_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
   using Block = Part<kRowTiles, kWarps>;
@@ -148,24 +150,25 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
   const auto load = [&](int term, int stage, bool weights, bool x) {
     bf16* tile = tiles + stage * Block::kStage;
     if (weights && term < k) part.weights.load(tile);
-    if (x && term < k) part.x.load(tile + Block::kOutputs * kDepth);
+    if (x && term < k) part.x.load(tile + Block::kOutputs * kFewRowsDepth);
     core::commit_copies();  // even an empty one: waiting counts them
   };
-  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, true, false);
+  for (int i = 0; i < kStages - 1; ++i) load(i * kFewRowsDepth, i, true, false);
   const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
   wait_for_earlier();
-  for (int i = 0; i < kStages - 1; ++i) load(i * kDepth, i, false, true);
+  for (int i = 0; i < kStages - 1; ++i) load(i * kFewRowsDepth, i, false, true);
   float sums[kRowTiles][4] = {};
   Fragments<kRowTiles> fragments;
   int reading = 0, loading = kStages - 1;
-  for (int term = 0; term < k; term += kDepth) {
+  for (int term = 0; term < k; term += kFewRowsDepth) {
     core::wait_for_copies<kStages - 2>();
     __syncthreads();  // the tile has arrived, and the one loaded next is no longer read
     if (multiplies) {
       const bf16* tile = tiles + reading * Block::kStage;
-      fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
+      fragments.read(tile + warp_output * kFewRowsDepth, tile + Block::kOutputs * kFewRowsDepth,
+                     lane);
     }
-    load(term + (kStages - 1) * kDepth, loading, true, true);
+    load(term + (kStages - 1) * kFewRowsDepth, loading, true, true);
     if (multiplies) fragments.multiply(sums, steps_from(term, k));
     reading = after<kStages>(reading);
     loading = after<kStages>(loading);
@@ -175,21 +178,21 @@ __global__ void __launch_bounds__(kThreads) few_rows_kernel(const Gemm p) {
 
 // Short chains: all terms are fetched at once, so that there is no waiting in between.
 template <int kRowTiles, int kWarps>
-__global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
+__global__ void __launch_bounds__(kGemmFewRowsThreads) held_rows_kernel(const Gemm p) {
   extern __shared__ __align__(128) unsigned char memory[];
   bf16* tiles = reinterpret_cast<bf16*>(memory);
   using Block = Part<kRowTiles, kWarps>;
   let_next_begin();
   Block part(p);
   const int k = static_cast<int>(p.k);
-  const int count = (k + kDepth - 1) / kDepth;
+  const int count = (k + kFewRowsDepth - 1) / kFewRowsDepth;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_output = static_cast<int>(threadIdx.x) / 32 * 16;
   for (int i = 0; i < count; ++i) part.weights.load(tiles + i * Block::kStage);
   const Outputs<kRowTiles> outputs(p, part.row, part.output + warp_output, lane);
   wait_for_earlier();
   for (int i = 0; i < count; ++i) {
-    part.x.load(tiles + i * Block::kStage + Block::kOutputs * kDepth);
+    part.x.load(tiles + i * Block::kStage + Block::kOutputs * kFewRowsDepth);
   }
   core::commit_copies();
   core::wait_for_copies<0>();
@@ -199,17 +202,18 @@ __global__ void __launch_bounds__(kThreads) held_rows_kernel(const Gemm p) {
   const auto read = [&](Fragments<kRowTiles>& fragments, int i) {
     const bf16* tile = tiles + i * Block::kStage;
     if (i >= count) return;
-    fragments.read(tile + warp_output * kDepth, tile + Block::kOutputs * kDepth, lane);
+    fragments.read(tile + warp_output * kFewRowsDepth, tile + Block::kOutputs * kFewRowsDepth,
+                   lane);
   };
   // Two at a time: one is loaded while the other is multiplied.
   Fragments<kRowTiles> even, odd;
   read(even, 0);
   for (int i = 0; i < count; i += 2) {
     read(odd, i + 1);
-    even.multiply(sums, steps_from(i * kDepth, k));
+    even.multiply(sums, steps_from(i * kFewRowsDepth, k));
     if (i + 1 >= count) break;
     read(even, i + 2);
-    odd.multiply(sums, steps_from((i + 1) * kDepth, k));
+    odd.multiply(sums, steps_from((i + 1) * kFewRowsDepth, k));
   }
   outputs.store(sums);
 }
@@ -224,10 +228,10 @@ dim3 blocks_of(const Gemm& p) {
 template <int kRowTiles, int kWarps, int kStages>
 void launch_long(Stream stream, const Gemm& p) {
   constexpr int kBytes =
-      kStages * kStageElements<kRowTiles, kWarps> * static_cast<int>(sizeof(bf16));
+      kStages * kFewRowsStageElements<kRowTiles, kWarps> * static_cast<int>(sizeof(bf16));
   constexpr auto kKernel = few_rows_kernel<kRowTiles, kWarps, kStages>;
   allow_shared_memory<kKernel>(kBytes);
-  launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kThreads, kBytes, p);
+  launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kGemmFewRowsThreads, kBytes, p);
 }
 
 // The shared memory a block may use: GPUs such as 8.6 have 99 KiB per multiprocessor, so there the
@@ -244,13 +248,14 @@ int64_t held_bytes_allowed() {
 }
 template <int kRowTiles, int kWarps>
 int64_t held_bytes(const Gemm& p) {
-  return (p.k + kDepth - 1) / kDepth * kStageElements<kRowTiles, kWarps> * int64_t{sizeof(bf16)};
+  return (p.k + kFewRowsDepth - 1) / kFewRowsDepth * kFewRowsStageElements<kRowTiles, kWarps> *
+         int64_t{sizeof(bf16)};
 }
 template <int kRowTiles, int kWarps>
 void launch_held(Stream stream, const Gemm& p) {
   constexpr auto kKernel = held_rows_kernel<kRowTiles, kWarps>;
   allow_shared_memory<kKernel>(static_cast<int>(held_bytes_allowed()));
-  launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kThreads,
+  launch(stream, kKernel, blocks_of<kRowTiles, kWarps>(p), kGemmFewRowsThreads,
          static_cast<int>(held_bytes<kRowTiles, kWarps>(p)), p);
 }
 

@@ -5,15 +5,15 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = kSoftmaxThreads;  // one block per row
-constexpr int kWarps = kSoftmaxWarps;
+constexpr int kLossThreads = kSoftmaxThreads;  // one block per row
+constexpr int kLossWarps = kSoftmaxWarps;
 
 // For one row, by all threads of a block and for all of them.
 __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
-  __shared__ Sums of_warps[kWarps];
+  __shared__ Sums of_warps[kLossWarps];
   __shared__ Sums whole;
   Sums sums{-INFINITY, 0.0f, 0.0f};
-  for (int64_t at = int64_t{threadIdx.x} * kPack; at < vocab; at += kThreads * kPack) {
+  for (int64_t at = int64_t{threadIdx.x} * kPack; at < vocab; at += kLossThreads * kPack) {
     const int count = count_below(at, vocab);
     const Pack pack = load(x + at, count, access);
     add_pack(pack, count, largest_of(pack), sums);
@@ -30,7 +30,7 @@ __device__ Sums sums_of_row(const float* x, int64_t vocab, Access access) {
   return whole;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLossThreads)
     normalisers_kernel(const float* logits, int64_t vocab, int64_t stride, Access access,
                        float* norms) {
   const Sums sums = sums_of_row(logits + int64_t{blockIdx.x} * stride, vocab, access);
@@ -39,13 +39,13 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __device__ void clear_row(int64_t stride, Access access, T* to) {
-  for (int64_t at = int64_t{threadIdx.x} * kPack; at < stride; at += kThreads * kPack) {
+  for (int64_t at = int64_t{threadIdx.x} * kPack; at < stride; at += kLossThreads * kPack) {
     store(Pack{}, to + at, count_below(at, stride), access);
   }
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, 2)  // one row is loaded while another is processed
+__global__ void __launch_bounds__(kLossThreads, 2)  // one row is loaded while another is processed
     cross_entropy_kernel(CrossEntropy<T> c, Access access) {
   __shared__ float norm_of_row;
   const int64_t row = blockIdx.x;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row is loaded while anoth
   const float norm = norm_of_row;
   const float g = *c.factor;
   const float spread = c.smoothing / static_cast<float>(c.vocab);
-  for (int64_t at = int64_t{threadIdx.x} * kPack; at < c.stride; at += kThreads * kPack) {
+  for (int64_t at = int64_t{threadIdx.x} * kPack; at < c.stride; at += kLossThreads * kPack) {
     const int inside = count_below(at, c.vocab);
     const Pack from = load(x + at, inside, access);
     Pack gradient;
@@ -94,10 +94,10 @@ __global__ void __launch_bounds__(kThreads, 2)  // one row is loaded while anoth
   }
 }
 
-constexpr int kPartThreads = 256;
-constexpr int64_t kPart = kPartThreads * kPack;  // of a row, per block
+constexpr int kLossPartThreads = 256;
+constexpr int64_t kPart = kLossPartThreads * kPack;  // of a row, per block
 
-__global__ void __launch_bounds__(kPartThreads)
+__global__ void __launch_bounds__(kLossPartThreads)
     subtract_kernel(const float* logits, const float* norms, int64_t vocab, int64_t stride,
                     Access access, float* out) {
   const int64_t parts = (vocab + kPart - 1) / kPart;
@@ -112,12 +112,12 @@ __global__ void __launch_bounds__(kPartThreads)
   store(pack, out + row * vocab + at, count, access);
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kLossThreads)
     total_kernel(const float* losses, int64_t rows, const float* factor, float* total) {
-  __shared__ double of_warps[kWarps];
+  __shared__ double of_warps[kLossWarps];
   double sum = 0.0;
 #pragma unroll 4
-  for (int64_t row = threadIdx.x; row < rows; row += kThreads) {
+  for (int64_t row = threadIdx.x; row < rows; row += kLossThreads) {
     sum += static_cast<double>(losses[row]);
   }
   sum = warp_sum(sum);
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
 
 void softmax_normalisers(Stream stream, const SoftmaxNormalisers& args) {
   if (args.rows == 0) return;
-  normalisers_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, handle_of(stream)>>>(
+  normalisers_kernel<<<static_cast<unsigned>(args.rows), kLossThreads, 0, handle_of(stream)>>>(
       args.logits, args.vocab, args.stride, access_of(args.stride, args.logits), args.norms);
 }
 
@@ -141,7 +141,7 @@ void subtract_rows(Stream stream, const SubtractRows& args) {
   const int64_t blocks = args.rows * ((args.vocab + kPart - 1) / kPart);
   if (blocks == 0) return;
   const bool whole = args.vocab % kPack == 0;
-  subtract_kernel<<<static_cast<unsigned>(blocks), kPartThreads, 0, handle_of(stream)>>>(
+  subtract_kernel<<<static_cast<unsigned>(blocks), kLossPartThreads, 0, handle_of(stream)>>>(
       args.logits, args.norms, args.vocab, args.stride,
       whole ? access_of(args.stride, args.logits, args.out) : Access::scalar, args.out);
 }
@@ -149,15 +149,15 @@ void subtract_rows(Stream stream, const SubtractRows& args) {
 template <class T>
 void cross_entropy(Stream stream, const CrossEntropy<T>& args) {
   if (args.rows == 0) return;
-  cross_entropy_kernel<<<static_cast<unsigned>(args.rows), kThreads, 0, handle_of(stream)>>>(
+  cross_entropy_kernel<<<static_cast<unsigned>(args.rows), kLossThreads, 0, handle_of(stream)>>>(
       args, access_of(args.stride, args.logits, args.dlogits));
 }
 template void cross_entropy(Stream, const CrossEntropy<float>&);
 template void cross_entropy(Stream, const CrossEntropy<BFloat16>&);
 
 void total_loss(Stream stream, const TotalLoss& args) {
-  total_kernel<<<1, kThreads, 0, handle_of(stream)>>>(args.losses, args.rows, args.factor,
-                                                      args.total);
+  total_kernel<<<1, kLossThreads, 0, handle_of(stream)>>>(args.losses, args.rows, args.factor,
+                                                          args.total);
 }
 
 }  // namespace tril::kernels::cuda

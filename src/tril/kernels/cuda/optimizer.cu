@@ -7,10 +7,11 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kOptimizerThreads = 256;
 constexpr int kQuad = 4;  // elements a thread takes at once
-constexpr int kQuads = static_cast<int>(kUpdateChunk) / (kThreads * kQuad);
-static_assert(kUpdateChunk == int64_t{kThreads} * kQuad * kQuads, "a chunk is whole quads");
+constexpr int kQuads = static_cast<int>(kUpdateChunk) / (kOptimizerThreads * kQuad);
+static_assert(kUpdateChunk == int64_t{kOptimizerThreads} * kQuad * kQuads,
+              "a chunk is whole quads");
 
 // The tensor that chunk belongs to.
 __device__ int64_t tensor_of(const AdamWTensors& all, int64_t chunk) {
@@ -60,7 +61,7 @@ __device__ void over_chunk(int64_t size, int64_t chunk, const F& f) {
 #pragma unroll
   for (int i = 0; i < kQuads; ++i) {
     const int64_t at =
-        chunk * kUpdateChunk + (i * kThreads + static_cast<int>(threadIdx.x)) * kQuad;
+        chunk * kUpdateChunk + (i * kOptimizerThreads + static_cast<int>(threadIdx.x)) * kQuad;
     const int64_t left = size - at;
     f(at, left >= kQuad ? kQuad : left > 0 ? static_cast<int>(left) : 0);
   }
@@ -79,7 +80,8 @@ __device__ double block_sum(double value) {
   return warp_sum(lane_of_thread() < kWarps ? of_warps[lane_of_thread()] : 0.0);
 }
 
-__global__ void __launch_bounds__(kThreads) squares_kernel(AdamWTensors all, double* partial) {
+__global__ void __launch_bounds__(kOptimizerThreads)
+    squares_kernel(AdamWTensors all, double* partial) {
   const int64_t which = tensor_of(all, blockIdx.x);
   const AdamWTensor tensor = all.tensors[which];
   float sum = 0.0f;
@@ -88,7 +90,7 @@ __global__ void __launch_bounds__(kThreads) squares_kernel(AdamWTensors all, dou
 #pragma unroll
     for (int i = 0; i < kQuad; ++i) sum = __fmaf_rn(g.at[i], g.at[i], sum);
   });
-  const double total = block_sum<kThreads>(static_cast<double>(sum));
+  const double total = block_sum<kOptimizerThreads>(static_cast<double>(sum));
   if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
@@ -139,7 +141,7 @@ __device__ void store_rounded(const AdamWTensor& t, int64_t at, int count, const
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kOptimizerThreads)
     adamw_kernel(const AdamWState* state, AdamWTensors all) {
   const AdamWState a = *state;
   if (a.finite == 0) return;
@@ -172,7 +174,8 @@ void sum_of_squares(Stream stream, const SumOfSquares& args) {
   const cudaStream_t on = handle_of(stream);
   const int64_t chunks = args.all.chunks;
   if (chunks > 0) {
-    squares_kernel<<<static_cast<unsigned>(chunks), kThreads, 0, on>>>(args.all, args.partial);
+    squares_kernel<<<static_cast<unsigned>(chunks), kOptimizerThreads, 0, on>>>(args.all,
+                                                                                args.partial);
   }
   sum_chunks_kernel<<<1, kSumThreads, 0, on>>>(args.partial, chunks, args.squares);
 }
@@ -183,7 +186,7 @@ void adamw_begin(Stream stream, const AdamWBegin& args) {
 
 void adamw(Stream stream, const AdamWUpdate& args) {
   if (args.all.chunks == 0) return;
-  adamw_kernel<<<static_cast<unsigned>(args.all.chunks), kThreads, 0, handle_of(stream)>>>(
+  adamw_kernel<<<static_cast<unsigned>(args.all.chunks), kOptimizerThreads, 0, handle_of(stream)>>>(
       args.state, args.all);
 }
 

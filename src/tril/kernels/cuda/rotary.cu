@@ -5,14 +5,14 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kRotaryThreads = 128;
 
 // One row per warp; a lane rotates eight pairs at a time.
 template <class T>
-__global__ void __launch_bounds__(kThreads) rotary_kernel(Rotary<T> r, Access access) {
+__global__ void __launch_bounds__(kRotaryThreads) rotary_kernel(Rotary<T> r, Access access) {
   let_next_begin();
   wait_for_earlier();
-  const int64_t row = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
+  const int64_t row = int64_t{blockIdx.x} * (kRotaryThreads / kWarp) + threadIdx.x / kWarp;
   if (row >= r.rows) return;
   const int half = static_cast<int>(r.head_dim / 2);
   const int packs = (half + kPack - 1) / kPack;
@@ -45,8 +45,8 @@ template <class T>
 void rotary(Stream stream, const Rotary<T>& args) {
   if (args.rows == 0) return;
   const bool whole = args.x_stride % kPack == 0;
-  launch(stream, rotary_kernel<T>, blocks_for(args.rows, kThreads / kWarp), kThreads, 0, args,
-         whole ? access_of(args.head_dim / 2, args.x, args.y, args.table) : Access::scalar);
+  launch(stream, rotary_kernel<T>, blocks_for(args.rows, kRotaryThreads / kWarp), kRotaryThreads, 0,
+         args, whole ? access_of(args.head_dim / 2, args.x, args.y, args.table) : Access::scalar);
 }
 template void rotary(Stream, const Rotary<float>&);
 template void rotary(Stream, const Rotary<BFloat16>&);

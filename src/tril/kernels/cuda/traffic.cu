@@ -6,9 +6,9 @@ namespace {
 // A block moves one piece of kTrafficBlock bytes per pass. Eight blocks run on a multiprocessor at
 // a time, each with all its reads in flight at once: several times what is needed to hide the
 // latency of memory.
-constexpr int kThreads = 256;
+constexpr int kTrafficThreads = 256;
 constexpr int kInFlight = 4;
-constexpr int64_t kPiece = int64_t{kThreads} * kInFlight;
+constexpr int64_t kPiece = int64_t{kTrafficThreads} * kInFlight;
 static_assert(kPiece * sizeof(uint4) == kTrafficBlock);
 
 struct Held {
@@ -23,21 +23,21 @@ __device__ __forceinline__ int64_t place(int pass) {
 __device__ __forceinline__ Held load(const uint4* from) {
   Held held;
 #pragma unroll
-  for (int i = 0; i < kInFlight; ++i) held.at[i] = __ldcg(from + i * kThreads);
+  for (int i = 0; i < kInFlight; ++i) held.at[i] = __ldcg(from + i * kTrafficThreads);
   return held;
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTrafficThreads)
     copy_kernel(const uint4* __restrict__ from, uint4* __restrict__ to, int passes) {
   for (int pass = 0; pass < passes; ++pass) {
     const int64_t at = place(pass);
     const Held held = load(from + at);
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) __stcg(to + at + i * kThreads, held.at[i]);
+    for (int i = 0; i < kInFlight; ++i) __stcg(to + at + i * kTrafficThreads, held.at[i]);
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kTrafficThreads)
     read_kernel(const uint4* __restrict__ from, uint4* unused, int passes) {
   uint4 all = {};
   for (int pass = 0; pass < passes; ++pass) {
@@ -57,13 +57,13 @@ __global__ void __launch_bounds__(kThreads)
 
 void copy_traffic(Stream stream, const Traffic& args) {
   const auto blocks = static_cast<unsigned>(args.bytes / kTrafficBlock);
-  copy_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
+  copy_kernel<<<blocks, kTrafficThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
       static_cast<const uint4*>(args.from), static_cast<uint4*>(args.to), args.passes);
 }
 
 void read_traffic(Stream stream, const Traffic& args) {
   const auto blocks = static_cast<unsigned>(args.bytes / kTrafficBlock);
-  read_kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
+  read_kernel<<<blocks, kTrafficThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
       static_cast<const uint4*>(args.from), static_cast<uint4*>(args.to), args.passes);
 }
 

@@ -5,7 +5,7 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kTrialThreads = 256;
 
 __device__ uint32_t scrambled(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x7feb352du;
@@ -57,9 +57,9 @@ __device__ uint16_t trial_number(TrialSide side, uint32_t line, uint32_t term) {
 
 __global__ void fill_kernel(TrialSide side, TermsAre terms, int64_t rows, int64_t columns,
                             uint16_t* to) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < rows * columns;
-       i += step) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kTrialThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kTrialThreads + threadIdx.x;
+       i < rows * columns; i += step) {
     const auto row = static_cast<uint32_t>(i / columns);
     const auto column = static_cast<uint32_t>(i % columns);
     to[i] = terms == TermsAre::columns ? trial_number(side, row, column)
@@ -70,10 +70,10 @@ __global__ void fill_kernel(TrialSide side, TermsAre terms, int64_t rows, int64_
 template <class Bits, Bits kSign, Bits kInfinity>
 __global__ void count_kernel(const Bits* a, const Bits* b, int64_t rows, int64_t columns,
                              int64_t stride, uint32_t* count) {
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kTrialThreads;
   uint32_t differing = 0;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < rows * columns;
-       i += step) {
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kTrialThreads + threadIdx.x;
+       i < rows * columns; i += step) {
     const int64_t at = i / columns * stride + i % columns;
     const bool no_numbers = (a[at] & ~kSign) > kInfinity && (b[at] & ~kSign) > kInfinity;
     if (a[at] != b[at] && !no_numbers) ++differing;
@@ -86,18 +86,18 @@ constexpr unsigned kBlocks = 1024;
 }  // namespace
 
 void fill_trial(Stream stream, const FillTrial& args) {
-  fill_kernel<<<kBlocks, kThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
+  fill_kernel<<<kBlocks, kTrialThreads, 0, static_cast<cudaStream_t>(stream.handle)>>>(
       args.side, args.terms, args.rows, args.columns, reinterpret_cast<uint16_t*>(args.to));
 }
 
 void count_differing(Stream stream, const CountDiffering& args) {
   const auto queue = static_cast<cudaStream_t>(stream.handle);
   if (args.type == DType::f32) {
-    count_kernel<uint32_t, 0x80000000u, 0x7f800000u><<<kBlocks, kThreads, 0, queue>>>(
+    count_kernel<uint32_t, 0x80000000u, 0x7f800000u><<<kBlocks, kTrialThreads, 0, queue>>>(
         static_cast<const uint32_t*>(args.a), static_cast<const uint32_t*>(args.b), args.rows,
         args.columns, args.stride, args.count);
   } else {
-    count_kernel<uint16_t, 0x8000, 0x7f80><<<kBlocks, kThreads, 0, queue>>>(
+    count_kernel<uint16_t, 0x8000, 0x7f80><<<kBlocks, kTrialThreads, 0, queue>>>(
         static_cast<const uint16_t*>(args.a), static_cast<const uint16_t*>(args.b), args.rows,
         args.columns, args.stride, args.count);
   }

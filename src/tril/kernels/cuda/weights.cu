@@ -5,7 +5,7 @@
 namespace tril::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kWeightsThreads = 256;
 
 __global__ void move_towards_kernel(const float* share, const WeightPair* pairs,
                                     const int32_t* starts, int64_t count) {
@@ -24,7 +24,7 @@ __global__ void move_towards_kernel(const float* share, const WeightPair* pairs,
   const int64_t begin = (chunk - starts[low]) * kWeightChunk;
   const int64_t end = min(begin + kWeightChunk, pair.size);
   const float part = *share;
-  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+  for (int64_t i = begin + threadIdx.x; i < end; i += kWeightsThreads) {
     pair.to[i] = pair.to[i] + part * (pair.from[i] - pair.to[i]);
   }
 }
@@ -33,7 +33,7 @@ __global__ void move_towards_kernel(const float* share, const WeightPair* pairs,
 
 void move_towards(Stream stream, const MoveTowards& args) {
   if (args.chunks == 0) return;
-  move_towards_kernel<<<static_cast<unsigned>(args.chunks), kThreads, 0,
+  move_towards_kernel<<<static_cast<unsigned>(args.chunks), kWeightsThreads, 0,
                         static_cast<cudaStream_t>(stream.handle)>>>(args.share, args.pairs,
                                                                     args.starts, args.count);
 }
