@@ -61,18 +61,17 @@ fits "$tril lesson"
 for name in attention scale masks work summary claims 'claims 26 32 33'; do fits "$tril lesson $name"; done
 uses_room "$tril lesson attention"
 fits "$tril prove model"
-uses_room "$tril prove model"
 fits "$tril evaluate model --source in.txt --reference out.txt"
 fits "$tril train --source in.txt --target out.txt --valid-source in.txt --valid-target out.txt --vocab 290 --model 32 --heads 2 --feed-forward 32 --encoder-layers 1 --decoder-layers 1 --updates 60 --evaluate-every 30 --save-every 30 -o trained"
 # Progress: every state of the line begins at its left end, and a new line begins only when it is done.
 [ "$(grep -c '' raw)" -le 24 ] || fail 'train: progress takes more than one line'
 
 # Colours, and none.
-on_terminal 80 "$tril lesson scale"
+on_terminal 80 "$tril lesson masks"
 grep -q $'\e\\[32mVERDICT' raw || fail 'a verdict that holds is not green'
-on_terminal 80 "NO_COLOR=1 $tril lesson scale"
+on_terminal 80 "NO_COLOR=1 $tril lesson masks"
 grep -q $'\e\\[32m' raw && fail 'NO_COLOR is not heeded'
-on_terminal 80 "$tril lesson scale | cat"
+on_terminal 80 "$tril lesson masks | cat"
 grep -q $'\e\\[' raw && fail 'colours in a pipe'
 
 # Results are never broken, and a pipe ignores the width.
