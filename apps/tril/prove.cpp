@@ -16,6 +16,8 @@
 namespace tril::app {
 namespace {
 
+constexpr int64_t kLongestProof = 4096;  // every number of every position is kept
+
 std::optional<Tokenizer> tokenizer_in(const std::string& folder, const TransformerConfig& config) {
   const std::string path = folder + "/tokenizer.model";
   if (!file_exists(path)) return std::nullopt;
@@ -67,6 +69,8 @@ void run(const ProveFlags& flags) {
   options.threads = flags.threads;
   options.masking = flags.unmasked ? Masking::none : Masking::causal;
   options.full = flags.full;
+  options.every_length = flags.every_length;
+  options.one_length = flags.one_length;
   options.end = text.end;
   if (tokenizer) options.forbidden = tokenizer->unwritable();
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
@@ -105,11 +109,21 @@ void add_prove(CLI::App& app) {
                   "Long sequential training on the model itself too: hours for a large one");
   prove->add_flag("--unmasked", flags->unmasked,
                   "Take the causal mask off: the proof must fail, and says where");
+  prove
+      ->add_option("--every-length", flags->every_length,
+                   "Section 5 proves every length up to this (default: up to 16, less for a large "
+                   "model)")
+      ->transform(whole_number(1, kLongestProof));
+  prove
+      ->add_option("--one-length", flags->one_length,
+                   "... and this length alone (default: 70, none for a large model)")
+      ->transform(whole_number(1, kLongestProof));
   add_device_flag(*prove, flags->device);
   prove->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->transform(whole_number(0, 1024));
   prove->footer(
-      "Examples:\n  tril prove demo-model\n  tril prove demo-model --unmasked\n\n"
+      "Examples:\n  tril prove demo-model\n  tril prove demo-model --unmasked\n"
+      "  tril prove demo-model --every-length 64\n\n"
       "Exit code: 0 when everything holds, 1 when something does not, 2 when it could not run.");
   prove->callback([flags] { run(*flags); });
 }

@@ -12,6 +12,7 @@ namespace tril::app {
 struct ProveFlags {
   std::string model, text, target;
   int threads = 0;
+  int64_t every_length = 0, one_length = 0;  // of the proof for every input; 0: chosen
   std::optional<Device> device;
   bool json = false, full = false, unmasked = false;
 };

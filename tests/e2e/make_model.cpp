@@ -1,7 +1,7 @@
 // A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
-// base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens), without a tokenizer.
-// `other` has another tokenizer.
-//   make_model FOLDER translate|generate|other|base [SEED]
+// base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens) or one of preset tiny (8,000 tokens),
+// without a tokenizer. `other` has another tokenizer.
+//   make_model FOLDER translate|generate|other|base|tiny [SEED]
 #include <cstdio>
 #include <string>
 
@@ -15,6 +15,13 @@ int main(int argc, char** argv) {
     tril::TransformerConfig base;  // the defaults are the base model's
     base.source_vocab = base.target_vocab = 32000;
     tril::Transformer(base.completed(), seed).save(folder);
+    return 0;
+  }
+  if (std::string(argv[2]) == "tiny") {
+    tril::TransformerConfig tiny;
+    tril::apply_preset(tril::Preset::tiny, tiny);
+    tiny.source_vocab = tiny.target_vocab = 8000;
+    tril::Transformer(tiny.completed(), seed).save(folder);
     return 0;
   }
   const bool decoder_only = std::string(argv[2]) == "generate";

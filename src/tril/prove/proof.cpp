@@ -217,11 +217,12 @@ class Proof {
       all.length = length;
       if (affordable(all)) break;
     }
+    if (options_.every_length > 0) all.length = options_.every_length;
     add_every_input(all);
     EveryInputOptions longest = every_input_options();
     longest.every_length = false;
-    longest.length = kOneLength;
-    if (affordable(longest)) add_every_input(longest);
+    longest.length = options_.one_length > 0 ? options_.one_length : kOneLength;
+    if (options_.one_length > 0 || affordable(longest)) add_every_input(longest);
     for (const Compute compute : {Compute::bf16, Compute::int8, Compute::bf16_dot}) {
       EveryInputOptions form = all;
       form.compute = compute;
@@ -241,9 +242,13 @@ class Proof {
                                 share * options_.every_input_operations;
   }
   void add_every_input(const EveryInputOptions& options) {
-    tell("for every input", static_cast<int64_t>(report_.every_input.size()), 5);
+    EveryInputOptions told = options;
+    const std::string what = concat("for every input, ", word_for(options.compute),
+                                    options.every_length ? ", 1 to " : ", ", options.length);
+    tell(what, 0, 100);
+    told.progress = [&](double share) { tell(what, static_cast<int64_t>(100.0 * share), 100); };
     report_.every_input.push_back({options.compute, options.length, options.every_length,
-                                   prove_for_every_input(model_.config(), options)});
+                                   prove_for_every_input(model_.config(), told)});
   }
 
   const Transformer& model_;

@@ -95,6 +95,9 @@ struct ProofOptions {
   // The most operations of the proof for every input; it chooses lengths accordingly. Without
   // limit if `full`.
   double every_input_operations = 2e9;
+  // Its lengths, if they are to be these: every one up to the first, and the second alone. 0: chosen.
+  int64_t every_length = 0;
+  int64_t one_length = 0;
   TestHooks hooks{};
   // The current activity and its progress; may be empty.
   std::function<void(std::string_view what, int64_t done, int64_t all)> progress{};

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Puts a fault into each order-exact model (src/tril/kernels/model), and into each CPU kernel, one at
+# a time, and sees that tests/kernels/model_test.cpp finds it.
+#
+#   scripts/break_models.sh FOLDER [CMAKE-OPTION...]
+#
+# Works on a copy of the tree in FOLDER, which it makes; some minutes. Prints one line per fault; exit
+# code 1 if one was not found.
+set -uo pipefail
+[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+root=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1" && copy=$(cd "$1" && pwd) || exit 2
+shift
+mkdir -p "$copy/tree" && cp -r "$root"/{CMakeLists.txt,cmake,docs,src,tests,examples,apps} "$copy/tree" || exit 2
+cmake -S "$copy/tree" -B "$copy/build" -G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O1" \
+  -DTRIL_KERNEL_OPTIONS=-O2 -DTRIL_PRECOMPILE=ON -DTRIL_CUDA=OFF "$@" >"$copy/log" 2>&1 || { cat "$copy/log"; exit 2; }
+
+build() { ninja -C "$copy/build" test_kernels >"$copy/log" 2>&1 || { tail -n 30 "$copy/log"; return 1; }; }
+run_tests() { "$copy/build/bin/test_kernels" --gtest_filter='Model.*' --gtest_brief=1 >"$copy/tests" 2>&1; }
+failed() { sed -nE 's/^\[  FAILED  \] Model\.([A-Za-z0-9]+).*/\1/p' "$copy/tests" | sort -u | paste -sd' '; }
+build || exit 2
+run_tests || { cat "$copy/tests"; echo 'the tests fail without any fault'; exit 2; }
+
+missed=0
+# fault FILE FROM TO: the first place where FROM stands becomes TO.
+fault() {
+  local file=$copy/tree/src/tril/kernels/$1 found
+  cp "$file" "$copy/kept"
+  FROM=$2 TO=$3 perl -0pi -e 's/\Q$ENV{FROM}\E/$ENV{TO}/' "$file"
+  if cmp -s "$file" "$copy/kept"; then
+    found="NOT APPLIED"
+    missed=$((missed + 1))
+  elif ! build >/dev/null; then
+    found="DOES NOT COMPILE"
+    missed=$((missed + 1))
+  elif ! run_tests; then
+    found="found by $(failed)"
+  elif ! TRIL_FULL=1 run_tests; then
+    found="found in --full by $(failed)"
+  else
+    found="NOT FOUND"
+    missed=$((missed + 1))
+  fi
+  printf '%-26s %-46s -> %-46s %s\n' "$1" "$2" "$3" "$found"
+  cp "$copy/kept" "$file"
+}
+
+# The models alone.
+fault model/linear.h 'sum = fma(a[row * terms + k], w, sum)' 'sum = add(multiply(a[row * terms + k], w), sum)'
+fault model/linear.h 'add(sums[row * columns + c], bias(c))' 'sums[row * columns + c]'
+fault model/linear.h 'multiply(multiply(to_float(sums[at]), a.scales[static_cast<size_t>(row)]),
+                             weight_scale(c))' 'multiply(to_float(sums[at]), multiply(a.scales[static_cast<size_t>(row)], weight_scale(c)))'
+fault model/arithmetic.h '127.0f / largest' '126.99999f / largest'
+fault model/functions.h 'half >= 4' 'half >= 8'
+fault model/functions.h '0x1.55545ep-5f' '0x1.555460p-5f'
+fault model/functions.h '-0x1.b7fbb4p-6f' '-0x1.b7fbb6p-6f'
+fault model/rows.h 'squares[lane] = fma(centred, centred, squares[lane])' 'squares[lane] = add(multiply(centred, centred), squares[lane])'
+fault model/rows.h 'fma(normed, n.weight[i], n.bias[i])' 'add(multiply(normed, n.weight[i]), n.bias[i])'
+fault model/rows.h 'select(greater(zero, x), zero, x)' 'select(greater(x, zero), x, zero)'
+fault model/rows.h 'fma(error_function(scaled), half, half)' 'multiply(add(error_function(scaled), constant<T>(1.0f)), half)'
+fault model/rows.h 'multiply(x, sigmoid(x))' 'divide(x, add(constant<T>(1.0f), exponential(subtract(constant<T>(0.0f), x))))'
+fault model/rows.h 'constant<T>(0x1.2444f2p-4f)' 'constant<T>(0x1.2444f4p-4f)'
+fault model/rows.h 'fma(entry, factor, *position)' 'add(multiply(entry, factor), *position)'
+fault model/rows.h 'fnma(high, s, multiply(low, c))' 'subtract(multiply(low, c), multiply(high, s))'
+fault model/attention.h 'dot = fma(row.q[d], keys.key(key, d), dot)' 'dot = add(dot, multiply(row.q[d], keys.key(key, d)))'
+fault model/attention.h 'larger(before, largest_of(largest))' 'larger(largest_of(largest), before)'
+fault model/attention.h 'multiply(x, factor), x)' 'divide(x, factor), x)'
+fault model/attention.h 'fma(span.values[d], new_factor, multiply(merged.values[d], old_factor))' 'fma(merged.values[d], old_factor, multiply(span.values[d], new_factor))'
+fault model/attention.h 'multiply(merged.values[static_cast<size_t>(d)], inverse)' 'divide(merged.values[static_cast<size_t>(d)], merged.total)'
+
+# The kernels alone.
+fault cpu/chain-inl.h 'local.at[r][g] = fma(factor, row_of_b[g], local.at[r][g])' 'local.at[r][g] = factor * row_of_b[g] + local.at[r][g]'
+fault cpu/gemm_int8.cpp 'hn::Mul(x, hn::Set(FloatTag(), factor))' 'hn::Mul(x, hn::Set(FloatTag(), factor * 1.00001f))'
+fault cpu/simd-inl.h '0x1.55545ep-5f' '0x1.555460p-5f'
+fault cpu/simd-inl.h '-0x1.b7fbb4p-6f' '-0x1.b7fbb6p-6f'
+fault cpu/norm.cpp 'squares = fma(centred, centred, squares)' 'squares = centred * centred + squares'
+fault cpu/norm.cpp 'fma(normed, load(n.weight), load(n.bias))' 'normed * load(n.weight) + load(n.bias)'
+fault cpu/rotary.cpp 'fma(low, s, high * c)' 'low * s + high * c'
+fault cpu/embedding.cpp 'fma(load(entry), set16(e.scale), load(position))' 'load(entry) * set16(e.scale) + load(position)'
+fault cpu/activation.cpp 'fma(erf(x * set16(kInverseSqrt2)), set16(0.5f), set16(0.5f))' '(erf(x * set16(kInverseSqrt2)) + set16(1.0f)) * set16(0.5f)'
+fault cpu/activation.cpp 'x * fma(square, set16(kTanhCubic), set16(kTanhLinear))' 'x * (square * set16(kTanhCubic) + set16(kTanhLinear))'
+fault cpu/attention_forward.cpp 'std::max(before, max(largest))' 'std::max(max(largest), before)'
+fault cpu/attention_forward.cpp 'set16(exp(before - now))' 'set16(exp(before - now)) * set16(1.0000001f)'
+fault cpu/attention_forward.cpp 'fma(load16(sums + i), new_factor, load16(merged + i) * old_factor)' 'fma(load16(merged + i), old_factor, load16(sums + i) * new_factor)'
+((missed == 0))
