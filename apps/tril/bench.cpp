@@ -195,15 +195,19 @@ std::vector<std::string> group_names() {
 void add_bench(CLI::App& app) {
   auto options = std::make_shared<Options>();
   CLI::App* bench = app.add_subcommand("bench", "Measure this machine: kernels, memory, learning");
-  bench->add_option("--only", options->only, "Groups to measure (default: all)")
-      ->check(CLI::IsMember(group_names()))
+  bench
+      ->add_option("--only", options->only,
+                   concat("Groups to measure, with commas between them: ",
+                          with_commas(group_names()), " (default: all)"))
+      ->check(among(group_names()))
       ->delimiter(',');
   bench->add_option("--match", options->match, "Only what has this in its name");
   add_device_flag(*bench, options->device);
-  bench->add_option("--threads", options->threads, "Threads to use; 0 takes every core")
+  bench->add_option("--threads", options->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   bench->add_option("--seconds", options->seconds, "About how long each kernel is repeated")
-      ->check(CLI::Range(0.01, 600.0));
+      ->check(CLI::Range(0.01, 600.0))
+      ->capture_default_str();
   bench->add_flag("--json", options->json, "Print JSON instead of a table");
   bench->footer(
       "Examples:\n  tril bench --only gemm,attention --threads 2\n  tril bench --device "
@@ -211,7 +215,7 @@ void add_bench(CLI::App& app) {
       "formula needs: its operations, and its inputs read and results written once. 'of its "
       "roof' is the least time for that on this machine, by arithmetic (fp32, int8, bf16) "
       "or by the nearest memory that holds it (L2, L3, memory), over the time taken. On a "
-      "GPU the groups are peaks, gemm, attention, train and translate. bench/peers/compare "
+      "GPU the groups are peaks, gemm, attention, train, translate and engine. bench/peers/compare "
       "runs other systems on the same shapes.");
   bench->callback([options] { run(*options); });
 }

@@ -180,20 +180,24 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   sample->excludes(beam_flag);
   command.add_option("--top-k", search.top_k, "Sample among the k likeliest tokens; 0: all")
       ->needs(sample)
-      ->transform(whole_number(0, 1 << 30));
+      ->transform(whole_number(0, 1 << 30))
+      ->capture_default_str();
   command
       .add_option("--top-p", search.top_p,
                   "Sample among the likeliest tokens whose probabilities add up to this")
       ->needs(sample)
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
   command
       .add_option("--temperature", search.temperature,
                   "Sampling temperature: below 1 sharper, above 1 flatter")
-      ->needs(sample);
+      ->needs(sample)
+      ->capture_default_str();
   command
       .add_option("--seed", search.seed, "Seed for sampling: the same seed gives the same output")
       ->needs(sample)
-      ->transform(any_seed());
+      ->transform(any_seed())
+      ->capture_default_str();
   command.add_flag("--scores", flags.scores, "Print the log-probability before each result");
   command.add_flag("--ids", flags.ids, "Print token ids instead of text");
   command.add_flag("--json", flags.json,
@@ -202,7 +206,7 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   add_compute_flag(command, flags.compute);
   add_trust_flag(command, flags.trust);
   add_device_flag(command, flags.device);
-  command.add_option("--threads", flags.threads, "Threads to use; 0 takes every core")
+  command.add_option("--threads", flags.threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   command
       .add_option("--batch", flags.batch,

@@ -120,6 +120,21 @@ void prove(const Translator& translator, const Phrasebook& phrasebook, const Dem
           "demo: training and inference are not the same function here: please report it");
 }
 
+// Commands and what they do, beside them or, where there is little room, below. Commands are never
+// broken over lines, so that they can be copied.
+void print_commands(const Table& rows) {
+  constexpr int64_t kRoom = 24;
+  int64_t widest = 0;
+  for (const auto& row : rows) widest = std::max(widest, display_width(row[0]));
+  const bool beside = widest + 4 + kRoom <= text_columns();
+  const std::string indent(beside ? static_cast<size_t>(widest) + 4 : 6, ' ');
+  for (const auto& row : rows) {
+    const std::string command = "  " + row[0];
+    if (!beside) fmt::print("{}\n", command);
+    fmt::print("{}", set_text(row[1], beside ? pad_right(command, widest + 4) : indent, indent));
+  }
+}
+
 void run(const DemoFlags& flags) {
   const Phrasebook phrasebook = make_phrasebook();
   if (!flags.dump.empty()) {
@@ -157,16 +172,14 @@ void run(const DemoFlags& flags) {
 
   prove(translator, phrasebook, flags);
   const std::string tril = program_name();
-  const Table next = {
-      {tril + " translate " + flags.folder, "type English, read Hindi"},
-      {tril + " explain " + flags.folder + " 'I am fine' -o page.html",
-       "a page that shows both phases"},
-      {tril + " prove " + flags.folder, "the proof that they are one function"},
-      {tril + " lesson", "experiments for what learners ask"},
-      {tril + " demo --dump phrases", "the sentences as files"},
-      {tril + " train --config phrases/demo.toml -o mine", "this model again, from the files"}};
   fmt::print("\nNow you:\n");
-  print_table(next, Align::left);
+  print_commands(
+      {{tril + " translate " + flags.folder, "type English, read Hindi"},
+       {tril + " explain " + flags.folder + " 'I am fine'", "a page that shows both phases"},
+       {tril + " prove " + flags.folder, "proves that they are the same"},
+       {tril + " lesson", "experiments on common questions"},
+       {tril + " demo --dump phrases", "the sentences as files"},
+       {tril + " train --config phrases/demo.toml -o m", "this model again, from the files"}});
 }
 
 }  // namespace
@@ -186,7 +199,7 @@ void add_demo(CLI::App& app) {
   demo->add_option("-o,--output", flags->folder, "The model folder to write")
       ->capture_default_str();
   demo->add_option("--dump", flags->dump, "Only write the phrasebook to this folder");
-  demo->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+  demo->add_option("--threads", flags->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   demo->footer("Example:\n  tril demo\n  tril translate demo-model");
   demo->callback([flags] { run(*flags); });

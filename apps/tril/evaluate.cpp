@@ -295,7 +295,7 @@ void add_evaluate(CLI::App& app) {
   add_compute_flag(*evaluate, flags->compute);
   add_trust_flag(*evaluate, flags->trust);
   add_device_flag(*evaluate, flags->device);
-  evaluate->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+  evaluate->add_option("--threads", flags->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   evaluate->add_flag("--json", flags->json, "Print JSON");
   add_strict_flag(*evaluate, flags->strict);

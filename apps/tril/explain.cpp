@@ -101,7 +101,7 @@ void add_explain(CLI::App& app) {
                       "What training reads; without it, what the model itself writes");
   add_search_flags(*explain, flags->options.search, 16);
   add_ratio_flag(*explain, flags->options.search);
-  explain->add_option("--threads", flags->options.threads, "Threads to use; 0 takes every core")
+  explain->add_option("--threads", flags->options.threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   explain->footer(
       "Examples:\n  tril explain demo-model 'How are you?' -o page.html\n  tril explain "

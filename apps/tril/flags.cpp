@@ -1,6 +1,7 @@
 #include "flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -38,18 +39,28 @@ CLI::Validator any_seed() {
   return number_between<uint64_t>(0, std::numeric_limits<uint64_t>::max(), "");
 }
 
+std::string with_commas(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
+}
+
+CLI::Validator among(const std::vector<std::string>& words) {
+  return CLI::Validator(
+      [words](std::string& word) {
+        if (std::find(words.begin(), words.end(), word) != words.end()) return std::string();
+        return concat("'", word, "' is not one of ", with_commas(words));
+      },
+      "", "");
+}
+
 CLI::Validator one_of(const std::vector<std::string>& words) {
   return CLI::Validator(
       [words](std::string& word) {
-        std::string all;
-        for (size_t i = 0; i < words.size(); ++i) {
-          if (words[i] == word) {
-            word = std::to_string(i);
-            return std::string();
-          }
-          all += (i == 0 ? "" : ", ") + words[i];
-        }
-        return "'" + word + "' is not one of " + all;
+        const auto found = std::find(words.begin(), words.end(), word);
+        if (found == words.end()) return concat("'", word, "' is not one of ", with_commas(words));
+        word = std::to_string(found - words.begin());
+        return std::string();
       },
       "", "");
 }
@@ -75,11 +86,10 @@ void add_device_flag(CLI::App& command, std::optional<Device>& device) {
   command
       .add_option_function<std::string>(
           "--device", [&device](const std::string& word) { device = device_from(word); },
-          "Where to compute; cuda:1 is the second GPU (default: cuda if there is a usable GPU, "
-          "else "
-          "cpu)")
+          "cpu, cuda (the first GPU) or cuda:1 (the second) (default: cuda if there is a usable "
+          "GPU, else cpu)")
       ->check(CLI::Validator(is_device, ""))
-      ->type_name("cpu|cuda|cuda:N");
+      ->type_name("DEVICE");
 }
 
 Placement placement_for(std::optional<Device> device, std::optional<Compute> compute) {

@@ -14,7 +14,12 @@ class Validator;
 
 namespace tril::app {
 
-// Turns a word into its index in the list, which CLI11 reads as the enum's value.
+// "one, two, three".
+std::string with_commas(const std::vector<std::string>& words);
+
+// Refuses words that are not in the list.
+CLI::Validator among(const std::vector<std::string>& words);
+// The same, and turns the word into its index in the list, which CLI11 reads as the enum's value.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
 // A whole number in decimal digits from `min` to `max`. Anything else, including one too large for
@@ -25,7 +30,7 @@ CLI::Validator whole_number(int64_t min, int64_t max);
 CLI::Validator any_count();
 CLI::Validator any_seed();
 
-// --shortlist, for commands that translate or score.
+// --shortlist, for commands that translate.
 void add_shortlist_flag(CLI::App& command, bool& shortlist);
 
 // --compute, for commands that only run inference.

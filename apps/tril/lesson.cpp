@@ -221,12 +221,12 @@ void add_lesson(CLI::App& app) {
   CLI::App* lesson = app.add_subcommand(
       "lesson", "Small experiments on attention, masks and training, each with its verdict");
   const CLI::Option* given =
-      lesson->add_option("name", *name, "Which lesson, or all; without one they are listed");
+      lesson->add_option("name", *name, "Which lesson, or all; 'tril lesson' lists them");
   const CLI::Option* words = lesson->add_option(
       "number", flags->words, "After claims: which ones to answer and run, or all");
   const CLI::Option* model = lesson->add_option(
       "--model", flags->model, "A translator's folder (default: ./demo-model, or one is learnt)");
-  lesson->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+  lesson->add_option("--threads", flags->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   const CLI::Option* seed =
       lesson->add_option("--seed", flags->seed, "Seed of what a lesson learns")

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -132,8 +133,26 @@ std::string in_our_words(const CLI::Error& error) {
   return text;
 }
 
+// For an argument that is missing: "give a model folder: tril prove MODEL".
+std::string what_to_give(const CLI::App& command, const std::string& problem) {
+  const std::string name = problem.substr(0, problem.find(' '));
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (option == nullptr || !option->get_positional()) return problem;
+  const auto in_case = [](std::string text, size_t letters, int (*changed)(int)) {
+    for (size_t i = 0; i < std::min(letters, text.size()); ++i) {
+      text[i] = static_cast<char>(changed(static_cast<unsigned char>(text[i])));
+    }
+    return text;
+  };
+  return tril::concat("give ", in_case(option->get_description(), 1, std::tolower), ": tril ",
+                      command.get_name(), " ", in_case(name, name.size(), std::toupper));
+}
+
 // CLI11's complaint, reworded where its own text is hard to read.
 std::string problem_of(const CLI::App& command, const CLI::Error& error) {
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    return what_to_give(command, error.what());
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
     return tril::app::origin_of(error.what()) + in_our_words(error);
   }
@@ -144,13 +163,25 @@ std::string problem_of(const CLI::App& command, const CLI::Error& error) {
                         tril::app::did_you_mean(name, options_of(command)));
   }
   const auto words = command.remaining(true);
+  if (words.empty()) return error.what();
   const std::string name = command.get_name();
-  if (!words.empty() && (name == "translate" || name == "generate" || name == "score")) {
+  if (name == "translate" || name == "generate" || name == "score") {
     return tril::concat("'", words.front(), "' was not expected: ", name,
                         " reads lines from --input or stdin, as in echo 'How are you?' | tril ",
                         name, " MODEL");
   }
-  return error.what();
+  return tril::concat("'", words.front(), "' was not expected");
+}
+
+// The same where no command comes first.
+std::string problem_without_command(const std::string& word, const CLI::Error& error) {
+  if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr &&
+      dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) {
+    return error.what();
+  }
+  if (!word.starts_with("-")) return "give a command, as in 'tril demo'";
+  return tril::concat("there is no option '", word.substr(0, word.find('=')),
+                      "'; a command comes first, as in 'tril demo'");
 }
 
 // Runs the command that was given; returns the exit code.
@@ -168,7 +199,7 @@ int run(int argc, char** argv) {
     const auto chosen = root->get_subcommands();  // those found on the command line
     const bool known = !chosen.empty() && chosen.front()->get_name() == command;
     const std::string problem =
-        known ? problem_of(*chosen.front(), error) : std::string(error.what());
+        known ? problem_of(*chosen.front(), error) : problem_without_command(command, error);
     return tril::app::error_line(
         fmt::format("{} (try 'tril help{}')", tril::escaped(problem), known ? " " + command : ""));
   });

@@ -16,7 +16,8 @@
 namespace tril::app {
 namespace {
 
-constexpr int64_t kLongestProof = 4096;  // every number of every position is kept
+constexpr int64_t kShortestProof = 3;    // shorter sentences read next to nothing from a cache
+constexpr int64_t kLongestProof = 4096;  // a hash of every number of every position is kept
 
 std::optional<Tokenizer> tokenizer_in(const std::string& folder, const TransformerConfig& config) {
   const std::string path = folder + "/tokenizer.model";
@@ -105,19 +106,22 @@ void add_prove(CLI::App& app) {
                    "Their translations (default: what the model makes of --text)")
       ->needs("--text");
   prove->add_flag("--json", flags->json, "Print JSON instead of a report");
-  prove->add_flag("--full", flags->full,
-                  "Long sequential training on the model itself too: hours for a large one");
+  prove->add_flag(
+      "--full", flags->full,
+      "No limits: long sequential training, every position and the longest proofs on the "
+      "model itself; hours for a large one");
   prove->add_flag("--unmasked", flags->unmasked,
                   "Take the causal mask off: the proof must fail, and says where");
   prove
       ->add_option("--every-length", flags->every_length,
-                   "Section 5 proves every length up to this (default: up to 16, less for a large "
+                   "Section 5 proves every length up to this (default: up to 16, fewer for a large "
                    "model)")
-      ->transform(whole_number(1, kLongestProof));
+      ->transform(whole_number(kShortestProof, kLongestProof));
   prove
       ->add_option("--one-length", flags->one_length,
-                   "... and this length alone (default: 70, none for a large model)")
-      ->transform(whole_number(1, kLongestProof));
+                   "... and this length alone (default: 70; a large model is replaced by a tiny "
+                   "one of its kind)")
+      ->transform(whole_number(kShortestProof, kLongestProof));
   add_device_flag(*prove, flags->device);
   prove->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
       ->transform(whole_number(0, 1024));

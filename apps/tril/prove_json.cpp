@@ -142,8 +142,10 @@ Json json_of(const EveryInputPlace& place) {
           {"site", place.site},
           {"head", place.head},
           {"position", place.position},
+          {"of_neighbour", place.of_neighbour},
           {"length", place.length},
           {"reached", place.reached},
+          {"in_source", place.in_source},
           {"in_other_sentence", place.in_other}};
 }
 
@@ -152,6 +154,7 @@ Json json_of(const EveryInputLine& line) {
   Json json = {{"weights", word_for(line.compute)},
                {"length", line.length},
                {"every_length", line.every_length},
+               {"tiny_model", line.on_tiny_model},
                {"holds", r.holds()},
                {"operations", r.operations},
                {"numbers", r.numbers},
@@ -159,11 +162,18 @@ Json json_of(const EveryInputLine& line) {
                {"distinct", r.distinct},
                {"expected_distinct", r.expected_distinct},
                {"differing", r.differing},
+               {"missing", r.missing},
                {"forbidden", r.forbidden},
+               {"short_reach", r.short_reach},
                {"wrong_masks", r.wrong_masks},
+               {"passes", r.passes},
+               {"cached_rows", r.cached_rows},
+               {"calls_alone", r.calls_alone},
+               {"copied_blocks", r.copied_blocks},
                {"seconds", r.seconds}};
   if (r.first_difference) json["first_difference"] = json_of(*r.first_difference);
   if (r.first_leak) json["first_leak"] = json_of(*r.first_leak);
+  if (r.first_short_reach) json["first_short_reach"] = json_of(*r.first_short_reach);
   if (r.first_wrong_mask) json["first_wrong_mask"] = json_of(*r.first_wrong_mask);
   return json;
 }

@@ -87,8 +87,9 @@ void print_head(const ProvedModel& proved, const ProofReport& report) {
 // The rows of the mask as the calls received them, side by side.
 void add_mask(const TableEvidence& t, const Pieces& pieces, Table& table) {
   constexpr size_t kRows = 5;
-  const size_t rows = std::min(
-      {kRows, t.mask_in_training.size(), t.mask_in_inference.size(), t.fed_in_training.size()});
+  const size_t all =
+      std::min({t.mask_in_training.size(), t.mask_in_inference.size(), t.fed_in_inference.size()});
+  const size_t rows = std::min(kRows, all);
   const auto row = [&](const std::vector<TableEvidence::Seen>& mask, size_t r, size_t columns) {
     std::string text;
     for (size_t key = 0; key < columns; ++key) {
@@ -104,8 +105,9 @@ void add_mask(const TableEvidence& t, const Pieces& pieces, Table& table) {
         {r == 0 ? "mask by row" : "",
          fmt::format("{:<7} {}", r == 0 ? "call 1" : "", row(t.mask_in_training, r, rows)),
          pad_right(inference, static_cast<int64_t>(9 + 2 * rows)) +
-             shortened(pieces(t.fed_in_training[r]), 12)});
+             shortened(pieces(t.fed_in_inference[r]), 12)});
   }
+  if (rows < all) table.push_back({"", "        …", "…"});
 }
 
 // What is fed in: every cell is decided by figures.
@@ -391,35 +393,50 @@ void print_sequential(const ProofReport& report) {
 std::string first_fault_of(const EveryInputResult& r) {
   if (r.first_leak) return to_string(*r.first_leak);
   if (r.first_wrong_mask) return to_string(*r.first_wrong_mask) + ": not what the rule says";
-  if (r.first_difference) return to_string(*r.first_difference) + ": another expression";
-  return "expressions that should differ are equal";
+  if (r.first_difference) return to_string(*r.first_difference) + ": another formula";
+  if (r.first_short_reach) {
+    return to_string(*r.first_short_reach) + ": not made from all that its row may see";
+  }
+  if (r.missing > 0) return "rows of one phase are missing in the other";
+  return "formulas that should differ are equal";
 }
 
-void print_every_input(const ProofReport& report) {
+std::string lengths_of(const EveryInputLine& line) {
+  return fmt::format("{}{}{}", line.every_length ? "1 to " : "", line.length,
+                     line.on_tiny_model ? "*" : "");
+}
+
+void print_every_input(const ProvedModel& proved, const ProofReport& report) {
   print_section("5", "For every input", report.holds(Section::every_input));
-  Table table = {{"", "", "numbers", "other", "reach"},
-                 {"weights", "lengths", "compared", "expression", "too far"}};
+  Table table = {{"", "", "numbers", "other", "wrong", "wrong"},
+                 {"weights", "lengths", "compared", "formula", "reach", "mask"}};
   int64_t operations = 0;
-  int64_t distinct = 0;
+  bool tiny = false;
   for (const EveryInputLine& line : report.every_input) {
     const EveryInputResult& r = line.figures;
     operations += r.operations;
-    distinct += r.distinct;
+    tiny = tiny || line.on_tiny_model;
     table.push_back(
-        {std::string(word_for(line.compute)),
-         fmt::format("{}{}", line.every_length && line.length > 1 ? "1 to " : "", line.length),
-         grouped(r.numbers), grouped(r.differing), grouped(r.forbidden)});
+        {line.compute == Compute::fp32 ? "fp32, bf16" : std::string(word_for(line.compute)),
+         lengths_of(line), grouped(r.numbers), grouped(r.differing + r.missing),
+         grouped(r.forbidden + r.short_reach), grouped(r.wrong_masks)});
   }
   app::print_table(table, Align::right, kIndent);
+  if (tiny) print_paragraph("* on a tiny model of the same kind: too much work without --full");
   print_paragraph(fmt::format(
       "The same layers, run on numbers that do not compute but remember how they were made: {} "
-      "operations, {} different logits. Where nothing differs, both phases are the same formula, "
-      "so they have the same bits whatever the weights and the tokens are.",
-      grouped(operations), grouped(distinct)));
-  print_paragraph(
-      "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
-      "CPU's kernels do what their models do, which tests compare bit for bit. Not covered yet: "
-      "CUDA's kernels, and gradients.");
+      "operations. Where nothing differs, one call and token by token are the same formula: the "
+      "same bits for all weights and tokens of these lengths (a NaN counts as one value). int8 and "
+      "bf16-dot are forms for inference; their one call is scoring.",
+      grouped(operations)));
+  print_paragraph(fmt::format(
+      "{}Assumed: operations of the processor are functions, 128-bit hashes do not collide, and "
+      "the CPU's kernels do what their models do, which tests compare (but for bf16-dot). Not "
+      "covered: gradients, dropout, the loss, the choice of tokens, CUDA's kernels.",
+      proved.model.placement().device == Device::cpu
+          ? ""
+          : "This section is about the CPU's kernels, not those of the GPU that this model ran "
+            "on. "));
   for (const EveryInputLine& line : report.every_input) {
     if (!line.figures.holds()) {
       print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
@@ -435,7 +452,8 @@ std::string verdict(const ProofReport& report) {
     return fmt::format(
         "Proved on this model: one call in training and token by token at inference are the same "
         "function. {} have the same bits, {} nothing, and training prefix by prefix gives every "
-        "position compared the same gradient, bit for bit.",
+        "position compared the same gradient, bit for bit. For all weights and tokens the formulas "
+        "are the same, in the lengths of section 5.",
         counted(logits, "logit"),
         report.leaks.layers * report.leaks.heads == 1
             ? "the one head leaks"
@@ -458,7 +476,7 @@ void print_report(const ProvedModel& proved, const ProofReport& report) {
   print_agreement(report);
   print_leaks(report);
   print_sequential(report);
-  print_every_input(report);
+  print_every_input(proved, report);
   fmt::print("\n{}",
              set_text(fmt::format("{} ({:.0f} s)", verdict(report), proved.seconds), "", ""));
 }

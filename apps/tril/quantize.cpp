@@ -49,7 +49,11 @@ void run(const QuantizeFlags& flags) {
              mebibytes(path_in(flags.model, kWeightsFile)));
   const std::string config_file = folder + "/config.json";
   const TransformerConfig config = config_from_json(read_file(config_file, 1 << 20), config_file);
-  fmt::print("try: {}\n", use_of(folder, flags.to, config.decoder_only()));
+  if (is_supported(flags.to)) {
+    fmt::print("try: {}\n", use_of(folder, flags.to, config.decoder_only()));
+  } else {
+    fmt::print("for another machine: this processor has no bf16 dot products\n");
+  }
 }
 
 }  // namespace

@@ -133,7 +133,8 @@ void add_score(CLI::App& app) {
   score->add_flag("--json", flags->json,
                   "Print one JSON object per line: score, ids, pieces, log_probs");
   add_strict_flag(*score, flags->strict);
-  add_shortlist_flag(*score, flags->shortlist);
+  score->add_flag("--shortlist", flags->shortlist,
+                  "Score with the pieces that 'tril shortlist' listed for each line");
   score
       ->add_option("--prefix", flags->prefix,
                    "What 'tril translate --shortlist' had each translation begin with")
@@ -141,7 +142,7 @@ void add_score(CLI::App& app) {
   add_compute_flag(*score, flags->compute);
   add_trust_flag(*score, flags->trust);
   add_device_flag(*score, flags->device);
-  score->add_option("--threads", flags->threads, "Threads to use; 0 takes every core")
+  score->add_option("--threads", flags->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   score->footer(
       "Example:\n"

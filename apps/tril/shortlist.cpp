@@ -76,14 +76,14 @@ void add_shortlist(CLI::App& app) {
   command->add_option("--rounds", options.rounds, "Rounds of learning")
       ->transform(whole_number(1, 100))
       ->capture_default_str();
-  command->add_option("--threads", options.threads, "Threads to use; 0 takes every core")
+  command->add_option("--threads", options.threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   command->footer(
-      "Example:\n  tril shortlist my-model --source train.en --target train.hi\n  tril "
+      "Examples:\n  tril shortlist my-model --source train.en --target train.hi\n  tril "
       "translate my-model --shortlist < text.en\n\nWrites shortlist.safetensors into the "
-      "folder. `translate`, `score` and `evaluate` use it with --shortlist: a sentence is "
-      "then translated with the pieces listed for its own pieces, the frequent ones and its "
-      "end. Of a million pairs or more a million are learnt from.");
+      "folder. 'tril translate', 'tril score' and 'tril evaluate' use it with --shortlist: a "
+      "sentence is then translated with the pieces listed for its own pieces, the frequent ones "
+      "and its end. At most a million pairs are used.");
   command->callback([flags] { run(*flags); });
 }
 

@@ -31,6 +31,11 @@ struct Arguments {
   std::optional<Device> device;
 };
 
+template <class Enum>
+std::vector<std::string> choices_of() {
+  return {std::begin(Words<Enum>::kList), std::end(Words<Enum>::kList)};
+}
+
 // Adds a flag for each option of the list in train/options.h.
 struct AddFlag {
   CLI::App* command;
@@ -40,11 +45,8 @@ struct AddFlag {
     const std::string flag = std::string("--") + name;
     CLI::Option* option = nullptr;
     if constexpr (std::is_enum_v<Value>) {
-      const std::vector<std::string> words(std::begin(Words<Value>::kList),
-                                           std::end(Words<Value>::kList));
-      std::string choices;
-      for (const std::string& word : words) choices += (choices.empty() ? "" : ", ") + word;
-      option = command->add_option(flag, value, fmt::format("{} ({})", help, choices))
+      const std::vector<std::string> words = choices_of<Value>();
+      option = command->add_option(flag, value, fmt::format("{} ({})", help, with_commas(words)))
                    ->transform(one_of(words))
                    ->default_str(words[static_cast<size_t>(value)]);
     } else {
@@ -262,13 +264,16 @@ void add_train(CLI::App& app) {
   train->add_flag("--overwrite", arguments->overwrite,
                   "Replace a model that is already in the folder");
   add_device_flag(*train, arguments->device);
-  train->add_option("--threads", arguments->threads, "Threads; 0 takes every core")
+  train->add_option("--threads", arguments->threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   const AddFlag add_flag{train};
-  add_flag("preset", arguments->preset,
-           "Width/heads/feed-forward/layers: 128/4/256/4+4, 256/4/1024/3+3, 512/8/2048/6+6, "
-           "1024/16/4096/6+6",
-           "Model");
+  train
+      ->add_option("--preset", arguments->preset,
+                   "Sizes: tiny (width 128, 4 heads, feed-forward 256, 4+4 layers), small (256, 4, "
+                   "1024, 3+3), base (512, 8, 2048, 6+6) or big (1024, 16, 4096, 6+6)")
+      ->transform(one_of(choices_of<Preset>()))
+      ->default_str(std::string(word_for(arguments->preset)))
+      ->group("Model");
   for_each_option(options, add_flag);
   train->footer(
       "Example:\n"

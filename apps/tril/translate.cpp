@@ -34,13 +34,12 @@ void add_translate(CLI::App& app) {
       "Examples:\n"
       "  echo 'How are you?' | tril translate my-model\n"
       "  tril translate my-model --input text.en --beam 8 --json > text.json\n\n"
-      "Lines are printed in the order they were read, each as soon as it is ready. With several of "
-      "--n-best, --scores and --alignments the columns are line, score, text and alignment, "
-      "separated "
-      "by tabs. A result that reaches a length limit is printed as far as it goes, and stderr says "
-      "so. With --shortlist, scores cover only the listed pieces: the others have probability 0, "
-      "so "
-      "the same text scores higher than without. 'tril score --shortlist' gives the same scores.");
+      "Lines are printed in the order they were read, each as soon as it is ready. Columns are "
+      "separated by tabs: the line's number (with --n-best above 1), the score (--scores), the "
+      "text, the alignment (--alignments). A result that reaches a length limit is printed as far "
+      "as it goes, and stderr says so. With --shortlist, scores cover only the listed pieces: the "
+      "others have probability 0, so the same text scores higher than without. 'tril score "
+      "--shortlist' gives the same scores.");
   translate->callback([flags] { run_translate(*flags); });
 }
 

@@ -13,6 +13,7 @@
 #include "tril/decode/score.h"          // score
 #include "tril/decode/search.h"         // search
 #include "tril/decode/shortlist.h"      // Shortlist: the pieces a sentence is translated with
+#include "tril/device/device.h"         // Device, best_device
 #include "tril/explain/architecture.h"  // a model as a picture
 #include "tril/explain/explain.h"       // explain, explain_page
 #include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all

@@ -81,7 +81,7 @@ is_narrow 'decoding with random weights'
 expect_error 'unknown lesson' "there is no lesson 'algebra'; there are attention, scale, masks" "$tril" lesson algebra
 expect_error 'a model nobody asked for' 'leave --model out' "$tril" lesson masks --model random
 expect_error 'a seed nobody asked for' 'leave --seed out' "$tril" lesson attention --seed 3
-expect_error 'no such model' 'nowhere/config.json' "$tril" lesson teacher-forcing --model nowhere
+expect_error 'no such model' 'nowhere: no such folder' "$tril" lesson teacher-forcing --model nowhere
 expect_error 'a model that writes' 'decoder-only' "$tril" lesson teacher-forcing --model writer
 expect_error 'a model that writes has no encoder' 'decoder-only' "$tril" lesson heads --model writer
 expect_error 'a model that writes' 'decoder-only' "$tril" lesson decoding --model writer

@@ -68,8 +68,12 @@ prints 'info as JSON' '"threads": [0-9]'
 expect_error 'an escape sequence' 'there is no command .\\x1b\[2J' "$tril" $'\e[2J'
 expect_error 'a sequence in a flag' '\\x1b\[2J' "$tril" info $'--\e[2J'
 expect_error 'unknown subcommand' "no command 'sing'" "$tril" sing
+expect_error 'a flag before the command' "no option '--loud'; a command comes first" "$tril" --loud
+expect_error 'a flag before the command' "no option '--loud'; a command comes first" "$tril" --loud info
+expect_error 'no model' 'give a model folder: tril prove MODEL' "$tril" prove
+expect_error 'a word too many' "'x' was not expected" "$tril" bench x
 expect_error 'unknown flag' '--loud' "$tril" bench --loud
-expect_error 'bad group' 'gemm' "$tril" bench --only everything
+expect_error 'bad group' "'everything' is not one of peaks, gemm" "$tril" bench --only gemm,everything
 expect_error 'bad threads' 'threads' "$tril" bench --threads -3
 expect_error 'bench without a card' 'cuda' env CUDA_VISIBLE_DEVICES= "$tril" bench --device cuda
 if ! "$tril" info | grep -q 'not built into'; then
@@ -89,7 +93,8 @@ fi
 expect_error 'bad device' "'tpu' is not one of cpu, cuda, cuda:1" "$tril" bench --device tpu
 expect_error 'bad index of a device' "'cuda:x' is not one of" "$tril" bench --device cuda:x
 expect_error 'a GPU that is not there' '^tril: cuda:' "$tril" bench --device cuda:63
-expect_error 'no such model' "$scratch/nowhere/config.json: there is no model in this folder" "$tril" info "$scratch/nowhere"
+expect_error 'no such model' "$scratch/nowhere: no such folder" "$tril" info "$scratch/nowhere"
+expect_error 'no model there' "$scratch: no model in this folder (no config.json)" "$tril" info "$scratch"
 mkdir "$scratch/empty" && printf '{"format": 1}' >"$scratch/empty/config.json"
 expect_error 'broken model' 'config.json: architecture' "$tril" info "$scratch/empty"
 expect_error 'bad target' "TRIL_TARGET: 'sse1'" env TRIL_TARGET=sse1 "$tril" info

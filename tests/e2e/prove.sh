@@ -79,7 +79,7 @@ value 'no tokenizer' text 'tokens by chance'
 value 'no tokenizer' agreement.ways.0.differing 0
 
 # Inputs that cannot be run.
-expect_error 'no such folder' 'there is no model in this folder' "$tril" prove "$scratch/nowhere"
+expect_error 'no such folder' 'nowhere: no such folder' "$tril" prove "$scratch/nowhere"
 expect_error 'a file for a folder' 'not a folder' "$tril" prove "$scratch/model/model.safetensors"
 expect_error 'no model named' 'model' "$tril" prove
 expect_error 'unknown flag' '--widen' "$tril" prove "$scratch/model" --widen

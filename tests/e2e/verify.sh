@@ -27,7 +27,7 @@ prints 'a sound folder' '^3 of 3 files sound'
 expect 0 'JSON' "$tril" verify m --json
 prints 'JSON' '"state": "sound"'
 expect 2 'no folder' "$tril" verify nowhere
-says 'no folder' 'nowhere/config.json: there is no model in this folder'
+says 'no folder' 'nowhere: no such folder'
 
 # Damage, in every command that loads.
 cp -r m damaged
@@ -79,9 +79,9 @@ expect 0 'changed on purpose, used' "$tril" info edited
 # One folder that is none does not hide the others.
 expect 2 'a typo' "$tril" verify nowhere damaged m
 prints 'a typo' '^5 of 6 files sound'
-says 'a typo' 'there is no such folder'
+says 'a typo' 'nowhere: no such folder'
 expect 2 'a file' "$tril" verify m/config.json
-says 'a file' 'it is a file'
+says 'a file' 'm/config.json: a file, not a model folder'
 for command in 'verify' 'quantize m --to int8 -o' 'demo --dump' 'translate' 'explain m x -o'; do
   # shellcheck disable=SC2086 # words
   expect 2 "an empty path: $command" "$tril" $command ''

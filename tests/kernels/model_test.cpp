@@ -3,6 +3,8 @@
 // The proof for every input (prove/for_every_input.h) rests on this: what it shows of the models
 // holds of the kernels as far as they agree. NaN counts as one value: which of its bit patterns an
 // operation gives depends on the order of its operands in the machine's registers.
+#include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "kernels/attention_support.h"
@@ -25,7 +27,7 @@ using testing::Guarded;
 constexpr const char* kOnCpu = "models describe the CPU's kernels";
 
 // How many outputs each kernel is compared on.
-int64_t outputs_wanted() { return std::getenv("TRIL_FULL") != nullptr ? 1'000'000 : 20'000; }
+int64_t outputs_wanted() { return std::getenv("TRIL_FULL") != nullptr ? 1'000'000 : 100'000; }
 
 ::testing::AssertionResult same_numbers(std::span<const float> kernel,
                                         std::span<const float> expected) {
@@ -43,14 +45,21 @@ int64_t outputs_wanted() { return std::getenv("TRIL_FULL") != nullptr ? 1'000'00
 // numbers, infinities and NaN (in most rows none, or everything would be NaN).
 class Numbers {
  public:
-  explicit Numbers(Random& random) : random_(random), kind_(random.below(4)) {}
+  // of_some_size: products of a few neither vanish nor overflow, and are not alike.
+  enum class Kind { small, any_exponent, often_special, rarely_special, of_some_size };
+
+  explicit Numbers(Random& random) : Numbers(random, static_cast<Kind>(random.below(5))) {}
+  Numbers(Random& random, Kind kind) : random_(random), kind_(kind) {}
 
   float next() {
-    if (kind_ >= 2 && random_.below(kind_ == 2 ? 50 : 400) == 0) return special();
-    if (kind_ == 0) return random_.uniform(-1.0f, 1.0f);
-    const int exponent = kind_ == 1 ? static_cast<int>(random_.below(276)) - 148
-                                    : static_cast<int>(random_.below(24)) - 12;
-    return std::ldexp(random_.uniform(-1.0f, 1.0f), exponent);
+    if (kind_ == Kind::often_special && random_.below(50) == 0) return special();
+    if (kind_ == Kind::rarely_special && random_.below(400) == 0) return special();
+    switch (kind_) {
+      case Kind::small: return random_.uniform(-1.0f, 1.0f);
+      case Kind::any_exponent: return scaled(-148, 127);
+      case Kind::of_some_size: return scaled(-6, 2);
+      default: return scaled(-12, 11);
+    }
   }
   std::vector<float> take(int64_t count) {
     std::vector<float> values(static_cast<size_t>(count));
@@ -72,15 +81,31 @@ class Numbers {
     return kSpecial[random_.below(std::size(kSpecial))];
   }
 
+  float scaled(int least, int most) {
+    const int exponent =
+        least + static_cast<int>(random_.below(static_cast<uint32_t>(most - least + 1)));
+    return std::ldexp(random_.uniform(-1.0f, 1.0f), exponent);
+  }
+
   Random& random_;
-  uint32_t kind_;
+  Kind kind_;
 };
 
-// Draws cases until enough outputs were compared. compare(random) returns how many those were.
+// Those that are not NaN: agreeing on a NaN says little.
+int64_t told_apart(std::span<const float> expected) {
+  return std::count_if(expected.begin(), expected.end(), [](float x) { return !std::isnan(x); });
+}
+
+// Draws cases until enough outputs were compared, in enough cases. compare(random) returns how many
+// outputs those were.
 template <class F>
 void compare_many(uint64_t seed, const F& compare) {
+  constexpr int64_t kLeastCases = 300;
   Random random(seed);
-  for (int64_t compared = 0; compared < outputs_wanted() && !::testing::Test::HasFailure();) {
+  int64_t compared = 0;
+  for (int64_t cases = 0;
+       (compared < outputs_wanted() || cases < kLeastCases) && !::testing::Test::HasFailure();
+       ++cases) {
     compared += compare(random);
   }
 }
@@ -117,6 +142,25 @@ TEST(Model, ExponentialAndErrorFunction) {
   }
 }
 
+// Floats of all kinds, evenly spaced by their bits.
+TEST(Model, ActivationsOverAllFloats) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  const uint64_t step = std::getenv("TRIL_FULL") != nullptr ? 521 : 4099;
+  std::vector<float> x;
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += step) {
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  }
+  const Parallel parallel(2);
+  for (const auto kind : {kernels::Activation::relu, kernels::Activation::gelu,
+                          kernels::Activation::silu, kernels::Activation::gelu_tanh}) {
+    std::vector<float> y(x.size());
+    kernels::activation_forward(parallel, kind, std::ssize(x), x.data(), y.data());
+    std::vector<float> expected;
+    for (const float each : x) expected.push_back(model::activated(kind, each));
+    EXPECT_TRUE(same_numbers(y, expected)) << static_cast<int>(kind);
+  }
+}
+
 TEST(Model, Norm) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Parallel parallel(1);
@@ -124,14 +168,14 @@ TEST(Model, Norm) {
     kernels::Norm n;
     n.kind = random.below(2) == 0 ? kernels::NormKind::layer : kernels::NormKind::rms;
     n.rows = between(random, 1, 4);
-    n.columns = between(random, 1, 100);
+    n.columns = random.below(8) == 0 ? between(random, 500, 1100) : between(random, 1, 100);
     n.epsilon = random.below(2) == 0 ? 1e-5f : 1e-6f;
     Numbers numbers(random);
     const std::vector<float> x = numbers.take(n.rows * n.columns);
     const std::vector<float> weight = numbers.take(n.columns);
     const std::vector<float> bias = numbers.take(n.columns);
     n.weight = weight.data();
-    n.bias = n.kind == kernels::NormKind::layer ? bias.data() : nullptr;
+    n.bias = random.below(2) == 0 ? bias.data() : nullptr;
     Guarded y(n.rows * n.columns);
     std::vector<float> stats(static_cast<size_t>(2 * n.rows));
     kernels::norm_forward(parallel, n, x.data(), y.data(), stats.data());
@@ -141,7 +185,7 @@ TEST(Model, Norm) {
                              x.data() + row * n.columns, expected.data() + row * n.columns);
     }
     EXPECT_TRUE(same_numbers(y.take(), expected));
-    return n.rows * n.columns;
+    return told_apart(expected);
   });
 }
 
@@ -149,7 +193,7 @@ TEST(Model, Product) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Parallel parallel(2);
   compare_many(2, [&](Random& random) {
-    const int64_t m = between(random, 1, 14);
+    const int64_t m = random.below(16) == 0 ? between(random, 40, 100) : between(random, 1, 14);
     const int64_t n = between(random, 1, 150);
     const int64_t k = random.below(8) == 0 ? between(random, 500, 1100) : between(random, 0, 70);
     Numbers numbers(random);
@@ -195,22 +239,39 @@ TEST(Model, Product) {
           m, n, [&](int64_t j) { return bias[static_cast<size_t>(j)]; }, expected.data());
     }
     EXPECT_TRUE(same_numbers(c.take(), expected));
-    return m * n;
+    return told_apart(expected);
   });
+}
+
+// A row that is all zero, too small for a scale, nearly so, or near the largest numbers.
+void make_extreme(std::span<float> row, Random& random) {
+  constexpr int kPowers[] = {-122, -121, -120, 119, 120};
+  const uint32_t which = random.below(std::size(kPowers) + 1);
+  for (float& x : row) {
+    x = which == std::size(kPowers) ? 0.0f
+                                    : std::ldexp(random.uniform(-1.0f, 1.0f), kPowers[which]);
+  }
 }
 
 TEST(Model, Int8Product) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   const Parallel parallel(2);
+  const testing::KeepTarget keep;
+  const std::vector<Target> targets = available_targets();
   compare_many(3, [&](Random& random) {
+    // They have an instruction of their own on some processors.
+    use_target(targets[random.below(static_cast<uint32_t>(targets.size()))]);
     const int64_t m = between(random, 1, 14);
     const int64_t n = between(random, 1, 150);
     const int64_t k = random.below(8) == 0 ? between(random, 500, 2100) : between(random, 0, 70);
     Numbers numbers(random);
-    const std::vector<float> x = numbers.take(m * k);
+    std::vector<float> x = numbers.take(m * k);
+    if (random.below(8) == 0) make_extreme(std::span(x).first(static_cast<size_t>(k)), random);
     std::vector<float> weight(static_cast<size_t>(n * k));
-    for (float& w : weight)
+    for (float& w : weight) {
       w = std::ldexp(random.uniform(-1.0f, 1.0f), static_cast<int>(random.below(9)));
+    }
+    if (random.below(8) == 0) make_extreme(std::span(weight).first(static_cast<size_t>(k)), random);
     const std::vector<float> bias = numbers.take(n);
     const bool has_bias = random.below(2) == 0;
     std::vector<int8_t> panels(static_cast<size_t>(kernels::int8_panel_size(k, n)));
@@ -246,7 +307,7 @@ TEST(Model, Int8Product) {
           m, n, [&](int64_t j) { return bias[static_cast<size_t>(j)]; }, expected.data());
     }
     EXPECT_TRUE(same_numbers(c.take(), expected));
-    return m * n;
+    return told_apart(expected);
   });
 }
 
@@ -365,10 +426,20 @@ std::vector<float> modelled_attention(const testing::Case& c) {
   return out;
 }
 
+// Half of the cases have scores that differ by much and are finite; in the others every token has
+// numbers of its own kind.
 void make_wild(testing::Case& c, Random& random) {
-  Numbers numbers(random);
-  for (std::vector<float>* values : {&c.q, &c.k, &c.v})
-    *values = numbers.take(static_cast<int64_t>(values->size()));
+  const bool finite = random.below(2) == 0;
+  const auto fill = [&](std::vector<float>& values, int64_t width) {
+    for (size_t at = 0; at < values.size(); at += static_cast<size_t>(width)) {
+      Numbers numbers = finite ? Numbers(random, Numbers::Kind::of_some_size) : Numbers(random);
+      for (size_t i = at; i < at + static_cast<size_t>(width); ++i) values[i] = numbers.next();
+    }
+  };
+  fill(c.q, c.n.heads * c.n.head_dim);
+  fill(c.k, c.n.kv_heads * c.n.head_dim);
+  fill(c.v, c.n.kv_heads * c.n.head_dim);
+  if (!c.bias.empty()) fill(c.bias, 1);
 }
 
 TEST(Model, Attention) {
@@ -382,13 +453,19 @@ TEST(Model, Attention) {
       segments.push_back({first, length});
       first += length + static_cast<int32_t>(random.below(3));
     }
+    constexpr int64_t kWideHeads[] = {47, 48, 64, 80, 128, 130};
     const int64_t kv_heads = between(random, 1, 2);
-    testing::Case c = testing::make_case(
-        segments, kind, kv_heads * between(random, 1, 2), kv_heads, between(random, 1, 40),
-        static_cast<int32_t>(between(random, 1, 20)), random.below(2) == 0, random.below(1u << 30));
+    const int64_t heads = kv_heads * between(random, 1, 2);
+    const int64_t head_dim = random.below(4) == 0 ? kWideHeads[random.below(std::size(kWideHeads))]
+                                                  : between(random, 1, 40);
+    const auto window = static_cast<int32_t>(between(random, 1, 20));
+    const bool has_bias = random.below(2) == 0;
+    testing::Case c = testing::make_case(segments, kind, heads, kv_heads, head_dim, window,
+                                         has_bias, random.below(1u << 30));
     make_wild(c, random);
-    EXPECT_TRUE(same_numbers(testing::run(c, 2).out, modelled_attention(c)));
-    return c.n.query * c.n.heads * c.n.head_dim;
+    const std::vector<float> expected = modelled_attention(c);
+    EXPECT_TRUE(same_numbers(testing::run(c, 2).out, expected));
+    return told_apart(expected);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "tril/prove/for_every_input.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -32,10 +33,13 @@ EveryInputOptions short_options() {
   if (result.holds()) return ::testing::AssertionSuccess();
   ::testing::AssertionResult failure = ::testing::AssertionFailure();
   failure << result.differing << " differ, " << result.forbidden << " reach too far, "
+          << result.short_reach << " too little, " << result.missing << " rows missing, "
           << result.wrong_masks << " masks, " << result.distinct << " of "
           << result.expected_distinct << " distinct";
   if (result.first_difference) failure << "; " << to_string(*result.first_difference);
   if (result.first_leak) failure << "; " << to_string(*result.first_leak);
+  if (result.first_wrong_mask) failure << "; " << to_string(*result.first_wrong_mask);
+  if (result.first_short_reach) failure << "; " << to_string(*result.first_short_reach);
   return failure;
 }
 
@@ -74,6 +78,7 @@ TEST(EveryInput, HoldsAcrossBlocks) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   EveryInputOptions options = short_options();
   options.length = 131;
+  options.source_length = 70;
   options.every_length = false;
   const EveryInputResult result =
       prove_for_every_input(two_layers(Family::encoder_decoder), options);
@@ -81,46 +86,82 @@ TEST(EveryInput, HoldsAcrossBlocks) {
   EXPECT_EQ(result.passes, 1);
 }
 
+// Spans are 2,048 keys; their sums are merged.
+TEST(EveryInput, HoldsAcrossSpans) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  if (std::getenv("TRIL_FULL") == nullptr) GTEST_SKIP() << "long: in --full";
+  TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  EveryInputOptions options = short_options();
+  options.length = 2100;
+  options.every_length = false;
+  EXPECT_TRUE(holds(prove_for_every_input(config, options)));
+}
+
+// The stepwise pass goes through what decoding goes through, from two tokens on.
+TEST(EveryInput, DecodesFromACacheAloneAndInAFork) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  EveryInputOptions options;
+  options.every_length = false;
+  for (options.length = 1; options.length <= 20; ++options.length) {
+    const EveryInputResult result =
+        prove_for_every_input(testing::tiny_config(Family::decoder_only), options);
+    EXPECT_TRUE(holds(result));
+    EXPECT_EQ(result.covers_decoding(), options.length >= 2) << options.length;
+    EXPECT_EQ(result.copied_blocks, options.length >= 2 ? 1 : 0) << options.length;
+  }
+}
+
+// A place in the decoder.
+EveryInputPlace place(int64_t layer, std::string site, int64_t head, int64_t position,
+                      int64_t length, int64_t reached = -1) {
+  return {.layer = layer,
+          .site = std::move(site),
+          .head = head,
+          .position = position,
+          .length = length,
+          .reached = reached};
+}
+EveryInputResult with(const TestHooks& hooks, Family family,
+                      EveryInputOptions options = short_options()) {
+  options.hooks = hooks;
+  return prove_for_every_input(two_layers(family), options);
+}
+std::string shown(const std::optional<EveryInputPlace>& at) { return at ? to_string(*at) : "none"; }
+
 TEST(EveryInput, AWidenedHeadIsNamed) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  EveryInputOptions options = short_options();
-  options.hooks.widen_layer = 1;
-  options.hooks.widen_head = 1;
-  const EveryInputResult result =
-      prove_for_every_input(two_layers(Family::encoder_decoder), options);
+  TestHooks hooks;
+  hooks.widen_layer = 1;
+  hooks.widen_head = 1;
+  const EveryInputResult result = with(hooks, Family::encoder_decoder);
   EXPECT_GT(result.forbidden, 0);
-  ASSERT_TRUE(result.first_leak && result.first_difference);
-  EXPECT_EQ(result.first_leak->layer, 1);
-  EXPECT_EQ(result.first_leak->head, 1);
-  EXPECT_EQ(result.first_leak->site, "attention");
-  EXPECT_EQ(result.first_leak->position, 0);
-  EXPECT_EQ(result.first_leak->reached, 1);
-  EXPECT_EQ(result.first_difference->layer, 1);
-  EXPECT_EQ(result.first_difference->head, 1);
+  EveryInputPlace first = place(1, "attention", 1, 0, 1, 1);
+  first.of_neighbour = true;  // in a pass of one token it is the neighbour that has a next one
+  EXPECT_EQ(result.first_leak, first) << shown(result.first_leak);
+  first.reached = -1;
+  EXPECT_EQ(result.first_difference, first) << shown(result.first_difference);
 }
 
 TEST(EveryInput, AMaskThatIsOffByOneReachesTheNextToken) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  TestHooks hooks;
+  hooks.widen_head = TestHooks::kAllHeads;
   EveryInputOptions options = short_options();
-  options.hooks.widen_head = TestHooks::kAllHeads;
-  const EveryInputResult result = prove_for_every_input(two_layers(Family::decoder_only), options);
-  ASSERT_TRUE(result.first_leak);
-  EXPECT_EQ(result.first_leak->layer, 0);
-  EXPECT_EQ(result.first_leak->head, 0);
+  options.every_length = false;
+  options.neighbour = 1;
+  const EveryInputResult result = with(hooks, Family::decoder_only, options);
+  EXPECT_EQ(result.first_leak, place(0, "attention", 0, 0, 5, 1)) << shown(result.first_leak);
 }
 
 TEST(EveryInput, AMaskThatIsTooNarrowIsNamed) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  EveryInputOptions options = short_options();
-  options.hooks.narrow_position = 2;
-  options.hooks.narrow_layer = 1;
-  const EveryInputResult result =
-      prove_for_every_input(two_layers(Family::encoder_decoder), options);
+  TestHooks hooks;
+  hooks.narrow_position = 2;
+  hooks.narrow_layer = 1;
+  const EveryInputResult result = with(hooks, Family::encoder_decoder);
   EXPECT_EQ(result.differing, 0);  // both passes have the same mask
   EXPECT_EQ(result.forbidden, 0);
-  ASSERT_TRUE(result.first_wrong_mask);
-  EXPECT_EQ(result.first_wrong_mask->layer, 1);
-  EXPECT_EQ(result.first_wrong_mask->position, 2);
+  EXPECT_EQ(result.first_wrong_mask, place(1, "mask", -1, 2, 0)) << shown(result.first_wrong_mask);
   EXPECT_FALSE(result.holds());
 }
 
@@ -128,52 +169,61 @@ TEST(EveryInput, NoMaskLeaksEverywhere) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   EveryInputOptions options = short_options();
   options.masking = Masking::none;
-  const EveryInputResult result = prove_for_every_input(two_layers(Family::decoder_only), options);
+  const EveryInputResult result = with({}, Family::decoder_only, options);
   EXPECT_GT(result.differing, 0);
-  ASSERT_TRUE(result.first_leak);
-  EXPECT_EQ(result.first_leak->layer, 0);
+  EXPECT_EQ(result.first_leak, place(0, "attention", 0, 0, 0, 1)) << shown(result.first_leak);
 }
 
 // What leaks nothing but is another expression: it differs, and the first place is named.
 TEST(EveryInput, OtherOrdersAreOtherExpressions) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  EveryInputOptions options = short_options();
-  const auto first_of = [&](const EveryInputOptions& given) {
-    const EveryInputResult result =
-        prove_for_every_input(two_layers(Family::encoder_decoder), given);
+  const auto first_with = [](const TestHooks& hooks, const EveryInputOptions& options) {
+    const EveryInputResult result = with(hooks, Family::encoder_decoder, options);
     EXPECT_FALSE(result.holds());
     EXPECT_GT(result.differing, 0);
+    EXPECT_TRUE(result.first_difference);
     return result.first_difference.value_or(EveryInputPlace{});
   };
-  options.hooks = {};
-  options.hooks.shift_cache = true;
-  EXPECT_EQ(first_of(options).site, "attention");
-  options.hooks = {};
-  options.hooks.split_sums = true;
-  EXPECT_EQ(first_of(options).site, "query");
+  TestHooks hooks;
+  hooks.shift_cache = true;
+  EveryInputOptions alone = short_options();
+  alone.neighbour = 1;
+  const EveryInputPlace shifted = first_with(hooks, alone);
+  EXPECT_EQ(shifted, place(0, "attention", 0, 2, 3)) << to_string(shifted);
+  hooks = {};
+  hooks.split_sums = true;
+  const EveryInputPlace split = first_with(hooks, short_options());
+  EXPECT_EQ(split.site, "query") << to_string(split);
+  // A single row is met in every length that a proof takes, beside the usual neighbour too.
+  for (const int64_t length : {3, 4, 5, 6}) {
+    EveryInputOptions options;
+    options.length = length;
+    options.every_length = false;
+    EXPECT_EQ(first_with(hooks, options).site, "query") << length;
+  }
   // Several blocks are needed to tell these.
+  EveryInputOptions options = short_options();
   options.length = 70;
   options.every_length = false;
-  options.hooks = {};
-  options.hooks.order_by_batch = true;
-  const EveryInputPlace order = first_of(options);
-  EXPECT_EQ(order.site, "attention");
-  EXPECT_EQ(order.layer, 0);
-  EXPECT_EQ(order.position, 64);  // the first row with a second block
-  options.hooks = {};
-  options.hooks.skip_rescaling = true;
-  const EveryInputPlace rescaled = first_of(options);
-  EXPECT_EQ(rescaled.site, "attention");
-  EXPECT_EQ(rescaled.position, 64);
+  hooks = {};
+  hooks.order_by_batch = true;
+  EveryInputPlace first = first_with(hooks, options);
+  EXPECT_EQ(first, place(0, "attention", 0, 64, 70)) << to_string(first);
+  hooks = {};
+  hooks.skip_rescaling = true;
+  first = first_with(hooks, options);
+  EXPECT_EQ(first, place(0, "attention", 0, 64, 70)) << to_string(first);
 }
 
 TEST(EveryInput, AForbiddenKeyTimesZeroLeaks) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  EveryInputOptions options = short_options();
-  options.hooks.multiply_forbidden = true;
-  const EveryInputResult result = prove_for_every_input(two_layers(Family::decoder_only), options);
+  TestHooks hooks;
+  hooks.multiply_forbidden = true;
+  const EveryInputResult result = with(hooks, Family::decoder_only);
   EXPECT_GT(result.differing, 0);
   ASSERT_TRUE(result.first_leak);
+  EXPECT_EQ(result.first_leak->layer, 0);
+  EXPECT_EQ(result.first_leak->head, 0);
   EXPECT_EQ(result.first_leak->site, "attention");
 }
 

@@ -3,8 +3,8 @@
 // It stands for one fp32 value. Leaves are weights, looked-up tokens and constants; the result of
 // an operation is a hash of the operation and its operands, in order. Where two numbers have the
 // same hash they are the same expression, so they have the same bits whatever the weights and the
-// tokens are. That assumes that 128-bit hashes of different expressions do not collide; they are
-// not made to resist an adversary.
+// tokens are (a NaN counts as one value). That assumes that 128-bit hashes of different expressions
+// do not collide; they are not made to resist an adversary.
 //
 // A number also knows which input positions it was made from. The positions a row may see are an
 // interval, so the smallest interval that contains all positions of a number is enough: it lies

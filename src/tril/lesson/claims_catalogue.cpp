@@ -27,7 +27,7 @@ constexpr std::array kClaims = {
         "you mean how it is computed: all positions in one call, or one per call. In function both "
         "are autoregressive (claim 9), and they are the same function: every logit has the same "
         "bits.",
-        "prove demo-model", "5-two-phases.md"},
+        "prove demo-model", "11-proof.md"},
     Claim{2, kStatement,
           "An autoregressive model conditions each new point on those before it: the price on "
           "Friday depends on Wednesday (29) and Thursday (30).",

@@ -45,6 +45,15 @@ std::vector<Compute> packed_kinds(const std::string& folder) {
   return kinds;
 }
 
+bool is_supported(Compute compute) {
+  try {
+    ops::form_for(Placement(), compute).check_supported();
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 std::string names_of(const std::vector<Compute>& kinds) {
   std::string names;
   for (const Compute compute : kinds) {
@@ -53,10 +62,17 @@ std::string names_of(const std::vector<Compute>& kinds) {
   return names;
 }
 
-std::string_view why_no_folder(const std::string& folder) {
+void fail_without_model(const std::string& folder) {
   std::error_code ignored;
-  if (!std::filesystem::exists(folder, ignored)) return ": there is no such folder";
-  return std::filesystem::is_directory(folder, ignored) ? "" : ": it is a file";
+  std::string_view why = "no model in this folder (no config.json)";
+  if (!std::filesystem::exists(folder, ignored)) {
+    why = "no such folder";
+  } else if (!std::filesystem::is_directory(folder, ignored)) {
+    why = "a file, not a model folder";
+  } else if (file_exists(path_in(folder, kTrainingFolder))) {
+    why = "no model in this folder yet: its training has not come to the first evaluation";
+  }
+  fail(ErrorCode::io, folder, ": ", why);
 }
 
 std::string file_key(std::string_view name) { return concat(kFileKey, name); }
@@ -85,11 +101,7 @@ std::string identity_of(const std::string& file) {
 
 ConfigFile read_config(const std::string& folder) {
   const std::string file = path_in(folder, kConfigFile);
-  const bool missing = !file_exists(file);
-  const bool in_training = missing && file_exists(path_in(folder, "training"));
-  require(!missing, ErrorCode::io, file, ": there is no model in this folder",
-          in_training ? " yet: its training has not come to the first evaluation"
-                      : why_no_folder(folder));
+  if (!file_exists(file)) fail_without_model(folder);
   ConfigFile config{.text = read_model_file(folder, kConfigFile), .config = {}};
   config.config = config_from_json(config.text, file);
   return config;

@@ -91,5 +91,7 @@ std::string read_model_file(const std::string& folder, std::string_view name);
 // packed.COMPUTE.safetensors, and the kinds of it a folder has.
 std::string packed_file_name(Compute compute);
 std::vector<Compute> packed_kinds(const std::string& folder);
+// Whether this processor can multiply by weights in this form.
+bool is_supported(Compute compute);
 
 }  // namespace tril

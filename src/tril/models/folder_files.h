@@ -33,11 +33,12 @@ struct ConfigFile {
   std::string text;
   TransformerConfig config;
 };
-// Raises `io` if there is none, with a hint if a training has just begun.
+// Raises `io` if there is none.
 ConfigFile read_config(const std::string& folder);
 
-// A hint for the case that a folder has no model: that it is not a folder, or does not exist.
-std::string_view why_no_folder(const std::string& folder);
+// Raises `io` for a folder without a config.json, and says why there is none: there is no such
+// folder, it is a file, or its training has just begun.
+[[noreturn]] void fail_without_model(const std::string& folder);
 
 // "packed.int8.safetensors and packed.bf16.safetensors".
 std::string names_of(const std::vector<Compute>& kinds);

@@ -243,8 +243,7 @@ void for_each_part(const std::string& folder, const Model& of_model, const Train
 }
 
 std::vector<VerifiedFile> require_any(std::vector<VerifiedFile> files, const std::string& folder) {
-  require(!files.empty(), ErrorCode::io, path_in(folder, kConfigFile),
-          ": there is no model in this folder", why_no_folder(folder));
+  if (files.empty()) fail_without_model(folder);
   return files;
 }
 

@@ -3,18 +3,24 @@
 //
 // The model runs on expressions (base/expression.h), through the same layers, caches and masks as
 // on numbers. Its weights are leaves with their names; every position has a token of its own, which
-// is a variable. Two passes are made:
-//   stepwise  one token per call with a growing cache, beside a neighbour; its first tokens come in
-//             one call, half-way it continues in a fork of its cache;
-//   parallel  under a tape, as in training: the whole sentence in one call, packed behind the
-//             neighbour and padding; once for every length.
+// is a variable. Two may stand for the same token: nothing is assumed about them. These passes are
+// made, without dropout:
+//   stepwise      one token per call with a growing cache, in every second call beside a neighbour.
+//                 From four tokens on the first two come in one call, as a prompt does. Half-way
+//                 the sentence continues in a fork of its cache, while something else is written
+//                 into the original;
+//   unobserved    the same again without an observer, as decoding runs: its logits are compared;
+//   parallel      under a tape, as in training: the whole sentence in one call, packed between two
+//                 neighbours and padding; once for every length.
 // Everything the observer sees and every logit is compared. Where two hashes agree the two numbers
-// are the same expression, so they have the same bits for all weights and tokens. And no number of
-// a row may be made from a position that the row may not see.
+// are the same expression, so they have the same bits for all weights and tokens (a NaN counts as
+// one value: which of its patterns comes out depends on the order of operands in registers). And no
+// number of a row may be made from a position that the row may not see, while a logit must be made
+// from all that it may.
 //
 // What is assumed: the operations of the processor are functions of their operands; hashes of 128
 // bits do not collide; the kernels do what their order-exact models do (kernels/model), which is
-// tested on millions of outputs (tests/kernels/model_test.cpp), not proved.
+// tested (tests/kernels/model_test.cpp), not proved. A fault inside a kernel cannot be seen here.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +55,11 @@ struct EveryInputPlace {
   std::string site{};
   int64_t head = -1;  // -1: not of one head
   int64_t position = 0;
-  int64_t length = 0;     // of the parallel pass; 0: step by step
-  int64_t reached = -1;   // a forbidden position of the target
-  bool in_other = false;  // or: a position of the other sentence
+  bool of_neighbour = false;  // a row of the neighbour
+  int64_t length = 0;         // of the parallel pass; 0: step by step
+  int64_t reached = -1;       // a forbidden position
+  bool in_source = false;     // of the source, not of the target
+  bool in_other = false;      // of the other sentence
   bool operator==(const EveryInputPlace&) const = default;
 };
 std::string to_string(const EveryInputPlace& place);
@@ -64,16 +72,25 @@ struct EveryInputResult {
   int64_t distinct = 0;           // different expressions among the logits of one pass
   int64_t expected_distinct = 0;  // one per position and token of the vocabulary
   int64_t differing = 0;
+  int64_t missing = 0;      // rows of one pass that the other does not have
   int64_t forbidden = 0;    // numbers made from a position that their row may not see
+  int64_t short_reach = 0;  // logits not made from everything that their row may see
   int64_t wrong_masks = 0;  // rows whose interval is not the rule's
-  std::optional<EveryInputPlace> first_difference{}, first_leak{}, first_wrong_mask{};
+  std::optional<EveryInputPlace> first_difference{}, first_leak{}, first_short_reach{},
+      first_wrong_mask{};
+  // What the stepwise pass went through.
+  int64_t cached_rows = 0;    // rows that read keys of earlier calls
+  int64_t calls_alone = 0;    // calls with a single row
+  int64_t copied_blocks = 0;  // of the cache, after the fork
   double seconds = 0.0;
 
-  // Equal everywhere, nothing reached, and the comparison was worth something.
+  // Equal everywhere, complete, nothing reached, and the expressions can be told apart.
   bool holds() const {
-    return logits > 0 && differing == 0 && forbidden == 0 && wrong_masks == 0 &&
-           distinct == expected_distinct;
+    return logits > 0 && differing == 0 && missing == 0 && forbidden == 0 && short_reach == 0 &&
+           wrong_masks == 0 && distinct == expected_distinct;
   }
+  // Short sentences have no past to read from a cache.
+  bool covers_decoding() const { return cached_rows > 0 && calls_alone > 0; }
 };
 
 // Raises what the model raises for this configuration.

@@ -19,11 +19,12 @@ constexpr double kSequentialWork = 1.5e11;
 constexpr int64_t kStepsOnGpu = 1000;
 // Tokens of the tiny model's sources: it is the decoder that is measured.
 constexpr size_t kTinySource = 16;
-// The proof for every input takes all lengths up to the first of these that is not too much work;
-// and one long one.
-constexpr int64_t kEveryLength[] = {16, 12, 8, 6, 4, 3, 2, 1};
+// The proof for every input takes all lengths up to the first of these that is not too much work,
+// or else one of these alone, each long enough to read keys from a cache; and one long one.
+constexpr int64_t kEveryLength[] = {16, 12, 8, 6};
+constexpr int64_t kLengthAlone[] = {12, 8, 6, 4};
 constexpr int64_t kOneLength = 70;  // two blocks of keys
-constexpr int64_t kEveryLengthOfOtherForms = 4;
+constexpr int64_t kEveryLengthOfOtherForms = 6;
 constexpr double kShareOfOtherForms = 0.25;  // of the work allowed, for each
 
 void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
@@ -213,21 +214,23 @@ class Proof {
 
   void prove_every_input() {
     EveryInputOptions all = every_input_options();
-    for (const int64_t length : kEveryLength) {
-      all.length = length;
-      if (affordable(all)) break;
+    if (options_.every_length > 0) {
+      all.length = options_.every_length;
+    } else if (!choose_length(kEveryLength, all)) {
+      all.every_length = false;
+      if (!choose_length(kLengthAlone, all)) all.every_length = true;  // on a tiny model
     }
-    if (options_.every_length > 0) all.length = options_.every_length;
-    add_every_input(all);
+    add_every_input(all, options_.every_length > 0);
     EveryInputOptions longest = every_input_options();
     longest.every_length = false;
     longest.length = options_.one_length > 0 ? options_.one_length : kOneLength;
-    if (options_.one_length > 0 || affordable(longest)) add_every_input(longest);
-    for (const Compute compute : {Compute::bf16, Compute::int8, Compute::bf16_dot}) {
-      EveryInputOptions form = all;
+    longest.source_length = longest.length;
+    add_every_input(longest, options_.one_length > 0);
+    for (const Compute compute : {Compute::int8, Compute::bf16_dot}) {
+      EveryInputOptions form = every_input_options();
       form.compute = compute;
-      form.length = std::min(all.length, kEveryLengthOfOtherForms);
-      if (affordable(form, kShareOfOtherForms)) add_every_input(form);
+      form.length = kEveryLengthOfOtherForms;
+      add_every_input(form, false, kShareOfOtherForms);
     }
   }
   EveryInputOptions every_input_options() const {
@@ -241,14 +244,25 @@ class Proof {
     return options_.full || every_input_operations(model_.config(), options) <=
                                 share * options_.every_input_operations;
   }
-  void add_every_input(const EveryInputOptions& options) {
-    EveryInputOptions told = options;
+  bool choose_length(std::span<const int64_t> lengths, EveryInputOptions& options) const {
+    for (const int64_t length : lengths) {
+      options.length = length;
+      if (affordable(options)) return true;
+    }
+    options.length = lengths.front();
+    return false;
+  }
+  // On the model's own configuration if that was asked for or is not too much work.
+  void add_every_input(EveryInputOptions options, bool asked, double share = 1.0) {
+    const bool tiny = !asked && !affordable(options, share);
     const std::string what = concat("for every input, ", word_for(options.compute),
                                     options.every_length ? ", 1 to " : ", ", options.length);
     tell(what, 0, 100);
-    told.progress = [&](double share) { tell(what, static_cast<int64_t>(100.0 * share), 100); };
-    report_.every_input.push_back({options.compute, options.length, options.every_length,
-                                   prove_for_every_input(model_.config(), told)});
+    options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
+    report_.every_input.push_back(
+        {options.compute, options.length, options.every_length, tiny,
+         prove_for_every_input(tiny ? tiny_config_like(model_.config()) : model_.config(),
+                               options)});
   }
 
   const Transformer& model_;
@@ -273,7 +287,7 @@ bool ProofReport::holds(Section section) const {
              std::all_of(sequential.begin(), sequential.end(),
                          [](const SequentialLine& line) { return line.figures.holds(); });
     case Section::every_input:
-      return !every_input.empty() &&
+      return !every_input.empty() && every_input.front().figures.covers_decoding() &&
              std::all_of(every_input.begin(), every_input.end(),
                          [](const EveryInputLine& line) { return line.figures.holds(); });
   }

@@ -57,11 +57,13 @@ struct SequentialLine : SequentialCase {
   SequentialComparison figures{};
 };
 
-// A run of prove_for_every_input(), with this form of weights and these lengths.
+// A run of prove_for_every_input(), with this form of weights and these lengths. A weight of bf16
+// is one number like one of fp32, so fp32 stands for both.
 struct EveryInputLine {
   Compute compute = Compute::fp32;
   int64_t length = 0;
-  bool every_length = false;  // every length up to this
+  bool every_length = false;   // every length up to this
+  bool on_tiny_model = false;  // tiny_config_like(), because the model itself would take too long
   EveryInputResult figures{};
 };
 
@@ -92,10 +94,11 @@ struct ProofOptions {
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
   std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
-  // The most operations of the proof for every input; it chooses lengths accordingly. Without
-  // limit if `full`.
+  // The most operations of a run of the proof for every input: beyond it the lengths are fewer,
+  // then a tiny model of the same kind is used. Without limit if `full`.
   double every_input_operations = 2e9;
-  // Its lengths, if they are to be these: every one up to the first, and the second alone. 0: chosen.
+  // Its lengths, if they are to be these: every one up to the first, and the second alone. 0:
+  // chosen.
   int64_t every_length = 0;
   int64_t one_length = 0;
   TestHooks hooks{};

@@ -109,7 +109,8 @@ void for_each_option(Options& o, const Visit& visit) {
         "Multiply embeddings by the square root of the width", "Model");
   visit("dropout", o.model.dropout, "Dropout rate in training", "Model");
 
-  visit("updates", o.updates, "Weight updates; 0: about 60 epochs", "Learning");
+  visit("updates", o.updates,
+        "Weight updates; 0: about 60 epochs, at least 500 and at most 100,000", "Learning");
   visit("batch-tokens", o.batch_tokens, "Target tokens per update", "Learning");
   visit("micro-batch-tokens", o.micro_batch_tokens,
         "Target tokens per forward pass; must divide batch-tokens. On a GPU the default is "

@@ -386,6 +386,9 @@ export const kEnglish = {
       "by the textbook formula. The formula was checked on the numbers before they were rounded: " +
       "the {contexts} numbers of contextual embeddings it gives differ from the engine’s by " +
       "{difference} at most, {share}% of what fp32 rounding allows.",
+  how_proof: "This is one sentence. That training and inference are the same function for all " +
+      "weights and tokens is what `tril prove` shows in its section 5; the proof is on page 11 of " +
+      "the guide, `docs/guide/11-proof.md`.",
   how_keys:
       "Keys: `←` and `→` step, `Space` plays, `Home` and `End` jump. In a matrix the arrows " +
       "move from cell to cell and `Enter` opens the arithmetic. This page makes no request to any " +

@@ -230,7 +230,8 @@ RowScale scale_of(const float* row, int64_t count) {
     }
   });
   const int32_t bits = hn::GetLane(hn::MaxOfLanes(tag, largest));
-  if (bits >= 0x7f800000) return {0.0f, std::numeric_limits<float>::quiet_NaN()};
+  // The NaN that x86's own operations make: where all are equal, their order does not matter.
+  if (bits >= 0x7f800000) return {0.0f, std::bit_cast<float>(0xffc00000u)};
   const auto value = std::bit_cast<float>(bits);
   if (value < kInt8Smallest) return {0.0f, 0.0f};
   return {127.0f / value, value / 127.0f};

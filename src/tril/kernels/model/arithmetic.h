@@ -4,7 +4,8 @@
 // element by element. With floats it gives the kernel's bits, which tests compare; with expressions
 // it gives the formula that was computed (base/expression.h). A model never branches on a number:
 // select() chooses between two that were both made. Which operations are made may depend on shapes
-// and intervals only.
+// and intervals only. (Some operations branch inside, as scale_by_power does: they are functions of
+// their operands all the same.)
 #pragma once
 
 #include <bit>
@@ -150,7 +151,7 @@ inline float int8_inverse(float largest) {
 }
 inline float int8_scale(float largest) {
   if (std::bit_cast<uint32_t>(largest) >= 0x7f800000u) {
-    return std::numeric_limits<float>::quiet_NaN();
+    return std::bit_cast<float>(0xffc00000u);  // as x86 makes it
   }
   return largest < kInt8Smallest ? 0.0f : largest / 127.0f;
 }
