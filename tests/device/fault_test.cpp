@@ -17,8 +17,8 @@ TEST(Fault, IsReadFromItsWord) {
   EXPECT_EQ(fault_from("").kind, Fault::none);
   EXPECT_EQ(fault_from("no-driver").kind, Fault::no_driver);
   EXPECT_EQ(fault_from("old-driver").kind, Fault::old_driver);
-  EXPECT_EQ(fault_from("no-card").kind, Fault::no_card);
-  EXPECT_EQ(fault_from("old-card").kind, Fault::old_card);
+  EXPECT_EQ(fault_from("no-gpu").kind, Fault::no_gpu);
+  EXPECT_EQ(fault_from("old-gpu").kind, Fault::old_gpu);
   EXPECT_EQ(fault_from("memory@3").kind, Fault::memory);
   EXPECT_EQ(fault_from("memory@3").at, 3);
   EXPECT_EQ(fault_from("lost-device@1200").kind, Fault::lost_device);
@@ -50,12 +50,12 @@ TEST(Fault, EachIsOneLineThatSaysWhatIsWrong) {
   EXPECT_EQ(problem(Fault::old_driver)
                 .find("cuda: the driver is too old: it knows CUDA 12.4, this program needs 13."),
             0u);
-  EXPECT_EQ(problem(Fault::no_card), "cuda: no NVIDIA GPU on this machine");
-  EXPECT_EQ(problem(Fault::old_card),
+  EXPECT_EQ(problem(Fault::no_gpu), "cuda: no NVIDIA GPU on this machine");
+  EXPECT_EQ(problem(Fault::old_gpu),
             "cuda: Tesla V100-SXM2-16GB has compute capability 7.0, this program needs 8.0 or "
             "later");
   setenv("CUDA_VISIBLE_DEVICES", "7", 1);
-  EXPECT_EQ(problem(Fault::no_card), "cuda: no NVIDIA GPU visible: CUDA_VISIBLE_DEVICES is '7'");
+  EXPECT_EQ(problem(Fault::no_gpu), "cuda: no NVIDIA GPU visible: CUDA_VISIBLE_DEVICES is '7'");
   unsetenv("CUDA_VISIBLE_DEVICES");
 }
 

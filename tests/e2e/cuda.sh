@@ -38,12 +38,12 @@ for batch in 1 3; do
     cmp - "$work/out.hi" || fail "another batch gave another translation"
 done
 "$tril" translate "$work/a" --device cpu --beam 4 <"$work/some.en" >"$work/cpu.hi"
-diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model of the card"
+diff "$work/some.hi" "$work/cpu.hi" || fail "the CPU does not translate with the model trained on the GPU"
 # A folder with only packed weights is for the CPU, without any flag.
 "$tril" quantize "$work/a" --to bf16 -o "$work/packed" >/dev/null
 "$tril" translate "$work/packed" --beam 4 <"$work/some.en" | diff "$work/some.hi" - ||
-  fail "packed weights alone are not used where there is a card"
-"$tril" prove "$work/a" --device cuda || fail "the proof fails on the card"
+  fail "packed weights alone are not used where there is a GPU"
+"$tril" prove "$work/a" --device cuda || fail "the proof fails on the GPU"
 rc=0
 "$tril" prove "$work/a" --device cuda --unmasked >/dev/null 2>&1 || rc=$?
 ((rc == 1)) || fail "without the mask the proof should fail with 1, not $rc"

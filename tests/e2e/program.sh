@@ -80,7 +80,7 @@ if ! "$tril" info | grep -q 'not built into'; then
   # A simulated driver and simulated GPUs (docs/design/device.md): one line that says what is
   # missing.
   for fault in 'no-driver no NVIDIA driver' 'old-driver the driver is too old: it knows CUDA 12.4' \
-    'no-card no NVIDIA GPU' 'old-card Tesla V100.*compute capability 7.0.*8.0 or later'; do
+    'no-gpu no NVIDIA GPU' 'old-gpu Tesla V100.*compute capability 7.0.*8.0 or later'; do
     expect_error "${fault%% *}" "cuda: ${fault#* }.*; --device cpu" \
       env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" bench --device cuda
     expect 0 "info, ${fault%% *}" env -u CUDA_VISIBLE_DEVICES TRIL_FAULT="${fault%% *}" "$tril" info

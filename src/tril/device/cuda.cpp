@@ -138,8 +138,8 @@ Answers pretend(Fault fault) {
   Answers answers;
   answers.driver = fault == Fault::no_driver ? 0 : fault == Fault::old_driver ? 12040 : 13000;
   if (fault == Fault::old_driver) answers.counted = cudaErrorInsufficientDriver;
-  if (fault == Fault::no_card) answers.counted = cudaErrorNoDevice;
-  if (fault == Fault::old_card) {
+  if (fault == Fault::no_gpu) answers.counted = cudaErrorNoDevice;
+  if (fault == Fault::old_gpu) {
     cudaDeviceProp& facts = answers.gpus.emplace_back().facts;
     std::strcpy(facts.name, "Tesla V100-SXM2-16GB");
     facts.major = 7;

@@ -10,8 +10,8 @@ namespace tril::cuda {
 InjectedFault fault_from(std::string_view text) {
   const size_t at = text.find('@');
   const std::string_view word = text.substr(0, at);
-  for (const Fault kind : {Fault::none, Fault::no_driver, Fault::old_driver, Fault::no_card,
-                           Fault::old_card, Fault::memory, Fault::lost_device}) {
+  for (const Fault kind : {Fault::none, Fault::no_driver, Fault::old_driver, Fault::no_gpu,
+                           Fault::old_gpu, Fault::memory, Fault::lost_device}) {
     const bool counts = kind == Fault::memory || kind == Fault::lost_device;
     if (word != word_for(kind) || counts != (at != std::string_view::npos)) continue;
     if (!counts) return {kind};
@@ -22,7 +22,7 @@ InjectedFault fault_from(std::string_view text) {
     if (error == std::errc() && end == number.data() + number.size() && fault.at > 0) return fault;
   }
   fail(ErrorCode::invalid_argument,
-       "TRIL_FAULT: expected no-driver, old-driver, no-card, old-card, memory@N or lost-device@N "
+       "TRIL_FAULT: expected no-driver, old-driver, no-gpu, old-gpu, memory@N or lost-device@N "
        "with N from 1, got '",
        text, "'");
 }

@@ -1,7 +1,7 @@
 // Deliberate faults of the GPU, its driver and its memory, for tests of the consequences. None in
 // ordinary use; TRIL_FAULT in the environment requests one (docs/design/device.md):
 //
-//   no-driver, old-driver, no-card, old-card   simulates what the driver reports
+//   no-driver, old-driver, no-gpu, old-gpu   simulates what the driver reports
 //   memory@N        the N-th block of device memory, and every later one, is refused
 //   lost-device@N   after the N-th launch a kernel traps, and the driver fails every later call of
 //                   this process, as it does when a GPU fails
@@ -14,7 +14,7 @@
 
 namespace tril::cuda {
 
-enum class Fault { none, no_driver, old_driver, no_card, old_card, memory, lost_device };
+enum class Fault { none, no_driver, old_driver, no_gpu, old_gpu, memory, lost_device };
 
 struct InjectedFault {
   Fault kind = Fault::none;
@@ -31,7 +31,7 @@ const InjectedFault& injected_fault();
 namespace tril {
 template <>
 struct Words<cuda::Fault> {
-  static constexpr std::string_view kList[] = {"",         "no-driver", "old-driver", "no-card",
-                                               "old-card", "memory",    "lost-device"};
+  static constexpr std::string_view kList[] = {"",        "no-driver", "old-driver", "no-gpu",
+                                               "old-gpu", "memory",    "lost-device"};
 };
 }  // namespace tril

@@ -208,7 +208,7 @@ Peaks measure_cuda_peaks(Device device, double seconds_each) {
 
 std::vector<Measurement> measure_cuda_machine(const MeasureOptions& options) {
   Results results("peaks", options);
-  results.tell("the card's own");
+  results.tell("the GPU's own");
   const Peaks peaks = options.peaks
                           ? *options.peaks
                           : measure_cuda_peaks(options.placement.device, options.seconds_each);

@@ -55,9 +55,9 @@ int64_t decode(const Transformer& model, const std::vector<Sequence>& questions,
   greedy.max_tokens = options.length + 1;
   size_t next = 0;
   int64_t exact = 0;
-  constexpr int64_t kSlots = 250;
+  constexpr int64_t kTogether = 250;
   search(
-      model, greedy, kSlots,
+      model, greedy, kTogether,
       [&]() -> std::optional<SearchRequest> {
         if (next == questions.size()) return std::nullopt;
         SearchRequest request;
