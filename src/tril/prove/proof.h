@@ -96,7 +96,7 @@ struct ProofOptions {
   std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
   // The most operations of a run of the proof for every input: beyond it the lengths are fewer,
   // then a tiny model of the same kind is used. Without limit if `full`.
-  double every_input_operations = 2e9;
+  double every_input_operations = 3e9;
   // Its lengths, if they are to be these: every one up to the first, and the second alone. 0:
   // chosen.
   int64_t every_length = 0;
