@@ -9,7 +9,7 @@
 namespace tril::testing {
 namespace {
 
-[[noreturn]] void give_up(const std::string& what) { throw std::runtime_error("pdf: " + what); }
+[[noreturn]] void bad_pdf(const std::string& what) { throw std::runtime_error("pdf: " + what); }
 
 std::string unpacked(const std::string& packed) {
   std::string text(packed.size() * 40 + 4096, '\0');
@@ -17,7 +17,7 @@ std::string unpacked(const std::string& packed) {
   if (uncompress(reinterpret_cast<Bytef*>(text.data()), &size,
                  reinterpret_cast<const Bytef*>(packed.data()),
                  static_cast<uLong>(packed.size())) != Z_OK) {
-    give_up("a stream does not unpack");
+    bad_pdf("a stream does not unpack");
   }
   text.resize(size);
   return text;
@@ -28,7 +28,7 @@ std::string stream_of(const std::string& bytes, const std::string& number) {
   const size_t object = bytes.find("\n" + number + " 0 obj\n");
   const size_t begin = bytes.find("stream\n", object);
   const size_t end = bytes.find("\nendstream", begin);
-  if (object == std::string::npos || end == std::string::npos) give_up("no object " + number);
+  if (object == std::string::npos || end == std::string::npos) bad_pdf("no object " + number);
   return unpacked(bytes.substr(begin + 7, end - begin - 7));
 }
 
@@ -41,7 +41,7 @@ double reach_of(const std::string& content) {
   if (box == std::string::npos ||
       std::sscanf(content.c_str() + line, "%lf %lf %lf %lf", &left, &top, &width, &height) != 4 ||
       std::sscanf(content.c_str() + box + 11, "%lf 0 0 %*f %*f %lf cm", &scale, &moved) != 2) {
-    give_up("a page does not begin as expected");
+    bad_pdf("a page does not begin as expected");
   }
   const double begin = (top - moved) / scale;
   const double end = begin + height / scale;
@@ -63,7 +63,7 @@ std::vector<PdfPage> pages_of_pdf(const std::string& bytes) {
   const std::string page = "/Type /Page\n";
   for (size_t at = bytes.find(page); at != std::string::npos; at = bytes.find(page, at + 1)) {
     const size_t contents = bytes.find("/Contents ", at);
-    if (contents == std::string::npos) give_up("a page without contents");
+    if (contents == std::string::npos) bad_pdf("a page without contents");
     const size_t digits = contents + 10;
     PdfPage& made = pages.emplace_back();
     made.content = stream_of(bytes, bytes.substr(digits, bytes.find(' ', digits) - digits));

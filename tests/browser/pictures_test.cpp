@@ -63,7 +63,7 @@ std::string demo_model() {
 
 TEST_F(Pictures, OfTheDemo) {
   if (demo_model().empty()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
-  const Translator translator = Translator::load(demo_model());
+  const Translator translator = Translator::load(demo_model(), {.purpose = Purpose::study});
   using enum Browser::Extent;
   const std::string path = write_page(
       folder_, "demo.html", explain_page(explain(translator, "My brother is reading a book")));
@@ -144,7 +144,7 @@ void expect_current(const std::string& page, const std::string& path, const Docs
 // A picture in the README and the guide must show the current page.
 TEST_F(Pictures, OfTheDocumentationAreCurrent) {
   if (demo_model().empty()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
-  const Translator translator = Translator::load(demo_model());
+  const Translator translator = Translator::load(demo_model(), {.purpose = Purpose::study});
   const std::string page = explain_page(explain(translator, "My brother is reading a book"));
   const std::string path = write_page(folder_, "demo.html", page);
   const BrowserWindow sharp{.width = 1440, .height = 1110, .pixel_ratio = 1.5};
