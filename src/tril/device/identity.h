@@ -27,7 +27,7 @@ class Identity {
   // Every value of a struct.
   template <class Struct>
   void add_values(const Struct& of) {
-    for_each_value(of, [this](const auto& value) { add(word_of(value)); });
+    for_each_value(of, [this](const auto& value) { this->add(word_of(value)); });
   }
 
   auto operator<=>(const Identity&) const = default;
