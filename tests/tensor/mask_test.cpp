@@ -87,7 +87,7 @@ TEST(Mask, ParsesTextAndNamesWhatIsWrong) {
   EXPECT_EQ(Mask::parse("1 0 0\n1 1 0\n\n1 1 1\n").to_string(3), Mask::causal(kThree).to_string(3));
   EXPECT_EQ(raised_by([] { Mask::parse("1 0 1\n"); }).text,
             "mask: row 0 is no interval: it sees keys 0 to 0, then not 1, then 2 again; tril's "
-            "masks are one interval of keys a row");
+            "masks are one interval of keys per row");
   EXPECT_EQ(raised_by([] { Mask::parse("1 0\n1\n"); }).text,
             "mask: line 2 has 1 entries, the lines before have 2");
   EXPECT_EQ(raised_by([] { Mask::parse("1 x\n"); }).text,

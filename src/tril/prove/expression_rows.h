@@ -2,7 +2,6 @@
 // numbers may be made from, and whether two passes made the same ones.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <span>

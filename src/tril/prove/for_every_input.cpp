@@ -105,17 +105,19 @@ class EveryInput {
       // A fork that continues at the beginning of a block has none to copy; then another is made.
       const bool forks = !copied && call % 2 == 1 && first >= options_.length / 2;
       const int32_t original = slot;
-      if (forks) {
-        slot = session_.cache.fork(original);
-        rows.add(variables_.written_beside(),
-                 {.slot = original, .segment = segment(0), .first = static_cast<int32_t>(first)});
-      }
+      if (forks) slot = session_.cache.fork(original);
+      const int64_t begin = rows.size();
       rows.add_sequence(
           std::span(target).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
           {.slot = slot,
            .segment = segment(0),
            .first = static_cast<int32_t>(first),
            .prefix = static_cast<int32_t>(options_.prefix)});
+      // After the sentence's row, so that it is the sentence that goes on in the copied block.
+      if (forks) {
+        rows.add(variables_.written_beside(),
+                 {.slot = original, .segment = segment(0), .first = static_cast<int32_t>(first)});
+      }
       const size_t blocks = session_.cache.entries(slot).size();
       session_.reset();
       const Tensor hidden = model_.forward(rows, memory, session_);
@@ -129,33 +131,34 @@ class EveryInput {
         result_.calls_alone += rows.size() == 1 ? 1 : 0;
         result_.copied_blocks += forks && copied ? 1 : 0;
       } else {
-        compare_last_rows(logits, first, count);
+        compare_rows(logits, begin, first, count);
+      }
+      if (first + count == options_.length && observed == Observed::no) {
+        compare_shortlist(hidden, begin + count - 1);
       }
       first += count;
       count = 1;
-      if (first == options_.length && observed == Observed::no) compare_shortlist(hidden);
     }
     session_.cache.release_all();
   }
 
-  // The sentence's rows are a call's last.
-  void compare_last_rows(const Tensor& logits, int64_t first, int64_t count) {
+  // The sentence's positions from `first` on are the call's rows from `begin` on.
+  void compare_rows(const Tensor& logits, int64_t begin, int64_t first, int64_t count) {
     const std::span<const Expression> all(logits.data<Expression>(),
                                           static_cast<size_t>(logits.size()));
     const auto columns = static_cast<size_t>(logits.columns());
     for (int64_t i = 0; i < count; ++i) {
-      const auto row = static_cast<size_t>(logits.rows() - count + i);
+      const auto row = static_cast<size_t>(begin + i);
       rows_.compare_logits(all.subspan(row * columns, columns), static_cast<int32_t>(first + i));
     }
   }
 
   // Chosen outputs are the same expressions as among all.
-  void compare_shortlist(const Tensor& hidden) {
+  void compare_shortlist(const Tensor& hidden, int64_t row) {
     const auto last = static_cast<int32_t>(config_.target_vocab - 1);
     const std::vector<int32_t> chosen{last, 0, last / 2};
     OutputPart part;
     model_.choose_output(chosen, part, session_);
-    const int64_t row = hidden.rows() - 1;
     const PartRows rows{row, row + 1, &part};
     const std::vector<Tensor> logits = model_.logits(hidden, {&rows, 1}, session_);
     rows_.compare_chosen({logits[0].data<Expression>(), chosen.size()}, chosen,

@@ -129,7 +129,7 @@ Mask Mask::parse(std::span<const uint8_t> allowed, int64_t rows, int64_t keys) {
     const auto at = [&](auto place) { return static_cast<int32_t>(place - line.begin()); };
     require(again == line.end(), ErrorCode::invalid_argument, "mask: row ", row,
             " is no interval: it sees keys ", at(first), " to ", at(end) - 1, ", then not ",
-            at(end), ", then ", at(again), " again; tril's masks are one interval of keys a row");
+            at(end), ", then ", at(again), " again; tril's masks are one interval of keys per row");
     intervals.push_back(first == line.end() ? Interval{} : Interval{0, at(first), at(end)});
   }
   return Mask(std::move(intervals));
