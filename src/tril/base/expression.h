@@ -60,8 +60,8 @@ struct Expression {
 };
 static_assert(sizeof(Expression) == size_of(DType::expression));
 
-// What makes a number. The names of operations are in kernels/model/arithmetic.h, which says what
-// each computes.
+// What makes a number. The names of operations are in kernels/model/arithmetic.h and
+// cuda_functions.h, which say what each computes.
 enum class Operation : uint64_t {
   constant = 1,
   weight,
@@ -83,6 +83,13 @@ enum class Operation : uint64_t {
   greater,
   differs,
   select,
+  negate,
+  larger_number,
+  at_most,
+  cuda_exp2,
+  cuda_exp,
+  cuda_erf,
+  tensor_core_step,
   round_to_bf16,
   larger_magnitude,
   int8_inverse,

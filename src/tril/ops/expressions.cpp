@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "tril/kernels/model/attention.h"
-#include "tril/kernels/model/rows.h"
+#include "tril/ops/kernel_order.h"
 
 namespace tril::ops::expressions {
 namespace {
@@ -71,6 +70,7 @@ void attend(Context& context, const Tensor& q, std::span<const Interval> interva
             const KeysOf& keys_of, const KnownKeys& known_keys) {
   const std::vector<Expression> bias = bias_of(options);
   const int64_t offsets = static_cast<int64_t>(bias.size()) / sizes.heads;
+  const Ordered ordered(context);
   const auto* queries = q.data<Expression>();
   auto* results = out.data<Expression>();
   for_each(context, sizes.query * sizes.heads, [&](int64_t task) {
@@ -97,17 +97,28 @@ void attend(Context& context, const Tensor& q, std::span<const Interval> interva
     args.fault.descending_blocks = context.hooks.order_by_batch && several;
     args.fault.no_rescaling = context.hooks.skip_rescaling && several;
     if (context.hooks.multiply_forbidden) args.fault.known_keys = known_keys(row);
-    model::attention_row(args, keys_of(row, head), to);
+    ordered.attention_row(args, keys_of(row, head), to);
   });
 }
 
 }  // namespace
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
+  const Ordered ordered(context);
   for_each(context, a.rows(), [&](int64_t row) {
     for (int64_t i = row * a.columns(); i < (row + 1) * a.columns(); ++i) {
-      out.data<Expression>()[i] = model::add(a.data<Expression>()[i], b.data<Expression>()[i]);
+      out.data<Expression>()[i] =
+          ordered.stored(model::add(a.data<Expression>()[i], b.data<Expression>()[i]));
     }
+  });
+}
+
+void store_activations(Context& context, const Tensor& y) {
+  if (context.expressions->order != KernelOrder::cuda_bf16) return;
+  const Ordered ordered(context);
+  for_each(context, y.rows(), [&](int64_t row) {
+    Expression* at = y.data<Expression>() + row * y.columns();
+    for (int64_t i = 0; i < y.columns(); ++i) at[i] = ordered.stored(at[i]);
   });
 }
 
@@ -115,9 +126,10 @@ void norm(Context& context, NormKind kind, float epsilon, const Tensor& x, const
           const Tensor& bias, const Tensor& y) {
   const model::NormOf<Expression> args{kind, x.columns(), epsilon, weight.data<Expression>(),
                                        bias.defined() ? bias.data<Expression>() : nullptr};
+  const Ordered ordered(context);
   for_each(context, x.rows(), [&](int64_t row) {
-    model::norm_row(args, x.data<Expression>() + row * x.columns(),
-                    y.data<Expression>() + row * x.columns());
+    ordered.norm_row(args, x.data<Expression>() + row * x.columns(),
+                     y.data<Expression>() + row * x.columns());
   });
 }
 
@@ -125,6 +137,7 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
   const uint64_t table = lookup.packed->parts[0].data<Expression>()->hash.low;
   const int64_t columns = out.columns();
   const ExpressionInputs& inputs = *context.expressions;
+  const Ordered ordered(context);
   for_each(context, out.rows(), [&](int64_t row) {
     const int32_t token = lookup.ids[row];
     const Reach reach = inputs.reach_of(token);
@@ -134,26 +147,28 @@ void embedding(Context& context, const Lookup& lookup, const Tensor& out) {
       if (lookup.positions.defined()) {
         position = entry_of(lookup.positions, lookup.position_ids[row] * columns + c);
       }
-      out.data<Expression>()[row * columns + c] =
-          model::embedded(entry, lookup.scale, lookup.positions.defined() ? &position : nullptr);
+      out.data<Expression>()[row * columns + c] = ordered.stored(
+          model::embedded(entry, lookup.scale, lookup.positions.defined() ? &position : nullptr));
     }
   });
 }
 
 void activation(Context& context, Activation kind, const Tensor& x, const Tensor& y) {
+  const Ordered ordered(context);
   for_each(context, x.rows(), [&](int64_t row) {
     for (int64_t i = row * x.columns(); i < (row + 1) * x.columns(); ++i) {
-      y.data<Expression>()[i] = model::activated(kind, x.data<Expression>()[i]);
+      y.data<Expression>()[i] = ordered.activated(kind, x.data<Expression>()[i]);
     }
   });
 }
 
 void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& x,
            const Tensor& y) {
+  const Ordered ordered(context);
   for_each(context, x.rows(), [&](int64_t row) {
     for (int64_t i = row * x.columns(); i < (row + 1) * x.columns(); ++i) {
       y.data<Expression>()[i] =
-          model::gated(kind, gate.data<Expression>()[i], x.data<Expression>()[i]);
+          ordered.gated(kind, gate.data<Expression>()[i], x.data<Expression>()[i]);
     }
   });
 }
@@ -162,12 +177,12 @@ void rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& position
             const Tensor& table, const Tensor& y) {
   const int64_t heads = x.shape()[1];
   const int64_t head_dim = x.shape()[2];
+  const Ordered ordered(context);
   for_each(context, x.shape()[0], [&](int64_t row) {
     const float* cosines = table.data() + positions[row] * head_dim;
     for (int64_t head = 0; head < heads; ++head) {
       const int64_t at = (row * heads + head) * head_dim;
-      model::rotated_head(head_dim, cosines, cosines + head_dim / 2, x.data<Expression>() + at,
-                          y.data<Expression>() + at);
+      ordered.rotated_head(head_dim, cosines, x.data<Expression>() + at, y.data<Expression>() + at);
     }
   });
 }

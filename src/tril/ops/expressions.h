@@ -1,6 +1,7 @@
 // The forward operations on expressions (base/expression.h): the third kind of numbers, beside the
 // CPU's and CUDA's. Arguments were checked and results allocated; the order-exact models of
-// kernels/model do the rest. There are no gradients. For the sources of this folder.
+// kernels/model do the rest, the CPU's or CUDA's as the context's expressions say. There are no
+// gradients. For the sources of this folder.
 #pragma once
 
 #include <atomic>
@@ -26,6 +27,8 @@ class Counted {
 };
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
+// Sums of a product become activations: those are rounded where they are bf16 (KernelOrder).
+void store_activations(Context& context, const Tensor& y);
 void norm(Context& context, NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
           const Tensor& bias, const Tensor& y);
 void embedding(Context& context, const Lookup& lookup, const Tensor& out);

@@ -5,6 +5,7 @@
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/gemm.h"
 #include "tril/ops/cuda_linear.h"
+#include "tril/ops/expressions.h"
 #include "tril/ops/on_cuda.h"
 
 namespace tril::ops {
@@ -28,6 +29,11 @@ int64_t outputs_of(std::span<const LinearWeight* const> weights) {
   int64_t outputs = 0;
   for (const LinearWeight* linear : weights) outputs += linear->out;
   return outputs;
+}
+
+// Kernels store their sums as activations themselves; expressions are rounded afterwards.
+void finish(Context& context, const Tensor& y) {
+  if (context.expressions != nullptr) expressions::store_activations(context, y);
 }
 
 }  // namespace
@@ -66,6 +72,7 @@ void linears(Context& context, const Tensor& x, std::span<const LinearWeight* co
     y[i] = Tensor(context.arena, {rows, weights[i]->out}, context.activations);
   }
   form.multiply(context, x, weights, y);
+  for (const Tensor& each : y) finish(context, each);
 }
 
 Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, LinearOutput output) {
@@ -77,6 +84,7 @@ Tensor linear(Context& context, const Tensor& x, const LinearWeight& linear, Lin
                  output == LinearOutput::activation ? context.activations : context.sums());
   const LinearWeight* const weights[] = {&linear};
   form.multiply(context, x, weights, {&y, 1});
+  if (output == LinearOutput::activation) finish(context, y);
   return y;
 }
 

@@ -32,6 +32,7 @@ class EveryInput {
         session_(model_, options.threads),
         rows_(config_, options_, variables_, result_) {
     session_.expressions->tokens = variables_.reaches();
+    session_.expressions->order = options.order;
     session_.hooks = options.hooks;
   }
 
@@ -228,6 +229,8 @@ EveryInputResult prove_for_every_input(const TransformerConfig& config,
           ErrorCode::invalid_argument, "proof: lengths must be at least 1");
   require(options.prefix >= 0 && options.prefix <= options.length, ErrorCode::invalid_argument,
           "proof: a prefix of ", options.prefix, " in ", options.length, " tokens");
+  require(options.order == KernelOrder::cpu || options.compute == Compute::fp32,
+          ErrorCode::unsupported, "proof: CUDA has no products in ", word_for(options.compute));
   return EveryInput(config, options).run();
 }
 

@@ -42,6 +42,9 @@ struct EveryInputOptions {
   int64_t prefix = 0;         // prefix LM: this many first positions see each other
   bool every_length = true;   // otherwise the parallel pass is made for `length` alone
   Compute compute = Compute::fp32;
+  // Whose kernels the model runs on. CUDA's have no other compute than fp32, which stands for bf16
+  // too: a weight is one number. Their activations are numbers of fp32 or bf16 (KernelOrder).
+  KernelOrder order = KernelOrder::cpu;
   int threads = 0;
   TestHooks hooks{};
   Masking masking = Masking::causal;

@@ -13,6 +13,7 @@
 #include "tril/base/dtype.h"
 #include "tril/base/expression.h"
 #include "tril/base/parallel.h"
+#include "tril/base/words.h"
 #include "tril/device/queue.h"
 #include "tril/tensor/arena.h"
 
@@ -51,10 +52,19 @@ struct TestHooks {
   bool multiply_forbidden = false;
 };
 
-// For contexts whose numbers are expressions: what the tokens stand for, and how many operations
-// were made.
+// Whose kernels expressions are made by: each has an order of its own (kernels/model). On CUDA it
+// depends on the type of activations.
+enum class KernelOrder { cpu, cuda_fp32, cuda_bf16 };
+template <>
+struct Words<KernelOrder> {
+  static constexpr std::string_view kList[] = {"cpu", "cuda-fp32", "cuda-bf16"};
+};
+
+// For contexts whose numbers are expressions: what the tokens stand for, whose kernels make them,
+// and how many operations were made.
 struct ExpressionInputs {
   std::vector<Reach> tokens{};  // by token: where in the input it stands; beyond: nowhere
+  KernelOrder order = KernelOrder::cpu;
   std::atomic<int64_t> operations{0};
 
   Reach reach_of(int32_t token) const {

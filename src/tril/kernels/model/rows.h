@@ -28,31 +28,41 @@ struct NormOf {
   const T* weight = nullptr;
   const T* bias = nullptr;  // or none
 };
-// y may be x.
-template <class T>
-void norm_row(const NormOf<T>& n, const T* x, T* y) {
+// Sums over a row on the CPU: next(sum, i) adds element i to a lane's sum, or nothing if i is -1.
+struct SixteenLanes {
+  template <class T, class Next>
+  static T sum(int64_t columns, const Next& next) {
+    Lanes<T> lanes = lanes_of<T>(0.0f);
+    for_each_lane(columns, [&](size_t lane, int64_t i) { lanes[lane] = next(lanes[lane], i); });
+    return sum_of(lanes);
+  }
+};
+
+// y may be x. `Sums` is the order of the two sums over the row.
+template <class Sums, class T>
+void norm_row_by(const NormOf<T>& n, const T* x, T* y) {
   const T zero = constant<T>(0.0f);
   const T inverse_columns = constant<T>(1.0f / static_cast<float>(n.columns));
   T mean = zero;
   if (n.kind == NormKind::layer) {
-    Lanes<T> sums = lanes_of<T>(0.0f);
-    for_each_lane(n.columns, [&](size_t lane, int64_t i) {
-      sums[lane] = add(sums[lane], i < 0 ? zero : x[i]);
-    });
-    mean = multiply(sum_of(sums), inverse_columns);
+    const T sum = Sums::template sum<T>(
+        n.columns, [&](const T& so_far, int64_t i) { return add(so_far, i < 0 ? zero : x[i]); });
+    mean = multiply(sum, inverse_columns);
   }
-  Lanes<T> squares = lanes_of<T>(0.0f);
-  for_each_lane(n.columns, [&](size_t lane, int64_t i) {
+  const T squares = Sums::template sum<T>(n.columns, [&](const T& so_far, int64_t i) {
     const T centred = i < 0 ? zero : subtract(x[i], mean);
-    squares[lane] = fma(centred, centred, squares[lane]);
+    return fma(centred, centred, so_far);
   });
-  const T r =
-      divide(constant<T>(1.0f),
-             square_root(add(multiply(sum_of(squares), inverse_columns), constant<T>(n.epsilon))));
+  const T r = divide(constant<T>(1.0f),
+                     square_root(add(multiply(squares, inverse_columns), constant<T>(n.epsilon))));
   for (int64_t i = 0; i < n.columns; ++i) {
     const T normed = multiply(subtract(x[i], mean), r);
     y[i] = n.bias == nullptr ? multiply(normed, n.weight[i]) : fma(normed, n.weight[i], n.bias[i]);
   }
+}
+template <class T>
+void norm_row(const NormOf<T>& n, const T* x, T* y) {
+  norm_row_by<SixteenLanes>(n, x, y);
 }
 
 template <class T>

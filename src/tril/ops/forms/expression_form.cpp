@@ -2,9 +2,9 @@
 // nothing is stored but the name. One form per name that users know.
 #include <algorithm>
 
-#include "tril/kernels/model/linear.h"
 #include "tril/ops/expressions.h"
 #include "tril/ops/forms/forms.h"
+#include "tril/ops/kernel_order.h"
 
 namespace tril::ops {
 namespace {
@@ -115,7 +115,8 @@ class ExpressionForm final : public WeightForm {
       const int64_t first = task * kColumns;
       const int64_t columns = std::min(kColumns, linear.out - first);
       std::vector<Expression> sums(static_cast<size_t>(rows * columns));
-      product_of(input, rows, linear.in, first, columns, leaves, split, sums.data());
+      product_of(expressions::Ordered(context), input, rows, linear.in, first, columns, leaves,
+                 split, sums.data());
       if (bias != nullptr) {
         model::add_bias(
             rows, columns, [&](int64_t c) { return bias[first + c]; }, sums.data());
@@ -127,8 +128,9 @@ class ExpressionForm final : public WeightForm {
     });
   }
 
-  void product_of(const Input& input, int64_t rows, int64_t terms, int64_t first, int64_t columns,
-                  const Leaves& leaves, bool split, Expression* sums) const {
+  void product_of(const expressions::Ordered& ordered, const Input& input, int64_t rows,
+                  int64_t terms, int64_t first, int64_t columns, const Leaves& leaves, bool split,
+                  Expression* sums) const {
     const auto weight = [&](int64_t c, int64_t k) { return leaves.at(first + c, k); };
     switch (compute()) {
       case Compute::int8:
@@ -140,24 +142,23 @@ class ExpressionForm final : public WeightForm {
       case Compute::fp32:
       case Compute::bf16: break;  // a bf16 weight is one number, widened exactly
     }
-    model::product(input.rows, rows, terms, columns, weight, sums);
-    if (split) split_in_two(input.rows, rows, terms, columns, weight, sums);
+    if (split) return split_in_two(ordered, input.rows, rows, terms, columns, weight, sums);
+    ordered.product(input.rows, rows, terms, columns, weight, sums);
   }
 
-  // Test hook: two chains of half the terms, added.
+  // Test hook: two sums of half the terms, added.
   template <class Weight>
-  static void split_in_two(const Expression* a, int64_t rows, int64_t terms, int64_t columns,
-                           const Weight& weight, Expression* sums) {
-    const auto half = terms / 2;
+  static void split_in_two(const expressions::Ordered& ordered, const Expression* a, int64_t rows,
+                           int64_t terms, int64_t columns, const Weight& weight, Expression* sums) {
+    const int64_t half = terms / 2;
+    std::vector<Expression> rest(static_cast<size_t>(columns));
     for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t c = 0; c < columns; ++c) {
-        Expression parts[2] = {constant_leaf(0.0f), constant_leaf(0.0f)};
-        for (int64_t k = 0; k < terms; ++k) {
-          Expression& sum = parts[k < half ? 0 : 1];
-          sum = model::fma(a[row * terms + k], weight(c, k), sum);
-        }
-        sums[row * columns + c] = model::add(parts[0], parts[1]);
-      }
+      Expression* to = sums + row * columns;
+      ordered.product(a + row * terms, 1, half, columns, weight, to);
+      ordered.product(
+          a + row * terms + half, 1, terms - half, columns,
+          [&](int64_t c, int64_t k) { return weight(c, half + k); }, rest.data());
+      for (int64_t c = 0; c < columns; ++c) to[c] = model::add(to[c], rest[static_cast<size_t>(c)]);
     }
   }
 };
