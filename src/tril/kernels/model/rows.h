@@ -38,9 +38,9 @@ struct SixteenLanes {
   }
 };
 
-// y may be x. `Sums` is the order of the two sums over the row.
+// y may be x; stats, if any, are the mean and r. `Sums` is the order of the two sums over the row.
 template <class Sums, class T>
-void norm_row_by(const NormOf<T>& n, const T* x, T* y) {
+void norm_row_by(const NormOf<T>& n, const T* x, T* y, T* stats = nullptr) {
   const T zero = constant<T>(0.0f);
   const T inverse_columns = constant<T>(1.0f / static_cast<float>(n.columns));
   T mean = zero;
@@ -59,10 +59,14 @@ void norm_row_by(const NormOf<T>& n, const T* x, T* y) {
     const T normed = multiply(subtract(x[i], mean), r);
     y[i] = n.bias == nullptr ? multiply(normed, n.weight[i]) : fma(normed, n.weight[i], n.bias[i]);
   }
+  if (stats != nullptr) {
+    stats[0] = mean;
+    stats[1] = r;
+  }
 }
 template <class T>
-void norm_row(const NormOf<T>& n, const T* x, T* y) {
-  norm_row_by<SixteenLanes>(n, x, y);
+void norm_row(const NormOf<T>& n, const T* x, T* y, T* stats = nullptr) {
+  norm_row_by<SixteenLanes>(n, x, y, stats);
 }
 
 template <class T>
