@@ -1,23 +1,33 @@
 #!/usr/bin/env bash
 # Puts a fault into each order-exact model (src/tril/kernels/model), and into each CPU kernel, one at
-# a time, and sees that tests/kernels/model_test.cpp finds it.
+# a time, and sees that tests/kernels/model_test.cpp finds it. With --cuda: the models of CUDA's
+# kernels and those kernels, by cuda_model_test.cpp in fp32 and in bf16, on a machine with a GPU.
 #
-#   scripts/break_models.sh FOLDER [CMAKE-OPTION...]
+#   scripts/break_models.sh [--cuda] FOLDER [CMAKE-OPTION...]
 #
-# Works on a copy of the tree in FOLDER, which it makes; some minutes. Prints one line per fault; exit
-# code 1 if one was not found.
+# Works on a copy of the tree in FOLDER, which it makes; some minutes, with --cuda an hour. Prints one
+# line per fault; exit code 1 if one was not found.
 set -uo pipefail
-[ $# -ge 1 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+device=cpu cuda=OFF
+[ "${1:-}" = --cuda ] && { device=cuda cuda=ON; shift; }
+[ $# -ge 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1" && copy=$(cd "$1" && pwd) || exit 2
 shift
 mkdir -p "$copy/tree" && cp -r "$root"/{CMakeLists.txt,cmake,docs,src,tests,examples,apps} "$copy/tree" || exit 2
 cmake -S "$copy/tree" -B "$copy/build" -G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE_CXX_FLAGS=-O1" \
-  -DTRIL_KERNEL_OPTIONS=-O2 -DTRIL_PRECOMPILE=ON -DTRIL_CUDA=OFF "$@" >"$copy/log" 2>&1 || { cat "$copy/log"; exit 2; }
+  -DTRIL_KERNEL_OPTIONS=-O2 -DTRIL_PRECOMPILE=ON -DTRIL_CUDA=$cuda -DTRIL_CUDA_FAST_COMPILE=ON "$@" >"$copy/log" 2>&1 || { cat "$copy/log"; exit 2; }
 
 build() { ninja -C "$copy/build" test_kernels >"$copy/log" 2>&1 || { tail -n 30 "$copy/log"; return 1; }; }
-run_tests() { "$copy/build/bin/test_kernels" --gtest_filter='Model.*' --gtest_brief=1 >"$copy/tests" 2>&1; }
-failed() { sed -nE 's/^\[  FAILED  \] Model\.([A-Za-z0-9]+).*/\1/p' "$copy/tests" | sort -u | paste -sd' '; }
+run_tests() {
+  local tests="$copy/build/bin/test_kernels" type
+  [ $device = cpu ] && { "$tests" --gtest_filter='Model.*' --gtest_brief=1 >"$copy/tests" 2>&1; return; }
+  for type in fp32 bf16; do
+    TRIL_TEST_DEVICE=cuda TRIL_TEST_ACTIVATIONS=$type "$tests" --gtest_filter='CudaModel.*' --gtest_brief=1
+  done >"$copy/tests" 2>&1
+  ! grep -q '^\[  FAILED  \]' "$copy/tests" && grep -q '^\[  PASSED  \]' "$copy/tests"
+}
+failed() { sed -nE 's/^\[  FAILED  \] (Cuda)?Model\.([A-Za-z0-9]+).*/\2/p' "$copy/tests" | sort -u | paste -sd' '; }
 build || exit 2
 run_tests || { cat "$copy/tests"; echo 'the tests fail without any fault'; exit 2; }
 
@@ -45,6 +55,7 @@ fault() {
   cp "$copy/kept" "$file"
 }
 
+faults_of_cpu() {
 # The models alone.
 fault model/linear.h 'sum = fma(a[row * terms + k], w, sum)' 'sum = add(multiply(a[row * terms + k], w), sum)'
 fault model/linear.h 'add(sums[row * columns + c], bias(c))' 'sums[row * columns + c]'
@@ -54,7 +65,7 @@ fault model/arithmetic.h '127.0f / largest' '126.99999f / largest'
 fault model/functions.h 'half >= 4' 'half >= 8'
 fault model/functions.h '0x1.55545ep-5f' '0x1.555460p-5f'
 fault model/functions.h '-0x1.b7fbb4p-6f' '-0x1.b7fbb6p-6f'
-fault model/rows.h 'squares[lane] = fma(centred, centred, squares[lane])' 'squares[lane] = add(multiply(centred, centred), squares[lane])'
+fault model/rows.h 'return fma(centred, centred, so_far)' 'return add(multiply(centred, centred), so_far)'
 fault model/rows.h 'fma(normed, n.weight[i], n.bias[i])' 'add(multiply(normed, n.weight[i]), n.bias[i])'
 fault model/rows.h 'select(greater(zero, x), zero, x)' 'select(greater(x, zero), x, zero)'
 fault model/rows.h 'fma(error_function(scaled), half, half)' 'fma(error_function(scaled), half, constant<T>(0.50000006f))'
@@ -82,4 +93,42 @@ fault cpu/activation.cpp 'x * fma(square, set16(kTanhCubic), set16(kTanhLinear))
 fault cpu/attention_forward.cpp 'std::max(before, max(largest))' 'max(largest)'
 fault cpu/attention_forward.cpp 'set16(exp(before - now))' 'set16(exp(before - now)) * set16(1.0000001f)'
 fault cpu/attention_forward.cpp 'fma(load16(sums + i), new_factor, load16(merged + i) * old_factor)' 'fma(load16(merged + i), old_factor, load16(sums + i) * new_factor)'
+}
+faults_of_cuda() {
+# The models alone.
+fault model/cuda_functions.h 'join(lanes[i], lanes[i + half])' 'join(lanes[2 * i], lanes[2 * i + 1])'
+fault model/cuda_rows.h 'i / kPack % kWarpLanes' 'i % kWarpLanes'
+fault model/cuda_rows.h 'select(at_most(x, zero), zero, x)' 'select(greater(zero, x), zero, x)'
+fault model/cuda_rows.h 'half, half))' 'half, constant<T>(0.50000006f)))'
+fault model/cuda_rows.h 'multiply(x, divide(one, add(one, cuda_exp(negate(x)))))' 'divide(x, add(one, cuda_exp(negate(x))))'
+fault model/cuda_rows.h 'constant<T>(0x1.2444f2p-4f)' 'constant<T>(0x1.2444f4p-4f)'
+fault model/linear.h 'sum = fma(a[row * terms + k], w, sum)' 'sum = add(multiply(a[row * terms + k], w), sum)'
+fault model/cuda_linear.h 'sum = tensor_core_step(sum, left, right)' 'sum = add(sum, tensor_core_step(zero, left, right))'
+fault model/rows.h 'fma(entry, factor, *position)' 'add(multiply(entry, factor), *position)'
+fault model/rows.h 'fnma(high, s, multiply(low, c))' 'subtract(multiply(low, c), multiply(high, s))'
+fault model/attention.h 'dot = fma(row.q[d], keys.key(key, d), dot)' 'dot = add(dot, multiply(row.q[d], keys.key(key, d)))'
+fault model/cuda_attention.h 'fma(score, constant<T>(kLog2e), negate(base))' 'add(multiply(score, constant<T>(kLog2e)), negate(base))'
+fault model/cuda_attention.h 'fma(span_values[d], now, multiply(values[d], before))' 'fma(values[d], before, multiply(span_values[d], now))'
+fault model/cuda_attention.h 'value = fma(block.weights[at(j)], keys.value(begin + j, d), value)' 'value = add(multiply(block.weights[at(j)], keys.value(begin + j, d)), value)'
+fault model/cuda_attention.h 'j % 8 / 2' 'j % 4'
+fault model/cuda_attention.h 'dot = tensor_core_step(dot, q, k)' 'dot = add(dot, tensor_core_step(zero, q, k))'
+fault model/cuda_attention.h 'tensor_core_step(sums.values[at(d)], p, v)' 'add(sums.values[at(d)], tensor_core_step(constant<T>(0.0f), p, v))'
+fault model/cuda_attention.h 'out[d] = round_to_bf16(out[d])' 'out[d] = out[d]'
+
+# The kernels alone.
+fault cuda/gemm_f32.cu '__fmaf_rn(left[i], right[j], sums[i][j])' 'left[i] * right[j] + sums[i][j]'
+fault cuda/gemm_few_rows.cu 'p_.bias == nullptr ? sum : sum + bias_[half]' 'p_.bias == nullptr ? sum : __bfloat162float(__float2bfloat16_rn(sum)) + bias_[half]'
+fault cuda/gemm_parts.cuh 'return sum + (p_.type' 'return __bfloat162float(__float2bfloat16_rn(sum)) + (p_.type'
+fault cuda/norm.cu 'squares = __fmaf_rn(centred, centred, squares)' 'squares = centred * centred + squares'
+fault cuda/rows.cuh 'int step = kWarp / 2; step > 0; step /= 2' 'int step = 1; step < kWarp; step *= 2'
+fault cuda/elementwise.cu 'x <= 0.0f ? 0.0f : x' 'x < 0.0f ? 0.0f : x'
+fault cuda/elementwise.cu 'z = x * __fmaf_rn(square, kTanhCubic, kTanhLinear)' 'z = x * (square * kTanhCubic + kTanhLinear)'
+fault cuda/embedding.cu '__fmaf_rn(from.at[i], e.scale, place.at[i])' 'from.at[i] * e.scale + place.at[i]'
+fault cuda/rotary.cu '__fmaf_rn(low.at[i], sine, high.at[i] * c.at[i])' 'low.at[i] * sine + high.at[i] * c.at[i]'
+fault cuda/attention_plain.cu '__fmaf_rn(s[half], kLog2e, -base)' '__fsub_rn(__fmul_rn(s[half], kLog2e), base)'
+fault cuda/attention_softmax.cuh '__fmaf_rn(s[n][2 * half], kLog2e, -base[half])' '__fsub_rn(__fmul_rn(s[n][2 * half], kLog2e), base[half])'
+fault cuda/attention_row.cu '__fmaf_rn(s[n].x, kLog2e, -base)' '__fsub_rn(__fmul_rn(s[n].x, kLog2e), base)'
+fault cuda/attention_long.cu '__fmaf_rn(s[n][2 * half], launch.factor, -base[half])' '__fsub_rn(__fmul_rn(s[n][2 * half], launch.factor), base[half])'
+}
+faults_of_$device
 ((missed == 0))

@@ -152,6 +152,7 @@ Json json_of(const EveryInputPlace& place) {
 Json json_of(const EveryInputLine& line) {
   const EveryInputResult& r = line.figures;
   Json json = {{"weights", word_for(line.compute)},
+               {"kernels", word_for(line.order)},
                {"length", line.length},
                {"every_length", line.every_length},
                {"tiny_model", line.on_tiny_model},

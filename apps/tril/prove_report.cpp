@@ -406,20 +406,30 @@ std::string lengths_of(const EveryInputLine& line) {
                      line.on_tiny_model ? "*" : "");
 }
 
-void print_every_input(const ProvedModel& proved, const ProofReport& report) {
+// Whose kernels, and with which weights. On CUDA bf16 weights need bf16 activations.
+std::string kernels_of(const EveryInputLine& line) {
+  switch (line.order) {
+    case KernelOrder::cuda_fp32: return "CUDA, fp32";
+    case KernelOrder::cuda_bf16: return "CUDA, bf16";
+    case KernelOrder::cpu: break;
+  }
+  return line.compute == Compute::fp32 ? "CPU, fp32 or bf16"
+                                       : fmt::format("CPU, {}", word_for(line.compute));
+}
+
+void print_every_input(const ProofReport& report) {
   print_section("5", "For every input", report.holds(Section::every_input));
   Table table = {{"", "", "numbers", "other", "wrong", "wrong"},
-                 {"weights", "lengths", "compared", "formula", "reach", "mask"}};
+                 {"kernels", "lengths", "compared", "formula", "reach", "mask"}};
   int64_t operations = 0;
   bool tiny = false;
   for (const EveryInputLine& line : report.every_input) {
     const EveryInputResult& r = line.figures;
     operations += r.operations;
     tiny = tiny || line.on_tiny_model;
-    table.push_back(
-        {line.compute == Compute::fp32 ? "fp32, bf16" : std::string(word_for(line.compute)),
-         lengths_of(line), grouped(r.numbers), grouped(r.differing + r.missing),
-         grouped(r.forbidden + r.short_reach), grouped(r.wrong_masks)});
+    table.push_back({kernels_of(line), lengths_of(line), grouped(r.numbers),
+                     grouped(r.differing + r.missing), grouped(r.forbidden + r.short_reach),
+                     grouped(r.wrong_masks)});
   }
   app::print_table(table, Align::right, kIndent);
   if (tiny) print_paragraph("* on a tiny model of the same kind: too much work without --full");
@@ -429,14 +439,12 @@ void print_every_input(const ProvedModel& proved, const ProofReport& report) {
       "same bits for all weights and tokens of these lengths (a NaN counts as one value). int8 and "
       "bf16-dot are forms for inference; their one call is scoring.",
       grouped(operations)));
-  print_paragraph(fmt::format(
-      "{}Assumed: operations of the processor are functions, 128-bit hashes do not collide, and "
-      "the CPU's kernels do what their models do, which tests compare (but for bf16-dot). Not "
-      "covered: gradients, dropout, the loss, the choice of tokens, CUDA's kernels.",
-      proved.model.placement().device == Device::cpu
-          ? ""
-          : "This section is about the CPU's kernels, not those of the GPU that this model ran "
-            "on. "));
+  print_paragraph(
+      "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
+      "kernels do what their models do, which tests compare (but for bf16-dot). On CUDA a step of "
+      "the tensor cores, and a function such as exp, is one operation; cuBLASLt's products are "
+      "taken to be ours, as its trials find. Not covered: gradients, dropout, the loss, the choice "
+      "of tokens, and on CUDA the lists of work and the tables of the cache.");
   for (const EveryInputLine& line : report.every_input) {
     if (!line.figures.holds()) {
       print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
@@ -476,7 +484,7 @@ void print_report(const ProvedModel& proved, const ProofReport& report) {
   print_agreement(report);
   print_leaks(report);
   print_sequential(report);
-  print_every_input(proved, report);
+  print_every_input(report);
   fmt::print("\n{}",
              set_text(fmt::format("{} ({:.0f} s)", verdict(report), proved.seconds), "", ""));
 }

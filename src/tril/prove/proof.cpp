@@ -229,12 +229,28 @@ class Proof {
     for (const Compute compute : {Compute::int8, Compute::bf16_dot}) {
       EveryInputOptions form = every_input_options();
       form.compute = compute;
+      form.order = KernelOrder::cpu;
       form.length = kEveryLengthOfOtherForms;
       add_every_input(form, false, kShareOfOtherForms);
     }
+    for (const KernelOrder order :
+         {KernelOrder::cpu, KernelOrder::cuda_fp32, KernelOrder::cuda_bf16}) {
+      EveryInputOptions other = every_input_options();
+      if (order == other.order) continue;
+      other.order = order;
+      other.length = kEveryLengthOfOtherForms;
+      add_every_input(other, false, kShareOfOtherForms);
+    }
+  }
+  // Of the kernels that this model runs on.
+  KernelOrder own_order() const {
+    const Placement& placement = model_.placement();
+    if (!on_gpu(placement.device)) return KernelOrder::cpu;
+    return placement.activations == DType::bf16 ? KernelOrder::cuda_bf16 : KernelOrder::cuda_fp32;
   }
   EveryInputOptions every_input_options() const {
     EveryInputOptions options;
+    options.order = own_order();
     options.threads = options_.threads;
     options.hooks = options_.hooks;
     options.masking = options_.masking;
@@ -256,11 +272,12 @@ class Proof {
   void add_every_input(EveryInputOptions options, bool asked, double share = 1.0) {
     const bool tiny = !asked && !affordable(options, share);
     const std::string what = concat("for every input, ", word_for(options.compute),
+                                    options.order == KernelOrder::cpu ? "" : " on CUDA",
                                     options.every_length ? ", 1 to " : ", ", options.length);
     tell(what, 0, 100);
     options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
     report_.every_input.push_back(
-        {options.compute, options.length, options.every_length, tiny,
+        {options.compute, options.order, options.length, options.every_length, tiny,
          prove_for_every_input(tiny ? tiny_config_like(model_.config()) : model_.config(),
                                options)});
   }

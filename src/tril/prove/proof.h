@@ -57,10 +57,11 @@ struct SequentialLine : SequentialCase {
   SequentialComparison figures{};
 };
 
-// A run of prove_for_every_input(), with this form of weights and these lengths. A weight of bf16
-// is one number like one of fp32, so fp32 stands for both.
+// A run of prove_for_every_input(), with this form of weights, these kernels and these lengths. A
+// weight of bf16 is one number like one of fp32, so fp32 stands for both.
 struct EveryInputLine {
   Compute compute = Compute::fp32;
+  KernelOrder order = KernelOrder::cpu;
   int64_t length = 0;
   bool every_length = false;   // every length up to this
   bool on_tiny_model = false;  // tiny_config_like(), because the model itself would take too long
