@@ -242,15 +242,9 @@ class Proof {
       add_every_input(other, false, kShareOfOtherForms);
     }
   }
-  // Of the kernels that this model runs on.
-  KernelOrder own_order() const {
-    const Placement& placement = model_.placement();
-    if (!on_gpu(placement.device)) return KernelOrder::cpu;
-    return placement.activations == DType::bf16 ? KernelOrder::cuda_bf16 : KernelOrder::cuda_fp32;
-  }
   EveryInputOptions every_input_options() const {
     EveryInputOptions options;
-    options.order = own_order();
+    options.order = model_.placement().order();
     options.threads = options_.threads;
     options.hooks = options_.hooks;
     options.masking = options_.masking;

@@ -109,6 +109,11 @@ struct Placement {
   Placement(Device on, DType type) : device(on), activations(type) {}
   // Numbers that remember how they were made instead of computing, in host memory.
   static Placement expressions() { return {Device::cpu, DType::expression}; }
+  // Of the kernels that run there.
+  KernelOrder order() const {
+    if (!on_gpu(device)) return KernelOrder::cpu;
+    return activations == DType::bf16 ? KernelOrder::cuda_bf16 : KernelOrder::cuda_fp32;
+  }
   bool operator==(const Placement&) const = default;
 };
 
