@@ -39,11 +39,17 @@ struct JsonLimits {
   int64_t max_depth = 8;         // nesting of objects and arrays
   int64_t max_values = 1 << 20;  // values of all kinds: bounds the memory
 };
+// Files that tril writes, and small ones in general.
+inline constexpr JsonLimits kOurJson{};
+// Files of other programs' models: a tokenizer.json has tens of MiB and millions of values.
+inline constexpr JsonLimits kForeignJson{
+    .max_bytes = 128 << 20, .max_depth = 32, .max_values = int64_t{1} << 23};
 
 // One JSON text with nothing after it. Beyond the grammar (RFC 8259) it raises for a name that
 // occurs twice in an object, for a number no double can hold, and past a limit. `file` is for
 // errors.
-JsonValue parse_json(std::string_view text, const std::string& file, const JsonLimits& limits = {});
+JsonValue parse_json(std::string_view text, const std::string& file,
+                     const JsonLimits& limits = kOurJson);
 
 // For errors. A value in a few words: `"8"`, `1.5`, `an array`.
 std::string describe(const JsonValue& value);
@@ -51,6 +57,7 @@ std::string describe(const JsonValue& value);
 // replaced; empty text as `""`.
 std::string printable(std::string_view text, size_t max_bytes = 80);
 
+bool is_utf8(std::string_view text);
 // Text as a JSON string with its quotes. Raises `invalid_argument` when it is not UTF-8.
 std::string json_quoted(std::string_view text);
 
@@ -58,7 +65,7 @@ std::string json_quoted(std::string_view text);
 // kind.
 class JsonReader {
  public:
-  JsonReader(std::string_view text, const std::string& file);
+  JsonReader(std::string_view text, const std::string& file, const JsonLimits& limits = kOurJson);
 
   bool has(std::string_view field) const;
   int64_t get_int(std::string_view field, int64_t min, int64_t max);
