@@ -228,6 +228,25 @@ TEST(ForeignTensors, LargeTensorsGoThroughInPieces) {
   EXPECT_EQ(read_file(folder / "memory", 1 << 24), read_file(folder / "stored", 1 << 24));
 }
 
+// A model larger than memory can be read: what was converted does not stay in memory.
+TEST(ForeignTensors, ReadingHoldsOnlyAPieceOfTheFile) {
+  const TempFolder folder;
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  const std::string header = concat(R"({"w":{"dtype":"F16","shape":[)", kBytes / 2,
+                                    R"(],"data_offsets":[0,)", kBytes, "]}}");
+  const std::string path = folder / "model.safetensors";
+  write_file_atomically(path, testing::little(uint64_t{header.size()}) + header);
+  std::filesystem::resize_file(path, 8 + header.size() + static_cast<size_t>(kBytes));  // zeros
+  const ForeignTensors tensors(folder.path());
+  const int64_t before = testing::mapped_bytes_in_memory();
+  std::vector<float> values(1 << 20, 1.0f);
+  for (int64_t first = 0; first < kBytes / 2; first += std::ssize(values)) {
+    tensors.get("w").read(values, first);
+    EXPECT_EQ(values.back(), 0.0f);
+    EXPECT_LE(testing::mapped_bytes_in_memory() - before, int64_t{4} << 20);
+  }
+}
+
 // Folders put together from the fixtures.
 class Folder {
  public:

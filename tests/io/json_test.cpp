@@ -238,7 +238,7 @@ TEST(JsonReader, ForeignFilesHaveLargerLimits) {
   for (int i = 0; i < (1 << 20); ++i) large += ",0";
   large += "]}";
   EXPECT_EQ(error_of([&] { parse_json(large, "t.json", kOurJson); }),
-            "bad format: t.json: 2097167 bytes of JSON, more than the 1048576 allowed");
+            "bad format: t.json: 2097166 bytes of JSON, more than the 1048576 allowed");
   const JsonValue value = parse_json(large, "t.json", kForeignJson);
   EXPECT_EQ(value.find("vocab")->items.size(), (1u << 20) + 1);
   EXPECT_TRUE(JsonReader(large, "t.json", kForeignJson).has("vocab"));
@@ -247,9 +247,7 @@ TEST(JsonReader, ForeignFilesHaveLargerLimits) {
   EXPECT_EQ(error_of([&] { parse_json("[" + deep + "]", "t.json", kForeignJson); }),
             "bad format: t.json: objects and arrays lie inside each other deeper than the 32 "
             "levels allowed");
-  EXPECT_EQ(error_of([&] {
-              parse_json(std::string((64 << 20) + 1, ' '), "t.json", kForeignJson);
-            }),
+  EXPECT_EQ(error_of([&] { parse_json(std::string((64 << 20) + 1, ' '), "t.json", kForeignJson); }),
             "bad format: t.json: 67108865 bytes of JSON, more than the 67108864 allowed");
 }
 
