@@ -1,8 +1,11 @@
-// Shared by the tests of io/: the text of an error, and whether it is printable.
+// Shared by the tests of io/: the text of an error, whether it is printable, and how much of mapped
+// files is in memory.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "support/temp_folder.h"
@@ -34,6 +37,18 @@ inline bool is_printable(const std::string& text) {
     }
   }
   return true;
+}
+
+// Pages of files that count as memory of this process.
+inline int64_t mapped_bytes_in_memory() {
+  std::ifstream status("/proc/self/status");
+  int64_t kib = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssFile:") || line.starts_with("RssShmem:")) {
+      kib += std::atoll(line.substr(line.find(':') + 1).c_str());
+    }
+  }
+  return kib * 1024;
 }
 
 }  // namespace tril::testing

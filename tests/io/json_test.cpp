@@ -232,6 +232,32 @@ TEST(JsonReader, HasLimits) {
   EXPECT_EQ(parse_json("[1, [2]]", "c.json", {.max_values = 4}).items.size(), 2u);
 }
 
+// Files of other programs may be larger and deeper, but not without a limit.
+TEST(JsonReader, ForeignFilesHaveLargerLimits) {
+  std::string large = "{\"vocab\": [0";
+  for (int i = 0; i < (1 << 20); ++i) large += ",0";
+  large += "]}";
+  EXPECT_EQ(error_of([&] { parse_json(large, "t.json", kOurJson); }),
+            "bad format: t.json: 2097166 bytes of JSON, more than the 1048576 allowed");
+  const JsonValue value = parse_json(large, "t.json", kForeignJson);
+  EXPECT_EQ(value.find("vocab")->items.size(), (1u << 20) + 1);
+  EXPECT_TRUE(JsonReader(large, "t.json", kForeignJson).has("vocab"));
+  const std::string deep = std::string(32, '[') + std::string(32, ']');
+  EXPECT_NO_THROW(parse_json(deep, "t.json", kForeignJson));
+  EXPECT_EQ(error_of([&] { parse_json("[" + deep + "]", "t.json", kForeignJson); }),
+            "bad format: t.json: objects and arrays lie inside each other deeper than the 32 "
+            "levels allowed");
+  EXPECT_EQ(error_of([&] { parse_json(std::string((64 << 20) + 1, ' '), "t.json", kForeignJson); }),
+            "bad format: t.json: 67108865 bytes of JSON, more than the 67108864 allowed");
+}
+
+TEST(JsonReader, KnowsUtf8) {
+  for (const char* text : {"", "a", "é", "重", "😀"}) EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* text : {"\xff", "\xc3", "\xed\xa0\x80", "a\x80", "\xc0\x80"}) {
+    EXPECT_FALSE(is_utf8(text));
+  }
+}
+
 TEST(JsonWriter, WritesInOrder) {
   JsonWriter writer;
   EXPECT_EQ(writer.to_string(), "{}\n");

@@ -68,5 +68,24 @@ TEST(MappedFile, ManyAreFoundOrUnknownNeverMistaken) {
   }
 }
 
+TEST(MappedFile, WhatIsReleasedIsNoMemoryOfTheProcessAndCanBeReadAgain) {
+  const TempFolder folder;
+  const size_t size = 32 << 20;
+  std::string contents(size, 'x');
+  contents.back() = 'y';
+  write_file_atomically(folder / "f", contents);
+  const MappedFile file(folder / "f");
+  const int64_t before = testing::mapped_bytes_in_memory();
+  EXPECT_TRUE(file.bytes() == contents);
+  const int64_t touched = testing::mapped_bytes_in_memory();
+  EXPECT_GE(touched - before, int64_t{30} << 20);
+  file.release(file.bytes().substr(100, 16 << 20));
+  EXPECT_LE(testing::mapped_bytes_in_memory(), touched - (int64_t{15} << 20));
+  file.release(file.bytes());
+  EXPECT_LE(testing::mapped_bytes_in_memory(), before + (int64_t{1} << 20));
+  EXPECT_TRUE(file.bytes() == contents);
+  file.release({});
+}
+
 }  // namespace
 }  // namespace tril::mapped_file_test

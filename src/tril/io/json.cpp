@@ -200,6 +200,15 @@ std::string describe(const JsonValue& value) {
   return "nothing";
 }
 
+bool is_utf8(std::string_view text) {
+  try {
+    nlohmann::json(text).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
 std::string json_quoted(std::string_view text) {
   try {
     return nlohmann::json(text).dump();
@@ -208,8 +217,8 @@ std::string json_quoted(std::string_view text) {
   }
 }
 
-JsonReader::JsonReader(std::string_view text, const std::string& file)
-    : file_(file), object_(parse_json(text, file)) {
+JsonReader::JsonReader(std::string_view text, const std::string& file, const JsonLimits& limits)
+    : file_(file), object_(parse_json(text, file, limits)) {
   require(object_.kind == Kind::object, ErrorCode::bad_format, file_,
           ": expected a JSON object, got ", describe(object_));
   read_.resize(object_.items.size());

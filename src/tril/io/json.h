@@ -30,7 +30,8 @@ struct JsonValue {
   std::vector<JsonValue> items;    // kinds array and object
   std::vector<std::string> names;  // kind object: the name of each item, all different
 
-  // The item of that name of an object; null where there is none.
+  // The item of that name of an object; null where there is none. Goes through all names: of a
+  // large object, use the items in their order instead.
   const JsonValue* find(std::string_view name) const;
 };
 
@@ -39,11 +40,18 @@ struct JsonLimits {
   int64_t max_depth = 8;         // nesting of objects and arrays
   int64_t max_values = 1 << 20;  // values of all kinds: bounds the memory
 };
+// Files that tril writes, and small ones in general.
+inline constexpr JsonLimits kOurJson{};
+// Files of other programs' models: the largest tokenizer.json has 34 MB and two million values. A
+// value takes about 100 bytes, so that a file can take 0.5 GiB at most.
+inline constexpr JsonLimits kForeignJson{
+    .max_bytes = 64 << 20, .max_depth = 32, .max_values = 1 << 22};
 
 // One JSON text with nothing after it. Beyond the grammar (RFC 8259) it raises for a name that
 // occurs twice in an object, for a number no double can hold, and past a limit. `file` is for
 // errors.
-JsonValue parse_json(std::string_view text, const std::string& file, const JsonLimits& limits = {});
+JsonValue parse_json(std::string_view text, const std::string& file,
+                     const JsonLimits& limits = kOurJson);
 
 // For errors. A value in a few words: `"8"`, `1.5`, `an array`.
 std::string describe(const JsonValue& value);
@@ -51,6 +59,7 @@ std::string describe(const JsonValue& value);
 // replaced; empty text as `""`.
 std::string printable(std::string_view text, size_t max_bytes = 80);
 
+bool is_utf8(std::string_view text);
 // Text as a JSON string with its quotes. Raises `invalid_argument` when it is not UTF-8.
 std::string json_quoted(std::string_view text);
 
@@ -58,7 +67,7 @@ std::string json_quoted(std::string_view text);
 // kind.
 class JsonReader {
  public:
-  JsonReader(std::string_view text, const std::string& file);
+  JsonReader(std::string_view text, const std::string& file, const JsonLimits& limits = kOurJson);
 
   bool has(std::string_view field) const;
   int64_t get_int(std::string_view field, int64_t min, int64_t max);

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -75,6 +76,16 @@ MappedFile::~MappedFile() {
   if (memory_ == nullptr) return;
   remove(memory_);
   ::munmap(const_cast<void*>(memory_), size_);
+}
+
+void MappedFile::release(std::string_view part) const noexcept {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  if (part.empty()) return;
+  // Pages that are only partly in it are released too: the next access reads them again.
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(part.data()) / page * page;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(part.data() + part.size());
+  // It may be refused, where pages are locked: then they just stay.
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 const char* MappedFile::path_at(const void* address) noexcept {

@@ -26,6 +26,10 @@ class MappedFile {
 
   std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
 
+  // Says that `part` of bytes() is not needed for now, so that it no longer counts as memory of
+  // this process. It stays valid: accessing it again reads it again.
+  void release(std::string_view part) const noexcept;
+
   // The path, as given, of the file that is mapped at `address`; nullptr where there is none. May
   // be called in a signal handler: it only reads atomic variables. The text lives as long as the
   // mapping. Of more than some hundred mappings at once, the later ones are not found.

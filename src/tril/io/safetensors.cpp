@@ -16,11 +16,9 @@
 namespace tril {
 namespace {
 
-using safetensors::bytes_of;
 using safetensors::Entry;
 using safetensors::Header;
 using safetensors::kLengthBytes;
-using safetensors::kLine;
 
 // The header of an open file, and the offset of its data.
 struct OpenHeader {
@@ -33,7 +31,7 @@ InputFile open_regular(const std::string& path) {
   return InputFile(path);
 }
 
-OpenHeader open_header(const InputFile& file) {
+OpenHeader open_header(const InputFile& file, SafetensorsTypes types = SafetensorsTypes::ours) {
   const int64_t file_bytes = file.size();
   std::string text(kLengthBytes, '\0');
   text.resize(static_cast<size_t>(file.read_at(0, text.data(), kLengthBytes)));
@@ -42,7 +40,7 @@ OpenHeader open_header(const InputFile& file) {
   require(file.read_at(kLengthBytes, text.data(), std::ssize(text)) == std::ssize(text),
           ErrorCode::io, file.path(), ": became shorter while it was read");
   const int64_t begin = kLengthBytes + std::ssize(text);
-  return {safetensors::read_header(text, file_bytes - begin, file.path()), begin};
+  return {safetensors::read_header(text, file_bytes - begin, file.path(), types), begin};
 }
 
 // A block of a tensor's data: what one thread reads and hashes at a time.
@@ -118,12 +116,15 @@ void verify_data(const InputFile& file, const OpenHeader& open) {
   });
 }
 
+// Only types of ours are read here.
+DType type_of(const Entry& entry) { return dtype_of(entry.type).value(); }
+
 // Tensors for the entries, in their order.
 std::vector<NamedTensor> make_tensors(std::span<const Entry> entries, Arena& arena) {
   std::vector<NamedTensor> tensors;
   tensors.reserve(entries.size());
   for (const Entry& entry : entries) {
-    tensors.push_back({entry.name, Tensor(arena, entry.shape, entry.type)});
+    tensors.push_back({entry.name, Tensor(arena, entry.shape, type_of(entry))});
   }
   return tensors;
 }
@@ -177,7 +178,7 @@ std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
     require(reinterpret_cast<uintptr_t>(at) % static_cast<uintptr_t>(size_of(entry.type)) == 0,
             ErrorCode::bad_format, safetensors::where(path, entry.name),
             ": not aligned, so that it cannot be mapped");
-    tensors.push_back({entry.name, Tensor::view(arena, at, entry.shape, entry.type)});
+    tensors.push_back({entry.name, Tensor::view(arena, at, entry.shape, type_of(entry))});
   }
   arena.keep(file);
   return finished(std::move(tensors), std::move(open.header), info);
@@ -206,9 +207,9 @@ SafetensorsInfo read_safetensors_info(const std::string& path) {
   return open_header(open_regular(path)).header.info;
 }
 
-SafetensorsInfo verify_safetensors(const std::string& path) {
+SafetensorsInfo verify_safetensors(const std::string& path, SafetensorsTypes types) {
   const InputFile file = open_regular(path);
-  OpenHeader open = open_header(file);
+  OpenHeader open = open_header(file, types);
   verify_data(file, open);
   return std::move(open.header.info);
 }
@@ -236,95 +237,6 @@ void copy_named(std::span<const NamedTensor> from, const NamedTensor& to, const 
           found->tensor.shape(), ", expected ", to.tensor.dtype(), " ", to.tensor.shape());
   if (to.tensor.size() == 0) return;
   copy_into(found->tensor, to.tensor);
-}
-
-namespace {
-
-// Writes a tensor's elements and returns their checksum.
-Checksum write_data(AtomicFile& file, const ConstTensor& tensor) {
-  const int64_t bytes = bytes_of(tensor);
-  std::string copied;
-  const char* from = nullptr;
-  if (bytes > 0 && tensor.device() != Device::cpu) {
-    copied.resize(static_cast<size_t>(bytes));
-    copy(Device::cpu, copied.data(), tensor.device(), tensor.raw(), bytes);
-    from = copied.data();
-  } else if (bytes > 0) {
-    from = static_cast<const char*>(tensor.raw());
-  }
-  const std::string_view data(from, static_cast<size_t>(bytes));
-  file.write(data);
-  return checksum_of(data);
-}
-
-}  // namespace
-
-std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor> tensors,
-                              const SafetensorsMetadata& metadata) {
-  const std::string& path = file.path();
-  constexpr auto kArgument = ErrorCode::invalid_argument;
-  require(
-      std::ssize(tensors) <= kSafetensorsMaxNames && std::ssize(metadata) <= kSafetensorsMaxNames,
-      kArgument, path, ": ", tensors.size(), " tensors and ", metadata.size(),
-      " entries of metadata, at most ", kSafetensorsMaxNames, " of each are allowed");
-  std::vector<const NamedConstTensor*> sorted;
-  for (const NamedConstTensor& entry : tensors) {
-    require(entry.name != kSafetensorsMetadata, kArgument, path, ": a tensor may not be called ",
-            kSafetensorsMetadata);
-    require(entry.tensor.defined(), kArgument, path, ": ", printable(entry.name),
-            ": the tensor is undefined");
-    entry.tensor.raw();  // raises when it is stale, before anything is written
-    sorted.push_back(&entry);
-  }
-  std::sort(sorted.begin(), sorted.end(),
-            [](const auto* a, const auto* b) { return a->name < b->name; });
-  const auto twice =
-      std::adjacent_find(sorted.begin(), sorted.end(),
-                         [](const auto* a, const auto* b) { return a->name == b->name; });
-  require(twice == sorted.end(), kArgument, path, ": ",
-          twice == sorted.end() ? "" : printable((*twice)->name), ": two tensors of this name");
-
-  std::vector<size_t> layout(sorted.size());  // indices into `sorted` in the order of the data
-  for (size_t i = 0; i < layout.size(); ++i) layout[i] = i;
-  std::stable_sort(layout.begin(), layout.end(), [&sorted](size_t a, size_t b) {
-    const auto key = [](const ConstTensor& tensor) {
-      return std::pair(bytes_of(tensor) % kLine == 0, size_of(tensor.dtype()));
-    };
-    return key(sorted[a]->tensor) > key(sorted[b]->tensor);
-  });
-  std::vector<int64_t> begins(sorted.size());
-  int64_t end = 0;
-  for (const size_t i : layout) {
-    begins[i] = end;
-    end += bytes_of(sorted[i]->tensor);
-  }
-
-  safetensors::HeaderText header(sorted, begins, metadata);
-  require(std::ssize(header.bytes()) <= kSafetensorsMaxHeader, kArgument, path, ": a header of ",
-          header.bytes().size(), " bytes, at most ", kSafetensorsMaxHeader, " are allowed");
-  file.write(header.bytes());
-  std::vector<Checksum> checksums(sorted.size());
-  for (const size_t i : layout) checksums[i] = write_data(file, sorted[i]->tensor);
-  // The checksums are known only now.
-  std::string seal = header.fill(checksums);
-  file.rewrite(0, header.bytes());
-  return seal;
-}
-
-std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,
-                              const SafetensorsMetadata& metadata) {
-  std::vector<NamedConstTensor> read;
-  read.reserve(tensors.size());
-  for (const auto& [name, tensor] : tensors) read.push_back({name, tensor});
-  return write_safetensors(file, std::span<const NamedConstTensor>(read), metadata);
-}
-
-std::string save_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
-                             const SafetensorsMetadata& metadata) {
-  AtomicFile file(path);
-  std::string seal = write_safetensors(file, tensors, metadata);
-  file.commit();
-  return seal;
 }
 
 }  // namespace tril

@@ -5,7 +5,8 @@
 //             and perhaps "__metadata__": {"key": "text", ...}; padded with blanks
 //   data      every byte belongs to exactly one tensor; offsets count from here
 //
-// Read and written are F32, F64, BF16, I8 and I32, the types of DType; shapes have up to four axes.
+// Read here are F32, F64, BF16, I8 and I32, the types of DType; shapes have up to four axes. Files
+// with other types are read by io/foreign/foreign_tensors.h, and written here as StoredTensors.
 // Files are never trusted: everything is checked before any memory is allocated for tensors, so a
 // file cannot make the program allocate more than it holds. Each fault is one Error (`bad_format`,
 // or `io` where the system refuses) that names the file, the tensor and the field.
@@ -14,6 +15,8 @@
 // readers see two more entries of metadata. Files of other programs load unsealed.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -21,6 +24,7 @@
 #include <vector>
 
 #include "tril/base/checksum.h"
+#include "tril/io/stored_type.h"
 #include "tril/tensor/tensor.h"
 
 namespace tril {
@@ -67,9 +71,12 @@ std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
 
 // Metadata and seal from the header alone, whose checksum is verified.
 SafetensorsInfo read_safetensors_info(const std::string& path);
+// Which elements a file may have: those of DType, or all of StoredType.
+enum class SafetensorsTypes { ours, all };
 // Reads a whole file of any size, verifies every checksum, and keeps nothing. For a file that is
 // not sealed there is nothing to verify.
-SafetensorsInfo verify_safetensors(const std::string& path);
+SafetensorsInfo verify_safetensors(const std::string& path,
+                                   SafetensorsTypes types = SafetensorsTypes::ours);
 
 // The checksum of any file's bytes, read piece by piece.
 Checksum checksum_of_file(const std::string& path);
@@ -88,6 +95,19 @@ std::string save_safetensors(const std::string& path, std::span<const NamedTenso
 std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor> tensors,
                               const SafetensorsMetadata& metadata = {});
 std::string write_safetensors(AtomicFile& file, std::span<const NamedTensor> tensors,
+                              const SafetensorsMetadata& metadata = {});
+
+// A tensor of any stored type that is not held in memory: its bytes are asked for as they are
+// written, in order.
+struct StoredTensor {
+  std::string name;
+  StoredType type = StoredType::f32;
+  Shape shape{};
+  // Fills `memory` with the bytes of the dense, row-major tensor from byte `begin` on.
+  std::function<void(int64_t begin, std::span<char> memory)> read{};
+};
+// The same, with memory for one block of 1 MiB.
+std::string write_safetensors(AtomicFile& file, std::span<const StoredTensor> tensors,
                               const SafetensorsMetadata& metadata = {});
 
 }  // namespace tril

@@ -27,19 +27,11 @@ constexpr JsonLimits kHeaderLimits = {.max_bytes = kSafetensorsMaxHeader,
                                       .max_depth = 3,
                                       .max_values = 11 * kSafetensorsMaxNames + 2};
 
-struct TypeName {
-  DType type;
-  std::string_view name;
-};
-constexpr std::array kTypes = {TypeName{DType::f32, "F32"}, TypeName{DType::f64, "F64"},
-                               TypeName{DType::bf16, "BF16"}, TypeName{DType::i8, "I8"},
-                               TypeName{DType::i32, "I32"}};
-
-std::string_view name_of(DType type) {
-  const auto at = std::find_if(kTypes.begin(), kTypes.end(),
-                               [type](const TypeName& entry) { return entry.type == type; });
-  require(at != kTypes.end(), ErrorCode::internal, "safetensors: no name for ", to_string(type));
-  return at->name;
+// The names of the types that may occur, for errors.
+constexpr std::string_view expected_types(SafetensorsTypes types) {
+  return types == SafetensorsTypes::ours
+             ? "one of F32, F64, BF16, I8, I32"
+             : "one of F16, BF16, F32, F64, I8, I16, I32, I64, U8, BOOL";
 }
 
 Shape make_shape(std::span<const int64_t> extents) {
@@ -55,8 +47,8 @@ Shape make_shape(std::span<const int64_t> extents) {
 // Reads one tensor's object. `where` names the file and the tensor.
 class EntryReader {
  public:
-  EntryReader(const JsonValue& object, std::string where)
-      : object_(object), where_(std::move(where)) {}
+  EntryReader(const JsonValue& object, SafetensorsTypes types, std::string where)
+      : object_(object), types_(types), where_(std::move(where)) {}
 
   Entry read() const {
     require(object_.kind == Kind::object, ErrorCode::bad_format, where_,
@@ -70,8 +62,8 @@ class EntryReader {
     const int64_t bytes = read_shape(entry);
     read_offsets(entry);
     require(entry.end - entry.begin == bytes, ErrorCode::bad_format, where_,
-            ": data_offsets: ", name_of(entry.type), " ", to_string(entry.shape), " needs ", bytes,
-            " bytes, the offsets [", entry.begin, ", ", entry.end, "] give ",
+            ": data_offsets: ", to_string(entry.type), " ", to_string(entry.shape), " needs ",
+            bytes, " bytes, the offsets [", entry.begin, ", ", entry.end, "] give ",
             entry.end - entry.begin);
     return entry;
   }
@@ -93,13 +85,13 @@ class EntryReader {
     return value.integer;
   }
 
-  DType read_type() const {
-    constexpr std::string_view kExpected = "one of F32, F64, BF16, I8, I32";
-    const JsonValue& value = field("dtype", Kind::string, kExpected);
-    for (const TypeName& entry : kTypes) {
-      if (entry.name == value.text) return entry.type;
-    }
-    fail(ErrorCode::bad_format, where_, ": dtype: expected ", kExpected, ", got ", describe(value));
+  StoredType read_type() const {
+    const std::string_view expected = expected_types(types_);
+    const JsonValue& value = field("dtype", Kind::string, expected);
+    const auto type = stored_type_named(value.text);
+    if (type.has_value() && (types_ == SafetensorsTypes::all || dtype_of(*type).has_value()))
+      return *type;
+    fail(ErrorCode::bad_format, where_, ": dtype: expected ", expected, ", got ", describe(value));
   }
 
   // Returns the number of bytes.
@@ -132,6 +124,7 @@ class EntryReader {
   }
 
   const JsonValue& object_;
+  SafetensorsTypes types_;
   std::string where_;
 };
 
@@ -223,9 +216,8 @@ void fail_damaged(const std::string& file, const std::string& tensor) {
        printable(tensor), "' does not match its checksum");
 }
 
-int64_t bytes_of(const ConstTensor& tensor) { return tensor.size() * size_of(tensor.dtype()); }
-
-Header read_header(std::string_view text, int64_t data_bytes, const std::string& file) {
+Header read_header(std::string_view text, int64_t data_bytes, const std::string& file,
+                   SafetensorsTypes types) {
   require(text.starts_with('{'), ErrorCode::bad_format, file, kForeign,
           "the header does not begin with '{'");
   const JsonValue object = parse_json(text, file, kHeaderLimits);
@@ -239,7 +231,7 @@ Header read_header(std::string_view text, int64_t data_bytes, const std::string&
     if (name == kMetadata) {
       header.info.metadata = read_metadata(object.items[i], file);
     } else {
-      header.entries.push_back(EntryReader(object.items[i], where(file, name)).read());
+      header.entries.push_back(EntryReader(object.items[i], types, where(file, name)).read());
       header.entries.back().name = name;
     }
   }
@@ -269,8 +261,7 @@ int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std:
   return static_cast<int64_t>(length);
 }
 
-HeaderText::HeaderText(std::span<const NamedConstTensor* const> sorted,
-                       std::span<const int64_t> begins, const SafetensorsMetadata& metadata) {
+HeaderText::HeaderText(std::span<const Entry> sorted, const SafetensorsMetadata& metadata) {
   SafetensorsMetadata entries = metadata;
   entries[std::string(kChecksums)] = std::string(kChecksumDigits * sorted.size(), '0');
   entries[std::string(kSeal)] = std::string(kChecksumDigits, '0');
@@ -282,14 +273,13 @@ HeaderText::HeaderText(std::span<const NamedConstTensor* const> sorted,
     separator = ',';
   }
   text += '}';
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    const ConstTensor& tensor = sorted[i]->tensor;
-    text += concat(",", json_quoted(sorted[i]->name), ":{\"dtype\":\"", name_of(tensor.dtype()),
+  for (const Entry& entry : sorted) {
+    text += concat(",", json_quoted(entry.name), ":{\"dtype\":\"", to_string(entry.type),
                    "\",\"shape\":[");
-    for (int axis = 0; axis < tensor.shape().rank(); ++axis) {
-      text += concat(axis == 0 ? "" : ",", tensor.shape()[axis]);
+    for (int axis = 0; axis < entry.shape.rank(); ++axis) {
+      text += concat(axis == 0 ? "" : ",", entry.shape[axis]);
     }
-    text += concat("],\"data_offsets\":[", begins[i], ",", begins[i] + bytes_of(tensor), "]}");
+    text += concat("],\"data_offsets\":[", entry.begin, ",", entry.end, "]}");
   }
   text += '}';
   const size_t before_data = (kLengthBytes + text.size() + kLine - 1) / kLine * kLine;

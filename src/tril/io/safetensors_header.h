@@ -17,6 +17,7 @@
 
 #include "tril/base/checksum.h"
 #include "tril/io/safetensors.h"
+#include "tril/io/stored_type.h"
 
 namespace tril::safetensors {
 
@@ -26,7 +27,7 @@ constexpr int64_t kLine = 64;  // bytes of a cache line: what data is aligned to
 // A tensor as the header describes it; its data is [begin, end) of the file's data.
 struct Entry {
   std::string name;
-  DType type = DType::f32;
+  StoredType type = StoredType::f32;
   Shape shape;
   int64_t begin = 0;
   int64_t end = 0;
@@ -41,14 +42,14 @@ struct Header {
 // The length of the header, from the first bytes of a file of `file_bytes` bytes.
 int64_t read_length(std::string_view first_bytes, int64_t file_bytes, const std::string& file);
 // Raises `bad_format` for any fault, including a wrong seal.
-Header read_header(std::string_view text, int64_t data_bytes, const std::string& file);
+Header read_header(std::string_view text, int64_t data_bytes, const std::string& file,
+                   SafetensorsTypes types = SafetensorsTypes::ours);
 
-// The header of tensors sorted by name, whose data begins at `begins`. The checksums are known only
-// after the data was written: until fill() they are zeros.
+// The header of tensors sorted by name. Their checksums are known only after the data was written:
+// until fill() they are zeros.
 class HeaderText {
  public:
-  HeaderText(std::span<const NamedConstTensor* const> sorted, std::span<const int64_t> begins,
-             const SafetensorsMetadata& metadata);
+  HeaderText(std::span<const Entry> sorted, const SafetensorsMetadata& metadata);
   // Returns the seal.
   std::string fill(std::span<const Checksum> of_tensors);
   // The header, preceded by its length.
@@ -61,7 +62,5 @@ class HeaderText {
 // "FILE: TENSOR", for errors.
 std::string where(const std::string& file, const std::string& tensor);
 [[noreturn]] void fail_damaged(const std::string& file, const std::string& tensor);
-
-int64_t bytes_of(const ConstTensor& tensor);
 
 }  // namespace tril::safetensors
