@@ -72,7 +72,7 @@ interrupt() {
 run() {
   [ -n "$command" ] || return
   commands=$((commands + 1))
-  local code=0 interrupted='' i kept=()
+  local code=0 interrupted='' i kept=() start=${EPOCHREALTIME/[.,]/}
   for i in "${!expected[@]}"; do
     if [[ ${expected[i]} == '^C' ]]; then interrupted=${expected[i - 1]}; else kept+=("${expected[i]}"); fi
   done
@@ -84,6 +84,7 @@ run() {
   else
     bash -c "$command" >"$scratch/printed" 2>&1 </dev/null || code=$?
   fi
+  printf '%6d ms  %s: $ %s\n' $(((${EPOCHREALTIME/[.,]/} - start) / 1000)) "$place" "${command%%$'\n'*}"
   # Lines of progress, which overwrite each other on a terminal, appear when it takes long.
   mapfile -t printed < <(grep -Ev "$progress" "$scratch/printed" | alike)
   mapfile -t patterns < <(((${#expected[@]})) && printf '%s\n' "${expected[@]}" | alike |
