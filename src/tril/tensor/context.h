@@ -49,6 +49,8 @@ struct TestHooks {
   // Likewise: forbidden keys beside permitted ones are multiplied by a weight of zero instead of
   // being left out.
   bool multiply_forbidden = false;
+  // Likewise: the row after one that has a label is learnt from, too, with the same label.
+  bool learn_from_next = false;
 };
 
 // For contexts whose numbers are expressions: what the tokens stand for, and how many operations
