@@ -50,6 +50,8 @@ struct TestHooks {
   // Likewise: forbidden keys beside permitted ones are multiplied by a weight of zero instead of
   // being left out.
   bool multiply_forbidden = false;
+  // Likewise: the row after one that has a label is learnt from, too, with the same label.
+  bool learn_from_next = false;
 };
 
 // Whose kernels expressions are made by: each has an order of its own (kernels/model). On CUDA it
