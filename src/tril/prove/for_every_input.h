@@ -20,7 +20,8 @@
 //
 // What is assumed: the operations of the processor are functions of their operands; hashes of 128
 // bits do not collide; the kernels do what their order-exact models do (kernels/model), which is
-// tested (tests/kernels/model_test.cpp), not proved. A fault inside a kernel cannot be seen here.
+// tested (tests/kernels/model_test.cpp and, on a GPU, cuda_model_test.cpp), not proved. A fault
+// inside a kernel cannot be seen here.
 #pragma once
 
 #include <cstdint>
