@@ -137,7 +137,9 @@ struct KeyGradients {
 
 void attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                std::span<const Interval> intervals, const AttentionSizes& sizes,
-               const AttentionOptions& options, const AttentionResult& result) {
+               const AttentionOptions& given, const AttentionResult& result) {
+  AttentionOptions options = given;
+  if (context.hooks.widen_only_backward) options.widen_head = -1;
   const int64_t stride = sizes.kv_heads * sizes.head_dim;
   const int64_t group = sizes.heads / sizes.kv_heads;
   attend(

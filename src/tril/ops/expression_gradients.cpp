@@ -84,7 +84,7 @@ void weight_gradient(Context& context, const Tensor& dy, const Tensor& x, SliceO
   const int64_t out = dy.columns();
   const int64_t in = x.columns();
   const bool adds = slice == SliceOfSum::further;
-  const bool split = context.hooks.split_sums && tokens > 1;
+  const bool split = context.hooks.split_gradients && tokens > 1;
   for_each(context, out, [&](int64_t output) {
     GradientExpression* to = gradients_in(dw) + output * in;
     const auto add_rows = [&](int64_t begin, int64_t end, bool further) {

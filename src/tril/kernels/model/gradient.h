@@ -14,12 +14,13 @@
 // matter (0 x is -0 for a negative x, and 0 + -0 is 0). So two gradients that are the same
 // expression here are equal numbers, as `==` compares them (0 and -0 are equal, a NaN counts as one
 // value), whatever weights and tokens are, as long as everything that zeros are multiplied by is
-// finite: the weights, and the numbers of the forward pass.
+// finite: the weights, the numbers of the forward pass, and what is made from these alone (slopes
+// of activations, weights of attention, normed values).
 //
 // Why nothing else has to be assumed: where two numbers are equal but for the sign of a zero, so
 // are their sums, differences, products and fused multiply-adds. Quotients are not, nor are copied
-// signs. GradientExpression has the former operations alone, and is never converted back: a model
-// that divided by a gradient, or compared one, would not compile.
+// signs, nor the order of two numbers. GradientExpression has the former operations alone, and is
+// never converted back: a model that divided by a gradient, or compared one, would not compile.
 #pragma once
 
 #include "tril/kernels/model/functions.h"
