@@ -37,14 +37,15 @@ class Ordered {
     kernels::model::rotated_head(head_dim, cosines, cosines + head_dim / 2, x, y);
     store(y, head_dim);
   }
-  // stats, if any, are for gradients, which only the CPU's kernels have models of.
+  // stats, if any, are for gradients.
   template <class Keys>
   void attention_row(const kernels::model::AttentionRow<Expression>& row, const Keys& keys,
                      Expression* out, Expression* stats) const {
     switch (order_) {
       case KernelOrder::cpu: return kernels::model::attention_row(row, keys, out, stats);
-      case KernelOrder::cuda_fp32: return kernels::model::cuda_attention_row(row, keys, out);
-      case KernelOrder::cuda_bf16: return kernels::model::tensor_core_attention_row(row, keys, out);
+      case KernelOrder::cuda_fp32: return kernels::model::cuda_attention_row(row, keys, out, stats);
+      case KernelOrder::cuda_bf16:
+        return kernels::model::tensor_core_attention_row(row, keys, out, stats);
     }
   }
   // Sums as they are, without a bias: a [rows, terms], weight(c, k), sums [rows, columns].
