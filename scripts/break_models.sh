@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts a fault into each order-exact model (src/tril/kernels/model), and into each CPU kernel, one at
-# a time, and sees that tests/kernels/model_test.cpp finds it. With --cuda: the models of CUDA's
-# kernels and those kernels, by cuda_model_test.cpp in fp32 and in bf16, on a machine with a GPU.
+# a time, and sees that tests/kernels/model_test.cpp or model_gradient_test.cpp finds it. With --cuda:
+# the models of CUDA's kernels and those kernels, by cuda_model_test.cpp in fp32 and in bf16, on a
+# machine with a GPU.
 #
 #   scripts/break_models.sh [--cuda] FOLDER [CMAKE-OPTION...]
 #
@@ -10,7 +11,7 @@
 set -uo pipefail
 device=cpu cuda=OFF
 [ "${1:-}" = --cuda ] && { device=cuda cuda=ON; shift; }
-[ $# -ge 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1" && copy=$(cd "$1" && pwd) || exit 2
 shift
@@ -21,13 +22,13 @@ cmake -S "$copy/tree" -B "$copy/build" -G Ninja -DCMAKE_BUILD_TYPE=None "-DCMAKE
 build() { ninja -C "$copy/build" test_kernels >"$copy/log" 2>&1 || { tail -n 30 "$copy/log"; return 1; }; }
 run_tests() {
   local tests="$copy/build/bin/test_kernels" type
-  [ $device = cpu ] && { "$tests" --gtest_filter='Model.*' --gtest_brief=1 >"$copy/tests" 2>&1; return; }
+  [ $device = cpu ] && { "$tests" --gtest_filter='Model*' --gtest_brief=1 >"$copy/tests" 2>&1; return; }
   for type in fp32 bf16; do
     TRIL_TEST_DEVICE=cuda TRIL_TEST_ACTIVATIONS=$type "$tests" --gtest_filter='CudaModel.*' --gtest_brief=1
   done >"$copy/tests" 2>&1
   ! grep -q '^\[  FAILED  \]' "$copy/tests" && grep -q '^\[  PASSED  \]' "$copy/tests"
 }
-failed() { sed -nE 's/^\[  FAILED  \] (Cuda)?Model\.([A-Za-z0-9]+).*/\2/p' "$copy/tests" | sort -u | paste -sd' '; }
+failed() { sed -nE 's/^\[  FAILED  \] ((Cuda)?Model[A-Za-z]*\.[A-Za-z0-9]+).*/\1/p' "$copy/tests" | sort -u | paste -sd' '; }
 build || exit 2
 run_tests || { cat "$copy/tests"; echo 'the tests fail without any fault'; exit 2; }
 
@@ -78,6 +79,29 @@ fault model/attention.h 'larger(before, largest_of(largest))' 'largest_of(larges
 fault model/attention.h 'multiply(x, factor), x)' 'divide(x, factor), x)'
 fault model/attention.h 'fma(span.values[d], new_factor, multiply(merged.values[d], old_factor))' 'fma(merged.values[d], old_factor, multiply(span.values[d], new_factor))'
 fault model/attention.h 'multiply(merged.values[static_cast<size_t>(d)], inverse)' 'divide(merged.values[static_cast<size_t>(d)], merged.total)'
+fault model/arithmetic.h 'static_cast<float>(math::log(static_cast<double>(a)))' 'std::log(a)'
+fault model/rows.h 'turn == Turn::forwards ? 1.0f : -1.0f' '1.0f'
+fault model/rows_gradient.h 'total = add(total, slice)' 'total = add(slice, slice)'
+fault model/rows_gradient.h 'slice = term(token, slice)' 'total = term(token, total)'
+fault model/rows_gradient.h 'sums[lane] = add(sums[lane], g)' 'sums[lane] = fma(dy[i < 0 ? 0 : i], n.weight[i < 0 ? 0 : i], sums[lane])'
+fault model/rows_gradient.h 'multiply(fnma(normed(x[i]), mean_product, g), stats[1])' 'multiply(subtract(g, multiply(normed(x[i]), mean_product)), stats[1])'
+fault model/rows_gradient.h 'return fma(dy[at], normed, sum)' 'return add(multiply(dy[at], normed), sum)'
+fault model/rows_gradient.h 'select(greater(x, zero), one, zero)' 'select(greater(zero, x), zero, one)'
+fault model/rows_gradient.h 'return fma(x, density, cdf)' 'return add(multiply(x, density), cdf)'
+fault model/rows_gradient.h 'multiply(s, fma(x, subtract(one, s), one))' 'fma(multiply(x, s), subtract(one, s), s)'
+fault model/rows_gradient.h 'constant<T>(0x1.b6676cp-3f)' 'constant<T>(0x1.b6676ep-3f)'
+fault model/rows_gradient.h 'multiply(multiply(dy, x), slope(kind, gate))' 'multiply(dy, multiply(x, slope(kind, gate)))'
+fault model/rows_gradient.h 'return multiply(sum, constant<T>(scale))' 'return sum'
+fault model/linear_gradient.h 'adds || begin > 0 ? add(dw[i], slice[i]) : slice[i]' 'adds ? add(dw[i], slice[i]) : slice[i]'
+fault model/linear_gradient.h 'dw[i] = add(sum, nothing)' 'dw[i] = sum'
+fault model/linear_gradient.h 'total = begin == 0 ? slice : add(total, slice)' 'total = slice'
+fault model/attention_gradient.h 'sums[lane] = fma(factor, d < 0 ? constant<T>(0.0f) : result.out[d], sums[lane])' 'sums[lane] = add(multiply(factor, d < 0 ? constant<T>(0.0f) : result.out[d]), sums[lane])'
+fault model/attention_gradient.h 'multiply(multiply(weight, subtract(dp, delta)), constant<T>(row.scale))' 'multiply(weight, multiply(subtract(dp, delta), constant<T>(row.scale)))'
+fault model/attention_gradient.h 'fma(ds, keys.key(j, d), dq[d])' 'add(multiply(ds, keys.key(j, d)), dq[d])'
+fault model/attention_gradient.h 'fma(weight, result.dout[d], sums.dv(j, d))' 'add(multiply(weight, result.dout[d]), sums.dv(j, d))'
+fault model/cross_entropy.h 'return add(top, logarithm(sum_of(sums)))' 'return logarithm(multiply(exponential(top), sum_of(sums)))'
+fault model/cross_entropy.h 'return subtract(sharp, multiply(constant<T>(smoothing), mean))' 'return fnma(constant<T>(smoothing), mean, sharp)'
+fault model/cross_entropy.h 'subtract(share, constant<T>(1.0f - smoothing))' 'subtract(share, constant<T>(1.0f))'
 
 # The kernels alone.
 fault cpu/chain-inl.h 'local.at[r][g] = fma(factor, row_of_b[g], local.at[r][g])' 'local.at[r][g] = factor * row_of_b[g] + local.at[r][g]'
@@ -93,6 +117,24 @@ fault cpu/activation.cpp 'x * fma(square, set16(kTanhCubic), set16(kTanhLinear))
 fault cpu/attention_forward.cpp 'std::max(before, max(largest))' 'max(largest)'
 fault cpu/attention_forward.cpp 'set16(exp(before - now))' 'set16(exp(before - now)) * set16(1.0000001f)'
 fault cpu/attention_forward.cpp 'fma(load16(sums + i), new_factor, load16(merged + i) * old_factor)' 'fma(load16(merged + i), old_factor, load16(sums + i) * new_factor)'
+fault cpu/norm.cpp 'sum_gx = fma(g, normed, sum_gx)' 'sum_gx = g * normed + sum_gx'
+fault cpu/norm.cpp 'fnma(normed, set16(mean_gx), g - set16(mean_g)) * set16(r)' '(g - set16(mean_g) - normed * set16(mean_gx)) * set16(r)'
+fault cpu/norm.cpp 'slice_w = fma(gradient, normed, slice_w)' 'slice_w = gradient * normed + slice_w'
+fault cpu/activation.cpp 'fma(x, density, cdf)' 'x * density + cdf'
+fault cpu/activation.cpp 's * fma(x, set16(1.0f) - s, set16(1.0f))' 'fma(x * s, set16(1.0f) - s, s)'
+fault cpu/activation.cpp 'fma(inner, less * more, s)' 'inner * (less * more) + s'
+fault cpu/activation.cpp 'gradient * other * a.slope' 'gradient * (other * a.slope)'
+fault cpu/embedding.cpp 'store16(sums * set16(scale)' 'store16(sums'
+fault cpu/rotary.cpp 'turn == Turn::forwards ? 1.0f : -1.0f' '1.0f'
+fault cpu/elementwise.cpp 'load(x + begin) * set16(*factor)' 'load(x + begin) * set16(1.0000001f * *factor)'
+fault cpu/gemm.cpp 'sums.at[r][i] = before + sums.at[r][i]' 'sums.at[r][i] = before'
+fault cpu/gemm.cpp 'total = begin == 0 ? slice : total + slice' 'total = slice'
+fault cpu/cross_entropy.cpp 'top + static_cast<float>(math::log(static_cast<double>(sum(sums))))' 'static_cast<float>(static_cast<double>(top) + math::log(static_cast<double>(sum(sums))))'
+fault cpu/cross_entropy.cpp '(exp(load(x) - norm) - set16(spread)) * set16(g)' 'exp(load(x) - norm) * set16(g) - set16(spread * g)'
+fault cpu/cross_entropy.cpp 'sum += static_cast<double>(losses[row])' 'sum = static_cast<double>(static_cast<float>(sum) + losses[row])'
+fault cpu/attention_backward.cpp 'sums = fma(load(b.dout + at), load(b.out + at), sums)' 'sums = load(b.dout + at) * load(b.out + at) + sums'
+fault cpu/attention_backward.cpp 'weight * (load16(ds + g) - delta) * scale' 'weight * ((load16(ds + g) - delta) * scale)'
+fault cpu/attention_backward.cpp 'for (int64_t row = rows.lo; row < rows.hi; row += kQueryBlock)' 'for (int64_t row = rows.lo; row < std::min(rows.hi, rows.lo + kQueryBlock); row += kQueryBlock)'
 }
 faults_of_cuda() {
 # The models alone.

@@ -179,6 +179,46 @@ Json json_of(const EveryInputLine& line) {
   return json;
 }
 
+Json json_of(const EveryGradientPlace& place) {
+  Json json = {{"loss", place.loss}, {"up_to", place.up_to}};
+  if (place.parameter.empty()) {
+    json["activation"] = json_of(place.at);
+  } else {
+    json["parameter"] = place.parameter;
+    json["element"] = place.element;
+  }
+  if (place.reached >= 0) {
+    json["reached"] = place.reached;
+    json["in_source"] = place.in_source;
+    json["in_other"] = place.in_other;
+  }
+  return json;
+}
+
+Json json_of(const EveryGradientLine& line) {
+  const EveryGradientResult& r = line.figures;
+  Json json = {{"length", line.length},
+               {"every_position", line.every_position},
+               {"tiny_model", line.on_tiny_model},
+               {"holds", r.holds()},
+               {"operations", r.operations},
+               {"losses", r.losses},
+               {"parameters", r.parameters},
+               {"numbers", r.numbers},
+               {"with_gradient", r.with_gradient},
+               {"differing", r.differing},
+               {"missing", r.missing},
+               {"forbidden", r.forbidden},
+               {"short_reach", r.short_reach},
+               {"silent", r.silent},
+               {"seconds", r.seconds}};
+  if (r.first_difference) json["first_difference"] = json_of(*r.first_difference);
+  if (r.first_leak) json["first_leak"] = json_of(*r.first_leak);
+  if (r.first_short_reach) json["first_short_reach"] = json_of(*r.first_short_reach);
+  if (!r.first_silent.empty()) json["first_silent"] = r.first_silent;
+  return json;
+}
+
 }  // namespace
 
 void print_json(const ProvedModel& proved, const ProofReport& report) {
@@ -208,6 +248,8 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   for (const SequentialLine& line : report.sequential) sequential.push_back(json_of(line));
   Json every_input = Json::array();
   for (const EveryInputLine& line : report.every_input) every_input.push_back(json_of(line));
+  Json gradients = Json::array();
+  for (const EveryGradientLine& line : report.every_gradient) gradients.push_back(json_of(line));
   Json failed = Json::array();
   for (const Section section : report.failed()) failed.push_back(word_for(section));
   const Json document = {
@@ -225,7 +267,10 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
         {"ways", agreement}}},
       {"leaks", json_of(report.leaks)},
       {"sequential", {{"holds", report.holds(Section::sequential)}, {"cases", sequential}}},
-      {"every_input", {{"holds", report.holds(Section::every_input)}, {"cases", every_input}}},
+      {"every_input",
+       {{"holds", report.holds(Section::every_input)},
+        {"cases", every_input},
+        {"gradients", gradients}}},
       {"machine", cpu_name()},
       {"target", to_string(current_target())},
       {"threads", proved.threads},

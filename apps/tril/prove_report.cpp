@@ -401,6 +401,18 @@ std::string first_fault_of(const EveryInputResult& r) {
   return "formulas that should differ are equal";
 }
 
+std::string first_fault_of(const EveryGradientResult& r) {
+  if (r.first_leak) {
+    return to_string(*r.first_leak) + (r.first_leak->reached < 0 ? ": it should have none" : "");
+  }
+  if (r.first_difference) return to_string(*r.first_difference) + ": another formula";
+  if (r.first_short_reach) {
+    return to_string(*r.first_short_reach) + ": not made from all that its row may see";
+  }
+  if (r.missing > 0) return "rows of one pass are missing in the other";
+  return fmt::format("{} has no gradient", r.first_silent);
+}
+
 std::string lengths_of(const EveryInputLine& line) {
   return fmt::format("{}{}{}", line.every_length ? "1 to " : "", line.length,
                      line.on_tiny_model ? "*" : "");
@@ -431,6 +443,16 @@ void print_every_input(const ProofReport& report) {
                      grouped(r.differing + r.missing), grouped(r.forbidden + r.short_reach),
                      grouped(r.wrong_masks)});
   }
+  for (const EveryGradientLine& line : report.every_gradient) {
+    const EveryGradientResult& r = line.figures;
+    operations += r.operations;
+    tiny = tiny || line.on_tiny_model;
+    table.push_back({"CPU, gradients",
+                     fmt::format("{}{}{}", line.every_position ? "1 to " : "", line.length,
+                                 line.on_tiny_model ? "*" : ""),
+                     grouped(r.numbers), grouped(r.differing + r.missing + r.silent),
+                     grouped(r.forbidden + r.short_reach), ""});
+  }
   app::print_table(table, Align::right, kIndent);
   if (tiny) print_paragraph("* on a tiny model of the same kind: too much work without --full");
   print_paragraph(fmt::format(
@@ -440,15 +462,24 @@ void print_every_input(const ProofReport& report) {
       "bf16-dot are forms for inference; their one call is scoring.",
       grouped(operations)));
   print_paragraph(
+      "Gradients: the loss of each position, and of all up to it, gives every weight the same "
+      "formula in a packed batch as from that prefix alone, and no gradient is made from a later "
+      "position. Zeros of rows without a label are left out of the formulas, so these are equal as "
+      "numbers (0 and -0 are) where the forward pass is finite.");
+  print_paragraph(
       "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
       "kernels do what their models do, which tests compare (but for bf16-dot). On CUDA a step of "
       "the tensor cores, and a function such as exp, is one operation; cuBLASLt's products are "
-      "taken to be ours, as its trials find. Not covered: gradients, dropout, the loss, the choice "
-      "of tokens, and on CUDA the lists of work and the tables of the cache.");
+      "taken to be ours, as its trials find. Not covered: dropout, the optimiser, the choice of "
+      "tokens, and on CUDA gradients, the lists of work and the tables of the cache.");
   for (const EveryInputLine& line : report.every_input) {
     if (!line.figures.holds()) {
-      print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
-      return;
+      return print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
+    }
+  }
+  for (const EveryGradientLine& line : report.every_gradient) {
+    if (!line.figures.holds()) {
+      return print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
     }
   }
 }

@@ -369,6 +369,7 @@ struct EqualSequences {
   }
   int64_t reach() const { return std::max<int64_t>(rows, c.segments[0].length); }
 
+  // The outputs and, behind them, what the backward pass gets: the largest score and 1 / sum.
   std::vector<Cases> modelled(int64_t row) const {
     const Interval& interval = c.rows[static_cast<size_t>(row)];
     const std::vector<Cases> q = of_row(c.q, row);
@@ -381,34 +382,44 @@ struct EqualSequences {
                                           .bias = table.empty() ? nullptr : table.data(),
                                           .bias_zero = reach(),
                                           .position = c.positions[static_cast<size_t>(row)]};
-    std::vector<Cases> out(q.size());
+    std::vector<Cases> out(q.size() + 2);
+    Cases* stats = out.data() + q.size();
     if (in_bf16()) {
-      model::tensor_core_attention_row(args, *this, out.data());
+      model::tensor_core_attention_row(args, *this, out.data(), stats);
     } else {
-      model::cuda_attention_row(args, *this, out.data());
+      model::cuda_attention_row(args, *this, out.data(), stats);
     }
     return out;
   }
+  // The same of a row of the kernel's stats [row, heads, 2].
+  Cases of_stats(const std::vector<float>& stats, int64_t row, int64_t which) const {
+    return cases([&](int64_t i, int64_t head) {
+      return stats[static_cast<size_t>(((i * rows + row) * c.n.heads + head) * 2 + which)];
+    });
+  }
   // In one pass, as in training; the kernels for tiles of rows and for long sequences.
-  std::vector<float> together() const {
+  struct Together {
+    std::vector<float> out, stats;
+  };
+  Together together() const {
     Context& context = context_here();
     const auto upload = [&](const Shape& shape, const std::vector<float>& values) {
       return activations_of(context, shape, values);
     };
-    return floats_of(ops::attention(context, upload(c.q_shape(), c.q), upload(c.k_shape(), c.k),
-                                    upload(c.k_shape(), c.v), c.rows,
-                                    testing::options_of(c, context.arena))
-                         .out);
+    const ops::AttentionResult result =
+        ops::attention(context, upload(c.q_shape(), c.q), upload(c.k_shape(), c.k),
+                       upload(c.k_shape(), c.v), c.rows, testing::options_of(c, context.arena));
+    return {floats_of(result.out), floats_of(result.stats)};
   }
 };
 
 // Compares these rows; returns how many outputs those were.
 int64_t compare_rows(const EqualSequences& all, const std::vector<int64_t>& rows) {
-  const std::vector<float> out = all.together();
+  const EqualSequences::Together together = all.together();
   int64_t compared = 0;
   for (const int64_t row : rows) {
     const std::vector<Cases> expected = all.modelled(row);
-    const std::vector<Cases> given = all.of_row(out, row);
+    const std::vector<Cases> given = all.of_row(together.out, row);
     // The row of the first sequence in a cache, as in decoding.
     const std::vector<float> cached = testing::cached_rows(all.c, all.c.segments[0], row, row + 1);
     for (int64_t d = 0; d < all.c.n.head_dim; ++d) {
@@ -424,6 +435,15 @@ int64_t compare_rows(const EqualSequences& all, const std::vector<int64_t>& rows
           << "column " << d << " of row " << row << " in a cache";
       compared += told_apart(expected[at].of);
     }
+    // A sum of bf16 weights is often exact, and what is rounded differently seldom shows in a bf16
+    // output: here it does. A largest score of zero has no sign.
+    const auto width = static_cast<size_t>(all.c.n.head_dim);
+    const auto unsigned_zero = [](const Cases& x) { return add(x, Cases{{0.0f}}); };
+    EXPECT_TRUE(same_numbers(unsigned_zero(all.of_stats(together.stats, row, 0)).of,
+                             unsigned_zero(expected[width]).of))
+        << "the largest score of row " << row;
+    EXPECT_TRUE(same_numbers(all.of_stats(together.stats, row, 1).of, expected[width + 1].of))
+        << "the sum of row " << row;
     if (::testing::Test::HasFailure()) break;
   }
   return compared;

@@ -98,6 +98,11 @@ enum class Operation : uint64_t {
   add_product,
   to_float,
   add_bf16_pair,
+  logarithm,
+  is_label,
+  add_in_double,
+  times_in_double,
+  nothing,
 };
 
 // Absorbs words one after the other; the result depends on all of them and on their order.
@@ -173,6 +178,15 @@ constexpr Expression lookup_leaf(uint64_t table, int64_t token, int64_t column,
            << table << static_cast<uint64_t>(token) << static_cast<uint64_t>(column))
               .finish(),
           reach};
+}
+
+// Whether label number `label` is token `token` of the vocabulary. The label is a variable, as
+// tokens are; it is no input, so it stands nowhere.
+constexpr Expression label_leaf(int64_t label, int64_t token) {
+  return {(ExpressionHasher(Operation::is_label)
+           << static_cast<uint64_t>(label) << static_cast<uint64_t>(token))
+              .finish(),
+          {}};
 }
 
 }  // namespace tril

@@ -74,10 +74,12 @@ class Transformer {
   // be built.
   Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement = {});
   // A model of this configuration whose numbers are expressions (base/expression.h): its weights
-  // are leaves with their names, in this form, so nothing large is stored. It calls the same
-  // layers, and may be called under a tape, but has no gradients.
+  // are leaves with their names, in this form. It calls the same layers, and may be called under a
+  // tape. For inference nothing large is stored, and matrices have no gradients; for another
+  // purpose all leaves are stored, 32 bytes per weight.
   static Transformer of_expressions(const TransformerConfig& config,
-                                    Compute compute = Compute::fp32);
+                                    Compute compute = Compute::fp32,
+                                    Purpose purpose = Purpose::inference);
   // A model folder (models/folder.h), for options.purpose. Every fault, a checksum that does not
   // match included, is one Error that names the file and the field or tensor.
   // For inference on the CPU, packed weights of the folder that were made from its

@@ -175,9 +175,14 @@ Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const P
   context.queue.wait();  // sessions read the weights in queues of their own
 }
 
-Transformer Transformer::of_expressions(const TransformerConfig& config, Compute compute) {
-  auto state =
-      std::make_shared<State>(config, Placement::expressions(), compute, nn::ParameterSet::Gate());
+Transformer Transformer::of_expressions(const TransformerConfig& config, Compute compute,
+                                        Purpose purpose) {
+  const Placement placement = Placement::expressions();
+  require(purpose == Purpose::inference || compute == Compute::fp32, ErrorCode::unsupported,
+          "expressions: weights in ", word_for(compute), " have no gradients");
+  auto state = purpose == Purpose::inference
+                   ? std::make_shared<State>(config, placement, compute, nn::ParameterSet::Gate())
+                   : std::make_shared<State>(config, placement);
   state->parameters.name_leaves();
   state->frozen = true;
   return Transformer(std::move(state));

@@ -54,8 +54,9 @@ ops::LinearWeight& ParameterSet::add_matrix(const std::string& name, int64_t out
     }
   }
   ops::LinearWeight& added = matrices_.emplace_back(Matrix{name, linear}).linear;
-  // A table that is kept only in packed form is looked up there.
-  if (use == Use::linear || only_packed()) use_as_linear(added, {});
+  // A table that is kept only in packed form is looked up there; one of expressions has a name.
+  const bool named = placement_.activations == DType::expression;
+  if (use == Use::linear || only_packed() || named) use_as_linear(added, {});
   return added;
 }
 

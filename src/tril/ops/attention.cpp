@@ -303,8 +303,10 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
       context, [&] { return attention_on_cpu(context, q, k, v, intervals, sizes, options); },
       [&] { return cuda_attention(context, q, k, v, plan, sizes, options); },
       [&] {
-        const AttentionResult result{Tensor(context.arena, q.shape(), q.dtype()), {}};
-        expressions::attention(context, q, k, v, intervals.host, sizes, options, result.out);
+        const AttentionResult result{
+            Tensor(context.arena, q.shape(), q.dtype()),
+            Tensor(context.arena, {sizes.query, sizes.heads, 2}, q.dtype())};
+        expressions::attention(context, q, k, v, intervals.host, sizes, options, result);
         return result;
       });
 }
@@ -327,6 +329,14 @@ AttentionGradients attention_gradients(Context& context, const Tensor& q, const 
       },
       [&] {
         return cuda_attention_gradients(context, q, k, v, result, dout, plan, sizes, options);
+      },
+      [&] {
+        const AttentionGradients gradients{Tensor(context.arena, q.shape(), q.dtype()),
+                                           Tensor(context.arena, k.shape(), k.dtype()),
+                                           Tensor(context.arena, v.shape(), v.dtype())};
+        expressions::attention_gradients(context, q, k, v, result, dout, intervals.host, sizes,
+                                         options, gradients);
+        return gradients;
       });
 }
 

@@ -5,110 +5,16 @@
 #include "tril/ops/kernel_order.h"
 
 namespace tril::ops::expressions {
-namespace {
-
 namespace model = kernels::model;
 
-// f(task) for every task, with its operations counted.
-template <class F>
-void for_each(Context& context, int64_t tasks, const F& f) {
-  context.parallel(tasks, [&](int64_t task) {
-    const Counted counted(context);
-    f(task);
-  });
-}
-
-// One entry of a table, which is learnt or given in numbers.
-Expression entry_of(const Tensor& table, int64_t index) {
-  return table.dtype() == DType::expression ? table.data<Expression>()[index]
-                                            : constant_leaf(table.data()[index]);
-}
-
-// Where a row's keys and values are: in the step's own tensors, or in the pages of a cache.
-struct ContiguousKeys {
-  const Expression* keys;
-  const Expression* values;
-  int64_t stride;
-  Expression key(int64_t j, int64_t d) const { return keys[j * stride + d]; }
-  Expression value(int64_t j, int64_t d) const { return values[j * stride + d]; }
-};
-struct KeysInPages {
-  const float* const* pages;
-  const PagedKeys& layout;
-  int64_t kv_head;
-
-  const Expression* page(int64_t j) const {
-    return reinterpret_cast<const Expression*>(pages[j / kernels::kKeyTile]);
-  }
-  int64_t first() const { return kv_head * layout.head_dim * kernels::kKeyTile; }
-  Expression key(int64_t j, int64_t d) const {
-    return page(j)[layout.keys_offset + first() + d * kernels::kKeyTile + j % kernels::kKeyTile];
-  }
-  Expression value(int64_t j, int64_t d) const {
-    return page(j)[layout.values_offset + first() + j % kernels::kKeyTile * layout.head_dim + d];
-  }
-};
-
-// The bias of every head as expressions: [heads, offsets].
-std::vector<Expression> bias_of(const AttentionOptions& options) {
-  std::vector<Expression> bias;
-  if (!options.bias.defined()) return bias;
-  for (int64_t i = 0; i < options.bias.size(); ++i) bias.push_back(entry_of(options.bias, i));
-  return bias;
-}
-
-bool is_widened(const AttentionOptions& options, int64_t row, int64_t head) {
-  return (options.widen_head == head || options.widen_head == TestHooks::kAllHeads) &&
-         (options.widen_row < 0 || options.widen_row == row);
-}
-
-// Every row in every head. keys_of(row, head) says where a row's keys are; known_keys(row), how
-// many of them there are, for the test hooks.
-template <class KeysOf, class KnownKeys>
-void attend(Context& context, const Tensor& q, std::span<const Interval> intervals,
-            const AttentionSizes& sizes, const AttentionOptions& options, const Tensor& out,
-            const KeysOf& keys_of, const KnownKeys& known_keys) {
-  const std::vector<Expression> bias = bias_of(options);
-  const int64_t offsets = static_cast<int64_t>(bias.size()) / sizes.heads;
-  const Ordered ordered(context);
-  const auto* queries = q.data<Expression>();
-  auto* results = out.data<Expression>();
-  for_each(context, sizes.query * sizes.heads, [&](int64_t task) {
-    const int64_t row = task / sizes.heads;
-    const int64_t head = task % sizes.heads;
-    Expression* to = results + task * sizes.head_dim;
-    const Interval& interval = intervals[static_cast<size_t>(row)];
-    if (interval.empty()) {
-      std::fill_n(to, sizes.head_dim, constant_leaf(0.0f));
-      return;
-    }
-    model::AttentionRow<Expression> args{.head_dim = sizes.head_dim,
-                                         .scale = sizes.scale,
-                                         .lo = interval.lo - interval.origin,
-                                         .hi = interval.hi - interval.origin,
-                                         .q = queries + task * sizes.head_dim};
-    if (!bias.empty()) {
-      args.bias = bias.data() + head * offsets;
-      args.bias_zero = options.bias_zero;
-      args.position = options.positions[row];
-    }
-    if (is_widened(options, row, head)) args.hi = std::min(args.hi + 1, known_keys(row));
-    const bool several = sizes.query > 1;
-    args.fault.descending_blocks = context.hooks.order_by_batch && several;
-    args.fault.no_rescaling = context.hooks.skip_rescaling && several;
-    if (context.hooks.multiply_forbidden) args.fault.known_keys = known_keys(row);
-    ordered.attention_row(args, keys_of(row, head), to);
-  });
-}
-
-}  // namespace
-
+// As gradients: a number of the forward pass is never the zero that they leave out of a sum.
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
   const Ordered ordered(context);
   for_each(context, a.rows(), [&](int64_t row) {
     for (int64_t i = row * a.columns(); i < (row + 1) * a.columns(); ++i) {
-      out.data<Expression>()[i] =
-          ordered.stored(model::add(a.data<Expression>()[i], b.data<Expression>()[i]));
+      gradients_in(out)[i] = model::add(gradients_in(a)[i], gradients_in(b)[i]);
+      Expression& sum = out.data<Expression>()[i];
+      sum = ordered.stored(sum);
     }
   });
 }
@@ -122,14 +28,19 @@ void store_activations(Context& context, const Tensor& y) {
   });
 }
 
+void fill(Context& /*context*/, float value, const Tensor& out) {
+  std::fill_n(gradients_in(out), out.size(), model::constant<model::GradientExpression>(value));
+}
+
 void norm(Context& context, NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,
-          const Tensor& bias, const Tensor& y) {
+          const Tensor& bias, const NormResult& result) {
   const model::NormOf<Expression> args{kind, x.columns(), epsilon, weight.data<Expression>(),
                                        bias.defined() ? bias.data<Expression>() : nullptr};
   const Ordered ordered(context);
   for_each(context, x.rows(), [&](int64_t row) {
     ordered.norm_row(args, x.data<Expression>() + row * x.columns(),
-                     y.data<Expression>() + row * x.columns());
+                     result.y.data<Expression>() + row * x.columns(),
+                     result.stats.data<Expression>() + 2 * row);
   });
 }
 
@@ -173,7 +84,7 @@ void gated(Context& context, Activation kind, const Tensor& gate, const Tensor& 
   });
 }
 
-void rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positions,
+void rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
             const Tensor& table, const Tensor& y) {
   const int64_t heads = x.shape()[1];
   const int64_t head_dim = x.shape()[2];
@@ -182,46 +93,16 @@ void rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& position
     const float* cosines = table.data() + positions[row] * head_dim;
     for (int64_t head = 0; head < heads; ++head) {
       const int64_t at = (row * heads + head) * head_dim;
-      ordered.rotated_head(head_dim, cosines, x.data<Expression>() + at, y.data<Expression>() + at);
+      if (turn == Turn::forwards) {
+        ordered.rotated_head(head_dim, cosines, x.data<Expression>() + at,
+                             y.data<Expression>() + at);
+      } else {
+        model::rotated_head<model::GradientExpression, Expression>(
+            head_dim, cosines, cosines + head_dim / 2, gradients_in(x) + at, gradients_in(y) + at,
+            turn);
+      }
     }
   });
-}
-
-void attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
-               std::span<const Interval> intervals, const AttentionSizes& sizes,
-               const AttentionOptions& options, const Tensor& out) {
-  const int64_t stride = sizes.kv_heads * sizes.head_dim;
-  const int64_t group = sizes.heads / sizes.kv_heads;
-  attend(
-      context, q, intervals, sizes, options, out,
-      [&](int64_t row, int64_t head) {
-        const int64_t first =
-            intervals[static_cast<size_t>(row)].origin * stride + head / group * sizes.head_dim;
-        return ContiguousKeys{k.data<Expression>() + first, v.data<Expression>() + first, stride};
-      },
-      [&](int64_t row) {
-        // The keys of the row's sequence: up to the last that any of its rows sees.
-        const int64_t origin = intervals[static_cast<size_t>(row)].origin;
-        int64_t keys = 0;
-        for (const Interval& each : intervals) {
-          if (!each.empty() && each.origin == origin) keys = std::max(keys, each.hi - origin);
-        }
-        return keys;
-      });
-}
-
-void attention_paged(Context& context, const Tensor& q, const PagedKeys& keys,
-                     std::span<const Interval> intervals, const AttentionSizes& sizes,
-                     const AttentionOptions& options, const Tensor& out) {
-  const int64_t group = sizes.heads / sizes.kv_heads;
-  AttentionOptions cached = options;
-  cached.widen_head = -1;  // in a cached step there are no later keys
-  attend(
-      context, q, intervals, sizes, cached, out,
-      [&](int64_t row, int64_t head) {
-        return KeysInPages{keys.pages[static_cast<size_t>(row)], keys, head / group};
-      },
-      [&](int64_t row) { return int64_t{keys.lengths[static_cast<size_t>(row)]}; });
 }
 
 }  // namespace tril::ops::expressions

@@ -18,10 +18,10 @@ class Ordered {
   Expression stored(const Expression& x) const {
     return order_ == KernelOrder::cuda_bf16 ? kernels::model::round_to_bf16(x) : x;
   }
-  void norm_row(const kernels::model::NormOf<Expression>& n, const Expression* x,
-                Expression* y) const {
-    if (order_ == KernelOrder::cpu) return kernels::model::norm_row(n, x, y);
-    kernels::model::cuda_norm_row(n, x, y);
+  void norm_row(const kernels::model::NormOf<Expression>& n, const Expression* x, Expression* y,
+                Expression* stats) const {
+    if (order_ == KernelOrder::cpu) return kernels::model::norm_row(n, x, y, stats);
+    kernels::model::cuda_norm_row(n, x, y, stats);
     store(y, n.columns);
   }
   Expression activated(kernels::Activation kind, const Expression& x) const {
@@ -37,13 +37,15 @@ class Ordered {
     kernels::model::rotated_head(head_dim, cosines, cosines + head_dim / 2, x, y);
     store(y, head_dim);
   }
+  // stats, if any, are for gradients.
   template <class Keys>
   void attention_row(const kernels::model::AttentionRow<Expression>& row, const Keys& keys,
-                     Expression* out) const {
+                     Expression* out, Expression* stats) const {
     switch (order_) {
-      case KernelOrder::cpu: return kernels::model::attention_row(row, keys, out);
-      case KernelOrder::cuda_fp32: return kernels::model::cuda_attention_row(row, keys, out);
-      case KernelOrder::cuda_bf16: return kernels::model::tensor_core_attention_row(row, keys, out);
+      case KernelOrder::cpu: return kernels::model::attention_row(row, keys, out, stats);
+      case KernelOrder::cuda_fp32: return kernels::model::cuda_attention_row(row, keys, out, stats);
+      case KernelOrder::cuda_bf16:
+        return kernels::model::tensor_core_attention_row(row, keys, out, stats);
     }
   }
   // Sums as they are, without a bias: a [rows, terms], weight(c, k), sums [rows, columns].

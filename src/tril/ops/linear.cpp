@@ -208,11 +208,12 @@ void linear_weight_gradient_into(Context& context, const Tensor& dy, const Tenso
           "linear gradient: ", dy.shape(), " does not fit the weight's gradient ", dw.shape());
   dispatch(
       context, [&] { weight_gradient_on_cpu(context, dy, x, slice, dw); },
-      [&] { cuda_weight_gradient(context, dy, x, slice, dw); });
+      [&] { cuda_weight_gradient(context, dy, x, slice, dw); },
+      [&] { expressions::weight_gradient(context, dy, x, slice, dw); });
 }
 
 Tensor linear_weight_gradient(Context& context, const Tensor& dy, const Tensor& x) {
-  Tensor dw(context.arena, {dy.columns(), x.columns()});
+  Tensor dw(context.arena, {dy.columns(), x.columns()}, context.sums());
   linear_weight_gradient_into(context, dy, x, SliceOfSum::first, dw);
   return dw;
 }
@@ -224,11 +225,12 @@ void linear_bias_gradient_into(Context& context, const Tensor& dy, SliceOfSum sl
           "bias gradient: ", dy.shape(), " does not fit a bias of ", db.size());
   dispatch(
       context, [&] { bias_gradient_on_cpu(context, dy, slice, db); },
-      [&] { cuda_bias_gradient(context, dy, slice, db); });
+      [&] { cuda_bias_gradient(context, dy, slice, db); },
+      [&] { expressions::bias_gradient(context, dy, slice, db); });
 }
 
 Tensor linear_bias_gradient(Context& context, const Tensor& dy) {
-  Tensor db(context.arena, {dy.columns()});
+  Tensor db(context.arena, {dy.columns()}, context.sums());
   linear_bias_gradient_into(context, dy, SliceOfSum::first, db);
   return db;
 }

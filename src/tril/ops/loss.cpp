@@ -6,6 +6,7 @@
 #include "tril/kernels/elementwise.h"
 #include "tril/kernels/gemm.h"
 #include "tril/ops/cuda_loss.h"
+#include "tril/ops/expressions.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/rows.h"
 
@@ -65,36 +66,52 @@ Tensor log_probs_for_host(Context& context, const Tensor& logits) {
 
 namespace {
 
-void projected_loss_on_cpu(Context& context, const Tensor& x, const LinearWeight& output,
-                           const Mirrored<int32_t>& labels, const LossOptions& options,
-                           const LossResult& result) {
+// The losses of a slice of rows; where gradients are wanted, they replace the logits.
+void loss_of_slice(Context& context, const Tensor& logits, std::span<const int32_t> labels,
+                   const LossOptions& options, LossGradients wanted, const Tensor& losses) {
+  const kernels::CrossEntropy args{.rows = logits.rows(),
+                                   .vocab = logits.columns(),
+                                   .smoothing = options.smoothing,
+                                   .factor = options.factor,
+                                   .labels = labels.data(),
+                                   .logits = logits.data()};
+  const float one = 1.0f;
+  auto* norms = context.arena.allocate_array<float>(args.rows);
+  kernels::cross_entropy_forward(context.parallel, args, norms, losses.data());
+  if (wanted == LossGradients::none) return;
+  kernels::cross_entropy_backward(context.parallel, args, norms, &one, logits.data());
+}
+
+// On the CPU, in numbers or in expressions.
+void projected_loss_in_slices(Context& context, const Tensor& x, const LinearWeight& output,
+                              const Mirrored<int32_t>& labels, const LossOptions& options,
+                              const LossResult& result) {
   const int64_t rows = x.shape()[0];
-  const bool wanted = result.dx.defined();
+  const bool in_expressions = context.activations == DType::expression;
+  const auto wanted = result.dx.defined() ? LossGradients::wanted : LossGradients::none;
   const Arena::Scope scratch(context.arena);
-  auto* losses = context.arena.allocate_array<float>(rows);
-  const Tensor one = filled(context, {1}, 1.0f);
+  const Tensor losses(context.arena, {rows}, context.sums());
   // Such a slice is also one slice of the sums over tokens, so these do not change.
   for (int64_t begin = 0; begin < rows; begin += kernels::kTokenSlice) {
     const Arena::Scope slice_scratch(context.arena);
-    const Tensor slice = x.slice(begin, std::min(rows, begin + kernels::kTokenSlice));
+    const int64_t end = std::min(rows, begin + kernels::kTokenSlice);
+    const Tensor slice = x.slice(begin, end);
     const Tensor logits = linear(context, slice, output);
-    auto* norms = context.arena.allocate_array<float>(slice.rows());
-    const kernels::CrossEntropy args{.rows = slice.rows(),
-                                     .vocab = output.out,
-                                     .smoothing = options.smoothing,
-                                     .factor = options.factor,
-                                     .labels = labels.host.data() + begin,
-                                     .logits = logits.data()};
-    kernels::cross_entropy_forward(context.parallel, args, norms, losses + begin);
-    if (!wanted) continue;
-    kernels::cross_entropy_backward(context.parallel, args, norms, one.data(), logits.data());
+    const auto of_slice =
+        labels.host.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    (in_expressions ? expressions::cross_entropy : loss_of_slice)(
+        context, logits, of_slice, options, wanted, losses.slice(begin, end));
+    if (wanted == LossGradients::none) continue;
     const auto step = begin == 0 ? SliceOfSum::first : SliceOfSum::further;
-    linear_input_gradient_into(context, logits, output,
-                               result.dx.slice(begin, begin + slice.rows()));
+    linear_input_gradient_into(context, logits, output, result.dx.slice(begin, end));
     linear_weight_gradient_into(context, logits, slice, step, result.dweight);
     if (result.dbias.defined()) linear_bias_gradient_into(context, logits, step, result.dbias);
   }
-  result.loss.data()[0] = kernels::total_loss(losses, rows, options.factor);
+  if (in_expressions) {
+    expressions::total_loss(context, losses, options.factor, result.loss);
+  } else {
+    result.loss.data()[0] = kernels::total_loss(losses.data(), rows, options.factor);
+  }
   if (rows > 0) return;
   for (const Tensor& gradient : {result.dweight, result.dbias}) {
     if (gradient.defined()) {
@@ -109,14 +126,15 @@ LossResult projected_loss(Context& context, const Tensor& x, const LinearWeight&
                           const Mirrored<int32_t>& labels, const LossOptions& options,
                           LossGradients gradients) {
   check_labels(x, output, labels, options);
-  LossResult result{Tensor(context.arena, {1}), {}, {}, {}};
+  const DType sums = context.sums();
+  LossResult result{Tensor(context.arena, {1}, sums), {}, {}, {}};
   if (gradients == LossGradients::wanted) {
     result.dx = Tensor(context.arena, x.shape(), x.dtype());
-    result.dweight = Tensor(context.arena, {output.out, output.in});
-    if (output.bias.defined()) result.dbias = Tensor(context.arena, {output.out});
+    result.dweight = Tensor(context.arena, {output.out, output.in}, sums);
+    if (output.bias.defined()) result.dbias = Tensor(context.arena, {output.out}, sums);
   }
   dispatch(
-      context, [&] { projected_loss_on_cpu(context, x, output, labels, options, result); },
+      context, [&] { projected_loss_in_slices(context, x, output, labels, options, result); },
       [&] { cuda::projected_loss(context, x, output, labels, options, result); });
   return result;
 }

@@ -81,7 +81,7 @@ void add_into(Context& context, const Tensor& from, const Tensor& to) {
   dispatch(
       context,
       [&] { kernels::add(context.parallel, to.size(), to.data(), from.data(), to.data()); },
-      [&] { cuda::add(context, to, from, to); });
+      [&] { cuda::add(context, to, from, to); }, [&] { expressions::add(context, to, from, to); });
 }
 
 void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
@@ -89,14 +89,15 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
           ", expected [1]");
   dispatch(
       context, [&] { kernels::scale(context.parallel, x.size(), factor.data(), x.data()); },
-      [&] { cuda::scale_by(context, factor, x); });
+      [&] { cuda::scale_by(context, factor, x); },
+      [&] { expressions::scale_by(context, factor, x); });
 }
 
 Tensor filled(Context& context, const Shape& shape, float value, DType type) {
   const Tensor out(context.arena, shape, type);
   dispatch(
       context, [&] { kernels::fill(context.parallel, out.size(), value, out.data()); },
-      [&] { cuda::fill(context, value, out); });
+      [&] { cuda::fill(context, value, out); }, [&] { expressions::fill(context, value, out); });
   return out;
 }
 
@@ -130,7 +131,7 @@ Tensor as_activations(Context& context, const Tensor& x) {
 NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                 const Tensor& weight, const Tensor& bias) {
   check_norm(x, weight, bias);
-  const NormResult result{like(context, x), Tensor(context.arena, {x.rows(), 2})};
+  const NormResult result{like(context, x), Tensor(context.arena, {x.rows(), 2}, context.sums())};
   const auto args = [&] { return norm_of(kind, epsilon, x, weight, bias); };
   dispatch(
       context,
@@ -139,7 +140,7 @@ NormResult norm(Context& context, NormKind kind, float epsilon, const Tensor& x,
                               result.stats.data());
       },
       [&] { cuda::norm(context, args(), x, result); },
-      [&] { expressions::norm(context, kind, epsilon, x, weight, bias, result.y); });
+      [&] { expressions::norm(context, kind, epsilon, x, weight, bias, result); });
   return result;
 }
 
@@ -147,19 +148,24 @@ NormGradients norm_gradients(Context& context, NormKind kind, float epsilon, con
                              const Tensor& weight, const Tensor& bias, const Tensor& stats,
                              const Tensor& dy) {
   check_same("norm gradient", x, dy);
-  const kernels::Norm args = norm_of(kind, epsilon, x, weight, bias);
-  NormGradients gradients{like(context, x), Tensor(context.arena, weight.shape()), {}};
-  if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape());
+  check_norm(x, weight, bias);
+  NormGradients gradients{
+      like(context, x), Tensor(context.arena, weight.shape(), context.sums()), {}};
+  if (bias.defined()) gradients.dbias = Tensor(context.arena, bias.shape(), context.sums());
+  const auto args = [&] { return norm_of(kind, epsilon, x, weight, bias); };
   dispatch(
       context,
       [&] {
-        kernels::norm_backward(context.parallel, args, x.data(), stats.data(), dy.data(),
+        kernels::norm_backward(context.parallel, args(), x.data(), stats.data(), dy.data(),
                                gradients.dx.data(), gradients.dweight.data(),
                                bias.defined() ? gradients.dbias.data() : nullptr);
       },
       [&] {
-        cuda::residual_norm_gradients(context, args, {.s = x, .stats = stats}, dy,
+        cuda::residual_norm_gradients(context, args(), {.s = x, .stats = stats}, dy,
                                       {gradients.dx, {}, gradients.dweight, gradients.dbias});
+      },
+      [&] {
+        expressions::norm_gradients(context, kind, epsilon, x, weight, stats, dy, gradients);
       });
   return gradients;
 }
@@ -306,7 +312,7 @@ void add_embedding_gradient(Context& context, const Mirrored<int32_t>& ids, floa
 Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_t entries,
                           float scale, const Tensor& dout, const LookupOrder& known) {
   check_lookup_gradient(ids, entries, dout);
-  const Tensor dtable(context.arena, {entries, dout.columns()});
+  const Tensor dtable(context.arena, {entries, dout.columns()}, context.sums());
   const auto on_cpu = [&] {
     const Arena::Scope scratch(context.arena);
     auto* order = context.arena.allocate_array<int32_t>(dout.rows());
@@ -315,9 +321,12 @@ Tensor embedding_gradient(Context& context, const Mirrored<int32_t>& ids, int64_
     kernels::embedding_backward(context.parallel, order, starts, dout.data(), scale, entries,
                                 dout.columns(), dtable.data());
   };
-  dispatch(context, on_cpu, [&] {
-    cuda::embedding_gradient(context, ids, scale, dout, known, SliceOfSum::first, dtable);
-  });
+  dispatch(
+      context, on_cpu,
+      [&] {
+        cuda::embedding_gradient(context, ids, scale, dout, known, SliceOfSum::first, dtable);
+      },
+      [&] { expressions::embedding_gradient(context, ids, scale, dout, dtable); });
   return dtable;
 }
 
@@ -340,7 +349,8 @@ Tensor activation_gradient(Context& context, Activation kind, const Tensor& x, c
         kernels::activation_backward(context.parallel, kind, x.size(), x.data(), dy.data(),
                                      dx.data());
       },
-      [&] { cuda::activation_gradient(context, kind, x, dy, dx); });
+      [&] { cuda::activation_gradient(context, kind, x, dy, dx); },
+      [&] { expressions::activation_gradient(context, kind, x, dy, dx); });
   return dx;
 }
 
@@ -368,7 +378,8 @@ GatedGradients gated_gradients(Context& context, Activation kind, const Tensor& 
         kernels::gated_backward(context.parallel, kind, x.size(), gate.data(), x.data(), dy.data(),
                                 gradients.dgate.data(), gradients.dx.data());
       },
-      [&] { cuda::gated_gradients(context, kind, gate, x, dy, gradients); });
+      [&] { cuda::gated_gradients(context, kind, gate, x, dy, gradients); },
+      [&] { expressions::gated_gradients(context, kind, gate, x, dy, gradients); });
   return gradients;
 }
 
@@ -432,7 +443,7 @@ Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32
                         turn, x.data(), y.data());
       },
       [&] { cuda::rotary(context, turn, x, positions, table, y); },
-      [&] { expressions::rotary(context, x, positions, table, y); });
+      [&] { expressions::rotary(context, turn, x, positions, table, y); });
   return y;
 }
 

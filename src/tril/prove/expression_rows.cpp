@@ -11,8 +11,13 @@ namespace {
 
 using Sentence = TokenVariables::Sentence;
 
-constexpr int kLogits = 1000;   // in place of a site
-constexpr int kTimes = 10'000;  // a sub-layer's sites come several times per layer: counted in this
+constexpr int kLogits = 1000;  // in place of a site
+
+int32_t base_of(Sentence sentence) {
+  return sentence == Sentence::checked ? 0 : TokenVariables::kNeighbour;
+}
+
+}  // namespace
 
 std::string_view name_of(Site site) {
   switch (site) {
@@ -37,11 +42,19 @@ std::string_view name_of(Site site) {
   return "table";
 }
 
-int32_t base_of(Sentence sentence) {
-  return sentence == Sentence::checked ? 0 : TokenVariables::kNeighbour;
+bool is_by_head(Site site) {
+  switch (site) {
+    case Site::query:
+    case Site::key:
+    case Site::value:
+    case Site::context:
+    case Site::cross_query:
+    case Site::cross_key:
+    case Site::cross_value:
+    case Site::cross_context: return true;
+    default: return false;
+  }
 }
-
-}  // namespace
 
 TokenVariables::TokenVariables(const EveryInputOptions& options, bool has_source)
     : target_(options.length),
@@ -140,20 +153,6 @@ void ExpressionRows::end_comparing() {
   if (compared_rows_ != expected) result_.missing += std::abs(expected - compared_rows_);
 }
 
-int64_t ExpressionRows::head_width(Site site) const {
-  switch (site) {
-    case Site::query:
-    case Site::key:
-    case Site::value:
-    case Site::context:
-    case Site::cross_query:
-    case Site::cross_key:
-    case Site::cross_value:
-    case Site::cross_context: return config_.head_dim;
-    default: return 0;
-  }
-}
-
 // Self-attentions of the decoder that a number may have passed.
 int64_t ExpressionRows::attentions_before(const Observation& o) const {
   if (o.site == Site::embedded) return 0;
@@ -174,7 +173,7 @@ void ExpressionRows::see(const Observation& o) {
       .stack = o.stack, .layer = o.layer, .site = std::string(name_of(o.site)), .length = length_};
   see_rows(o.tokens,
            {static_cast<const Expression*>(o.tensor.raw()), static_cast<size_t>(o.tensor.size())},
-           attentions_before(o), head_width(o.site), place,
+           attentions_before(o), is_by_head(o.site) ? config_.head_dim : 0, place,
            static_cast<int>(o.site) + kTimes * time);
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -14,6 +15,13 @@
 #include "tril/prove/for_every_input.h"
 
 namespace tril {
+
+// What a place of a model is called.
+std::string_view name_of(Site site);
+// Whether its numbers come head by head.
+bool is_by_head(Site site);
+// A sub-layer's sites come several times per layer: the time is counted in this.
+constexpr int kTimes = 10'000;
 
 // The tokens of the proof: a variable for each position of both sentences, source and target, and
 // one more that is written beside the checked sentence into a shared block of the cache.
@@ -35,6 +43,7 @@ class TokenVariables {
   std::vector<int32_t> neighbour_source() const;
   int32_t written_beside() const { return static_cast<int32_t>(count() - 1); }
   int64_t count() const;
+  bool has_source() const { return source_ > 0; }
   int64_t source_length(Sentence sentence) const;
 
   // Positions of the neighbour are numbered from here on.
@@ -102,7 +111,6 @@ class ExpressionRows : public Observer {
     EveryInputPlace place{};
     RowKey key{};
   };
-  int64_t head_width(Site site) const;
   int64_t attentions_before(const Observation& o) const;
   void see_rows(std::span<const int32_t> tokens, std::span<const Expression> values,
                 int64_t attentions, int64_t head_width, const EveryInputPlace& place, int site);

@@ -5,29 +5,17 @@
 
 #include "tril/autograd/tape.h"
 #include "tril/models/transformer.h"
-#include "tril/prove/expression_rows.h"
+#include "tril/prove/expression_batch.h"
 
 namespace tril {
 namespace {
-
-// The configuration with room for the proof's tokens and positions, without dropout.
-TransformerConfig widened(TransformerConfig config, const EveryInputOptions& options,
-                          int64_t tokens) {
-  config = config.completed();
-  if (!config.decoder_only()) config.source_vocab = std::max(config.source_vocab, tokens + 1);
-  config.target_vocab = std::max(config.target_vocab, tokens + 1);
-  config.max_length =
-      std::max({config.max_length, options.length, options.source_length, options.neighbour});
-  config.dropout = 0.0;
-  return config;
-}
 
 class EveryInput {
  public:
   EveryInput(const TransformerConfig& config, const EveryInputOptions& options)
       : options_(options),
         variables_(options, !config.decoder_only()),
-        config_(widened(config, options, variables_.count())),
+        config_(config_with_room(config, options, variables_.count())),
         model_(Transformer::of_expressions(config_, options.compute)),
         session_(model_, options.threads),
         rows_(config_, options_, variables_, result_) {
@@ -166,36 +154,15 @@ class EveryInput {
                          static_cast<int32_t>(options_.length - 1));
   }
 
-  // As training does it: packed, with a sentence directly before and another behind padding.
+  // As training does it.
   void in_parallel(int64_t length) {
     session_.reset();
     ++result_.passes;
     const Tape tape(session_);
+    const ExpressionBatch batch = packed_batch(variables_, options_, length);
     Memory memory;
-    if (!config_.decoder_only()) {
-      Rows source;
-      source.add_sequence(variables_.neighbour_source(), {.slot = 0});
-      source.add_sequence(variables_.source(), {.slot = 1});
-      source.add_filler(3);
-      source.add_sequence(variables_.neighbour_source(), {.slot = 2});
-      mark_filler(source);
-      memory = model_.encode(source, session_);
-    }
-    Rows rows;
-    rows.add_sequence(variables_.neighbour(), {.slot = 0, .segment = segment(0)});
-    rows.add_sequence(
-        variables_.target(length),
-        {.slot = 1, .segment = segment(1), .prefix = static_cast<int32_t>(options_.prefix)});
-    rows.add_filler(2);
-    rows.add_sequence(variables_.neighbour(), {.slot = 2, .segment = segment(2)});
-    mark_filler(rows);
-    model_.logits(model_.forward(rows, memory, session_), session_);
-  }
-  // Padding rows get a token that is no variable.
-  void mark_filler(Rows& rows) const {
-    for (size_t row = 0; row < rows.slots.size(); ++row) {
-      if (rows.slots[row] < 0) rows.tokens[row] = static_cast<int32_t>(variables_.count());
-    }
+    if (!config_.decoder_only()) memory = model_.encode(batch.source, session_);
+    model_.logits(model_.forward(batch.target, memory, session_), session_);
   }
 
   EveryInputOptions options_;
@@ -223,18 +190,22 @@ std::string to_string(const EveryInputPlace& place) {
   return text;
 }
 
-EveryInputResult prove_for_every_input(const TransformerConfig& config,
-                                       const EveryInputOptions& options) {
+void check_lengths(const EveryInputOptions& options) {
   require(options.length >= 1 && options.source_length >= 1 && options.neighbour >= 1,
           ErrorCode::invalid_argument, "proof: lengths must be at least 1");
   require(options.prefix >= 0 && options.prefix <= options.length, ErrorCode::invalid_argument,
           "proof: a prefix of ", options.prefix, " in ", options.length, " tokens");
+}
+
+EveryInputResult prove_for_every_input(const TransformerConfig& config,
+                                       const EveryInputOptions& options) {
+  check_lengths(options);
   require(options.order == KernelOrder::cpu || options.compute == Compute::fp32,
           ErrorCode::unsupported, "proof: CUDA has no products in ", word_for(options.compute));
   return EveryInput(config, options).run();
 }
 
-double every_input_operations(const TransformerConfig& given, const EveryInputOptions& options) {
+ExpressionWork work_per_row(const TransformerConfig& given) {
   const TransformerConfig config = given.completed();
   const auto model = static_cast<double>(config.model);
   const auto attention =
@@ -249,13 +220,18 @@ double every_input_operations(const TransformerConfig& given, const EveryInputOp
       encodes ? static_cast<double>(config.encoder_layers) * (attention + feed_forward) +
                     static_cast<double>(config.decoder_layers) * attention * 0.5
               : 0.0;
+  return {target, source};
+}
+
+double every_input_operations(const TransformerConfig& config, const EveryInputOptions& options) {
+  const ExpressionWork row = work_per_row(config);
   const auto length = static_cast<double>(options.length);
   const auto neighbour = static_cast<double>(2 * options.neighbour + 2);
   const double passes = options.every_length ? length : 1.0;
   const double rows = options.every_length ? length * (length + 1) / 2 : length;
   const auto sources = static_cast<double>(options.source_length + 7);
-  return (rows + passes * neighbour + 2 * (length + neighbour / 2)) * target +
-         (passes + 2) * sources * source;
+  return (rows + passes * neighbour + 2 * (length + neighbour / 2)) * row.target +
+         (passes + 2) * sources * row.source;
 }
 
 }  // namespace tril

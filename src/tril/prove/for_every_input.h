@@ -101,6 +101,14 @@ struct EveryInputResult {
 EveryInputResult prove_for_every_input(const TransformerConfig& config,
                                        const EveryInputOptions& options);
 
+// Raises `invalid_argument` for lengths that cannot be.
+void check_lengths(const EveryInputOptions& options);
+
+// Operations of a forward pass for a row of the target and of the source, about.
+struct ExpressionWork {
+  double target = 0.0, source = 0.0;
+};
+ExpressionWork work_per_row(const TransformerConfig& config);
 // The number of operations it will make, about: to choose a length before starting.
 double every_input_operations(const TransformerConfig& config, const EveryInputOptions& options);
 

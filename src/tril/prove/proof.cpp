@@ -26,6 +26,12 @@ constexpr int64_t kLengthAlone[] = {12, 8, 6, 4};
 constexpr int64_t kOneLength = 70;  // two blocks of keys
 constexpr int64_t kEveryLengthOfOtherForms = 6;
 constexpr double kShareOfOtherForms = 0.25;  // of the work allowed, for each
+// The same for gradients: every position of a sentence of the first of these lengths that is not
+// too much work; and the last position of a long one. They are stored with their weights, some 80
+// bytes each, so a large model is never differentiated itself.
+constexpr int64_t kGradientLengths[] = {6, 4, 3, 2};
+constexpr double kShareOfGradients = 0.3;
+constexpr int64_t kMostGradients = 4'000'000;
 
 void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
   bool has_future = false;
@@ -90,6 +96,7 @@ class Proof {
     prove_no_leaks();
     prove_sequential();
     prove_every_input();
+    prove_gradients_of_every_input();
     return std::move(report_);
   }
 
@@ -242,6 +249,44 @@ class Proof {
       add_every_input(other, false, kShareOfOtherForms);
     }
   }
+  void prove_gradients_of_every_input() {
+    EveryInputOptions all = every_input_options();
+    all.length = options_.every_length;
+    if (all.length == 0) {
+      all.length = kGradientLengths[0];
+      for (const int64_t length : kGradientLengths) {
+        EveryInputOptions shorter = all;
+        shorter.length = length;
+        if (!can_differentiate(shorter)) continue;
+        all.length = length;
+        break;
+      }
+    }
+    add_every_gradient(all, options_.every_length > 0);
+    EveryInputOptions longest = every_input_options();
+    longest.every_length = false;
+    longest.length = options_.one_length > 0 ? options_.one_length : kOneLength;
+    longest.source_length = longest.length;
+    add_every_gradient(longest, options_.one_length > 0);
+  }
+  bool can_differentiate(const EveryInputOptions& options) const {
+    return model_.parameter_count() <= kMostGradients &&
+           (options_.full || every_gradient_operations(model_.config(), options) <=
+                                 kShareOfGradients * options_.every_input_operations);
+  }
+  void add_every_gradient(EveryInputOptions options, bool asked) {
+    const bool tiny =
+        model_.parameter_count() > kMostGradients || (!asked && !can_differentiate(options));
+    const std::string what =
+        concat("for every input, gradients, ", options.every_length ? "1 to " : "", options.length);
+    tell(what, 0, 100);
+    options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
+    options.order = KernelOrder::cpu;  // the only ones whose backward kernels have models
+    report_.every_gradient.push_back(
+        {options.length, options.every_length, tiny,
+         prove_every_gradient(tiny ? tiny_config_like(model_.config()) : model_.config(),
+                              options)});
+  }
   EveryInputOptions every_input_options() const {
     EveryInputOptions options;
     options.order = model_.placement().order();
@@ -300,7 +345,10 @@ bool ProofReport::holds(Section section) const {
     case Section::every_input:
       return !every_input.empty() && every_input.front().figures.covers_decoding() &&
              std::all_of(every_input.begin(), every_input.end(),
-                         [](const EveryInputLine& line) { return line.figures.holds(); });
+                         [](const EveryInputLine& line) { return line.figures.holds(); }) &&
+             !every_gradient.empty() &&
+             std::all_of(every_gradient.begin(), every_gradient.end(),
+                         [](const EveryGradientLine& line) { return line.figures.holds(); });
   }
   return false;
 }

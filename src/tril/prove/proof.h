@@ -5,7 +5,7 @@
 //   3. leaks       what a row may not see does not reach it (leak.h)
 //   4. sequential  training prefix by prefix against all at once (sequential.h)
 //   5. every input the configuration on expressions, whatever weights and tokens are
-//                  (for_every_input.h)
+//                  (for_every_input.h), gradients included (every_gradient.h)
 //
 // Every figure is computed in this run. How much is done depends on the size of the model, so that
 // a base model (512 wide, 6 + 6 layers, 32,000 tokens) takes less than two minutes on two cores.
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tril/prove/agreement.h"
+#include "tril/prove/every_gradient.h"
 #include "tril/prove/for_every_input.h"
 #include "tril/prove/leak.h"
 #include "tril/prove/sequential.h"
@@ -68,6 +69,15 @@ struct EveryInputLine {
   EveryInputResult figures{};
 };
 
+// A run of prove_every_gradient(): the losses of every position of a sentence of this length, or of
+// the last alone.
+struct EveryGradientLine {
+  int64_t length = 0;
+  bool every_position = false;
+  bool on_tiny_model = false;
+  EveryGradientResult figures{};
+};
+
 struct ProofReport {
   int64_t sentences = 0;
   int64_t positions = 0;  // of their targets
@@ -79,6 +89,7 @@ struct ProofReport {
   LeakProbe leaks;
   std::vector<SequentialLine> sequential;
   std::vector<EveryInputLine> every_input;
+  std::vector<EveryGradientLine> every_gradient;
 
   bool holds(Section section) const;
   bool holds() const { return failed().empty(); }

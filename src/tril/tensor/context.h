@@ -50,6 +50,12 @@ struct TestHooks {
   // Likewise: forbidden keys beside permitted ones are multiplied by a weight of zero instead of
   // being left out.
   bool multiply_forbidden = false;
+  // Likewise, in the backward pass alone: the head of widen_head is widened there and not in the
+  // forward pass; sums over tokens are made in two halves; the row after one that has a label is
+  // learnt from, too, with the same label.
+  bool widen_only_backward = false;
+  bool split_gradients = false;
+  bool learn_from_next = false;
 };
 
 // Whose kernels expressions are made by: each has an order of its own (kernels/model). On CUDA it

@@ -15,6 +15,7 @@
 
 #include "tril/base/dtype.h"
 #include "tril/base/expression.h"
+#include "tril/base/math.h"
 #include "tril/kernels/gemm_int8.h"
 
 namespace tril::kernels::model {
@@ -59,6 +60,8 @@ inline float scale_by_power(float a, float n) {
 inline float magnitude(float a) { return std::fabs(a); }
 inline float copy_sign(float a, float sign) { return std::copysign(a, sign); }
 inline float round_to_bf16(float a) { return to_f32(to_bf16(a)); }
+// In double, rounded to fp32 (base/math.h).
+inline float logarithm(float a) { return static_cast<float>(math::log(static_cast<double>(a))); }
 
 // Conditions, and the choice by one.
 inline bool greater(float a, float b) { return a > b; }
@@ -104,6 +107,7 @@ inline Expression copy_sign(const Expression& a, const Expression& sign) {
 inline Expression round_to_bf16(const Expression& a) {
   return expression(Operation::round_to_bf16, a);
 }
+inline Expression logarithm(const Expression& a) { return expression(Operation::logarithm, a); }
 inline Expression greater(const Expression& a, const Expression& b) {
   return expression(Operation::greater, a, b);
 }

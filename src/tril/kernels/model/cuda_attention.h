@@ -110,11 +110,16 @@ void for_each_cuda_block(const AttentionRow<T>& row, const F& f) {
   }
 }
 
+// stats, if any, are the largest score times log2e, and 1 / sum.
 template <class T>
-void cuda_attention_results(const CudaMerged<T>& merged, T* out) {
+void cuda_attention_results(const CudaMerged<T>& merged, T* out, T* stats) {
   const T inverse = divide(constant<T>(1.0f), merged.total);
   for (size_t d = 0; d < merged.values.size(); ++d) {
     out[d] = add(multiply(merged.values[d], inverse), constant<T>(0.0f));
+  }
+  if (stats != nullptr) {
+    stats[0] = merged.top;
+    stats[1] = inverse;
   }
 }
 
@@ -148,7 +153,7 @@ void cuda_add_block(const AttentionRow<T>& row, const Keys& keys, int64_t begin,
 }
 
 template <class T, class Keys>
-void cuda_attention_row(const AttentionRow<T>& row, const Keys& keys, T* out) {
+void cuda_attention_row(const AttentionRow<T>& row, const Keys& keys, T* out, T* stats = nullptr) {
   using Sums = CudaSums<T, kWarpLanes>;
   Sums sums(row.head_dim);
   CudaMerged<T> merged;
@@ -162,7 +167,7 @@ void cuda_attention_row(const AttentionRow<T>& row, const Keys& keys, T* out) {
     if (ends_span) merge();
     if (is_last) merge();  // an empty span, where the last block also ended one
   });
-  cuda_attention_results(merged, out);
+  cuda_attention_results(merged, out, stats);
 }
 
 // ---- bf16 (cuda/attention_forward.cu, attention_row.cu, attention_long.cu)
@@ -224,7 +229,8 @@ void tensor_core_add_block(const AttentionRow<T>& row, const Keys& keys, int64_t
 }
 
 template <class T, class Keys>
-void tensor_core_attention_row(const AttentionRow<T>& row, const Keys& keys, T* out) {
+void tensor_core_attention_row(const AttentionRow<T>& row, const Keys& keys, T* out,
+                               T* stats = nullptr) {
   using Sums = CudaSums<T, kQuadLanes>;
   Sums sums(row.head_dim);
   CudaMerged<T> merged;
@@ -241,7 +247,7 @@ void tensor_core_attention_row(const AttentionRow<T>& row, const Keys& keys, T* 
     is_first = false;
     sums = Sums(row.head_dim);
   });
-  cuda_attention_results(merged, out);
+  cuda_attention_results(merged, out, stats);
   for (int64_t d = 0; d < row.head_dim; ++d) out[d] = round_to_bf16(out[d]);
 }
 

@@ -26,8 +26,8 @@ struct WarpOfPacks {
   }
 };
 template <class T>
-void cuda_norm_row(const NormOf<T>& n, const T* x, T* y) {
-  norm_row_by<WarpOfPacks>(n, x, y);
+void cuda_norm_row(const NormOf<T>& n, const T* x, T* y, T* stats = nullptr) {
+  norm_row_by<WarpOfPacks>(n, x, y, stats);
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include "tril/kernels/activation.h"
 #include "tril/kernels/model/functions.h"
 #include "tril/kernels/norm.h"
+#include "tril/kernels/rotary.h"
 
 namespace tril::kernels::model {
 
@@ -106,13 +107,16 @@ T embedded(const T& entry, float scale, const T* position) {
   return position == nullptr ? multiply(entry, factor) : fma(entry, factor, *position);
 }
 
-// One head of a row, forwards. `cosines` and `sines` are those of its position; y may be x.
-template <class T>
-void rotated_head(int64_t head_dim, const float* cosines, const float* sines, const T* x, T* y) {
+// One head of a row, or of its gradient (then T is a gradient's type, and the table's numbers are
+// of the type Entry). `cosines` and `sines` are those of its position; y may be x.
+template <class T, class Entry = T>
+void rotated_head(int64_t head_dim, const float* cosines, const float* sines, const T* x, T* y,
+                  Turn turn = Turn::forwards) {
   const int64_t half = head_dim / 2;
+  const float sign = turn == Turn::forwards ? 1.0f : -1.0f;
   for (int64_t i = 0; i < half; ++i) {
-    const T c = constant<T>(cosines[i]);
-    const T s = multiply(constant<T>(sines[i]), constant<T>(1.0f));
+    const Entry c = constant<Entry>(cosines[i]);
+    const Entry s = multiply(constant<Entry>(sines[i]), constant<Entry>(sign));
     const T low = x[i];
     const T high = x[half + i];
     y[i] = fnma(high, s, multiply(low, c));

@@ -80,8 +80,34 @@ class ExpressionForm final : public WeightForm {
                      std::span<const Tensor> y) const override {
     for (size_t i = 0; i < parts.size(); ++i) multiply_part(context, x, parts[i], y[i]);
   }
+  void input_gradient(Context& context, const Tensor& dy,
+                      std::span<const LinearWeight* const> weights, const Tensor& dx,
+                      SliceOfSum slice) const override {
+    const LinearWeight& linear = *weights[0];
+    const Leaves leaves(linear);
+    const int64_t rows = dy.rows();
+    const bool adds = slice == SliceOfSum::further;
+    context.parallel((linear.in + kColumns - 1) / kColumns, [&](int64_t task) {
+      const expressions::Counted counted(context);
+      const int64_t first = task * kColumns;
+      const int64_t columns = std::min(kColumns, linear.in - first);
+      std::vector<model::GradientExpression> sums(static_cast<size_t>(rows * columns));
+      model::product(
+          expressions::gradients_in(dy), rows, linear.out, columns,
+          [&](int64_t c, int64_t output) { return leaves.at(output, first + c); }, sums.data());
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t c = 0; c < columns; ++c) {
+          auto& to = expressions::gradients_in(dx)[row * linear.in + first + c];
+          const model::GradientExpression& sum = sums[static_cast<size_t>(row * columns + c)];
+          to = adds ? model::add(to, sum) : sum;
+        }
+      }
+    });
+  }
 
  private:
+  static constexpr int64_t kColumns = 8;  // chains that advance together
+
   void fill(Context& /*context*/, const Tensor& /*weight*/, const Tensor& /*bias*/,
             const LinearWeight& /*to*/) const override {
     fail(ErrorCode::internal, "weights of expressions have names, not values");
@@ -102,7 +128,6 @@ class ExpressionForm final : public WeightForm {
 
   void multiply_part(Context& context, const Tensor& x, const RowsByWeight& part,
                      const Tensor& y) const {
-    constexpr int64_t kColumns = 8;  // chains that advance together
     const LinearWeight& linear = *part.weight;
     const int64_t rows = part.end - part.begin;
     const Input input =
