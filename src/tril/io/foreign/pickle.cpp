@@ -255,7 +255,10 @@ class PickleMachine {
     }
   }
   void put(uint64_t index) {
-    check(index < kPickleMaxValues, "memo ", index, ", at most ", kPickleMaxValues, " are allowed");
+    // Writers count from 0 or 1, and each use takes bytes: a larger number only costs memory.
+    const int64_t most = std::min(kPickleMaxValues, reader_.position() - begin_);
+    check(index < static_cast<uint64_t>(most), "memo ", index, ", at most ", most,
+          " are possible here");
     check_above_mark(1);
     if (index >= memo_.size()) memo_.resize(static_cast<size_t>(index) + 1, kNothing);
     memo_[static_cast<size_t>(index)] = stack_.back();
