@@ -249,6 +249,8 @@ TEST(TorchFileAttacks, TheOlderForm) {
   EXPECT_EQ(with(testing::legacy_keys({"0", "0"}) + data + data), "storage 0: comes twice");
   EXPECT_EQ(with(testing::legacy_keys({"0"}) + little(int64_t{5}) + floats(6)),
             "storage 0: 5 elements, the tensors expect 6");
+  EXPECT_EQ(with(testing::legacy_keys({"0"}) + little(int64_t{7}) + floats(6)),
+            "storage 0: 7 elements, the tensors expect 6");
   EXPECT_EQ(with(testing::legacy_keys({"0"}) + little(int64_t{-1}) + floats(6)),
             "storage 0: -1 elements, the tensors expect 6");
   EXPECT_TRUE(with(testing::legacy_keys({"0"}) + little(int64_t{6}) + floats(5))

@@ -67,6 +67,7 @@ std::string write_planned(AtomicFile& file, std::vector<Planned> planned,
                           const SafetensorsMetadata& metadata, const WriteData& write_data) {
   const std::vector<size_t> layout = lay_out(planned, file.path());
   std::vector<Entry> entries;
+  entries.reserve(planned.size());
   for (const Planned& one : planned) entries.push_back(one.entry);
   safetensors::HeaderText header(entries, metadata);
   require(std::ssize(header.bytes()) <= kSafetensorsMaxHeader, kArgument, file.path(),
@@ -116,6 +117,7 @@ std::string write_safetensors(AtomicFile& file, std::span<const NamedConstTensor
                               const SafetensorsMetadata& metadata) {
   check_counts(tensors.size(), metadata.size(), file.path());
   std::vector<Planned> planned;
+  planned.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
     require(tensor.defined(), kArgument, file.path(), ": ", printable(name),
             ": the tensor is undefined");
@@ -139,6 +141,7 @@ std::string write_safetensors(AtomicFile& file, std::span<const StoredTensor> te
                               const SafetensorsMetadata& metadata) {
   check_counts(tensors.size(), metadata.size(), file.path());
   std::vector<Planned> planned;
+  planned.reserve(tensors.size());
   for (const StoredTensor& one : tensors) {
     planned.push_back({described(one.name, one.type, one.shape, file.path()), planned.size()});
   }

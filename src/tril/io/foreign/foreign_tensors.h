@@ -91,7 +91,7 @@ class ForeignTensors {
  private:
   using File = ForeignTensor::File;
   void open_file(const std::string& name);
-  void open_shards(const std::string& index, std::string_view ending);
+  void open_shards(const std::string& index_name, std::string_view ending);
 
   std::string folder_;
   std::vector<std::string> files_;

@@ -15,49 +15,49 @@ namespace {
 using Kind = PickleValue::Kind;
 constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 
-enum Opcode : uint8_t {
-  kMark = '(',
-  kStop = '.',
-  kNone = 'N',
-  kNewTrue = 0x88,
-  kNewFalse = 0x89,
-  kBinInt = 'J',
-  kBinInt1 = 'K',
-  kBinInt2 = 'M',
-  kLong1 = 0x8a,
-  kBinFloat = 'G',
-  kBinUnicode = 'X',
-  kShortBinUnicode = 0x8c,
-  kBinUnicode8 = 0x8d,
-  kBinString = 'T',  // texts in Python 2
-  kShortBinString = 'U',
-  kEmptyTuple = ')',
-  kTuple = 't',
-  kTuple1 = 0x85,
-  kTuple2 = 0x86,
-  kTuple3 = 0x87,
-  kEmptyList = ']',
-  kAppend = 'a',
-  kAppends = 'e',
-  kEmptyDict = '}',
-  kSetItem = 's',
-  kSetItems = 'u',
-  kBinGet = 'h',
-  kLongBinGet = 'j',
-  kBinPut = 'q',
-  kLongBinPut = 'r',
-  kMemoize = 0x94,
-  kProto = 0x80,
-  kFrame = 0x95,
-  kGlobal = 'c',
-  kStackGlobal = 0x93,
-  kReduce = 'R',
-  kBuild = 'b',
-  kBinPersId = 'Q',
+enum class Opcode : uint8_t {
+  mark = '(',
+  stop = '.',
+  none = 'N',
+  new_true = 0x88,
+  new_false = 0x89,
+  bin_int = 'J',
+  bin_int1 = 'K',
+  bin_int2 = 'M',
+  long1 = 0x8a,
+  bin_float = 'G',
+  bin_unicode = 'X',
+  short_bin_unicode = 0x8c,
+  bin_unicode8 = 0x8d,
+  bin_string = 'T',  // texts in Python 2
+  short_bin_string = 'U',
+  empty_tuple = ')',
+  tuple = 't',
+  tuple1 = 0x85,
+  tuple2 = 0x86,
+  tuple3 = 0x87,
+  empty_list = ']',
+  append = 'a',
+  appends = 'e',
+  empty_dict = '}',
+  set_item = 's',
+  set_items = 'u',
+  bin_get = 'h',
+  long_bin_get = 'j',
+  bin_put = 'q',
+  long_bin_put = 'r',
+  memoize = 0x94,
+  proto = 0x80,
+  frame = 0x95,
+  global = 'c',
+  stack_global = 0x93,
+  reduce = 'R',
+  build = 'b',
+  bin_pers_id = 'Q',
 };
 
 struct OpcodeName {
-  unsigned char opcode;
+  unsigned char number;
   std::string_view name;
 };
 // The names of what is refused, so that an error can give them.
@@ -78,11 +78,12 @@ constexpr std::array kRefused = {
     OpcodeName{0x90, "ADDITEMS"},    OpcodeName{0x91, "FROZENSET"},
     OpcodeName{0x97, "NEXT_BUFFER"}, OpcodeName{0x98, "READONLY_BUFFER"}};
 
-std::string name_of_refused(uint8_t opcode) {
+std::string name_of_refused(Opcode opcode) {
+  const auto number = static_cast<unsigned char>(opcode);
   for (const OpcodeName& one : kRefused) {
-    if (one.opcode == opcode) return std::string(one.name);
+    if (one.number == number) return std::string(one.name);
   }
-  return concat("number ", opcode);
+  return concat("number ", number);
 }
 
 }  // namespace
@@ -95,10 +96,10 @@ class PickleMachine {
 
   // Returns the root.
   uint32_t run() {
-    check(next() == kProto, "does not begin as a pickle does");
+    check(next() == Opcode::proto, "does not begin as a pickle does");
     const auto protocol = reader_.number<uint8_t>();
     check(protocol >= 2 && protocol <= 5, "protocol ", protocol, ", only 2 to 5 are read");
-    for (uint8_t opcode = next(); opcode != kStop; opcode = next()) {
+    for (Opcode opcode = next(); opcode != Opcode::stop; opcode = next()) {
       check(reader_.position() - begin_ <= kPickleMaxBytes, "a pickle of more than ",
             kPickleMaxBytes, " bytes");
       const bool known = push_scalar(opcode) || push_text(opcode) || change_container(opcode) ||
@@ -118,7 +119,7 @@ class PickleMachine {
          ": ", concat(parts...));
   }
 
-  uint8_t next() { return reader_.number<uint8_t>(); }
+  Opcode next() { return static_cast<Opcode>(reader_.number<uint8_t>()); }
 
   void push(uint32_t value) {
     check(std::ssize(stack_) < kPickleMaxValues, "more than ", kPickleMaxValues,
@@ -164,16 +165,22 @@ class PickleMachine {
     return value;
   }
 
-  bool push_scalar(uint8_t opcode) {
+  bool push_scalar(Opcode opcode) {
     switch (opcode) {
-      case kNone: push_new(Kind::none); return true;
-      case kNewTrue: push_new(Kind::boolean).integer = 1; return true;
-      case kNewFalse: push_new(Kind::boolean).integer = 0; return true;
-      case kBinInt: push_new(Kind::integer).integer = reader_.number<int32_t>(); return true;
-      case kBinInt1: push_new(Kind::integer).integer = reader_.number<uint8_t>(); return true;
-      case kBinInt2: push_new(Kind::integer).integer = reader_.number<uint16_t>(); return true;
-      case kLong1: push_long(); return true;
-      case kBinFloat: push_float(); return true;
+      case Opcode::none: push_new(Kind::none); return true;
+      case Opcode::new_true: push_new(Kind::boolean).integer = 1; return true;
+      case Opcode::new_false: push_new(Kind::boolean).integer = 0; return true;
+      case Opcode::bin_int:
+        push_new(Kind::integer).integer = reader_.number<int32_t>();
+        return true;
+      case Opcode::bin_int1:
+        push_new(Kind::integer).integer = reader_.number<uint8_t>();
+        return true;
+      case Opcode::bin_int2:
+        push_new(Kind::integer).integer = reader_.number<uint16_t>();
+        return true;
+      case Opcode::long1: push_long(); return true;
+      case Opcode::bin_float: push_float(); return true;
       default: return false;
     }
   }
@@ -194,14 +201,14 @@ class PickleMachine {
     push_new(Kind::number).number = std::bit_cast<double>(bits);
   }
 
-  bool push_text(uint8_t opcode) {
+  bool push_text(Opcode opcode) {
     uint64_t size = 0;
     switch (opcode) {
-      case kShortBinUnicode:
-      case kShortBinString: size = reader_.number<uint8_t>(); break;
-      case kBinUnicode:
-      case kBinString: size = reader_.number<uint32_t>(); break;
-      case kBinUnicode8: size = reader_.number<uint64_t>(); break;
+      case Opcode::short_bin_unicode:
+      case Opcode::short_bin_string: size = reader_.number<uint8_t>(); break;
+      case Opcode::bin_unicode:
+      case Opcode::bin_string: size = reader_.number<uint32_t>(); break;
+      case Opcode::bin_unicode8: size = reader_.number<uint64_t>(); break;
       default: return false;
     }
     const std::string_view text = reader_.take(size);
@@ -209,20 +216,20 @@ class PickleMachine {
     return true;
   }
 
-  bool change_container(uint8_t opcode) {
+  bool change_container(Opcode opcode) {
     switch (opcode) {
-      case kMark: push_mark(); return true;
-      case kEmptyTuple: push_new(Kind::tuple); return true;
-      case kTuple: push_tuple(pop_to_mark()); return true;
-      case kTuple1: push_tuple(pop_some(1)); return true;
-      case kTuple2: push_tuple(pop_some(2)); return true;
-      case kTuple3: push_tuple(pop_some(3)); return true;
-      case kEmptyList: push_new(Kind::list); return true;
-      case kAppend: append(Kind::list, pop_some(1)); return true;
-      case kAppends: append(Kind::list, pop_to_mark()); return true;
-      case kEmptyDict: push_new(Kind::dict); return true;
-      case kSetItem: append(Kind::dict, pop_some(2)); return true;
-      case kSetItems: append(Kind::dict, pop_to_mark()); return true;
+      case Opcode::mark: push_mark(); return true;
+      case Opcode::empty_tuple: push_new(Kind::tuple); return true;
+      case Opcode::tuple: push_tuple(pop_to_mark()); return true;
+      case Opcode::tuple1: push_tuple(pop_some(1)); return true;
+      case Opcode::tuple2: push_tuple(pop_some(2)); return true;
+      case Opcode::tuple3: push_tuple(pop_some(3)); return true;
+      case Opcode::empty_list: push_new(Kind::list); return true;
+      case Opcode::append: append(Kind::list, pop_some(1)); return true;
+      case Opcode::appends: append(Kind::list, pop_to_mark()); return true;
+      case Opcode::empty_dict: push_new(Kind::dict); return true;
+      case Opcode::set_item: append(Kind::dict, pop_some(2)); return true;
+      case Opcode::set_items: append(Kind::dict, pop_to_mark()); return true;
       default: return false;
     }
   }
@@ -237,18 +244,21 @@ class PickleMachine {
     to.items.insert(to.items.end(), items.begin(), items.end());
   }
 
-  bool use_memo(uint8_t opcode) {
+  bool use_memo(Opcode opcode) {
     switch (opcode) {
-      case kBinPut: put(reader_.number<uint8_t>()); return true;
-      case kLongBinPut: put(reader_.number<uint32_t>()); return true;
-      case kMemoize: put(memo_.size()); return true;
-      case kBinGet: get(reader_.number<uint8_t>()); return true;
-      case kLongBinGet: get(reader_.number<uint32_t>()); return true;
+      case Opcode::bin_put: put(reader_.number<uint8_t>()); return true;
+      case Opcode::long_bin_put: put(reader_.number<uint32_t>()); return true;
+      case Opcode::memoize: put(memo_.size()); return true;
+      case Opcode::bin_get: get(reader_.number<uint8_t>()); return true;
+      case Opcode::long_bin_get: get(reader_.number<uint32_t>()); return true;
       default: return false;
     }
   }
   void put(uint64_t index) {
-    check(index < kPickleMaxValues, "memo ", index, ", at most ", kPickleMaxValues, " are allowed");
+    // Writers count from 0 or 1, and each use takes bytes: a larger number only costs memory.
+    const int64_t most = std::min(kPickleMaxValues, reader_.position() - begin_);
+    check(index < static_cast<uint64_t>(most), "memo ", index, ", at most ", most,
+          " are possible here");
     check_above_mark(1);
     if (index >= memo_.size()) memo_.resize(static_cast<size_t>(index) + 1, kNothing);
     memo_[static_cast<size_t>(index)] = stack_.back();
@@ -259,20 +269,20 @@ class PickleMachine {
     push(memo_[static_cast<size_t>(index)]);
   }
 
-  bool name_or_call(uint8_t opcode) {
+  bool name_or_call(Opcode opcode) {
     switch (opcode) {
-      case kFrame: {  // says how much to read ahead
+      case Opcode::frame: {  // says how much to read ahead
         const auto bytes = reader_.number<uint64_t>();
         check(bytes <= static_cast<uint64_t>(reader_.left()), "a frame of ", bytes, " bytes, only ",
               reader_.left(), " are left");
         return true;
       }
-      case kGlobal: {
+      case Opcode::global: {
         const std::string_view module = reader_.take_until('\n');
         push_global(module, reader_.take_until('\n'));
         return true;
       }
-      case kStackGlobal: {
+      case Opcode::stack_global: {
         const PickleValue& name = values_[pop()];
         const PickleValue& module = values_[pop()];
         check(name.kind == Kind::string && module.kind == Kind::string,
@@ -280,9 +290,9 @@ class PickleMachine {
         push_global(module.text, name.text);
         return true;
       }
-      case kReduce: call(); return true;
-      case kBuild: set_attributes(); return true;
-      case kBinPersId: {
+      case Opcode::reduce: call(); return true;
+      case Opcode::build: set_attributes(); return true;
+      case Opcode::bin_pers_id: {
         const uint32_t id = pop();
         push_new(Kind::persistent).items = {id};
         return true;

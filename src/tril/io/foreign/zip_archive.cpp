@@ -284,6 +284,7 @@ std::vector<ZipEntry> read_zip_directory(std::string_view archive, const std::st
           " bytes are left after its ", directory.entries, " entries");
   check_overlaps(entries, file);
   std::vector<ZipEntry> sorted;
+  sorted.reserve(entries.size());
   for (CentralEntry& one : entries) sorted.push_back(std::move(one.entry));
   std::sort(sorted.begin(), sorted.end(),
             [](const ZipEntry& a, const ZipEntry& b) { return a.name < b.name; });
