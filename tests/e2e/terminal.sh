@@ -60,7 +60,7 @@ fits "$tril info model"
 fits "$tril lesson"
 for name in attention scale masks work summary claims 'claims 26 32 33'; do fits "$tril lesson $name"; done
 uses_room "$tril lesson attention"
-fits "$tril prove model"
+fits "$tril prove model --every-length 3 --one-length 4"
 fits "$tril evaluate model --source in.txt --reference out.txt"
 fits "$tril train --source in.txt --target out.txt --valid-source in.txt --valid-target out.txt --vocab 290 --model 32 --heads 2 --feed-forward 32 --encoder-layers 1 --decoder-layers 1 --updates 60 --evaluate-every 30 --save-every 30 -o trained"
 # Progress: every state of the line begins at its left end, and a new line begins only when it is done.
