@@ -135,6 +135,11 @@ TEST(EveryGradient, NoMaskReachesTheFuture) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   EveryInputOptions options = short_options();
   options.masking = Masking::none;
+  options.every_length = false;  // the position that is taken alone has a future
+  EXPECT_EQ(
+      shown(prove_every_gradient(testing::tiny_config(Family::decoder_only), options).first_leak),
+      "the loss of position 2: reached position 3");
+  options.every_length = true;
   const EveryGradientResult result =
       prove_every_gradient(testing::tiny_config(Family::decoder_only), options);
   EXPECT_EQ(shown(result.first_leak), "the loss of position 0: reached position 3");

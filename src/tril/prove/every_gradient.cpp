@@ -73,8 +73,10 @@ class EveryGradient {
     const MaskingScope masks(session_, options_.masking);
     const ObserverScope observes(session_, &activations_);
     result_.parameters = model_.parameter_count();
-    for (int64_t position = options_.every_length ? 0 : options_.length - 1;
-         position < options_.length; ++position) {
+    const int64_t only = std::max<int64_t>(0, options_.length - 2);
+    const int64_t first = options_.every_length ? 0 : only;
+    const int64_t last = options_.every_length ? options_.length - 1 : only;
+    for (int64_t position = first; position <= last; ++position) {
       for (const bool up_to : {false, true}) {
         loss_ = {position, up_to};
         compare_passes();

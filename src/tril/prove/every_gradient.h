@@ -76,9 +76,9 @@ struct EveryGradientResult {
   }
 };
 
-// Of the options, `every_length` decides whether every position is taken, or the last alone;
-// `compute` must be fp32, the form that is trained in. Raises what the model raises for this
-// configuration.
+// Of the options, `every_length` decides whether every position is taken, or the last but one
+// alone, which has a later row to hide; `compute` must be fp32, the form that is trained in. Raises
+// what the model raises for this configuration.
 EveryGradientResult prove_every_gradient(const TransformerConfig& config,
                                          const EveryInputOptions& options);
 
