@@ -456,7 +456,7 @@ void print_every_input(const ProofReport& report) {
   app::print_table(table, Align::right, kIndent);
   if (tiny) {
     print_paragraph(
-        fmt::format("* on a tiny model of the same kind: too much work without --full{}",
+        fmt::format("* on a tiny model of the same kind: this one is too much work{}",
                     proved.model.parameter_count() > kMostGradients
                         ? ", and gradients of so many weights too much memory"
                         : ""));

@@ -391,7 +391,7 @@ TEST(ModelGradient, OnlyNothingIsLeftOut) {
   const GradientExpression nothing = GradientExpression::nothing();
   const GradientExpression a = weight_leaf(1, 0);
   const GradientExpression b = weight_leaf(1, 1);
-  const GradientExpression zero = constant_leaf(0.0f);
+  const auto zero = model::constant<GradientExpression>(0.0f);
   const auto same = [](const GradientExpression& x, const GradientExpression& y) {
     return x.number.hash == y.number.hash;
   };

@@ -93,6 +93,18 @@ TEST(EveryGradient, ASentenceInTwoSlicesOfTokensIsAnotherSum) {
   EXPECT_NE(result.first_difference->parameter, "");
 }
 
+TEST(EveryGradient, WhatHasNoModelIsRefused) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  EveryInputOptions options = short_options();
+  options.length = kMostGradientTokens + 1;
+  EXPECT_EQ(testing::raised_by([&] { prove_every_gradient(config, options); }).text,
+            "proof: gradients of more than 496 tokens are summed in several slices");
+  options = short_options();
+  options.order = KernelOrder::cuda_fp32;
+  EXPECT_EQ(testing::raised_by([&] { prove_every_gradient(config, options); }).text,
+            "proof: only the CPU's backward kernels have models");
+}
+
 EveryGradientResult with(const TestHooks& hooks, Family family) {
   TransformerConfig config = testing::tiny_config(family);
   config.decoder_layers = 2;

@@ -323,6 +323,11 @@ std::string to_string(const EveryGradientPlace& place) {
 EveryGradientResult prove_every_gradient(const TransformerConfig& config,
                                          const EveryInputOptions& options) {
   check_lengths(options);
+  require(options.order == KernelOrder::cpu, ErrorCode::unsupported,
+          "proof: only the CPU's backward kernels have models");
+  require(options.length <= kMostGradientTokens && options.source_length <= kMostGradientTokens,
+          ErrorCode::invalid_argument, "proof: gradients of more than ", kMostGradientTokens,
+          " tokens are summed in several slices");
   return EveryGradient(config, options).run();
 }
 

@@ -272,6 +272,8 @@ class Proof {
                                  share * options_.every_input_operations);
   }
   void add_every_gradient(EveryInputOptions options, double share) {
+    options.length = std::min(options.length, kMostGradientTokens);
+    options.source_length = std::min(options.source_length, kMostGradientTokens);
     const bool tiny = !can_differentiate(options, share);
     const std::string what =
         concat("for every input, gradients, ", options.every_length ? "1 to " : "", options.length);
@@ -306,8 +308,9 @@ class Proof {
   // On the model's own configuration if that was asked for or is not too much work.
   void add_every_input(EveryInputOptions options, bool asked, double share = 1.0) {
     const bool tiny = !asked && !affordable(options, share);
-    const std::string what = concat("for every input, ", word_for(options.compute),
-                                    options.order == KernelOrder::cpu ? "" : " on CUDA",
+    const std::string what = concat("for every input, ",
+                                    options.order == KernelOrder::cpu ? word_for(options.compute)
+                                                                      : word_for(options.order),
                                     options.every_length ? ", 1 to " : ", ", options.length);
     tell(what, 0, 100);
     options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
