@@ -180,12 +180,16 @@ class CharacterMap {
   std::vector<int> leaves_;  // by node; kUnvisited until known
 };
 
-void check_normalizer(std::string_view bytes, const std::string& file) {
+// Whether text passes unchanged, but for blanks becoming U+2581.
+bool check_normalizer(std::string_view bytes, const std::string& file) {
   std::string_view map;
+  bool strips = true;  // SentencePiece's default
   for (Fields fields(bytes, file); fields.next();) {
     if (fields.number() == 2) map = fields.bytes();
+    if (fields.number() == 4) strips = fields.choice(0, 1) == 1;
   }
   if (!map.empty()) CharacterMap(map, file).check_paths();
+  return map.empty() && !strips;
 }
 
 bool is_blank(const ModelPiece& piece) {
@@ -234,7 +238,10 @@ ModelFile parse_model_file(std::string_view bytes, const std::string& file) {
     switch (fields.number()) {
       case 1: model.pieces.push_back(read_piece(fields.bytes(), file)); break;
       case 2: read_trainer(fields.bytes(), file, trainer); break;
-      case 3: has_normalizer = true; [[fallthrough]];
+      case 3:
+        has_normalizer = true;
+        model.keeps_text = check_normalizer(fields.bytes(), file);
+        break;
       case 5: check_normalizer(fields.bytes(), file); break;
       default: break;
     }

@@ -29,6 +29,7 @@ uint8_t byte_of(const ModelPiece& piece);
 struct ModelFile {
   TokenizerType type = TokenizerType::unigram;
   std::vector<ModelPiece> pieces;  // none user-defined or unused
+  bool keeps_text = false;         // blanks are kept, and no character is replaced by others
 };
 
 // Raises, naming `file`, `bad_format`, or `unsupported` for what SentencePiece may write but tril

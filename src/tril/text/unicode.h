@@ -4,6 +4,7 @@
 // are those of Unicode 18.0 (unicode_tables.inc). All functions are pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,6 +17,12 @@ enum class CharacterClass : uint8_t { other, punctuation, symbol, number };
 
 CharacterClass character_class(char32_t character);
 bool is_white_space(char32_t character);
+
+// The number of bytes of the character that begins with this byte.
+inline size_t utf8_bytes(char first) {
+  const auto byte = static_cast<uint8_t>(first);
+  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+}
 
 // Text must be valid (text/utf8.h).
 std::u32string decode_utf8(std::string_view text);
