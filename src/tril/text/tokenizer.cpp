@@ -85,6 +85,9 @@ struct Tokenizer::State {
         case LayoutToken::Kind::token: ids.push_back(one.token); break;
         case LayoutToken::Kind::from: ids.push_back(from(pair)); break;
         case LayoutToken::Kind::to: ids.push_back(to(pair)); break;
+        case LayoutToken::Kind::to_if_named:
+          if (!pair.to.empty() || !facts.default_languages.to.empty()) ids.push_back(to(pair));
+          break;
       }
     }
   }

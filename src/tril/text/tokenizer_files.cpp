@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tril/base/error.h"
+#include "tril/text/tokenizer_families.h"
 #include "tril/text/tokenizer_kind.h"
 
 namespace tril {
@@ -151,7 +152,7 @@ Bundle read_bundle(std::string_view bytes, const std::string& file) {
 
 Tokenizer from_bundle(const std::shared_ptr<const std::string>& bytes, const std::string& file) {
   const Bundle bundle = read_bundle(*bytes, file);
-  fail(ErrorCode::unsupported, file, ": no tokenizer of the family ", bundle.settings.family);
+  return TokenizerBuilder::build(make_tokenizer(bundle, file), bytes, bundle.settings, file);
 }
 
 }  // namespace tril

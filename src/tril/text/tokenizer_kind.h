@@ -32,9 +32,10 @@ class TokenizerKind {
   virtual std::string bytes_of(int32_t id) const = 0;
 };
 
-// A token of a layout: a certain one, or that of a language of the pair.
+// A token of a layout: a certain one, or that of a language of the pair; `to_if_named` is none
+// where no language was named.
 struct LayoutToken {
-  enum class Kind : uint8_t { token, from, to };
+  enum class Kind : uint8_t { token, from, to, to_if_named };
   Kind kind = Kind::token;
   int32_t token = 0;
 };

@@ -29,6 +29,8 @@ std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view characters);
 // The words between runs of white space, never empty. They point into the text.
 std::vector<std::string_view> split_words(std::string_view text);
+// Without the white space at both ends.
+std::string_view strip(std::string_view text);
 // Without the white space at its end.
 std::string_view strip_end(std::string_view text);
 
