@@ -429,7 +429,7 @@ std::string kernels_of(const EveryInputLine& line) {
                                        : fmt::format("CPU, {}", word_for(line.compute));
 }
 
-void print_every_input(const ProofReport& report) {
+void print_every_input(const ProofReport& report, int64_t parameters) {
   print_section("5", "For every input", report.holds(Section::every_input));
   Table table = {{"", "", "numbers", "other", "wrong", "wrong"},
                  {"kernels", "lengths", "compared", "formula", "reach", "mask"}};
@@ -455,11 +455,9 @@ void print_every_input(const ProofReport& report) {
   }
   app::print_table(table, Align::right, kIndent);
   if (tiny) {
-    print_paragraph(
-        fmt::format("* on a tiny model of the same kind: this one is too much work{}",
-                    proved.model.parameter_count() > kMostGradients
-                        ? ", and gradients of so many weights too much memory"
-                        : ""));
+    print_paragraph(fmt::format(
+        "* on a tiny model of the same kind: this one is too much work{}",
+        parameters > kMostGradients ? ", and gradients of so many weights too much memory" : ""));
   }
   print_paragraph(fmt::format(
       "The same layers, run on numbers that do not compute but remember how they were made: {} "
@@ -522,7 +520,7 @@ void print_report(const ProvedModel& proved, const ProofReport& report) {
   print_agreement(report);
   print_leaks(report);
   print_sequential(report);
-  print_every_input(report);
+  print_every_input(report, proved.model.parameter_count());
   fmt::print("\n{}",
              set_text(fmt::format("{} ({:.0f} s)", verdict(report), proved.seconds), "", ""));
 }
