@@ -4,8 +4,10 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <unordered_set>
 
 #include "tril/base/error.h"
+#include "tril/text/character_map.h"
 #include "tril/text/utf8.h"
 
 namespace tril {
@@ -116,76 +118,16 @@ void read_trainer(std::string_view bytes, const std::string& file, TrainerFields
   }
 }
 
-// The double array of the normalisation, as Darts-clone lays it out, and the replacements its
-// leaves point to. SentencePiece follows it without checks, so every path is walked here once.
-class CharacterMap {
- public:
-  CharacterMap(std::string_view bytes, const std::string& file) : file_(file) {
-    check(bytes.size() > 4, "it is too short");
-    const uint32_t trie_bytes = word(bytes, 0);
-    check(trie_bytes % 4 == 0 && trie_bytes > 0 && trie_bytes <= bytes.size() - 4,
-          "its trie does not fit");
-    for (size_t i = 0; i < trie_bytes; i += 4) units_.push_back(word(bytes, 4 + i));
-    replacements_ = bytes.substr(4 + trie_bytes);
-    check(!replacements_.empty() && replacements_.back() == '\0', "its replacements do not end");
-    check(!first_invalid_utf8(replacements_), "its replacements are not UTF-8");
-  }
-
-  void check_paths() {
-    leaves_.assign(units_.size(), kUnvisited);
-    check(leaves_below(0, 0) <= kMaxLeaves, "too many of its keys begin with each other");
-  }
-
- private:
-  static constexpr uint32_t kValueBit = 1u << 31;
-  static constexpr int kMaxLeaves = 32;  // the size of SentencePiece's array of matches
-  static constexpr int kMaxDepth = 256;  // of a key in bytes; a cycle would have no end
-  static constexpr int kUnvisited = -1;
-
-  // The most leaves on any path below `node`. Paths may join again.
-  int leaves_below(size_t node, int depth) {
-    if (leaves_[node] != kUnvisited) return leaves_[node];
-    check(depth < kMaxDepth, "its trie has no end");
-    const size_t children = node ^ offset(units_[node]);
-    check((children | 0xff) < units_.size(), "its trie leads outside itself");
-    int most = 0;
-    for (size_t label = 0; label < 256; ++label) {
-      const size_t child = children ^ label;
-      const uint32_t unit = units_[child];
-      if ((unit & (kValueBit | 0xffu)) != label) continue;
-      if (has_leaf(unit)) {
-        const size_t leaf = child ^ offset(unit);
-        check(leaf < units_.size() && (units_[leaf] & ~kValueBit) < replacements_.size(),
-              "a key leads to no replacement");
-      }
-      most = std::max(most, leaves_below(child, depth + 1) + (has_leaf(unit) ? 1 : 0));
-    }
-    return leaves_[node] = most;
-  }
-
-  static bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) == 1; }
-  static size_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
-  static uint32_t word(std::string_view bytes, size_t at) {
-    uint32_t value = 0;
-    for (size_t i = 4; i > 0; --i) value = value << 8 | static_cast<uint8_t>(bytes[at + i - 1]);
-    return value;
-  }
-  void check(bool holds, std::string_view fault) const {
-    require(holds, ErrorCode::bad_format, file_, ": the map of characters is damaged: ", fault);
-  }
-
-  const std::string& file_;
-  std::vector<uint32_t> units_;
-  std::string_view replacements_;
-  std::vector<int> leaves_;  // by node; kUnvisited until known
-};
-
-void check_normalizer(std::string_view bytes, const std::string& file) {
+// Whether text passes unchanged, but for blanks becoming U+2581.
+bool check_normalizer(std::string_view bytes, const std::string& file) {
   std::string_view map;
+  bool strips = true;  // SentencePiece's default
   for (Fields fields(bytes, file); fields.next();) {
     if (fields.number() == 2) map = fields.bytes();
+    if (fields.number() == 4) strips = fields.choice(0, 1) == 1;
   }
-  if (!map.empty()) CharacterMap(map, file).check_paths();
+  if (!map.empty()) CharacterMap(map, file);
+  return map.empty() && !strips;
 }
 
 bool is_blank(const ModelPiece& piece) {
@@ -198,7 +140,26 @@ bool is_byte(std::string_view text) {
          text[5] == '>';
 }
 
-void check_pieces(const std::vector<ModelPiece>& pieces, const std::string& file) {
+// SentencePiece looks user-defined pieces up in an array of 64 entries, whatever their number: no
+// more of them may begin with each other.
+void check_user_defined(const std::vector<ModelPiece>& pieces, const std::string& file) {
+  constexpr size_t kMostAtOnce = 64;
+  std::unordered_set<std::string_view> texts;
+  for (const ModelPiece& piece : pieces) {
+    if (piece.type == PieceType::user_defined) texts.insert(piece.text);
+  }
+  if (texts.size() <= kMostAtOnce) return;
+  for (const std::string_view text : texts) {
+    size_t prefixes = 0;
+    for (size_t bytes = 1; bytes <= text.size(); ++bytes)
+      prefixes += texts.count(text.substr(0, bytes));
+    require(prefixes <= kMostAtOnce, ErrorCode::unsupported, file, ": more than ", kMostAtOnce,
+            " user-defined pieces begin with each other");
+  }
+}
+
+void check_pieces(const std::vector<ModelPiece>& pieces, const std::string& file,
+                  ModelOrigin origin) {
   require(!pieces.empty(), ErrorCode::bad_format, file,
           ": not a SentencePiece model: it has no pieces");
   for (size_t id = 0; id < pieces.size(); ++id) {
@@ -207,14 +168,15 @@ void check_pieces(const std::vector<ModelPiece>& pieces, const std::string& file
                          piece.text.find('\0') == std::string_view::npos;
     require(is_text, ErrorCode::bad_format, file, ": piece ", id,
             " is empty, has a NUL or is not UTF-8");
-    // SentencePiece looks user-defined pieces up in an array of 64 entries, whatever their number.
-    require(piece.type != PieceType::user_defined && piece.type != PieceType::unused,
+    require(origin == ModelOrigin::anyone ||
+                (piece.type != PieceType::user_defined && piece.type != PieceType::unused),
             ErrorCode::unsupported, file, ": piece ", id, " is user-defined or unused");
     require(piece.type != PieceType::byte || is_byte(piece.text), ErrorCode::bad_format, file,
             ": piece ", id, " stands for a byte, expected its text to be as <0xE0>");
     require(std::isfinite(piece.score), ErrorCode::bad_format, file, ": piece ", id,
             " has the score ", piece.score);
   }
+  check_user_defined(pieces, file);
 }
 
 }  // namespace
@@ -226,7 +188,7 @@ uint8_t byte_of(const ModelPiece& piece) {
   return byte;
 }
 
-ModelFile parse_model_file(std::string_view bytes, const std::string& file) {
+ModelFile parse_model_file(std::string_view bytes, const std::string& file, ModelOrigin origin) {
   ModelFile model;
   TrainerFields trainer;
   bool has_normalizer = false;
@@ -234,24 +196,28 @@ ModelFile parse_model_file(std::string_view bytes, const std::string& file) {
     switch (fields.number()) {
       case 1: model.pieces.push_back(read_piece(fields.bytes(), file)); break;
       case 2: read_trainer(fields.bytes(), file, trainer); break;
-      case 3: has_normalizer = true; [[fallthrough]];
+      case 3:
+        has_normalizer = true;
+        model.keeps_text = check_normalizer(fields.bytes(), file);
+        break;
       case 5: check_normalizer(fields.bytes(), file); break;
       default: break;
     }
   }
-  check_pieces(model.pieces, file);
+  check_pieces(model.pieces, file, origin);
   // The last part of a file: if it were cut off, the defaults would silently lose blanks.
   require(has_normalizer, ErrorCode::bad_format, file,
           ": cut off: how text is normalised is missing");
   require(trainer.algorithm == Algorithm::bpe || trainer.algorithm == Algorithm::unigram,
           ErrorCode::unsupported, file,
           ": a model of words or characters, expected BPE or unigram");
+  model.type = trainer.algorithm == Algorithm::bpe ? TokenizerType::bpe : TokenizerType::unigram;
+  if (origin == ModelOrigin::anyone) return model;
   require(trainer.byte_fallback, ErrorCode::unsupported, file,
           ": what no piece covers cannot be spelt in bytes (learnt without byte_fallback)");
   // If it were spelt in bytes, it would come back as U+2581.
   require(std::any_of(model.pieces.begin(), model.pieces.end(), is_blank), ErrorCode::unsupported,
           file, ": no piece for the blank, U+2581");
-  model.type = trainer.algorithm == Algorithm::bpe ? TokenizerType::bpe : TokenizerType::unigram;
   return model;
 }
 

@@ -28,11 +28,17 @@ uint8_t byte_of(const ModelPiece& piece);
 
 struct ModelFile {
   TokenizerType type = TokenizerType::unigram;
-  std::vector<ModelPiece> pieces;  // none user-defined or unused
+  std::vector<ModelPiece> pieces;
+  bool keeps_text = false;  // blanks are kept, and no character is replaced by others
 };
 
+// What a file must promise: all that Tokenizer::train() promises, or only to be safe to use. The
+// tokenizers of others have user-defined and unused pieces, none for bytes, or none for the blank.
+enum class ModelOrigin : uint8_t { tril, anyone };
+
 // Raises, naming `file`, `bad_format`, or `unsupported` for what SentencePiece may write but tril
-// never does. The result refers to `bytes`.
-ModelFile parse_model_file(std::string_view bytes, const std::string& file);
+// never does; from anyone only for models of words or characters. The result refers to `bytes`.
+ModelFile parse_model_file(std::string_view bytes, const std::string& file,
+                           ModelOrigin origin = ModelOrigin::tril);
 
 }  // namespace tril

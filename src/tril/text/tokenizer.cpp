@@ -1,296 +1,263 @@
 #include "tril/text/tokenizer.h"
 
-#include <sentencepiece_processor.h>
-#include <sentencepiece_trainer.h>
-
 #include <algorithm>
-#include <exception>
-#include <mutex>
-#include <optional>
-#include <system_error>
-#include <thread>
-#include <unordered_map>
-#include <utility>
 
 #include "tril/base/error.h"
-#include "tril/base/rng.h"
-#include "tril/text/bpe.h"
-#include "tril/text/model_file.h"
+#include "tril/text/sentencepiece_kind.h"
+#include "tril/text/tokenizer_files.h"
+#include "tril/text/tokenizer_kind.h"
 #include "tril/text/utf8.h"
 
 namespace tril {
 namespace {
 
-constexpr auto kInvalid = ErrorCode::invalid_argument;
-constexpr std::string_view kBlankMark = "\u2581";    // SentencePiece's blank
-constexpr std::string_view kUnknownMark = "\u2585";  // its trainer's uncovered character
-
-constexpr int64_t kSpecialsAndBytes = 4 + 256;
-constexpr int64_t kMaxVocab = 1'000'000;  // SentencePiece's unigram training starts with this many
-// SentencePiece's BPE counts the characters of a word in 15 bits without a check; NFKC makes up to
-// two characters of one byte (U+3316).
-constexpr int64_t kMaxLineBytes = 16'000;
-constexpr int64_t kMaxTextBytes = 1 << 30;  // its suffix array counts in 31 bits
-constexpr int kThreads = 4;  // sums are split by it, so it must not depend on the machine
-constexpr std::string_view kFatalOnly = "3";  // log level
-
-// Separates the random numbers of BPE dropout from other uses of the same seed.
-constexpr uint32_t kDropoutDomain = 0x62706564;
-
-void check_utf8(std::string_view line, const std::string& what) {
+void check_line(std::string_view line) {
   if (const auto fault = first_invalid_utf8(line)) {
-    fail(kInvalid, "tokenizer: ", what, " is not UTF-8 at byte ", *fault + 1);
+    fail(ErrorCode::invalid_argument, "tokenizer: the text is not UTF-8 at byte ", *fault + 1);
   }
-}
-
-// SentencePiece ends the whole program when the system starts only some of its threads.
-void check_threads() {
-  std::vector<std::thread> threads;
-  std::mutex running;
-  const auto stop = [&] {
-    for (std::thread& thread : threads) thread.join();
-  };
-  try {
-    const std::lock_guard all_at_once(running);
-    for (int i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&] { const std::lock_guard wait(running); });
-    }
-  } catch (const std::system_error& error) {
-    stop();
-    fail(ErrorCode::internal, "tokenizer: the ", kThreads,
-         " threads that learn it could not be started: ", error.code().message());
-  }
-  stop();
 }
 
 bool is_control(char byte) { return (byte >= 0 && byte < 0x20) || byte == 0x7F; }
 
-}  // namespace
-
-void check(const TokenizerOptions& options) {
-  require(1 <= options.vocab && options.vocab <= kMaxVocab, kInvalid, "tokenizer: vocab is ",
-          options.vocab, ", expected 1 to ", kMaxVocab);
-  require(0.98 <= options.coverage && options.coverage <= 1.0, kInvalid, "tokenizer: coverage is ",
-          options.coverage, ", expected 0.98 to 1");
-  require(1 <= options.max_line_bytes && options.max_line_bytes <= kMaxLineBytes, kInvalid,
-          "tokenizer: max_line_bytes is ", options.max_line_bytes, ", expected 1 to ",
-          kMaxLineBytes);
-}
-
-namespace {
-
-// Passes lines to SentencePiece, except those it would not learn from. An exception may not pass
-// through it, so one ends the text and is kept for the caller.
-class Lines final : public sentencepiece::SentenceIterator {
- public:
-  Lines(const std::function<bool(std::string&)>& next, int64_t max_line_bytes)
-      : next_(next), max_line_bytes_(max_line_bytes) {
-    Next();
+// The bytes at the end of `text` that begin a character but do not complete it.
+size_t incomplete_bytes(std::string_view text) {
+  for (size_t behind = 1; behind <= std::min<size_t>(3, text.size()); ++behind) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - behind]);
+    if (byte < 0x80) return 0;
+    if (byte < 0xC0) continue;  // a continuation byte
+    const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+    return behind < bytes ? behind : 0;
   }
-
-  bool done() const override { return done_; }
-  const std::string& value() const override { return line_; }
-  sentencepiece::util::Status status() const override {
-    using sentencepiece::util::Status;
-    return error_ ? Status(sentencepiece::util::StatusCode::kAborted, "no more lines") : Status();
-  }
-  void Next() override {
-    try {
-      do {
-        done_ = !next_(line_);
-      } while (!done_ && !learnable());
-    } catch (...) {
-      error_ = std::current_exception();
-      done_ = true;
-    }
-  }
-
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-  const TokenizerReport& report() const { return report_; }
-
- private:
-  bool learnable() {
-    check_utf8(line_, concat("line ", report_.lines + report_.skipped + 1));
-    const auto bytes = static_cast<int64_t>(line_.size());
-    if (bytes == 0 || bytes > max_line_bytes_ || line_.find(kBlankMark) != std::string::npos ||
-        line_.find(kUnknownMark) != std::string::npos) {
-      ++report_.skipped;
-      return false;
-    }
-    ++report_.lines;
-    bytes_ += bytes;
-    require(bytes_ <= kMaxTextBytes, kInvalid, "tokenizer: more than ", kMaxTextBytes,
-            " bytes of text to learn from: choose fewer lines");
-    return true;
-  }
-
-  const std::function<bool(std::string&)>& next_;
-  const int64_t max_line_bytes_;
-  std::string line_;
-  TokenizerReport report_;
-  int64_t bytes_ = 0;
-  bool done_ = false;
-  std::exception_ptr error_;
-};
-
-std::unordered_map<std::string, std::string> trainer_arguments(const TokenizerOptions& options) {
-  return {
-      {"model_type", options.type == TokenizerType::bpe ? "bpe" : "unigram"},
-      {"normalization_rule_name",
-       options.normalization == Normalization::identity ? "identity" : "nfkc"},
-      // With a smaller number SentencePiece would not get as far as saying how many it needs.
-      {"vocab_size", concat(std::max(options.vocab, kSpecialsAndBytes))},
-      {"character_coverage", concat(options.coverage)},
-      {"max_sentence_length", concat(kMaxLineBytes)},
-      {"pad_id", concat(Tokenizer::kPad)},
-      {"unk_id", concat(Tokenizer::kUnknown)},
-      {"bos_id", concat(Tokenizer::kStart)},
-      {"eos_id", concat(Tokenizer::kEnd)},
-      {"required_chars", std::string(kBlankMark)},  // whatever the coverage
-      {"byte_fallback", "true"},
-      {"remove_extra_whitespaces", "false"},
-      {"hard_vocab_limit", "false"},  // take fewer pieces where the text does not have as many
-      {"num_threads", concat(kThreads)},
-      {"minloglevel", std::string(kFatalOnly)},
-  };
-}
-
-// SentencePiece reports the required size of the vocabulary only as text: "... 100 vs 268. Increase
-// ...".
-std::optional<int64_t> smallest_vocab(std::string_view message) {
-  const std::string_view before = "Vocabulary size is smaller than required_chars. ";
-  size_t at = message.find(before);
-  if (at == std::string_view::npos) return std::nullopt;
-  at = message.find(" vs ", at + before.size());
-  if (at == std::string_view::npos) return std::nullopt;
-  int64_t number = 0;
-  for (at += 4; at < message.size() && '0' <= message[at] && message[at] <= '9'; ++at) {
-    number = number * 10 + (message[at] - '0');
-  }
-  return number;
+  return 0;
 }
 
 }  // namespace
 
 struct Tokenizer::State {
-  std::string bytes;
-  ModelFile file;  // refers to `bytes`
-  sentencepiece::SentencePieceProcessor processor;
-  std::optional<BpeMerger> merger;  // for a BPE model whose pieces are parts of words
+  std::shared_ptr<const std::string> bytes;
+  std::unique_ptr<const TokenizerKind> kind;  // may refer to `bytes`
+  TokenizerFacts facts;
+  int64_t vocab[2] = {0, 0};  // by side
 
-  // A line as its pieces spell it: normalised, blanks as U+2581.
-  std::string normalized(const std::vector<int>& ids) const {
-    std::string text;
-    for (const int id : ids) {
-      const ModelPiece& piece = file.pieces[static_cast<size_t>(id)];
-      if (piece.type == PieceType::byte) {
-        text += static_cast<char>(byte_of(piece));
-      } else {
-        text += piece.text;
+  void check_id(int32_t id, TextSide side, std::string_view before, std::string_view after) const {
+    const int64_t size = vocab[static_cast<size_t>(side)];
+    require(0 <= id && id < size, ErrorCode::invalid_argument, "tokenizer: ", before, " ", id, " ",
+            after, ", expected 0 to ", size - 1);
+  }
+
+  int32_t language(const std::string& code, const std::string& otherwise,
+                   std::string_view what) const {
+    const std::string& wanted = code.empty() ? otherwise : code;
+    require(!wanted.empty(), ErrorCode::invalid_argument, "tokenizer: the model has ",
+            facts.languages.size(), " languages: say ", what);
+    for (const Language& language : facts.languages) {
+      if (language.code == wanted) return language.token;
+    }
+    std::string some;
+    for (size_t i = 0; i < std::min<size_t>(facts.languages.size(), 4); ++i) {
+      some += (i == 0 ? "" : ", ") + facts.languages[i].code;
+    }
+    if (facts.languages.size() > 4) some += ", ...";
+    fail(ErrorCode::invalid_argument, "tokenizer: no language ", wanted,
+         " in the model, which has ", some);
+  }
+  int32_t from(const LanguagePair& pair) const {
+    return language(pair.from, facts.default_languages.from, "from which one to translate");
+  }
+  int32_t to(const LanguagePair& pair) const {
+    return language(pair.to, facts.default_languages.to, "into which one to translate");
+  }
+
+  // A model of one direction has no languages to name.
+  void check_languages(const LanguagePair& pair) const {
+    for (const std::string* code : {&pair.from, &pair.to}) {
+      require(code->empty() || !facts.languages.empty(), ErrorCode::invalid_argument,
+              "tokenizer: the language ", *code, " was named, but the model has none to choose");
+    }
+    if (!pair.from.empty()) (void)from(pair);
+    if (!pair.to.empty()) (void)to(pair);
+  }
+
+  void add(const std::vector<LayoutToken>& tokens, const LanguagePair& pair,
+           std::vector<int32_t>& ids) const {
+    for (const LayoutToken& one : tokens) {
+      switch (one.kind) {
+        case LayoutToken::Kind::token: ids.push_back(one.token); break;
+        case LayoutToken::Kind::from: ids.push_back(from(pair)); break;
+        case LayoutToken::Kind::to: ids.push_back(to(pair)); break;
+        case LayoutToken::Kind::to_if_named:
+          if (!pair.to.empty() || !facts.default_languages.to.empty()) ids.push_back(to(pair));
+          break;
       }
     }
-    return text;
+  }
+  std::vector<int32_t> laid_out(std::string_view line, TextSide side,
+                                const LanguagePair& pair) const {
+    check_line(line);
+    check_languages(pair);
+    const TokenLayout& layout = side == TextSide::source ? facts.source : facts.target;
+    std::vector<int32_t> ids;
+    add(layout.before, pair, ids);
+    const std::vector<int32_t> text = kind->encode(line, side);
+    ids.insert(ids.end(), text.begin(), text.end());
+    add(layout.after, pair, ids);
+    return ids;
   }
 };
 
-Tokenizer Tokenizer::train(const std::function<bool(std::string& line)>& next,
-                           const TokenizerOptions& options, TokenizerReport* report) {
-  check(options);
-  check_threads();
-  Lines lines(next, options.max_line_bytes);
-  std::string bytes;
-  const auto status =
-      sentencepiece::SentencePieceTrainer::Train(trainer_arguments(options), &lines, &bytes);
-  lines.rethrow();
-  if (report != nullptr) *report = lines.report();
-  require(lines.report().lines > 0, kInvalid,
-          "tokenizer: no line to learn from: ", lines.report().skipped,
-          " came, each of them empty, too long or with U+2581 or U+2585");
-  if (const auto smallest = smallest_vocab(status.ToString())) {
-    fail(kInvalid, "tokenizer: a vocabulary of ", options.vocab,
-         " is too small for the characters of the text: it takes ", *smallest);
-  }
-  require(status.ok(), ErrorCode::internal, "tokenizer: SentencePiece: ", status.ToString());
-  return from_bytes(std::move(bytes), "what SentencePiece learnt");
-}
-
-Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& file) {
-  auto state = std::make_shared<State>();
+Tokenizer TokenizerBuilder::build(MadeTokenizer made, std::shared_ptr<const std::string> bytes,
+                                  const TokenizerSettings& settings, const std::string& file) {
+  auto state = std::make_shared<Tokenizer::State>();
   state->bytes = std::move(bytes);
-  state->file = parse_model_file(state->bytes, file);
-  const auto status = state->processor.LoadFromSerializedProto(state->bytes);
-  require(status.ok(), ErrorCode::bad_format, file, ": SentencePiece: ", status.ToString());
-  require(state->processor.bos_id() >= 0 && state->processor.eos_id() >= 0, ErrorCode::bad_format,
-          file, ": the tokenizer has no START or no END");
-  if (state->file.type == TokenizerType::bpe && BpeMerger::fits(state->file.pieces)) {
-    state->merger.emplace(state->file.pieces);
+  state->kind = std::move(made.kind);
+  TokenizerFacts& facts = state->facts = std::move(made.facts);
+  for (const TextSide side : {TextSide::source, TextSide::target}) {
+    const int64_t rows = side == TextSide::source ? settings.source_vocab : settings.target_vocab;
+    const int64_t pieces = state->kind->size(side);
+    require(rows == 0 || pieces <= rows, ErrorCode::bad_format, file, ": the tokenizer has ",
+            pieces, " pieces, the model only ", rows, " rows for them");
+    state->vocab[static_cast<size_t>(side)] = rows == 0 ? pieces : rows;
   }
+  if (settings.start) facts.start = settings.start;
+  if (!settings.ends.empty()) facts.ends = settings.ends;
+  require(!facts.ends.empty(), ErrorCode::bad_format, file, ": no token ends a text");
+  const int64_t vocab = state->vocab[static_cast<size_t>(TextSide::target)];
+  const auto check = [&](int32_t id, std::string_view what) {
+    require(0 <= id && id < vocab, ErrorCode::bad_format, file, ": ", what, " is token ", id,
+            ", expected 0 to ", vocab - 1);
+  };
+  if (facts.start) check(*facts.start, "START");
+  for (const int32_t end : facts.ends) check(end, "END");
   return Tokenizer(std::move(state));
 }
 
-const std::string& Tokenizer::bytes() const { return state_->bytes; }
+Tokenizer Tokenizer::from_bytes(std::string bytes, const std::string& file) {
+  auto kept = std::make_shared<const std::string>(std::move(bytes));
+  if (is_bundle(*kept)) return from_bundle(kept, file);
+  return TokenizerBuilder::build(make_sentencepiece(kept, file), kept, {}, file);
+}
 
-int64_t Tokenizer::vocab() const { return state_->processor.GetPieceSize(); }
-int32_t Tokenizer::start() const { return state_->processor.bos_id(); }
-int32_t Tokenizer::end() const { return state_->processor.eos_id(); }
+Tokenizer Tokenizer::from_files(TokenizerFiles files, const TokenizerSettings& settings,
+                                const std::string& folder) {
+  return from_bundle(std::make_shared<const std::string>(to_bundle(files, settings)), folder);
+}
+
+std::span<const std::string_view> Tokenizer::file_names() { return tokenizer_file_names(); }
+
+const std::string& Tokenizer::bytes() const { return *state_->bytes; }
+
+TokenizerFiles Tokenizer::files() const {
+  TokenizerFiles files;
+  if (!is_bundle(*state_->bytes)) return files;
+  for (const auto& [name, content] : read_bundle(*state_->bytes, "the tokenizer").files) {
+    files.emplace(name, content);
+  }
+  return files;
+}
+
+bool Tokenizer::lossless() const { return state_->facts.lossless; }
+
+int64_t Tokenizer::vocab(TextSide side) const { return state_->vocab[static_cast<size_t>(side)]; }
+int64_t Tokenizer::pieces(TextSide side) const { return state_->kind->size(side); }
+
+bool Tokenizer::has_start() const {
+  return state_->facts.start_is_language || state_->facts.start.has_value();
+}
+int32_t Tokenizer::start(const LanguagePair& languages) const {
+  if (state_->facts.start_is_language) return state_->to(languages);
+  require(state_->facts.start.has_value(), ErrorCode::unsupported, "tokenizer: it has no START");
+  return *state_->facts.start;
+}
+int32_t Tokenizer::end() const { return state_->facts.ends.front(); }
+const std::vector<int32_t>& Tokenizer::ends() const { return state_->facts.ends; }
+std::optional<int32_t> Tokenizer::pad() const { return state_->facts.pad; }
+std::optional<int32_t> Tokenizer::unknown() const { return state_->facts.unknown; }
+const std::vector<Language>& Tokenizer::languages() const { return state_->facts.languages; }
 
 std::vector<int32_t> Tokenizer::unwritable() const {
+  const TokenizerKind& kind = *state_->kind;
+  const std::vector<int32_t>& last = ends();
   std::vector<int32_t> ids;
-  for (size_t i = 0; i < state_->file.pieces.size(); ++i) {
-    const ModelPiece& piece = state_->file.pieces[i];
-    const auto id = static_cast<int32_t>(i);
-    const bool is_special = piece.type == PieceType::control || piece.type == PieceType::unknown;
-    const bool commands = piece.type == PieceType::byte
-                              ? is_control(static_cast<char>(byte_of(piece)))
-                              : std::any_of(piece.text.begin(), piece.text.end(), is_control);
-    if (id != end() && (is_special || commands)) ids.push_back(id);
+  for (int32_t id = 0; id < static_cast<int32_t>(vocab()); ++id) {
+    if (std::find(last.begin(), last.end(), id) != last.end()) continue;
+    const auto commands = [&] {
+      const std::string bytes = kind.bytes_of(id);
+      return std::any_of(bytes.begin(), bytes.end(), is_control);
+    };
+    if (id >= pieces() || kind.is_special(id) || commands()) ids.push_back(id);
   }
   return ids;
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view line) const {
-  check_utf8(line, "the text");
-  std::vector<int> ids;
-  const auto status = state_->processor.Encode(line, &ids);
-  require(status.ok(), ErrorCode::internal, "tokenizer: SentencePiece: ", status.ToString());
-  return ids;
+std::vector<int32_t> Tokenizer::encode(std::string_view line, TextSide side) const {
+  check_line(line);
+  return state_->kind->encode(line, side);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view line, const BpeDropout& dropout) const {
-  require(state_->merger.has_value(), ErrorCode::unsupported,
-          "tokenizer: BPE dropout needs a BPE whose pieces are parts of words");
-  require(0.0 <= dropout.probability && dropout.probability <= 1.0, kInvalid,
-          "tokenizer: BPE dropout: the probability is ", dropout.probability, ", expected 0 to 1");
-  const std::string text = state_->normalized(encode(line));
-  const Words4 key =
-      philox(dropout.seed, {static_cast<uint32_t>(dropout.epoch),
-                            static_cast<uint32_t>(dropout.epoch >> 32), kDropoutDomain, 0});
-  Random random(uint64_t{key[0]} << 32 | key[1], dropout.line);
+  check_line(line);
+  return state_->kind->encode(line, dropout);
+}
+
+std::vector<int32_t> TokenizerKind::encode(std::string_view, const BpeDropout&) const {
+  fail(ErrorCode::unsupported, "tokenizer: BPE dropout needs a tokenizer made by tril");
+}
+
+std::vector<int32_t> Tokenizer::encode_source(std::string_view line,
+                                              const LanguagePair& languages) const {
+  return state_->laid_out(line, TextSide::source, languages);
+}
+
+std::vector<int32_t> Tokenizer::encode_target(std::string_view line,
+                                              const LanguagePair& languages) const {
+  return state_->laid_out(line, TextSide::target, languages);
+}
+
+std::vector<int32_t> Tokenizer::target_prefix(const LanguagePair& languages) const {
+  state_->check_languages(languages);
   std::vector<int32_t> ids;
-  state_->merger->encode(text, dropout.probability, random, ids);
+  state_->add(state_->facts.target.before, languages, ids);
   return ids;
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids) const {
-  std::vector<int> written;
-  written.reserve(ids.size());
+  bool padded = false;
   for (const int32_t id : ids) {
-    require(0 <= id && id < vocab(), kInvalid, "tokenizer: id ", id, " to decode, expected 0 to ",
-            vocab() - 1);
-    if (!state_->processor.IsControl(id) && !state_->processor.IsUnknown(id)) written.push_back(id);
+    state_->check_id(id, TextSide::target, "id", "to decode");
+    padded = padded || id >= pieces();
   }
-  std::string line;
-  const auto status = state_->processor.Decode(written, &line);
-  require(status.ok(), ErrorCode::internal, "tokenizer: SentencePiece: ", status.ToString());
-  return line;
+  if (!padded) return state_->kind->decode(ids);
+  std::vector<int32_t> written(ids.begin(), ids.end());
+  std::erase_if(written, [&](int32_t id) { return id >= pieces(); });
+  return state_->kind->decode(written);
 }
 
-std::string Tokenizer::piece(int32_t id) const {
-  require(0 <= id && id < vocab(), kInvalid, "tokenizer: piece ", id, " asked for, expected 0 to ",
-          vocab() - 1);
-  return state_->processor.IdToPiece(id);
+size_t Tokenizer::whole_tokens(std::span<const int32_t> ids) const {
+  // No token has fewer bytes than one, except those that write nothing and end any character.
+  std::string tail;
+  size_t first = ids.size();
+  while (first > 0 && tail.size() < 3) {
+    const int32_t id = ids[first - 1];
+    if (id >= pieces() || state_->kind->is_special(id)) break;
+    tail.insert(0, state_->kind->bytes_of(id));
+    --first;
+  }
+  size_t missing = incomplete_bytes(tail);
+  size_t whole = ids.size();
+  while (missing > 0) {
+    const size_t bytes = state_->kind->bytes_of(ids[--whole]).size();
+    missing -= std::min(missing, bytes);
+  }
+  return whole;
+}
+
+std::string Tokenizer::piece(int32_t id, TextSide side) const {
+  state_->check_id(id, side, "piece", "asked for");
+  return id < pieces(side) ? state_->kind->piece(id, side) : "<padding>";
+}
+
+std::optional<int32_t> Tokenizer::find(std::string_view piece, TextSide side) const {
+  return state_->kind->find(piece, side);
 }
 
 }  // namespace tril

@@ -123,6 +123,15 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
+std::string_view strip(std::string_view text) {
+  while (!text.empty()) {
+    const Decoded first = decode_at(text, 0);
+    if (!is_white_space(first.character)) break;
+    text.remove_prefix(first.bytes);
+  }
+  return strip_end(text);
+}
+
 std::string_view strip_end(std::string_view text) {
   while (!text.empty()) {
     size_t at = text.size() - 1;

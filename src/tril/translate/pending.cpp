@@ -1,7 +1,6 @@
 // Translator::submit() and what it returns.
 #include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -63,24 +62,6 @@ struct PendingTranslation::State {
 
 namespace {
 
-// The byte that a piece stands for ("<0xE0>"); -1 for all others.
-int byte_of(const std::string& piece) {
-  if (piece.size() != 6 || !piece.starts_with("<0x")) return -1;
-  return static_cast<int>(std::strtol(piece.c_str() + 3, nullptr, 16));
-}
-
-// The number of tokens that form whole characters: the last ones may be bytes of an incomplete one.
-size_t whole_characters(const Tokenizer& tokenizer, std::span<const int32_t> tokens) {
-  for (size_t behind = 1; behind <= std::min<size_t>(3, tokens.size()); ++behind) {
-    const int byte = byte_of(tokenizer.piece(tokens[tokens.size() - behind]));
-    if (byte < 0x80) break;
-    if (byte < 0xC0) continue;  // a continuation byte
-    const size_t bytes = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
-    return behind < bytes ? tokens.size() - behind : tokens.size();
-  }
-  return tokens.size();
-}
-
 // The text of the tokens received so far.
 class TextSoFar {
  public:
@@ -94,7 +75,7 @@ class TextSoFar {
     std::vector<int32_t>& tokens = tokens_[sample];
     tokens.insert(tokens.end(), news.tokens.begin(), news.tokens.end());
     const std::string text =
-        tokenizer_->decode(std::span(tokens).first(whole_characters(*tokenizer_, tokens)));
+        tokenizer_->decode(std::span(tokens).first(tokenizer_->whole_tokens(tokens)));
     listener_({news.sample, news.tokens, news.log_probs, text});
   }
 
