@@ -140,6 +140,10 @@ TEST(HubTokenizer, KnowsItsSpecialTokens) {
   with_start.settings.start = 100'000;
   EXPECT_EQ(raised_by([&] { with_start.tokenizer(); }).code, ErrorCode::bad_format);
 
+  const Tokenizer t5 = fixture("t5_spm").tokenizer();
+  EXPECT_EQ(t5.find("<extra_id_0>"), t5.pieces() - 1);
+  EXPECT_EQ(t5.find("<extra_id_99>"), t5.pieces() - 100);
+
   const Tokenizer llama = fixture("llama").tokenizer();
   EXPECT_EQ(llama.piece(llama.start()), "<s>");
   EXPECT_EQ(llama.piece(llama.end()), "</s>");

@@ -6,6 +6,7 @@
 #include "tril/text/pipeline/hash_table.h"
 #include "tril/text/pipeline/pattern.h"
 #include "tril/text/pipeline/prefix_tree.h"
+#include "tril/text/tokenizer.h"
 #include "tril/text/utf8.h"
 
 namespace tril::pipeline_test {
@@ -105,6 +106,95 @@ TEST(PrefixTree, FindsEveryPrefix) {
   EXPECT_EQ(found, (std::vector<std::pair<size_t, int32_t>>{{1, 4}, {3, 2}}));
   EXPECT_EQ(tree.find("ab"), PrefixTree::kNone);
   EXPECT_EQ(tree.find("abc"), 2);
+}
+
+// ---- small tokenizer.json files by hand, whose results follow from the rules
+
+std::vector<int32_t> ids(const std::string& json, std::string_view text) {
+  TokenizerSettings settings;
+  settings.ends = {0};
+  return Tokenizer::from_files({{"tokenizer.json", json}}, settings, "hand").encode(text);
+}
+using Ids = std::vector<int32_t>;
+
+TEST(Unigram, KeepsTheFirstOfEquals) {
+  const std::string json =
+      R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["a", -1], ["aa", -2]]}})";
+  // At the end of "aa" the piece of two came first, at the end of "aaa" the one that began earlier.
+  EXPECT_EQ(ids(json, "aa"), (Ids{2}));
+  EXPECT_EQ(ids(json, "aaa"), (Ids{1, 2}));
+}
+
+TEST(Unigram, AnUnknownCharacterCostsTenMoreThanTheWorstPiece) {
+  const std::string json =
+      R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["a", 3], ["ab", -12]]}})";
+  EXPECT_EQ(ids(json, "ab"), (Ids{2}));           // -12, against 3 - 22
+  EXPECT_EQ(ids(json, "axyza"), (Ids{1, 0, 1}));  // neighbours become one
+}
+
+TEST(Unigram, SpellsTheUnknownInBytesWhereAllOfThemArePieces) {
+  const std::string json =
+      R"({"model": {"type": "Unigram", "unk_id": 0, "byte_fallback": true,
+          "vocab": [["?", 0], ["a", -1], ["<0xC3>", -9], ["<0xA9>", -9]]}})";
+  EXPECT_EQ(ids(json, "aéa"), (Ids{1, 2, 3, 1}));
+  EXPECT_EQ(ids(json, "aèa"), (Ids{1, 0, 1}));  // <0xA8> is no piece
+}
+
+std::string bpe(const std::string& options) {
+  return R"({"model": {"type": "BPE", "vocab": {"?": 0, "a": 1, "b": 2, "aa": 3, "ab": 4, "aab": 5},
+          "merges": ["a a", "a b", "aa b"], "unk_token": "?")" +
+         options + "}}";
+}
+
+TEST(Bpe, MergesTheFirstRankThenTheLeftmost) {
+  EXPECT_EQ(ids(bpe(""), "aaa"), (Ids{3, 1}));
+  EXPECT_EQ(ids(bpe(""), "aab"), (Ids{5}));
+  EXPECT_EQ(ids(bpe(""), "bab"), (Ids{2, 4}));
+}
+
+TEST(Bpe, FusesUnknownsOnlyWhereAsked) {
+  EXPECT_EQ(ids(bpe(""), "axya"), (Ids{1, 0, 0, 1}));
+  EXPECT_EQ(ids(bpe(R"(, "fuse_unk": true)"), "axya"), (Ids{1, 0, 1}));
+}
+
+TEST(Bpe, TakesAWholeWordWithoutMergesWhereAsked) {
+  std::string json = bpe("");
+  json.replace(json.find(R"(, "aa b")"), 8, "");
+  EXPECT_EQ(ids(json, "aab"), (Ids{3, 2}));
+  json.replace(json.find(R"("unk_token")"), 0, R"("ignore_merges": true, )");
+  EXPECT_EQ(ids(json, "aab"), (Ids{5}));
+}
+
+std::string with_token(const std::string& properties, const std::string& more = "") {
+  return R"({"added_tokens": [{"id": 9, "content": "<x>")" + properties + "}]" + more +
+         R"(, "model": {"type": "BPE", "vocab": {"a": 1, " ": 2, "▁": 3}, "merges": []}})";
+}
+
+TEST(AddedTokens, TakeTheWhiteSpaceBesideThem) {
+  EXPECT_EQ(ids(with_token(""), "a <x> a"), (Ids{1, 2, 9, 2, 1}));
+  EXPECT_EQ(ids(with_token(R"(, "lstrip": true)"), "a  <x> a"), (Ids{1, 9, 2, 1}));
+  EXPECT_EQ(ids(with_token(R"(, "rstrip": true)"), "a <x>  a"), (Ids{1, 2, 9, 1}));
+  EXPECT_EQ(ids(with_token(R"(, "single_word": true)"), "a<x> <x>"), (Ids{1, 2, 9}));
+}
+
+TEST(AddedTokens, AreLookedForBeforeOrAfterNormalisation) {
+  const std::string replaces =
+      R"(, "normalizer": {"type": "Replace", "pattern": {"String": "x"}, "content": "a"})";
+  EXPECT_EQ(ids(with_token(R"(, "normalized": false)", replaces), "x<x>"), (Ids{1, 9}));
+  EXPECT_EQ(ids(with_token(R"(, "normalized": true)", replaces), "x<a>"), (Ids{1, 9}));
+}
+
+TEST(Metaspace, PrependsToTheFirstWordOnlyWhereAsked) {
+  const auto scheme = [](const std::string& name) {
+    return with_token("", R"(, "pre_tokenizer": {"type": "Metaspace", "replacement": "▁",
+        "prepend_scheme": ")" +
+                              name + R"(", "split": false})");
+  };
+  EXPECT_EQ(ids(scheme("always"), "a<x>a"), (Ids{3, 1, 9, 3, 1}));
+  EXPECT_EQ(ids(scheme("first"), "a<x>a"), (Ids{3, 1, 9, 1}));
+  EXPECT_EQ(ids(scheme("first"), "<x>a"), (Ids{9, 1}));
+  EXPECT_EQ(ids(scheme("never"), "a a"), (Ids{1, 3, 1}));
+  EXPECT_EQ(ids(scheme("always"), " a"), (Ids{3, 1}));
 }
 
 }  // namespace

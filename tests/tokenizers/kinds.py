@@ -14,7 +14,6 @@ import sentencepiece
 import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 import transformers
-from transformers import convert_slow_tokenizer
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -31,7 +30,7 @@ def use_small_rules(path):
 
 
 class Kind:
-    """A folder and how the others tokenize with it. Ids are lists, texts are strings."""
+    """A folder and how the others tokenize with it: functions from lines to ids, or to texts."""
 
     def __init__(self, folder, family, source, target, decode, languages=None):
         self.folder = folder
@@ -63,30 +62,31 @@ def write_json(folder, name, value):
         json.dump(value, file, ensure_ascii=False)
 
 
-def from_transformers(folder, family, tokenizer, languages=None, decode=None):
+def from_transformers(folder, family, tokenizer, languages=None):
     """A kind whose oracle is a tokenizer of transformers."""
-    def source(line):
-        return tokenizer(line).input_ids
+    def source(lines):
+        return tokenizer(lines).input_ids
 
-    def target(line):
-        return tokenizer(text_target=line).input_ids
+    def target(lines):
+        return tokenizer(text_target=lines).input_ids
 
-    def decoded(line):
-        ids = tokenizer(text_target=line, add_special_tokens=False).input_ids
-        return tokenizer.decode(ids, skip_special_tokens=True)
+    def decoded(lines):
+        ids = tokenizer(text_target=lines, add_special_tokens=False).input_ids
+        return tokenizer.batch_decode(ids, skip_special_tokens=True)
 
-    return Kind(folder, family, source, target, decode or decoded, languages)
+    return Kind(folder, family, source, target, decoded, languages)
 
 
-def from_library(folder, family, end=None, start=None):
+def from_library(folder, family, end):
     """A kind whose oracle is the library tokenizers, for a decoder without an encoder."""
     tokenizer = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
 
-    def bare(line):
-        return tokenizer.encode(line, add_special_tokens=False).ids
+    def bare(lines):
+        return [encoded.ids for encoded in tokenizer.encode_batch(lines, add_special_tokens=False)]
 
-    return Kind(folder, family, lambda line: tokenizer.encode(line).ids, lambda line: bare(line) + [end],
-                lambda line: tokenizer.decode(bare(line), skip_special_tokens=True))
+    return Kind(folder, family, lambda lines: [encoded.ids for encoded in tokenizer.encode_batch(lines)],
+                lambda lines: [[*ids, end] for ids in bare(lines)],
+                lambda lines: tokenizer.decode_batch(bare(lines), skip_special_tokens=True))
 
 
 def marian(folder, lines, size):
@@ -149,8 +149,10 @@ def from_slow(folder, family, processor, specials, number, before=(), after=(), 
         return ("".join(words).replace("▁", " ") if join else processor.decode_pieces(words)).strip()
 
     first = list(before if target_before is None else target_before)
-    return Kind(folder, family, lambda line: [*before, *bare(line), *after], lambda line: [*first, *bare(line), 2 if
-                languages else after[-1]], decoded, languages)
+    last = 2 if languages else after[-1]
+    return Kind(folder, family, lambda lines: [[*before, *bare(line), *after] for line in lines],
+                lambda lines: [[*first, *bare(line), last] for line in lines],
+                lambda lines: [decoded(line) for line in lines], languages)
 
 
 def fairseq_specials(processor, codes):
@@ -216,8 +218,9 @@ def nllb(folder, lines, size, legacy=False):
     tokenizer = transformers.NllbTokenizer.from_pretrained(folder, **options)
     kind = from_transformers(folder, "m2m_100", tokenizer, ["eng_Latn", "fra_Latn"])
     if legacy:  # training in the old way predicts the language after END; tril puts it first
-        kind.target = lambda line: [tokenizer.convert_tokens_to_ids("fra_Latn"),
-                                    *tokenizer(line, add_special_tokens=False).input_ids, 2]
+        french = tokenizer.convert_tokens_to_ids("fra_Latn")
+        kind.target = lambda lines: [[french, *ids, 2]
+                                     for ids in tokenizer(lines, add_special_tokens=False).input_ids]
     return kind
 
 
@@ -231,7 +234,7 @@ def mbart(folder, lines, size, fifty=False):
     tokenizer = make.from_pretrained(folder, **options)
     kind = from_transformers(folder, "mbart", tokenizer, ["en_XX", "ro_RO"])
     if not fifty:  # START is the language
-        kind.target = lambda line: [*tokenizer(line, add_special_tokens=False).input_ids, 2]
+        kind.target = lambda lines: [[*ids, 2] for ids in tokenizer(lines, add_special_tokens=False).input_ids]
     return kind
 
 
@@ -265,8 +268,7 @@ def pegasus(folder, lines, size):
     tokenizer.add_special_tokens(["<pad>", "</s>", "<unk>", "<mask_1>", "<mask_2>"])
     os.remove(path)
     tokenizer.save(f"{folder}/tokenizer.json")
-    kind = from_library(folder, "pegasus", end=1)
-    return kind
+    return from_library(folder, "pegasus", end=1)
 
 
 def charsmap(path):
@@ -330,8 +332,9 @@ def gpt2(folder, lines, size, files=False):
     if files:
         tokenizer.model.save(folder)
         loaded = transformers.GPT2Tokenizer.from_pretrained(folder)
-        return Kind(folder, "gpt2", lambda line: loaded(line).input_ids, lambda line: loaded(line).input_ids + [0],
-                    lambda line: loaded.decode(loaded(line).input_ids, skip_special_tokens=True))
+        return Kind(folder, "gpt2", lambda lines: loaded(lines).input_ids,
+                    lambda lines: [[*ids, 0] for ids in loaded(lines).input_ids],
+                    lambda lines: loaded.batch_decode(loaded(lines).input_ids, skip_special_tokens=True))
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     tokenizer.save(f"{folder}/tokenizer.json")
     return from_library(folder, "gpt2", end=0)

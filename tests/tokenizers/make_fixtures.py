@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Makes tests/tokenizers/fixtures: one small folder per kind, and cases.json with what transformers makes of a
-few lines. Run it again when kinds.py or the sentences change (packages: see kinds.py):
+few lines; and seeds for the fuzz targets. Run it again when kinds.py or the sentences change (packages: see kinds.py):
 
     /tmp/tokenizers/bin/python tests/tokenizers/make_fixtures.py
 """
 
 import json
 import os
+import shutil
 
 import kinds
 
@@ -47,6 +48,23 @@ def minify(folder):
             json.dump(value, file, ensure_ascii=False, separators=(",", ":"))
 
 
+def write_seeds():
+    """For the fuzz targets of tokenizers."""
+    corpus = os.path.join(FOLDER, "..", "..", "fuzz", "corpus")
+    for target in ("json", "files", "spm"):
+        os.makedirs(os.path.join(corpus, "tokenizer_" + target), exist_ok=True)
+    for name in ("llama3", "nllb", "t5"):
+        shutil.copyfile(f"{FOLDER}/{name}/tokenizer.json", f"{corpus}/tokenizer_json/{name}.json")
+    shutil.copyfile(f"{FOLDER}/t5_spm/spiece.model", f"{corpus}/tokenizer_spm/t5.model")
+    shutil.copyfile(f"{FOLDER}/m2m100/sentencepiece.bpe.model", f"{corpus}/tokenizer_spm/bpe.model")
+    for name, family in (("marian", "marian"), ("gpt2_files", "gpt2"), ("m2m100", "m2m_100")):
+        with open(f"{corpus}/tokenizer_files/{name}", "wb") as seed:
+            seed.write(family.encode())
+            for file in sorted(set(os.listdir(f"{FOLDER}/{name}")) - {"cases.json"}):
+                with open(f"{FOLDER}/{name}/{file}", "rb") as content:
+                    seed.write(f"\n=== {file}\n".encode() + content.read())
+
+
 def main():
     os.makedirs(FOLDER, exist_ok=True)
     rules = os.path.join(FOLDER, "rules.tsv")
@@ -57,12 +75,13 @@ def main():
         folder = os.path.join(FOLDER, name)
         size = {"llama": 400, "llama3": 330, "gpt2_files": 330, "bart": 330}.get(name, 190)
         kind = kinds.make(name, folder, SENTENCES, size)
-        cases = [[line, kind.source(line), kind.target(line), kind.decode(line)] for line in LINES]
+        cases = [list(case) for case in zip(LINES, kind.source(LINES), kind.target(LINES), kind.decode(LINES))]
         minify(folder)
         with open(os.path.join(folder, "cases.json"), "w", encoding="utf-8") as file:
             json.dump({"family": kind.family, "languages": kind.languages, "cases": cases}, file, ensure_ascii=False,
                       separators=(",", ":"))
     os.remove(rules)
+    write_seeds()
 
 
 if __name__ == "__main__":
