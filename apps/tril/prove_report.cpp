@@ -454,7 +454,13 @@ void print_every_input(const ProofReport& report) {
                      grouped(r.forbidden + r.short_reach), ""});
   }
   app::print_table(table, Align::right, kIndent);
-  if (tiny) print_paragraph("* on a tiny model of the same kind: too much work without --full");
+  if (tiny) {
+    print_paragraph(
+        fmt::format("* on a tiny model of the same kind: this one is too much work{}",
+                    proved.model.parameter_count() > kMostGradients
+                        ? ", and gradients of so many weights too much memory"
+                        : ""));
+  }
   print_paragraph(fmt::format(
       "The same layers, run on numbers that do not compute but remember how they were made: {} "
       "operations. Where nothing differs, one call and token by token are the same formula: the "
@@ -462,16 +468,17 @@ void print_every_input(const ProofReport& report) {
       "bf16-dot are forms for inference; their one call is scoring.",
       grouped(operations)));
   print_paragraph(
-      "Gradients: the loss of each position, and of all up to it, gives every weight the same "
-      "formula in a packed batch as from that prefix alone, and no gradient is made from a later "
-      "position. Zeros of rows without a label are left out of the formulas, so these are equal as "
-      "numbers (0 and -0 are) where the forward pass is finite.");
+      "Gradients: the loss of a position, or of all up to it, gives every weight the same formula "
+      "in a packed batch as from that prefix alone, with no later position in it. Zeros of rows "
+      "without a label are left out: equal numbers (0 and -0 are) where the forward pass and the "
+      "slopes made from it are finite.");
   print_paragraph(
       "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
       "kernels do what their models do, which tests compare (but for bf16-dot). On CUDA a step of "
       "the tensor cores, and a function such as exp, is one operation; cuBLASLt's products are "
-      "taken to be ours, as its trials find. Not covered: dropout, the optimiser, the choice of "
-      "tokens, and on CUDA gradients, the lists of work and the tables of the cache.");
+      "taken to be ours, as its trials find; and in bf16 a row that zero times a forbidden value "
+      "would spoil is computed again without it. Not covered: dropout, the optimiser, the choice "
+      "of tokens, and on CUDA gradients, the lists of work and the tables of the cache.");
   for (const EveryInputLine& line : report.every_input) {
     if (!line.figures.holds()) {
       return print_paragraph("First fault: " + first_fault_of(line.figures) + ".");

@@ -28,7 +28,7 @@ PATH=$scratch/bin:$PATH
 commands=0
 failures=0
 progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^[0-9]+ of [0-9]+: |^reading the model$|^the (table|leak probe)$'
-progress+='|prefix by prefix$|^running lesson |^training a small|^switching heads off$|^parallel against stepwise$|^for every input, [a-z0-9-]+, [0-9a-z ]+$|^sequential against parallel training, [0-9x ]+( on a tiny model)?$'
+progress+='|prefix by prefix$|^running lesson |^training a small|^switching heads off$|^parallel against stepwise$|^for every input, [a-zA-Z0-9 -]+, [0-9a-z ]+$|^sequential against parallel training, [0-9x ]+( on a tiny model)?$'
 
 fail() {
   printf 'FAILED: %s\n' "$1"

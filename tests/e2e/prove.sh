@@ -38,7 +38,7 @@ expect 0 'a model' "$tril" prove "$scratch/model" --text "$scratch/text" --threa
 for section in 1 2 3 4 5; do prints 'a model' "^$section  .*: holds$"; done
 for cell in 'seal [0-9a-f]\{16\}' 'teacher forcing' 'fed in training:  *START' 'fed at inference: START' \
   'forward() calls  *1 ' 'tensors, unchanged' 'yes: the given tokens' 'mask by row' \
-  'NaN reached' 'Encoder output: .* 0 differing' '1 × 64  *64 of 64  *0 ' 'autoregressive' 'beam, batched' '(100%)' '16 × 300\*  *4,800  *1 '; do
+  'NaN reached' 'Encoder output: .* 0 differing' '1 × 64  *64 of 64  *0 ' 'autoregressive' 'beam, batched' '(100%)' '16 × 300\*  *4,800  *1 ' 'gradients  *1 to 6  *[0-9,]*  *0  *0'; do
   prints 'a model' "$cell"
 done
 prints 'a model' '^3 sentences'
@@ -55,6 +55,9 @@ value 'unmasked' holds false
 value 'unmasked' masked false
 value 'unmasked' failed 5
 value 'unmasked' every_input.cases.0.first_leak.layer 0
+value 'unmasked' every_input.gradients.0.holds false
+value 'unmasked' every_input.gradients.0.first_leak.loss 0
+value 'unmasked' every_input.gradients.0.first_leak.parameter loss
 value 'unmasked' leaks.first_to_see_the_future.row.position 0
 value 'unmasked' leaks.first_to_see_the_future.sees.position 1
 value 'unmasked' leaks.coverage 1.0
@@ -78,6 +81,10 @@ grep -q 'has no tokenizer.model: tokens are drawn by chance' "$scratch/err" || f
 value 'no tokenizer' holds true
 value 'no tokenizer' text 'tokens by chance'
 value 'no tokenizer' agreement.ways.0.differing 0
+value 'no tokenizer' every_input.gradients 2
+value 'no tokenizer' every_input.gradients.0.losses 12
+value 'no tokenizer' every_input.gradients.0.differing 0
+value 'no tokenizer' every_input.gradients.1.length 70
 
 # Inputs that cannot be run.
 expect_error 'no such folder' 'nowhere: no such folder' "$tril" prove "$scratch/nowhere"

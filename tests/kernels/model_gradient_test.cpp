@@ -373,7 +373,7 @@ testing::Outcome modelled_gradients(const testing::Case& c) {
 
 TEST(ModelGradient, Attention) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  compare_many(27, [&](Random& random) {
+  const auto compare = [&](Random& random) {
     const testing::Case c = wild_case(random);
     const testing::Outcome expected = modelled_gradients(c);
     const testing::Outcome found = testing::run(c, 2);
@@ -381,7 +381,8 @@ TEST(ModelGradient, Attention) {
     EXPECT_TRUE(same_numbers(found.dk, expected.dk));
     EXPECT_TRUE(same_numbers(found.dv, expected.dv));
     return told_apart(expected.dk);
-  });
+  };
+  compare_many(27, compare, 100);
 }
 
 // The rule about zeros, and nothing but it.
@@ -390,7 +391,7 @@ TEST(ModelGradient, OnlyNothingIsLeftOut) {
   const GradientExpression nothing = GradientExpression::nothing();
   const GradientExpression a = weight_leaf(1, 0);
   const GradientExpression b = weight_leaf(1, 1);
-  const GradientExpression zero = constant_leaf(0.0f);
+  const auto zero = model::constant<GradientExpression>(0.0f);
   const auto same = [](const GradientExpression& x, const GradientExpression& y) {
     return x.number.hash == y.number.hash;
   };

@@ -91,12 +91,11 @@ inline int64_t told_apart(std::span<const float> expected) {
 // Draws cases until enough outputs were compared, in enough cases. compare(random) returns how many
 // outputs those were.
 template <class F>
-void compare_many(uint64_t seed, const F& compare) {
-  constexpr int64_t kLeastCases = 300;
+void compare_many(uint64_t seed, const F& compare, int64_t least_cases = 300) {
   Random random(seed);
   int64_t compared = 0;
   for (int64_t cases = 0;
-       (compared < outputs_wanted() || cases < kLeastCases) && !::testing::Test::HasFailure();
+       (compared < outputs_wanted() || cases < least_cases) && !::testing::Test::HasFailure();
        ++cases) {
     compared += compare(random);
   }

@@ -93,6 +93,18 @@ TEST(EveryGradient, ASentenceInTwoSlicesOfTokensIsAnotherSum) {
   EXPECT_NE(result.first_difference->parameter, "");
 }
 
+TEST(EveryGradient, WhatHasNoModelIsRefused) {
+  const TransformerConfig config = testing::tiny_config(Family::decoder_only);
+  EveryInputOptions options = short_options();
+  options.length = kMostGradientTokens + 1;
+  EXPECT_EQ(testing::raised_by([&] { prove_every_gradient(config, options); }).text,
+            "proof: gradients of more than 496 tokens are summed in several slices");
+  options = short_options();
+  options.order = KernelOrder::cuda_fp32;
+  EXPECT_EQ(testing::raised_by([&] { prove_every_gradient(config, options); }).text,
+            "proof: only the CPU's backward kernels have models");
+}
+
 EveryGradientResult with(const TestHooks& hooks, Family family) {
   TransformerConfig config = testing::tiny_config(family);
   config.decoder_layers = 2;
@@ -135,6 +147,11 @@ TEST(EveryGradient, NoMaskReachesTheFuture) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   EveryInputOptions options = short_options();
   options.masking = Masking::none;
+  options.every_length = false;  // the position that is taken alone has a future
+  EXPECT_EQ(
+      shown(prove_every_gradient(testing::tiny_config(Family::decoder_only), options).first_leak),
+      "the loss of position 2: reached position 3");
+  options.every_length = true;
   const EveryGradientResult result =
       prove_every_gradient(testing::tiny_config(Family::decoder_only), options);
   EXPECT_EQ(shown(result.first_leak), "the loss of position 0: reached position 3");

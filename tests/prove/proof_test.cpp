@@ -45,6 +45,8 @@ RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   pairs[1].target.push_back(1);
   ProofOptions options = quick();
   options.sequential = {{1, 4}};
+  options.every_length = 3;
+  options.one_length = 8;
   const ProofReport report = prove(model, pairs, options);
   RC_ASSERT(report.table.same_mask());
   RC_ASSERT(report.table.calls_as_stated());

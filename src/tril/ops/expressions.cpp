@@ -28,8 +28,12 @@ void store_activations(Context& context, const Tensor& y) {
   });
 }
 
+// Zero is what no gradient reaches; gradients alone are filled.
 void fill(Context& /*context*/, float value, const Tensor& out) {
-  std::fill_n(gradients_in(out), out.size(), model::constant<model::GradientExpression>(value));
+  using model::GradientExpression;
+  std::fill_n(
+      gradients_in(out), out.size(),
+      value == 0.0f ? GradientExpression::nothing() : model::constant<GradientExpression>(value));
 }
 
 void norm(Context& context, NormKind kind, float epsilon, const Tensor& x, const Tensor& weight,

@@ -73,8 +73,10 @@ class EveryGradient {
     const MaskingScope masks(session_, options_.masking);
     const ObserverScope observes(session_, &activations_);
     result_.parameters = model_.parameter_count();
-    for (int64_t position = options_.every_length ? 0 : options_.length - 1;
-         position < options_.length; ++position) {
+    const int64_t only = std::max<int64_t>(0, options_.length - 2);
+    const int64_t first = options_.every_length ? 0 : only;
+    const int64_t last = options_.every_length ? options_.length - 1 : only;
+    for (int64_t position = first; position <= last; ++position) {
       for (const bool up_to : {false, true}) {
         loss_ = {position, up_to};
         compare_passes();
@@ -321,6 +323,11 @@ std::string to_string(const EveryGradientPlace& place) {
 EveryGradientResult prove_every_gradient(const TransformerConfig& config,
                                          const EveryInputOptions& options) {
   check_lengths(options);
+  require(options.order == KernelOrder::cpu, ErrorCode::unsupported,
+          "proof: only the CPU's backward kernels have models");
+  require(options.length <= kMostGradientTokens && options.source_length <= kMostGradientTokens,
+          ErrorCode::invalid_argument, "proof: gradients of more than ", kMostGradientTokens,
+          " tokens are summed in several slices");
   return EveryGradient(config, options).run();
 }
 

@@ -14,16 +14,16 @@
 //
 // What this assumes beyond for_every_input.h: rows without a label contribute zeros to sums, and
 // these are left out of the expressions (kernels/model/gradient.h has the rule). That is right if
-// what the zeros are multiplied by is finite: all weights, and all numbers of the forward pass, in
-// every row of the batch. So equal expressions are equal numbers, as `==` compares them, whatever
-// weights, tokens and labels are, as long as the forward pass is finite; the sign of a zero is not
-// covered. A NaN in another row would reach the gradient through 0 times NaN, although it cannot
-// reach a logit.
+// what the zeros are multiplied by is finite: all weights, all numbers of the forward pass in every
+// row of the batch, and what is made from these alone, such as slopes of activations. So equal
+// expressions are equal numbers, as `==` compares them, whatever weights, tokens and labels are, as
+// long as these are finite; the sign of a zero is not covered. A NaN in another row would reach the
+// gradient through 0 times NaN, although it cannot reach a logit.
 //
 // Where the order of a sum depends on the batch: sums over tokens are made in slices of
 // kernels::kTokenSlice rows, counted from the batch's first row. Here a batch fits into one slice.
 // If a sentence lies in two slices, its sums are split between its rows and are other expressions;
-// they differ in rounding (a test shows it).
+// they differ in rounding (a test shows it). So longer sentences are refused.
 //
 // A label is a variable of its own for every row, so no label is special. Every position has a
 // token of its own. Where two positions stand for the same token, the gradient of its table entry
@@ -36,6 +36,7 @@
 #include <string>
 #include <string_view>
 
+#include "tril/kernels/gemm.h"
 #include "tril/prove/for_every_input.h"
 
 namespace tril {
@@ -76,9 +77,13 @@ struct EveryGradientResult {
   }
 };
 
-// Of the options, `every_length` decides whether every position is taken, or the last alone;
-// `compute` must be fp32, the form that is trained in. Raises what the model raises for this
-// configuration.
+// A sentence of so many tokens fits into one slice together with the neighbours and the padding
+// that the options have by default.
+inline constexpr int64_t kMostGradientTokens = kernels::kTokenSlice - 16;
+
+// Of the options, `every_length` decides whether every position is taken, or the last but one
+// alone, which has a later row to hide; `compute` must be fp32, the form that is trained in. Raises
+// what the model raises for this configuration.
 EveryGradientResult prove_every_gradient(const TransformerConfig& config,
                                          const EveryInputOptions& options);
 

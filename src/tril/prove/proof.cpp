@@ -27,11 +27,10 @@ constexpr int64_t kOneLength = 70;  // two blocks of keys
 constexpr int64_t kEveryLengthOfOtherForms = 6;
 constexpr double kShareOfOtherForms = 0.25;  // of the work allowed, for each
 // The same for gradients: every position of a sentence of the first of these lengths that is not
-// too much work; and the last position of a long one. They are stored with their weights, some 80
-// bytes each, so a large model is never differentiated itself.
+// too much work, and the last but one of a long one; of the work allowed, this share each. Lengths
+// that were asked for may take all of it.
 constexpr int64_t kGradientLengths[] = {6, 4, 3, 2};
-constexpr double kShareOfGradients = 0.3;
-constexpr int64_t kMostGradients = 4'000'000;
+constexpr double kShareOfGradients = 0.2;
 
 void check(const TransformerConfig& c, std::span<const TokenPair> pairs) {
   bool has_future = false;
@@ -96,7 +95,7 @@ class Proof {
     prove_no_leaks();
     prove_sequential();
     prove_every_input();
-    prove_gradients_of_every_input();
+    prove_every_gradients();
     return std::move(report_);
   }
 
@@ -249,34 +248,33 @@ class Proof {
       add_every_input(other, false, kShareOfOtherForms);
     }
   }
-  void prove_gradients_of_every_input() {
+  void prove_every_gradients() {
     EveryInputOptions all = every_input_options();
-    all.length = options_.every_length;
-    if (all.length == 0) {
-      all.length = kGradientLengths[0];
-      for (const int64_t length : kGradientLengths) {
-        EveryInputOptions shorter = all;
-        shorter.length = length;
-        if (!can_differentiate(shorter)) continue;
-        all.length = length;
-        break;
-      }
+    const bool asked = options_.every_length > 0;
+    all.length = asked ? options_.every_length : kGradientLengths[0];
+    for (const int64_t length : kGradientLengths) {
+      EveryInputOptions shorter = all;
+      shorter.length = length;
+      if (asked || !can_differentiate(shorter, kShareOfGradients)) continue;
+      all.length = length;
+      break;
     }
-    add_every_gradient(all, options_.every_length > 0);
+    add_every_gradient(all, asked ? 1.0 : kShareOfGradients);
     EveryInputOptions longest = every_input_options();
     longest.every_length = false;
     longest.length = options_.one_length > 0 ? options_.one_length : kOneLength;
     longest.source_length = longest.length;
-    add_every_gradient(longest, options_.one_length > 0);
+    add_every_gradient(longest, options_.one_length > 0 ? 1.0 : kShareOfGradients);
   }
-  bool can_differentiate(const EveryInputOptions& options) const {
+  bool can_differentiate(const EveryInputOptions& options, double share) const {
     return model_.parameter_count() <= kMostGradients &&
            (options_.full || every_gradient_operations(model_.config(), options) <=
-                                 kShareOfGradients * options_.every_input_operations);
+                                 share * options_.every_input_operations);
   }
-  void add_every_gradient(EveryInputOptions options, bool asked) {
-    const bool tiny =
-        model_.parameter_count() > kMostGradients || (!asked && !can_differentiate(options));
+  void add_every_gradient(EveryInputOptions options, double share) {
+    options.length = std::min(options.length, kMostGradientTokens);
+    options.source_length = std::min(options.source_length, kMostGradientTokens);
+    const bool tiny = !can_differentiate(options, share);
     const std::string what =
         concat("for every input, gradients, ", options.every_length ? "1 to " : "", options.length);
     tell(what, 0, 100);
@@ -310,8 +308,9 @@ class Proof {
   // On the model's own configuration if that was asked for or is not too much work.
   void add_every_input(EveryInputOptions options, bool asked, double share = 1.0) {
     const bool tiny = !asked && !affordable(options, share);
-    const std::string what = concat("for every input, ", word_for(options.compute),
-                                    options.order == KernelOrder::cpu ? "" : " on CUDA",
+    const std::string what = concat("for every input, ",
+                                    options.order == KernelOrder::cpu ? word_for(options.compute)
+                                                                      : word_for(options.order),
                                     options.every_length ? ", 1 to " : ", ", options.length);
     tell(what, 0, 100);
     options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };

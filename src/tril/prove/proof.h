@@ -69,8 +69,12 @@ struct EveryInputLine {
   EveryInputResult figures{};
 };
 
+// Gradients are stored with their weights, some 80 bytes for each, so a model with more weights
+// than this is never differentiated itself.
+constexpr int64_t kMostGradients = 4'000'000;
+
 // A run of prove_every_gradient(): the losses of every position of a sentence of this length, or of
-// the last alone.
+// the last but one alone.
 struct EveryGradientLine {
   int64_t length = 0;
   bool every_position = false;

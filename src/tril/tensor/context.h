@@ -58,7 +58,7 @@ struct TestHooks {
   bool learn_from_next = false;
 };
 
-// Whose kernels expressions are made by: each has an order of its own (kernels/model). On CUDA it
+// The kernels whose order of operations expressions follow (kernels/model). On CUDA the order
 // depends on the type of activations.
 enum class KernelOrder { cpu, cuda_fp32, cuda_bf16 };
 template <>

@@ -3,6 +3,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tril/base/error.h"
@@ -102,15 +103,15 @@ class NumberedKind final : public TokenizerKind {
         decodes_with_source_(pieces.decodes_with_source),
         strips_(pieces.strips) {
     if (pieces.target) target_.emplace(std::move(*pieces.target));
+    for (const TextSide side : {TextSide::source, TextSide::target}) {
+      int64_t& size = sizes_[static_cast<size_t>(side)] = of(side).size();
+      for (const pipeline::AddedToken& token : added_of(side).all()) {
+        size = std::max<int64_t>(size, token.id + 1);
+      }
+    }
   }
 
-  int64_t size(TextSide side) const override {
-    int64_t size = of(side).size();
-    for (const pipeline::AddedToken& token : added_of(side).all()) {
-      size = std::max<int64_t>(size, token.id + 1);
-    }
-    return size;
-  }
+  int64_t size(TextSide side) const override { return sizes_[static_cast<size_t>(side)]; }
 
   std::vector<int32_t> encode(std::string_view text, TextSide side) const override {
     std::vector<int32_t> ids;
@@ -199,6 +200,7 @@ class NumberedKind final : public TokenizerKind {
   std::optional<NumberedSide> target_;
   pipeline::AddedTokens added_, target_added_;
   bool cuts_language_, decodes_by_library_, decodes_with_source_, strips_;
+  std::array<int64_t, 2> sizes_{};  // by side
 };
 
 }  // namespace

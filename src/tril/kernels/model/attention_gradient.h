@@ -21,9 +21,9 @@ struct AttentionRowResult {
 template <class T>
 Gradient<T> delta_of(int64_t head_dim, const AttentionRowResult<T>& result) {
   using G = Gradient<T>;
-  Lanes<G> sums = lanes_of<G>(0.0f);
+  Lanes<G> sums = lanes_of_nothing<G>();
   for_each_lane(head_dim, [&](size_t lane, int64_t d) {
-    const G factor = d < 0 ? constant<G>(0.0f) : result.dout[d];
+    const G factor = d < 0 ? nothing<G>() : result.dout[d];
     sums[lane] = fma(factor, d < 0 ? constant<T>(0.0f) : result.out[d], sums[lane]);
   });
   return sum_of(sums);
@@ -38,11 +38,11 @@ void attention_row_gradient(const AttentionRow<T>& row, const Keys& keys,
                             const Sums& sums) {
   using G = Gradient<T>;
   const G delta = delta_of(row.head_dim, result);
-  for (int64_t d = 0; d < row.head_dim; ++d) dq[d] = constant<G>(0.0f);
+  for (int64_t d = 0; d < row.head_dim; ++d) dq[d] = nothing<G>();
   for (int64_t j = row.lo; j < row.hi; ++j) {
     const T weight =
         multiply(exponential(subtract(score(row, keys, j), result.stats[0])), result.stats[1]);
-    G dp = constant<G>(0.0f);
+    G dp = nothing<G>();
     for (int64_t d = 0; d < row.head_dim; ++d) dp = fma(result.dout[d], keys.value(j, d), dp);
     const G ds = multiply(multiply(weight, subtract(dp, delta)), constant<T>(row.scale));
     for (int64_t d = 0; d < row.head_dim; ++d) {

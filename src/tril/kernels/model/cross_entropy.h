@@ -60,7 +60,7 @@ void row_loss_gradient(const T* x, int64_t vocab, const Label& label, float smoo
 // factor times the sum of the losses; that of a row without a label is zero.
 template <class T>
 Gradient<T> total_loss(const Gradient<T>* losses, int64_t rows, float factor) {
-  auto sum = static_cast<Wide<T>>(constant<Gradient<T>>(0.0f));
+  auto sum = static_cast<Wide<T>>(nothing<Gradient<T>>());
   for (int64_t row = 0; row < rows; ++row) sum = add_in_double(sum, losses[row]);
   return times_in_double(sum, factor);
 }

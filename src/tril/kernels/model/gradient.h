@@ -19,8 +19,8 @@
 //
 // Why nothing else has to be assumed: where two numbers are equal but for the sign of a zero, so
 // are their sums, differences, products and fused multiply-adds. Quotients are not, nor are copied
-// signs, nor the order of two numbers. GradientExpression has the former operations alone, and is
-// never converted back: a model that divided by a gradient, or compared one, would not compile.
+// signs, nor the order of two numbers. GradientExpression has the former operations alone, and no
+// model converts it back: one that divided by a gradient, or compared one, would not compile.
 #pragma once
 
 #include "tril/kernels/model/functions.h"
@@ -55,8 +55,25 @@ using Gradient = typename GradientOf<T>::Type;
 
 template <>
 inline GradientExpression constant<GradientExpression>(float value) {
-  return std::bit_cast<uint32_t>(value) == 0 ? GradientExpression::nothing()
-                                             : GradientExpression(constant_leaf(value));
+  return constant_leaf(value);
+}
+// What a sum of gradients begins with, and the gradient of a row without a label. A zero that is
+// written as a constant is a number like any other: multiplied by a forbidden key, it would show.
+template <class G>
+G nothing();
+template <>
+inline float nothing<float>() {
+  return 0.0f;
+}
+template <>
+inline GradientExpression nothing<GradientExpression>() {
+  return GradientExpression::nothing();
+}
+template <class G>
+Lanes<G> lanes_of_nothing() {
+  Lanes<G> lanes;
+  lanes.fill(nothing<G>());
+  return lanes;
 }
 
 inline GradientExpression add(const GradientExpression& a, const GradientExpression& b) {

@@ -16,11 +16,11 @@ template <class T>
 void weight_gradient_row(int64_t tokens, int64_t out, int64_t in, int64_t output,
                          const Gradient<T>* dy, const T* x, bool adds, Gradient<T>* dw) {
   using G = Gradient<T>;
-  const G nothing = constant<G>(0.0f);
+  const G none = nothing<G>();
   int64_t begin = 0;
   do {  // at least once: a sum of no tokens is zero
     const int64_t end = std::min(tokens, begin + kTokenSlice);
-    std::vector<G> slice(static_cast<size_t>(in), nothing);
+    std::vector<G> slice(static_cast<size_t>(in), none);
     for (int64_t token = begin; token < end; ++token) {
       const G factor = dy[token * out + output];
       const T* row = x + token * in;
@@ -28,7 +28,7 @@ void weight_gradient_row(int64_t tokens, int64_t out, int64_t in, int64_t output
     }
     for (size_t i = 0; i < slice.size(); ++i) {
       const G sum = adds || begin > 0 ? add(dw[i], slice[i]) : slice[i];
-      dw[i] = add(sum, nothing);  // so that it is never -0
+      dw[i] = add(sum, none);  // so that it is never -0
     }
     begin = end;
   } while (begin < tokens);
@@ -37,9 +37,9 @@ void weight_gradient_row(int64_t tokens, int64_t out, int64_t in, int64_t output
 // The sum of a column of dy, in slices, of which the first is not added to anything.
 template <class G>
 G column_sum(int64_t tokens, int64_t columns, int64_t column, const G* dy) {
-  G total = constant<G>(0.0f);
+  G total = nothing<G>();
   for (int64_t begin = 0; begin < tokens; begin += kTokenSlice) {
-    G slice = constant<G>(0.0f);
+    G slice = nothing<G>();
     const int64_t end = std::min(tokens, begin + kTokenSlice);
     for (int64_t token = begin; token < end; ++token) {
       slice = add(slice, dy[token * columns + column]);

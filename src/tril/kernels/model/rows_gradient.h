@@ -15,9 +15,9 @@ namespace tril::kernels::model {
 // added to zero, ascending.
 template <class G, class Term>
 G sum_over_tokens(int64_t tokens, const Term& term) {
-  G total = constant<G>(0.0f);
+  G total = nothing<G>();
   for (int64_t begin = 0; begin < tokens; begin += kTokenSlice) {
-    G slice = constant<G>(0.0f);
+    G slice = nothing<G>();
     const int64_t end = std::min(tokens, begin + kTokenSlice);
     for (int64_t token = begin; token < end; ++token) slice = term(token, slice);
     total = add(total, slice);
@@ -30,18 +30,18 @@ template <class T>
 void norm_row_gradient(const NormOf<T>& n, const T* x, const T* stats, const Gradient<T>* dy,
                        Gradient<T>* dx) {
   using G = Gradient<T>;
-  const G nothing = constant<G>(0.0f);
+  const G none = nothing<G>();
   const T inverse_columns = constant<T>(1.0f / static_cast<float>(n.columns));
   const auto normed = [&](const T& value) { return multiply(subtract(value, stats[0]), stats[1]); };
-  Lanes<G> sums = lanes_of<G>(0.0f);
-  Lanes<G> products = lanes_of<G>(0.0f);
+  Lanes<G> sums = lanes_of_nothing<G>();
+  Lanes<G> products = lanes_of_nothing<G>();
   for_each_lane(n.columns, [&](size_t lane, int64_t i) {
     // Past the end the gradient is zero, not what it is multiplied by.
-    const G g = i < 0 ? nothing : multiply(dy[i], n.weight[i]);
+    const G g = i < 0 ? none : multiply(dy[i], n.weight[i]);
     sums[lane] = add(sums[lane], g);
     products[lane] = fma(g, normed(i < 0 ? constant<T>(0.0f) : x[i]), products[lane]);
   });
-  const G mean = n.kind == NormKind::layer ? multiply(sum_of(sums), inverse_columns) : nothing;
+  const G mean = n.kind == NormKind::layer ? multiply(sum_of(sums), inverse_columns) : none;
   const G mean_product = multiply(sum_of(products), inverse_columns);
   for (int64_t i = 0; i < n.columns; ++i) {
     const G g = subtract(multiply(dy[i], n.weight[i]), mean);
@@ -115,7 +115,7 @@ Gradient<T> gated_gradient(Activation kind, const T& gate, const Gradient<T>& dy
 template <class T>
 T entry_gradient(const int32_t* order, int64_t count, const T* dout, int64_t columns,
                  int64_t column, float scale) {
-  T sum = constant<T>(0.0f);
+  T sum = nothing<T>();
   for (int64_t i = 0; i < count; ++i) sum = add(sum, dout[order[i] * columns + column]);
   return multiply(sum, constant<T>(scale));
 }
