@@ -20,21 +20,21 @@ WITH_LOGITS = (0, 5, 11)
 SHARED = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
               encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64, dropout=0.0, init_std=0.35)
 MODELS = {
-    # name: classes, fields of the configuration, type of the stored weights
+    # name: classes, fields of the configuration, type of the stored weights, how likely END is
     'marian': ('Marian', dict(vocab_size=150, pad_token_id=149, eos_token_id=0, decoder_start_token_id=149,
-                              activation_function='swish', scale_embedding=True), torch.float32),
+                              activation_function='swish', scale_embedding=True), torch.float32, 6.0),
     'pegasus': ('Pegasus', dict(vocab_size=90, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
-                                activation_function='relu', scale_embedding=True), torch.float32),
+                                activation_function='relu', scale_embedding=True), torch.float32, 1.0),
     'm2m_100': ('M2M100', dict(vocab_size=110, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-                               activation_function='relu', scale_embedding=True), torch.float16),
+                               activation_function='relu', scale_embedding=True), torch.float16, 1.15),
     'bart': ('Bart', dict(vocab_size=100, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-                          activation_function='gelu'), torch.float32),
+                          activation_function='gelu'), torch.float32, 5.5),
     'mbart': ('MBart', dict(vocab_size=100, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-                            activation_function='gelu', scale_embedding=True), torch.bfloat16),
+                            activation_function='gelu', scale_embedding=True), torch.bfloat16, 4.0),
 }
 
 
-def make(name, classes, fields, dtype):
+def make(name, classes, fields, dtype, ends):
     config = getattr(transformers, classes + 'Config')(**{**SHARED, **fields, 'forced_eos_token_id': None})
     torch.manual_seed(len(name))
     main = 'MarianMTModel' if classes == 'Marian' else classes + 'ForConditionalGeneration'
@@ -45,9 +45,9 @@ def make(name, classes, fields, dtype):
                 parameter.add_(torch.randn_like(parameter) * 0.2)
         if hasattr(model, 'final_logits_bias'):
             model.final_logits_bias.normal_(0, 0.5)
-            model.final_logits_bias[0, config.eos_token_id] = 4.0  # so that sentences end
+            model.final_logits_bias[0, config.eos_token_id] = ends
         else:
-            model.model.shared.weight[config.eos_token_id] *= 1.8
+            model.model.shared.weight[config.eos_token_id] *= ends
     folder = HERE / 'models' / name
     shutil.rmtree(folder, ignore_errors=True)
     model.to(dtype).save_pretrained(folder)
@@ -71,5 +71,5 @@ def make(name, classes, fields, dtype):
 
 
 if __name__ == '__main__':
-    for name, (classes, fields, dtype) in MODELS.items():
-        make(name, classes, fields, dtype)
+    for name, how in MODELS.items():
+        make(name, *how)
