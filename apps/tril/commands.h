@@ -31,6 +31,7 @@ void add_demo(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_generate(CLI::App& app);
+void add_import(CLI::App& app);
 void add_info(CLI::App& app);
 void add_lesson(CLI::App& app);
 void add_prove(CLI::App& app);

@@ -64,6 +64,7 @@ void add_commands(CLI::App& app) {
   tril::app::add_prove(app);
   tril::app::add_explain(app);
   tril::app::add_bench(app);
+  tril::app::add_import(app);
   tril::app::add_info(app);
 }
 

@@ -27,6 +27,10 @@ void add_translate(CLI::App& app) {
   add_ratio_flag(*translate, flags->options.search);
   translate->add_option("--prefix", flags->prefix,
                         "A file with the words each translation must begin with, line by line");
+  translate->add_option("--from-language", flags->options.languages.from,
+                        "For models of several languages: the language of the input");
+  translate->add_option("--to-language", flags->options.languages.to,
+                        "For models of several languages: the language to write");
   translate->add_flag("--alignments", flags->options.alignments,
                       "Print word alignments after each result, as in 0-0 1-2");
   add_shortlist_flag(*translate, flags->shortlist);

@@ -37,8 +37,9 @@ TEST(Config, NamesFileAndField) {
             "m/config.json: heads: expected an integer from 1 to 4096, got \"8\"");
   EXPECT_EQ(error_of(with("\"heads\": 8", "\"heads\": 6")),
             "m/config.json: configuration: heads is 6, kv_heads 8: heads must be a multiple");
-  EXPECT_EQ(error_of(with("\"format\": 1", "\"format\": 2")),
-            "m/config.json: format: expected an integer from 1 to 1, got 2");
+  EXPECT_EQ(error_of(with("\"format\": 1", "\"format\": 3")),
+            "m/config.json: format: expected an integer from 1 to 2, got 3");
+  EXPECT_NE(error_of(with("\"format\": 1", "\"format\": 2")).find("sinusoid"), std::string::npos);
   EXPECT_NE(error_of(with("\"norm_epsilon\": 1e-05", "\"norm_epsilon\": NaN")).find("NaN"),
             std::string::npos);
   EXPECT_NE(error_of(with("\"window\": 0", "\"windoww\": 0")).find("window"), std::string::npos);
@@ -48,6 +49,24 @@ TEST(Config, NamesFileAndField) {
       error_of(with("\"position\": \"sinusoidal\"", "\"position\": \"spiral\"")).find("spiral"),
       std::string::npos);
   EXPECT_NE(error_of(to_json(valid()).substr(0, 100)).find("m/config.json"), std::string::npos);
+}
+
+TEST(Config, IsWrittenInFormat2OnlyWhereThatIsNeeded) {
+  EXPECT_EQ(to_json(valid()).find("sinusoid"), std::string::npos);
+  EXPECT_NE(to_json(valid()).find("\"format\": 1,"), std::string::npos);
+  TransformerConfig config = valid();
+  config.sinusoid = Sinusoid::halves;
+  EXPECT_NE(to_json(config).find("\"format\": 2,"), std::string::npos);
+  EXPECT_NE(to_json(config).find("\"sinusoid\": \"halves\""), std::string::npos);
+  config = valid();
+  config.first_position = 2;
+  EXPECT_EQ(config_from_json(to_json(config), "c.json"), config);
+  config.sinusoid = Sinusoid::fairseq;
+  config.model = 2;
+  config.heads = config.kv_heads = 1;
+  config.head_dim = 2;
+  EXPECT_EQ(raised_by([&] { config.check(); }).text,
+            "configuration: model is 2: sinusoids in halves need an even width of at least 4");
 }
 
 TEST(Config, NamesEveryActivation) {

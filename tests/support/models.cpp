@@ -49,6 +49,10 @@ TransformerConfig random_config(Family family) {
   c.output_bias = *rc::gen::arbitrary<bool>();
   c.embedding_norm = *rc::gen::arbitrary<bool>();
   c.embedding_scale = *rc::gen::arbitrary<bool>();
+  if (c.model % 2 == 0 && c.model >= 4) {
+    c.sinusoid = *rc::gen::element(Sinusoid::interleaved, Sinusoid::halves, Sinusoid::fairseq);
+  }
+  c.first_position = *rc::gen::inRange<int64_t>(0, 3);
   return c;
 }
 

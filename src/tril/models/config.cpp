@@ -40,6 +40,20 @@ void each_field(Config& c, Visit& visit) {
   visit.number("dropout", c.dropout, 0.0, 0.99);
 }
 
+// Those that format 2 adds.
+template <class Config, class Visit>
+void each_field_of_format_2(Config& c, Visit& visit) {
+  visit.choice("sinusoid", c.sinusoid);
+  visit.integer("first_position", c.first_position, 0, 1 << 20);
+}
+
+int64_t format_of(const TransformerConfig& config) {
+  const TransformerConfig before{};
+  const bool first =
+      config.sinusoid == before.sinusoid && config.first_position == before.first_position;
+  return first ? 1 : 2;
+}
+
 struct Writer {
   JsonWriter json;
   void integer(std::string_view name, int64_t value, int64_t, int64_t) { json.set(name, value); }
@@ -102,6 +116,7 @@ TransformerConfig TransformerConfig::completed() const {
 void TransformerConfig::check() const {
   Checker checker;
   each_field(*this, checker);
+  each_field_of_format_2(*this, checker);
   require(heads % kv_heads == 0, ErrorCode::invalid_argument, "configuration: heads is ", heads,
           ", kv_heads ", kv_heads, ": heads must be a multiple");
   require(position != PositionType::rotary || head_dim % 2 == 0, ErrorCode::invalid_argument,
@@ -113,6 +128,10 @@ void TransformerConfig::check() const {
   require((source_vocab == 0) == decoder_only(), ErrorCode::invalid_argument,
           "configuration: source_vocab is ", source_vocab, " with ", encoder_layers,
           " encoder layers: a decoder-only model has neither, others have both");
+  require(position != PositionType::sinusoidal || sinusoid == Sinusoid::interleaved ||
+              (model % 2 == 0 && model >= 4),
+          ErrorCode::invalid_argument, "configuration: model is ", model,
+          ": sinusoids in halves need an even width of at least 4");
   require(decoder_only() || !tied || source_vocab == target_vocab, ErrorCode::invalid_argument,
           "configuration: tied embeddings need one vocabulary, but source_vocab is ", source_vocab,
           " and target_vocab ", target_vocab);
@@ -120,19 +139,21 @@ void TransformerConfig::check() const {
 
 std::string to_json(const TransformerConfig& config) {
   Writer writer;
-  writer.json.set("format", 1);
+  writer.json.set("format", format_of(config));
   writer.json.set("architecture", "transformer");
   const TransformerConfig complete = config.completed();
   each_field(complete, writer);
+  if (format_of(config) == 2) each_field_of_format_2(complete, writer);
   return writer.json.to_string();
 }
 
 TransformerConfig config_from_json(std::string_view text, const std::string& file) {
   Reader reader{JsonReader(text, file)};
-  reader.json.get_int("format", 1, 1);
+  const int64_t format = reader.json.get_int("format", 1, 2);
   reader.json.get_choice("architecture", {"transformer"});
   TransformerConfig config;
   each_field(config, reader);
+  if (format == 2) each_field_of_format_2(config, reader);
   reader.json.finish();
   try {
     config.check();

@@ -17,6 +17,11 @@ enum class NormPosition { pre, post };
 // sinusoidal: fixed, added to the embedding. learned: a parameter, added. rotary: queries and keys
 // are rotated. alibi: a penalty by distance on the scores (Press et al., arXiv 2108.12409).
 enum class PositionType { sinusoidal, learned, rotary, alibi, none };
+// How sinusoidal positions are laid out over the features.
+//   interleaved  the paper's: sines in the even features, cosines in the odd ones
+//   halves       the same numbers, all sines before all cosines (Marian, Pegasus)
+//   fairseq      halves with frequencies 10000^(-i / (model/2 - 1)), computed in fp32 (M2M100, NLLB)
+enum class Sinusoid { interleaved, halves, fairseq };
 
 template <>
 struct Words<NormPosition> {
@@ -25,6 +30,11 @@ struct Words<NormPosition> {
 template <>
 struct Words<PositionType> {
   static constexpr std::string_view kList[] = {"sinusoidal", "learned", "rotary", "alibi", "none"};
+};
+
+template <>
+struct Words<Sinusoid> {
+  static constexpr std::string_view kList[] = {"interleaved", "halves", "fairseq"};
 };
 
 struct TransformerConfig {
@@ -51,6 +61,9 @@ struct TransformerConfig {
   bool embedding_norm = false;  // a norm after the embeddings
   bool embedding_scale = true;  // embeddings times sqrt(model)
   double dropout = 0.1;         // in training
+  // Format 2 of config.json.
+  Sinusoid sinusoid = Sinusoid::interleaved;
+  int64_t first_position = 0;  // what sinusoidal positions are counted from
 
   bool decoder_only() const { return encoder_layers == 0; }
   bool operator==(const TransformerConfig&) const = default;
@@ -61,7 +74,8 @@ struct TransformerConfig {
   void check() const;
 };
 
-// config.json: "format": 1, "architecture": "transformer", every field written out.
+// config.json: "format": 1, "architecture": "transformer", every field written out. Models that need
+// more than format 1 has fields for are written in format 2.
 std::string to_json(const TransformerConfig& config);
 // Raises `bad_format` naming file and field for anything missing, surplus, mistyped or out of
 // range.

@@ -103,6 +103,10 @@ ConfigFile read_config(const std::string& folder) {
   const std::string file = path_in(folder, kConfigFile);
   if (!file_exists(file)) fail_without_model(folder);
   ConfigFile config{.text = read_model_file(folder, kConfigFile), .config = {}};
+  // Other programs' models have files of the same names.
+  require(config.text.find("\"model_type\"") == std::string::npos, ErrorCode::unsupported,
+          Field{"import"}, folder,
+          ": holds a model of Hugging Face's transformers, not one of tril's");
   config.config = config_from_json(config.text, file);
   return config;
 }

@@ -12,18 +12,39 @@ namespace {
 using nn::Bias;
 using nn::Init;
 
-// The paper's section 3.5: sines in the even features, cosines in the odd ones.
-Tensor sinusoidal_table(Arena& arena, int64_t positions, int64_t model) {
-  const Tensor table(arena, {positions, model});
+// One feature of sinusoidal positions.
+struct Wave {
+  double frequency = 0.0;
+  bool cosine = false;
+};
+Wave wave_of(Sinusoid kind, int64_t feature, int64_t model) {
+  const int64_t half = model / 2;
+  if (kind == Sinusoid::fairseq) {
+    const auto step = static_cast<float>(-math::log(10000.0) / static_cast<double>(half - 1));
+    const float exponent = static_cast<float>(feature % half) * step;
+    const auto frequency = static_cast<float>(math::exp(static_cast<double>(exponent)));
+    return {static_cast<double>(frequency), feature >= half};
+  }
+  // The paper's section 3.5: sines in the even features, cosines in the odd ones.
+  const int64_t in_paper = kind == Sinusoid::interleaved ? feature
+                           : feature < half              ? 2 * feature
+                                                         : 2 * (feature - half) + 1;
+  const double exponent =
+      -static_cast<double>(in_paper - in_paper % 2) / static_cast<double>(model);
+  return {math::pow(10000.0, exponent), in_paper % 2 == 1};
+}
+
+Tensor sinusoidal_table(Arena& arena, const TransformerConfig& c) {
+  const Tensor table(arena, {c.max_length, c.model});
   std::vector<float> to(static_cast<size_t>(table.size()));
-  for (int64_t feature = 0; feature < model; ++feature) {
-    const double exponent =
-        -static_cast<double>(feature - feature % 2) / static_cast<double>(model);
-    const double frequency = math::pow(10000.0, exponent);
-    for (int64_t position = 0; position < positions; ++position) {
-      const double angle = static_cast<double>(position) * frequency;
-      to[static_cast<size_t>(position * model + feature)] =
-          static_cast<float>(feature % 2 == 0 ? math::sin(angle) : math::cos(angle));
+  for (int64_t feature = 0; feature < c.model; ++feature) {
+    const Wave wave = wave_of(c.sinusoid, feature, c.model);
+    for (int64_t row = 0; row < c.max_length; ++row) {
+      double angle = static_cast<double>(c.first_position + row) * wave.frequency;
+      // fairseq rounds the angle, too: of large positions that shows.
+      if (c.sinusoid == Sinusoid::fairseq) angle = static_cast<double>(static_cast<float>(angle));
+      to[static_cast<size_t>(row * c.model + feature)] =
+          static_cast<float>(wave.cosine ? math::cos(angle) : math::sin(angle));
     }
   }
   set_values(table, to);
@@ -153,7 +174,7 @@ void Transformer::State::build() {
 
   // Tables come last: by now the parameters are known to fit.
   if (c.position == PositionType::sinusoidal) {
-    target_positions = sinusoidal_table(tables_arena, c.max_length, c.model);
+    target_positions = sinusoidal_table(tables_arena, c);
     source_positions = target_positions;
   } else if (c.position == PositionType::rotary) {
     rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});

@@ -11,11 +11,12 @@ void check_length(std::string_view what, size_t tokens, int64_t most) {
 }
 
 void add_alignment(TranslatorState& state, const std::vector<int32_t>& source,
-                   TextHypothesis& text) {
+                   const LanguagePair& languages, TextHypothesis& text) {
   BorrowedSession session(state);
-  text.alignment =
-      align(state.model, source, text.tokens, {.start = state.tokenizer.start()}, *session);
-  const auto source_pieces = state.pieces_of(std::span(source).first(source.size() - 1));
+  text.alignment = align(state.model, source, text.tokens,
+                         {.start = state.tokenizer.start(languages)}, *session);
+  const auto source_pieces =
+      state.pieces_of(std::span(source).first(source.size() - 1), TextSide::source);
   const size_t words = text.tokens.size() - (text.ended ? 1 : 0);
   text.links = link_words(text.alignment, words_of(source_pieces),
                           words_of(std::span(text.pieces).first(words)));
@@ -28,12 +29,13 @@ std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
   require(!options.alignments || !state.model.config().decoder_only(), ErrorCode::unsupported,
           "translate: a decoder-only model has no alignments");
   state.check_shortlist("translate", options.shortlist);
-  auto search = state.options_for(options.search, options.shortlist);
+  auto search = state.options_for(options.search, options.shortlist, options.languages);
   state.engine.check(*search, options.slots);
   return search;
 }
 
-SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number) {
+SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number,
+                         const LanguagePair& languages) {
   const Tokenizer& tokenizer = state.tokenizer;
   const TransformerConfig& config = state.model.config();
   require(text.fault.empty(), ErrorCode::invalid_argument, text.fault);
@@ -47,17 +49,22 @@ SearchRequest request_of(const TranslatorState& state, const TextRequest& text, 
     check_length("the line", request.prefix.size(), config.max_length - 1);
     return request;
   }
-  request.source = tokenizer.encode(text.line);
-  request.source.push_back(tokenizer.end());
+  request.source = tokenizer.encode_source(text.line, languages);
   check_length("the line", request.source.size(), config.max_length);
+  request.prefix = tokenizer.target_prefix(languages);
   if (text.prefix.empty()) return request;
-  request.prefix = tokenizer.encode(text.prefix);
+  const std::vector<int32_t> given = tokenizer.encode(text.prefix, TextSide::target);
+  request.prefix.insert(request.prefix.end(), given.begin(), given.end());
   check_length("the prefix", request.prefix.size(), config.max_length - 1);
   return request;
 }
 
 bool says_nothing(const TranslatorState& state, const SearchRequest& request) {
   if (state.model.config().decoder_only()) return false;
+  // Imported tokenizers put END and languages where their models want them; those write nothing.
+  if (!state.tokenizer.lossless()) {
+    return state.tokenizer.decode(request.source).find_first_not_of(" \t") == std::string::npos;
+  }
   const std::vector<int32_t> words =
       words_of(state.pieces_of(std::span(request.source).first(request.source.size() - 1)));
   return std::none_of(words.begin(), words.end(), [](int32_t word) { return word >= 0; });
@@ -85,7 +92,7 @@ Translation translation_of(TranslatorState& state, int64_t number,
     text.score = h.score;
     text.rank = h.rank;
     text.ended = h.ended;
-    if (options.alignments) add_alignment(state, source, text);
+    if (options.alignments) add_alignment(state, source, options.languages, text);
   }
   return translation;
 }

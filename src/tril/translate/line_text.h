@@ -15,7 +15,8 @@ namespace tril {
 std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
                                                     const TranslateOptions& options);
 // Raises `invalid_argument` if the line cannot be used.
-SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number);
+SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number,
+                         const LanguagePair& languages);
 // Whether the line has no word, so that no model is needed.
 bool says_nothing(const TranslatorState& state, const SearchRequest& request);
 Translation empty_translation(int64_t number, const std::string& skipped);

@@ -98,7 +98,7 @@ PendingTranslation Translator::submit(TextRequest request, const TranslateOption
   const auto search = search_options(*state_, options);
   SearchRequest asked;
   try {
-    asked = request_of(*state_, request, submit.number);
+    asked = request_of(*state_, request, submit.number, options.languages);
   } catch (const Error& error) {
     state.arrival->put({.number = submit.number, .end = RequestEnd::failed, .error = error});
     return pending;

@@ -24,7 +24,8 @@ class ScoreCall {
 
   void run() {
     score(
-        state_.model, {.start = state_.tokenizer.start(), .shortlist = options_.shortlist},
+        state_.model,
+        {.start = state_.tokenizer.start(options_.languages), .shortlist = options_.shortlist},
         [this] { return next_request(); },
         [this](ScoreResult&& result) { return put(std::move(result)); }, *session_);
     if (!ready_.stopped()) bad_.raise();
@@ -56,8 +57,7 @@ class ScoreCall {
       require(text.source.empty(), ErrorCode::invalid_argument,
               "a source, but the model has no encoder");
     } else {
-      request.source = tokenizer.encode(text.source);
-      request.source.push_back(tokenizer.end());
+      request.source = tokenizer.encode_source(text.source, options_.languages);
       check_length("source", request.source);
     }
     if (text.target_tokens) {
@@ -67,11 +67,10 @@ class ScoreCall {
                 token, " is not below the vocabulary of ", config_.target_vocab);
       }
     } else {
-      request.target = tokenizer.encode(text.target);
-      request.target.push_back(tokenizer.end());
+      request.target = tokenizer.encode_target(text.target, options_.languages);
     }
     check_length("target", request.target);
-    if (!text.prefix.empty()) request.prefix = tokenizer.encode(text.prefix);
+    if (!text.prefix.empty()) request.prefix = tokenizer.encode(text.prefix, TextSide::target);
   }
 
   void check_length(std::string_view what, const std::vector<int32_t>& tokens) const {

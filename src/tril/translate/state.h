@@ -39,8 +39,10 @@ struct TranslatorState {
   ServedEngine engine;  // decodes for all callers
 
   std::shared_ptr<const SearchOptions> options_for(const SearchRule& rule,
-                                                   const std::optional<Shortlist>& shortlist);
-  std::vector<std::string> pieces_of(std::span<const int32_t> tokens) const;
+                                                   const std::optional<Shortlist>& shortlist,
+                                                   const LanguagePair& languages);
+  std::vector<std::string> pieces_of(std::span<const int32_t> tokens,
+                                     TextSide side = TextSide::target) const;
   // Raises `invalid_argument` for a shortlist that was made with another tokenizer.
   void check_shortlist(std::string_view operation, const std::optional<Shortlist>& shortlist) const;
 };

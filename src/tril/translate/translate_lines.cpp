@@ -110,7 +110,8 @@ class TranslationCall {
 
   void submit(const TextRequest& text, int64_t number) {
     SearchRequest request;
-    if (!bad_.accept(number, [&] { request = request_of(state_, text, number); })) {
+    if (!bad_.accept(number,
+                     [&] { request = request_of(state_, text, number, options_.languages); })) {
       if (!bad_.failed()) ready_.put(empty_translation(number, bad_.reason()));
       return;
     }

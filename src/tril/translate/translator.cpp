@@ -11,16 +11,16 @@ namespace {
 
 void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
                std::string_view tokenizer_file, std::string_view config_file) {
-  const int64_t pieces = tokenizer.vocab();
+  const int64_t pieces = tokenizer.vocab(TextSide::target);
   if (config.decoder_only()) {
     require(pieces == config.target_vocab, ErrorCode::bad_format, tokenizer_file, " has ", pieces,
             " pieces, ", config_file, " has target_vocab ", config.target_vocab,
             ": they are not of one model");
     return;
   }
-  require(pieces == config.source_vocab && pieces == config.target_vocab, ErrorCode::bad_format,
-          tokenizer_file, " has ", pieces, " pieces, ", config_file, " has source_vocab ",
-          config.source_vocab, " and target_vocab ", config.target_vocab,
+  require(tokenizer.vocab(TextSide::source) == config.source_vocab && pieces == config.target_vocab,
+          ErrorCode::bad_format, tokenizer_file, " has ", pieces, " pieces, ", config_file,
+          " has source_vocab ", config.source_vocab, " and target_vocab ", config.target_vocab,
           ": they are not of one model");
 }
 
@@ -53,22 +53,25 @@ TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int 
       engine(model, threads) {}
 
 std::shared_ptr<const SearchOptions> TranslatorState::options_for(
-    const SearchRule& rule, const std::optional<Shortlist>& shortlist) {
+    const SearchRule& rule, const std::optional<Shortlist>& shortlist,
+    const LanguagePair& languages) {
+  const int32_t start = tokenizer.start(languages);
   const std::lock_guard lock(mutex);
   const bool same = last_options != nullptr &&
                     static_cast<const SearchRule&>(*last_options) == rule &&
-                    last_options->shortlist == shortlist;
+                    last_options->shortlist == shortlist && last_options->start == start;
   if (!same) {
     last_options = std::make_shared<const SearchOptions>(
-        SearchOptions{rule, tokenizer.start(), tokenizer.end(), forbidden, shortlist});
+        SearchOptions{rule, start, tokenizer.end(), forbidden, shortlist});
   }
   return last_options;
 }
 
-std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens) const {
+std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens,
+                                                    TextSide side) const {
   std::vector<std::string> pieces;
   pieces.reserve(tokens.size());
-  for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token));
+  for (const int32_t token : tokens) pieces.push_back(tokenizer.piece(token, side));
   return pieces;
 }
 

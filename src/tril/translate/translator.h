@@ -5,7 +5,8 @@
 //
 // It holds a model and its tokenizer. An encoder–decoder translates lines; a decoder-only model
 // continues them. A source is read as its pieces followed by END, a target as START, its pieces and
-// END: training must lay them out the same way.
+// END: training must lay them out the same way. Imported models may have another layout, which
+// their tokenizer knows.
 //
 // A Translator is a handle to something that never changes: copies are cheap, and any number of
 // threads may call one at the same time. Lines of all callers are decoded together, so many threads
@@ -53,6 +54,9 @@ struct TranslateOptions {
   // Shortlist::load() of the same folder: each line may use only the pieces of its own shortlist,
   // which is faster; encoder–decoders only.
   std::optional<Shortlist> shortlist{};
+  // For models of several languages, by the codes of Tokenizer::languages(). Empty: the defaults of
+  // the model, where it has any.
+  LanguagePair languages{};
 };
 
 // One line, and the text its translation must begin with ("": none). For a decoder-only model the
@@ -101,6 +105,7 @@ struct ScoreTextRequest {
 struct ScoreTextOptions {
   BadLine bad_lines = BadLine::error;
   std::optional<Shortlist> shortlist{};  // as in TranslateOptions
+  LanguagePair languages{};              // likewise
 };
 
 struct TextScore {

@@ -1,0 +1,177 @@
+// The families that descend from BART's code: encoder–decoders whose layers have the same names.
+// They differ in where the norms are and in how positions are told.
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "tril/hub/family.h"
+
+namespace tril::hub {
+namespace {
+
+constexpr int64_t kMaxSize = 1 << 24;
+
+ActivationType activation_of(ForeignConfig& theirs, const std::string& otherwise) {
+  static constexpr std::array<std::pair<std::string_view, ActivationType>, 6> kNames = {{
+      {"relu", ActivationType::relu},
+      {"gelu", ActivationType::gelu},
+      {"gelu_new", ActivationType::gelu_tanh},
+      {"gelu_pytorch_tanh", ActivationType::gelu_tanh},
+      {"silu", ActivationType::silu},
+      {"swish", ActivationType::silu},
+  }};
+  const std::string name = theirs.text("activation_function", otherwise);
+  const auto found = std::find_if(kNames.begin(), kNames.end(),
+                                  [&](const auto& each) { return each.first == name; });
+  require(found != kNames.end(), ErrorCode::unsupported, theirs.file(),
+          ": activation_function is \"", printable(name), "\", which tril does not compute");
+  return found->second;
+}
+
+// How the members of the family differ.
+struct Member {
+  std::string_view name;
+  NormPosition norm_position;
+  PositionType position;
+  Sinusoid sinusoid;
+  int64_t first_position;    // of sinusoids
+  int64_t unused_positions;  // rows of a learned table that no position has
+  bool embedding_norm;
+  bool scaled;             // unless scale_embedding says otherwise
+  const char* activation;  // unless activation_function says otherwise
+};
+
+constexpr auto kPre = NormPosition::pre, kPost = NormPosition::post;
+constexpr auto kLearned = PositionType::learned, kSinusoidal = PositionType::sinusoidal;
+constexpr Member kMembers[] = {
+    {"marian", kPost, kSinusoidal, Sinusoid::halves, 0, 0, false, false, "gelu"},
+    {"pegasus", kPre, kSinusoidal, Sinusoid::halves, 0, 0, false, false, "gelu"},
+    {"m2m_100", kPre, kSinusoidal, Sinusoid::fairseq, 2, 0, false, true, "relu"},
+    {"bart", kPost, kLearned, Sinusoid::interleaved, 0, 2, true, false, "gelu"},
+    {"mbart", kPre, kLearned, Sinusoid::interleaved, 0, 2, true, false, "gelu"},
+};
+
+class BartFamily final : public Family {
+ public:
+  explicit BartFamily(const Member& member) : member_(member) {}
+
+  std::string_view name() const override { return member_.name; }
+
+  TransformerConfig config(ForeignConfig& theirs) const override {
+    TransformerConfig ours;
+    ours.target_vocab = theirs.integer("vocab_size", 1, kMaxSize);
+    ours.source_vocab = ours.target_vocab;
+    ours.model = theirs.integer("d_model", 1, 1 << 16);
+    ours.heads = theirs.same_integer("encoder_attention_heads", "decoder_attention_heads", 1, 4096);
+    ours.feed_forward = theirs.same_integer("encoder_ffn_dim", "decoder_ffn_dim", 1, 1 << 20);
+    ours.encoder_layers = theirs.integer("encoder_layers", 1, 1024);
+    ours.decoder_layers = theirs.integer("decoder_layers", 1, 1024);
+    ours.norm_position = member_.norm_position;
+    ours.activation = activation_of(theirs, member_.activation);
+    ours.position = member_.position;
+    ours.sinusoid = member_.sinusoid;
+    ours.first_position = member_.first_position;
+    ours.max_length = theirs.integer("max_position_embeddings", 1, 1 << 20, 1024);
+    ours.output_bias = true;
+    ours.embedding_norm = member_.embedding_norm;
+    ours.embedding_scale = theirs.flag("scale_embedding", member_.scaled);
+    ours.dropout = theirs.number("dropout", 0.0, 0.99, 0.1);
+    theirs.require_flag("is_encoder_decoder", true);
+    theirs.require_flag("tie_word_embeddings", true);
+    theirs.require_flag("share_encoder_decoder_embeddings", true);
+    // Of Marian's folders from before these became classes of their own.
+    theirs.require_flag("normalize_before", member_.norm_position == NormPosition::pre);
+    theirs.require_flag("normalize_embedding", member_.embedding_norm);
+    theirs.require_flag("static_position_embeddings", member_.position == kSinusoidal);
+    theirs.require_flag("add_final_layer_norm", member_.norm_position == NormPosition::pre);
+    theirs.require_flag("add_bias_logits", false);
+    const int64_t decoder_vocab =
+        theirs.integer("decoder_vocab_size", 1, kMaxSize, ours.target_vocab);
+    require(decoder_vocab == ours.target_vocab, ErrorCode::unsupported, theirs.file(),
+            ": decoder_vocab_size is ", decoder_vocab, " and vocab_size is ", ours.target_vocab,
+            ": tril imports models with one vocabulary only");
+    return ours;
+  }
+
+  std::vector<TensorMap> tensors(const TransformerConfig& ours) const override {
+    std::vector<TensorMap> maps;
+    maps.push_back({"embedding.weight",
+                    {"model.shared.weight", "model.encoder.embed_tokens.weight",
+                     "model.decoder.embed_tokens.weight", "lm_head.weight"}});
+    maps.push_back({.ours = "output.bias",
+                    .theirs = {"final_logits_bias"},
+                    .transform = Transform::as_row,
+                    .optional = true});
+    add_stack(ours, "encoder", "source", ours.encoder_layers, maps);
+    add_stack(ours, "decoder", "target", ours.decoder_layers, maps);
+    return maps;
+  }
+
+  // Sinusoids, which folders of earlier versions store.
+  bool is_computed(std::string_view tensor) const override {
+    if (member_.position != kSinusoidal) return false;
+    return tensor == "model.encoder.embed_positions.weight" ||
+           tensor == "model.decoder.embed_positions.weight" ||
+           tensor == "model.encoder.embed_positions.weights" ||
+           tensor == "model.decoder.embed_positions.weights";
+  }
+
+ private:
+  static void add_pair(const std::string& ours, const std::string& theirs,
+                       std::vector<TensorMap>& maps) {
+    maps.push_back({ours + ".weight", {theirs + ".weight"}});
+    maps.push_back({ours + ".bias", {theirs + ".bias"}});
+  }
+  static void add_attention(const std::string& ours, const std::string& theirs,
+                            const std::string& their_norm, std::vector<TensorMap>& maps) {
+    add_pair(ours + ".query", theirs + ".q_proj", maps);
+    add_pair(ours + ".key", theirs + ".k_proj", maps);
+    add_pair(ours + ".value", theirs + ".v_proj", maps);
+    add_pair(ours + ".output", theirs + ".out_proj", maps);
+    add_pair(ours + "_norm", their_norm, maps);
+  }
+
+  void add_stack(const TransformerConfig& ours, const std::string& stack, const std::string& side,
+                 int64_t layers, std::vector<TensorMap>& maps) const {
+    const std::string model = "model." + stack + ".";
+    if (member_.position == kLearned) {
+      maps.push_back({.ours = side + "_position.weight",
+                      .theirs = {model + "embed_positions.weight"},
+                      .transform = Transform::positions_on,
+                      .skipped = member_.unused_positions});
+    }
+    if (ours.embedding_norm) {
+      add_pair(side + "_embedding_norm", model + "layernorm_embedding", maps);
+    }
+    for (int64_t i = 0; i < layers; ++i) {
+      const std::string at = concat(stack, ".", i, ".");
+      const std::string layer = concat(model, "layers.", i, ".");
+      add_attention(at + "attention", layer + "self_attn", layer + "self_attn_layer_norm", maps);
+      if (stack == "decoder") {
+        add_attention(at + "cross_attention", layer + "encoder_attn",
+                      layer + "encoder_attn_layer_norm", maps);
+      }
+      add_pair(at + "feed_forward.in", layer + "fc1", maps);
+      add_pair(at + "feed_forward.out", layer + "fc2", maps);
+      add_pair(at + "feed_forward_norm", layer + "final_layer_norm", maps);
+    }
+    if (ours.norm_position == NormPosition::pre)
+      add_pair(stack + ".norm", model + "layer_norm", maps);
+  }
+
+  Member member_;
+};
+
+}  // namespace
+
+const std::vector<const Family*>& bart_families() {
+  static const std::vector<BartFamily> members(std::begin(kMembers), std::end(kMembers));
+  static const std::vector<const Family*> list = [] {
+    std::vector<const Family*> families;
+    for (const BartFamily& member : members) families.push_back(&member);
+    return families;
+  }();
+  return list;
+}
+
+}  // namespace tril::hub

@@ -1,0 +1,54 @@
+// The config.json of a Hugging Face folder: fields with defaults, and a record of which were read,
+// so that a field nobody knows does not go unnoticed. Internal to hub/.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/io/json.h"
+
+namespace tril::hub {
+
+class ForeignConfig {
+ public:
+  // Raises `bad_format` for anything but a JSON object.
+  ForeignConfig(std::string_view text, std::string file);
+
+  const std::string& file() const { return file_; }
+
+  // Each raises `bad_format` for a value of another kind or outside the range. Without a default a
+  // field must be there; null counts as absent.
+  int64_t integer(std::string_view field, int64_t min, int64_t max,
+                  std::optional<int64_t> otherwise = {});
+  double number(std::string_view field, double min, double max, double otherwise);
+  bool flag(std::string_view field, bool otherwise);
+  std::string text(std::string_view field, std::optional<std::string> otherwise = {});
+  // An integer, or a list of them.
+  std::vector<int64_t> integers(std::string_view field, int64_t min, int64_t max);
+
+  // For what only one value is computed for: raises `unsupported` for another one.
+  void require_flag(std::string_view field, bool value);
+  // For two fields that are one here: raises `unsupported` unless they are equal.
+  int64_t same_integer(std::string_view first, std::string_view second, int64_t min, int64_t max);
+
+  // Fields that change nothing that tril computes.
+  void ignore(std::initializer_list<std::string_view> fields);
+  // Those that were neither read nor ignored, in their order.
+  std::vector<std::string> unknown() const;
+
+ private:
+  const JsonValue* find(std::string_view field);
+  [[noreturn]] void fail_field(std::string_view field, std::string_view expected,
+                               const JsonValue* value) const;
+
+  std::string file_;
+  JsonValue object_;
+  std::set<std::string, std::less<>> known_;
+};
+
+}  // namespace tril::hub

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Writes the folders of tests/hub/models: tiny random models as transformers saves them, and what it computes with them.
+
+    pip install 'torch==2.15.0' 'transformers==5.23.0' 'safetensors==0.8.0'
+    python make_models.py
+
+Each folder holds config.json, generation_config.json and weights as save_pretrained() writes them. Tokenizers
+are those of tests/tokenizers/fixtures. expected.safetensors has, for every case, the ids of source and target and the
+tokens of generate(): greedy, and with four beams; for some of them also the logits in float64.
+"""
+import pathlib
+import shutil
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+HERE = pathlib.Path(__file__).resolve().parent
+CASES = 24
+WITH_LOGITS = (0, 5, 11)
+SHARED = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+              encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64, dropout=0.0, init_std=0.35)
+MODELS = {
+    # name: classes, fields of the configuration, type of the stored weights, how likely END is
+    'marian': ('Marian', dict(vocab_size=150, pad_token_id=149, eos_token_id=0, decoder_start_token_id=149,
+                              activation_function='swish', scale_embedding=True), torch.float32, 6.0),
+    'pegasus': ('Pegasus', dict(vocab_size=90, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+                                activation_function='relu', scale_embedding=True), torch.float32, 1.0),
+    'm2m_100': ('M2M100', dict(vocab_size=110, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+                               activation_function='relu', scale_embedding=True), torch.float16, 1.15),
+    'bart': ('Bart', dict(vocab_size=100, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+                          activation_function='gelu'), torch.float32, 5.5),
+    'mbart': ('MBart', dict(vocab_size=100, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
+                            activation_function='gelu', scale_embedding=True), torch.bfloat16, 4.0),
+}
+
+
+def make(name, classes, fields, dtype, ends):
+    config = getattr(transformers, classes + 'Config')(**{**SHARED, **fields, 'forced_eos_token_id': None})
+    torch.manual_seed(len(name))
+    main = 'MarianMTModel' if classes == 'Marian' else classes + 'ForConditionalGeneration'
+    model = getattr(transformers, main)(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:  # norms and biases must matter
+                parameter.add_(torch.randn_like(parameter) * 0.2)
+        if hasattr(model, 'final_logits_bias'):
+            model.final_logits_bias.normal_(0, 0.5)
+            model.final_logits_bias[0, config.eos_token_id] = ends
+        else:
+            model.model.shared.weight[config.eos_token_id] *= ends
+    folder = HERE / 'models' / name
+    shutil.rmtree(folder, ignore_errors=True)
+    model.to(dtype).save_pretrained(folder)
+    model = getattr(transformers, main).from_pretrained(folder, dtype=torch.float64).eval()
+    expected = {}
+    end, start, vocab = config.eos_token_id, config.decoder_start_token_id, config.vocab_size
+    for case in range(CASES):
+        ids = torch.randint(3, vocab - 2, (2, 2 + 2 * case))
+        source = torch.cat([ids[0, : 1 + case], torch.tensor([end])])
+        target = torch.cat([torch.tensor([start]), ids[1]])
+        with torch.no_grad():
+            logits = model(input_ids=source[None], decoder_input_ids=target[None]).logits[0]
+            common = dict(input_ids=source[None], max_new_tokens=30, do_sample=False, length_penalty=1.0)
+            greedy = model.generate(**common, num_beams=1)[0, 1:]
+            beam = model.generate(**common, num_beams=4, early_stopping=True)[0, 1:]
+        for what, value in dict(source=source, target=target, logits=logits, greedy=greedy, beam=beam).items():
+            if what != 'logits' or case in WITH_LOGITS:
+                expected[f'{case:02}.{what}'] = value.contiguous()
+    save_file(expected, folder / 'expected.safetensors')
+    print(name, sum(p.numel() for p in model.parameters()), [int(expected[f'{c:02}.beam'].numel()) for c in range(CASES)])
+
+
+if __name__ == '__main__':
+    for name, how in MODELS.items():
+        make(name, *how)
