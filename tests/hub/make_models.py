@@ -22,13 +22,13 @@ SHARED = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_
 MODELS = {
     # name: classes, fields of the configuration, type of the stored weights, how likely END is
     'marian': ('Marian', dict(vocab_size=150, pad_token_id=149, eos_token_id=0, decoder_start_token_id=149,
-                              activation_function='swish', scale_embedding=True), torch.float32, 6.0),
+                              activation_function='swish', scale_embedding=True), torch.float32, 5.0),
     'pegasus': ('Pegasus', dict(vocab_size=90, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
-                                activation_function='relu', scale_embedding=True), torch.float32, 1.0),
+                                activation_function='relu', scale_embedding=True), torch.float32, 1.9),
     'm2m_100': ('M2M100', dict(vocab_size=110, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-                               activation_function='relu', scale_embedding=True), torch.float16, 1.15),
+                               activation_function='relu', scale_embedding=True), torch.float16, 1.4),
     'bart': ('Bart', dict(vocab_size=100, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-                          activation_function='gelu'), torch.float32, 5.5),
+                          activation_function='gelu'), torch.float32, 5.0),
     'mbart': ('MBart', dict(vocab_size=100, pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
                             activation_function='gelu', scale_embedding=True), torch.bfloat16, 4.0),
 }
