@@ -5,6 +5,8 @@ target_compile_options(tril_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   # clang 14 warns about double{x}, although the promotion is explicit.
   $<$<CXX_COMPILER_ID:GNU>:-Wdouble-promotion>
+  # GCC takes a reference that a function of a temporary returns for one to that temporary.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
   # The bits do not depend on the options of a surrounding project: no fast-math, and fusing only
   # where the source says so (without this the compiler fuses even intrinsics).
   -fno-fast-math -ffp-contract=off -fno-math-errno -fno-trapping-math)

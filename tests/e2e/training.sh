@@ -234,7 +234,7 @@ cd .. || exit 1
 for command in "info whole" "translate whole" "evaluate whole --source s --reference t" \
   "score whole --source s --target t"; do
   cp whole/config.json config.bak
-  sed -i 's/"format": 1/"format": 2/' whole/config.json
+  sed -i 's/"format": 1/"format": 3/' whole/config.json
   # shellcheck disable=SC2086 # words
   expect_error "another version: $command" 'config.json: format' "$tril" $command
   cp config.bak whole/config.json

@@ -80,10 +80,12 @@ class Weights {
       const ForeignTensor* tensor = tensors_.find(name);
       if (tensor == nullptr) continue;
       used_.insert(name);
-      require(from == nullptr || same_values(*from, *tensor), ErrorCode::unsupported,
-              tensor->file(), ": tensor '", name, "' differs from '", from->name(),
-              "': tril has one matrix for both");
-      if (from == nullptr) from = tensor;
+      if (from == nullptr) {
+        from = tensor;
+        continue;
+      }
+      require(same_values(*from, *tensor), ErrorCode::unsupported, tensor->file(), ": tensor '",
+              name, "' differs from '", from->name(), "': tril has one matrix for both");
     }
     std::vector<float> values(static_cast<size_t>(ours.size()), 0.0f);
     if (from != nullptr) {

@@ -113,8 +113,7 @@ const WeightForm& form_of(const Context& context, const LinearWeight& linear) {
 }
 
 LinearWeight packed_for(Context& context, const Tensor& weight, Compute compute, Arena& arena) {
-  const Placement placement = context.placement();
-  const WeightForm& form = form_for(placement, compute);
+  const WeightForm& form = form_for(context.placement(), compute);
   LinearWeight packed = linear_weight(weight);
   form.check_terms(packed.in);
   packed.form = &form;

@@ -31,6 +31,12 @@ inline Expression constant<Expression>(float value) {
   return constant_leaf(value);
 }
 
+// What a sum begins with: zero, which for gradients is a number of its own (gradient.h).
+template <class T>
+T empty_sum() {
+  return constant<T>(0.0f);
+}
+
 inline float add(float a, float b) { return a + b; }
 inline float subtract(float a, float b) { return a - b; }
 inline float multiply(float a, float b) { return a * b; }

@@ -69,6 +69,10 @@ template <>
 inline GradientExpression nothing<GradientExpression>() {
   return GradientExpression::nothing();
 }
+template <>
+inline GradientExpression empty_sum<GradientExpression>() {
+  return GradientExpression::nothing();
+}
 template <class G>
 Lanes<G> lanes_of_nothing() {
   Lanes<G> lanes;

@@ -17,7 +17,7 @@ namespace tril::kernels::model {
 template <class T, class Weight>
 void product(const T* a, int64_t rows, int64_t terms, int64_t columns, const Weight& weight,
              T* sums) {
-  std::fill_n(sums, rows * columns, constant<T>(0.0f));
+  std::fill_n(sums, rows * columns, empty_sum<T>());
   for (int64_t k = 0; k < terms; ++k) {
     for (int64_t c = 0; c < columns; ++c) {
       const T w = weight(c, k);
