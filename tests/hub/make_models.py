@@ -21,7 +21,7 @@ SHARED = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_
               encoder_ffn_dim=24, decoder_ffn_dim=24, max_position_embeddings=64, dropout=0.0, init_std=0.35)
 MODELS = {
     # name: classes, fields of the configuration, type of the stored weights, how likely END is
-    'marian': ('Marian', dict(vocab_size=150, pad_token_id=149, eos_token_id=0, decoder_start_token_id=149,
+    'marian': ('Marian', dict(vocab_size=160, pad_token_id=156, eos_token_id=0, decoder_start_token_id=156,
                               activation_function='swish', scale_embedding=True), torch.float32, 5.0),
     'pegasus': ('Pegasus', dict(vocab_size=90, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
                                 activation_function='relu', scale_embedding=True), torch.float32, 1.9),

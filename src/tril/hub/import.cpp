@@ -71,6 +71,9 @@ class Weights {
       fill_one(found->second, parameter.tensor);
     }
     check_surplus();
+    Context context(1, model.placement());
+    model.weights_changed(context);
+    context.queue.wait();  // sessions read the weights in queues of their own
   }
 
  private:
