@@ -468,15 +468,15 @@ void print_every_input(const ProofReport& report, int64_t parameters) {
   print_paragraph(
       "Gradients: the loss of a position, or of all up to it, gives every weight the same formula "
       "in a packed batch as from that prefix alone, with no later position in it. Zeros of rows "
-      "without a label are left out: equal numbers (0 and -0 are) where the forward pass and the "
-      "slopes made from it are finite.");
+      "without a label are left out: equal numbers (0 and -0 are) where the forward pass and its "
+      "slopes are finite.");
   print_paragraph(
       "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
       "kernels do what their models do, which tests compare (but for bf16-dot). On CUDA a step of "
-      "the tensor cores, and a function such as exp, is one operation; cuBLASLt's products are "
-      "taken to be ours, as its trials find; and in bf16 a row that zero times a forbidden value "
-      "would spoil is computed again without it. Not covered: dropout, the optimiser, the choice "
-      "of tokens, and on CUDA gradients, the lists of work and the tables of the cache.");
+      "the tensor cores or a function such as exp is one operation, cuBLASLt's products have our "
+      "bits, as its trials find, and a row that zero times a forbidden value would spoil is "
+      "computed again. Not covered: dropout, the optimiser, the choice of tokens; on CUDA "
+      "gradients, lists of work, tables of the cache.");
   for (const EveryInputLine& line : report.every_input) {
     if (!line.figures.holds()) {
       return print_paragraph("First fault: " + first_fault_of(line.figures) + ".");
