@@ -66,7 +66,7 @@ struct EveryGradientResult {
   int64_t missing = 0;      // rows of one pass that the other does not have
   int64_t forbidden = 0;    // made from a position, or of a row, that the loss may not see
   int64_t short_reach = 0;  // of one row's loss, not made from everything that the row may see
-  int64_t silent = 0;       // parameters without any gradient, over all losses
+  int64_t silent = 0;       // parameters, and observed sites of a layer, without any gradient
   std::optional<EveryGradientPlace> first_difference{}, first_leak{}, first_short_reach{};
   std::string first_silent{};
   double seconds = 0.0;
