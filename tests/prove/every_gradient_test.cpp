@@ -29,7 +29,7 @@ EveryInputOptions short_options() {
   ::testing::AssertionResult failure = ::testing::AssertionFailure();
   failure << result.differing << " differ, " << result.forbidden << " reach too far, "
           << result.short_reach << " too little, " << result.missing << " rows missing, "
-          << result.silent << " parameters silent, " << result.with_gradient << " with gradient";
+          << result.silent << " without gradient, " << result.with_gradient << " with gradient";
   if (result.first_difference) failure << "; " << to_string(*result.first_difference);
   if (result.first_leak) failure << "; " << to_string(*result.first_leak);
   if (result.first_short_reach) failure << "; " << to_string(*result.first_short_reach);

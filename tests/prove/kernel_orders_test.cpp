@@ -1,9 +1,15 @@
 // The proof for every input in the order of CUDA's kernels, in fp32 and in bf16: it holds, and it
 // fails where it fails in the CPU's (for_every_input_test.cpp compares those places).
+#include <array>
 #include <cstdlib>
 
 #include "support/models.h"
 #include "support/property.h"
+#include "tril/kernels/model/cuda_attention.h"
+#include "tril/kernels/model/cuda_linear.h"
+#include "tril/kernels/model/cuda_rows.h"
+#include "tril/kernels/model/linear.h"
+#include "tril/ops/attention.h"
 #include "tril/ops/rows.h"
 #include "tril/prove/for_every_input.h"
 
@@ -72,30 +78,155 @@ TEST(KernelOrders, HoldAcrossSpans) {
   }
 }
 
-// Three orders are three formulas: of a norm, for one.
-TEST(KernelOrders, AreNotTheSame) {
+// ---- which model an operation's result is made by, operation by operation
+namespace model = kernels::model;
+
+constexpr int64_t kColumns = 20;  // more than a step of a tensor core
+constexpr int64_t kKeys = 3;
+
+struct KeysOfTest {
+  const Expression* keys;
+  const Expression* values;
+  Expression key(int64_t j, int64_t d) const { return keys[j * kColumns + d]; }
+  Expression value(int64_t j, int64_t d) const { return values[j * kColumns + d]; }
+};
+
+// Each operation on the same leaves: by the operation, and by the model that it should take.
+class InOrder {
+ public:
+  struct Made {
+    std::string name;
+    ExpressionHash by_operation{}, by_model{};
+  };
+
+  explicit InOrder(KernelOrder order) : order_(order), context_(1, Placement::expressions()) {
+    context_.expressions->order = order;
+    x_ = leaves(1, {1, kColumns});
+    y_ = leaves(2, {1, kColumns});
+  }
+
+  std::vector<Made> all() {
+    return {norm(), product(), attention(), activation(), gated(), rotary(), embedding(), sum()};
+  }
+
+ private:
+  using Numbers = std::array<Expression, kColumns>;
+
+  bool on_cpu() const { return order_ == KernelOrder::cpu; }
+  Tensor leaves(uint64_t name, const Shape& shape) {
+    const Tensor tensor(context_.arena, shape, DType::expression);
+    for (int64_t i = 0; i < tensor.size(); ++i) tensor.data<Expression>()[i] = weight_leaf(name, i);
+    return tensor;
+  }
+  const Expression* x() const { return x_.data<Expression>(); }
+  const Expression* y() const { return y_.data<Expression>(); }
+  // In bf16 results are rounded when they are stored.
+  Made made(const char* name, const Tensor& result, const Expression& sum) const {
+    return {name, result.data<Expression>()[0].hash,
+            (order_ == KernelOrder::cuda_bf16 ? model::round_to_bf16(sum) : sum).hash};
+  }
+
+  Made norm() {
+    const Tensor weight = leaves(3, {kColumns});
+    const model::NormOf<Expression> of{ops::NormKind::layer, kColumns, 1e-5f,
+                                       weight.data<Expression>(), nullptr};
+    Numbers row;
+    on_cpu() ? model::norm_row(of, x(), row.data()) : model::cuda_norm_row(of, x(), row.data());
+    return made("norm", ops::norm(context_, ops::NormKind::layer, 1e-5f, x_, weight, {}).y, row[0]);
+  }
+  Made product() {
+    ops::LinearWeight linear{.out = 1, .in = kColumns};
+    linear.form = &ops::form_for(context_.placement(), Compute::fp32);
+    linear.parts[0] = Tensor(context_.arena, {1}, DType::expression);
+    *linear.parts[0].data<Expression>() = {.hash = {4, 0}};
+    const auto weight = [](int64_t, int64_t k) { return weight_leaf(4, k); };
+    Expression sum;
+    order_ == KernelOrder::cuda_bf16 ? model::tensor_core_product(x(), 1, kColumns, 1, weight, &sum)
+                                     : model::product(x(), 1, kColumns, 1, weight, &sum);
+    return made("product", ops::linear(context_, x_, linear), sum);
+  }
+  Made attention() {
+    const Tensor q = leaves(5, {1, 1, kColumns});
+    const Tensor k = leaves(6, {kKeys, 1, kColumns}), v = leaves(7, {kKeys, 1, kColumns});
+    const std::vector<Interval> intervals{full_interval(0, kKeys)};
+    ops::AttentionOptions options;
+    options.scale = 0.5f;
+    const Tensor out = ops::attention(context_, q, k, v, intervals, options).out;
+    const model::AttentionRow<Expression> row{
+        .head_dim = kColumns, .scale = 0.5f, .lo = 0, .hi = kKeys, .q = q.data<Expression>()};
+    const KeysOfTest keys{k.data<Expression>(), v.data<Expression>()};
+    Numbers expected;
+    switch (order_) {
+      case KernelOrder::cpu: model::attention_row(row, keys, expected.data()); break;
+      case KernelOrder::cuda_fp32: model::cuda_attention_row(row, keys, expected.data()); break;
+      case KernelOrder::cuda_bf16:  // rounds by itself
+        model::tensor_core_attention_row(row, keys, expected.data());
+        break;
+    }
+    return {"attention", out.data<Expression>()[0].hash, expected[0].hash};
+  }
+  Made activation() {
+    constexpr auto kKind = ops::Activation::gelu;
+    return made("activation", ops::activation(context_, kKind, x_),
+                on_cpu() ? model::activated(kKind, x()[0]) : model::cuda_activated(kKind, x()[0]));
+  }
+  Made gated() {
+    constexpr auto kKind = ops::Activation::silu;
+    return made(
+        "gate", ops::gated(context_, kKind, x_, y_),
+        on_cpu() ? model::gated(kKind, x()[0], y()[0]) : model::cuda_gated(kKind, x()[0], y()[0]));
+  }
+  Made rotary() {
+    const Tensor head = leaves(1, {1, 1, kColumns});
+    const Tensor table(context_.arena, {1, kColumns}, DType::f32);
+    for (int64_t i = 0; i < kColumns; ++i) table.data()[i] = static_cast<float>(i);
+    const std::vector<int32_t> positions{0};
+    Numbers turned;
+    model::rotated_head(kColumns, table.data(), table.data() + kColumns / 2, x(), turned.data());
+    return made("rotary", ops::rotary(context_, ops::Turn::forwards, head, positions, table),
+                turned[0]);
+  }
+  Made embedding() {
+    ops::LinearWeight table{.out = 1, .in = kColumns};
+    table.parts[0] = Tensor(context_.arena, {1}, DType::expression);
+    *table.parts[0].data<Expression>() = {.hash = {8, 0}};
+    const std::vector<int32_t> ids{0};
+    ops::Lookup lookup;
+    lookup.ids = ids;
+    lookup.packed = &table;
+    lookup.scale = 3.0f;
+    return made("embedding", ops::embedding(context_, lookup),
+                model::embedded<Expression>(lookup_leaf(8, 0, 0, {}), 3.0f, nullptr));
+  }
+  Made sum() { return made("sum", ops::add(context_, x_, y_), model::add(x()[0], y()[0])); }
+
+  KernelOrder order_;
+  Context context_;
+  Tensor x_, y_;
+};
+
+TEST(KernelOrders, EveryOperationTakesTheModelOfItsOrder) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
-  constexpr int64_t kColumns = 40;
-  std::vector<ExpressionHash> made;
   for (const KernelOrder order :
        {KernelOrder::cpu, KernelOrder::cuda_fp32, KernelOrder::cuda_bf16}) {
-    Context context(1, Placement::expressions());
-    context.expressions->order = order;
-    const auto leaves = [&](uint64_t name, const Shape& shape) {
-      const Tensor tensor(context.arena, shape, DType::expression);
-      for (int64_t i = 0; i < kColumns; ++i) {
-        tensor.data<Expression>()[i] = weight_leaf(name, i);
-      }
-      return tensor;
-    };
-    const Tensor y = ops::norm(context, ops::NormKind::layer, 1e-5f, leaves(1, {1, kColumns}),
-                               leaves(2, {kColumns}), {})
-                         .y;
-    made.push_back(y.data<Expression>()[0].hash);
+    for (const InOrder::Made& made : InOrder(order).all()) {
+      EXPECT_TRUE(made.by_operation == made.by_model) << made.name << ", " << word_for(order);
+    }
   }
-  EXPECT_FALSE(made[0] == made[1]);
-  EXPECT_FALSE(made[0] == made[2]);
-  EXPECT_FALSE(made[1] == made[2]);
+}
+
+// In fp32 a product, a rotation, a lookup and a sum are the same formula on both; all else is not.
+TEST(KernelOrders, AreNotTheSame) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  const auto cpu = InOrder(KernelOrder::cpu).all(), fp32 = InOrder(KernelOrder::cuda_fp32).all(),
+             bf16 = InOrder(KernelOrder::cuda_bf16).all();
+  std::string same;
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    if (cpu[i].by_operation == fp32[i].by_operation) same += cpu[i].name + " ";
+    EXPECT_FALSE(cpu[i].by_operation == bf16[i].by_operation) << cpu[i].name;
+    EXPECT_FALSE(fp32[i].by_operation == bf16[i].by_operation) << cpu[i].name;
+  }
+  EXPECT_EQ(same, "product rotary embedding sum ");
 }
 
 TEST(KernelOrders, CudaMultipliesInFp32AndBf16Only) {

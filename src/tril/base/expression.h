@@ -15,6 +15,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include "tril/base/dtype.h"
@@ -126,9 +127,11 @@ class ExpressionHasher {
     return {low, mixed(high_ ^ std::rotl(low, 23))};
   }
 
- private:
+  // Odd, so that every step has an inverse: tests read constants back from their hashes.
   static constexpr uint64_t kFirst = 0x9e3779b97f4a7c15;
   static constexpr uint64_t kSecond = 0xd6e8feb86659fd93;
+
+ private:
   static constexpr uint64_t mixed(uint64_t x) {
     x ^= x >> 32;
     x *= kSecond;
@@ -144,6 +147,21 @@ class ExpressionHasher {
 // How many operations this thread has made.
 inline thread_local int64_t expressions_made = 0;
 
+#ifdef TRIL_RECORD_EXPRESSIONS
+// Sees every operation that its thread makes. A test compiles the operations with it, to give
+// expressions their values (tests/prove/valuation.h); in the library even the question whether
+// there is one would cost a third of a product's time.
+class ExpressionRecorder {
+ public:
+  virtual void see(Operation operation, std::span<const ExpressionHash> operands,
+                   const ExpressionHash& result) = 0;
+
+ protected:
+  ~ExpressionRecorder() = default;
+};
+inline thread_local ExpressionRecorder* expression_recorder = nullptr;
+#endif
+
 // An operation on expressions.
 template <class... Operands>
 Expression expression(Operation operation, const Operands&... operands) {
@@ -153,6 +171,12 @@ Expression expression(Operation operation, const Operands&... operands) {
   ((result.reach = joined(result.reach, operands.reach)), ...);
   result.hash = hasher.finish();
   ++expressions_made;
+#ifdef TRIL_RECORD_EXPRESSIONS
+  if (expression_recorder != nullptr) {
+    const ExpressionHash hashes[] = {operands.hash...};
+    expression_recorder->see(operation, hashes, result.hash);
+  }
+#endif
   return result;
 }
 

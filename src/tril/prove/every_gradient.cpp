@@ -85,12 +85,17 @@ class EveryGradient {
         options_.progress(static_cast<double>(position + 1) / static_cast<double>(options_.length));
       }
     }
+    for (const auto& [site, has_gradient] : sites_) {
+      if (!has_gradient) count_silent(name_of_site(site));
+    }
     result_.operations = session_.expressions->operations;
     result_.seconds = time.seconds();
     return result_;
   }
 
  private:
+  // In the encoder?, layer, site, which time in the layer.
+  using SiteKey = std::tuple<bool, int64_t, Site, int>;
   enum class Pass { alone, in_batch };
   // Of the source?, layer, site (and which time in the layer), position.
   using RowKey = std::tuple<bool, int64_t, int, int32_t>;
@@ -167,15 +172,22 @@ class EveryGradient {
     return {.parameter = name, .element = element, .loss = loss_.position, .up_to = loss_.up_to};
   }
 
+  void count_silent(const std::string& name) {
+    ++result_.silent;
+    if (result_.first_silent.empty()) result_.first_silent = name;
+  }
+  static std::string name_of_site(const SiteKey& site) {
+    const auto& [in_encoder, layer, what, time] = site;
+    return concat(in_encoder ? "encoder" : "decoder", layer >= 0 ? concat(" layer ", layer) : "",
+                  ", ", name_of(what), time > 0 ? concat(" ", time + 1) : "");
+  }
+
   void see_parameter(size_t index, const Gradients& gradients, Pass pass) {
     const NamedConstTensor& parameter = parameters_[index];
     const std::vector<Expression> values = gradient_of(parameter.tensor, gradients);
     bool silent = true;
     for (const Expression& value : values) silent = silent && is_nothing(value.hash);
-    if (silent) {
-      ++result_.silent;
-      if (result_.first_silent.empty()) result_.first_silent = parameter.name;
-    }
+    if (silent) count_silent(parameter.name);
     if (pass == Pass::alone) {
       Hashes& hashes = recorded_.emplace_back();
       for (const Expression& value : values) hashes.push_back(value.hash);
@@ -191,6 +203,8 @@ class EveryGradient {
   void see_activation(const Activations::Seen& seen, const Gradients& gradients, Pass pass) {
     const std::vector<Expression> values = gradient_of(seen.tensor, gradients);
     const size_t columns = values.size() / seen.tokens.size();
+    bool& has_gradient = sites_[{seen.stack == Stack::encoder, seen.layer, seen.site, seen.time}];
+    for (const Expression& value : values) has_gradient |= !is_nothing(value.hash);
     for (size_t row = 0; row < seen.tokens.size(); ++row) {
       const TokenVariables::Place at = variables_.place_of(seen.tokens[row]);
       const std::span<const Expression> numbers(values.data() + row * columns, columns);
@@ -295,6 +309,8 @@ class EveryGradient {
   std::map<RowKey, Hashes> rows_;
   std::vector<Hashes> recorded_;
   int64_t compared_rows_ = 0;
+  // Whether any activation there had a gradient, of any loss.
+  std::map<SiteKey, bool> sites_;
 };
 
 }  // namespace

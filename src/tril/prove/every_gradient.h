@@ -10,7 +10,8 @@
 // The loss, the gradient of every element of every parameter, and that of every activation the
 // observer sees must be the same expression in both. Every gradient may be made only from positions
 // that the rows of the loss may see, and must be made from all of these where one row has a label;
-// an activation of a row that the loss may not see must have no gradient at all.
+// an activation of a row that the loss may not see must have no gradient at all. Every parameter
+// must have a gradient of every loss, and every observed site of a layer one of some loss.
 //
 // What this assumes beyond for_every_input.h: rows without a label contribute zeros to sums, and
 // these are left out of the expressions (kernels/model/gradient.h has the rule). That is right if
@@ -66,7 +67,7 @@ struct EveryGradientResult {
   int64_t missing = 0;      // rows of one pass that the other does not have
   int64_t forbidden = 0;    // made from a position, or of a row, that the loss may not see
   int64_t short_reach = 0;  // of one row's loss, not made from everything that the row may see
-  int64_t silent = 0;       // parameters without any gradient, over all losses
+  int64_t silent = 0;       // parameters, and observed sites of a layer, without any gradient
   std::optional<EveryGradientPlace> first_difference{}, first_leak{}, first_short_reach{};
   std::string first_silent{};
   double seconds = 0.0;
