@@ -20,7 +20,8 @@ enum class PositionType { sinusoidal, learned, rotary, alibi, none };
 // How sinusoidal positions are laid out over the features.
 //   interleaved  the paper's: sines in the even features, cosines in the odd ones
 //   halves       the same numbers, all sines before all cosines (Marian, Pegasus)
-//   fairseq      halves with frequencies 10000^(-i / (model/2 - 1)), computed in fp32 (M2M100, NLLB)
+//   fairseq      halves, with frequencies 10000^(-i / (model/2 - 1)) and angles rounded to fp32
+//                (M2M100, NLLB)
 enum class Sinusoid { interleaved, halves, fairseq };
 
 template <>
@@ -74,8 +75,8 @@ struct TransformerConfig {
   void check() const;
 };
 
-// config.json: "format": 1, "architecture": "transformer", every field written out. Models that need
-// more than format 1 has fields for are written in format 2.
+// config.json: "format": 1, "architecture": "transformer", every field written out. Models that
+// need more than format 1 has fields for are written in format 2.
 std::string to_json(const TransformerConfig& config);
 // Raises `bad_format` naming file and field for anything missing, surplus, mistyped or out of
 // range.

@@ -308,10 +308,10 @@ class Proof {
   // On the model's own configuration if that was asked for or is not too much work.
   void add_every_input(EveryInputOptions options, bool asked, double share = 1.0) {
     const bool tiny = !asked && !affordable(options, share);
-    const std::string what = concat("for every input, ",
-                                    options.order == KernelOrder::cpu ? word_for(options.compute)
-                                                                      : word_for(options.order),
-                                    options.every_length ? ", 1 to " : ", ", options.length);
+    const std::string what = concat(
+        "for every input, ",
+        options.order == KernelOrder::cpu ? word_for(options.compute) : word_for(options.order),
+        options.every_length ? ", 1 to " : ", ", options.length);
     tell(what, 0, 100);
     options.progress = [&](double done) { tell(what, static_cast<int64_t>(100.0 * done), 100); };
     report_.every_input.push_back(
