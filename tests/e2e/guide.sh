@@ -29,6 +29,8 @@ commands=0
 failures=0
 progress='^ *[0-9]+%  .* left$|^[0-9]+ sentences$|^[0-9]+ of [0-9]+: |^reading the model$|^the (table|leak probe)$'
 progress+='|prefix by prefix$|^running lesson |^training a small|^switching heads off$|^parallel against stepwise$|^for every input, [a-zA-Z0-9 -]+, [0-9a-z ]+$|^sequential against parallel training, [0-9x ]+( on a tiny model)?$'
+# Where there is a GPU, programs say that they do not use it.
+progress+='|^computing on the CPU: '
 
 fail() {
   printf 'FAILED: %s\n' "$1"

@@ -168,6 +168,7 @@ TransformerConfig small_config() {
   TransformerConfig c = testing::random_config();
   const auto below = [](int64_t& size, int64_t most) { size = 1 + size % most; };
   below(c.model, 17);
+  if (c.sinusoid != Sinusoid::interleaved) c.model = 4 + 2 * (c.model % 7);  // an even width
   below(c.feed_forward, 17);
   below(c.head_dim, 5);
   if (c.position == PositionType::rotary) c.head_dim *= 2;
