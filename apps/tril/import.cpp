@@ -27,27 +27,36 @@ void run(const ImportFlags& flags) {
   fmt::print("{}: {}, {} parameters, {} + {} layers, {} wide, {} pieces\n", flags.output,
              report.family, grouped(report.parameters), config.encoder_layers,
              config.decoder_layers, config.model, grouped(config.target_vocab));
-  fmt::print("try: {} translate {}\n", program_name(), flags.output);
+  std::string choice;
+  if (!report.languages.empty()) {
+    std::string codes;
+    for (const std::string& code : report.languages) {
+      codes += fmt::format("{}{}", codes.empty() ? "" : " ", code);
+    }
+    fmt::print("{} languages: {}\n", report.languages.size(), codes);
+    choice = fmt::format(" --to-language {}", report.languages.front());
+  }
+  fmt::print("try: {} translate {}{}\n", program_name(), flags.output, choice);
 }
 
 }  // namespace
 
 void add_import(CLI::App& app) {
   auto flags = std::make_shared<ImportFlags>();
-  CLI::App* import =
+  CLI::App* command =
       app.add_subcommand("import", "Make a model of a Hugging Face transformers folder");
-  import
+  command
       ->add_option("folder", flags->folder,
                    "A folder with config.json, weights (safetensors or .bin) and tokenizer files")
       ->required();
-  import->add_option("-o,--output", flags->output, "The model folder to write")->required();
-  import->add_flag("--overwrite", flags->overwrite, "Replace the model that is there");
-  import->footer(
+  command->add_option("-o,--output", flags->output, "The model folder to write")->required();
+  command->add_flag("--overwrite", flags->overwrite, "Replace the model of tril that is there");
+  command->footer(
       "Examples:\n  tril import opus-mt-en-de -o en-de\n  echo 'How are you?' | tril translate "
-      "en-de\n\nFamilies: marian (OPUS-MT), pegasus, m2m_100 (NLLB too), bart, mbart. Nothing in "
-      "the folder is executed: a .bin file is read as data.");
-  import->callback([flags] { run(*flags);
-});
-}  // namespace tril::app
+      "en-de\n\nFamilies: marian (OPUS-MT), pegasus, m2m_100 (NLLB too), bart, mbart. tril "
+      "downloads nothing: the folder must be there. Nothing in it is executed: a .bin file is "
+      "read as data. Settings of generate() are not taken over; those that matter are named.");
+  command->callback([flags] { run(*flags); });
+}
 
 }  // namespace tril::app

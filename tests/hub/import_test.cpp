@@ -217,6 +217,20 @@ TEST(Import, AFolderTranslates) {
   EXPECT_EQ(translations[0].hypotheses.front().tokens,
             searched(translator.model(), source, search));
   EXPECT_EQ(translations[1].text(), "");
+  EXPECT_EQ(report.languages, (std::vector<std::string>{"fra", "deu"}));
+  EXPECT_EQ(raised_by([&] {
+              options.languages.to = "xx";
+              translator.translate(lines, options);
+            }).text,
+            "tokenizer: no language xx in the model, which has fra, deu");
+  // A folder of transformers is never written to, and a model of tril's not imported.
+  const std::string theirs = folder.path().string();
+  EXPECT_EQ(raised_by([&] { hub::import(theirs, theirs, {.overwrite = Overwrite::yes}); }).text,
+            theirs + ": holds a model of Hugging Face's transformers: choose another folder");
+  EXPECT_EQ(raised_by([&] { hub::import(folder.to(), theirs + "2"); }).text,
+            folder.to() + ": holds a model of tril already: there is nothing to import");
+  EXPECT_EQ(raised_by([&] { hub::import(theirs + "3", theirs + "2"); }).text,
+            theirs + "3: no such folder");
   // A model is not replaced unless that is asked for.
   EXPECT_EQ(raised_by([&] { hub::import(folder.path().string(), folder.to()); }).text,
             folder.to() + ": holds a model already");

@@ -89,6 +89,18 @@ int64_t ForeignConfig::same_integer(std::string_view first, std::string_view sec
   return value;
 }
 
+bool ForeignConfig::differs(std::string_view field, double from) const {
+  const JsonValue* value = object_.find(field);
+  if (value == nullptr) return false;
+  switch (value->kind) {
+    case JsonValue::Kind::null: return false;
+    case JsonValue::Kind::boolean: return (value->boolean ? 1.0 : 0.0) != from;
+    case JsonValue::Kind::integer:
+    case JsonValue::Kind::number: return value->number != from;
+    default: return true;
+  }
+}
+
 void ForeignConfig::ignore(std::initializer_list<std::string_view> fields) {
   known_.insert(fields.begin(), fields.end());
 }

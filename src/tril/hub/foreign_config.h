@@ -36,6 +36,10 @@ class ForeignConfig {
   // For two fields that are one here: raises `unsupported` unless they are equal.
   int64_t same_integer(std::string_view first, std::string_view second, int64_t min, int64_t max);
 
+  // Whether a field is there with another value than this number (false counts as 0, a list as
+  // another value).
+  bool differs(std::string_view field, double from) const;
+
   // Fields that change nothing that tril computes.
   void ignore(std::initializer_list<std::string_view> fields);
   // Those that were neither read nor ignored, in their order.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <set>
@@ -116,6 +117,14 @@ class Weights {
   std::set<std::string> used_;
 };
 
+// Settings of generate() that change its results, and the values with which they do not.
+constexpr std::pair<std::string_view, double> kGenerationSettings[] = {
+    {"num_beams", 1.0},          {"length_penalty", 1.0},       {"early_stopping", 0.0},
+    {"min_length", 0.0},         {"no_repeat_ngram_size", 0.0}, {"repetition_penalty", 1.0},
+    {"forced_bos_token_id", -1}, {"forced_eos_token_id", -1},   {"bad_words_ids", -1},
+    {"do_sample", 0.0},          {"renormalize_logits", 0.0},
+};
+
 // Fields that change nothing that tril computes: for training, for other tasks, for generate(), or
 // told by the files of the tokenizer.
 void ignore_harmless(ForeignConfig& config) {
@@ -204,12 +213,17 @@ class Described {
   }
 
   void tell_unknown(const ImportOptions& options) const {
+    if (!options.notice) return;
     std::string names;
     for (const std::string& name : config_.unknown()) {
       names += concat(names.empty() ? "" : ", ", printable(name));
     }
-    if (!options.notice || names.empty()) return;
-    options.notice(concat(config_.file(), ": ignored, because tril does not know: ", names));
+    if (!names.empty()) {
+      options.notice(concat(config_.file(), ": ignored, because tril does not know: ", names));
+    }
+    tell_settings(config_, options);
+    const std::string file = path_in(folder_, kGenerationFile);
+    if (file_exists(file)) tell_settings(ForeignConfig(read_file(file, kMaxFile), file), options);
   }
 
   ImportReport report(const Transformer& model) const {
@@ -222,8 +236,23 @@ class Described {
  private:
   static ForeignConfig read_config_file(const std::string& folder) {
     const std::string file = path_in(folder, kConfigFile);
+    std::error_code none;
+    require(std::filesystem::exists(folder, none), ErrorCode::io, folder, ": no such folder");
+    require(std::filesystem::is_directory(folder, none), ErrorCode::io, folder, ": not a folder");
     require(file_exists(file), ErrorCode::io, folder, ": has no ", kConfigFile);
-    return {read_file(file, kMaxFile), file};
+    ForeignConfig config(read_file(file, kMaxFile), file);
+    require(!config.differs("architecture", -1), ErrorCode::invalid_argument, folder,
+            ": holds a model of tril already: there is nothing to import");
+    return config;
+  }
+  static void tell_settings(const ForeignConfig& from, const ImportOptions& options) {
+    std::string names;
+    for (const auto& [name, neutral] : kGenerationSettings) {
+      if (from.differs(name, neutral)) names += concat(names.empty() ? "" : ", ", name);
+    }
+    if (names.empty()) return;
+    options.notice(
+        concat(from.file(), ": settings of generate() that tril does not take over: ", names));
   }
 
   void add_special_tokens(ForeignConfig& from, TokenizerSettings& settings) const {
@@ -265,6 +294,8 @@ Transformer read_model(const std::string& folder, const ImportOptions& options,
 
 ImportReport import(const std::string& folder, const std::string& to,
                     const ImportOptions& options) {
+  require(!is_foreign_folder(to), ErrorCode::invalid_argument, to,
+          ": holds a model of Hugging Face's transformers: choose another folder");
   require(options.overwrite == Overwrite::yes || !file_exists(path_in(to, kConfigFile)),
           ErrorCode::invalid_argument, Field{"overwrite"}, to, ": holds a model already");
   Described described(folder);
@@ -273,6 +304,7 @@ ImportReport import(const std::string& folder, const std::string& to,
   const Transformer model = read_model(folder, options, &report);
   model.save(to, {.beside = {{std::string(kTokenizerFile), tokenizer.bytes()}},
                   .notes = {{"imported_from", report.family}}});
+  for (const Language& language : tokenizer.languages()) report.languages.push_back(language.code);
   return report;
 }
 

@@ -29,6 +29,7 @@ struct ImportReport {
   TransformerConfig config{};
   int64_t parameters = 0;
   std::vector<std::string> unknown_fields{};  // of config.json, which were ignored
+  std::vector<std::string> languages{};       // codes; empty for a model of one direction
 };
 
 // Whether the folder's config.json is one of transformers, not one of ours.
@@ -40,7 +41,7 @@ Transformer read_model(const std::string& folder, const ImportOptions& options =
 
 // Writes the model in `folder` to `to`. Raises `unsupported` naming the field or the family for
 // what tril does not compute, `bad_format` for files that contradict each other, `invalid_argument`
-// where `to` holds a model and may not be replaced.
+// where `to` holds a model and may not be replaced, and always if it is a folder of transformers.
 ImportReport import(const std::string& folder, const std::string& to,
                     const ImportOptions& options = {});
 

@@ -29,6 +29,9 @@ std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
   require(!options.alignments || !state.model.config().decoder_only(), ErrorCode::unsupported,
           "translate: a decoder-only model has no alignments");
   state.check_shortlist("translate", options.shortlist);
+  // Languages that the model does not have are an error of the call, not of every line.
+  if (!state.model.config().decoder_only()) state.tokenizer.encode_source("", options.languages);
+  state.tokenizer.target_prefix(options.languages);
   auto search = state.options_for(options.search, options.shortlist, options.languages);
   state.engine.check(*search, options.slots);
   return search;
