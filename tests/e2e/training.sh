@@ -200,7 +200,8 @@ long=("${small[@]:0:18}" --updates 3000 --evaluate-every 1000)
 expect 0 'a longer run' "$tril" train "${long[@]}" --source s --target t -o longer
 # A process that a script starts with & ignores Ctrl-C, unless told otherwise.
 env --default-signal=INT "$tril" train "${long[@]}" --source s --target t -o model 2>err &
-sleep 0.4 && kill -INT $! && wait $!
+for _ in {1..600}; do [ -e model/training/checkpoint.safetensors ] && break; sleep 0.1; done
+sleep 0.3 && kill -INT $! && wait $!
 [ $? -eq 130 ] || fail 'Ctrl-C: not 130'
 says 'Ctrl-C' 'to continue: tril train --resume -o model'
 cp model/training/checkpoint.safetensors checkpoint.bak

@@ -54,9 +54,16 @@ std::string golden_folder() {
   const char* wish = std::getenv("TRIL_GOLDEN_FOLDER");
   return wish != nullptr ? wish : TRIL_GOLDEN_FOLDER;
 }
-bool passed_over_on_cuda(int few, std::source_location here) {
+static bool is_between(int few, const std::source_location& here) {
   static std::map<std::pair<std::string, uint32_t>, int64_t> cases;
-  return device().type == DeviceType::cuda && cases[{here.file_name(), here.line()}]++ % few != 0;
+  return cases[{here.file_name(), here.line()}]++ % few != 0;
+}
+bool passed_over_on_cuda(int few, std::source_location here) {
+  return device().type == DeviceType::cuda && is_between(few, here);
+}
+bool passed_over_unless_full(int few, std::source_location here) {
+  return device().type == DeviceType::cpu && std::getenv("TRIL_FULL") == nullptr &&
+         is_between(few, here);
 }
 double unit(DType type) { return type == DType::bf16 ? 0x1p-8 : kUnit; }
 std::vector<float> rounded_to(DType type, std::vector<float> values) {

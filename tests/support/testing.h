@@ -58,6 +58,9 @@ std::vector<double> doubles_of(std::span<const float> values);
 // this tries every few-th of its cases, so of all sizes, and passes the others over; on the CPU it
 // tries all. One count for each place in the sources.
 bool passed_over_on_cuda(int few, std::source_location here = std::source_location::current());
+// The same on the CPU for properties whose cases take long: every few-th case in ./check, all of
+// them in --full.
+bool passed_over_unless_full(int few, std::source_location here = std::source_location::current());
 
 // Equal as bit patterns: NaN equals the same NaN, +0 does not equal -0.
 ::testing::AssertionResult same_bits(std::span<const float> a, std::span<const float> b);

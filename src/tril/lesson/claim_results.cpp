@@ -198,6 +198,9 @@ const ProofReport& ClaimLab::Results::proof() {
                   .end = tokenizer.end(),
                   .forbidden = tokenizer.unwritable(),
                   .sequential = {{1, 4}, {1, 16}},
+                  // The claims ask whether the proof holds, not for how many lengths.
+                  .every_length = 2,
+                  .one_length = 8,
                   .hooks = options.hooks,
                   .progress = options.progress});
   });
