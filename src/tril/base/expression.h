@@ -117,9 +117,10 @@ class ExpressionHasher {
     high_ = std::rotl(high_ ^ (word * kSecond), 33) * kFirst + low_;
     return *this;
   }
+  // A hash is mixed already, unlike a word, which is often a small number.
   constexpr ExpressionHasher& operator<<(const ExpressionHash& hash) {
-    low_ = std::rotl(low_ ^ (hash.low * kFirst), 29) * kSecond + high_;
-    high_ = std::rotl(high_ ^ (hash.high * kSecond), 33) * kFirst + low_;
+    low_ = std::rotl(low_ ^ hash.low, 29) * kSecond + high_;
+    high_ = std::rotl(high_ ^ hash.high, 33) * kFirst + low_;
     return *this;
   }
   constexpr ExpressionHash finish() const {
