@@ -219,9 +219,22 @@ SearchRule SearchSettings::over(SearchRule below) const {
   take(top_k, rule.top_k);
   take(top_p, rule.top_p);
   take(seed, rule.seed);
-  if (beam.value_or(1) > 1 && !sample) rule.sample = false;
+  if (beam && !sample) rule.sample = false;
   if (rule.sample && !beam) rule.beam = 1;
   return rule;
+}
+
+SearchOptions search_options(const GenerationSettings& model, const SearchRule& rule) {
+  SearchOptions options{rule};
+  for (const std::vector<int32_t>& sequence : model.forbidden) {
+    if (sequence.size() == 1) {
+      options.forbidden.push_back(sequence[0]);
+    } else {
+      options.forbidden_sequences.push_back(sequence);
+    }
+  }
+  options.forced_end = model.forced_end;
+  return options;
 }
 
 std::string to_json(const GenerationSettings& settings) {

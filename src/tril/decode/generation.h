@@ -45,8 +45,8 @@ struct SearchSettings {
   std::optional<double> top_p{};
   std::optional<uint64_t> seed{};
 
-  // These settings, and those of `below` for what they do not name. Whoever names a beam above 1
-  // and not `sample` wants no sampling; whoever wants sampling and names no beam has one of 1.
+  // These settings, and those of `below` for what they do not name. Whoever names a beam and
+  // not `sample` wants no sampling; whoever wants sampling and names no beam has one of 1.
   SearchRule over(SearchRule below) const;
   bool operator==(const SearchSettings&) const = default;
 };
@@ -76,6 +76,10 @@ struct GenerationSettings {
 
   bool operator==(const GenerationSettings&) const = default;
 };
+
+// What a search takes from a model's settings: the rule, and tokens that are forbidden or forced.
+// START, END and tokens forbidden by the tokenizer are the caller's.
+SearchOptions search_options(const GenerationSettings& model, const SearchRule& rule);
 
 // The contents of a generation.json, to be saved beside the weights (SaveOptions::beside); the same
 // settings give the same bytes. Raises `invalid_argument` for what generation_from_json() would

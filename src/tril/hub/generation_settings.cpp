@@ -42,12 +42,8 @@ constexpr std::pair<std::string_view, double> kNotTaken[] = {
 
 class Conversion {
  public:
-  Conversion(const std::string& text, const std::string& file, const Tokenizer& tokenizer,
-             const TransformerConfig& config)
-      : fields_(text, file),
-        object_(parse_json(text, file, kForeignJson)),
-        tokenizer_(tokenizer),
-        config_(config) {}
+  Conversion(const std::string& text, const std::string& file, const GenerationFacts& facts)
+      : fields_(text, file), object_(parse_json(text, file, kForeignJson)), facts_(facts) {}
 
   ImportedGeneration run() {
     made_.settings.special_tokens = SpecialTokens::allowed;
@@ -80,7 +76,7 @@ class Conversion {
   int64_t count(std::string_view field, int64_t otherwise) {
     return fields_.integer(field, 0, int64_t{1} << 30, otherwise);
   }
-  int64_t last_token() const { return config_.target_vocab - 1; }
+  int64_t last_token() const { return facts_.vocab - 1; }
 
   void take_beam() {
     SearchSettings& search = made_.settings.search;
@@ -105,7 +101,7 @@ class Conversion {
     const int64_t most_new = count("max_new_tokens", 0), least_new = count("min_new_tokens", 0);
     if (most_new > 0) {
       search.max_tokens = most_new;
-    } else if (most > 1 && !config_.decoder_only()) {
+    } else if (most > 1 && !facts_.decoder_only) {
       search.max_tokens = most - 1;
     } else if (most > 0) {
       tell("max_length counts the prompt: tril's limit is the model's, or --max-tokens");
@@ -113,7 +109,7 @@ class Conversion {
     if (search.max_tokens) search.max_ratio = 0.0;
     if (least_new > 0) {
       search.min_tokens = std::min(least_new, kMostCount);
-    } else if (least > 1 && !config_.decoder_only()) {
+    } else if (least > 1 && !facts_.decoder_only) {
       search.min_tokens = std::min(least - 1, kMostCount);
     } else if (least > 1) {
       tell("min_length counts the prompt: not taken over");
@@ -130,7 +126,7 @@ class Conversion {
 
   // END alone is never forbidden.
   void forbid(std::vector<int32_t> sequence) {
-    const std::vector<int32_t>& ends = tokenizer_.ends();
+    const std::vector<int32_t>& ends = facts_.ends;
     const bool is_end =
         sequence.size() == 1 && std::find(ends.begin(), ends.end(), sequence[0]) != ends.end();
     auto& all = made_.settings.forbidden;
@@ -171,27 +167,28 @@ class Conversion {
     const std::vector<int64_t> given = fields_.integers("forced_bos_token_id", 0, last_token());
     if (given.empty()) return;
     const auto token = static_cast<int32_t>(given.front());
-    for (const Language& language : tokenizer_.languages()) {
+    for (const Language& language : facts_.languages) {
       if (language.token != token) continue;
       made_.settings.to_language = language.code;
       return;
     }
-    const auto by_tokenizer = [&]() -> std::vector<int32_t> {
-      if (!tokenizer_.languages().empty()) return {};
-      return tokenizer_.target_prefix();
-    }();
-    if (by_tokenizer.empty()) {
+    if (facts_.forced_first.empty()) {
       made_.settings.forced_first = {token};
-    } else if (by_tokenizer.front() != token) {
+    } else if (facts_.forced_first.front() != token) {
       tell("forced_bos_token_id is ", token, ", but texts of this tokenizer begin with ",
-           by_tokenizer.front(), ", which tril forces");
+           facts_.forced_first.front(), ", which tril forces");
     }
   }
 
   void take_forced_end() {
     const std::vector<int64_t> given = fields_.integers("forced_eos_token_id", 0, last_token());
     if (given.empty()) return;
-    made_.settings.forced_end = static_cast<int32_t>(given.front());
+    const auto token = static_cast<int32_t>(given.front());
+    if (std::find(facts_.ends.begin(), facts_.ends.end(), token) == facts_.ends.end()) {
+      tell("forced_eos_token_id is ", token, ", which does not end a text: not taken over");
+      return;
+    }
+    made_.settings.forced_end = token;
     if (given.size() > 1) tell("of forced_eos_token_id only the first is taken over");
   }
 
@@ -213,18 +210,27 @@ class Conversion {
 
   ForeignConfig fields_;
   JsonValue object_;
-  const Tokenizer& tokenizer_;
-  const TransformerConfig& config_;
+  const GenerationFacts& facts_;
   ImportedGeneration made_;
 };
 
 }  // namespace
 
+ImportedGeneration generation_settings(const std::string& text, const std::string& file,
+                                       const GenerationFacts& facts) {
+  return Conversion(text, file, facts).run();
+}
+
 ImportedGeneration read_generation_settings(const std::string& folder, const Tokenizer& tokenizer,
                                             const TransformerConfig& config) {
   std::string file = path_in(folder, kTheirFile);
   if (!file_exists(file)) file = path_in(folder, kConfigFile);
-  return Conversion(read_file(file, kMostBytes), file, tokenizer, config).run();
+  GenerationFacts facts{.vocab = config.target_vocab,
+                        .decoder_only = config.decoder_only(),
+                        .ends = tokenizer.ends(),
+                        .languages = tokenizer.languages()};
+  if (facts.languages.empty()) facts.forced_first = tokenizer.target_prefix();
+  return generation_settings(read_file(file, kMostBytes), file, facts);
 }
 
 }  // namespace tril::hub

@@ -22,8 +22,20 @@ struct ImportedGeneration {
   std::vector<std::string> notices;
 };
 
-// `tokenizer` and `config` are those of the imported model. Raises `bad_format`, naming file and
+// What must be known of a model to read its settings.
+struct GenerationFacts {
+  int64_t vocab = 0;
+  bool decoder_only = false;
+  std::vector<int32_t> ends{};
+  std::vector<Language> languages{};
+  std::vector<int32_t> forced_first{};  // by the tokenizer, whatever the language
+};
+// From the text of a generation_config.json or config.json. Raises `bad_format`, naming file and
 // field.
+ImportedGeneration generation_settings(const std::string& text, const std::string& file,
+                                       const GenerationFacts& facts);
+
+// From a folder, with the tokenizer and the configuration of the imported model.
 ImportedGeneration read_generation_settings(const std::string& folder, const Tokenizer& tokenizer,
                                             const TransformerConfig& config);
 
