@@ -39,7 +39,7 @@ std::string json_line(const Translation& translation, const DecodingFlags& flags
     object["score"] = object["rank"] = nullptr;  // 0 would mean certainty
     object["skipped"] = translation.skipped;
   }
-  if (flags.options.search.n_best > 1) {
+  if (flags.options.search.n_best.value_or(1) > 1) {
     for (const TextHypothesis& h : translation.hypotheses) {
       object["n_best"].push_back(json_of(h, flags));
     }
@@ -52,7 +52,8 @@ std::string json_line(const Translation& translation, const DecodingFlags& flags
 std::string text_lines(const Translation& translation, const DecodingFlags& flags) {
   std::string lines;
   for (const TextHypothesis& h : translation.hypotheses) {
-    if (flags.options.search.n_best > 1) lines += fmt::format("{}\t", translation.number + 1);
+    if (flags.options.search.n_best.value_or(1) > 1)
+      lines += fmt::format("{}\t", translation.number + 1);
     if (flags.scores) {
       // A log-probability of 0 would mean certainty: a skipped line has none.
       lines += translation.skipped.empty() ? fmt::format("{}\t", h.score) : "\t";
@@ -124,29 +125,127 @@ class Input {
 
 }  // namespace
 
-CLI::Option* add_search_flags(CLI::App& command, SearchRule& search, int64_t max_beam) {
+namespace {
+
+constexpr const char* kSearch = "Search";
+
+// A flag whose value is one of an enum's words.
+template <class Enum>
+CLI::Option* add_choice(CLI::App& command, const char* name, std::optional<Enum>& value,
+                        const std::string& help) {
+  const std::vector<std::string> words(std::begin(Words<Enum>::kList),
+                                       std::end(Words<Enum>::kList));
+  std::string type;
+  for (const std::string& word : words) type += (type.empty() ? "" : "|") + word;
+  return command
+      .add_option_function<std::string>(
+          name,
+          [&value](const std::string& number) { value = static_cast<Enum>(std::stoi(number)); },
+          help)
+      ->transform(one_of(words))
+      ->type_name(type);
+}
+
+}  // namespace
+
+CLI::Option* add_search_flags(CLI::App& command, SearchSettings& search,
+                              const SearchDefaults& defaults) {
   CLI::Option* beam =
       command.add_option("--beam", search.beam, "Hypotheses kept at each step; 1 is greedy")
-          ->transform(whole_number(1, max_beam))
-          ->capture_default_str();
+          ->transform(whole_number(1, defaults.most_beam))
+          ->default_str(concat(defaults.beam))
+          ->group(kSearch);
   command
       .add_option("--length-penalty", search.length_penalty,
                   "Rank hypotheses by score ÷ length^this")
-      ->capture_default_str();
+      ->default_str("0.6")
+      ->group(kSearch);
+  add_choice(command, "--early-stopping", search.early_stopping,
+             "When a beam is done: yes, as soon as it has as many finished hypotheses as it is "
+             "wide; no, when none that goes on is likely to rank higher; never, when none could")
+      ->default_str("yes")
+      ->group(kSearch);
   command
       .add_option("--max-tokens", search.max_tokens,
-                  "Maximum length of a result in tokens; 0: as many as the model can write")
+                  "Maximum length of a result in tokens; 0: as many as the model can write. A "
+                  "small number cuts sentences short, and what is left may mean something else; a "
+                  "beam then also prefers other, shorter sentences")
       ->transform(whole_number(0, 1 << 30))
-      ->capture_default_str();
+      ->default_str("0")
+      ->group(kSearch);
+  command
+      .add_option("--min-tokens", search.min_tokens, "Minimum length: a result does not end before")
+      ->transform(whole_number(0, 1 << 20))
+      ->default_str("0")
+      ->group(kSearch);
+  add_choice(command, "--cut", search.cut,
+             "Where results that were cut at the maximum length come: last, after all that ended; "
+             "or ranked among them")
+      ->default_str("last")
+      ->group(kSearch);
+  command
+      .add_option("--no-repeat-ngram", search.no_repeat_ngram,
+                  "No sequence of this many tokens occurs twice in a result; 0: any may")
+      ->transform(whole_number(0, 1 << 20))
+      ->default_str("0")
+      ->group(kSearch);
+  command
+      .add_option("--repetition-penalty", search.repetition_penalty,
+                  "Above 1: tokens that occurred before are less likely to come again, e.g. 1.2")
+      ->check(CLI::Range(1e-9, 1e9))
+      ->type_name("FLOAT")
+      ->default_str("1")
+      ->group(kSearch);
   return beam;
 }
 
-void add_ratio_flag(CLI::App& command, SearchRule& search) {
+void add_token_flags(CLI::App& command, TranslateOptions& options) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--forbid",
+          [&options](const std::vector<std::string>& lists) {
+            for (const std::string& list : lists) {
+              const auto ids = parse_token_ids(list);
+              require(ids && !ids->empty(), ErrorCode::invalid_argument, "--forbid '", list,
+                      "' is not a list of token ids with blanks between");
+              options.forbidden.push_back(*ids);
+            }
+          },
+          "Token ids, as --ids prints them, that no result may hold one after the other, as in "
+          "--forbid '17 4'; repeat it for further ones")
+      ->allow_extra_args(false)
+      ->type_name("IDS")
+      ->group(kSearch);
+  command
+      .add_flag_function(
+          "--force-end,!--no-force-end",
+          [&options](int64_t count) { options.force_end = count > 0; },
+          "End results that reach the maximum length with the token END, instead of cutting them")
+      ->group(kSearch);
+}
+
+void add_ratio_flag(CLI::App& command, SearchSettings& search) {
   command
       .add_option("--max-ratio", search.max_ratio,
                   "Maximum length: ratio × source tokens + 10; 0: no limit")
       ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+      ->type_name("FLOAT")
+      ->default_str("4")
+      ->group(kSearch);
+}
+
+void add_language_flags(CLI::App& command, LanguagePair& languages) {
+  constexpr const char* kLanguages = "Languages ('tril info MODEL' lists those of a model)";
+  command
+      .add_option("--from-language", languages.from,
+                  "For models of several languages: the code of the language of the input")
+      ->type_name("CODE")
+      ->group(kLanguages);
+  command
+      .add_option("--to-language", languages.to,
+                  "For models of several languages: the code of the language to write")
+      ->type_name("CODE")
+      ->group(kLanguages);
 }
 
 void add_strict_flag(CLI::App& command, bool& strict) {
@@ -166,38 +265,47 @@ void BadLineCount::raise() const {
 }
 
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
-  SearchRule& search = flags.options.search;
-  search.beam = beam;
+  SearchSettings& search = flags.options.search;
+  flags.beam = beam;
   command.add_option("model", flags.model, "A model folder")->required();
   command.add_option("--input", flags.input, "A file of lines, plain or gzip, or - for stdin")
       ->capture_default_str();
-  CLI::Option* beam_flag = add_search_flags(command, search);
+  CLI::Option* beam_flag = add_search_flags(command, search, {.beam = beam});
   command.add_option("--n-best", search.n_best, "Results per input line, one per output line")
       ->transform(whole_number(1, 1024))
-      ->capture_default_str();
-  CLI::Option* sample = command.add_flag("--sample", search.sample,
-                                         "Sample tokens instead of searching for the best");
-  sample->excludes(beam_flag);
+      ->default_str("1")
+      ->group(kSearch);
+  add_token_flags(command, flags.options);
+  constexpr const char* kSampling = "Sampling";
+  CLI::Option* sample = command.add_flag_callback(
+      "--sample", [&search] { search.sample = true; },
+      "Sample tokens instead of searching for the best");
+  sample->excludes(beam_flag)->group(kSampling);
   command.add_option("--top-k", search.top_k, "Sample among the k likeliest tokens; 0: all")
       ->needs(sample)
       ->transform(whole_number(0, 1 << 30))
-      ->capture_default_str();
+      ->default_str("0")
+      ->group(kSampling);
   command
       .add_option("--top-p", search.top_p,
                   "Sample among the likeliest tokens whose probabilities add up to this")
       ->needs(sample)
       ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str();
+      ->type_name("FLOAT")
+      ->default_str("1")
+      ->group(kSampling);
   command
       .add_option("--temperature", search.temperature,
                   "Sampling temperature: below 1 sharper, above 1 flatter")
       ->needs(sample)
-      ->capture_default_str();
+      ->default_str("1")
+      ->group(kSampling);
   command
       .add_option("--seed", search.seed, "Seed for sampling: the same seed gives the same output")
       ->needs(sample)
       ->transform(any_seed())
-      ->capture_default_str();
+      ->default_str("1")
+      ->group(kSampling);
   command.add_flag("--scores", flags.scores, "Print the log-probability before each result");
   command.add_flag("--ids", flags.ids, "Print token ids instead of text");
   command.add_flag("--json", flags.json,
@@ -217,10 +325,12 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
 
 void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   TranslateOptions options = flags.options;
-  if (options.search.sample) options.search.beam = 1;
+  const bool samples = options.search.sample.value_or(false);
+  if (!samples && !options.search.beam && !translator.generation().search.beam) {
+    if (!translator.generation().search.sample) options.search.beam = flags.beam;
+  }
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
-  options.slots =
-      std::max(flags.batch, options.search.sample ? options.search.n_best : options.search.beam);
+  options.slots = std::max(flags.batch, translator.search_options(options).width());
   Input input(flags);
   options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
   LineWriter output;

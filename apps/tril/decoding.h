@@ -21,15 +21,29 @@ struct DecodingFlags {
   std::optional<Compute> compute;
   std::optional<Device> device;
   int64_t batch = 64;
+  int64_t beam = 5;  // where neither the user nor the model names one
   TranslateOptions options;
   bool scores = false, json = false, ids = false, strict = false, trust = false, shortlist = false;
 };
 
-// The search flags, for every command that searches, with a beam of at most `max_beam`; returns
-// --beam.
-CLI::Option* add_search_flags(CLI::App& command, SearchRule& search, int64_t max_beam = 1024);
+// What the program searches with where neither the user nor the model says so.
+struct SearchDefaults {
+  int64_t beam = 5;
+  int64_t most_beam = 1024;
+};
+// The search flags, for every command that searches; returns --beam.
+CLI::Option* add_search_flags(CLI::App& command, SearchSettings& search,
+                              const SearchDefaults& defaults = {});
+// --forbid and --force-end, which need TranslateOptions.
+void add_token_flags(CLI::App& command, TranslateOptions& options);
 // The flag that limits a translation's length relative to its source.
-void add_ratio_flag(CLI::App& command, SearchRule& search);
+void add_ratio_flag(CLI::App& command, SearchSettings& search);
+// --from-language and --to-language, for every command that reads text for a model.
+void add_language_flags(CLI::App& command, LanguagePair& languages);
+// What the help of these commands says about where defaults come from.
+inline constexpr const char* kDefaultsNote =
+    "Search options that are not given are as the model's own settings say ('tril info' shows "
+    "them), else as shown here.";
 // The flags both commands have. `beam` is the default beam.
 void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam);
 

@@ -199,7 +199,7 @@ void evaluate_model(const EvaluateFlags& flags) {
   if (!flags.output.empty()) kept = std::make_unique<AtomicFile>(flags.output);
   TranslateOptions options = flags.options;
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
-  options.slots = std::max<int64_t>(options.slots, options.search.beam);
+  options.slots = std::max(options.slots, translator.search_options(options).width());
   options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
   ProgressLine progress;
   const StopOnSignal stop;
@@ -241,8 +241,11 @@ void evaluate_model(const EvaluateFlags& flags) {
 
 // A file of translations needs no decoding: flags for it would be ignored, so they are refused.
 void check_no_model_flags(const CLI::App& evaluate) {
-  for (const char* name : {"--beam", "--length-penalty", "--max-tokens", "--max-ratio", "--batch",
-                           "--shortlist", "--compute", "--trust", "--device", "--output"}) {
+  for (const char* name :
+       {"--beam", "--length-penalty", "--early-stopping", "--max-tokens", "--min-tokens", "--cut",
+        "--no-repeat-ngram", "--repetition-penalty", "--max-ratio", "--forbid", "--force-end",
+        "--from-language", "--to-language", "--batch", "--shortlist", "--compute", "--trust",
+        "--device", "--output"}) {
     require(evaluate.get_option(name)->count() == 0, ErrorCode::invalid_argument,
             "evaluate: ", name, " is for a model, not for --hypothesis");
   }
@@ -285,9 +288,10 @@ void add_evaluate(CLI::App& app) {
       ->add_option("--tokenize", flags->tokenizer, "Tokenization for BLEU: 13a, intl, char, none")
       ->transform(one_of({"13a", "intl", "char", "none"}))
       ->default_str("13a");
-  SearchRule& search = flags->options.search;
-  add_search_flags(*evaluate, search);
-  add_ratio_flag(*evaluate, search);
+  add_search_flags(*evaluate, flags->options.search);
+  add_ratio_flag(*evaluate, flags->options.search);
+  add_token_flags(*evaluate, flags->options);
+  add_language_flags(*evaluate, flags->options.languages);
   evaluate->add_option("--batch", flags->options.slots, "Hypotheses decoded at a time")
       ->transform(whole_number(1, 65536))
       ->capture_default_str();
@@ -307,7 +311,8 @@ void add_evaluate(CLI::App& app) {
       "the "
       "exit code is 1; with --strict it is an error. References must all be valid.\n\n"
       "The scores equal sacreBLEU's in every digit it prints; the signature before each score says "
-      "how it was computed.");
+      "how it was computed. " +
+      std::string(kDefaultsNote));
   evaluate->callback([flags, evaluate] { run(*flags, *evaluate); });
 }
 

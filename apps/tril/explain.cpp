@@ -99,15 +99,17 @@ void add_explain(CLI::App& app) {
   explain->add_option("-o,--output", flags->output, "The page to write")->capture_default_str();
   explain->add_option("--target", flags->options.target,
                       "What training reads; without it, what the model itself writes");
-  add_search_flags(*explain, flags->options.search, 16);
+  add_search_flags(*explain, flags->options.search, {.most_beam = 16});
   add_ratio_flag(*explain, flags->options.search);
+  add_language_flags(*explain, flags->options.languages);
   explain->add_option("--threads", flags->options.threads, "Threads to use (default: every core)")
       ->transform(whole_number(0, 1024));
   explain->footer(
       "Examples:\n  tril explain demo-model 'How are you?' -o page.html\n  tril explain "
       "demo-model 'I am fine' --target 'मैं बढ़िया हूँ' -o page.html\n\nThe page holds all "
       "it needs and makes no request to any network. With --target it shows what teacher "
-      "forcing does with predictions that are wrong.");
+      "forcing does with predictions that are wrong. " +
+      std::string(kDefaultsNote));
   explain->callback([flags] { run(*flags); });
 }
 

@@ -28,7 +28,8 @@ void add_generate(CLI::App& app) {
   generate->footer(
       "Example:\n  echo 'Once upon a time' | tril generate my-model --sample --top-p 0.9 "
       "--seed 7\n\nThe line itself is part of what is printed; an empty line begins with "
-      "nothing.");
+      "nothing, and is an error for models that have no token to begin with.\n\n" +
+      std::string(kDefaultsNote));
   generate->callback([flags] { run_generate(*flags); });
 }
 

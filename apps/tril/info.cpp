@@ -102,19 +102,81 @@ std::string summary_of(const Transformer& model, bool packed) {
              : "");
 }
 
+GenerationSettings settings_in(const std::string& folder, const TransformerConfig& config) {
+  const std::string file = path_in(folder, kGenerationFile);
+  if (!file_exists(file)) return {};
+  GenerationSettings settings =
+      generation_from_json(read_model_file(folder, kGenerationFile), file);
+  check_tokens(settings, config.target_vocab, file);
+  return settings;
+}
+
+// The codes of a model's languages, and those it uses where none are named.
+struct Languages {
+  std::vector<std::string> codes;
+  LanguagePair usual;
+};
+Languages languages_in(const std::string& folder, const GenerationSettings& settings) {
+  Languages found;
+  const std::string file = path_in(folder, kTokenizerFile);
+  if (file_exists(file)) {
+    const Tokenizer tokenizer =
+        Tokenizer::from_bytes(read_model_file(folder, kTokenizerFile), file);
+    for (const Language& language : tokenizer.languages()) found.codes.push_back(language.code);
+    found.usual = tokenizer.default_languages();
+  }
+  if (!settings.from_language.empty()) found.usual.from = settings.from_language;
+  if (!settings.to_language.empty()) found.usual.to = settings.to_language;
+  return found;
+}
+
+// In columns that fit the terminal.
+void print_codes(const std::vector<std::string>& codes) {
+  size_t widest = 0;
+  for (const std::string& code : codes) widest = std::max(widest, code.size());
+  const size_t width = widest + 2;
+  const size_t in_line = std::max<size_t>(1, (static_cast<size_t>(columns()) - 2) / width);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    const bool last = i + 1 == codes.size() || (i + 1) % in_line == 0;
+    fmt::print("{}{}", i % in_line == 0 ? "  " : "",
+               last ? codes[i] + "\n" : pad_right(codes[i], int64_t(width)));
+  }
+}
+
+void print_languages(const Languages& languages) {
+  const LanguagePair& usual = languages.usual;
+  if (languages.codes.empty()) {
+    if (usual.from.empty() && usual.to.empty()) return;
+    fmt::print("\nlanguages: from {} to {}\n", usual.from.empty() ? "?" : usual.from,
+               usual.to.empty() ? "?" : usual.to);
+    return;
+  }
+  fmt::print("\n{}, for --from-language and --to-language:\n",
+             counted(static_cast<int64_t>(languages.codes.size()), "language"));
+  print_codes(languages.codes);
+  if (!usual.from.empty()) fmt::print("by default from {}\n", usual.from);
+  if (!usual.to.empty()) fmt::print("by default to {}\n", usual.to);
+}
+
 void show_model(const InfoFlags& flags) {
   const std::string& folder = flags.folder;
   check_output("--svg", flags.svg, {}, folder);
   const bool packed =
       !file_exists(path_in(folder, kWeightsFile)) && file_exists(path_in(folder, kConfigFile));
   const Transformer model = Transformer::load(folder, packed ? telling(folder) : to_study(folder));
+  const GenerationSettings settings = settings_in(folder, model.config());
+  const Languages languages = languages_in(folder, settings);
   if (!flags.svg.empty()) write_file_atomically(flags.svg, draw_architecture(model.config()));
   if (flags.json) {
-    Json document = {{"summary", summary_of(model, packed)},
-                     {"parameters", model.parameter_count()},
-                     {"compute", word_for(model.compute())},
-                     {"seal", model.seal().identity},
-                     {"config", Json::parse(to_json(model.config()))}};
+    Json document = {
+        {"summary", summary_of(model, packed)},
+        {"parameters", model.parameter_count()},
+        {"compute", word_for(model.compute())},
+        {"seal", model.seal().identity},
+        {"config", Json::parse(to_json(model.config()))},
+        {"generation", Json::parse(to_json(settings))},
+        {"languages",
+         {{"codes", languages.codes}, {"from", languages.usual.from}, {"to", languages.usual.to}}}};
     if (!packed) {
       Json tensors = Json::array();
       for (const auto& parameter : model.parameters()) {
@@ -129,6 +191,10 @@ void show_model(const InfoFlags& flags) {
   }
   fmt::print("{}\n", set_text(concat(folder, ": ", summary_of(model, packed)), "", "  "));
   fmt::print("{}", to_json(model.config()));
+  if (!(settings == GenerationSettings{})) {
+    fmt::print("\nhow it searches ({}):\n{}", kGenerationFile, to_json(settings));
+  }
+  print_languages(languages);
   if (packed || !flags.tensors) return;
   Table table;
   for (const auto& parameter : model.parameters()) {

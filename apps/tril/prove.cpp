@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "decoding.h"
 #include "flags.h"
 #include "loading.h"
 #include "progress.h"
@@ -24,7 +25,7 @@ std::optional<Tokenizer> tokenizer_in(const std::string& folder, const Transform
   if (!file_exists(path)) return std::nullopt;
   Tokenizer tokenizer = Tokenizer::from_bytes(read_model_file(folder, kTokenizerFile), path);
   require(tokenizer.vocab() == config.target_vocab &&
-              (config.decoder_only() || tokenizer.vocab() == config.source_vocab),
+              (config.decoder_only() || tokenizer.vocab(TextSide::source) == config.source_vocab),
           ErrorCode::bad_format, path, ": ", tokenizer.vocab(), " pieces, but the model reads ",
           config.source_vocab, " and writes ", config.target_vocab);
   return tokenizer;
@@ -105,6 +106,7 @@ void add_prove(CLI::App& app) {
       ->add_option("--target", flags->target,
                    "Their translations (default: what the model makes of --text)")
       ->needs("--text");
+  add_language_flags(*prove, flags->languages);
   prove->add_flag("--json", flags->json, "Print JSON instead of a report");
   prove->add_flag(
       "--full", flags->full,

@@ -11,6 +11,7 @@ namespace tril::app {
 
 struct ProveFlags {
   std::string model, text, target;
+  LanguagePair languages;
   int threads = 0;
   int64_t every_length = 0, one_length = 0;  // of the proof for every input; 0: chosen
   std::optional<Device> device;
@@ -26,6 +27,8 @@ struct ProofText {
 };
 // From --text and --target, or the lesson's own sentences, or samples of the model, or, without a
 // tokenizer, random tokens. Raises before anything is computed.
+// The languages that --from-language and --to-language name, or else any, since the proof does not
+// depend on them.
 ProofText proof_text(const ProveFlags& flags, const Transformer& model,
                      const std::optional<Tokenizer>& tokenizer);
 

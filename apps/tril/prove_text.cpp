@@ -42,7 +42,10 @@ class TextMaker {
         model_(model),
         tokenizer_(tokenizer),
         longest_(std::min<size_t>(kMaxTokens, static_cast<size_t>(model.config().max_length))),
-        wanted_(flags.full ? kFullSentences : kSentences) {
+        wanted_(flags.full ? kFullSentences : kSentences),
+        languages_(languages_of(flags.languages, tokenizer)),
+        start_(tokenizer.has_start() ? tokenizer.start(languages_) : tokenizer.end()),
+        first_(tokenizer.target_prefix(languages_)) {
     text_.end = tokenizer.end();
   }
 
@@ -58,14 +61,37 @@ class TextMaker {
  private:
   bool decoder_only() const { return model_.config().decoder_only(); }
 
+  static LanguagePair languages_of(const LanguagePair& named, const Tokenizer& tokenizer) {
+    LanguagePair pair = named;
+    if (tokenizer.languages().empty()) return {};
+    const LanguagePair& usual = tokenizer.default_languages();
+    const std::string& any = tokenizer.languages().front().code;
+    if (pair.from.empty() && usual.from.empty()) pair.from = any;
+    if (pair.to.empty() && usual.to.empty()) pair.to = any;
+    return pair;
+  }
+
+  // What an encoder reads: a long text is cut in the middle, so that what a source ends with is
+  // still there.
+  std::vector<int32_t> shortened(std::vector<int32_t> source) const {
+    if (source.size() > longest_) {
+      source.erase(source.begin() + static_cast<std::ptrdiff_t>(longest_ - 1), source.end() - 1);
+    }
+    return source;
+  }
+  // A target of these pieces.
+  std::vector<int32_t> after_first(const std::vector<int32_t>& pieces) const {
+    std::vector<int32_t> target = first_;
+    target.insert(target.end(), pieces.begin(), pieces.end());
+    return target;
+  }
+
   void add(std::vector<int32_t> source, std::vector<int32_t> target) {
     bool cut = false;
-    TokenPair pair{.source = {}, .target = {tokenizer_.start()}, .next = tokenizer_.end()};
+    TokenPair pair{.source = {}, .target = {start_}, .next = tokenizer_.end()};
     if (!decoder_only()) {
-      cut = source.size() + 1 > longest_;
-      source.resize(std::min(source.size(), longest_ - 1));
-      pair.source = std::move(source);
-      pair.source.push_back(tokenizer_.end());
+      cut = source.size() > longest_;
+      pair.source = shortened(std::move(source));
     }
     if (target.size() + 1 > longest_) {
       cut = true;
@@ -77,9 +103,13 @@ class TextMaker {
     text_.pairs.push_back(std::move(pair));
   }
 
-  std::vector<int32_t> encode(const std::string& line, const std::string& path, size_t number) {
+  std::vector<int32_t> encode(const std::string& line, TextSide side, const std::string& path,
+                              size_t number) {
     try {
-      return tokenizer_.encode(line);
+      if (side == TextSide::source && !decoder_only()) {
+        return tokenizer_.encode_source(line, languages_);
+      }
+      return after_first(tokenizer_.encode(line, TextSide::target));
     } catch (const Error& error) {
       fail(error.code(), path, ": line ", number + 1, ": ", error.what());
     }
@@ -88,7 +118,9 @@ class TextMaker {
   void from_files() {
     const auto lines = read_lines(flags_.text, wanted_);
     std::vector<std::vector<int32_t>> encoded;
-    for (size_t i = 0; i < lines.size(); ++i) encoded.push_back(encode(lines[i], flags_.text, i));
+    for (size_t i = 0; i < lines.size(); ++i) {
+      encoded.push_back(encode(lines[i], TextSide::source, flags_.text, i));
+    }
     text_.origin = flags_.text;
     if (decoder_only()) {
       require(flags_.target.empty(), ErrorCode::invalid_argument, flags_.model,
@@ -101,7 +133,7 @@ class TextMaker {
       require(targets.size() == lines.size(), ErrorCode::invalid_argument, flags_.target, " has ",
               targets.size(), " lines with text, ", flags_.text, " at least ", lines.size());
       for (size_t i = 0; i < lines.size(); ++i) {
-        add(std::move(encoded[i]), encode(targets[i], flags_.target, i));
+        add(std::move(encoded[i]), encode(targets[i], TextSide::target, flags_.target, i));
       }
       text_.origin += " and " + flags_.target;
       return;
@@ -110,11 +142,7 @@ class TextMaker {
     text_.origin += " and what the model makes of it";
     std::vector<SearchRequest> requests;
     for (const auto& source : encoded) {
-      std::vector<int32_t> cut(
-          source.begin(),
-          source.begin() + static_cast<std::ptrdiff_t>(std::min(source.size(), longest_ - 1)));
-      cut.push_back(tokenizer_.end());
-      requests.push_back({static_cast<int64_t>(requests.size()), std::move(cut), {}});
+      requests.push_back({static_cast<int64_t>(requests.size()), shortened(source), first_});
     }
     const auto targets = written(requests, {.max_tokens = static_cast<int64_t>(longest_)});
     for (size_t i = 0; i < encoded.size(); ++i) add(std::move(encoded[i]), targets[i]);
@@ -132,10 +160,10 @@ class TextMaker {
     if (decoder_only() ? !english && !hindi : !english || !hindi) return false;
     text_.origin = "the lesson's sentences";
     for (const PhrasePair& phrase : phrases) {
-      auto source = tokenizer_.encode(phrase.english);
-      auto target = hindi ? tokenizer_.encode(phrase.hindi) : source;
-      if (decoder_only()) source.clear();
-      add(std::move(source), std::move(target));
+      std::vector<int32_t> source;
+      if (!decoder_only()) source = tokenizer_.encode_source(phrase.english, languages_);
+      add(std::move(source),
+          after_first(tokenizer_.encode(hindi ? phrase.hindi : phrase.english, TextSide::target)));
     }
     return true;
   }
@@ -147,7 +175,8 @@ class TextMaker {
     std::vector<SearchRequest> requests;
     for (const TokenPair& pair : chance) {
       const auto number = static_cast<int64_t>(requests.size());
-      requests.push_back({.number = number, .source = pair.source, .prefix = {}, .stream = number});
+      requests.push_back(
+          {.number = number, .source = pair.source, .prefix = first_, .stream = number});
     }
     const auto targets =
         written(requests,
@@ -162,8 +191,9 @@ class TextMaker {
                                             const SearchRule& rule) {
     SearchOptions options;
     static_cast<SearchRule&>(options) = rule;
-    options.start = tokenizer_.start();
+    options.start = start_;
     options.end = tokenizer_.end();
+    options.more_ends.assign(tokenizer_.ends().begin() + 1, tokenizer_.ends().end());
     options.forbidden = tokenizer_.unwritable();
     Session session(model_, flags_.threads);
     std::vector<std::vector<int32_t>> targets(requests.size());
@@ -188,6 +218,9 @@ class TextMaker {
   const Transformer& model_;
   const Tokenizer& tokenizer_;
   const size_t longest_, wanted_;
+  const LanguagePair languages_;
+  const int32_t start_;               // a model without START is given END, which separates texts
+  const std::vector<int32_t> first_;  // what every target begins with
   ProofText text_;
 };
 

@@ -16,6 +16,7 @@ namespace {
 
 struct ScoreFlags {
   std::string model, source, target, prefix;
+  LanguagePair languages;
   int threads = 0;
   std::optional<Device> device;
   std::optional<Compute> compute;
@@ -100,7 +101,8 @@ void run(const ScoreFlags& flags) {
       (flags.source == "-" ? 1 : 0) + (flags.target == "-" ? 1 : 0) + (flags.prefix == "-" ? 1 : 0);
   require(stdins <= 1, ErrorCode::invalid_argument,
           "only one of --source, --target and --prefix can be stdin");
-  ScoreTextOptions options{.bad_lines = flags.strict ? BadLine::error : BadLine::skip};
+  ScoreTextOptions options{.bad_lines = flags.strict ? BadLine::error : BadLine::skip,
+                           .languages = flags.languages};
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
   Pairs pairs(flags);
   LineWriter output;
@@ -139,6 +141,7 @@ void add_score(CLI::App& app) {
       ->add_option("--prefix", flags->prefix,
                    "What 'tril translate --shortlist' had each translation begin with")
       ->needs("--shortlist");
+  add_language_flags(*score, flags->languages);
   add_compute_flag(*score, flags->compute);
   add_trust_flag(*score, flags->trust);
   add_device_flag(*score, flags->device);

@@ -27,23 +27,25 @@ void add_translate(CLI::App& app) {
   add_ratio_flag(*translate, flags->options.search);
   translate->add_option("--prefix", flags->prefix,
                         "A file with the words each translation must begin with, line by line");
-  translate->add_option("--from-language", flags->options.languages.from,
-                        "For models of several languages: the language of the input");
-  translate->add_option("--to-language", flags->options.languages.to,
-                        "For models of several languages: the language to write");
+  add_language_flags(*translate, flags->options.languages);
   translate->add_flag("--alignments", flags->options.alignments,
                       "Print word alignments after each result, as in 0-0 1-2");
   add_shortlist_flag(*translate, flags->shortlist);
   translate->footer(
       "Examples:\n"
       "  echo 'How are you?' | tril translate my-model\n"
-      "  tril translate my-model --input text.en --beam 8 --json > text.json\n\n"
+      "  tril translate my-model --input text.en --beam 8 --json > text.json\n"
+      "  tril translate nllb --from-language eng_Latn --to-language hin_Deva < text.en\n"
+      "  tril translate summariser --min-tokens 30 --no-repeat-ngram 3 < articles\n\n"
       "Lines are printed in the order they were read, each as soon as it is ready. Columns are "
       "separated by tabs: the line's number (with --n-best above 1), the score (--scores), the "
       "text, the alignment (--alignments). A result that reaches a length limit is printed as far "
       "as it goes, and stderr says so. With --shortlist, scores cover only the listed pieces: the "
       "others have probability 0, so the same text scores higher than without. 'tril score "
-      "--shortlist' gives the same scores.");
+      "--shortlist' gives the same scores.\n\n" +
+      std::string(kDefaultsNote) +
+      " On a GPU --no-repeat-ngram, --repetition-penalty and --forbid with several ids make the "
+      "CPU choose the tokens, which takes several times as long.");
   translate->callback([flags] { run_translate(*flags); });
 }
 

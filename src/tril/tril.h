@@ -10,6 +10,7 @@
 #include "tril/data/lines.h"            // LineReader
 #include "tril/decode/alignment.h"      // align
 #include "tril/decode/engine.h"         // Engine: many requests together, each with its options
+#include "tril/decode/generation.h"     // settings of a search, and generation.json
 #include "tril/decode/score.h"          // score
 #include "tril/decode/search.h"         // search
 #include "tril/decode/shortlist.h"      // Shortlist: the pieces a sentence is translated with

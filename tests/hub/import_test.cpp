@@ -213,7 +213,7 @@ TEST(Import, AFolderTranslates) {
   const std::vector<std::string> lines = {"how are you", ""};
   const std::vector<Translation> translations = translator.translate(lines, options);
   const Tokens source = translator.tokenizer().encode_source(lines[0]);
-  SearchOptions search{options.search, 156, 0, translator.tokenizer().unwritable(), {}};
+  const SearchOptions search = translator.search_options(options);
   EXPECT_EQ(translations[0].hypotheses.front().tokens,
             searched(translator.model(), source, search));
   EXPECT_EQ(translations[1].text(), "");

@@ -66,8 +66,8 @@ class AheadBackend final : public Backend {
   };
 
   int64_t count_of(const Sentence& sentence) const {
-    return sentence.search().sample ? 1
-                                    : std::min(2 * sentence.search().beam, config_.target_vocab);
+    const SearchOptions& search = sentence.search();
+    return search.sample ? 1 : std::min((1 + search.ends()) * search.beam, config_.target_vocab);
   }
 
   void begin_joined();
@@ -144,6 +144,7 @@ void AheadBackend::begin_joined() {
     const Seat& seat = seats_.at(id);
     Sentence& sentence = *seat.sentence;
     const std::vector<int32_t>& prefix = sentence.request.prefix;
+    const std::span<const int32_t> wanted = predicted(sentence);
     const bool samples = sentence.search().sample;
     for (int64_t i = 0; i < sentence.width(); ++i) {
       if (i > 0) sentence.slots.push_back(session_.cache.fork(sentence.slots[0]));
@@ -152,9 +153,9 @@ void AheadBackend::begin_joined() {
       // Beam search begins with one hypothesis; each sample is one by itself.
       const bool alive = i == 0 || samples;
       beginning.push_back({.row = rows.back(),
-                           .token = prefix.empty() ? sentence.search().start : prefix.back(),
+                           .token = prefix.empty() ? *sentence.search().start : prefix.back(),
                            .first = static_cast<int32_t>(seat.prefix_from),
-                           .length = alive ? static_cast<int32_t>(prefix.size()) : -1});
+                           .length = alive ? static_cast<int32_t>(wanted.size()) : -1});
     }
   }
   ops::begin_beams(session_, beginning, prefix_log_probs, kept_.rows->beams);
@@ -176,19 +177,22 @@ Tensor AheadBackend::read_prefixes() {
     Seat& seat = seats_.at(id);
     const Sentence& sentence = *seat.sentence;
     const std::vector<int32_t>& prefix = sentence.request.prefix;
+    const std::span<const int32_t> of_sentence = predicted(sentence);
     seat.prefix_from = static_cast<int64_t>(wanted.size());
-    if (prefix.empty()) continue;
+    if (of_sentence.empty()) continue;
     const Place where{.slot = sentence.slots[0], .segment = sentence.segment};
-    rows.add(sentence.search().start, where);
+    const std::optional<int32_t> start = sentence.search().start;
+    if (start) rows.add(*start, where);
     rows.add_sequence(std::span(prefix).first(prefix.size() - 1),
-                      {.slot = where.slot, .segment = where.segment, .first = 1});
-    wanted.insert(wanted.end(), prefix.begin(), prefix.end());
+                      {.slot = where.slot, .segment = where.segment, .first = start ? 1 : 0});
+    wanted.insert(wanted.end(), of_sentence.begin(), of_sentence.end());
   }
   if (wanted.empty()) return {};
   prefix_tokens_ = static_cast<int64_t>(wanted.size());
   const Tensor log_probs(session_.arena, {prefix_tokens_});
   const Tensor hidden = model_.forward(rows, kept_.encoded.memory(), session_);
-  const ops::AllowedByRow any{{&seats_.at(joined_[0]).sentence->options->tokens->bits}, {}};
+  const CheckedOptions& options = *seats_.at(joined_[0]).sentence->options;
+  const ops::AllowedByRow any{{&options.at(Stage::goes_on).bits}, {}};
   for (int64_t begin = 0; begin < hidden.rows(); begin += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, hidden.rows() - begin);
     const Arena::Scope scratch(session_.arena);
@@ -275,15 +279,15 @@ void AheadBackend::lay_out(Step& step) {
   for (const Seat* seat : by_row_) {
     const Sentence& sentence = *seat->sentence;
     rows_.add_filler(seat->first_row - rows_.size());
-    const TokenSet* tokens = sentence.options->tokens.get();
+    const TokenSet* tokens = &sentence.options->at(sentence.stage(seat->enqueued));
     const auto set =
         static_cast<size_t>(std::find(sets_.begin(), sets_.end(), tokens) - sets_.begin());
     if (set == sets_.size()) sets_.push_back(tokens);
     std::fill_n(set_of_row.begin() + seat->first_row, sentence.width(), static_cast<int32_t>(set));
     const int64_t position = static_cast<int64_t>(sentence.request.prefix.size()) + seat->enqueued;
+    const auto read_at = static_cast<int32_t>(sentence.position(position));
     for (const int32_t slot : sentence.slots) {
-      rows_.add(
-          0, {.slot = slot, .segment = sentence.segment, .first = static_cast<int32_t>(position)});
+      rows_.add(0, {.slot = slot, .segment = sentence.segment, .first = read_at});
     }
     if (sentence.search().sample) {
       add_draws(*seat, position);
@@ -377,9 +381,9 @@ void AheadBackend::follow(const Step& step, Seat& seat) {
   Sentence& sentence = *seat.sentence;
   const bool begins = !sentence.started;
   if (begins) {
+    const size_t wanted = predicted(sentence).size();
     start(sentence, std::span<const float>(prefixes_).subspan(
-                        sentence.request.prefix.empty() ? 0 : static_cast<size_t>(seat.prefix_from),
-                        sentence.request.prefix.size()));
+                        wanted == 0 ? 0 : static_cast<size_t>(seat.prefix_from), wanted));
   }
   const size_t alive = sentence.hypotheses.alive().size();
   if (choices_.size() < alive) choices_.resize(alive);
@@ -410,7 +414,8 @@ void AheadBackend::read_row(const Step& step, int64_t row, int64_t count,
   for (size_t at = first; at < first + static_cast<size_t>(count); ++at) {
     const auto token = std::bit_cast<int32_t>(found_[at]);
     if (token < 0) break;
-    choices.push_back({token, found_[log_probs + at]});
+    const float log_prob = found_[log_probs + at];
+    choices.push_back({token, log_prob, log_prob});
   }
 }
 
@@ -471,7 +476,9 @@ void KeptForEngine::give_back(std::shared_ptr<KeptForEngine> kept, Session& sess
 bool can_choose_tokens(const Device& device) { return device != Device::cpu; }
 
 bool can_go_ahead(const SearchOptions& options) {
-  return !options.shortlist && options.beam <= kMostBeam;
+  // A beam on the GPU knows one END; for greedy search and sampling the host's word is enough.
+  const bool ends_known = options.more_ends.empty() || options.beam == 1;
+  return !options.shortlist && options.beam <= kMostBeam && ends_known && !options.looks_back();
 }
 
 std::unique_ptr<Backend> make_ahead_backend(const Transformer& model, KeptForEngine& kept,

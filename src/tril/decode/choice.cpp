@@ -89,7 +89,7 @@ void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed
       std::pop_heap(best.begin(), best.end(), better);
       best.pop_back();
     }
-    best.push_back({static_cast<int32_t>(token), log_probs[token]});
+    best.push_back({static_cast<int32_t>(token), log_probs[token], log_probs[token]});
     std::push_heap(best.begin(), best.end(), better);
     if (best.size() == wanted) bar = best.front().log_prob;
   };
@@ -107,6 +107,54 @@ void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed
   std::sort_heap(best.begin(), best.end(), better);
 }
 
+namespace {
+
+// Calls f with the place in the row of each token that the rules forbid after `seen`.
+template <class F>
+void each_forbidden(const LookBack& rules, const F& f) {
+  const std::span<const int32_t> seen = rules.seen;
+  const auto ends_with = [&](std::span<const int32_t> tokens) {
+    return tokens.size() <= seen.size() &&
+           std::equal(tokens.begin(), tokens.end(), seen.end() - std::ssize(tokens));
+  };
+  for (const std::vector<int32_t>& sequence : rules.options.forbidden_sequences) {
+    if (ends_with(std::span(sequence).first(sequence.size() - 1))) f(sequence.back());
+  }
+  const auto size = static_cast<size_t>(rules.options.no_repeat_ngram);
+  if (size == 0 || seen.size() < size) return;
+  for (size_t at = 0; at + size <= seen.size(); ++at) {
+    if (ends_with(seen.subspan(at, size - 1))) f(seen[at + size - 1]);
+  }
+}
+
+}  // namespace
+
+void apply_rules(const LookBack& rules, float norm, std::span<float> values) {
+  // Null where the row does not have the token.
+  const auto value_at = [&](int32_t token) -> float* {
+    if (rules.tokens.empty()) return &values[static_cast<size_t>(token)];
+    const auto found = std::lower_bound(rules.tokens.begin(), rules.tokens.end(), token);
+    if (found == rules.tokens.end() || *found != token) return nullptr;
+    return &values[static_cast<size_t>(found - rules.tokens.begin())];
+  };
+  const SearchOptions& options = rules.options;
+  if (options.repetition_penalty != 1.0) {
+    const auto penalty = static_cast<float>(options.repetition_penalty);
+    const float back = options.beam > 1 ? 0.0f : norm;  // to the logit
+    for (size_t i = 0; i < rules.seen.size(); ++i) {
+      const auto before = rules.seen.first(i);
+      if (std::find(before.begin(), before.end(), rules.seen[i]) != before.end()) continue;
+      float* const value = value_at(rules.seen[i]);
+      if (value == nullptr) continue;
+      const float x = *value + back;
+      *value = (x < 0.0f ? x * penalty : x / penalty) - back;
+    }
+  }
+  each_forbidden(rules, [&](int32_t token) {
+    if (float* const value = value_at(token)) *value = kNone;
+  });
+}
+
 void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
               const SearchOptions& options, DrawSet& set) {
   set.weights.clear();
@@ -119,7 +167,7 @@ void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,
     set.tokens.clear();
     for (size_t token = 0; token < log_probs.size(); ++token) {
       if (allowed[token] && log_probs[token] > kNone) {
-        set.tokens.push_back({static_cast<int32_t>(token), log_probs[token]});
+        set.tokens.push_back({static_cast<int32_t>(token), log_probs[token], log_probs[token]});
       }
     }
   }

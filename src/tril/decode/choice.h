@@ -13,6 +13,7 @@ namespace tril {
 struct Choice {
   int32_t token = 0;
   float log_prob = 0.0f;
+  float value = 0.0f;  // by which it was chosen: log p, or what a rule made of it
 };
 
 // Which tokens may be chosen: one entry per token of the vocabulary, or of a part of it, whose
@@ -33,6 +34,17 @@ class AllowedTokens {
 // the vocabulary is not sorted.
 void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed, int64_t count,
                   std::vector<Choice>& best);
+
+// The rules of search.h that look back. `seen` is the sequence so far, START included.
+struct LookBack {
+  const SearchOptions& options;
+  std::span<const int32_t> seen;
+  // Where the row is over a part of the vocabulary: its tokens, ascending; empty: all.
+  std::span<const int32_t> tokens{};
+};
+// Changes a row of log-probabilities into the values to choose by; `norm` is the row's normaliser,
+// which the penalty of greedy search and sampling needs.
+void apply_rules(const LookBack& rules, float norm, std::span<float> values);
 
 // Identifies a draw in the stream of random numbers.
 struct DrawPlace {

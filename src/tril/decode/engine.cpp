@@ -4,6 +4,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "tril/base/caught.h"
@@ -44,14 +45,33 @@ class OptionsInUse {
     std::weak_ptr<const CheckedOptions>& known = checked_[search.get()];
     if (auto same = known.lock()) return same;
     check_options(*search, model);
-    auto tokens = tokens_for(search->forbidden, model.config().target_vocab);
-    auto made = std::make_shared<const CheckedOptions>(
-        CheckedOptions{std::move(search), std::move(tokens)});
+    auto made = std::make_shared<CheckedOptions>();
+    made->search = std::move(search);
+    add_tokens(*made, model.config().target_vocab);
     known = made;
     return made;
   }
 
  private:
+  void add_tokens(CheckedOptions& options, int64_t vocab) {
+    const SearchOptions& search = *options.search;
+    const auto set = [&](Stage stage, const std::vector<int32_t>& forbidden) {
+      options.tokens[static_cast<size_t>(stage)] = tokens_for(forbidden, vocab);
+    };
+    set(Stage::goes_on, search.forbidden);
+    if (search.min_tokens > 0) {
+      std::vector<int32_t> also = search.forbidden;
+      also.push_back(search.end);
+      also.insert(also.end(), search.more_ends.begin(), search.more_ends.end());
+      set(Stage::begins, also);
+    }
+    if (search.forced_end) {
+      std::vector<int32_t> others(static_cast<size_t>(vocab));
+      std::iota(others.begin(), others.end(), 0);
+      std::erase(others, *search.forced_end);
+      set(Stage::ends, others);
+    }
+  }
   std::shared_ptr<const TokenSet> tokens_for(const std::vector<int32_t>& forbidden, int64_t vocab) {
     std::weak_ptr<const TokenSet>& known = tokens_[forbidden];
     if (auto same = known.lock()) return same;

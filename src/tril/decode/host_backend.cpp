@@ -64,23 +64,28 @@ int64_t HostBackend::slots_taken() const {
 // Chooses the sentence's set and copies its weights, into memory that a finished sentence left.
 void HostBackend::choose_shortlist(Sentence& sentence) {
   const SearchRequest& request = sentence.request;
-  const AllowedTokens& allowed = sentence.options->tokens->allowed;
   sentence.search().shortlist->choose(request.source, request.prefix, set_);
   spare_shortlists_.reserve(spare_shortlists_.size() + active_.size() + 1);  // all may come back
   if (spare_shortlists_.empty()) {
     // NOLINTNEXTLINE(modernize-make-unique): an aggregate that cannot be moved
-    sentence.shortlist.reset(new ShortlistTokens{{}, allowed});
+    sentence.shortlist.reset(new ShortlistTokens{});
   } else {
     sentence.shortlist = std::move(spare_shortlists_.back());
     spare_shortlists_.pop_back();
   }
   model_.choose_output(set_, sentence.shortlist->part, session_);
-  sentence.shortlist->allowed = AllowedTokens(allowed, set_);
+  for (size_t stage = 0; stage < kStages; ++stage) {
+    const TokenSet* tokens = sentence.options->tokens[stage].get();
+    std::optional<AllowedTokens>& allowed = sentence.shortlist->allowed[stage];
+    allowed.reset();
+    if (tokens != nullptr) allowed.emplace(tokens->allowed, set_);
+  }
 }
 
 // The number of continuations per hypothesis: more are never considered.
 int64_t HostBackend::best_count(const Sentence& sentence) const {
-  return std::min(2 * sentence.search().beam, model_.config().target_vocab);
+  const SearchOptions& search = sentence.search();
+  return std::min((1 + search.ends()) * search.beam, model_.config().target_vocab);
 }
 
 void HostBackend::add_rows(Sentence& sentence) {
@@ -90,7 +95,7 @@ void HostBackend::add_rows(Sentence& sentence) {
   const int64_t most = search.sample ? search.n_best : best_count(sentence) + 1;
   most_choices_.resize(first_choice + (sentence.started ? alive.size() : 1), most);
   if (sentence.started) {
-    const auto position = static_cast<int32_t>(sentence.hypotheses.length());
+    const auto position = static_cast<int32_t>(sentence.position(sentence.hypotheses.length()));
     for (size_t i = 0; i < alive.size(); ++i) {
       rows_.add(alive[i].token,
                 {.slot = sentence.slots[i], .segment = sentence.segment, .first = position});
@@ -100,11 +105,13 @@ void HostBackend::add_rows(Sentence& sentence) {
   }
   const std::vector<int32_t>& prefix = sentence.request.prefix;
   const Place place{.slot = sentence.slots[0], .segment = sentence.segment};
-  rows_.add(search.start, place);
-  rows_.add_sequence(prefix, {.slot = place.slot, .segment = place.segment, .first = 1});
-  for (size_t i = 0; i <= prefix.size(); ++i) {
-    uses_.push_back({first_choice, 0, &sentence, i < prefix.size() ? prefix[i] : -1});
+  if (search.start) rows_.add(*search.start, place);
+  rows_.add_sequence(prefix,
+                     {.slot = place.slot, .segment = place.segment, .first = search.start ? 1 : 0});
+  for (const int32_t token : predicted(sentence)) {
+    uses_.push_back({first_choice, 0, &sentence, token});
   }
+  uses_.push_back({first_choice, 0, &sentence, -1});
 }
 
 // One call of the model for all alive hypotheses, then the next hypotheses of every sentence.
@@ -133,17 +140,23 @@ void HostBackend::choose() {
   session_.reset();
   const Tensor hidden = model_.forward(rows_, encoded_.memory(), session_);
   const int64_t whole = whole_rows_;
+  const std::span<LargestLogit> largest(largest_);
+  const auto first_of_parts = static_cast<size_t>(largest.empty() ? 0 : whole);
   if (whole > 0) {
-    each_log_probs(model_, hidden.slice(0, whole), session_,
-                   [&](int64_t row, std::span<const float> log_probs, int worker) {
-                     choose_in(static_cast<size_t>(row), log_probs, worker);
-                   });
+    each_log_probs(
+        model_, hidden.slice(0, whole), session_,
+        [&](int64_t row, std::span<const float> log_probs, int worker) {
+          choose_in(static_cast<size_t>(row), log_probs, worker);
+        },
+        largest.first(first_of_parts));
   }
   if (whole < hidden.rows()) {
-    each_log_probs(model_, hidden.slice(whole, hidden.rows()), part_rows_, session_,
-                   [&](int64_t row, std::span<const float> log_probs, int worker) {
-                     choose_in(static_cast<size_t>(whole + row), log_probs, worker);
-                   });
+    each_log_probs(
+        model_, hidden.slice(whole, hidden.rows()), part_rows_, session_,
+        [&](int64_t row, std::span<const float> log_probs, int worker) {
+          choose_in(static_cast<size_t>(whole + row), log_probs, worker);
+        },
+        largest.subspan(first_of_parts));
   }
 }
 
@@ -154,15 +167,56 @@ void HostBackend::make_room() {
   for (size_t i = 0; i < most_choices_.size(); ++i) {
     choices_[i].reserve(static_cast<size_t>(most_choices_[i]));
   }
-  const bool draws = std::any_of(active_.begin(), active_.end(),
-                                 [](const auto& each) { return each.second->search().sample; });
-  if (!draws) return;
-  const auto vocab = static_cast<size_t>(model_.config().target_vocab);
-  draw_sets_.resize(static_cast<size_t>(session_.parallel.threads()));
-  for (DrawSet& set : draw_sets_) {
-    set.tokens.reserve(vocab);
-    set.weights.reserve(vocab);
+  bool draws = false, looks_back = false, needs_logits = false;
+  for (const auto& [id, sentence] : active_) {
+    const SearchOptions& search = sentence->search();
+    draws = draws || search.sample;
+    looks_back = looks_back || search.looks_back();
+    needs_logits = needs_logits || (search.repetition_penalty != 1.0 && search.beam == 1);
   }
+  const auto vocab = static_cast<size_t>(model_.config().target_vocab);
+  const auto threads = static_cast<size_t>(session_.parallel.threads());
+  if (draws) {
+    draw_sets_.resize(threads);
+    for (DrawSet& set : draw_sets_) {
+      set.tokens.reserve(vocab);
+      set.weights.reserve(vocab);
+    }
+  }
+  largest_.resize(needs_logits ? uses_.size() : 0);
+  if (!looks_back) return;
+  values_.resize(threads);
+  for (Values& values : values_) values.reserve(vocab);
+  if (seen_.size() < most_choices_.size()) seen_.resize(most_choices_.size());
+  for (const RowUse& use : uses_) {
+    if (use.forced < 0 && use.sentence->search().looks_back()) note_seen(use);
+  }
+}
+
+// The sequence that the row's choice follows.
+void HostBackend::note_seen(const RowUse& use) {
+  const Sentence& sentence = *use.sentence;
+  std::vector<int32_t>& seen = seen_[use.first_choice + use.alive];
+  seen.clear();
+  if (sentence.search().start) seen.push_back(*sentence.search().start);
+  if (sentence.started) {
+    sentence.hypotheses.append_tokens(use.alive, seen);
+  } else {
+    const std::vector<int32_t>& prefix = sentence.request.prefix;
+    seen.insert(seen.end(), prefix.begin(), prefix.end());
+  }
+}
+
+// The values to choose by, where a rule looks back.
+std::span<const float> HostBackend::values_for(size_t row, std::span<const float> log_probs,
+                                               Values& values) {
+  const RowUse& use = uses_[row];
+  const ShortlistTokens* shortlist = use.sentence->shortlist.get();
+  LookBack rules{use.sentence->search(), seen_[use.first_choice + use.alive]};
+  if (shortlist != nullptr) rules.tokens = shortlist->part.tokens();
+  values.assign(log_probs.begin(), log_probs.end());
+  apply_rules(rules, largest_.empty() ? 0.0f : largest_[row].norm(log_probs), values);
+  return values;
 }
 
 // Handles one row. Rows are independent: threads take them in any order.
@@ -174,13 +228,22 @@ void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int wo
     forced_log_probs_[row] = log_probs[static_cast<size_t>(at)];
     return;
   }
-  const AllowedTokens& allowed =
-      shortlist == nullptr ? use.sentence->options->tokens->allowed : shortlist->allowed;
+  const Stage stage = use.sentence->stage(use.sentence->hypotheses.chosen());
+  const AllowedTokens& allowed = shortlist == nullptr
+                                     ? use.sentence->options->at(stage).allowed
+                                     : *shortlist->allowed[static_cast<size_t>(stage)];
+  const SearchOptions& search = use.sentence->search();
+  const bool looks_back = search.looks_back() && stage != Stage::ends;
+  const std::span<const float> values =
+      looks_back ? values_for(row, log_probs, values_[static_cast<size_t>(worker)]) : log_probs;
   std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
-  if (use.sentence->search().sample) {
-    draw_choices(log_probs, allowed, use, draw_sets_[static_cast<size_t>(worker)], choices);
+  if (search.sample) {
+    draw_choices(values, allowed, use, draw_sets_[static_cast<size_t>(worker)], choices);
   } else {
-    best_choices(log_probs, allowed, best_count(*use.sentence), choices);
+    best_choices(values, allowed, best_count(*use.sentence), choices);
+  }
+  if (looks_back) {
+    for (Choice& choice : choices) choice.log_prob = log_probs[static_cast<size_t>(choice.token)];
   }
   if (shortlist == nullptr) return;
   // Sets are ascending, so places are in the same order as tokens.

@@ -16,7 +16,9 @@ void check_options(const ScoreOptions& options, const TransformerConfig& config,
                    const Session& session) {
   require(session.tape == nullptr, ErrorCode::invalid_argument,
           "score: a tape is recording on the session");
-  TokenCheck{"score", config}.special("start", options.start);
+  if (options.start) TokenCheck{"score", config}.special("start", *options.start);
+  require(options.start || config.decoder_only(), ErrorCode::invalid_argument,
+          "score: no START, but the model has an encoder: its targets need one");
   require(options.batch_tokens >= 1, ErrorCode::invalid_argument,
           "score: batch_tokens must be at least 1, got ", options.batch_tokens);
   if (options.shortlist) options.shortlist->check_fits("score", config);
@@ -104,15 +106,17 @@ std::vector<ScoreResult> score_batch(const Transformer& model, const ScoreOption
   std::vector<int32_t> segments(batch.size(), -1);
   if (!decoder_only) segments = encoded.add(model, source, session);
   Slots slots(session.cache);
-  std::vector<int32_t> wanted;  // by row: the token whose log-probability it gives
+  std::vector<int32_t> wanted;                 // by row: the token whose log-probability it gives
+  const size_t given = options.start ? 0 : 1;  // tokens of a target that no row predicts
   for (size_t i = 0; i < batch.size(); ++i) {
     const std::vector<int32_t>& tokens = batch[i].target;
-    if (tokens.empty()) continue;
+    if (tokens.size() <= given) continue;
     const Place place{.slot = slots.open(), .segment = segments[i]};
-    target.add(options.start, place);
-    target.add_sequence(std::span(tokens).first(tokens.size() - 1),
-                        {.slot = place.slot, .segment = place.segment, .first = 1});
-    wanted.insert(wanted.end(), tokens.begin(), tokens.end());
+    if (options.start) target.add(*options.start, place);
+    target.add_sequence(
+        std::span(tokens).first(tokens.size() - 1),
+        {.slot = place.slot, .segment = place.segment, .first = options.start ? 1 : 0});
+    wanted.insert(wanted.end(), tokens.begin() + static_cast<ptrdiff_t>(given), tokens.end());
   }
   std::vector<float> log_probs(wanted.size());
   if (!wanted.empty()) {
@@ -131,8 +135,10 @@ std::vector<ScoreResult> score_batch(const Transformer& model, const ScoreOption
   for (const ScoreRequest& request : batch) {
     ScoreResult& result = results.emplace_back();
     result.number = request.number;
-    const auto end = row + static_cast<ptrdiff_t>(request.target.size());
-    result.log_probs.assign(row, end);
+    const size_t unscored = std::min(given, request.target.size());
+    const auto end = row + static_cast<ptrdiff_t>(request.target.size() - unscored);
+    result.log_probs.assign(unscored, 0.0f);
+    result.log_probs.insert(result.log_probs.end(), row, end);
     for (; row != end; ++row) result.score += double{*row};
     require(!std::isnan(result.score), ErrorCode::bad_format, "score: request ", request.number,
             ": the model gives NaN for a log-probability");

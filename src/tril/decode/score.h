@@ -16,7 +16,9 @@
 namespace tril {
 
 struct ScoreOptions {
-  int32_t start = 2;            // what a target begins with: read, not scored
+  // What a target begins with: read, not scored. Absent, with decoder-only models alone: the first
+  // token of a target is read, and its log-probability counts as 0.
+  std::optional<int32_t> start = 2;
   int64_t batch_tokens = 4096;  // approximate source and target tokens per pass: bounds the memory
   // As in search: log-probabilities over each source's own set. A token outside it has a
   // log-probability of -infinity, and then so has the score.

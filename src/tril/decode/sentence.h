@@ -25,16 +25,23 @@ struct TokenSet {
   const ops::TokenBits bits;
 };
 
+// Which tokens may be chosen depends on how many were: not END yet, all that are not forbidden, or
+// END alone.
+enum class Stage : uint8_t { begins, goes_on, ends };
+constexpr size_t kStages = 3;
+
 // Options that were checked against the model. Requests with the same options share them.
 struct CheckedOptions {
   std::shared_ptr<const SearchOptions> search;
-  std::shared_ptr<const TokenSet> tokens;
+  std::shared_ptr<const TokenSet> tokens[kStages];  // by stage; null where there is none such
+
+  const TokenSet& at(Stage stage) const { return *tokens[static_cast<size_t>(stage)]; }
 };
 
 // The tokens and output weights of a sentence with a shortlist.
 struct ShortlistTokens {
   OutputPart part;
-  AllowedTokens allowed;
+  std::optional<AllowedTokens> allowed[kStages];  // as in CheckedOptions
 };
 
 struct Sentence {
@@ -57,6 +64,13 @@ struct Sentence {
   int64_t tokens_to_read() const {
     return static_cast<int64_t>(request.source.size() + request.prefix.size()) + 1;
   }
+  // Which tokens may be chosen after as many chosen ones.
+  Stage stage(int64_t chosen) const {
+    if (search().forced_end && chosen + 1 == limit) return Stage::ends;
+    return request.forced + chosen < search().min_tokens ? Stage::begins : Stage::goes_on;
+  }
+  // The position of the last of as many tokens, which the model reads to predict the next.
+  int64_t position(int64_t tokens) const { return search().start ? tokens : tokens - 1; }
   // By each hypothesis so far.
   int64_t tokens_generated() const {
     return started ? hypotheses.length() - static_cast<int64_t>(request.prefix.size()) : 0;
@@ -99,7 +113,9 @@ void check_request(const SearchRequest& request, const SearchOptions& options,
 
 // Releases everything the sentence has of the session's cache.
 void release_slots(Sentence& sentence, Session& session);
-// To be called when the prefix was read, with the log-probabilities of its tokens. Throws a
+// The tokens of the prefix that are predicted: all, or without START all but the first.
+std::span<const int32_t> predicted(const Sentence& sentence);
+// To be called when the prefix was read, with the log-probabilities of those. Throws a
 // SentenceFault, `bad_format`, naming the request if one is NaN.
 void start(Sentence& sentence, std::span<const float> log_probs);
 // One step of a sentence: choices[i] are those of its i-th alive hypothesis. Throws a

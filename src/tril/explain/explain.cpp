@@ -44,14 +44,32 @@ struct Found {
   std::vector<SearchStep> steps;
 };
 
-Found run_search(const Translator& translator, const SearchRule& rule,
-                 std::span<const int32_t> tokens, Session& session) {
+// The page's model reads a START in any case: one that has none is given END, which separates the
+// texts that such a model learnt from.
+int32_t start_of(const Translator& translator, const LanguagePair& named) {
   const Tokenizer& tokenizer = translator.tokenizer();
+  if (!tokenizer.has_start()) return tokenizer.end();
+  return tokenizer.start(translator.languages_for(named));
+}
+
+SearchOptions options_of(const Translator& translator, const ExplainOptions& options) {
+  SearchOptions search =
+      translator.search_options({.search = options.search, .languages = options.languages});
+  search.start = start_of(translator, options.languages);
+  if (!options.search.sample) search.sample = false;
+  return search;
+}
+
+Found run_search(const Translator& translator, SearchOptions options, const LanguagePair& languages,
+                 std::span<const int32_t> tokens, Session& session) {
   const bool decoder_only = translator.model().config().decoder_only();
-  SearchOptions options{rule, tokenizer.start(), tokenizer.end(), tokenizer.unwritable()};
   options.n_best = options.beam;
   SearchRequest request;
   (decoder_only ? request.prefix : request.source).assign(tokens.begin(), tokens.end());
+  if (!decoder_only) {
+    request.prefix = translator.forced_first(languages);
+    request.forced = static_cast<int64_t>(request.prefix.size());
+  }
   const auto room = kMaxExplainedTokens - static_cast<int64_t>(request.prefix.size());
   if (options.max_tokens == 0) options.max_tokens = decoder_only ? kDefaultContinuation : room;
   options.max_tokens = std::min(options.max_tokens, room);
@@ -73,9 +91,10 @@ Found run_search(const Translator& translator, const SearchRule& rule,
 }
 
 // Runs the search, which gives what the model writes by itself.
-void add_search(const Translator& translator, const SearchRule& rule,
+void add_search(const Translator& translator, const ExplainOptions& options,
                 std::span<const int32_t> tokens, Explanation& e, Session& session) {
-  Found found = run_search(translator, rule, tokens, session);
+  const SearchOptions rule = options_of(translator, options);
+  Found found = run_search(translator, rule, options.languages, tokens, session);
   e.hypotheses = std::move(found.hypotheses);
   e.search_steps = std::move(found.steps);
   e.beam = rule.beam;
@@ -89,15 +108,17 @@ void add_search(const Translator& translator, const SearchRule& rule,
 
 // If the beam's result is not the likeliest token at some step: what greedy search would have
 // written.
-void add_greedy(const Translator& translator, SearchRule rule, std::span<const int32_t> tokens,
-                Explanation& e, Session& session) {
+void add_greedy(const Translator& translator, const ExplainOptions& options,
+                std::span<const int32_t> tokens, Explanation& e, Session& session) {
+  SearchOptions rule = options_of(translator, options);
   const auto unlikely = [](const ExplainedStep& step) {
     return step.candidates.front().token != step.right;
   };
   const auto own = e.steps.begin() + static_cast<ptrdiff_t>(e.prompt);
   if (e.target_given || rule.beam == 1 || std::none_of(own, e.steps.end(), unlikely)) return;
   rule.beam = 1;
-  e.greedy = std::move(run_search(translator, rule, tokens, session).hypotheses.front());
+  e.greedy = std::move(
+      run_search(translator, rule, options.languages, tokens, session).hypotheses.front());
   e.greedy_text = translator.tokenizer().decode(e.greedy->tokens);
 }
 
@@ -325,8 +346,10 @@ std::vector<double> slopes_of(const TransformerConfig& c) {
 }
 
 // The tokens of the sentence as the model reads them.
-std::vector<int32_t> read_sentence(const Tokenizer& tokenizer, std::string_view sentence,
-                                   const TransformerConfig& config) {
+std::vector<int32_t> read_sentence(const Translator& translator, std::string_view sentence,
+                                   const LanguagePair& languages) {
+  const Tokenizer& tokenizer = translator.tokenizer();
+  const TransformerConfig& config = translator.model().config();
   check_line("the sentence", sentence);
   std::vector<int32_t> tokens = tokenizer.encode(sentence);
   if (config.decoder_only()) {
@@ -335,28 +358,34 @@ std::vector<int32_t> read_sentence(const Tokenizer& tokenizer, std::string_view 
   }
   require(has_word(tokenizer, tokens), ErrorCode::invalid_argument,
           "explain: the sentence has no word");
-  tokens.push_back(tokenizer.end());
+  tokens = tokenizer.encode_source(sentence, translator.languages_for(languages));
   check_length("the sentence", tokens.size(), config.max_length);
   return tokens;
 }
 
-std::vector<int32_t> read_target(const Tokenizer& tokenizer, std::string_view target,
-                                 const TransformerConfig& config) {
+std::vector<int32_t> read_target(const Translator& translator, std::string_view target,
+                                 const LanguagePair& languages) {
+  const Tokenizer& tokenizer = translator.tokenizer();
+  const TransformerConfig& config = translator.model().config();
   check_line("the target", target);
-  std::vector<int32_t> tokens = tokenizer.encode(target);
+  std::vector<int32_t> tokens = tokenizer.encode(target, TextSide::target);
   require(has_word(tokenizer, tokens), ErrorCode::invalid_argument,
           "explain: the target has no word");
+  const std::vector<int32_t> first = translator.forced_first(languages);
+  tokens.insert(tokens.begin(), first.begin(), first.end());
   tokens.push_back(tokenizer.end());
   check_length("the target", tokens.size(), config.max_length);
   return tokens;
 }
 
-void check_options(const ExplainOptions& o, const TransformerConfig& config) {
+void check_options(const ExplainOptions& o, const Translator& translator) {
+  const TransformerConfig& config = translator.model().config();
+  const SearchOptions search = options_of(translator, o);
   require(o.candidates >= 1 && o.candidates <= 100, ErrorCode::invalid_argument,
           "explain: candidates must be from 1 to 100, got ", o.candidates);
-  require(!o.search.sample, ErrorCode::invalid_argument, "explain: a search is shown, not samples");
-  require(o.search.beam >= 1 && o.search.beam <= 16, ErrorCode::invalid_argument,
-          "explain: a beam from 1 to 16 can be shown, got ", o.search.beam);
+  require(!search.sample, ErrorCode::invalid_argument, "explain: a search is shown, not samples");
+  require(search.beam >= 1 && search.beam <= 16, ErrorCode::invalid_argument,
+          "explain: a beam from 1 to 16 can be shown, got ", search.beam);
   require(!o.target || !config.decoder_only(), ErrorCode::invalid_argument,
           "explain: a target, but the model has no encoder: the sentence itself is what it reads");
 }
@@ -406,28 +435,29 @@ Explanation explain(const Translator& translator, std::string_view sentence,
   const Tokenizer& tokenizer = translator.tokenizer();
   Explanation e;
   e.config = model.config();
-  check_options(options, e.config);
+  check_options(options, translator);
   e.parameters = model.parameter_count();
   e.sentence = sentence;
-  e.start = tokenizer.start();
+  e.start = start_of(translator, options.languages);
   e.end = tokenizer.end();
-  const std::vector<int32_t> read = read_sentence(tokenizer, sentence, e.config);
+  const std::vector<int32_t> read = read_sentence(translator, sentence, options.languages);
   std::vector<int32_t> target;
-  if (options.target) target = read_target(tokenizer, *options.target, e.config);
+  if (options.target) target = read_target(translator, *options.target, options.languages);
 
   Session session(model, options.threads);
   if (e.config.decoder_only()) {
     e.prompt = static_cast<int64_t>(read.size());
   } else {
     e.source = read;
+    e.prompt = static_cast<int64_t>(translator.forced_first(options.languages).size());
   }
-  add_search(translator, options.search, read, e, session);
+  add_search(translator, options, read, e, session);
   if (!options.target) target = e.written;
   e.target_given = options.target.has_value();
   e.target_text = tokenizer.decode(target);
   lay_out_steps(target, e.config.decoder_layers, e);
   run_passes(model, options, e, session);
-  add_greedy(translator, options.search, read, e, session);
+  add_greedy(translator, options, read, e, session);
   add_vocabulary(tokenizer, e);
   if (options.target) {
     ExplainOptions by_itself = options;

@@ -28,9 +28,10 @@ namespace tril {
 constexpr int64_t kMaxExplainedTokens = 128;
 
 struct ExplainOptions {
-  // How the model searches. max_tokens 0: as many as can be shown; a decoder-only model then
-  // continues its text by at most 24.
-  SearchRule search = {.beam = 5};
+  // How the model searches, over its own settings (TranslateOptions). max_tokens 0: as many as can
+  // be shown; a decoder-only model then continues its text by at most 24.
+  SearchSettings search{};
+  LanguagePair languages{};  // as in TranslateOptions
   // The text that the training pass reads; absent: what the model itself wrote. Encoder–decoders
   // only.
   std::optional<std::string> target{};
@@ -126,8 +127,8 @@ struct Explanation {
   std::string target_text;   // what `steps` read and should predict
   std::string written_text;  // what the model wrote by itself
   bool target_given = false;
-  int32_t start = 0, end = 0;           // the special tokens
-  int64_t prompt = 0;                   // decoder-only: number of first tokens that were given
+  int32_t start = 0, end = 0;  // the special tokens
+  int64_t prompt = 0;  // number of first tokens that were given: a text to continue, or a language
   std::vector<int32_t> source;          // END included; empty for decoder-only models
   std::vector<int32_t> written;         // END included if it ended
   std::vector<ExplainedStep> steps;     // fed: START and what follows; right: the next token

@@ -19,6 +19,25 @@ void check_line(std::string_view line) {
 
 bool is_control(char byte) { return (byte >= 0 && byte < 0x20) || byte == 0x7F; }
 
+// "fra, deu"; of many languages how many they are, and those that resemble the code or, if none
+// does, the first.
+std::string some_of(const std::vector<Language>& languages, const std::string& code) {
+  constexpr size_t kAll = 24, kSome = 8;
+  std::vector<std::string_view> named;
+  const auto add_those = [&](std::string_view beginning) {
+    for (const Language& language : languages) {
+      if (language.code.starts_with(beginning)) named.push_back(language.code);
+    }
+  };
+  const bool all = languages.size() <= kAll;
+  if (!all) add_those(std::string_view(code).substr(0, 2));
+  if (named.empty()) add_those("");
+  std::string text = all ? "" : concat(languages.size(), ", such as ");
+  const size_t shown = all ? named.size() : std::min(named.size(), kSome);
+  for (size_t i = 0; i < shown; ++i) text += concat(i == 0 ? "" : ", ", named[i]);
+  return text + (shown < named.size() ? ", ..." : "");
+}
+
 // The bytes at the end of `text` that begin a character but do not complete it.
 size_t incomplete_bytes(std::string_view text) {
   for (size_t behind = 1; behind <= std::min<size_t>(3, text.size()); ++behind) {
@@ -53,13 +72,8 @@ struct Tokenizer::State {
     for (const Language& language : facts.languages) {
       if (language.code == wanted) return language.token;
     }
-    std::string some;
-    for (size_t i = 0; i < std::min<size_t>(facts.languages.size(), 4); ++i) {
-      some += (i == 0 ? "" : ", ") + facts.languages[i].code;
-    }
-    if (facts.languages.size() > 4) some += ", ...";
     fail(ErrorCode::invalid_argument, "tokenizer: no language ", wanted,
-         " in the model, which has ", some);
+         " in the model, which has ", some_of(facts.languages, wanted));
   }
   int32_t from(const LanguagePair& pair) const {
     return language(pair.from, facts.default_languages.from, "from which one to translate");
@@ -173,6 +187,14 @@ const std::vector<int32_t>& Tokenizer::ends() const { return state_->facts.ends;
 std::optional<int32_t> Tokenizer::pad() const { return state_->facts.pad; }
 std::optional<int32_t> Tokenizer::unknown() const { return state_->facts.unknown; }
 const std::vector<Language>& Tokenizer::languages() const { return state_->facts.languages; }
+
+const LanguagePair& Tokenizer::default_languages() const { return state_->facts.default_languages; }
+
+std::vector<int32_t> Tokenizer::unshowable() const {
+  std::vector<int32_t> ids = unwritable();
+  std::erase_if(ids, [&](int32_t id) { return id < pieces() && state_->kind->is_special(id); });
+  return ids;
+}
 
 std::vector<int32_t> Tokenizer::unwritable() const {
   const TokenizerKind& kind = *state_->kind;

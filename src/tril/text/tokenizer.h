@@ -137,8 +137,13 @@ class Tokenizer {
   // a tab the column, and others command the terminal. Every decoder of text forbids these.
   std::vector<int32_t> unwritable() const;
 
+  // Those of unwritable() that are no special tokens: pieces with a control character, and padding.
+  // For models whose special tokens may be written, where they show as nothing.
+  std::vector<int32_t> unshowable() const;
+
   // In the order of the model's tokens; empty for a model of one direction.
   const std::vector<Language>& languages() const;
+  const LanguagePair& default_languages() const;  // as the tokenizer's files say; may be empty
 
   // The text alone, without START, END and languages. Raises `invalid_argument` for text that is
   // not UTF-8.

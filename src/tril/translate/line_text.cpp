@@ -13,8 +13,9 @@ void check_length(std::string_view what, size_t tokens, int64_t most) {
 void add_alignment(TranslatorState& state, const std::vector<int32_t>& source,
                    const LanguagePair& languages, TextHypothesis& text) {
   BorrowedSession session(state);
-  text.alignment = align(state.model, source, text.tokens,
-                         {.start = state.tokenizer.start(languages)}, *session);
+  text.alignment =
+      align(state.model, source, text.tokens,
+            {.start = state.tokenizer.start(state.languages_for(languages))}, *session);
   const auto source_pieces =
       state.pieces_of(std::span(source).first(source.size() - 1), TextSide::source);
   const size_t words = text.tokens.size() - (text.ended ? 1 : 0);
@@ -24,22 +25,24 @@ void add_alignment(TranslatorState& state, const std::vector<int32_t>& source,
 
 }  // namespace
 
-std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
-                                                    const TranslateOptions& options) {
+std::shared_ptr<const SearchOptions> checked_options(TranslatorState& state,
+                                                     const TranslateOptions& options) {
   require(!options.alignments || !state.model.config().decoder_only(), ErrorCode::unsupported,
           "translate: a decoder-only model has no alignments");
   state.check_shortlist("translate", options.shortlist);
   // Languages that the model does not have are an error of the call, not of every line.
-  if (!state.model.config().decoder_only()) state.tokenizer.encode_source("", options.languages);
-  state.tokenizer.target_prefix(options.languages);
-  auto search = state.options_for(options.search, options.shortlist, options.languages);
+  const LanguagePair languages = state.languages_for(options.languages);
+  if (!state.model.config().decoder_only()) state.tokenizer.encode_source("", languages);
+  state.tokenizer.target_prefix(languages);
+  auto search = state.shared_options(options);
   state.engine.check(*search, options.slots);
   return search;
 }
 
 SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number,
-                         const LanguagePair& languages) {
+                         const LanguagePair& named) {
   const Tokenizer& tokenizer = state.tokenizer;
+  const LanguagePair languages = state.languages_for(named);
   const TransformerConfig& config = state.model.config();
   require(text.fault.empty(), ErrorCode::invalid_argument, text.fault);
   SearchRequest request;
@@ -49,12 +52,15 @@ SearchRequest request_of(const TranslatorState& state, const TextRequest& text, 
     require(text.prefix.empty(), ErrorCode::invalid_argument,
             "a prefix, but the model has no encoder: the line itself is what is continued");
     request.prefix = tokenizer.encode(text.line);
+    require(tokenizer.has_start() || !request.prefix.empty(), ErrorCode::invalid_argument,
+            "an empty line, but the model has no START: it needs a text to continue");
     check_length("the line", request.prefix.size(), config.max_length - 1);
     return request;
   }
   request.source = tokenizer.encode_source(text.line, languages);
   check_length("the line", request.source.size(), config.max_length);
-  request.prefix = tokenizer.target_prefix(languages);
+  request.prefix = state.forced_first(languages);
+  request.forced = static_cast<int64_t>(request.prefix.size());
   if (text.prefix.empty()) return request;
   const std::vector<int32_t> given = tokenizer.encode(text.prefix, TextSide::target);
   request.prefix.insert(request.prefix.end(), given.begin(), given.end());

@@ -12,8 +12,8 @@ namespace tril {
 
 // The engine's options for the options of a call; consecutive calls with the same options share
 // them. Raises `unsupported` or `invalid_argument` for options that cannot be used.
-std::shared_ptr<const SearchOptions> search_options(TranslatorState& state,
-                                                    const TranslateOptions& options);
+std::shared_ptr<const SearchOptions> checked_options(TranslatorState& state,
+                                                     const TranslateOptions& options);
 // Raises `invalid_argument` if the line cannot be used.
 SearchRequest request_of(const TranslatorState& state, const TextRequest& text, int64_t number,
                          const LanguagePair& languages);

@@ -95,7 +95,7 @@ PendingTranslation Translator::submit(TextRequest request, const TranslateOption
   state.translator = state_;
   state.options = options;
   state.number = submit.number;
-  const auto search = search_options(*state_, options);
+  const auto search = checked_options(*state_, options);
   SearchRequest asked;
   try {
     asked = request_of(*state_, request, submit.number, options.languages);

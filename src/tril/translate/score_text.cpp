@@ -18,14 +18,14 @@ class ScoreCall {
         config_(state.model.config()),
         ready_(done),
         bad_("score", options.bad_lines),
-        session_(state) {
+        session_(state),
+        languages_(state.languages_for(options.languages)) {
     state.check_shortlist("score", options.shortlist);
   }
 
   void run() {
     score(
-        state_.model,
-        {.start = state_.tokenizer.start(options_.languages), .shortlist = options_.shortlist},
+        state_.model, {.start = state_.start(languages_), .shortlist = options_.shortlist},
         [this] { return next_request(); },
         [this](ScoreResult&& result) { return put(std::move(result)); }, *session_);
     if (!ready_.stopped()) bad_.raise();
@@ -57,7 +57,7 @@ class ScoreCall {
       require(text.source.empty(), ErrorCode::invalid_argument,
               "a source, but the model has no encoder");
     } else {
-      request.source = tokenizer.encode_source(text.source, options_.languages);
+      request.source = tokenizer.encode_source(text.source, languages_);
       check_length("source", request.source);
     }
     if (text.target_tokens) {
@@ -67,7 +67,12 @@ class ScoreCall {
                 token, " is not below the vocabulary of ", config_.target_vocab);
       }
     } else {
-      request.target = tokenizer.encode_target(text.target, options_.languages);
+      request.target = tokenizer.encode_target(text.target, languages_);
+      // What the tokenizer does not put there itself.
+      if (!config_.decoder_only() && tokenizer.target_prefix(languages_).empty()) {
+        const std::vector<int32_t> first = state_.forced_first(languages_);
+        request.target.insert(request.target.begin(), first.begin(), first.end());
+      }
     }
     check_length("target", request.target);
     if (!text.prefix.empty()) request.prefix = tokenizer.encode(text.prefix, TextSide::target);
@@ -97,6 +102,7 @@ class ScoreCall {
   InOrder<TextScore> ready_;
   BadLines bad_;
   BorrowedSession session_;
+  const LanguagePair languages_;
   int64_t taken_ = 0;
   std::map<int64_t, std::vector<int32_t>> targets_;  // of lines in flight
 };

@@ -18,12 +18,14 @@
 namespace tril {
 
 struct TranslatorState {
-  TranslatorState(Transformer transformer, Tokenizer pieces, int thread_count);
+  TranslatorState(Transformer transformer, Tokenizer pieces, int thread_count,
+                  GenerationSettings settings);
 
   const Transformer model;
   const Tokenizer tokenizer;
+  const GenerationSettings generation;
   const int threads;
-  const std::vector<int32_t> forbidden;  // the tokenizer's unwritable(), computed once
+  const std::vector<int32_t> forbidden;  // by the tokenizer, computed once
   const std::string fingerprint;         // of the tokenizer, as a shortlist records it
 
   // For scores and alignments: idle sessions, at most as many as there are cores. More are created
@@ -35,12 +37,19 @@ struct TranslatorState {
   // Of the last call, to be shared by the next if it has the same: the engine then derives nothing
   // anew. Guarded by the mutex.
   std::shared_ptr<const SearchOptions> last_options;
+  std::vector<std::vector<int32_t>> last_forbidden;  // by the call
 
   ServedEngine engine;  // decodes for all callers
 
-  std::shared_ptr<const SearchOptions> options_for(const SearchRule& rule,
-                                                   const std::optional<Shortlist>& shortlist,
-                                                   const LanguagePair& languages);
+  SearchOptions search_options(const TranslateOptions& options) const;
+  std::shared_ptr<const SearchOptions> shared_options(const TranslateOptions& options);
+  // As in Translator.
+  LanguagePair languages_for(const LanguagePair& named) const;
+  // With languages that languages_for() gave.
+  std::vector<int32_t> forced_first(const LanguagePair& languages) const;
+  std::optional<int32_t> start(const LanguagePair& languages) const {
+    return tokenizer.has_start() ? std::optional(tokenizer.start(languages)) : std::nullopt;
+  }
   std::vector<std::string> pieces_of(std::span<const int32_t> tokens,
                                      TextSide side = TextSide::target) const;
   // Raises `invalid_argument` for a shortlist that was made with another tokenizer.

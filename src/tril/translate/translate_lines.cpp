@@ -61,7 +61,7 @@ class TranslationCall {
       : state_(state),
         next_(next),
         options_(options),
-        search_(search_options(state, options)),
+        search_(checked_options(state, options)),
         ready_(done),
         bad_("translate", options.bad_lines) {
     require(options.window >= 1, ErrorCode::invalid_argument,

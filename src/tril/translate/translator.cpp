@@ -4,6 +4,7 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/base/parallel.h"
+#include "tril/io/atomic_file.h"
 #include "tril/translate/state.h"
 
 namespace tril {
@@ -24,47 +25,107 @@ void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
           ": they are not of one model");
 }
 
-// The model of a folder with the folder's tokenizer.
+// A file beside the weights, compared with their seal.
+std::string sealed_file(const std::string& folder, std::string_view name, const FolderSeal& seal,
+                        const LoadOptions& options) {
+  std::string bytes = read_model_file(folder, name);
+  const bool sealed = !options.any_files && seal.check(folder, name, bytes);
+  if (!sealed && !options.any_files && seal.sealed() && options.notice) {
+    options.notice({Field{"seal"},
+                    concat(path_in(folder, name),
+                           ": not sealed with the weights, so damage to it would go unnoticed")});
+  }
+  return bytes;
+}
+
+// The model of a folder with the folder's tokenizer and settings.
 Translator with_tokenizer(Transformer model, const std::string& folder, int threads,
                           const LoadOptions& options) {
-  const std::string file = folder + "/tokenizer.model";
-  std::string bytes = read_model_file(folder, kTokenizerFile);
+  const std::string file = path_in(folder, kTokenizerFile);
   const FolderSeal& seal = model.seal();
-  const bool sealed = !options.any_files && seal.check(folder, kTokenizerFile, bytes);
-  if (!sealed && !options.any_files && seal.sealed() && options.notice) {
-    options.notice(
-        {Field{"seal"},
-         concat(file, ": not sealed with the weights, so damage to it would go unnoticed")});
+  Tokenizer tokenizer =
+      Tokenizer::from_bytes(sealed_file(folder, kTokenizerFile, seal, options), file);
+  check_fit(tokenizer, model.config(), file, path_in(folder, kConfigFile));
+  GenerationSettings settings;
+  const std::string settings_file = path_in(folder, kGenerationFile);
+  if (file_exists(settings_file)) {
+    settings =
+        generation_from_json(sealed_file(folder, kGenerationFile, seal, options), settings_file);
+    check_tokens(settings, model.config().target_vocab, settings_file);
   }
-  Tokenizer tokenizer = Tokenizer::from_bytes(std::move(bytes), file);
-  check_fit(tokenizer, model.config(), file, folder + "/config.json");
-  return {std::move(model), std::move(tokenizer), threads};
+  return {std::move(model), std::move(tokenizer), threads, std::move(settings)};
 }
 
 }  // namespace
 
-TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int thread_count)
+TranslatorState::TranslatorState(Transformer transformer, Tokenizer pieces, int thread_count,
+                                 GenerationSettings settings)
     : model(std::move(transformer)),
       tokenizer(std::move(pieces)),
+      generation(std::move(settings)),
       threads(thread_count),
-      forbidden(tokenizer.unwritable()),
+      forbidden(generation.special_tokens == SpecialTokens::allowed ? tokenizer.unshowable()
+                                                                    : tokenizer.unwritable()),
       fingerprint(hexadecimal(tokenizer_fingerprint(tokenizer.bytes()))),
       max_idle(static_cast<size_t>(Parallel().threads())),
       engine(model, threads) {}
 
-std::shared_ptr<const SearchOptions> TranslatorState::options_for(
-    const SearchRule& rule, const std::optional<Shortlist>& shortlist,
-    const LanguagePair& languages) {
-  const int32_t start = tokenizer.start(languages);
+SearchOptions TranslatorState::search_options(const TranslateOptions& options) const {
+  const SearchRule rule = options.search.over(generation.search.over({.beam = 5}));
+  GenerationSettings settings = generation;
+  settings.forbidden.insert(settings.forbidden.end(), options.forbidden.begin(),
+                            options.forbidden.end());
+  if (options.force_end) settings.forced_end.reset();
+  if (options.force_end.value_or(false)) settings.forced_end = tokenizer.end();
+  SearchOptions search = tril::search_options(settings, rule);
+  search.start = start(languages_for(options.languages));
+  search.end = tokenizer.end();
+  search.more_ends.assign(tokenizer.ends().begin() + 1, tokenizer.ends().end());
+  search.forbidden.insert(search.forbidden.begin(), forbidden.begin(), forbidden.end());
+  search.shortlist = options.shortlist;
+  return search;
+}
+
+std::shared_ptr<const SearchOptions> TranslatorState::shared_options(
+    const TranslateOptions& options) {
+  const SearchRule rule = options.search.over(generation.search.over({.beam = 5}));
+  const auto first = start(languages_for(options.languages));
   const std::lock_guard lock(mutex);
-  const bool same = last_options != nullptr &&
-                    static_cast<const SearchRule&>(*last_options) == rule &&
-                    last_options->shortlist == shortlist && last_options->start == start;
+  const auto forces_end = [&] {
+    return options.force_end.value_or(generation.forced_end.has_value());
+  };
+  const bool same =
+      last_options != nullptr && static_cast<const SearchRule&>(*last_options) == rule &&
+      last_options->shortlist == options.shortlist && last_options->start == first &&
+      last_options->forced_end.has_value() == forces_end() && last_forbidden == options.forbidden;
   if (!same) {
-    last_options = std::make_shared<const SearchOptions>(
-        SearchOptions{rule, start, tokenizer.end(), forbidden, shortlist});
+    last_options = std::make_shared<const SearchOptions>(search_options(options));
+    last_forbidden = options.forbidden;
   }
   return last_options;
+}
+
+LanguagePair TranslatorState::languages_for(const LanguagePair& named) const {
+  const std::vector<Language>& known = tokenizer.languages();
+  const auto one = [&](const std::string& code, const std::string& usual,
+                       std::string_view way) -> std::string {
+    if (code.empty()) return known.empty() ? "" : usual;
+    if (known.empty()) {
+      require(!usual.empty(), ErrorCode::invalid_argument, "the language ", code,
+              " was named, but the model has none to choose");
+      require(code == usual, ErrorCode::invalid_argument, "no language ", code,
+              ": the model translates ", way, " ", usual, " alone");
+      return "";
+    }
+    return code;  // which the tokenizer checks
+  };
+  return {one(named.from, generation.from_language, "from"),
+          one(named.to, generation.to_language, "into")};
+}
+
+std::vector<int32_t> TranslatorState::forced_first(const LanguagePair& languages) const {
+  std::vector<int32_t> first = tokenizer.target_prefix(languages);
+  return first.empty() ? generation.forced_first : first;
 }
 
 std::vector<std::string> TranslatorState::pieces_of(std::span<const int32_t> tokens,
@@ -102,9 +163,11 @@ BorrowedSession::~BorrowedSession() {
   }
 }
 
-Translator::Translator(Transformer model, Tokenizer tokenizer, int threads) {
+Translator::Translator(Transformer model, Tokenizer tokenizer, int threads,
+                       GenerationSettings settings) {
   check_fit(tokenizer, model.config(), "the tokenizer", "the model");
-  state_ = std::make_shared<TranslatorState>(std::move(model), std::move(tokenizer), threads);
+  state_ = std::make_shared<TranslatorState>(std::move(model), std::move(tokenizer), threads,
+                                             std::move(settings));
 }
 
 Translator Translator::load(const std::string& folder, const LoadOptions& options, int threads) {
@@ -113,6 +176,29 @@ Translator Translator::load(const std::string& folder, const LoadOptions& option
 
 const Transformer& Translator::model() const { return state_->model; }
 const Tokenizer& Translator::tokenizer() const { return state_->tokenizer; }
+const GenerationSettings& Translator::generation() const { return state_->generation; }
+
+ModelLanguages Translator::languages() const {
+  ModelLanguages languages;
+  for (const Language& language : tokenizer().languages()) languages.codes.push_back(language.code);
+  const LanguagePair& usual = tokenizer().default_languages();
+  const GenerationSettings& settings = generation();
+  languages.usual.from = settings.from_language.empty() ? usual.from : settings.from_language;
+  languages.usual.to = settings.to_language.empty() ? usual.to : settings.to_language;
+  return languages;
+}
+
+LanguagePair Translator::languages_for(const LanguagePair& named) const {
+  return state_->languages_for(named);
+}
+
+SearchOptions Translator::search_options(const TranslateOptions& options) const {
+  return state_->search_options(options);
+}
+
+std::vector<int32_t> Translator::forced_first(const LanguagePair& named) const {
+  return state_->forced_first(languages_for(named));
+}
 
 std::string Translator::translate(std::string_view line) const {
   const std::string copy(line);

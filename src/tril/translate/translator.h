@@ -29,6 +29,7 @@
 
 #include "tril/decode/alignment.h"
 #include "tril/decode/engine.h"
+#include "tril/decode/generation.h"
 #include "tril/models/transformer.h"
 #include "tril/text/tokenizer.h"
 #include "tril/translate/words.h"
@@ -42,7 +43,14 @@ namespace tril {
 enum class BadLine { error, skip };
 
 struct TranslateOptions {
-  SearchRule search = {.beam = 5};
+  // What is not named here is as the model's generation.json says, and what that does not name as
+  // SearchRule says, with a beam of 5. Naming a field to nullopt again leaves it to the model.
+  SearchSettings search{};
+  // Also forbidden, besides what the model's settings forbid: tokens, or sequences of them.
+  std::vector<std::vector<int32_t>> forbidden{};
+  // Whether a translation that reaches its limit is ended there with END; absent: as the model's
+  // settings say. Otherwise it is cut.
+  std::optional<bool> force_end{};
   // Hypotheses decoded at a time, at least the beam (or samples). All callers share one engine: it
   // decodes as many as the largest number among the lines in flight.
   int64_t slots = 64;
@@ -54,9 +62,18 @@ struct TranslateOptions {
   // Shortlist::load() of the same folder: each line may use only the pieces of its own shortlist,
   // which is faster; encoder–decoders only.
   std::optional<Shortlist> shortlist{};
-  // For models of several languages, by the codes of Tokenizer::languages(). Empty: the defaults of
-  // the model, where it has any.
+  // For models of several languages, by the codes of Translator::languages(). Empty: the defaults
+  // of the model, where it has any.
   LanguagePair languages{};
+};
+
+// The languages of a model.
+struct ModelLanguages {
+  // By their codes, in the order of the model's tokens; empty for a model of one direction.
+  std::vector<std::string> codes{};
+  // What a call that names none gets; of a model of one direction, that direction. Empty: not
+  // known.
+  LanguagePair usual{};
 };
 
 // One line, and the text its translation must begin with ("": none). For a decoder-only model the
@@ -172,15 +189,27 @@ class PendingTranslation {
 class Translator {
  public:
   // A model folder: config.json, weights and tokenizer.model, as Transformer::load() reads it: by
-  // default for inference on the CPU. Raises what loading these raises, and `bad_format` where
+  // default for inference on the CPU; and generation.json, if there is one. Raises what loading
+  // these raises, and `bad_format` where
   // tokenizer and model do not fit. `threads` compute one step for all callers together; 0: as many
   // as there are cores.
   static Translator load(const std::string& folder, const LoadOptions& options = {},
                          int threads = 0);
-  Translator(Transformer model, Tokenizer tokenizer, int threads = 0);
+  Translator(Transformer model, Tokenizer tokenizer, int threads = 0,
+             GenerationSettings settings = {});
 
   const Transformer& model() const;
   const Tokenizer& tokenizer() const;
+  // The folder's generation.json; empty where it has none.
+  const GenerationSettings& generation() const;
+  ModelLanguages languages() const;
+  // The languages of a call that names these, to be passed to the tokenizer. Raises
+  // `invalid_argument` for one that the model does not have, naming those it has.
+  LanguagePair languages_for(const LanguagePair& named) const;
+  // What a search for these options is given.
+  SearchOptions search_options(const TranslateOptions& options = {}) const;
+  // The tokens that every target in these languages begins with.
+  std::vector<int32_t> forced_first(const LanguagePair& named = {}) const;
 
   // Starts translating a line and returns at once. `bad_lines` and `window` do not apply. Raises
   // `invalid_argument` for options that cannot be used.
