@@ -4,6 +4,8 @@
 //   model.safetensors             the weights
 //   packed.COMPUTE.safetensors    the weights in the form the kernels read (`tril quantize`)
 //   tokenizer.model               written together with the weights, if there is one
+//   generation.json               how to search, if the model has settings of its own
+//                                 (decode/generation.h)
 //   shortlist.safetensors         belongs to the tokenizer (decode/shortlist.h)
 // Weights, packed or not, are sealed: their file holds checksums of every tensor, of its own
 // header, of config.json and of the tokenizer. Its seal covers all of these, and so identifies the
@@ -26,6 +28,7 @@ namespace tril {
 inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
+inline constexpr std::string_view kGenerationFile = "generation.json";
 inline constexpr std::string_view kShortlistFile = "shortlist.safetensors";
 inline constexpr const char* kShortlistTokenizer = "tokenizer";  // in its metadata: which one
 inline constexpr std::string_view kTrainingFolder = "training";  // of a run (train/trainer.h)
