@@ -77,7 +77,7 @@ void refuse_empty_paths(CLI::App& app) {
     for (const char* name :
          {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
           "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
-          "--reference", "--shortlist", "--model"}) {
+          "--reference", "--shortlist", "--model", "--from"}) {
       // The target of `explain` is a sentence, not a path.
       const bool text = command->get_name() == "explain" && std::string_view(name) == "--target";
       CLI::Option* option = command->get_option_no_throw(name);

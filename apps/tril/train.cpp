@@ -150,7 +150,8 @@ void run(const Arguments& arguments) {
         s.seconds_left);
   };
   events.evaluated = [&](const TrainStatus& s, const Evaluation& e, bool best) {
-    progress.say(fmt::format("update {}: valid loss {:.4f}{}{}", s.update, e.loss,
+    const std::string when = s.update == 0 ? "before training" : fmt::format("update {}", s.update);
+    progress.say(fmt::format("{}: valid loss {:.4f}{}{}", when, e.loss,
                              e.outputs.empty() ? "" : fmt::format(", BLEU {:.2f}", e.bleu),
                              best ? " (best so far, kept)" : ""));
   };
@@ -250,6 +251,53 @@ std::vector<std::string> with_files(const std::vector<std::string>& arguments,
   return result;
 }
 
+namespace {
+
+// Sizes that were given override those of the preset.
+void settle_with_preset(const CLI::App& train, Arguments& arguments) {
+  TransformerConfig& model = arguments.options.model;
+  TransformerConfig preset = model;
+  apply_preset(arguments.preset, preset);
+  const auto settle = [&](const char* flag, auto TransformerConfig::*field) {
+    if (train.count(flag) == 0) model.*field = preset.*field;
+  };
+  settle("--model", &TransformerConfig::model);
+  settle("--heads", &TransformerConfig::heads);
+  settle("--feed-forward", &TransformerConfig::feed_forward);
+  settle("--encoder-layers", &TransformerConfig::encoder_layers);
+  settle("--decoder-layers", &TransformerConfig::decoder_layers);
+  settle("--dropout", &TransformerConfig::dropout);
+}
+
+// Every option that was not given gets its default for runs that begin with this model.
+void settle_with_base(const CLI::App& train, const BaseModel& base, TrainOptions& options) {
+  TrainOptions settled = tuning_options(base);
+  settled.train = options.train;
+  settled.valid = options.valid;
+  settled.languages = options.languages;
+  settled.model_languages = options.model_languages;
+  settled.freeze = options.freeze;
+  std::map<std::string_view, const void*> given;
+  for_each_option(options, [&](const char* name, const auto& value, auto...) {
+    if (train.count(std::string("--") + name) > 0) given[name] = &value;
+  });
+  for_each_option(settled, [&]<class Value>(const char* name, Value& value, auto...) {
+    const auto found = given.find(name);
+    if (found != given.end()) value = *static_cast<const Value*>(found->second);
+  });
+  options = settled;
+}
+
+// What a model decides on is settled, and compared with what was given, before any text is read.
+void begin_with_base(const CLI::App& train, Arguments& arguments) {
+  const BaseModel base = read_base(arguments.options.from);
+  settle_with_base(train, base, arguments.options);
+  if (train.count("--preset") > 0) settle_with_preset(train, arguments);
+  check_with_base(arguments.options, base);
+}
+
+}  // namespace
+
 void add_train(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* train = app.add_subcommand(
@@ -257,6 +305,11 @@ void add_train(CLI::App& app) {
   TrainOptions& options = arguments->options;
   add_corpus(train, "", options.train, "Training text");
   add_corpus(train, "valid-", options.valid, "Validation text");
+  for_each_tuning_option(options, [&](const char* name, auto& value, const char* help) {
+    CLI::Option* option = train->add_option(std::string("--") + name, value, help);
+    if constexpr (!std::is_same_v<decltype(value), std::string&>) option->delimiter(',');
+    option->group("Fine-tuning");
+  });
   train->add_option("-o,--output", arguments->folder, "The model folder to write")->required();
   train->add_option("--config", arguments->config,
                     "A TOML file with any of these options, by their names (vocab = 8000)");
@@ -276,24 +329,24 @@ void add_train(CLI::App& app) {
       ->group("Model");
   for_each_option(options, add_flag);
   train->footer(
-      "Example:\n"
+      "With --from, sizes and tokenizer are the model's, and these have other defaults: dropout \n"
+      "(the model's), rate 0.001, warm-up 20, evaluate-every 25, updates (10 epochs, from 100 to\n"
+      "20,000).\n\n"
+      "Examples:\n"
       "  tril train --source train.en --target train.hi --valid-source dev.en \\\n"
       "    --valid-target dev.hi -o my-model\n"
-      "  echo 'How are you?' | tril translate my-model");
+      "  echo 'How are you?' | tril translate my-model\n"
+      "  tril train --from my-model --source letters.en --target letters.hi -o letters-model");
   train->callback([arguments, train] {
-    // Sizes that were given override those of the preset.
-    TransformerConfig preset = arguments->options.model;
-    apply_preset(arguments->preset, preset);
-    TransformerConfig& model = arguments->options.model;
-    const auto settle = [&](const char* flag, auto TransformerConfig::*field) {
-      if (train->count(flag) == 0) model.*field = preset.*field;
-    };
-    settle("--model", &TransformerConfig::model);
-    settle("--heads", &TransformerConfig::heads);
-    settle("--feed-forward", &TransformerConfig::feed_forward);
-    settle("--encoder-layers", &TransformerConfig::encoder_layers);
-    settle("--decoder-layers", &TransformerConfig::decoder_layers);
-    settle("--dropout", &TransformerConfig::dropout);
+    std::string& from = arguments->options.from;
+    if (!from.empty()) from = std::filesystem::absolute(from).lexically_normal();
+    // A run that is resumed has all its options, and may have outlived the model it began with.
+    const bool tunes = !from.empty() && !arguments->resume;
+    if (tunes) {
+      begin_with_base(*train, *arguments);
+    } else {
+      settle_with_preset(*train, *arguments);
+    }
     // A small batch is one pass, and on a GPU any batch is.
     int64_t& pass = arguments->options.micro_batch_tokens;
     if (train->count("--micro-batch-tokens") == 0) {
@@ -301,7 +354,7 @@ void add_train(CLI::App& app) {
       pass = on_card ? arguments->options.batch_tokens
                      : std::min(pass, arguments->options.batch_tokens);
     }
-    if (train->count("--bpe-dropout") == 0 &&
+    if (!tunes && train->count("--bpe-dropout") == 0 &&
         arguments->options.tokenizer.type == TokenizerType::unigram) {
       arguments->options.bpe_dropout = 0.0;
     }

@@ -66,5 +66,6 @@
 #include "tril/train/options.h"          // TrainOptions
 #include "tril/train/symbols.h"          // learn_symbols
 #include "tril/train/trainer.h"          // train
+#include "tril/train/tuning.h"           // fine-tuning
 #include "tril/translate/translator.h"   // Translator: text in, text out
 #include "tril/translate/words.h"        // word alignments

@@ -231,6 +231,77 @@ cmp -s ../whole/model.safetensors model/model.safetensors || fail 'odd names: an
 expect 0 'odd names resumed' "$tril" train --resume -omodel
 cd .. || exit 1
 
+# Fine-tuning: a run that begins with a model has its shape and tokenizer, and is like any other.
+tune=("$tril" train --from whole --batch-tokens 128 --max-tokens 24 --updates 6 --evaluate-every 3
+      --source s --target t -o model)
+expect 0 'fine-tuning' "${tune[@]}" --valid-source s --valid-target t
+says 'fine-tuning' 'before training: valid loss .*BLEU'
+says 'fine-tuning' 'update 6: valid loss'
+cmp -s whole/config.json model/config.json || fail 'fine-tuning: another configuration'
+cmp -s whole/tokenizer.model model/tokenizer.model || fail 'fine-tuning: another tokenizer'
+cmp -s whole/model.safetensors model/last/model.safetensors && fail 'fine-tuning: nothing was learnt'
+expect 0 'a tuned model translates' sh -c "echo one | '$tril' translate model"
+mv model tuned
+cp -r tuned/training/options.toml tuned.toml
+expect 0 'fine-tuning by its record' "$tril" train --config tuned.toml -o model
+cmp -s tuned/model.safetensors model/model.safetensors || fail 'fine-tuning by its record: another model'
+rm -rf model tuned
+# What is frozen stays as it was, and a rate that is zero in single precision changes nothing.
+expect 0 'frozen parts' "${tune[@]}" --freeze embeddings,encoder --weight-decay 0.1
+rm -rf model
+expect 0 'no change' "${tune[@]}" --rate 1e-60 --valid-source s --valid-target t
+says 'no change' 'before training: .* (best so far, kept)'
+rm -rf model
+# It is killed, and goes on without the model that it began with.
+expect 0 'a longer fine-tuning' "${tune[@]:0:8}" --updates 2000 --evaluate-every 1000 \
+  --freeze encoder --dropout 0.2 "${tune[@]:12}"
+mv model longer
+cp -r whole base
+env --default-signal=INT "$tril" train --from base "${tune[@]:4:4}" --updates 2000 \
+  --evaluate-every 1000 --freeze encoder --dropout 0.2 "${tune[@]:12}" 2>err &
+while ! [ -e model/training/checkpoint.safetensors ]; do sleep 0.02; done
+sleep 0.3 && kill -9 $! 2>/dev/null
+wait $! 2>/dev/null
+rm -rf base
+expect 0 'fine-tuning resumed' "$tril" train --resume -o model
+cmp -s longer/model.safetensors model/model.safetensors || fail 'fine-tuning resumed: another model'
+expect 2 'fine-tuning resumed with another part frozen' "$tril" train --resume -o model --freeze decoder
+says 'fine-tuning resumed with another part frozen' 'another freeze (encoder, now decoder)'
+rm -rf model longer
+# Decoder-only models, and languages.
+expect 0 'one text' "${train[@]}" --text t --languages de-hi
+grep -q '"to": "hi"' model/generation.json || fail 'languages: not in generation.json'
+mv model alone
+expect 0 'one text, tuned' "$tril" train --from alone "${tune[@]:4:8}" --text t -o model
+cmp -s alone/generation.json model/generation.json || fail 'languages: not carried on'
+rm -rf model
+# Every way to fail.
+expect_error 'fine-tuning nothing' 'nowhere: no such folder' "$tril" train --from nowhere "${tune[@]:4}"
+expect_error 'fine-tuning: an empty name' 'is empty: give a path' "$tril" train --from '' "${tune[@]:4}"
+expect_error 'another width' 'whole: is a model with model 16, not 32' "${tune[@]}" --model 32
+expect_error 'another vocabulary' 'is a model with vocab [0-9]*, not 400' "${tune[@]}" --vocab 400
+expect_error 'a preset' 'is a model with model 16, not 256, heads 2, not 4' "${tune[@]}" --preset small
+expect_error 'another tokenizer to tune' 'tokenizer "", not ' "${tune[@]}" --tokenizer whole/tokenizer.model
+expect_error 'sentences too long to tune' 'reads at most 1024 tokens, not the 2000' \
+  "${tune[@]:0:4}" --batch-tokens 4096 --max-tokens 2000 "${tune[@]:8}"
+expect_error 'languages of one that has none' 'the language de was named' "${tune[@]}" --from-language de
+expect_error 'nothing to freeze' "nothing to freeze is called 'encoders'" "${tune[@]}" --freeze encoders
+expect_error 'everything frozen' 'nothing is left to learn' "${tune[@]}" --freeze embedding,encoder,decoder
+expect_error 'pairs for a decoder' 'alone: is a decoder-only model' "$tril" train --from alone "${tune[@]:4}"
+expect_error 'a text for a translator' 'whole: is a model that translates' \
+  "${tune[@]:0:12}" --text t -o model
+expect_error 'languages' 'as in en-hi' "${train[@]}" --languages en --source s --target t
+expect 0 'packing' "$tril" quantize whole --to int8 -o packed
+expect_error 'packed weights alone' 'packed: has only packed weights (packed.int8.safetensors)' \
+  "$tril" train --from packed "${tune[@]:4}"
+cp -r whole mixed && cp alone/tokenizer.model mixed
+expect_error 'a tokenizer of another model' 'mixed/tokenizer.model: damaged, or not of this model' \
+  "$tril" train --from mixed "${tune[@]:4}"
+# Nor does it read the text of a model that cannot be trained.
+expect_error 'relative positions' 'relative positions (T5) cannot be trained' \
+  "${train[@]}" --position relative --source nowhere --target t
+rm -rf packed mixed alone
+
 # Model folders that are none, for every command that reads one.
 for command in "info whole" "translate whole" "evaluate whole --source s --reference t" \
   "score whole --source s --target t"; do

@@ -29,7 +29,7 @@ std::string through(Run& run, const std::string& path, const char* to) {
   const tril::TrainState state = tril::load_state(path);
   tril::load_checkpoint(path, state, run.model, run.optimizer, run.average, run.context);
   const std::string written = scratch() + "/" + to;
-  tril::save_checkpoint(written, state, tril::load_tokenizer(path), run.model, run.optimizer,
+  tril::save_checkpoint(written, state, tril::load_files(path), run.model, run.optimizer,
                         run.average);
   return written;
 }

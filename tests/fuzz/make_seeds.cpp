@@ -70,7 +70,8 @@ void write_checkpoint(const std::string& folder) {
                                .options = "rate = 0.001\n",
                                .corpus = 12345678901234567890u};
   const std::string path = scratch() + "/checkpoint.safetensors";
-  tril::save_checkpoint(path, state, "a tokenizer", model, optimizer, average);
+  tril::save_checkpoint(path, state, {{"tokenizer.model", "a tokenizer"}}, model, optimizer,
+                        average);
   write(folder + "/checkpoint.safetensors", unsealed(path));
 }
 

@@ -188,7 +188,7 @@ TEST(TrainingLog, IsCutBackToWhereARunGoesOn) {
   const TempFolder folder;
   const std::string path = folder / "log";
   {
-    TrainingLog log(path, 0, 0);
+    TrainingLog log(path, 0, TrainingLog::kAfresh);
     log.append({.update = 5, .values = {{"loss", 2.5}}});
     log.append({.update = 10, .values = {{"loss", 1.25}, {"rate", NAN}}});
     log.append({.update = 10, .values = {{"valid_loss", 3.5}}});
@@ -216,7 +216,7 @@ TEST(TrainingLog, IsCutBackToWhereARunGoesOn) {
     const TrainingLog log(path, 10, 10);
     EXPECT_EQ(log.records().size(), 2u) << "a damaged line ends what is kept";
   }
-  const TrainingLog anew(path, 0, 0);
+  const TrainingLog anew(path, 0, TrainingLog::kAfresh);
   EXPECT_EQ(read_file(path, 1000), "");
 }
 

@@ -1,5 +1,6 @@
 #include "train/trainer_support.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "support/temp_folder.h"
@@ -64,7 +65,7 @@ std::vector<std::string> outcome(const std::string& folder) {
   const TrainState state = load_state(folder + "/training/checkpoint.safetensors");
   const TempFolder scratch;
   std::filesystem::copy(folder + "/training/log.jsonl", scratch / "log");
-  const TrainingLog log(scratch / "log", state.update, state.last_evaluation);
+  const TrainingLog log(scratch / "log", state.update, std::max<int64_t>(state.last_evaluation, 0));
   for (const LogRecord& record : log.records()) {
     std::string line = concat(record.update);
     for (const auto& [name, value] : record.values) {

@@ -17,25 +17,48 @@ void Batch::clear() {
   sentences = source_tokens = target_tokens = 0;
 }
 
+std::optional<int32_t> start_for(const Tokenizer& tokenizer, const LanguagePair& languages,
+                                 bool has_source) {
+  if (!has_source && !tokenizer.has_start()) return std::nullopt;
+  return tokenizer.start(languages);
+}
+
+SentenceTokens tokens_of(const Corpus& corpus, int64_t pair, const Tokenizer& tokenizer,
+                         const LanguagePair& languages) {
+  SentenceTokens tokens{.start = start_for(tokenizer, languages, corpus.has_source()),
+                        .target = tokenizer.encode_target(corpus.target(pair), languages)};
+  if (corpus.has_source()) tokens.source = tokenizer.encode_source(corpus.source(pair), languages);
+  return tokens;
+}
+
+void add_to_batch(Batch& batch, const SentenceTokens& sentence, int32_t number) {
+  const auto slot = static_cast<int32_t>(batch.sentences++);
+  const bool alone = sentence.source.empty();
+  if (!alone) batch.source.add_sequence(sentence.source, {.slot = slot, .sentence = number});
+  Place place{.slot = slot, .segment = alone ? -1 : slot, .sentence = number};
+  const std::span<const int32_t> target = sentence.target;
+  if (sentence.start) {
+    batch.target.add(*sentence.start, place);
+    place.first = 1;
+  }
+  batch.target.add_sequence(target.first(target.size() - 1), place);
+  const auto labels = target.subspan(sentence.start ? 0 : 1);
+  batch.labels.insert(batch.labels.end(), labels.begin(), labels.end());
+  batch.source_tokens += sentence.source_rows();
+  batch.target_tokens += sentence.target_rows();
+}
+
 void add_to_batch(Batch& batch, const Tokenizer& tokenizer,
                   std::optional<std::span<const int32_t>> source, std::span<const int32_t> target,
                   int32_t number) {
-  const auto slot = static_cast<int32_t>(batch.sentences++);
-  if (source) {
-    batch.source.add_sequence(*source, {.slot = slot, .sentence = number});
-    batch.source.add(
-        tokenizer.end(),
-        {.slot = slot, .first = static_cast<int32_t>(source->size()), .sentence = number});
-    batch.source_tokens += static_cast<int64_t>(source->size()) + 1;
-  }
-  const Place place{.slot = slot, .segment = source ? slot : -1, .sentence = number};
-  batch.target.add(tokenizer.start(), place);
-  Place behind = place;
-  behind.first = 1;
-  batch.target.add_sequence(target, behind);
-  batch.labels.insert(batch.labels.end(), target.begin(), target.end());
-  batch.labels.push_back(tokenizer.end());
-  batch.target_tokens += static_cast<int64_t>(target.size()) + 1;
+  const auto ended = [&](std::span<const int32_t> text) {
+    std::vector<int32_t> tokens(text.begin(), text.end());
+    tokens.push_back(tokenizer.end());
+    return tokens;
+  };
+  SentenceTokens sentence{.start = tokenizer.start(), .target = ended(target)};
+  if (source) sentence.source = ended(*source);
+  add_to_batch(batch, sentence, number);
 }
 
 int64_t balanced_source_rows(const Corpus& corpus, int64_t target_rows, int64_t max_tokens) {
@@ -53,9 +76,10 @@ BatchStream::BatchStream(const Corpus& corpus, const Tokenizer& tokenizer,
     : corpus_(corpus),
       tokenizer_(tokenizer),
       options_(options),
+      start_(start_for(tokenizer, options.languages, corpus.has_source())),
       epoch_(place.epoch),
       next_(place.next),
-      start_(place.epoch * corpus.size() + place.next),
+      first_(place.epoch * corpus.size() + place.next),
       ahead_([this](int64_t number) { return tokenized(after_start(number)); },
              options.threads_ahead, kSentencesAhead) {
   require(corpus.size() > 0 && corpus.size() <= INT32_MAX, ErrorCode::invalid_argument,
@@ -89,32 +113,34 @@ std::vector<int32_t> BatchStream::side(std::string_view text, const StreamPlace:
                                            .seed = options_.seed,
                                            .epoch = static_cast<uint64_t>(from.epoch),
                                            .line = static_cast<uint64_t>(from.pair) * 2 + which});
+    pieces.push_back(tokenizer_.end());  // the whole layout of every tokenizer with BPE dropout
     const int64_t rows = which == 0 ? options_.source_rows : options_.target_rows;
     // BPE dropout makes more pieces, so a long sentence may no longer fit.
-    if (static_cast<int64_t>(pieces.size()) < std::min(rows, options_.max_tokens)) return pieces;
+    if (static_cast<int64_t>(pieces.size()) <= std::min(rows, options_.max_tokens)) return pieces;
   }
-  return tokenizer_.encode(text);
+  return which == 0 ? tokenizer_.encode_source(text, options_.languages)
+                    : tokenizer_.encode_target(text, options_.languages);
 }
 
 BatchStream::Sentence BatchStream::tokenized(const StreamPlace::Waiting& from) const {
-  Sentence sentence{.from = from, .source = {}, .target = side(corpus_.target(from.pair), from, 1)};
-  if (corpus_.has_source()) sentence.source = side(corpus_.source(from.pair), from, 0);
+  Sentence sentence{.from = from, .tokens = {.start = start_}};
+  SentenceTokens& tokens = sentence.tokens;
+  tokens.target = side(corpus_.target(from.pair), from, 1);
+  if (corpus_.has_source()) tokens.source = side(corpus_.source(from.pair), from, 0);
   require(fits({}, sentence), ErrorCode::invalid_argument, "batches: a sentence of ",
-          sentence.source.size() + 1, " and ", sentence.target.size() + 1,
+          tokens.source.size(), " and ", tokens.target.size(),
           " tokens does not fit into a batch of ", options_.source_rows, " and ",
           options_.target_rows, " rows");
   return sentence;
 }
 
 bool BatchStream::fits(const Batch& batch, const Sentence& sentence) const {
-  const auto source = static_cast<int64_t>(sentence.source.size()) + (corpus_.has_source() ? 1 : 0);
-  const auto target = static_cast<int64_t>(sentence.target.size()) + 1;
-  return batch.source_tokens + source <= options_.source_rows &&
-         batch.target_tokens + target <= options_.target_rows;
+  return batch.source_tokens + sentence.tokens.source_rows() <= options_.source_rows &&
+         batch.target_tokens + sentence.tokens.target_rows() <= options_.target_rows;
 }
 
 StreamPlace::Waiting BatchStream::after_start(int64_t sentences) const {
-  const int64_t number = start_ + sentences;
+  const int64_t number = first_ + sentences;
   const int64_t epoch = number / corpus_.size();
   const Permutation order(corpus_.size(), options_.seed, static_cast<uint64_t>(epoch));
   return {.epoch = epoch, .pair = order[number % corpus_.size()]};
@@ -141,12 +167,9 @@ void BatchStream::next(Batch& batch) {
         ++sentence;
         continue;
       }
-      std::optional<std::span<const int32_t>> source;
-      if (corpus_.has_source()) source = sentence->source;
       // A sentence that comes twice in one update, from two epochs, gets different dropout masks.
       const int64_t number = sentence->from.epoch * corpus_.size() + sentence->from.pair;
-      add_to_batch(batch, tokenizer_, source, sentence->target,
-                   static_cast<int32_t>(number & INT32_MAX));
+      add_to_batch(batch, sentence->tokens, static_cast<int32_t>(number & INT32_MAX));
       sentence = waiting_.erase(sentence);
       added = true;
     }

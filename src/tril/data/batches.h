@@ -19,8 +19,9 @@
 
 namespace tril {
 
-// Packed sentences: source rows end in END, target rows begin with START, and the label of a row is
-// the token that follows, END at last; -1 for padding.
+// Packed sentences: source rows are what the tokenizer's layout says (END at last), target rows
+// begin with START where there is one, and the label of a row is the token that follows, END at
+// last; -1 for padding.
 struct Batch {
   Rows source, target;
   std::vector<int32_t> labels;
@@ -31,8 +32,27 @@ struct Batch {
   void clear();
 };
 
-// Appends a sentence to a batch; without a source for a decoder-only model. `number` identifies the
-// sentence, for dropout.
+// A sentence in tokens: all that an encoder reads (nothing in a decoder-only model), and all that a
+// decoder writes, which it reads after START; without START it reads from the first token on, and
+// learns from the second on.
+struct SentenceTokens {
+  std::optional<int32_t> start{};
+  std::vector<int32_t> source{}, target{};
+
+  int64_t source_rows() const { return static_cast<int64_t>(source.size()); }
+  int64_t target_rows() const { return static_cast<int64_t>(target.size()) - (start ? 0 : 1); }
+};
+// What targets begin with: nothing where a tokenizer has no START, which only a decoder-only model
+// can do without.
+std::optional<int32_t> start_for(const Tokenizer& tokenizer, const LanguagePair& languages,
+                                 bool has_source);
+// A pair of a corpus in the tokenizer's layout.
+SentenceTokens tokens_of(const Corpus& corpus, int64_t pair, const Tokenizer& tokenizer,
+                         const LanguagePair& languages);
+// Appends a sentence to a batch. `number` identifies it, for dropout.
+void add_to_batch(Batch& batch, const SentenceTokens& sentence, int32_t number);
+// The same for text without START, END and languages, in the layout of a tokenizer that tril
+// learnt; without a source for a decoder-only model.
 void add_to_batch(Batch& batch, const Tokenizer& tokenizer,
                   std::optional<std::span<const int32_t>> source, std::span<const int32_t> target,
                   int32_t number);
@@ -48,6 +68,7 @@ struct BatchOptions {
   // Threads that tokenize sentences ahead of time; 0: they are tokenized when needed. The batches
   // are the same.
   int threads_ahead = 0;
+  LanguagePair languages{};  // of every pair, for a tokenizer of several languages
 };
 
 // Source rows for this many target rows: as many as the corpus needs on average, and some more, so
@@ -82,7 +103,7 @@ class BatchStream {
  private:
   struct Sentence {
     StreamPlace::Waiting from;
-    std::vector<int32_t> source, target;
+    SentenceTokens tokens;
   };
   Sentence tokenized(const StreamPlace::Waiting& from) const;
   std::vector<int32_t> side(std::string_view text, const StreamPlace::Waiting& from,
@@ -94,10 +115,11 @@ class BatchStream {
   const Corpus& corpus_;
   const Tokenizer& tokenizer_;
   BatchOptions options_;
+  std::optional<int32_t> start_;
   int64_t epoch_;
   int64_t next_;
   std::deque<Sentence> waiting_;
-  int64_t start_;  // of this stream, counted over all epochs
+  int64_t first_;  // sentence of this stream, counted over all epochs
   Ahead<Sentence> ahead_;
 };
 

@@ -187,18 +187,26 @@ std::string_view Corpus::side(int64_t pair, int64_t which) const {
   return which == 0 ? text_.view(at.begin, at.middle) : text_.view(at.middle, at.end);
 }
 
-void Corpus::limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens) {
+void Corpus::limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens,
+                          const LanguagePair& languages) {
+  const auto count = [&](std::string_view line, int64_t which) {
+    return std::ssize(which == 0 ? tokenizer.encode_source(line, languages)
+                                 : tokenizer.encode_target(line, languages));
+  };
+  std::array<int64_t, 2> without_text{};
+  for (int64_t which = has_source_ ? 0 : 1; which < 2; ++which) {
+    without_text[static_cast<size_t>(which)] = count("", which);
+  }
   Spool kept(options_.spool_folder, options_.memory_bytes);
   tokens_ = {};
   for (int64_t pair = 0; pair < size(); ++pair) {
     const Entry at = entry(pair);
     std::array<int64_t, 2> tokens{};
     for (int64_t which = has_source_ ? 0 : 1; which < 2; ++which) {
-      const auto ids = tokenizer.encode(side(pair, which));
-      tokens[static_cast<size_t>(which)] = static_cast<int64_t>(ids.size()) + 1;
+      tokens[static_cast<size_t>(which)] = count(side(pair, which), which);
     }
     const int64_t most = std::max(tokens[0], tokens[1]);
-    if (tokens[0] == 1 || tokens[1] == 1) {
+    if ((has_source_ && tokens[0] == without_text[0]) || tokens[1] == without_text[1]) {
       skip(LineFault::empty, files_[static_cast<size_t>(at.file)], at.line,
            "nothing of it is left by the tokenizer");
       continue;

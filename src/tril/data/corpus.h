@@ -57,9 +57,10 @@ class Corpus {
   // From memory, for built-in texts; with an empty source, a text alone. Nothing is checked.
   static Corpus of(const std::vector<std::pair<std::string, std::string>>& pairs);
 
-  // Leaves out pairs with a side of more than `max_tokens` tokens, END included, or of none but
-  // END.
-  void limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens);
+  // Leaves out pairs with a side of more than `max_tokens` tokens, END and languages included, or
+  // of none but these.
+  void limit_tokens(const Tokenizer& tokenizer, int64_t max_tokens,
+                    const LanguagePair& languages = {});
 
   int64_t size() const { return entries_.size() / static_cast<int64_t>(sizeof(Entry)); }
   bool has_source() const { return has_source_; }
@@ -68,7 +69,7 @@ class Corpus {
   const CorpusReport& report() const { return report_; }
   // A hash of every byte kept, in order: identifies the corpus.
   uint64_t fingerprint() const { return fingerprint_.value(); }
-  // Tokens of each side over all pairs, END included; known after limit_tokens().
+  // Tokens of each side over all pairs, END and languages included; known after limit_tokens().
   int64_t source_tokens() const { return tokens_[0]; }
   int64_t target_tokens() const { return tokens_[1]; }
 

@@ -24,7 +24,7 @@ void Sides::each_piece(const Corpus& corpus, Side side, const Tokenizer& tokeniz
 Sides::Sides(const Corpus& corpus, const Tokenizer& tokenizer) {
   for (const Side side : {Side::source, Side::target}) {
     const auto which = static_cast<size_t>(side);
-    counts_[which].assign(static_cast<size_t>(tokenizer.vocab()), 1);
+    counts_[which].assign(static_cast<size_t>(tokenizer.vocab(TextSide::source)), 1);
     each_piece(corpus, side, tokenizer, [&](size_t piece) { ++counts_[which][piece]; });
     for (const int64_t count : counts_[which]) totals_[which] += count;
   }

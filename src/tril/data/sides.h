@@ -1,6 +1,7 @@
 // Which side of a corpus a text resembles: a guard against files given the wrong way round.
 //
-// Pieces are counted on both sides of a corpus. A text's lean is the mean over its pieces of
+// Pieces are counted on both sides of a corpus, those of the source's vocabulary on either. A
+// text's lean is the mean over its pieces of
 //   log p(piece | source) - log p(piece | target),
 // with each count plus one: above zero it resembles the source. Two languages differ by several
 // nats, two sides in one language by next to nothing.

@@ -1,4 +1,4 @@
-// Shared by reading, writing and verifying a model folder. Internal to models/.
+// Shared by whoever reads, writes or verifies a model folder. For the library's own sources.
 #pragma once
 
 #include <string>

@@ -12,9 +12,13 @@ std::string checkpoint_prefix(size_t number) { return concat("checkpoint.", numb
 
 }  // namespace
 
-WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& options)
-    : weights_(model.parameters()), options_(options) {
-  for (const auto& weight : weights_) tensors_.push_back(weight.tensor);
+WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& options,
+                             const Frozen& frozen)
+    : frozen_(frozen), weights_(model.parameters()), options_(options) {
+  for (const auto& weight : weights_) {
+    if (!frozen_.holds(weight.name)) averaged_.push_back(weight);
+  }
+  for (const auto& weight : averaged_) tensors_.push_back(weight.tensor);
   require(!weights_.empty(), ErrorCode::unsupported,
           "average: this model was loaded for inference: its weights are packed");
   require(options.decay >= 0.0 && options.decay < 1.0 && options.checkpoints >= 1,
@@ -26,7 +30,7 @@ WeightAverage::WeightAverage(const Transformer& model, const AverageOptions& opt
 
 std::unique_ptr<WeightAverage::Copy> WeightAverage::empty_copy() const {
   auto copy = std::make_unique<Copy>(weights_.front().tensor.device());
-  for (const auto& weight : weights_) {
+  for (const auto& weight : averaged_) {
     copy->weights.push_back({weight.name, Tensor(copy->arena, weight.tensor.shape())});
     copy->tensors.push_back(copy->weights.back().tensor);
   }
@@ -38,8 +42,8 @@ void WeightAverage::evaluating() {
   if (options_.type == AverageType::exponential && !copies_.empty()) return;
   if (static_cast<int64_t>(copies_.size()) == options_.checkpoints) copies_.pop_front();
   copies_.push_back(empty_copy());
-  for (size_t i = 0; i < weights_.size(); ++i) {
-    copy_into(weights_[i].tensor, copies_.back()->weights[i].tensor);
+  for (size_t i = 0; i < averaged_.size(); ++i) {
+    copy_into(averaged_[i].tensor, copies_.back()->weights[i].tensor);
   }
 }
 
@@ -52,25 +56,40 @@ void WeightAverage::updated(int64_t update, Context& context) {
   ops::move_towards(context, share, tensors_, copies_.front()->tensors);
 }
 
+void WeightAverage::write_average(size_t number, const Tensor& to) const {
+  if (copies_.size() <= 1) {
+    copy_into(copies_.empty() ? averaged_[number].tensor
+                              : ConstTensor(copies_[0]->weights[number].tensor),
+              to);
+    return;
+  }
+  std::vector<float> sum = to_floats(copies_[0]->weights[number].tensor);
+  for (size_t copy = 1; copy < copies_.size(); ++copy) {
+    const std::vector<float> more = to_floats(copies_[copy]->weights[number].tensor);
+    for (size_t j = 0; j < sum.size(); ++j) sum[j] += more[j];
+  }
+  const float share = 1.0f / static_cast<float>(copies_.size());
+  for (float& value : sum) value *= share;
+  set_values(to, sum);
+}
+
 void WeightAverage::write_to(Transformer& model, Context& context) const {
   const StandardRounding rounding;
   const auto parameters = model.writable_parameters();
-  const float share = 1.0f / static_cast<float>(std::max<size_t>(copies_.size(), 1));
   context.queue.wait();  // the average may be part of what is enqueued
+  size_t next = 0;       // of those that are averaged
   for (size_t i = 0; i < weights_.size(); ++i) {
+    const auto& [name, weight] = weights_[i];
     const Tensor& to = parameters[i].tensor;
-    if (copies_.size() <= 1) {
-      copy_into(copies_.empty() ? weights_[i].tensor : ConstTensor(copies_[0]->weights[i].tensor),
-                to);
+    if (frozen_.holds(name)) {
+      copy_into(weight, to);
       continue;
     }
-    std::vector<float> sum = to_floats(copies_[0]->weights[i].tensor);
-    for (size_t copy = 1; copy < copies_.size(); ++copy) {
-      const std::vector<float> more = to_floats(copies_[copy]->weights[i].tensor);
-      for (size_t j = 0; j < sum.size(); ++j) sum[j] += more[j];
+    write_average(next++, to);
+    if (const int64_t row = frozen_.row_of(name); row != Frozen::kNoRow) {
+      const OnHost values(weight);
+      set_values(to.slice(row, row + 1), values.row(row, weight.columns()));
     }
-    for (float& value : sum) value *= share;
-    set_values(to, sum);
   }
   model.weights_changed(context);
   context.queue.wait();  // an evaluation reads the weights in a queue of its own

@@ -14,6 +14,7 @@
 
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"
+#include "tril/train/frozen.h"
 
 namespace tril {
 
@@ -27,8 +28,11 @@ struct AverageOptions {
 
 class WeightAverage {
  public:
-  // Of the weights of `model`, which it reads whenever they were updated.
-  WeightAverage(const Transformer& model, const AverageOptions& options);
+  // Of the weights of `model`, which it reads whenever they were updated. What is frozen is not
+  // averaged, which could round it, but copied.
+  WeightAverage(const Transformer& model, const AverageOptions& options)
+      : WeightAverage(model, options, Frozen(model)) {}
+  WeightAverage(const Transformer& model, const AverageOptions& options, const Frozen& frozen);
 
   // To be called after update number `update`.
   void updated(int64_t update, Context& context);
@@ -50,8 +54,13 @@ class WeightAverage {
   };
   std::unique_ptr<Copy> empty_copy() const;
 
-  std::vector<NamedConstTensor> weights_;
-  std::vector<ConstTensor> tensors_;  // the same without names
+  // Writes the average of a weight into `to`.
+  void write_average(size_t number, const Tensor& to) const;
+
+  Frozen frozen_;
+  std::vector<NamedConstTensor> weights_;   // all, in the order of the model
+  std::vector<NamedConstTensor> averaged_;  // those that are not frozen, likewise
+  std::vector<ConstTensor> tensors_;        // the same without names
   AverageOptions options_;
   std::deque<std::unique_ptr<Copy>> copies_;  // the average, or the checkpoints, oldest first
 };

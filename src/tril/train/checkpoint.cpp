@@ -12,7 +12,9 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMaxCount = int64_t{1} << 53;
-constexpr const char* kTokenizer = "tokenizer";  // a tensor of its bytes
+// Tensors of bytes: the tokenizer, and files by their names.
+constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kFile = "file.";
 
 // Numbers separated by blanks, in order.
 std::string to_text(const std::vector<StreamPlace::Waiting>& waiting) {
@@ -72,6 +74,10 @@ std::string to_json(const TrainState& state) {
   json.set("corpus", std::string_view(concat(state.corpus)));
   json.set("valid", std::string_view(concat(state.valid)));
   json.set("tokenizer", std::string_view(concat(state.tokenizer)));
+  if (!state.base.empty()) {
+    json.set("base", std::string_view(state.base));
+    json.set("config", std::string_view(state.config));
+  }
   return json.to_string();
 }
 
@@ -94,7 +100,7 @@ TrainState state_from(const SafetensorsMetadata& metadata, const std::string& fi
   state.last_loss = json.get_double("last_loss", -kLargest, kLargest);
   state.loss_sum = json.get_double("loss_sum", -kLargest, kLargest);
   state.loss_tokens = json.get_int("loss_tokens", 0, kMaxCount);
-  state.last_evaluation = json.get_int("last_evaluation", 0, state.update);
+  state.last_evaluation = json.get_int("last_evaluation", json.has("base") ? -1 : 0, state.update);
   state.evaluated = json.get_bool("evaluated");
   state.best = json.get_double("best", -kLargest, kLargest);
   state.best_update = json.get_int("best_update", 0, state.update);
@@ -104,17 +110,47 @@ TrainState state_from(const SafetensorsMetadata& metadata, const std::string& fi
   state.corpus = number_from(json, "corpus", file);
   state.valid = number_from(json, "valid", file);
   state.tokenizer = number_from(json, "tokenizer", file);
+  if (json.has("base")) {
+    state.base = json.get_string("base");
+    state.config = json.get_string("config");
+    require(!state.base.empty() && !state.config.empty(), ErrorCode::bad_format, file,
+            ": base, config: expected texts that are not empty");
+  }
   json.finish();
   return state;
 }
 
 std::string name_of_weight(const std::string& parameter) { return "weight." + parameter; }
 
+std::string name_of_file(const std::string& file) {
+  return file == kTokenizerFile ? kTokenizer : kFile + file;
+}
+// The file of a tensor; empty for a tensor of another kind.
+std::string file_of(const NamedTensor& tensor) {
+  if (tensor.tensor.dtype() != DType::i8) return {};
+  if (tensor.name == kTokenizer) return std::string(kTokenizerFile);
+  if (!tensor.name.starts_with(kFile)) return {};
+  std::string name = tensor.name.substr(std::string_view(kFile).size());
+  return may_go_beside(name) ? name : "";
+}
+
+Tensor as_tensor(const std::string& bytes, Arena& arena) {
+  const Tensor tensor(arena, {std::ssize(bytes)}, DType::i8);
+  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(tensor.raw()));
+  return tensor;
+}
+
 }  // namespace
 
-void save_checkpoint(const std::string& path, const TrainState& state,
-                     const std::string& tokenizer_bytes, const Transformer& model,
-                     const AdamWOptimizer& optimizer, const WeightAverage& average) {
+bool may_go_beside(std::string_view name) {
+  return !name.empty() && name.find('/') == name.npos && !name.starts_with('.') &&
+         !name.ends_with(".safetensors") && name != kConfigFile && name != kTrainingFolder &&
+         name != kLastFolder;
+}
+
+void save_checkpoint(const std::string& path, const TrainState& state, const ModelFiles& files,
+                     const Transformer& model, const AdamWOptimizer& optimizer,
+                     const WeightAverage& average) {
   std::vector<NamedConstTensor> tensors;
   for (const auto& [name, tensor] : model.parameters()) {
     tensors.push_back({name_of_weight(name), tensor});
@@ -123,9 +159,9 @@ void save_checkpoint(const std::string& path, const TrainState& state,
     for (const auto& [name, tensor] : part) tensors.push_back({name, tensor});
   }
   Arena arena;
-  const Tensor tokenizer(arena, {std::ssize(tokenizer_bytes)}, DType::i8);
-  std::copy(tokenizer_bytes.begin(), tokenizer_bytes.end(), static_cast<char*>(tokenizer.raw()));
-  tensors.push_back({kTokenizer, tokenizer});
+  for (const auto& [name, contents] : files) {
+    tensors.push_back({name_of_file(name), as_tensor(contents, arena)});
+  }
   AtomicFile file(path, Links::replace);
   write_safetensors(file, tensors, {{"state", to_json(state)}});
   file.commit();
@@ -135,15 +171,18 @@ TrainState load_state(const std::string& path) {
   return state_from(read_safetensors_info(path).metadata, path);
 }
 
-std::string load_tokenizer(const std::string& path) {
-  // Mapped, because only one tensor is needed; the state holds a hash of it.
+ModelFiles load_files(const std::string& path) {
+  // Mapped, because only few tensors are needed. Nothing is believed yet: the state holds a hash of
+  // the tokenizer, and load_checkpoint() verifies the whole file before a model is written.
   Arena arena;
-  const std::vector<NamedTensor> tensors = map_safetensors(path, arena, nullptr, MapVerify::trust);
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [](const NamedTensor& one) {
-    return one.name == kTokenizer && one.tensor.dtype() == DType::i8;
-  });
-  if (found == tensors.end() || found->tensor.size() == 0) return {};
-  return {static_cast<const char*>(found->tensor.raw()), static_cast<size_t>(found->tensor.size())};
+  ModelFiles files;
+  for (const NamedTensor& one : map_safetensors(path, arena, nullptr, MapVerify::trust)) {
+    const std::string name = file_of(one);
+    const auto size = static_cast<size_t>(one.tensor.size());
+    if (name.empty() || size == 0) continue;
+    files.emplace(name, std::string(static_cast<const char*>(one.tensor.raw()), size));
+  }
+  return files;
 }
 
 void load_checkpoint(const std::string& path, const TrainState& state, Transformer& model,

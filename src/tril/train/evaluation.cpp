@@ -32,10 +32,7 @@ bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus
     batch.clear();
   };
   for (int64_t pair = 0; pair < corpus.size(); ++pair) {
-    std::vector<int32_t> pieces;
-    std::optional<std::span<const int32_t>> source;
-    if (corpus.has_source()) source = pieces = tokenizer.encode(corpus.source(pair));
-    add_to_batch(batch, tokenizer, source, tokenizer.encode(corpus.target(pair)),
+    add_to_batch(batch, tokens_of(corpus, pair, tokenizer, options.languages),
                  static_cast<int32_t>(pair));
     if (std::max(batch.target_tokens, batch.source_tokens) < options.micro_batch_tokens) continue;
     if (is_cancelled(options)) return false;
@@ -49,8 +46,11 @@ bool add_loss(const Transformer& model, const Tokenizer& tokenizer, const Corpus
 bool add_bleu(const Transformer& model, const Tokenizer& tokenizer, const Corpus& corpus,
               const EvaluationOptions& options, Session& session, Evaluation& result) {
   result.outputs.resize(static_cast<size_t>(corpus.size()));
-  const SearchOptions search_options{
-      {.beam = options.beam}, tokenizer.start(), tokenizer.end(), tokenizer.unwritable()};
+  const SearchOptions search_options{{.beam = options.beam},
+                                     tokenizer.start(options.languages),
+                                     tokenizer.end(),
+                                     tokenizer.unwritable()};
+  const std::vector<int32_t> prefix = tokenizer.target_prefix(options.languages);
   int64_t next = 0;
   bool stopped = false;
   search(
@@ -58,8 +58,9 @@ bool add_bleu(const Transformer& model, const Tokenizer& tokenizer, const Corpus
       [&]() -> std::optional<SearchRequest> {
         if (next == corpus.size()) return std::nullopt;
         SearchRequest request{
-            .number = next, .source = tokenizer.encode(corpus.source(next)), .prefix = {}};
-        request.source.push_back(tokenizer.end());
+            .number = next,
+            .source = tokenizer.encode_source(corpus.source(next), options.languages),
+            .prefix = prefix};
         ++next;
         return request;
       },

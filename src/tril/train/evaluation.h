@@ -15,6 +15,7 @@ namespace tril {
 struct EvaluationOptions {
   int64_t beam = 1;
   int64_t micro_batch_tokens = 2048;
+  LanguagePair languages{};           // of every pair, for a model of several languages
   std::function<bool()> cancelled{};  // called now and then; a cancelled evaluation is void
 };
 

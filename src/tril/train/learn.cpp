@@ -66,17 +66,7 @@ double learn(Transformer& model, const NextBatch& next, const LearnOptions& opti
 void add_to_batch(Batch& batch, const LearnPair& pair, int32_t start, int32_t number) {
   require(!pair.target.empty(), ErrorCode::invalid_argument, "learn: pair ", number,
           " has no target");
-  const auto sentence = static_cast<int32_t>(batch.sentences);
-  const bool alone = pair.source.empty();
-  if (!alone) batch.source.add_sequence(pair.source, {.slot = sentence, .sentence = number});
-  std::vector<int32_t> read = {start};
-  read.insert(read.end(), pair.target.begin(), pair.target.end() - 1);
-  batch.target.add_sequence(
-      read, {.slot = sentence, .segment = alone ? -1 : sentence, .sentence = number});
-  batch.labels.insert(batch.labels.end(), pair.target.begin(), pair.target.end());
-  ++batch.sentences;
-  batch.source_tokens += static_cast<int64_t>(pair.source.size());
-  batch.target_tokens += static_cast<int64_t>(pair.target.size());
+  add_to_batch(batch, {.start = start, .source = pair.source, .target = pair.target}, number);
 }
 
 PairBatches::PairBatches(std::span<const LearnPair> pairs, int32_t start, int64_t target_tokens,

@@ -50,7 +50,7 @@ const double* LogRecord::find(const std::string& name) const {
 TrainingLog::TrainingLog(std::string path, int64_t last_update, int64_t last_evaluation)
     : path_(std::move(path)) {
   std::string kept;
-  if (last_update > 0 && ::access(path_.c_str(), F_OK) == 0) {
+  if (last_evaluation != kAfresh && ::access(path_.c_str(), F_OK) == 0) {
     const std::string text = read_file(path_, kMaxLogBytes);
     for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos;
          begin = end + 1) {

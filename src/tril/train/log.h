@@ -22,7 +22,8 @@ struct LogRecord {
 class TrainingLog {
  public:
   // Continues with what `path` holds up to update `last_update`, and evaluations up to the one
-  // after `last_evaluation`; 0 starts afresh.
+  // after `last_evaluation`.
+  static constexpr int64_t kAfresh = -1;  // as last_evaluation: nothing is kept
   TrainingLog(std::string path, int64_t last_update, int64_t last_evaluation);
   ~TrainingLog();
   TrainingLog(const TrainingLog&) = delete;

@@ -18,7 +18,8 @@ void check(const AdamWOptions& options) {
           options.clip_norm, ": betas must be in [0, 1), epsilon positive, the rest not negative");
 }
 
-AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options)
+AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options,
+                               const Frozen& frozen)
     : model_(model),
       adamw_(model.placement().device, {.beta1 = options.beta1,
                                         .beta2 = options.beta2,
@@ -29,6 +30,11 @@ AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options)
   auto parameters = model.writable_parameters();
   std::sort(parameters.begin(), parameters.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
+  // A rounded weight is written together with the weight itself, and then no other form of it is
+  // kept.
+  packs_ = std::none_of(parameters.begin(), parameters.end(),
+                        [](const auto& parameter) { return parameter.rounded.defined(); });
+  std::erase_if(parameters, [&](const auto& parameter) { return frozen.holds(parameter.name); });
   for (const auto& parameter : parameters) {
     const Shape& shape = parameter.tensor.shape();
     names_.push_back(parameter.name);
@@ -41,10 +47,11 @@ AdamWOptimizer::AdamWOptimizer(Transformer& model, const AdamWOptions& options)
     set_zero(tensors_.back().second);
   }
   gathered_.resize(tensors_.size());
-  // A rounded weight is written together with the weight itself, and then no other form of it is
-  // kept.
-  packs_ = std::none_of(tensors_.begin(), tensors_.end(),
-                        [](const ops::UpdateTensor& tensor) { return tensor.rounded.defined(); });
+  for (const std::string& name : names_) frozen_rows_.push_back(frozen.row_of(name));
+  if (std::all_of(frozen_rows_.begin(), frozen_rows_.end(),
+                  [](int64_t row) { return row == Frozen::kNoRow; })) {
+    frozen_rows_.clear();
+  }
 }
 
 void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& context) {
@@ -75,8 +82,40 @@ void AdamWOptimizer::add(const Gradients& gradients, MicroBatch which, Context& 
 
 void AdamWOptimizer::step(float rate, Context& context) {
   const StandardRounding rounding;
-  adamw_.update(context, tensors_, rate);
+  if (frozen_rows_.empty()) {
+    adamw_.update(context, tensors_, rate);
+  } else {
+    adamw_.update(context, without_frozen_rows(), rate);
+  }
   if (packs_) model_.weights_changed(context);
+}
+
+// A table with a frozen row is two tables, those above and below it.
+std::vector<ops::UpdateTensor> AdamWOptimizer::without_frozen_rows() const {
+  std::vector<ops::UpdateTensor> result;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const ops::UpdateTensor& whole = tensors_[i];
+    const int64_t frozen = frozen_rows_[i];
+    if (frozen == Frozen::kNoRow) {
+      result.push_back(whole);
+      continue;
+    }
+    const auto add = [&](int64_t begin, int64_t end) {
+      if (begin == end) return;
+      const auto rows = [&](const Tensor& tensor) {
+        return tensor.defined() ? tensor.slice(begin, end) : tensor;
+      };
+      result.push_back({.weight = rows(whole.weight),
+                        .first = rows(whole.first),
+                        .second = rows(whole.second),
+                        .gradient = rows(whole.gradient),
+                        .rounded = rows(whole.rounded),
+                        .decay = whole.decay});
+    };
+    add(0, frozen);
+    add(frozen + 1, whole.weight.shape()[0]);
+  }
+  return result;
 }
 
 void AdamWOptimizer::step(const Gradients& gradients, float rate, Context& context) {

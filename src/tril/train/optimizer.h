@@ -8,6 +8,7 @@
 #include "tril/io/safetensors.h"
 #include "tril/models/transformer.h"
 #include "tril/ops/optimizer.h"
+#include "tril/train/frozen.h"
 
 namespace tril {
 
@@ -24,8 +25,10 @@ void check(const AdamWOptions& options);
 
 class AdamWOptimizer {
  public:
-  // Shares the model's weights.
-  AdamWOptimizer(Transformer& model, const AdamWOptions& options);
+  // Shares the model's weights, and changes those that are not frozen.
+  AdamWOptimizer(Transformer& model, const AdamWOptions& options)
+      : AdamWOptimizer(model, options, Frozen(model)) {}
+  AdamWOptimizer(Transformer& model, const AdamWOptions& options, const Frozen& frozen);
 
   // Takes the gradients of one micro-batch. They come in order, from index 0; the gradient of the
   // update is their sum in that order. Gradients of an only micro-batch are not copied: the context
@@ -67,12 +70,16 @@ class AdamWOptimizer {
     int64_t since = kNone;  // the first micro-batch of the update that had a gradient
   };
 
+  std::vector<ops::UpdateTensor> without_frozen_rows() const;
+
   Transformer model_;
   ops::AdamW adamw_;
   Arena arena_;
+  // Of the parameters that are not frozen:
   std::vector<std::string> names_;          // sorted
   std::vector<ops::UpdateTensor> tensors_;  // in their order
   std::vector<Gathered> gathered_;          // likewise
+  std::vector<int64_t> frozen_rows_;        // likewise; empty where no parameter has one
   bool packs_ = false;  // weights have packed forms that AdamW does not write itself
 };
 

@@ -36,20 +36,20 @@ std::string toml_value(const Value& value) {
   }
 }
 
-void write_files(std::string& text, std::string_view name, const std::vector<std::string>& files) {
-  if (files.empty()) return;
+void write_list(std::string& text, std::string_view name, const std::vector<std::string>& list) {
+  if (list.empty()) return;
   text += concat(name, " = [");
-  for (size_t i = 0; i < files.size(); ++i) {
-    text += concat(i == 0 ? "" : ", ", json_quoted(files[i]));
+  for (size_t i = 0; i < list.size(); ++i) {
+    text += concat(i == 0 ? "" : ", ", json_quoted(list[i]));
   }
   text += "]\n";
 }
 
 void write_corpus(std::string& text, const std::string& prefix, const CorpusFiles& files) {
-  write_files(text, prefix + "source", files.source);
-  write_files(text, prefix + "target", files.target);
-  write_files(text, prefix + "tsv", files.tsv);
-  write_files(text, prefix + "text", files.text);
+  write_list(text, prefix + "source", files.source);
+  write_list(text, prefix + "target", files.target);
+  write_list(text, prefix + "tsv", files.tsv);
+  write_list(text, prefix + "text", files.text);
 }
 
 const TomlOption* find(const std::vector<TomlOption>& options, const std::string& name) {
@@ -94,6 +94,20 @@ TransformerConfig default_model() {
   return config;
 }
 
+void check_trainable(const TransformerConfig& config, const std::string& where) {
+  require(config.position != PositionType::relative, ErrorCode::unsupported, where,
+          ": a model with relative positions (T5) cannot be trained: their bias has no gradient "
+          "yet");
+}
+
+LanguagePair languages_from(const std::string& text) {
+  const size_t hyphen = text.find('-');
+  require(hyphen != std::string::npos && hyphen > 0 && hyphen + 1 < text.size(),
+          ErrorCode::invalid_argument, "train: languages must be two codes, as in en-hi, not '",
+          printable(text), "'");
+  return {.from = text.substr(0, hyphen), .to = text.substr(hyphen + 1)};
+}
+
 void check(const TrainOptions& o) {
   const auto range = [](std::string_view name, int64_t value, int64_t min, int64_t max) {
     require(min <= value && value <= max, ErrorCode::invalid_argument, "train: ", name,
@@ -128,8 +142,11 @@ void check(const TrainOptions& o) {
       ErrorCode::invalid_argument, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.tokenizer);
   check(o.optimizer);
+  check_trainable(o.model, "train");
+  if (!o.model_languages.empty()) languages_from(o.model_languages);
   TransformerConfig sizes = o.model;  // any vocabulary will do to check the rest
   sizes.target_vocab = 1000;
+  sizes.frozen_token = -1;
   sizes.source_vocab = sizes.decoder_only() ? 0 : sizes.target_vocab;
   sizes.completed().check();
   share("label-smoothing", o.smoothing);
@@ -141,6 +158,14 @@ std::string to_toml(const TrainOptions& options) {
   std::string text;
   write_corpus(text, "", options.train);
   write_corpus(text, "valid-", options.valid);
+  for_each_tuning_option(options, [&](std::string_view name, const auto& value, std::string_view) {
+    if (value.empty()) return;
+    if constexpr (std::is_same_v<decltype(value), const std::string&>) {
+      text += concat(name, " = ", toml_value(value), "\n");
+    } else {
+      write_list(text, name, value);
+    }
+  });
   for_each_option(
       options, [&](std::string_view name, const auto& value, std::string_view, std::string_view) {
         text += concat(name, " = ", toml_value(value), "\n");

@@ -32,7 +32,13 @@ TransformerConfig default_model();
 struct TrainOptions {
   CorpusFiles train{};
   CorpusFiles valid{};
-  std::string tokenizer_file{};  // an existing one; empty: learnt from the text
+  // A model folder to begin with (train/tuning.h); empty: random weights. tuning_options() has the
+  // other options for it.
+  std::string from{};
+  LanguagePair languages{};           // of every pair, for a model of several languages
+  std::string model_languages{};      // "en-hi": recorded in the model as those it translates
+  std::vector<std::string> freeze{};  // parts that keep their weights (train/frozen.h)
+  std::string tokenizer_file{};       // an existing one; empty: learnt from the text
   TokenizerOptions tokenizer{};
   TransformerConfig model = default_model();  // vocabularies are filled in
   int64_t tokenizer_lines = 4'000'000;        // at most, drawn from the whole text
@@ -57,10 +63,31 @@ struct TrainOptions {
   int64_t valid_beam = 1;
 };
 
-// Raises `invalid_argument` naming the option; checks everything that does not need the text.
+// Raises `unsupported`, beginning with `where`, for a model that has parameters without gradients.
+void check_trainable(const TransformerConfig& config, const std::string& where);
+// "en-hi": the first hyphen separates. Raises `invalid_argument` for anything else.
+LanguagePair languages_from(const std::string& text);
+// Raises `invalid_argument` naming the option; checks everything that needs neither the text nor
+// the model that a run begins with.
 void check(const TrainOptions& options);
 
-// Calls visit(name, value, help, group) for every option below the corpora, in order; `value` is a
+// Calls visit(name, value, help) for languages and for the options of a run that begins with a
+// model; `value` is a reference to a string or a vector of strings, and an empty one is not part of
+// any record.
+template <class Options, class Visit>
+void for_each_tuning_option(Options& o, const Visit& visit) {
+  visit("from", o.from, "Fine-tune this model: begin with its weights, and keep its tokenizer");
+  visit("from-language", o.languages.from,
+        "With a model of several languages: that of the source sentences");
+  visit("to-language", o.languages.to, "The same for their translations");
+  visit("languages", o.model_languages,
+        "Note in the model what it translates, as in en-hi; 'tril info' shows it");
+  visit("freeze", o.freeze,
+        "Parts that keep their weights: embeddings, positions, encoder, decoder, or the first "
+        "characters of parameters' names");
+}
+
+// Calls visit(name, value, help, group) for every option below these, in order; `value` is a
 // reference to an int64_t, double, float, uint64_t, bool, string or enum.
 template <class Options, class Visit>
 void for_each_option(Options& o, const Visit& visit) {

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -77,15 +78,17 @@ std::string RunFolder::identity(const TrainState& state) const {
   TrainOptions options = options_;
   options.train = options.valid = {};  // the texts count, not the names of their files
   options.tokenizer_file.clear();
+  options.from.clear();  // likewise, the model counts
   options.updates = 0;
   return hexadecimal(
-      fingerprint(concat(to_toml(options), state.corpus, " ", state.valid, " ", state.tokenizer)));
+      fingerprint(concat(to_toml(options), state.corpus, " ", state.valid, " ", state.tokenizer,
+                         state.base.empty() ? "" : " ", state.base)));
 }
 
 // A run that has evaluated has left its models in the folder. Models of another run beside its
 // checkpoint mean that the checkpoint was copied there.
 void RunFolder::check_models(const TrainState& state) const {
-  if (state.last_evaluation == 0) return;
+  if (!state.has_models()) return;
   const std::string weights = path_in(paths_.last, kWeightsFile);
   if (!file_exists(weights)) return;
   const SafetensorsMetadata notes = read_safetensors_info(weights).metadata;
@@ -97,7 +100,7 @@ void RunFolder::check_models(const TrainState& state) const {
 void RunFolder::save_checkpoint(const TrainState& state, const Transformer& model,
                                 const Updater& updater) {
   if (log_ != nullptr) log_->flush();
-  tril::save_checkpoint(paths_.checkpoint, state, tokenizer_.bytes(), model, updater.optimizer(),
+  tril::save_checkpoint(paths_.checkpoint, state, files_, model, updater.optimizer(),
                         updater.average());
 }
 
@@ -108,13 +111,15 @@ void RunFolder::load_checkpoint(const TrainState& state, Transformer& model, Upd
 }
 
 void RunFolder::open_log(const TrainState& state) {
-  log_ = std::make_unique<TrainingLog>(paths_.log, state.update, state.last_evaluation);
+  const bool begun = state.update > 0 || state.has_models();
+  log_ = std::make_unique<TrainingLog>(
+      paths_.log, state.update,
+      begun ? std::max<int64_t>(state.last_evaluation, 0) : TrainingLog::kAfresh);
 }
 
 void RunFolder::save_model(const std::string& folder, const Transformer& model,
                            const TrainState& state) const {
-  model.save(folder, {.beside = {{std::string(kTokenizerFile), tokenizer_.bytes()}},
-                      .notes = {{kRun, identity(state)}}});
+  model.save(folder, {.beside = files_, .notes = {{kRun, identity(state)}}});
 }
 
 void RunFolder::publish(const Transformer& model, const TrainState& state) const {
@@ -127,7 +132,7 @@ void RunFolder::keep_last(const Transformer& model, const TrainState& state) con
 }
 
 void RunFolder::write_records(const TrainState& state) const {
-  write_file_atomically(paths_.tokenizer, tokenizer_.bytes(), Links::replace);
+  write_file_atomically(paths_.tokenizer, files_.at(std::string(kTokenizerFile)), Links::replace);
   write_file_atomically(paths_.options, state.options, Links::replace);
 }
 

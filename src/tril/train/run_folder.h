@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tril/base/error.h"
-#include "tril/text/tokenizer.h"
+#include "tril/models/folder.h"
 #include "tril/train/checkpoint.h"
 #include "tril/train/log.h"
 #include "tril/train/options.h"
@@ -41,9 +41,10 @@ class FolderLock {
 // The files of one run. The trainer decides when they are due.
 class RunFolder {
  public:
-  // All three must outlive it.
-  RunFolder(const RunPaths& paths, const TrainOptions& options, const Tokenizer& tokenizer)
-      : paths_(paths), options_(options), tokenizer_(tokenizer) {}
+  // `files` go beside the weights of every model, tokenizer.model among them. The others must
+  // outlive it.
+  RunFolder(const RunPaths& paths, const TrainOptions& options, ModelFiles files)
+      : paths_(paths), options_(options), files_(std::move(files)) {}
 
   // Raises `bad_format` if the models in the folder were made by another run than the checkpoint.
   void check_models(const TrainState& state) const;
@@ -71,7 +72,7 @@ class RunFolder {
 
   const RunPaths& paths_;
   const TrainOptions& options_;
-  const Tokenizer& tokenizer_;
+  const ModelFiles files_;
   std::unique_ptr<TrainingLog> log_;
 };
 

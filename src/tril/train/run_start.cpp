@@ -6,6 +6,7 @@
 #include "tril/base/fingerprint.h"
 #include "tril/data/permutation.h"
 #include "tril/data/sides.h"
+#include "tril/decode/generation.h"
 #include "tril/io/atomic_file.h"
 
 namespace tril {
@@ -15,10 +16,6 @@ constexpr int64_t kMaxTokenizerBytes = int64_t{1} << 30;
 
 Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
                           const TrainEvents& events) {
-  if (!options.tokenizer_file.empty()) {
-    return Tokenizer::from_bytes(read_file(options.tokenizer_file, kMaxTokenizerBytes),
-                                 options.tokenizer_file);
-  }
   if (events.message) events.message("learning the subword tokens");
   const int64_t sides = text.train.has_source() ? 2 : 1;
   // All lines in order, or the wanted number drawn from the whole text.
@@ -47,6 +44,17 @@ Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
   return tokenizer;
 }
 
+// Into generation.json, whose other settings stay.
+void note_languages(const TrainOptions& options, ModelFiles& files) {
+  std::string& file = files[std::string(kGenerationFile)];
+  GenerationSettings settings;
+  if (!file.empty()) settings = generation_from_json(file, std::string(kGenerationFile));
+  const LanguagePair languages = languages_from(options.model_languages);
+  settings.from_language = languages.from;
+  settings.to_language = languages.to;
+  file = to_json(settings);
+}
+
 // Whether more updates are requested than before; everything else must be the same.
 bool updates_changed(const TrainState& state, const TrainOptions& options,
                      const std::string& checkpoint) {
@@ -68,18 +76,38 @@ bool updates_changed(const TrainState& state, const TrainOptions& options,
 }  // namespace
 
 void check_with_text(const TrainOptions& options, const TrainingText& text) {
-  require(!text.train.has_source() || options.model.encoder_layers > 0, ErrorCode::invalid_argument,
+  const bool has_encoder = options.model.encoder_layers > 0 || !options.from.empty();
+  require(!text.train.has_source() || has_encoder, ErrorCode::invalid_argument,
           "train: encoder-layers must be positive for pairs; a text alone has no encoder");
   require(options.patience == 0 || text.valid, ErrorCode::invalid_argument,
           "train: patience needs validation text");
 }
 
+std::optional<BaseModel> first_base(const TrainingText& text, const TrainOptions& options,
+                                    RunStart start) {
+  if (start == RunStart::resume || options.from.empty()) return std::nullopt;
+  BaseModel base = read_base(options.from);
+  check_with_base(options, base);
+  require(text.train.has_source() != base.config.decoder_only(), ErrorCode::invalid_argument,
+          base.folder,
+          base.config.decoder_only() ? ": is a decoder-only model: it learns from a text, not pairs"
+                                     : ": is a model that translates: it learns from pairs");
+  return base;
+}
+
 TrainState first_state(const TrainingText& text, const TrainOptions& options, const RunPaths& paths,
-                       RunStart start) {
+                       RunStart start, const std::optional<BaseModel>& base) {
   TrainState now;
   now.options = to_toml(options);
   now.corpus = text.train.fingerprint();
   now.valid = text.valid ? text.valid->fingerprint() : 0;
+  if (base) {
+    now.last_evaluation = -1;
+    now.base = base->identity;
+    TransformerConfig config = base->config;
+    config.dropout = options.model.dropout;
+    now.config = to_json(config);
+  }
   if (start != RunStart::resume) return now;
   TrainState state = load_state(paths.checkpoint);
   const bool longer = updates_changed(state, options, paths.checkpoint);
@@ -96,22 +124,38 @@ TrainState first_state(const TrainingText& text, const TrainOptions& options, co
   return state;
 }
 
-Tokenizer first_tokenizer(const TrainingText& text, const TrainOptions& options,
-                          const RunPaths& paths, RunStart start, TrainState& state,
-                          const TrainEvents& events) {
-  if (start != RunStart::resume) {
-    Tokenizer tokenizer = learn_tokenizer(text, options, events);
-    state.tokenizer = fingerprint(tokenizer.bytes());
-    if (options.bpe_dropout > 0.0) tokenizer.encode("x", {.probability = options.bpe_dropout});
-    return tokenizer;
+ModelFiles first_files(const TrainingText& text, const TrainOptions& options, const RunPaths& paths,
+                       RunStart start, const std::optional<BaseModel>& base, TrainState& state,
+                       const TrainEvents& events) {
+  const std::string tokenizer(kTokenizerFile);
+  ModelFiles files;
+  if (start == RunStart::resume) {
+    files = load_files(paths.checkpoint);
+    const bool in_checkpoint = files.contains(tokenizer);
+    if (!in_checkpoint) files[tokenizer] = read_file(paths.tokenizer, kMaxTokenizerBytes);
+    require(fingerprint(files[tokenizer]) == state.tokenizer, ErrorCode::bad_format,
+            in_checkpoint ? paths.checkpoint : paths.tokenizer,
+            ": is not the tokenizer of this run");
+    return files;
   }
-  std::string bytes = load_tokenizer(paths.checkpoint);
-  const bool in_checkpoint = !bytes.empty();
-  const std::string& file = in_checkpoint ? paths.checkpoint : paths.tokenizer;
-  if (!in_checkpoint) bytes = read_file(paths.tokenizer, kMaxTokenizerBytes);
-  require(fingerprint(bytes) == state.tokenizer, ErrorCode::bad_format, file,
-          ": is not the tokenizer of this run");
-  return Tokenizer::from_bytes(std::move(bytes), file);
+  if (base) {
+    files = base->beside;
+    files[tokenizer] = base->tokenizer.bytes();
+  } else if (!options.tokenizer_file.empty()) {
+    files[tokenizer] = read_file(options.tokenizer_file, kMaxTokenizerBytes);
+  } else {
+    files[tokenizer] = learn_tokenizer(text, options, events).bytes();
+  }
+  state.tokenizer = fingerprint(files[tokenizer]);
+  if (!options.model_languages.empty()) note_languages(options, files);
+  return files;
+}
+
+Tokenizer first_tokenizer(const ModelFiles& files, const TrainOptions& options,
+                          const std::string& file) {
+  Tokenizer tokenizer = Tokenizer::from_bytes(files.at(std::string(kTokenizerFile)), file);
+  if (options.bpe_dropout > 0.0) tokenizer.encode("x", {.probability = options.bpe_dropout});
+  return tokenizer;
 }
 
 void prepare_text(TrainingText& text, const TrainOptions& options, const Tokenizer& tokenizer,
@@ -121,7 +165,7 @@ void prepare_text(TrainingText& text, const TrainOptions& options, const Tokeniz
   };
   for (Corpus* corpus : {&text.train, text.valid ? &*text.valid : nullptr}) {
     if (corpus == nullptr) continue;
-    corpus->limit_tokens(tokenizer, options.max_tokens);
+    corpus->limit_tokens(tokenizer, options.max_tokens, options.languages);
     say(concat(corpus->size(), corpus->has_source() ? " pairs" : " lines",
                corpus == &text.train ? " to learn from" : " to evaluate with"));
     for (const std::string& line : corpus->report().lines()) say(line);
@@ -136,8 +180,11 @@ void prepare_text(TrainingText& text, const TrainOptions& options, const Tokeniz
 }
 
 int64_t updates_for(const Corpus& corpus, const TrainOptions& options) {
-  constexpr int64_t kRounds = 60;
-  return std::clamp<int64_t>(corpus.target_tokens() * kRounds / options.batch_tokens, 500, 100'000);
+  struct Default {
+    int64_t rounds, least, most;
+  };
+  const Default of = options.from.empty() ? Default{60, 500, 100'000} : Default{10, 100, 20'000};
+  return std::clamp(corpus.target_tokens() * of.rounds / options.batch_tokens, of.least, of.most);
 }
 
 void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& events) {
@@ -160,7 +207,9 @@ void warn(const Corpus& corpus, const TrainOptions& options, const TrainEvents& 
 }
 
 TransformerConfig model_config(const TrainingText& text, const TrainOptions& options,
-                               const Tokenizer& tokenizer) {
+                               const Tokenizer& tokenizer, const TrainState& state,
+                               const RunPaths& paths) {
+  if (!state.config.empty()) return config_from_json(state.config, paths.checkpoint);
   TransformerConfig config = options.model;
   if (!text.train.has_source()) config.encoder_layers = 0;
   config.target_vocab = tokenizer.vocab();

@@ -38,7 +38,8 @@ BatchOptions batch_options(const TrainingText& text, const TrainOptions& options
           .seed = options.seed,
           .bpe_dropout = options.bpe_dropout,
           .max_tokens = std::max(options.model.max_length, options.max_tokens),
-          .threads_ahead = threads_ahead(on)};
+          .threads_ahead = threads_ahead(on),
+          .languages = options.languages};
 }
 
 UpdaterOptions updater_options(const TrainOptions& options) {
@@ -46,7 +47,8 @@ UpdaterOptions updater_options(const TrainOptions& options) {
                         .average = options.average,
                         .schedule = options.schedule,
                         .smoothing = options.smoothing,
-                        .seed = options.seed};
+                        .seed = options.seed,
+                        .frozen = options.freeze};
   result.schedule.updates = options.updates;
   return result;
 }
@@ -66,22 +68,23 @@ bool is_finite(const Transformer& model) {
 // A run between two checkpoints: batches go to the updater, results into the folder.
 class Run {
  public:
+  // `model` is what it begins with, unless the checkpoint of a run to be resumed has its weights.
   Run(const TrainingText& text, const TrainOptions& options, RunFolder& folder,
-      const Tokenizer& tokenizer, const TrainState& state, const RunOn& on,
-      const TrainEvents& events)
+      const Tokenizer& tokenizer, Transformer model, const TrainState& state, RunStart start,
+      const RunOn& on, const TrainEvents& events)
       : text_(text),
         options_(options),
         folder_(folder),
         tokenizer_(tokenizer),
         events_(events),
-        model_(model_config(text, options, tokenizer), options.seed, on.placement),
+        model_(std::move(model)),
         candidate_(model_.config(), options.seed, on.placement),
         session_(model_, on.threads),
         updater_(model_, updater_options(options), session_),
         state_(state),
         stream_(text.train, tokenizer, batch_options(text, options, on), state.place),
         micro_batches_(static_cast<size_t>(options.batch_tokens / options.micro_batch_tokens)) {
-    if (state.update > 0) folder_.load_checkpoint(state, model_, updater_, session_);
+    if (start == RunStart::resume) folder_.load_checkpoint(state, model_, updater_, session_);
   }
 
   // Records the run as it begins. A new one exists, and can be resumed, from the moment its first
@@ -131,7 +134,8 @@ class Run {
   // An evaluation that was cancelled is repeated when the run is resumed.
   bool evaluation_due() const {
     return state_.update > state_.last_evaluation &&
-           (state_.update % options_.evaluate_every == 0 || state_.update == options_.updates);
+           (state_.update % options_.evaluate_every == 0 || state_.update == options_.updates) &&
+           (state_.update > 0 || text_.valid);
   }
 
   bool cancelled() const { return events_.cancelled && events_.cancelled(); }
@@ -215,6 +219,7 @@ class Run {
       const Evaluation result = evaluate(candidate_, tokenizer_, *text_.valid,
                                          {.beam = options_.valid_beam,
                                           .micro_batch_tokens = options_.micro_batch_tokens,
+                                          .languages = options_.languages,
                                           .cancelled = events_.cancelled},
                                          session_);
       if (result.cancelled) return false;
@@ -343,9 +348,13 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   // While a run is being resumed no other run may write to it.
   std::optional<FolderLock> lock;
   if (start == RunStart::resume) lock.emplace(paths.lock, events.message);
-  TrainState state = first_state(text, options, paths, start);
-  const Tokenizer tokenizer = first_tokenizer(text, options, paths, start, state, events);
-  RunFolder files(paths, options, tokenizer);
+  const std::optional<BaseModel> base = first_base(text, options, start);
+  TrainState state = first_state(text, options, paths, start, base);
+  const ModelFiles beside = first_files(text, options, paths, start, base, state, events);
+  const Tokenizer tokenizer = first_tokenizer(
+      beside, options, options.tokenizer_file.empty() ? paths.checkpoint : options.tokenizer_file);
+  options.languages = languages_for(options, tokenizer, beside, folder);
+  RunFolder files(paths, options, beside);
   if (start == RunStart::resume) files.check_models(state);
   prepare_text(text, options, tokenizer, events);
   if (options.updates == 0) options.updates = updates_for(text.train, options);
@@ -357,8 +366,11 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
     state.finished = true;
   }
   warn(text.train, options, events);
-  model_config(text, options, tokenizer).check();
-  Run run(text, options, files, tokenizer, state, on, events);
+  const TransformerConfig config = model_config(text, options, tokenizer, state, paths);
+  config.check();
+  Transformer model = base ? weights_of(*base, config, on.placement, events.message)
+                           : Transformer(config, options.seed, on.placement);
+  Run run(text, options, files, tokenizer, std::move(model), state, start, on, events);
 
   // Everything was checked: from here on the folder is written. An existing model stays until the
   // first evaluation of this run, and an abandoned run until this one's first checkpoint.

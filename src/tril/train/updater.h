@@ -35,9 +35,10 @@ struct UpdaterOptions {
   AdamWOptions optimizer{};
   AverageOptions average{};
   ScheduleOptions schedule{};
-  double smoothing = 0.0;     // of the labels
-  uint64_t seed = 1;          // of dropout
-  bool gradient_norm = true;  // whether outcomes contain it
+  double smoothing = 0.0;             // of the labels
+  uint64_t seed = 1;                  // of dropout
+  std::vector<std::string> frozen{};  // parts (train/frozen.h)
+  bool gradient_norm = true;          // whether outcomes contain it
 };
 
 // The result of an update.
