@@ -5,6 +5,9 @@
 //   packed.COMPUTE.safetensors    the weights in the form the kernels read (`tril quantize`)
 //   tokenizer.model               written together with the weights, if there is one
 //   shortlist.safetensors         belongs to the tokenizer (decode/shortlist.h)
+//   hub.bundle                    of an imported model: what an export needs besides the weights
+//                                 (hub/kept.h); whoever saves changed weights of such a model
+//                                 passes it on unchanged in SaveOptions::beside
 // Weights, packed or not, are sealed: their file holds checksums of every tensor, of its own
 // header, of config.json and of the tokenizer. Its seal covers all of these, and so identifies the
 // model. Packed weights also record the identity of the weights they were made from.
@@ -26,6 +29,7 @@ namespace tril {
 inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
+inline constexpr std::string_view kHubFile = "hub.bundle";
 inline constexpr std::string_view kShortlistFile = "shortlist.safetensors";
 inline constexpr const char* kShortlistTokenizer = "tokenizer";  // in its metadata: which one
 inline constexpr std::string_view kTrainingFolder = "training";  // of a run (train/trainer.h)
@@ -48,7 +52,7 @@ struct FolderSeal {
 
 // How a folder is saved.
 struct SaveOptions {
-  ModelFiles beside{};  // files that belong to the weights: a tokenizer.model
+  ModelFiles beside{};  // files that belong to the weights: tokenizer.model, hub.bundle
   std::map<std::string, std::string> notes{};  // stored in the metadata of the weights
 };
 

@@ -41,6 +41,7 @@ class FolderVerifier {
     }
     beside(kConfigFile);
     beside(kTokenizerFile);
+    beside(kHubFile);
     made_from();
     shortlist();
   }
@@ -171,7 +172,7 @@ class FolderSealer {
   void model() {
     if (!file_exists(path_in(folder_, kConfigFile))) return;
     ModelFiles files;
-    for (const std::string_view name : {kConfigFile, kTokenizerFile}) {
+    for (const std::string_view name : {kConfigFile, kTokenizerFile, kHubFile}) {
       if (file_exists(path_in(folder_, name))) {
         files.emplace(name, read_model_file(folder_, name));
       }
