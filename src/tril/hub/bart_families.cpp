@@ -1,32 +1,14 @@
 // The families that descend from BART's code: encoder–decoders whose layers have the same names.
 // They differ in where the norms are and in how positions are told.
-#include <algorithm>
-#include <array>
 #include <iterator>
 
+#include "tril/base/error.h"
 #include "tril/hub/family.h"
 
 namespace tril::hub {
 namespace {
 
 constexpr int64_t kMaxSize = 1 << 24;
-
-ActivationType activation_of(ForeignConfig& theirs, const std::string& otherwise) {
-  static constexpr std::array<std::pair<std::string_view, ActivationType>, 6> kNames = {{
-      {"relu", ActivationType::relu},
-      {"gelu", ActivationType::gelu},
-      {"gelu_new", ActivationType::gelu_tanh},
-      {"gelu_pytorch_tanh", ActivationType::gelu_tanh},
-      {"silu", ActivationType::silu},
-      {"swish", ActivationType::silu},
-  }};
-  const std::string name = theirs.text("activation_function", otherwise);
-  const auto found = std::find_if(kNames.begin(), kNames.end(),
-                                  [&](const auto& each) { return each.first == name; });
-  require(found != kNames.end(), ErrorCode::unsupported, theirs.file(),
-          ": activation_function is \"", printable(name), "\", which tril does not compute");
-  return found->second;
-}
 
 // How the members of the family differ.
 struct Member {
@@ -67,7 +49,8 @@ class BartFamily final : public Family {
     ours.encoder_layers = theirs.integer("encoder_layers", 1, 1024);
     ours.decoder_layers = theirs.integer("decoder_layers", 1, 1024);
     ours.norm_position = member_.norm_position;
-    ours.activation = activation_of(theirs, member_.activation);
+    ours.activation = activation_named(theirs.text("activation_function", member_.activation),
+                                       "activation_function", theirs.file());
     ours.position = member_.position;
     ours.sinusoid = member_.sinusoid;
     ours.first_position = member_.first_position;
@@ -137,8 +120,8 @@ class BartFamily final : public Family {
     if (member_.position == kLearned) {
       maps.push_back({.ours = side + "_position.weight",
                       .theirs = {model + "embed_positions.weight"},
-                      .transform = Transform::positions_on,
-                      .skipped = member_.unused_positions});
+                      .transform = Transform::rows,
+                      .first = member_.unused_positions});
     }
     if (ours.embedding_norm) {
       add_pair(side + "_embedding_norm", model + "layernorm_embedding", maps);

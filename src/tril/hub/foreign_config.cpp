@@ -101,6 +101,18 @@ bool ForeignConfig::differs(std::string_view field, double from) const {
   }
 }
 
+bool ForeignConfig::is_set(std::string_view field) const {
+  const JsonValue* value = object_.find(field);
+  if (value == nullptr) return false;
+  switch (value->kind) {
+    case JsonValue::Kind::null: return false;
+    case JsonValue::Kind::boolean: return value->boolean;
+    case JsonValue::Kind::array:
+    case JsonValue::Kind::object: return !value->items.empty();
+    default: return true;
+  }
+}
+
 void ForeignConfig::ignore(std::initializer_list<std::string_view> fields) {
   known_.insert(fields.begin(), fields.end());
 }

@@ -40,6 +40,9 @@ class ForeignConfig {
   // another value).
   bool differs(std::string_view field, double from) const;
 
+  // Whether a field is there, and neither null, false nor an empty list or object.
+  bool is_set(std::string_view field) const;
+
   // Fields that change nothing that tril computes.
   void ignore(std::initializer_list<std::string_view> fields);
   // Those that were neither read nor ignored, in their order.

@@ -92,6 +92,10 @@ struct LoadOptions {
 // pipe would wait for its writer.
 std::string read_model_file(const std::string& folder, std::string_view name);
 
+// What model.safetensors of a folder records. Raises `io` where there is no model, or only packed
+// weights.
+FolderSeal read_seal(const std::string& folder);
+
 // packed.COMPUTE.safetensors, and the kinds of it a folder has.
 std::string packed_file_name(Compute compute);
 std::vector<Compute> packed_kinds(const std::string& folder);

@@ -31,7 +31,7 @@ namespace tril {
 
 struct NamedTensor;   // io/safetensors.h
 struct StoredTensor;  // the same
-struct ConfigFile;   // models/folder_files.h
+struct ConfigFile;    // models/folder_files.h
 
 // Whether an existing file may be replaced.
 enum class Overwrite { no, yes };

@@ -121,6 +121,12 @@ void save_folder(const std::string& folder, const TransformerConfig& config,
 
 }  // namespace
 
+FolderSeal read_seal(const std::string& folder) {
+  read_config(folder);  // first of all, whether there is a model
+  require_weights(folder);
+  return seal_of(read_safetensors_info(path_in(folder, kWeightsFile)));
+}
+
 void Transformer::save(const std::string& folder, const SaveOptions& options) const {
   require(!state_->parameters.only_packed(), ErrorCode::unsupported, "'", folder,
           "': a model loaded for inference cannot be saved");
@@ -141,15 +147,14 @@ void Transformer::save_stored(const std::string& folder, const TransformerConfig
   const std::vector<NamedShape> shapes = parameter_shapes(config);
   for (const auto& [name, shape] : shapes) {
     const auto found = given.find(name);
-    require(found != given.end() && found->second->shape == shape, ErrorCode::invalid_argument,
-            "'", folder, "': a parameter '", name, "' of shape ", shape, " is needed");
+    require(found != given.end() && found->second->shape == shape, ErrorCode::invalid_argument, "'",
+            folder, "': a parameter '", name, "' of shape ", shape, " is needed");
   }
-  require(tensors.size() == shapes.size(), ErrorCode::invalid_argument, "'", folder, "': ",
-          tensors.size(), " tensors for ", shapes.size(), " parameters");
-  save_folder(folder, config, options,
-              [&](AtomicFile& file, const SafetensorsMetadata& metadata) {
-                write_safetensors(file, tensors, metadata);
-              });
+  require(tensors.size() == shapes.size(), ErrorCode::invalid_argument, "'", folder,
+          "': ", tensors.size(), " tensors for ", shapes.size(), " parameters");
+  save_folder(folder, config, options, [&](AtomicFile& file, const SafetensorsMetadata& metadata) {
+    write_safetensors(file, tensors, metadata);
+  });
 }
 
 Transformer Transformer::load(const std::string& folder, const LoadOptions& options) {

@@ -213,9 +213,10 @@ std::vector<Transformer::NamedShape> Transformer::parameter_shapes(
     const TransformerConfig& config) {
   std::vector<NamedShape> shapes;
   // A model of expressions for inference stores no matrices.
-  const State state(
-      config, Placement::expressions(), Compute::fp32,
-      [&](const std::string& name, const Shape& shape) { shapes.push_back({name, shape}); });
+  const State state(config, Placement::expressions(), Compute::fp32,
+                    [&](const std::string& name, const Shape& shape) {
+                      shapes.push_back({name, shape});
+                    });
   return shapes;
 }
 
