@@ -1,5 +1,6 @@
 // The families that descend from BART's code: encoder–decoders whose layers have the same names.
 // They differ in where the norms are and in how positions are told.
+#include <algorithm>
 #include <iterator>
 
 #include "tril/base/error.h"
@@ -41,8 +42,7 @@ class BartFamily final : public Family {
 
   TransformerConfig config(ForeignConfig& theirs) const override {
     TransformerConfig ours;
-    ours.target_vocab = theirs.integer("vocab_size", 1, kMaxSize);
-    ours.source_vocab = ours.target_vocab;
+    ours.source_vocab = theirs.integer("vocab_size", 1, kMaxSize);
     ours.model = theirs.integer("d_model", 1, 1 << 16);
     ours.heads = theirs.same_integer("encoder_attention_heads", "decoder_attention_heads", 1, 4096);
     ours.feed_forward = theirs.same_integer("encoder_ffn_dim", "decoder_ffn_dim", 1, 1 << 20);
@@ -60,27 +60,44 @@ class BartFamily final : public Family {
     ours.embedding_scale = theirs.flag("scale_embedding", member_.scaled);
     ours.dropout = theirs.number("dropout", 0.0, 0.99, 0.1);
     theirs.require_flag("is_encoder_decoder", true);
-    theirs.require_flag("tie_word_embeddings", true);
-    theirs.require_flag("share_encoder_decoder_embeddings", true);
+    ours.tied = theirs.flag("share_encoder_decoder_embeddings", true);
+    if (ours.tied) {
+      theirs.require_flag("tie_word_embeddings", true);
+    } else {  // separate vocabularies: the target's embedding is still the output's
+      ours.share_target_output = theirs.flag("tie_word_embeddings", true);
+    }
     // Of Marian's folders from before these became classes of their own.
     theirs.require_flag("normalize_before", member_.norm_position == NormPosition::pre);
     theirs.require_flag("normalize_embedding", member_.embedding_norm);
     theirs.require_flag("static_position_embeddings", member_.position == kSinusoidal);
     theirs.require_flag("add_final_layer_norm", member_.norm_position == NormPosition::pre);
     theirs.require_flag("add_bias_logits", false);
-    const int64_t decoder_vocab =
-        theirs.integer("decoder_vocab_size", 1, kMaxSize, ours.target_vocab);
-    require(decoder_vocab == ours.target_vocab, ErrorCode::unsupported, theirs.file(),
-            ": decoder_vocab_size is ", decoder_vocab, " and vocab_size is ", ours.target_vocab,
-            ": tril imports models with one vocabulary only");
+    ours.target_vocab = theirs.integer("decoder_vocab_size", 1, kMaxSize, ours.source_vocab);
+    require(!ours.tied || ours.target_vocab == ours.source_vocab, ErrorCode::unsupported,
+            theirs.file(), ": decoder_vocab_size is ", ours.target_vocab, " and vocab_size is ",
+            ours.source_vocab, ": with shared embeddings there is one vocabulary");
+    // Its row is not learnt there.
+    const std::vector<int64_t> padding =
+        theirs.integers("pad_token_id", 0, std::min(ours.source_vocab, ours.target_vocab) - 1);
+    if (!padding.empty()) ours.frozen_token = padding.front();
     return ours;
   }
 
   std::vector<TensorMap> tensors(const TransformerConfig& ours) const override {
     std::vector<TensorMap> maps;
-    maps.push_back({"embedding.weight",
-                    {"model.shared.weight", "model.encoder.embed_tokens.weight",
-                     "model.decoder.embed_tokens.weight", "lm_head.weight"}});
+    if (ours.tied) {
+      maps.push_back({"embedding.weight",
+                      {"model.shared.weight", "model.encoder.embed_tokens.weight",
+                       "model.decoder.embed_tokens.weight", "lm_head.weight"}});
+    } else {
+      maps.push_back({"source_embedding.weight", {"model.encoder.embed_tokens.weight"}});
+      maps.push_back({"target_embedding.weight", {"model.decoder.embed_tokens.weight"}});
+      if (ours.share_target_output) {
+        maps.back().theirs.push_back("lm_head.weight");
+      } else {
+        maps.push_back({"output.weight", {"lm_head.weight"}});
+      }
+    }
     maps.push_back({.ours = "output.bias",
                     .theirs = {"final_logits_bias"},
                     .transform = Transform::as_row,

@@ -8,14 +8,6 @@
 namespace tril::hub {
 namespace {
 
-// Settings of generate() that change its results, and the values with which they do not.
-constexpr std::pair<std::string_view, double> kGenerationSettings[] = {
-    {"num_beams", 1.0},          {"length_penalty", 1.0},       {"early_stopping", 0.0},
-    {"min_length", 0.0},         {"no_repeat_ngram_size", 0.0}, {"repetition_penalty", 1.0},
-    {"forced_bos_token_id", -1}, {"forced_eos_token_id", -1},   {"bad_words_ids", -1},
-    {"do_sample", 0.0},          {"renormalize_logits", 0.0},
-};
-
 // Fields that change nothing that tril computes: for training, for other tasks, for generate(), or
 // told by the files of the tokenizer.
 void ignore_harmless(ForeignConfig& config) {
@@ -113,15 +105,6 @@ ForeignConfig read_config_file(const std::string& folder) {
   return config;
 }
 
-void tell_settings(const ForeignConfig& from, const std::function<void(const Notice&)>& notice) {
-  std::string names;
-  for (const auto& [name, neutral] : kGenerationSettings) {
-    if (from.differs(name, neutral)) names += concat(names.empty() ? "" : ", ", name);
-  }
-  if (names.empty()) return;
-  notice(concat(from.file(), ": settings of generate() that tril does not take over: ", names));
-}
-
 }  // namespace
 
 Described::Described(const std::string& folder)
@@ -162,7 +145,11 @@ TokenizerSettings Described::settings() {
 
 void Described::add_special_tokens(ForeignConfig& from, TokenizerSettings& settings) const {
   const int64_t most = ours_.target_vocab - 1;
-  const std::vector<int64_t> start = from.integers("decoder_start_token_id", 0, most);
+  // Before what GPT-2 continues there is nothing.
+  const std::string_view field = !ours_.decoder_only()       ? "decoder_start_token_id"
+                                 : family_->name() == "gpt2" ? ""
+                                                             : "bos_token_id";
+  const std::vector<int64_t> start = from.integers(field, 0, most);
   if (!start.empty()) settings.start = static_cast<int32_t>(start.front());
   const std::vector<int64_t> ends = from.integers("eos_token_id", 0, most);
   if (!ends.empty()) settings.ends.assign(ends.begin(), ends.end());
@@ -176,11 +163,6 @@ void Described::tell(const std::function<void(const Notice&)>& notice) const {
   }
   if (!names.empty()) {
     notice(concat(config_.file(), ": ignored, because tril does not know: ", names));
-  }
-  tell_settings(config_, notice);
-  const std::string file = path_in(folder_, kGenerationConfigFile);
-  if (!folder_.empty() && file_exists(file)) {
-    tell_settings(ForeignConfig(read_file(file, kMaxConfigBytes), file), notice);
   }
 }
 

@@ -29,7 +29,7 @@ class Described {
   // For the tokenizer: START, ENDs and sizes. Where there is a generation_config.json, it is the
   // newer of the two.
   TokenizerSettings settings();
-  // Fields that are not known, and settings that are not taken over.
+  // Names the fields that are not known.
   void tell(const std::function<void(const Notice&)>& notice) const;
 
  private:

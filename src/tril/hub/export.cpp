@@ -10,6 +10,7 @@
 #include "tril/hub/described.h"
 #include "tril/hub/import.h"
 #include "tril/hub/kept.h"
+#include "tril/hub/native_export.h"
 #include "tril/hub/our_weights.h"
 #include "tril/io/atomic_file.h"
 #include "tril/io/folder_update.h"
@@ -238,6 +239,21 @@ Plan plan_of_imported(const std::string& model, const TransformerConfig& config,
   return plan;
 }
 
+Plan plan_of_ours(const std::string& model, const TransformerConfig& config,
+                  const FolderSeal& seal) {
+  const std::string file = path_in(model, kTokenizerFile);
+  require(file_exists(file), ErrorCode::unsupported, model,
+          ": has no tokenizer, without which nobody could use the export");
+  const Tokenizer tokenizer = Tokenizer::from_bytes(sealed_file(model, kTokenizerFile, seal), file);
+  require(tokenizer.files().empty(), ErrorCode::unsupported, file,
+          ": comes from another model, which this one was not imported from");
+  NativeExport made = native_export(config, tokenizer, model);
+  return {.kept = std::move(made.kept),
+          .family = made.family,
+          .maps = std::move(made.maps),
+          .features = std::move(made.features)};
+}
+
 void check_target(const std::string& to, const ExportOptions& options) {
   if (!file_exists(path_in(to, kConfigFile))) return;
   require(is_foreign_folder(to), ErrorCode::invalid_argument, to,
@@ -259,8 +275,10 @@ ExportReport export_model(const std::string& model, const std::string& to,
   const std::string config_file = path_in(model, kConfigFile);
   const TransformerConfig config =
       config_from_json(sealed_file(model, kConfigFile, seal), config_file).completed();
-  require(file_exists(path_in(model, kHubFile)), ErrorCode::unsupported, model, ": not imported");
-  FolderWriter writer(model, plan_of_imported(model, config, seal), options);
+  const bool imported = file_exists(path_in(model, kHubFile));
+  FolderWriter writer(
+      model, imported ? plan_of_imported(model, config, seal) : plan_of_ours(model, config, seal),
+      options);
   ExportReport report = writer.write(to);
   if (report.rounded > 0 && options.notice) {
     options.notice({Field{"type"}, concat(to, ": ", report.rounded, " of ", report.tensors,

@@ -32,6 +32,7 @@ struct TensorMap {
   int64_t first = 0;
   int64_t total = 0;      // 0: from `first` to the end is ours
   bool optional = false;  // absent: zeros
+  float factor = 1.0f;    // in an export: theirs are ours times this
 };
 
 // The shape that their tensor must have to become this parameter, of shape `ours`.
@@ -64,5 +65,7 @@ std::string_view name_of(ActivationType activation);
 
 // One per file.
 const std::vector<const Family*>& bart_families();
+const std::vector<const Family*>& gpt2_families();
+const std::vector<const Family*>& llama_families();
 
 }  // namespace tril::hub

@@ -6,6 +6,7 @@
 
 #include "tril/base/rounding.h"
 #include "tril/hub/described.h"
+#include "tril/hub/generation_settings.h"
 #include "tril/hub/kept.h"
 #include "tril/hub/their_weights.h"
 #include "tril/io/atomic_file.h"
@@ -136,7 +137,12 @@ ImportReport import(const std::string& folder, const std::string& to,
   Described described(folder);
   const TokenizerFiles files = tokenizer_files(folder);
   const Tokenizer tokenizer = Tokenizer::from_files(files, described.settings(), folder);
+  const ImportedGeneration generation =
+      read_generation_settings(folder, tokenizer, described.ours());
   described.tell(options.notice);
+  for (const std::string& line : generation.notices) {
+    if (options.notice) options.notice(line);
+  }
   const TheirWeights weights(folder, described.family(), described.ours());
   Kept kept{.family = std::string(described.family().name())};
   std::vector<std::string> left_out = weights.keep(kept);
@@ -147,6 +153,7 @@ ImportReport import(const std::string& folder, const std::string& to,
   const std::vector<StoredTensor> parameters = weights.parameters();
   Transformer::save_stored(to, described.ours(), parameters,
                            {.beside = {{std::string(kTokenizerFile), tokenizer.bytes()},
+                                       {std::string(kGenerationFile), to_json(generation.settings)},
                                        {std::string(kHubFile), to_bytes(kept)}},
                             .notes = {{"imported_from", kept.family}}});
   ImportReport report = report_of(described, parameters);

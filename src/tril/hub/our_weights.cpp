@@ -14,7 +14,8 @@ namespace {
 bool is_plain(const TheirTensor& tensor) {
   if (tensor.maps.size() != 1 || !tensor.data.empty()) return false;
   const TensorMap& map = *tensor.maps.front();
-  return map.transform != Transform::transposed && map.first == 0 && map.total == 0;
+  return map.transform != Transform::transposed && map.first == 0 && map.total == 0 &&
+         map.factor == 1.0f;
 }
 
 }  // namespace
@@ -41,6 +42,9 @@ std::vector<float> OurWeights::values_of(const TensorMap& map) const {
   const ForeignTensor& from = tensors_.get(map.ours);
   std::vector<float> values(static_cast<size_t>(from.size()));
   from.read(values);
+  if (map.factor != 1.0f) {
+    for (float& value : values) value *= map.factor;
+  }
   const int axis = features_.empty() ? -1 : feature_axis(map.ours);
   if (axis < 0) return values;
   const int64_t features = std::ssize(features_);

@@ -4,6 +4,8 @@
 //   model.safetensors             the weights
 //   packed.COMPUTE.safetensors    the weights in the form the kernels read (`tril quantize`)
 //   tokenizer.model               written together with the weights, if there is one
+//   generation.json               how to search, if the model has settings of its own
+//                                 (decode/generation.h)
 //   shortlist.safetensors         belongs to the tokenizer (decode/shortlist.h)
 //   hub.bundle                    of an imported model: what an export needs besides the weights
 //                                 (hub/kept.h); whoever saves changed weights of such a model
@@ -29,6 +31,7 @@ namespace tril {
 inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
+inline constexpr std::string_view kGenerationFile = "generation.json";
 inline constexpr std::string_view kHubFile = "hub.bundle";
 inline constexpr std::string_view kShortlistFile = "shortlist.safetensors";
 inline constexpr const char* kShortlistTokenizer = "tokenizer";  // in its metadata: which one

@@ -61,7 +61,7 @@ void check_config(const FolderSeal& seal, const std::string& folder, const Confi
 // The files that go with the weights of a folder, compared with their seal.
 ModelFiles files_beside(const std::string& folder, const FolderSeal& seal) {
   ModelFiles files;
-  for (const std::string_view name : {kConfigFile, kTokenizerFile}) {
+  for (const std::string_view name : {kConfigFile, kTokenizerFile, kGenerationFile}) {
     if (!file_exists(path_in(folder, name))) continue;
     std::string contents = read_model_file(folder, name);
     seal.check(folder, name, contents);
@@ -283,7 +283,9 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
   for (const Compute kind : packed_kinds(folder)) {
     if (kind != compute) update.remove(packed_file_name(kind));
   }
-  if (!files.contains(std::string(kTokenizerFile))) update.remove(std::string(kTokenizerFile));
+  for (const std::string_view name : {kTokenizerFile, kGenerationFile}) {
+    if (!files.contains(std::string(name))) update.remove(std::string(name));
+  }
   if (shortlist.empty()) update.remove(std::string(kShortlistFile));
   stage(update, files);
   stage(update, shortlist);
