@@ -254,7 +254,8 @@ TEST(ModelGradient, RotaryAndScale) {
     const int64_t head_dim = 2 * between(random, 1, 36);
     const int64_t size = rows * heads * head_dim;
     std::vector<float> table(static_cast<size_t>(50 * head_dim));
-    kernels::fill_rotary_table(50, head_dim, 10000.0, table.data());
+    kernels::fill_rotary_table(50, kernels::rotary_frequencies(head_dim, 10000.0),
+                               kernels::Angles::exact, table.data());
     std::vector<int32_t> positions;
     for (int64_t row = 0; row < rows; ++row) {
       positions.push_back(static_cast<int32_t>(random.below(50)));

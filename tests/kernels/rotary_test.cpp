@@ -32,7 +32,8 @@ struct Case {
   Case(Random& random, int64_t row_count, int64_t head_count, int64_t half)
       : rows(row_count), heads(head_count), head_dim(2 * half) {
     table.resize(kPlaces * head_dim);
-    kernels::fill_rotary_table(kPlaces, head_dim, kBase, table.data());
+    kernels::fill_rotary_table(kPlaces, kernels::rotary_frequencies(head_dim, kBase),
+                               kernels::Angles::exact, table.data());
     x = here(random_floats(random, rows * heads * head_dim));
     for (int64_t row = 0; row < rows; ++row) {
       positions.push_back(static_cast<int32_t>(random.below(static_cast<uint32_t>(kPlaces))));
@@ -86,7 +87,8 @@ RC_GTEST_PROP(RotaryTable, IsTheReferenceWithinRounding, ()) {
   const auto places = *rc::gen::inRange<int64_t>(0, kPlaces);
   const std::vector<double> expected = reference::rotary_table(places, head_dim, kBase);
   Guarded table(places * head_dim);
-  kernels::fill_rotary_table(places, head_dim, kBase, table.data());
+  kernels::fill_rotary_table(places, kernels::rotary_frequencies(head_dim, kBase),
+                             kernels::Angles::exact, table.data());
   const double angle_error = static_cast<double>(places) * 4.0 * kEpsilon * (1.0 + std::log(kBase));
   std::vector<double> bound;
   for (const double value : expected) {
@@ -99,7 +101,8 @@ RC_GTEST_PROP(RotaryTable, IsTheReferenceWithinRounding, ()) {
 TEST(RotaryTable, IsMadeOfBaseMath) {
   const int64_t head_dim = 22;
   std::vector<float> table(kPlaces * head_dim);
-  kernels::fill_rotary_table(kPlaces, head_dim, kBase, table.data());
+  kernels::fill_rotary_table(kPlaces, kernels::rotary_frequencies(head_dim, kBase),
+                             kernels::Angles::exact, table.data());
   for (int64_t place = 0; place < kPlaces; ++place) {
     for (int64_t i = 0; i < 11; ++i) {
       const double angle =

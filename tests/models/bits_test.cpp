@@ -243,7 +243,7 @@ Trained train_two_steps(const TransformerConfig& config, uint64_t seed, const Ba
 
 RC_GTEST_PROP(Bits, ThreadsChangeNeitherForwardNorGradientsNorWeights, ()) {
   if (testing::passed_over_on_cuda(4)) return;
-  const TransformerConfig config = random_config();
+  const TransformerConfig config = testing::trainable_config();
   const auto seed = *rc::gen::arbitrary<uint64_t>();
   const Batch batch = pack(random_sentences(config, 4, 40), config);
   const Trained one = train_two_steps(config, seed, batch, 1);
@@ -255,7 +255,7 @@ RC_GTEST_PROP(Bits, EveryInstructionSetGivesTheSame, ()) {
   if (testing::device() != Device::cpu || available_targets().size() == 1) {
     RC_SUCCEED("there is one instruction set: nothing to compare");
   }
-  const TransformerConfig config = random_config();
+  const TransformerConfig config = testing::trainable_config();
   const auto seed = *rc::gen::arbitrary<uint64_t>();
   const Batch batch = pack(random_sentences(config, 3, 40), config);
   const Target before = current_target();

@@ -39,7 +39,12 @@ TEST(Config, NamesFileAndField) {
             "m/config.json: configuration: heads is 6, kv_heads 8: heads must be a multiple");
   EXPECT_EQ(error_of(with("\"format\": 1", "\"format\": 3")),
             "m/config.json: format: expected an integer from 1 to 2, got 3");
-  EXPECT_NE(error_of(with("\"format\": 1", "\"format\": 2")).find("sinusoid:"), std::string::npos);
+  EXPECT_EQ(error_of(with("\"format\": 1", "\"format\": 2, \"bias_in\": \"norm\"")),
+            "m/config.json: bias_in: expected one of \"all\", \"attention-input\", \"attention\", "
+            "\"feed-forward\", got \"norm\"");
+  EXPECT_NE(error_of(with("\"tied\": true", "\"tied\": true, \"output_scale\": 2.0"))
+                .find("output_scale"),
+            std::string::npos);
   EXPECT_NE(error_of(with("\"norm_epsilon\": 1e-05", "\"norm_epsilon\": NaN")).find("NaN"),
             std::string::npos);
   EXPECT_NE(error_of(with("\"window\": 0", "\"windoww\": 0")).find("window"), std::string::npos);
@@ -67,6 +72,66 @@ TEST(Config, IsWrittenInFormat2OnlyWhereThatIsNeeded) {
   config.head_dim = 2;
   EXPECT_EQ(raised_by([&] { config.check(); }).text,
             "configuration: model is 2: sinusoids in halves need an even width of at least 4");
+}
+
+TEST(Config, WritesOfFormat2WhatDiffersFromItsDefaults) {
+  TransformerConfig config = valid();
+  config.output_scale = 0.125;
+  const std::string text = to_json(config);
+  EXPECT_NE(text.find("\"output_scale\": 0.125"), std::string::npos);
+  EXPECT_EQ(text.find("\"sinusoid\""), std::string::npos);
+  EXPECT_EQ(text.find("\"bias_in\""), std::string::npos);
+  // Folders of the first release with format 2 have exactly these two of its fields.
+  const std::string older = with("\"format\": 1",
+                                 "\"format\": 2, \"sinusoid\": \"interleaved\", "
+                                 "\"first_position\": 0");
+  EXPECT_EQ(config_from_json(older, "c.json"), valid());
+}
+
+TEST(Config, ChecksSharedMatrices) {
+  const auto error = [](auto change) {
+    TransformerConfig config = valid();
+    config.tied = false;
+    change(config);
+    return raised_by([&] { config.check(); }).text;
+  };
+  TransformerConfig shared = valid();
+  shared.tied = false;
+  shared.share_source_target = true;
+  shared.check();
+  std::swap(shared.share_source_target, shared.share_target_output);
+  shared.source_vocab = 50;
+  shared.check();
+  EXPECT_EQ(error([](auto& c) {
+              c.share_source_target = true;
+              c.source_vocab = 50;
+            }),
+            "configuration: share_source_target needs one vocabulary, but source_vocab is 50 and "
+            "target_vocab 100");
+  EXPECT_EQ(error([](auto& c) { c.share_source_target = c.share_target_output = true; }),
+            "configuration: share_source_target and share_target_output together are tied");
+  EXPECT_NE(error([](auto& c) { c.tied = c.share_target_output = true; }).find("not tied"),
+            std::string::npos);
+  EXPECT_NE(error([](auto& c) {
+              c.share_target_output = true;
+              c.source_vocab = c.encoder_layers = 0;
+            }).find("decoder-only"),
+            std::string::npos);
+}
+
+// The table of rotary positions is as wide as a head, whatever the width of the model.
+TEST(Config, LimitsTablesByWhatTheyHold) {
+  TransformerConfig config = valid();
+  config.model = 4096;
+  config.max_length = 131072;
+  EXPECT_NE(raised_by([&] { config.check(); }).text.find("its tables"), std::string::npos);
+  config.position = PositionType::rotary;
+  config.check();
+  config.position = PositionType::none;
+  config.check();
+  config.position = PositionType::relative;
+  config.heads = config.kv_heads = 512;
+  EXPECT_NE(raised_by([&] { config.check(); }).text.find("its tables"), std::string::npos);
 }
 
 TEST(Config, NamesEveryActivation) {
@@ -121,6 +186,19 @@ TEST(Config, ChecksWhatCannotBeBuilt) {
             "neither, others have both");
   EXPECT_EQ(error([](auto& c) { c.dropout = std::numeric_limits<double>::quiet_NaN(); }),
             "configuration: dropout is nan, expected 0 to 0.99");
+  EXPECT_EQ(error([](auto& c) { c.frozen_token = 100; }),
+            "configuration: frozen_token is 100, which is not in every vocabulary");
+  EXPECT_EQ(error([](auto& c) {
+              c.position = PositionType::relative;
+              c.relative_distance = 16;
+            }),
+            "configuration: relative_buckets is 32 and relative_distance 16: buckets must be even, "
+            "and the distance more than half of them");
+  EXPECT_EQ(error([](auto& c) {
+              c.rotary_scaling = RotaryScaling::llama3;
+              c.rotary_low = 4.0;
+            }),
+            "configuration: rotary_low is 4, rotary_high 4: the first must be smaller");
 }
 
 }  // namespace

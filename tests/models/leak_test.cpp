@@ -75,9 +75,11 @@ Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session&
     const Memory memory = config.decoder_only() ? Memory() : model.encode(batch.source, session);
     const Tensor hidden = model.forward(batch.target, memory, session);
     const Tensor loss = model.loss(hidden, truncated.labels, {.smoothing = 0.1f}, session);
-    const Gradients gradients = tape.backward(loss);
     const auto all = floats_of(hidden);
     past.hidden.assign(all.begin(), all.begin() + row * config.model);
+    session.observer = nullptr;
+    if (!testing::has_gradients(config)) return past;
+    const Gradients gradients = tape.backward(loss);
     for (const auto& parameter : model.parameters()) {
       const Tensor gradient = gradients.of(parameter.tensor);
       past.gradients.push_back(gradient.defined() ? floats_of(gradient) : std::vector<float>());
@@ -88,7 +90,6 @@ Past past_of(const Transformer& model, const Batch& batch, int64_t row, Session&
                                         gradient.begin() + row * config.heads * config.head_dim);
     }
   }
-  session.observer = nullptr;
   return past;
 }
 
@@ -176,7 +177,7 @@ TEST(Leak, WithoutTheMaskTheFutureIsSeenInTrainingOnly) {
 RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
   if (testing::passed_over_on_cuda(4)) return;
   TransformerConfig config = random_config();
-  config.tied = false;
+  config.tied = config.share_source_target = config.share_target_output = false;
   auto sentences = random_sentences(config, 1, 30);
   const auto poison = static_cast<int32_t>(config.target_vocab - 1);
   for (int32_t& token : sentences[0].target) token %= poison;
@@ -193,6 +194,7 @@ RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
     const Past before = past_of(model, batch, row, session);
     const Past after = past_of(model, poisoned, row, session);
     RC_ASSERT(equal_bits(before.hidden, after.hidden));
+    if (!testing::has_gradients(config)) continue;
     RC_ASSERT(equal_bits(before.query_gradients.back(), after.query_gradients.back()));
   }
 }
@@ -201,7 +203,7 @@ RC_GTEST_PROP(Leak, NaNAndInfinityInTheFutureReachNoEarlierRow, ()) {
 RC_GTEST_PROP(Leak, NeighboursInTheBatchAreInvisible, ()) {
   if (testing::passed_over_on_cuda(4)) return;
   TransformerConfig config = random_config();
-  config.tied = false;
+  config.tied = config.share_source_target = config.share_target_output = false;
   Transformer model = random_model(config, *rc::gen::arbitrary<uint64_t>());
   auto sentences = random_sentences(config, 3, 20);
   const auto poison = static_cast<int32_t>(config.target_vocab - 1);

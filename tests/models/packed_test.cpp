@@ -82,7 +82,8 @@ RC_GTEST_PROP(Packed, BFloat16IsTheModelWithItsMatricesRounded, ()) {
   const std::vector<float> before = one_call(model, batch, session);
   for (const auto& parameter : model.writable_parameters()) {
     // Positions that were learnt are added, not multiplied by, and stay as they are.
-    const bool added = parameter.name.find("_position.") != std::string::npos;
+    const bool added = parameter.name.find("_position.") != std::string::npos ||
+                       parameter.name.find("relative_bias.") != std::string::npos;
     if (parameter.tensor.shape().rank() != 2 || added) continue;
     float* weights = parameter.tensor.data();
     for (int64_t i = 0; i < parameter.tensor.size(); ++i) weights[i] = to_f32(to_bf16(weights[i]));

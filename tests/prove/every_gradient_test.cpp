@@ -40,7 +40,7 @@ EveryInputOptions short_options() {
 // Every norm, position, activation, window and kind of head, tied or not, and prefix LMs.
 RC_GTEST_PROP(EveryGradient, HoldsForAnyConfiguration, ()) {
   if (testing::device() != Device::cpu) return;
-  const TransformerConfig config = testing::random_config();
+  const TransformerConfig config = testing::trainable_config();
   EveryInputOptions options = short_options();
   options.length = *rc::gen::inRange(1, std::getenv("TRIL_FULL") != nullptr ? 7 : 4);
   if (config.decoder_only()) options.prefix = *rc::gen::inRange<int64_t>(0, options.length + 1);

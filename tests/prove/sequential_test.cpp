@@ -23,7 +23,7 @@ std::vector<TokenPair> pairs_for(const TransformerConfig& config, int count, int
 RC_GTEST_PROP(Sequential, AgreesWithParallelInAnyModel, ()) {
   if (testing::activations() != DType::f32) RC_SUCCEED(kOfFp32);
   if (testing::passed_over_on_cuda(5)) return;
-  const TransformerConfig config = testing::random_config();
+  const TransformerConfig config = testing::trainable_config();
   const Transformer model = testing::random_model(config, *rc::gen::arbitrary<uint64_t>());
   const auto pairs = pairs_for(model.config(), 2, 12);
   const SequentialComparison result =

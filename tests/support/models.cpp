@@ -25,7 +25,14 @@ TransformerConfig random_config(Family family) {
   c.target_vocab = *rc::gen::inRange<int64_t>(3, 70);
   c.tied = *rc::gen::arbitrary<bool>();
   c.encoder_layers = decoder_only ? 0 : *rc::gen::inRange<int64_t>(1, 3);
-  c.source_vocab = decoder_only ? 0 : (c.tied ? c.target_vocab : *rc::gen::inRange<int64_t>(3, 40));
+  if (!c.tied && !decoder_only) {
+    const int pair = *rc::gen::inRange(0, 4);
+    c.share_source_target = pair == 1;
+    c.share_target_output = pair == 2;
+  }
+  const bool one_vocabulary = c.tied || c.share_source_target;
+  c.source_vocab =
+      decoder_only ? 0 : (one_vocabulary ? c.target_vocab : *rc::gen::inRange<int64_t>(3, 40));
   c.decoder_layers = *rc::gen::inRange<int64_t>(1, 4);
   c.model = *rc::gen::inRange<int64_t>(2, 70);
   c.kv_heads = *rc::gen::inRange<int64_t>(1, 3);
@@ -40,8 +47,9 @@ TransformerConfig random_config(Family family) {
   c.activation = *rc::gen::element(ActivationType::relu, ActivationType::gelu, ActivationType::silu,
                                    ActivationType::gelu_tanh);
   c.gated = *rc::gen::arbitrary<bool>();
-  c.position = *rc::gen::element(PositionType::sinusoidal, PositionType::learned,
-                                 PositionType::rotary, PositionType::alibi, PositionType::none);
+  c.position =
+      *rc::gen::element(PositionType::sinusoidal, PositionType::learned, PositionType::rotary,
+                        PositionType::alibi, PositionType::none, PositionType::relative);
   if (c.position == PositionType::rotary) c.head_dim *= 2;
   c.max_length = 160;
   c.window = *rc::gen::inRange(0, 3) == 0 ? *rc::gen::inRange<int64_t>(1, 90) : 0;
@@ -53,7 +61,31 @@ TransformerConfig random_config(Family family) {
     c.sinusoid = *rc::gen::element(Sinusoid::interleaved, Sinusoid::halves, Sinusoid::fairseq);
   }
   c.first_position = *rc::gen::inRange<int64_t>(0, 3);
+  c.bias_in = *rc::gen::element(BiasIn::all, BiasIn::all, BiasIn::attention_input,
+                                BiasIn::attention, BiasIn::feed_forward);
+  if (*rc::gen::inRange(0, 3) == 0) c.attention_scale = *rc::gen::element(0.25, 0.7, 1.0);
+  if (*rc::gen::inRange(0, 3) == 0) c.output_scale = *rc::gen::element(0.35, 1.5);
+  c.alibi_slopes = *rc::gen::element(AlibiSlopes::geometric, AlibiSlopes::authors);
+  c.relative_buckets = *rc::gen::element<int64_t>(4, 10, 32);
+  c.relative_distance = *rc::gen::element<int64_t>(17, 40, 128);
+  c.rotary_base = *rc::gen::element(10000.0, 500000.0);
+  c.rotary_rounded = *rc::gen::arbitrary<bool>();
+  c.rotary_scaling =
+      *rc::gen::element(RotaryScaling::none, RotaryScaling::linear, RotaryScaling::llama3);
+  c.rotary_factor = *rc::gen::element(1.0, 8.0);
+  c.rotary_length = *rc::gen::element<int64_t>(64, 8192);
+  c.frozen_token = *rc::gen::inRange<int64_t>(-1, 3);
   return c;
+}
+
+bool has_gradients(const TransformerConfig& config) {
+  return config.position != PositionType::relative;
+}
+
+TransformerConfig trainable_config(Family family) {
+  TransformerConfig config = random_config(family);
+  if (!has_gradients(config)) config.position = PositionType::none;
+  return config;
 }
 
 Transformer random_model(const TransformerConfig& config, uint64_t seed) {
@@ -158,11 +190,12 @@ Pass training_pass(const Transformer& model, const Batch& batch, Session& sessio
       model.config().decoder_only() ? Memory() : model.encode(batch.source, session);
   const Tensor hidden = model.forward(batch.target, memory, session);
   const Tensor loss = model.loss(hidden, batch.labels, {.smoothing = 0.1f}, session);
-  const Gradients gradients = tape.backward(loss);
   Pass pass;
   pass.hidden = floats_of(hidden);
   pass.logits = floats_of(model.logits(hidden, session));
   pass.loss = floats_of(loss)[0];
+  if (!has_gradients(model.config())) return pass;
+  const Gradients gradients = tape.backward(loss);
   for (const auto& parameter : model.parameters()) {
     const Tensor gradient = gradients.of(parameter.tensor);
     pass.gradients.push_back(gradient.defined() ? floats_of(gradient) : std::vector<float>());

@@ -30,6 +30,16 @@ Tensor add(Context& context, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor scaled(Context& context, const Tensor& x, float factor) {
+  const Tensor y = ops::scaled(context, x, factor);
+  if (Tape* tape = tape_of(context, x)) {
+    tape->record(y, [=](Tape& t, const Tensor& dy) {
+      t.accumulate(x, ops::scaled(t.context(), dy, factor));
+    });
+  }
+  return y;
+}
+
 namespace {
 
 void pass_on_to_input(Tape& t, const Tensor& x, std::span<const ops::LinearWeight* const> weights,
@@ -279,6 +289,8 @@ Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tenso
   const ops::AttentionResult result = ops::attention(context, q, k, v, plan, options);
   if (Tape* tape = tape_of(context, q, k, v)) {
     tape->record(result.out, [=](Tape& t, const Tensor& dout) {
+      require(!options.bias_is_learnt, ErrorCode::unsupported,
+              "training: the relative position bias has no gradient yet");
       const ops::AttentionGradients gradients =
           ops::attention_gradients(t.context(), q, k, v, result, dout, plan, options);
       t.accumulate(q, gradients.dq);

@@ -17,6 +17,8 @@ namespace tril::autograd {
 
 Tensor add(Context& context, const Tensor& a, const Tensor& b);
 
+Tensor scaled(Context& context, const Tensor& x, float factor);
+
 // `linear` must live as long as the tape (models own theirs).
 Tensor linear(Context& context, const Tensor& x, const ops::LinearWeight& linear);
 // The same with its sums in fp32, as logits are.

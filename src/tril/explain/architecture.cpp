@@ -92,7 +92,9 @@ std::string position_text(PositionType position) {
     case PositionType::sinusoidal:
     case PositionType::learned: return concat(" + ", word_for(position), " positions");
     case PositionType::rotary:
-    case PositionType::alibi: return concat(" (", word_for(position), " positions in attention)");
+    case PositionType::alibi:
+    case PositionType::relative:
+      return concat(" (", word_for(position), " positions in attention)");
     case PositionType::none: break;
   }
   return "";

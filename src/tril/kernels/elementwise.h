@@ -14,6 +14,9 @@ void add(const Parallel& parallel, int64_t size, const float* a, const float* b,
 // x *= *factor; does nothing for 1.
 void scale(const Parallel& parallel, int64_t size, const float* factor, float* x);
 
+// out = factor x.
+void scaled(const Parallel& parallel, int64_t size, float factor, const float* x, float* out);
+
 void fill(const Parallel& parallel, int64_t size, float value, float* out);
 
 // The sum of x[i]^2 in double: chunks of kSquareChunk elements over 16 virtual lanes in fp32, each

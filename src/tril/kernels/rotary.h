@@ -1,7 +1,7 @@
 // Rotary positions (Su et al., arXiv 2104.09864).
 //
-// Each head's features i and i + half (half = head_dim / 2) are rotated by position ×
-// base^(-i/half):
+// Each head's features i and i + half (half = head_dim / 2) are rotated by position × frequency i,
+// which is base^(-i/half) unless it is scaled:
 //   y[i] = x[i] cos - x[i+half] sin;  y[i+half] = x[i+half] cos + x[i] sin
 //
 // Order: fnma(x[i+half], sin, x[i] cos) and fma(x[i], sin, x[i+half] cos). The table holds cos and
@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "tril/base/parallel.h"
 
@@ -17,8 +19,13 @@ namespace tril::kernels {
 
 enum class Turn { forwards, backwards };
 
-// table [positions, 2, half]: the cosines of a position, then its sines.
-void fill_rotary_table(int64_t positions, int64_t head_dim, double base, float* table);
+// Those of the paper: base^(-i/half), [half].
+std::vector<double> rotary_frequencies(int64_t head_dim, double base);
+// table [positions, 2, half]: the cosines of a position, then its sines. `rounded`: position ×
+// frequency is rounded to fp32 before.
+enum class Angles { exact, rounded };
+void fill_rotary_table(int64_t positions, std::span<const double> frequencies, Angles angles,
+                       float* table);
 
 struct Rotary {
   int64_t rows = 0;

@@ -40,22 +40,67 @@ void each_field(Config& c, Visit& visit) {
   visit.number("dropout", c.dropout, 0.0, 0.99);
 }
 
-// Those that format 2 adds.
+// Those that format 2 adds. `visit` says which of them it wants, and learns of each whether it has
+// its default.
 template <class Config, class Visit>
 void each_field_of_format_2(Config& c, Visit& visit) {
-  visit.choice("sinusoid", c.sinusoid);
-  visit.integer("first_position", c.first_position, 0, 1 << 20);
+  const TransformerConfig usual{};
+  const auto integer = [&](std::string_view name, auto field, int64_t min, int64_t max) {
+    if (visit.wants(name, c.*field == usual.*field)) visit.integer(name, c.*field, min, max);
+  };
+  const auto number = [&](std::string_view name, auto field, double min, double max) {
+    if (visit.wants(name, c.*field == usual.*field)) visit.number(name, c.*field, min, max);
+  };
+  const auto flag = [&](std::string_view name, auto field) {
+    if (visit.wants(name, c.*field == usual.*field)) visit.flag(name, c.*field);
+  };
+  const auto choice = [&](std::string_view name, auto field) {
+    if (visit.wants(name, c.*field == usual.*field)) visit.choice(name, c.*field);
+  };
+  using C = TransformerConfig;
+  choice("sinusoid", &C::sinusoid);
+  integer("first_position", &C::first_position, 0, 1 << 20);
+  flag("share_source_target", &C::share_source_target);
+  flag("share_target_output", &C::share_target_output);
+  choice("bias_in", &C::bias_in);
+  number("attention_scale", &C::attention_scale, 0.0, 1e6);
+  number("output_scale", &C::output_scale, 1e-6, 1e6);
+  integer("relative_buckets", &C::relative_buckets, 4, 1 << 16);
+  integer("relative_distance", &C::relative_distance, 3, 1 << 20);
+  number("rotary_base", &C::rotary_base, 1.0, 1e12);
+  flag("rotary_rounded", &C::rotary_rounded);
+  choice("rotary_scaling", &C::rotary_scaling);
+  number("rotary_factor", &C::rotary_factor, 1.0, 1e6);
+  number("rotary_low", &C::rotary_low, 1e-6, 1e6);
+  number("rotary_high", &C::rotary_high, 1e-6, 1e6);
+  integer("rotary_length", &C::rotary_length, 1, kMaxSize);
+  choice("alibi_slopes", &C::alibi_slopes);
+  integer("frozen_token", &C::frozen_token, -1, kMaxSize);
 }
 
+// Finds out whether a field of format 2 has another value than its default.
+struct AnyChanged {
+  bool changed = false;
+  bool wants(std::string_view, bool is_default) {
+    changed = changed || !is_default;
+    return false;
+  }
+  void integer(std::string_view, int64_t, int64_t, int64_t) {}
+  void number(std::string_view, double, double, double) {}
+  void flag(std::string_view, bool) {}
+  template <class Enum>
+  void choice(std::string_view, Enum) {}
+};
+
 int64_t format_of(const TransformerConfig& config) {
-  const TransformerConfig before{};
-  const bool first =
-      config.sinusoid == before.sinusoid && config.first_position == before.first_position;
-  return first ? 1 : 2;
+  AnyChanged any;
+  each_field_of_format_2(config, any);
+  return any.changed ? 2 : 1;
 }
 
 struct Writer {
   JsonWriter json;
+  bool wants(std::string_view, bool is_default) { return !is_default; }
   void integer(std::string_view name, int64_t value, int64_t, int64_t) { json.set(name, value); }
   void number(std::string_view name, double value, double, double) { json.set(name, value); }
   void flag(std::string_view name, bool value) { json.set(name, value); }
@@ -67,6 +112,7 @@ struct Writer {
 
 struct Reader {
   JsonReader json;
+  bool wants(std::string_view name, bool) { return json.has(name); }
   void integer(std::string_view name, int64_t& value, int64_t min, int64_t max) {
     value = json.get_int(name, min, max);
   }
@@ -81,6 +127,7 @@ struct Reader {
 };
 
 struct Checker {
+  bool wants(std::string_view, bool) { return true; }
   template <class Number>
   void range(std::string_view name, Number value, Number min, Number max) {
     require(value >= min && value <= max, ErrorCode::invalid_argument, "configuration: ", name,
@@ -98,6 +145,34 @@ struct Checker {
     range<int64_t>(name, static_cast<int64_t>(value), 0, std::ssize(Words<Enum>::kList) - 1);
   }
 };
+
+// How many numbers a position takes in the largest table that is made of positions.
+int64_t table_columns(const TransformerConfig& c) {
+  switch (c.position) {
+    case PositionType::sinusoidal:
+    case PositionType::learned: return c.model;
+    case PositionType::rotary: return c.head_dim;
+    case PositionType::alibi:
+    case PositionType::relative: return 2 * c.heads;
+    case PositionType::none: break;
+  }
+  return 1;
+}
+
+void check_sharing(const TransformerConfig& c) {
+  const bool any = c.share_source_target || c.share_target_output;
+  require(!any || !c.tied, ErrorCode::invalid_argument,
+          "configuration: with tied embeddings all are one matrix: share_source_target and "
+          "share_target_output are for models that are not tied");
+  require(!any || !c.decoder_only(), ErrorCode::invalid_argument,
+          "configuration: a decoder-only model has no source to tell apart: instead of sharing "
+          "embeddings by pairs it may be tied");
+  require(!c.share_source_target || !c.share_target_output, ErrorCode::invalid_argument,
+          "configuration: share_source_target and share_target_output together are tied");
+  require(!c.share_source_target || c.source_vocab == c.target_vocab, ErrorCode::invalid_argument,
+          "configuration: share_source_target needs one vocabulary, but source_vocab is ",
+          c.source_vocab, " and target_vocab ", c.target_vocab);
+}
 
 }  // namespace
 
@@ -122,9 +197,9 @@ void TransformerConfig::check() const {
   require(position != PositionType::rotary || head_dim % 2 == 0, ErrorCode::invalid_argument,
           "configuration: head_dim is ", head_dim, ": rotary positions need an even one");
   constexpr int64_t kMaxTable = int64_t{1} << 26;
-  require(max_length * std::max({model, head_dim, 2 * heads}) <= kMaxTable,
-          ErrorCode::invalid_argument, "configuration: max_length is ", max_length,
-          ": its tables would take more than ", kMaxTable, " numbers");
+  require(max_length * table_columns(*this) <= kMaxTable, ErrorCode::invalid_argument,
+          "configuration: max_length is ", max_length, ": its tables would take more than ",
+          kMaxTable, " numbers");
   require((source_vocab == 0) == decoder_only(), ErrorCode::invalid_argument,
           "configuration: source_vocab is ", source_vocab, " with ", encoder_layers,
           " encoder layers: a decoder-only model has neither, others have both");
@@ -135,6 +210,18 @@ void TransformerConfig::check() const {
   require(decoder_only() || !tied || source_vocab == target_vocab, ErrorCode::invalid_argument,
           "configuration: tied embeddings need one vocabulary, but source_vocab is ", source_vocab,
           " and target_vocab ", target_vocab);
+  check_sharing(*this);
+  require(position != PositionType::relative ||
+              (relative_buckets % 2 == 0 && relative_distance > relative_buckets / 2),
+          ErrorCode::invalid_argument, "configuration: relative_buckets is ", relative_buckets,
+          " and relative_distance ", relative_distance,
+          ": buckets must be even, and the distance more than half of them");
+  require(rotary_scaling != RotaryScaling::llama3 || rotary_low < rotary_high,
+          ErrorCode::invalid_argument, "configuration: rotary_low is ", rotary_low,
+          ", rotary_high ", rotary_high, ": the first must be smaller");
+  require(frozen_token < target_vocab && (decoder_only() || frozen_token < source_vocab),
+          ErrorCode::invalid_argument, "configuration: frozen_token is ", frozen_token,
+          ", which is not in every vocabulary");
 }
 
 std::string to_json(const TransformerConfig& config) {

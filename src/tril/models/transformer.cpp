@@ -237,12 +237,27 @@ Views views_of(const Call& call, const Cache* memory, const RowsOnDevice* on_dev
   return views;
 }
 
-// The options of self-attention in both stacks.
-ops::AttentionOptions self_options(const Tensor& alibi_bias, const Call& call) {
+// Whether rows continue what the cache holds, for test hooks.
+bool continues(const Call& call) {
+  return call.session.tape == nullptr && call.stack == Stack::decoder && call.positions[0] > 0;
+}
+
+// The options of every attention.
+ops::AttentionOptions plain_options(const Call& call) {
   ops::AttentionOptions options;
-  if (alibi_bias.defined()) {
-    options.bias = alibi_bias;
+  const double scale = call.config.attention_scale;
+  const bool skipped = call.session.hooks.skip_scales && continues(call);
+  if (scale > 0.0 && !skipped) options.scale = static_cast<float>(scale);
+  return options;
+}
+// Those of self-attention, with the bias by distance of its stack, if there is one.
+ops::AttentionOptions self_options(const Tensor& bias, const Call& call) {
+  ops::AttentionOptions options = plain_options(call);
+  if (bias.defined()) {
+    options.bias = bias;
+    options.bias_is_learnt = call.config.position == PositionType::relative;
     options.bias_zero = call.config.max_length - 1;
+    if (call.session.hooks.shift_bias && continues(call)) --options.bias_zero;
     options.positions = call.positions;
   }
   return options;
@@ -312,7 +327,7 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
     segments[static_cast<size_t>(call.slots[row])] = segment;
   }
   const ops::AttentionPlan plan = ops::plan_attention(session, intervals);
-  const ops::AttentionOptions options = self_options(s.alibi_bias, call);
+  const ops::AttentionOptions options = self_options(s.encoder_bias, call);
 
   Tensor x = call.embed(s.source_embedding, s.source_positions, s.source_embedding_norm);
   for (size_t layer = 0; layer < s.encoder.size(); ++layer) {
@@ -448,7 +463,7 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const DecoderBlock& block = s.decoder[layer];
     const auto number = static_cast<int64_t>(layer);
-    ops::AttentionOptions options = self_options(s.alibi_bias, call);
+    ops::AttentionOptions options = self_options(s.decoder_bias, call);
     if (session.hooks.widen_layer < 0 || session.hooks.widen_layer == static_cast<int>(layer)) {
       options.widen_head = session.hooks.widen_head;
       options.widen_row = session.hooks.widen_row;
@@ -479,7 +494,8 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
               taped ? nn::KeyValues{.keys = memory.keys_[layer], .values = memory.values_[layer]}
                     : nn::KeyValues{
                           .cache = memory.cache_.get(), .view = &views.cross, .layer = number};
-          const Tensor out = block.cross_attention.attend(session, q, from, cross_plan, {});
+          const Tensor out =
+              block.cross_attention.attend(session, q, from, cross_plan, plain_options(call));
           call.observe(number, Site::cross_context, out);
           return block.cross_attention.project(session, out);
         });
@@ -492,6 +508,9 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   }
   if (c.norm_position == NormPosition::pre) x = s.decoder_norm(session, x);
   call.observe(-1, Site::final_output, x);
+  if (c.output_scale != 1.0 && !(session.hooks.skip_scales && continues(call))) {
+    x = autograd::scaled(session, x, static_cast<float>(c.output_scale));
+  }
   if (extension) extension->keep();
   return x;
 }

@@ -207,6 +207,7 @@ Transformer Transformer::load_weights(const std::string& folder, const ConfigFil
   // What is loaded only to infer is packed, by all threads; the rest is mostly copied.
   Context context(infers ? 0 : 1, placement);
   state->parameters.fill(context, find);
+  state->derive(context);
   context.queue.wait();  // others read it in queues of their own
   state->seal = seal;
   return Transformer(std::move(state));
@@ -366,6 +367,8 @@ Transformer Transformer::from_packed(const TransformerConfig& config, Compute co
                 ", the configuration asks for ", type, " ", shape);
         return found;
       });
+  Context context(1);
+  state->derive(context);
   state->packed_arena = std::move(arena);
   state->frozen = true;
   return Transformer(std::move(state));

@@ -1,10 +1,9 @@
 #include "tril/models/weights.h"
 
-#include <cmath>
+#include <algorithm>
 
-#include "tril/base/math.h"
 #include "tril/base/rounding.h"
-#include "tril/kernels/rotary.h"
+#include "tril/models/position_tables.h"
 
 namespace tril {
 namespace {
@@ -12,77 +11,28 @@ namespace {
 using nn::Bias;
 using nn::Init;
 
-// One feature of sinusoidal positions.
-struct Wave {
-  double frequency = 0.0;
-  bool cosine = false;
-};
-Wave wave_of(Sinusoid kind, int64_t feature, int64_t model) {
-  const int64_t half = model / 2;
-  if (kind == Sinusoid::fairseq) {
-    const auto step = static_cast<float>(-math::log(10000.0) / static_cast<double>(half - 1));
-    const float exponent = static_cast<float>(feature % half) * step;
-    const auto frequency = static_cast<float>(math::exp(static_cast<double>(exponent)));
-    return {static_cast<double>(frequency), feature >= half};
-  }
-  // The paper's section 3.5: sines in the even features, cosines in the odd ones.
-  const int64_t in_paper = kind == Sinusoid::interleaved ? feature
-                           : feature < half              ? 2 * feature
-                                                         : 2 * (feature - half) + 1;
-  const double exponent =
-      -static_cast<double>(in_paper - in_paper % 2) / static_cast<double>(model);
-  return {math::pow(10000.0, exponent), in_paper % 2 == 1};
-}
-
-Tensor sinusoidal_table(Arena& arena, const TransformerConfig& c) {
-  const Tensor table(arena, {c.max_length, c.model});
-  std::vector<float> to(static_cast<size_t>(table.size()));
-  for (int64_t feature = 0; feature < c.model; ++feature) {
-    const Wave wave = wave_of(c.sinusoid, feature, c.model);
-    for (int64_t row = 0; row < c.max_length; ++row) {
-      double angle = static_cast<double>(c.first_position + row) * wave.frequency;
-      // fairseq rounds the angle, too: of large positions that shows.
-      if (c.sinusoid == Sinusoid::fairseq) angle = static_cast<double>(static_cast<float>(angle));
-      to[static_cast<size_t>(row * c.model + feature)] =
-          static_cast<float>(wave.cosine ? math::cos(angle) : math::sin(angle));
-    }
-  }
-  set_values(table, to);
-  return table;
-}
-
-// Head h loses 2^(-8 (h+1) / heads) per position of distance.
-Tensor alibi_table(Arena& arena, int64_t heads, int64_t max_length) {
-  const Tensor table(arena, {heads, 2 * max_length - 1});
-  std::vector<float> to;
-  to.reserve(static_cast<size_t>(table.size()));
-  for (int64_t head = 0; head < heads; ++head) {
-    const double slope =
-        math::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
-    for (int64_t i = 0; i < 2 * max_length - 1; ++i) {
-      const double distance = std::fabs(static_cast<double>(i - (max_length - 1)));
-      to.push_back(static_cast<float>(-slope * distance));
-    }
-  }
-  set_values(table, to);
-  return table;
-}
-
 // Builds layers with the sizes of one configuration.
 struct Builder {
   const TransformerConfig& c;
   nn::ParameterSet& set;
 
-  Bias bias() const { return c.bias ? Bias::present : Bias::none; }
+  // Whether layers have biases that have them in models whose `bias_in` is one of these.
+  Bias bias(std::initializer_list<BiasIn> places) const {
+    const bool here = c.bias_in == BiasIn::all ||
+                      std::find(places.begin(), places.end(), c.bias_in) != places.end();
+    return c.bias && here ? Bias::present : Bias::none;
+  }
   nn::Norm norm(const std::string& name) const {
     return {set, name, c.norm, c.model, static_cast<float>(c.norm_epsilon)};
   }
   nn::MultiHeadAttention attention(const std::string& name) const {
-    return {set, name, c.model, c.heads, c.kv_heads, c.head_dim, bias()};
+    const nn::AttentionSizes sizes{c.model, c.heads, c.kv_heads, c.head_dim};
+    return {set, name, sizes, bias({BiasIn::attention, BiasIn::attention_input}),
+            bias({BiasIn::attention})};
   }
   nn::FeedForward feed_forward(const std::string& name) const {
     const auto form = c.gated ? nn::FeedForward::Form::gated : nn::FeedForward::Form::plain;
-    return {set, name, c.model, c.feed_forward, c.activation, form, bias()};
+    return {set, name, c.model, c.feed_forward, c.activation, form, bias({BiasIn::feed_forward})};
   }
 };
 
@@ -112,22 +62,28 @@ Transformer::State::State(const TransformerConfig& given, Compute compute,
   build();
 }
 
+// Returns the target's, which may be the output's as well.
+ops::LinearWeight* Transformer::State::add_embeddings() {
+  const TransformerConfig& c = config;
+  const auto table = [&](const std::string& name, int64_t vocab) {
+    return &parameters.add_matrix(name, vocab, c.model, Init::normal, nn::ParameterSet::Use::table);
+  };
+  if (!c.tied && !c.share_source_target && !c.decoder_only()) {
+    source_embedding = table("source_embedding.weight", c.source_vocab);
+  }
+  ops::LinearWeight* target =
+      table(c.tied ? "embedding.weight" : "target_embedding.weight", c.target_vocab);
+  target_embedding = target;
+  if (c.tied || c.share_source_target) source_embedding = target;
+  return target;
+}
+
 void Transformer::State::build() {
   const TransformerConfig& c = config;
   c.check();
   const Builder build{c, parameters};
   const bool with_encoder = !c.decoder_only();
-  const auto table = [&](const std::string& name, int64_t vocab) -> ops::LinearWeight& {
-    return parameters.add_matrix(name, vocab, c.model, Init::normal, nn::ParameterSet::Use::table);
-  };
-  ops::LinearWeight* tied = nullptr;
-  if (c.tied) {
-    tied = &table("embedding.weight", c.target_vocab);
-    source_embedding = target_embedding = tied;
-  } else {
-    if (with_encoder) source_embedding = &table("source_embedding.weight", c.source_vocab);
-    target_embedding = &table("target_embedding.weight", c.target_vocab);
-  }
+  ops::LinearWeight* const target = add_embeddings();
   if (c.position == PositionType::learned) {
     if (with_encoder) {
       source_positions =
@@ -135,6 +91,13 @@ void Transformer::State::build() {
     }
     target_positions =
         parameters.add("target_position.weight", {c.max_length, c.model}, Init::normal);
+  }
+  if (c.position == PositionType::relative) {
+    const Shape shape{c.relative_buckets, c.heads};
+    if (with_encoder) {
+      encoder_relative_bias = parameters.add("encoder.relative_bias.weight", shape, Init::normal);
+    }
+    decoder_relative_bias = parameters.add("decoder.relative_bias.weight", shape, Init::normal);
   }
   if (c.embedding_norm) {
     if (with_encoder) source_embedding_norm = build.norm("source_embedding_norm");
@@ -166,24 +129,51 @@ void Transformer::State::build() {
   const Tensor output_bias =
       c.output_bias ? parameters.add("output.bias", {c.target_vocab}, Init::zero) : Tensor();
   ops::LinearWeight& output_weight =
-      tied != nullptr ? *tied
-                      : parameters.add_matrix("output.weight", c.target_vocab, c.model,
-                                              Init::xavier, nn::ParameterSet::Use::linear);
+      c.tied || c.share_target_output
+          ? *target
+          : parameters.add_matrix("output.weight", c.target_vocab, c.model, Init::xavier,
+                                  nn::ParameterSet::Use::linear);
   parameters.use_as_linear(output_weight, output_bias);
   output = nn::Linear(output_weight);
+  add_tables();  // last: by now the parameters are known to fit
+}
 
-  // Tables come last: by now the parameters are known to fit.
-  if (c.position == PositionType::sinusoidal) {
-    target_positions = sinusoidal_table(tables_arena, c);
-    source_positions = target_positions;
-  } else if (c.position == PositionType::rotary) {
-    rotary_table = Tensor(tables_arena, {c.max_length, c.head_dim});
-    std::vector<float> values(static_cast<size_t>(rotary_table.size()));
-    kernels::fill_rotary_table(c.max_length, c.head_dim, 10000.0, values.data());
-    set_values(rotary_table, values);
-  } else if (c.position == PositionType::alibi) {
-    alibi_bias = alibi_table(tables_arena, c.heads, c.max_length);
+void Transformer::State::add_tables() {
+  const TransformerConfig& c = config;
+  const auto table = [&](const Shape& shape, const std::vector<float>& values) {
+    const Tensor result(tables_arena, shape);
+    set_values(result, values);
+    return result;
+  };
+  const Shape bias{c.heads, 2 * c.max_length - 1};
+  switch (c.position) {
+    case PositionType::sinusoidal:
+      source_positions = target_positions = table({c.max_length, c.model}, sinusoidal_values(c));
+      break;
+    case PositionType::rotary:
+      rotary_table = table({c.max_length, c.head_dim}, rotary_values(c));
+      break;
+    case PositionType::alibi: encoder_bias = decoder_bias = table(bias, alibi_values(c)); break;
+    case PositionType::relative:
+      if (!c.decoder_only()) {
+        encoder_bias = Tensor(tables_arena, bias, encoder_relative_bias.dtype());
+      }
+      decoder_bias = Tensor(tables_arena, bias, decoder_relative_bias.dtype());
+      break;
+    case PositionType::learned:
+    case PositionType::none: break;
   }
+}
+
+void Transformer::State::derive(Context& context) const {
+  if (config.position != PositionType::relative) return;
+  const auto expand = [&](const Tensor& weight, ops::BiasDirections directions, const Tensor& to) {
+    ops::relative_bias(context, weight, relative_buckets(config, directions), to);
+  };
+  if (!config.decoder_only()) {
+    expand(encoder_relative_bias, ops::BiasDirections::both, encoder_bias);
+  }
+  expand(decoder_relative_bias, ops::BiasDirections::back, decoder_bias);
 }
 
 Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement)
@@ -205,6 +195,8 @@ Transformer Transformer::of_expressions(const TransformerConfig& config, Compute
                    ? std::make_shared<State>(config, placement, compute, nn::ParameterSet::Gate())
                    : std::make_shared<State>(config, placement);
   state->parameters.name_leaves();
+  Context context(1, placement);
+  state->derive(context);
   state->frozen = true;
   return Transformer(std::move(state));
 }
@@ -245,6 +237,10 @@ void require_trainable(bool frozen) {
   require(!frozen, ErrorCode::unsupported,
           "this model was not loaded for training: its weights cannot be changed");
 }
+void check_has_gradients(const TransformerConfig& config) {
+  require(config.position != PositionType::relative, ErrorCode::unsupported,
+          "training: the relative position bias has no gradient yet");
+}
 void require_same_place(const Placement& model, const Context& context) {
   require(context.placement() == model, ErrorCode::invalid_argument, "the model is on ",
           model.device, " with activations of ", model.activations, ", the context on ",
@@ -276,11 +272,13 @@ void Transformer::weights_changed(Context& context) {
   require_trainable(state_->frozen);
   require_same_place(placement(), context);
   state_->parameters.pack(context);
+  state_->derive(context);
 }
 
 void Transformer::prepare_training(Context& context) {
   require_trainable(state_->frozen);
   require_same_place(placement(), context);
+  check_has_gradients(config());
   state_->parameters.prepare_training();
   state_->parameters.pack(context);
 }

@@ -46,15 +46,25 @@ struct Transformer::State {
   const ops::LinearWeight* target_embedding = nullptr;
   Tensor source_positions, target_positions;  // learned or sinusoidal; undefined otherwise
   Tensor rotary_table;                        // rotary only
-  Tensor alibi_bias;                          // alibi only: [heads, 2 max_length - 1]
+  // What is added to the scores of a stack's self-attention: [heads, 2 max_length - 1]; alibi and
+  // relative positions only.
+  Tensor encoder_bias, decoder_bias;
+  // For relative positions: the parameters they are made from.
+  Tensor encoder_relative_bias, decoder_relative_bias;
   nn::Norm source_embedding_norm, target_embedding_norm;  // if configured
   std::vector<EncoderBlock> encoder;
   std::vector<DecoderBlock> decoder;
   nn::Norm encoder_norm, decoder_norm;  // pre-norm only
   nn::Linear output;
 
+  // To be called whenever the parameters were set, before the model is used: makes what is derived
+  // from them. Only enqueues.
+  void derive(Context& context) const;
+
  private:
   void build();
+  ops::LinearWeight* add_embeddings();
+  void add_tables();
 };
 
 }  // namespace tril

@@ -2,18 +2,19 @@
 
 namespace tril::nn {
 
-MultiHeadAttention::MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model,
-                                       int64_t head_count, int64_t kv_head_count, int64_t dimension,
-                                       Bias bias)
-    : heads(head_count), kv_heads(kv_head_count), head_dim(dimension) {
+MultiHeadAttention::MultiHeadAttention(ParameterSet& set, const std::string& name,
+                                       const AttentionSizes& sizes, Bias input_bias,
+                                       Bias output_bias)
+    : heads(sizes.heads), kv_heads(sizes.kv_heads), head_dim(sizes.head_dim) {
+  const int64_t model = sizes.model;
   const int64_t outs[] = {heads * head_dim, kv_heads * head_dim, kv_heads * head_dim};
   {
     const ParameterSet::Stack stack(set, outs, model);
-    query = Linear(set, name + ".query", outs[0], model, bias);
-    key = Linear(set, name + ".key", outs[1], model, bias);
-    value = Linear(set, name + ".value", outs[2], model, bias);
+    query = Linear(set, name + ".query", outs[0], model, input_bias);
+    key = Linear(set, name + ".key", outs[1], model, input_bias);
+    value = Linear(set, name + ".value", outs[2], model, input_bias);
   }
-  output = Linear(set, name + ".output", model, heads * head_dim, bias);
+  output = Linear(set, name + ".output", model, heads * head_dim, output_bias);
 }
 
 Tensor MultiHeadAttention::queries(Context& context, const Tensor& x) const {

@@ -23,10 +23,18 @@ struct KeyValues {
   const CachePlaces* places = nullptr;  // of the rows' own
 };
 
+struct AttentionSizes {
+  int64_t model = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+};
+
 struct MultiHeadAttention {
   MultiHeadAttention() = default;
-  MultiHeadAttention(ParameterSet& set, const std::string& name, int64_t model, int64_t head_count,
-                     int64_t kv_head_count, int64_t dimension, Bias bias);
+  // Biases of the queries, keys and values, and of the output.
+  MultiHeadAttention(ParameterSet& set, const std::string& name, const AttentionSizes& sizes,
+                     Bias input_bias, Bias output_bias);
 
   // x [row, model] -> [row, heads or kv_heads, head_dim].
   Tensor queries(Context& context, const Tensor& x) const;

@@ -45,8 +45,9 @@ AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& interva
 struct AttentionOptions {
   std::optional<float> scale{};  // absent: 1 / sqrt(head_dim)
   // Bias [heads, offsets], entry bias_zero + key - position, with both counted from the origin;
-  // a constant: it has no gradient.
+  // it has no gradient.
   Tensor bias;
+  bool bias_is_learnt = false;  // so a tape that needs its gradient raises `unsupported`
   int64_t bias_zero = 0;
   Mirrored<int32_t> positions;  // [query], from the row's origin; needed with a bias
   // Test hook, see TestHooks.

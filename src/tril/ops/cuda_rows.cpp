@@ -43,6 +43,24 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
   });
 }
 
+void scaled(Context& context, const Tensor& x, float factor, const Tensor& out) {
+  with_activation_type(out.dtype(), [&]<class T>(T) {
+    context.launch_in_chain(on_gpu::scaled<T>, {.size = out.size(),
+                                                .factor = factor,
+                                                .x = memory_of<T>(context, x),
+                                                .out = memory_of<T>(context, out)});
+  });
+}
+
+void relative_bias(Context& context, const Tensor& weight, std::span<const int32_t> bucket_of,
+                   const Tensor& bias) {
+  context.launch(on_gpu::relative_bias, {.heads = bias.shape()[0],
+                                         .offsets = bias.shape()[1],
+                                         .bucket_of = context.uploaded(bucket_of),
+                                         .weight = memory_of<float>(context, weight),
+                                         .bias = memory_of<float>(context, bias)});
+}
+
 void fill(Context& context, float value, const Tensor& out) {
   with_activation_type(out.dtype(), [&]<class T>(T) {
     context.launch(on_gpu::fill<T>,

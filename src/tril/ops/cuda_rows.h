@@ -27,6 +27,9 @@ T* rows_of(const Context& context, const Tensor& tensor) {
 
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);
+void scaled(Context& context, const Tensor& x, float factor, const Tensor& out);
+void relative_bias(Context& context, const Tensor& weight, std::span<const int32_t> bucket_of,
+                   const Tensor& bias);
 void fill(Context& context, float value, const Tensor& out);
 void assign(Context& context, const Tensor& from, const Tensor& to);
 

@@ -19,6 +19,18 @@ void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) 
   });
 }
 
+void scaled(Context& context, const Tensor& x, float factor, const Tensor& out) {
+  const Ordered ordered(context);
+  const model::GradientExpression by = constant_leaf(factor);
+  for_each(context, x.rows(), [&](int64_t row) {
+    for (int64_t i = row * x.columns(); i < (row + 1) * x.columns(); ++i) {
+      gradients_in(out)[i] = model::multiply(gradients_in(x)[i], by);
+      Expression& product = out.data<Expression>()[i];
+      product = ordered.stored(product);
+    }
+  });
+}
+
 void store_activations(Context& context, const Tensor& y) {
   if (context.expressions->order != KernelOrder::cuda_bf16) return;
   const Ordered ordered(context);

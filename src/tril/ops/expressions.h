@@ -51,8 +51,9 @@ inline kernels::model::GradientExpression* gradients_in(const Tensor& tensor) {
   return reinterpret_cast<kernels::model::GradientExpression*>(tensor.data<Expression>());
 }
 
-// ---- forward; add() and fill() serve gradients as well
+// ---- forward; add(), scaled() and fill() serve gradients as well
 void add(Context& context, const Tensor& a, const Tensor& b, const Tensor& out);
+void scaled(Context& context, const Tensor& x, float factor, const Tensor& out);
 void fill(Context& context, float value, const Tensor& out);
 // Sums of a product become activations: those are rounded where they are bf16 (KernelOrder).
 void store_activations(Context& context, const Tensor& y);

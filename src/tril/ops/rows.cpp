@@ -93,6 +93,15 @@ void scale_by(Context& context, const Tensor& factor, const Tensor& x) {
       [&] { expressions::scale_by(context, factor, x); });
 }
 
+Tensor scaled(Context& context, const Tensor& x, float factor) {
+  const Tensor out = like(context, x);
+  dispatch(
+      context, [&] { kernels::scaled(context.parallel, x.size(), factor, x.data(), out.data()); },
+      [&] { cuda::scaled(context, x, factor, out); },
+      [&] { expressions::scaled(context, x, factor, out); });
+  return out;
+}
+
 Tensor filled(Context& context, const Shape& shape, float value, DType type) {
   const Tensor out(context.arena, shape, type);
   dispatch(

@@ -19,6 +19,7 @@ using kernels::Turn;
 Tensor add(Context& context, const Tensor& a, const Tensor& b);
 void add_into(Context& context, const Tensor& from, const Tensor& to);   // to += from
 void scale_by(Context& context, const Tensor& factor, const Tensor& x);  // x *= factor [1]
+Tensor scaled(Context& context, const Tensor& x, float factor);          // factor x
 Tensor filled(Context& context, const Shape& shape, float value, DType type = DType::f32);
 // to = from, element by element, rounded if its type is narrower.
 void assign(Context& context, const Tensor& from, const Tensor& to);
@@ -118,5 +119,17 @@ ResidualNormGradients residual_norm_gradients(Context& context, NormKind kind, f
 // makes it.
 Tensor rotary(Context& context, Turn turn, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table);
+
+// The learnt bias of attention by distance (Raffel et al., arXiv 1910.10683): which of `buckets`
+// the distance key - query belongs to. `both` ways, half of the buckets are for keys that come
+// later; otherwise later keys share the bucket of distance 0. In either direction half of the
+// buckets are for one distance each, the others grow logarithmically up to `furthest`.
+enum class BiasDirections { back, both };
+int64_t relative_bucket(int64_t distance, BiasDirections directions, int64_t buckets,
+                        int64_t furthest);
+// Makes the bias of ops::AttentionOptions, [heads, offsets], from weight [buckets, heads]: entry
+// (h, i) is that of bucket_of[i].
+void relative_bias(Context& context, const Tensor& weight, std::span<const int32_t> bucket_of,
+                   const Tensor& bias);
 
 }  // namespace tril::ops

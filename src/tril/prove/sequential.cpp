@@ -421,6 +421,7 @@ TransformerConfig tiny_config_like(const TransformerConfig& config) {
   c.encoder_layers = std::min<int64_t>(c.encoder_layers, 2);
   c.decoder_layers = std::min<int64_t>(c.decoder_layers, 2);
   c.max_length = 1024;
+  c.frozen_token = -1;  // it may be beyond the vocabulary
   return c;
 }
 

@@ -42,6 +42,10 @@ struct TestHooks {
   // Attention takes the blocks of a span in descending order when a call has several query rows:
   // a sum whose order depends on the batch.
   bool order_by_batch = false;
+  // In a call that continues sequences in the cache: the bias by distance is that of keys one
+  // position further back; scales of attention and output that a model has of its own are left out.
+  bool shift_bias = false;
+  bool skip_scales = false;
   // For expressions only (ops/expressions.h), where a call has several rows: products add up their
   // terms in two halves, as threads might that share a sum; attention does not rescale its sums
   // when it meets a larger score.

@@ -25,6 +25,13 @@ void Scale(const Parallel& parallel, int64_t size, const float* factor, float* x
   });
 }
 
+void Scaled(const Parallel& parallel, int64_t size, float factor, const float* x, float* out) {
+  for_row_blocks(parallel, size, 1, [&](int64_t begin, int64_t end) {
+    for_each_16(end - begin, [&](const auto& load, const auto& store)
+                                 HWY_ATTR { store(load(x + begin) * set16(factor), out + begin); });
+  });
+}
+
 void Fill(const Parallel& parallel, int64_t size, float value, float* out) {
   for_row_blocks(parallel, size, 1,
                  [&](int64_t begin, int64_t end) { std::fill(out + begin, out + end, value); });
@@ -51,6 +58,7 @@ namespace tril::kernels {
 
 HWY_EXPORT(Add);
 HWY_EXPORT(Scale);
+HWY_EXPORT(Scaled);
 HWY_EXPORT(Fill);
 HWY_EXPORT(SquareChunks);
 
@@ -59,6 +67,9 @@ void add(const Parallel& parallel, int64_t size, const float* a, const float* b,
 }
 void scale(const Parallel& parallel, int64_t size, const float* factor, float* x) {
   HWY_DYNAMIC_DISPATCH(Scale)(parallel, size, factor, x);
+}
+void scaled(const Parallel& parallel, int64_t size, float factor, const float* x, float* out) {
+  HWY_DYNAMIC_DISPATCH(Scaled)(parallel, size, factor, x, out);
 }
 void fill(const Parallel& parallel, int64_t size, float value, float* out) {
   HWY_DYNAMIC_DISPATCH(Fill)(parallel, size, value, out);

@@ -44,12 +44,24 @@ namespace tril::kernels {
 
 HWY_EXPORT(RotaryKernel);
 
-void fill_rotary_table(int64_t positions, int64_t head_dim, double base, float* table) {
+std::vector<double> rotary_frequencies(int64_t head_dim, double base) {
   const int64_t half = head_dim / 2;
+  std::vector<double> result;
   for (int64_t i = 0; i < half; ++i) {
-    const double frequency = math::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+    result.push_back(math::pow(base, -static_cast<double>(i) / static_cast<double>(half)));
+  }
+  return result;
+}
+
+void fill_rotary_table(int64_t positions, std::span<const double> frequencies, Angles angles,
+                       float* table) {
+  const auto half = static_cast<int64_t>(frequencies.size());
+  const int64_t head_dim = 2 * half;
+  for (int64_t i = 0; i < half; ++i) {
+    const double frequency = frequencies[static_cast<size_t>(i)];
     for (int64_t position = 0; position < positions; ++position) {
-      const double angle = static_cast<double>(position) * frequency;
+      double angle = static_cast<double>(position) * frequency;
+      if (angles == Angles::rounded) angle = static_cast<double>(static_cast<float>(angle));
       table[position * head_dim + i] = static_cast<float>(math::cos(angle));
       table[position * head_dim + half + i] = static_cast<float>(math::sin(angle));
     }

@@ -56,6 +56,18 @@ struct Sum {
   __device__ void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = x[0] + x[1]; }
 };
 
+struct Times {
+  float factor;
+  __device__ void operator()(const float (&x)[1], float (&y)[1]) const { y[0] = x[0] * factor; }
+};
+
+__global__ void __launch_bounds__(kElementwiseThreads) relative_bias_kernel(RelativeBias args) {
+  const int64_t at = int64_t{blockIdx.x} * kElementwiseThreads + threadIdx.x;
+  if (at >= args.heads * args.offsets) return;
+  const int64_t head = at / args.offsets;
+  args.bias[at] = args.weight[args.bucket_of[at % args.offsets] * args.heads + head];
+}
+
 // A constant times a whole array, with few enough blocks that doing nothing costs nothing.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
@@ -202,6 +214,18 @@ void scale(Stream stream, const Scale<T>& args) {
 }
 
 template <class T>
+void scaled(Stream stream, const Scaled<T>& args) {
+  for_each_element<T, 1, 1>(stream, args.size, {args.x}, {args.out}, Times{args.factor});
+}
+
+void relative_bias(Stream stream, const RelativeBias& args) {
+  const int64_t size = args.heads * args.offsets;
+  if (size == 0) return;
+  relative_bias_kernel<<<blocks_for(size, kElementwiseThreads), kElementwiseThreads, 0,
+                         handle_of(stream)>>>(args);
+}
+
+template <class T>
 void fill(Stream stream, const Fill<T>& args) {
   if (args.size == 0) return;
   fill_kernel<<<blocks_for(args.size, kElementwiseThreads * kPack), kElementwiseThreads, 0,
@@ -257,6 +281,7 @@ void gated_backward(Stream stream, const GatedBackward<T>& args) {
 #define TRIL_INSTANTIATE(T)                                                \
   template void add(Stream, const Add<T>&);                                \
   template void scale(Stream, const Scale<T>&);                            \
+  template void scaled(Stream, const Scaled<T>&);                          \
   template void fill(Stream, const Fill<T>&);                              \
   template void convert(Stream, const Convert<T, float>&);                 \
   template void convert(Stream, const Convert<T, BFloat16>&);              \

@@ -25,7 +25,8 @@ using Launches = TypeList<
     // gemm.h, trial.h
     Product, Gemm, ColumnSums, FillTrial, CountDiffering,
     // rows.h
-    Add<float>, Add<BFloat16>, Scale<float>, Scale<BFloat16>, Fill<float>, Fill<BFloat16>,
+    Add<float>, Add<BFloat16>, Scale<float>, Scale<BFloat16>,
+    Scaled<float>, Scaled<BFloat16>, RelativeBias, Fill<float>, Fill<BFloat16>,
     Convert<float, float>, Convert<float, BFloat16>, Convert<BFloat16, float>,
     Convert<BFloat16, BFloat16>, RoundPadded,
     NormForward<float>, NormForward<BFloat16>,

@@ -38,6 +38,25 @@ struct Scale {
 };
 template <class T>
 void scale(Stream stream, const Scale<T>& args);
+// out = round(factor x).
+template <class T>
+struct Scaled {
+  int64_t size = 0;
+  float factor = 1.0f;
+  const T* x = nullptr;
+  T* out = nullptr;
+};
+template <class T>
+void scaled(Stream stream, const Scaled<T>& args);
+// bias [heads, offsets], entry (h, i) is weight [buckets, heads] at (bucket_of[i], h).
+struct RelativeBias {
+  int64_t heads = 0;
+  int64_t offsets = 0;
+  const int32_t* bucket_of = nullptr;  // [offsets]
+  const float* weight = nullptr;
+  float* bias = nullptr;
+};
+void relative_bias(Stream stream, const RelativeBias& args);
 template <class T>
 struct Fill {
   int64_t size = 0;
