@@ -33,7 +33,8 @@ bool is_named_as_of_model(const std::string& output) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(output, error);
   const std::string name = path.filename().string();
-  if (name == "config.json" || name == "tokenizer.model" || name.ends_with(".safetensors")) {
+  if (name == "config.json" || name == "generation.json" || name == "tokenizer.model" ||
+      name.ends_with(".safetensors")) {
     return true;
   }
   const fs::path folder = path.parent_path();

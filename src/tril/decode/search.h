@@ -32,10 +32,25 @@
 #include <optional>
 #include <vector>
 
+#include "tril/base/words.h"
 #include "tril/decode/shortlist.h"
 #include "tril/models/transformer.h"
 
 namespace tril {
+
+// When a beam search is done, apart from its limit: see above.
+enum class EarlyStopping { yes, no, never };
+template <>
+struct Words<EarlyStopping> {
+  static constexpr std::string_view kList[] = {"yes", "no", "never"};
+};
+
+// What becomes of hypotheses that are cut at the limit: see above.
+enum class CutHypotheses { last, ranked };
+template <>
+struct Words<CutHypotheses> {
+  static constexpr std::string_view kList[] = {"last", "ranked"};
+};
 
 // How to search, independent of the vocabulary.
 struct SearchRule {
@@ -43,12 +58,22 @@ struct SearchRule {
   int64_t n_best = 1;  // hypotheses wanted, at most `beam`; with `sample`, how many to draw
   // A hypothesis of n tokens, prefix and END included, ranks by score / n^length_penalty.
   double length_penalty = 0.6;
-  // The most tokens to choose, END included; the forced prefix does not count. 0: as many as the
-  // model's max_length allows, which is the limit in any case.
+  EarlyStopping early_stopping = EarlyStopping::yes;
+  CutHypotheses cut = CutHypotheses::last;
+  // Whether the given prefix (a prompt) counts in the rank, with its score and its length.
+  bool rank_prefix = true;
+  // The most tokens to choose, END included; the prefix does not count, except for its forced
+  // tokens. 0: as many as the model's max_length allows, which is the limit in any case.
   int64_t max_tokens = 0;
+  // END is not chosen before this many tokens, counted in the same way.
+  int64_t min_tokens = 0;
   // Encoder–decoders: also at most max_ratio * source tokens + 10, so that a translation that loops
   // does not do so for long. 0: no such limit.
   double max_ratio = 4.0;
+  // No sequence of this many tokens occurs twice in START, prefix and what follows. 0: any may.
+  int64_t no_repeat_ngram = 0;
+  // Tokens that were read or written before become less likely (above 1) or more (below 1).
+  double repetition_penalty = 1.0;  // above 0
   // Draw instead of taking the best; requires a beam of 1.
   bool sample = false;
   double temperature = 1.0;  // above 0

@@ -109,12 +109,12 @@ class JsonWriter {
   }
   void set(std::string_view field, double value);
   void set(std::string_view field, std::string_view value);
+  // A value that is JSON already: a list, an object. It is written as it is.
+  void set_raw(std::string_view field, std::string json);
 
   std::string to_string() const;
 
  private:
-  void set_raw(std::string_view field, std::string json);
-
   struct Field {
     std::string name;  // quoted
     std::string json;

@@ -1,0 +1,30 @@
+// What a Hugging Face folder says about generate(), as the settings of a model of tril.
+//
+// generation_config.json counts where there is one, otherwise config.json, as in transformers.
+// Defaults that transformers would fill in are filled in (one beam, a length penalty of 1, top_k of
+// 50 where it samples), so that an imported model translates as generate() does; but not its
+// max_length of 20 where a folder names none.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tril/decode/generation.h"
+#include "tril/models/config.h"
+#include "tril/text/tokenizer.h"
+
+namespace tril::hub {
+
+struct ImportedGeneration {
+  GenerationSettings settings;  // for the model folder's generation.json
+  // Settings that would change a result and are not taken over, each with the reason: one line
+  // each, naming the file.
+  std::vector<std::string> notices;
+};
+
+// `tokenizer` and `config` are those of the imported model. Raises `bad_format`, naming file and
+// field.
+ImportedGeneration read_generation_settings(const std::string& folder, const Tokenizer& tokenizer,
+                                            const TransformerConfig& config);
+
+}  // namespace tril::hub
