@@ -252,7 +252,7 @@ void print_json(const ProvedModel& proved, const ProofReport& report) {
   for (const EveryGradientLine& line : report.every_gradient) gradients.push_back(json_of(line));
   Json failed = Json::array();
   for (const Section section : report.failed()) failed.push_back(word_for(section));
-  const Json document = {
+  Json document = {
       {"model", proved.flags.model},
       {"masked", !proved.flags.unmasked},
       {"text", proved.text.origin},

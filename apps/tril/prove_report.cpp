@@ -357,6 +357,10 @@ void print_gradients(const std::vector<SequentialLine>& lines) {
 void print_sequential(const ProofReport& report) {
   print_section("4", "Training prefix by prefix and all at once",
                 report.holds(Section::sequential));
+  if (!report.without_gradients.empty()) {
+    return print_paragraph(fmt::format("Nothing to compare: {}, so this model cannot be trained.",
+                                       report.without_gradients));
+  }
   const SequentialLine* shown = nullptr;  // the longest on the model itself
   bool tiny = false;
   for (const SequentialLine& line : report.sequential) {
@@ -465,11 +469,14 @@ void print_every_input(const ProofReport& report, int64_t parameters) {
       "same bits for all weights and tokens of these lengths (a NaN counts as one value). int8 and "
       "bf16-dot are forms for inference; their one call is scoring.",
       grouped(operations)));
-  print_paragraph(
-      "Gradients: the loss of a position, or of all up to it, gives every weight the same formula "
-      "in a packed batch as from that prefix alone, with no later position in it. Zeros of rows "
-      "without a label are left out: equal numbers (0 and -0 are) where the forward pass and its "
-      "slopes are finite.");
+  if (report.without_gradients.empty()) {
+    print_paragraph(
+        "Gradients: the loss of a position, or of all up to it, gives every weight the same "
+        "formula "
+        "in a packed batch as from that prefix alone, with no later position in it. Zeros of rows "
+        "without a label are left out: equal numbers (0 and -0 are) where the forward pass and its "
+        "slopes are finite.");
+  }
   print_paragraph(
       "Assumed: operations of the processor are functions, 128-bit hashes do not collide, and the "
       "kernels do what their models do, which tests compare (but for bf16-dot). On CUDA a step of "
@@ -495,13 +502,16 @@ std::string verdict(const ProofReport& report) {
   if (report.holds()) {
     return fmt::format(
         "Proved on this model: one call in training and token by token at inference are the same "
-        "function. {} have the same bits, {} nothing, and training prefix by prefix gives every "
-        "position compared the same gradient, bit for bit. For all weights and tokens the formulas "
+        "function. {} have the same bits, {} nothing{} For all weights and tokens the formulas "
         "are the same, in the lengths of section 5.",
         counted(logits, "logit"),
         report.leaks.layers * report.leaks.heads == 1
             ? "the one head leaks"
-            : counted(report.leaks.layers * report.leaks.heads, "head") + " leak");
+            : counted(report.leaks.layers * report.leaks.heads, "head") + " leak",
+        report.without_gradients.empty() ? ", and training prefix by prefix gives every position "
+                                           "compared the same gradient, bit "
+                                           "for bit."
+                                         : ".");
   }
   std::string text = "NOT proved on this model. What fails:";
   const auto failed = report.failed();

@@ -149,7 +149,7 @@ function tinyPage() {
     context: text([10, 20, 10, 20, 0, 0, 0, 0])
   };
   return {
-    model: {heads: 2, kvHeads: 1, headDim: 2, scale: 0.5, biasSlopes: []},
+    model: {heads: 2, kvHeads: 1, headDim: 2, scale: 0.5, bias: {masked: [], encoder: []}},
     steps: [{}, {}],
     attention: {masked: [masked], cross: [], encoder: []},
     leakedScores: [text([0, 0, 0, 0, 0, 1, 0, 1])]
@@ -181,11 +181,12 @@ test("attention: without the mask the future has weight", () => {
       "which are leaks");
   expect(attentions.cell("masked", 0, 1, 0, 1, true).leaks, "the cell says so");
 });
-test("attention: distance counts where positions are by ALiBi", () => {
+test("attention: distance counts where scores have a bias by it", () => {
   const page = tinyPage();
-  page.model.biasSlopes = [0.25, 0.5];
+  page.model.bias.masked = [[-0.25, 0, -0.25], [-0.5, 0, 0.125]];
   const attentions = new Attentions(page);
   expectEqual([attentions.bias("masked", 1, 1, 0), attentions.bias("cross", 1, 1, 0)], [-0.5, 0]);
+  expectEqual([attentions.bias("masked", 1, 0, 1), attentions.bias("masked", 0, 1, 1)], [0.125, 0]);
   expectEqual(attentions.score("masked", 0, 1, 1, 0, false), 1.5);
 });
 

@@ -2,6 +2,7 @@
 
     python3 -m venv /tmp/golden && /tmp/golden/bin/pip install torch numpy safetensors
     /tmp/golden/bin/python tests/golden/make_golden.py               # writes tests/golden/<case>/
+    /tmp/golden/bin/python tests/golden/make_golden.py --list 2      # writes those of one list
     /tmp/golden/bin/python tests/golden/make_golden.py --check       # the same bytes again?
     /tmp/golden/bin/python tests/golden/make_golden.py --breakages   # would the test see a fault?
 
@@ -125,13 +126,52 @@ CASES = {
 }
 
 
+# What other people's models have (config.json format 2). The bounds depend on how many elements a
+# list has, so that new cases make a new list and leave the files of the others as they are.
+MORE = {
+    # T5: a learnt bias by distance, with sentences that go beyond its last bucket; no scale of
+    # scores, one of hidden states, gated gelu-tanh without biases.
+    "relative_bias": Case(
+        dict(PAIRS, norm_position="pre", norm="rms", norm_epsilon=1e-6, activation="gelu-tanh",
+             gated=True, position="relative", bias=False, decoder_layers=2, encoder_layers=2,
+             heads=2, head_dim=4, max_length=24, embedding_scale=False, attention_scale=1.0,
+             output_scale=0.3, relative_buckets=8, relative_distance=12),
+        source=(17, 5, -1), target=((19, 0), (4, 1), -2), embedding=0.8),
+    # Source and target are one matrix, the output another; biases of queries, keys and values.
+    "shared_source_target": Case(
+        dict(PAIRS, tied=False, share_source_target=True, bias_in="attention-input",
+             position="sinusoidal", output_bias=True, output_scale=1.5),
+        source=(6, 4), target=((5, 0), (7, 1), -1)),
+    # Target and output are one matrix; ALiBi as its authors' code has it; biases in attention.
+    "shared_target_output": Case(
+        dict(PAIRS, source_vocab=13, tied=False, share_target_output=True, bias_in="attention",
+             position="alibi", alibi_slopes="authors", heads=6, kv_heads=3, head_dim=2,
+             norm_position="pre", attention_scale=0.9),
+        source=(6, 4), target=((8, 0), (5, 1))),
+    # Llama 3.1: scaled rotary frequencies, high, low and between, all rounded to fp32.
+    "rotary_llama3": Case(
+        dict(norm_position="pre", norm="rms", activation="silu", gated=True, position="rotary",
+             heads=3, kv_heads=1, head_dim=12, max_length=80, target_vocab=17, rotary_base=500.0,
+             rotary_rounded=True, rotary_scaling="llama3", rotary_factor=8.0, rotary_length=128,
+             bias_in="feed-forward"),
+        target=((77, -1), (9, -1))),
+    "rotary_linear": Case(
+        dict(norm_position="pre", position="rotary", rotary_base=20000.0, rotary_scaling="linear",
+             rotary_factor=4.0), target=((14, -1), (9, -1))),
+}
+LISTS = (CASES, MORE)
+ALL = {**CASES, **MORE}
+
+
 def parameter_shapes(c):
     """Every tensor of a model folder."""
     shapes = {}
 
-    def linear(name, out, into):
+    place = c.get("bias_in", "all")
+
+    def linear(name, out, into, places):
         shapes[name + ".weight"] = (out, into)
-        if c["bias"]:
+        if c["bias"] and place in ("all", *places):
             shapes[name + ".bias"] = (out,)
 
     def norm(name):
@@ -140,25 +180,29 @@ def parameter_shapes(c):
             shapes[name + ".bias"] = (c["model"],)
 
     def attention(name):
-        linear(name + ".query", c["heads"] * c["head_dim"], c["model"])
-        linear(name + ".key", c["kv_heads"] * c["head_dim"], c["model"])
-        linear(name + ".value", c["kv_heads"] * c["head_dim"], c["model"])
-        linear(name + ".output", c["model"], c["heads"] * c["head_dim"])
+        into = ("attention", "attention-input")
+        linear(name + ".query", c["heads"] * c["head_dim"], c["model"], into)
+        linear(name + ".key", c["kv_heads"] * c["head_dim"], c["model"], into)
+        linear(name + ".value", c["kv_heads"] * c["head_dim"], c["model"], into)
+        linear(name + ".output", c["model"], c["heads"] * c["head_dim"], ("attention",))
         norm(name + "_norm")
 
     def feed_forward(name):
         for part in ("in", "gate") if c["gated"] else ("in",):
-            linear(f"{name}.{part}", c["feed_forward"], c["model"])
-        linear(name + ".out", c["model"], c["feed_forward"])
+            linear(f"{name}.{part}", c["feed_forward"], c["model"], ("feed-forward",))
+        linear(name + ".out", c["model"], c["feed_forward"], ("feed-forward",))
         norm(name + "_norm")
 
     sides = ["source", "target"] if c["encoder_layers"] else ["target"]
     if c["tied"]:
         shapes["embedding.weight"] = (c["target_vocab"], c["model"])
-    else:
+    elif not c.get("share_target_output"):
         shapes["output.weight"] = (c["target_vocab"], c["model"])
+    if c["position"] == "relative":
+        for stack in ("encoder", "decoder") if c["encoder_layers"] else ("decoder",):
+            shapes[stack + ".relative_bias.weight"] = (c.get("relative_buckets", 32), c["heads"])
     for side in sides:
-        if not c["tied"]:
+        if not c["tied"] and (side == "target" or not c.get("share_source_target")):
             shapes[side + "_embedding.weight"] = (c[side + "_vocab"], c["model"])
         if c["position"] == "learned":
             shapes[side + "_position.weight"] = (c["max_length"], c["model"])
@@ -232,7 +276,7 @@ def draw_batch(case, random):
 
 
 def draw(name):
-    case = CASES[name]
+    case = ALL[name]
     random = np.random.Generator(np.random.PCG64(list(name.encode())))
     weights = draw_weights(case, random)
     return case, weights, draw_batch(case, random)
@@ -266,7 +310,7 @@ def expected_of(name):
 def deviations(name, case, weights, batch, expected):
     """The standard deviation of each element's rounding error."""
     squares = {key: torch.zeros_like(value) for key, value in expected.items()}
-    first = 1000 * list(CASES).index(name)
+    first = 1000 * list(ALL).index(name)
     for seed in range(first, first + rounding.RUNS):
         noisy = run(case.config, weights, batch, rounding.Rounded(rounding.Noise(seed)))
         for key in squares:
@@ -281,9 +325,9 @@ def bf16_up(x):
     return bits.view(torch.bfloat16)
 
 
-def build():
-    """{path: bytes} of every file."""
-    results = {name: expected_of(name) for name in CASES}
+def build(cases):
+    """{path: bytes} of every file of a list."""
+    results = {name: expected_of(name) for name in cases}
     elements = sum(v.numel() for r in results.values() for v in r[3].values())
     t = rounding.student_quantile(rounding.FALSE_ALARM / elements, rounding.RUNS)
     print(f"{elements} elements, bounds of {t:.3f} standard deviations", file=sys.stderr)
@@ -301,7 +345,8 @@ def build():
         for key, value in expected.items():
             tensors[key] = value.contiguous()
             tensors["bound." + key] = bf16_up(t * deviation[key])
-        config = {"format": 1, "architecture": "transformer", **case.config}
+        second = any(field not in DEFAULTS for field in case.config)
+        config = {"format": 2 if second else 1, "architecture": "transformer", **case.config}
         files[f"{name}/config.json"] = (json.dumps(config, indent=2) + "\n").encode()
         files[f"{name}/model.safetensors"] = save({n: w.float() for n, w in weights.items()})
         files[f"{name}/case.safetensors"] = save(tensors)
@@ -446,10 +491,28 @@ def faults():
                 if kept is not None:
                     self.alibi = kept
 
+    class LateBias(Model):
+        def attention(self, name, x, memory, mask, rows=None):
+            kept = reference.buckets
+            reference.buckets = lambda distance, *rest: kept(distance + 1, *rest)
+            try:
+                return super().attention(name, x, memory, mask, rows)
+            finally:
+                reference.buckets = kept
+
+    class OneSidedBias(Model):
+        def attention(self, name, x, memory, mask, rows=None):
+            kept = reference.buckets
+            reference.buckets = lambda distance, both, *rest: kept(distance, False, *rest)
+            try:
+                return super().attention(name, x, memory, mask, rows)
+            finally:
+                reference.buckets = kept
+
     def still_output(self, x, w, b):
         # The embedding's gradient without its share as the output's matrix; no other layer has as
         # many outputs as a case has tokens.
-        vocabularies = {case.config["target_vocab"] for case in CASES.values()}
+        vocabularies = {case.config["target_vocab"] for case in ALL.values()}
         return F.linear(x, w.detach() if w.shape[0] in vocabularies else w, b)
 
     class NoLastNorm(Model):
@@ -504,6 +567,15 @@ def faults():
         "gate and value swapped": (plain, SwappedGate, None),
         "output matrix has no gradient": (ops(linear=still_output), Model, None),
         "smoothing over the others": (ops(cross_entropy=smooth_others), Model, None),
+        "relative bias one late": (plain, LateBias, None),
+        "bias of the encoder one-sided": (plain, OneSidedBias, None),
+        "scores of T5 scaled": (plain, Model, lambda c: {**c, "attention_scale": 0.0}),
+        "hidden states not scaled": (plain, Model, lambda c: {**c, "output_scale": 1.0}),
+        "rotary base off by 1e-4": (plain, Model, lambda c: {
+            **c, "rotary_base": c.get("rotary_base", 10000.0) * 1.0001}),
+        "rotary frequencies not scaled": (plain, Model, lambda c: {
+            **c, "rotary_scaling": "none"}),
+        "alibi not as its authors": (plain, Model, lambda c: {**c, "alibi_slopes": "geometric"}),
         "weights in bf16": (short_weights(8), Model, None),
         "weights in tf32": (short_weights(11), Model, None),
     }
@@ -511,9 +583,9 @@ def faults():
 
 def show_breakages():
     """For each fault and case the largest error over its bound: above 1 the test fails."""
-    print(f"{'':32s}" + " ".join(f"{name[:10]:>10s}" for name in CASES))
+    print(f"{'':32s}" + " ".join(f"{name[:10]:>10s}" for name in ALL))
     goldens = {}
-    for name in CASES:
+    for name in ALL:
         case, weights, batch = draw(name)
         with safe_open(f"{HERE}/{name}/case.safetensors", "pt") as file:
             golden = {key: file.get_tensor(key).double() for key in file.keys()}
@@ -543,6 +615,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--breakages", action="store_true")
+    parser.add_argument("--list", type=int, choices=range(1, len(LISTS) + 1))
     args = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -550,7 +623,9 @@ def main():
         show_breakages()
         return
     different = []
-    for path, data in build().items():
+    lists = [LISTS[args.list - 1]] if args.list else LISTS
+    files = {path: data for cases in lists for path, data in build(cases).items()}
+    for path, data in files.items():
         path = os.path.join(HERE, path)
         if args.check:
             if not os.path.exists(path) or open(path, "rb").read() != data:

@@ -32,6 +32,12 @@ class Exact:
     def gate(self, a, b):
         return a * b
 
+    def scaled(self, x, factor):
+        return x * factor
+
+    def gather(self, table, ids):
+        return F.embedding(ids, table)
+
     def embedding(self, ids, table, scale, positions, position_table):
         x = F.embedding(ids, table) * scale
         return x if position_table is None else x + F.embedding(positions, position_table)
@@ -81,20 +87,65 @@ def sinusoids(positions, model):
     return table
 
 
-def turns(positions, head_dim):
-    """Cosines and sines of position * 10000^(-2i/head_dim): [positions, head_dim / 2] each."""
-    half = head_dim // 2
-    angle = torch.tensor(
-        [[p * 10000 ** (-2 * i / head_dim) for i in range(half)] for p in range(positions)],
-        dtype=torch.float64)
-    return angle.cos(), angle.sin()
+def frequencies(c):
+    """[head_dim / 2], base^(-2i/head_dim) unless scaled, in the precision that the model asks for:
+    transformers rounds every step to fp32."""
+    rounded = c.get("rotary_rounded", False)
+    number = torch.float32 if rounded else torch.float64
+    exponent = torch.arange(0, c["head_dim"], 2, dtype=number) / c["head_dim"]
+    power = (c.get("rotary_base", 10000.0) ** exponent.double()).to(number)
+    inverse = 1.0 / power
+    kind, factor = c.get("rotary_scaling", "none"), c.get("rotary_factor", 1.0)
+    if kind == "linear":
+        inverse = inverse / factor
+    if kind == "llama3":
+        low, high = c.get("rotary_low", 1.0), c.get("rotary_high", 4.0)
+        length = c.get("rotary_length", 8192)
+        wave = 2 * math.pi / inverse
+        smooth = (length / wave - low) / (high - low)
+        between = (1 - smooth) * inverse / factor + smooth * inverse
+        scaled = torch.where(wave > length / low, inverse / factor, inverse)
+        medium = ~(wave < length / high) & ~(wave > length / low)
+        inverse = torch.where(medium, between, scaled)
+    return inverse
 
 
-def alibi(heads, positions):
+def turns(c):
+    """Cosines and sines of position * frequency: [positions, head_dim / 2] each."""
+    inverse = frequencies(c)
+    angle = torch.arange(c["max_length"], dtype=inverse.dtype)[:, None] * inverse
+    return angle.double().cos(), angle.double().sin()
+
+
+def alibi(heads, positions, kind="geometric"):
     """-slope * distance, [heads, positions]: slopes 2^(-8/heads), 2^(-16/heads), ..."""
-    slopes = torch.tensor([2.0 ** (-8.0 * (h + 1) / heads) for h in range(heads)],
+    def series(count):
+        return [2.0 ** (-8.0 * (h + 1) / count) for h in range(count)]
+
+    def authors(count):
+        if math.log2(count).is_integer():
+            return series(count)
+        closest = 2 ** math.floor(math.log2(count))
+        return series(closest) + authors(2 * closest)[0::2][:count - closest]
+
+    slopes = torch.tensor(authors(heads) if kind == "authors" else series(heads),
                           dtype=torch.float64)
     return -slopes[:, None] * torch.arange(positions, dtype=torch.float64)
+
+
+def buckets(distance, both, count, furthest):
+    """The bucket of key - query, as in T5."""
+    result = torch.zeros_like(distance)
+    if both:
+        count //= 2
+        result += (distance > 0).long() * count
+        distance = distance.abs()
+    else:
+        distance = -torch.minimum(distance, torch.zeros_like(distance))
+    exact = count // 2
+    log = torch.log(distance.clamp(min=1).double() / exact) / math.log(furthest / exact)
+    large = (exact + (log * (count - exact)).long()).clamp(max=count - 1)
+    return result + torch.where(distance < exact, distance, large)
 
 
 def zero_or_minus_inf(allowed):
@@ -130,13 +181,17 @@ class Model:
         if c["position"] == "sinusoidal":
             self.sinusoids = ops.table(sinusoids(c["max_length"], c["model"]))
         if c["position"] == "rotary":
-            cos, sin = turns(c["max_length"], c["head_dim"])
+            cos, sin = turns(c)
             self.cos, self.sin = ops.table(cos), ops.table(sin)
         if c["position"] == "alibi":
-            self.alibi = ops.table(alibi(c["heads"], c["max_length"]))
+            self.alibi = ops.table(alibi(
+                c["heads"], c["max_length"], c.get("alibi_slopes", "geometric")))
         scale = math.sqrt(c["model"]) if c["embedding_scale"] else 1.0
         self.embedding_scale = ops.table(torch.tensor(scale, dtype=torch.float64))
-        self.score_scale = ops.table(torch.tensor(c["head_dim"] ** -0.5, dtype=torch.float64))
+        scale = c.get("attention_scale", 0.0) or c["head_dim"] ** -0.5
+        self.score_scale = ops.table(torch.tensor(scale, dtype=torch.float64))
+        self.output_scale = ops.table(
+            torch.tensor(c.get("output_scale", 1.0), dtype=torch.float64))
 
     def linear(self, name, x):
         return self.ops.linear(x, self.w[name + ".weight"], self.w.get(name + ".bias"))
@@ -146,7 +201,8 @@ class Model:
                              self.w.get(name + ".bias"), self.c["norm_epsilon"])
 
     def embed(self, side, rows):
-        table = self.w["embedding.weight" if self.c["tied"] else side + "_embedding.weight"]
+        shared = "target" if self.c.get("share_source_target") else side
+        table = self.w["embedding.weight" if self.c["tied"] else shared + "_embedding.weight"]
         positions = None
         if self.c["position"] == "sinusoidal":
             positions = self.sinusoids
@@ -174,6 +230,13 @@ class Model:
         if rows is not None and c["position"] == "alibi":
             p = rows["positions"]
             bias = self.alibi[:, (p[:, None] - p[None, :]).abs()]
+        if rows is not None and c["position"] == "relative":
+            p = rows["positions"]
+            stack = name.split(".")[0]
+            ids = buckets(p[None, :] - p[:, None], stack == "encoder",
+                          c.get("relative_buckets", 32), c.get("relative_distance", 128))
+            table = self.w[stack + ".relative_bias.weight"]
+            bias = ops.gather(table, ids.flatten()).unflatten(0, ids.shape).permute(2, 0, 1)
         groups = c["heads"] // c["kv_heads"]
         k, v = ops.repeat_heads(k, groups), ops.repeat_heads(v, groups)
         out = ops.attention(q, k, v, self.score_scale, bias, mask)
@@ -217,7 +280,10 @@ class Model:
                 at + "feed_forward", h))
         if c["norm_position"] == "pre":
             x = self.norm("decoder.norm", x)
-        w = self.w["embedding.weight" if c["tied"] else "output.weight"]
+        if c.get("output_scale", 1.0) != 1.0:
+            x = self.ops.scaled(x, self.output_scale)
+        name = "target_embedding" if c.get("share_target_output") else "output"
+        w = self.w["embedding.weight" if c["tied"] else name + ".weight"]
         return self.ops.linear(x, w, self.w.get("output.bias"))
 
 

@@ -253,6 +253,12 @@ class Rounded:
     def gate(self, a, b):
         return self.round(a * b)
 
+    def scaled(self, x, factor):
+        return self.round(x * factor)
+
+    def gather(self, table, ids):
+        return Gather.apply(table, ids, self.noise)
+
     def embedding(self, ids, table, scale, positions, position_table):
         x = self.round(Gather.apply(table, ids, self.noise) * scale)
         if position_table is None:

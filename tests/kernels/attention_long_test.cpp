@@ -76,11 +76,18 @@ TEST(LongAttention, ARowAloneHasTheSameBitsWithAnyScale) {
   }
 }
 
-// A bias of zeros changes only the code path: the kernels for long sequences are used without a
-// bias only.
-Case with_zero_bias(Case c) {
+// A hook that widens a row that is not there changes only the code path: with it the kernels for
+// long sequences are not used.
+Outcome run_the_other_way(const Case& c) { return run(c, 2, 0, int64_t{1} << 30); }
+
+// A bias for every distance.
+Case with_bias(Case c) {
   c.bias_zero = std::max(c.n.key, c.n.query);
-  c.bias.assign(static_cast<size_t>(c.n.heads * (2 * c.bias_zero + 1)), 0.0f);
+  Random random(11);
+  c.bias.clear();
+  for (int64_t i = 0; i < c.n.heads * (2 * c.bias_zero + 1); ++i) {
+    c.bias.push_back(random.uniform(-2.0f, 2.0f));
+  }
   return c;
 }
 
@@ -89,7 +96,23 @@ TEST(LongAttention, EitherWayHasTheSameBits) {
     for (const int64_t head_dim : {64, 128}) {
       SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
       const Case c = long_case(kind, head_dim);
-      EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+      EXPECT_TRUE(same_bits(run(c, 2), run_the_other_way(c)));
+    }
+  }
+}
+
+TEST(LongAttention, EitherWayHasTheSameBitsWithABias) {
+  for (const Kind kind : kAllKinds) {
+    for (const int64_t head_dim : {64, 128}) {
+      SCOPED_TRACE(::testing::Message() << "kind " << static_cast<int>(kind) << ", " << head_dim);
+      for (const float scale : {0.3f, 1.0f}) {
+        Case c = with_bias(long_case(kind, head_dim));
+        c.own_scale = scale;
+        const Outcome long_way = run(c, 2);
+        EXPECT_TRUE(same_bits(long_way, run_the_other_way(c)));
+        for (size_t i = 0; i < c.bias.size(); i += 3) c.bias[i] += 0.5f;
+        EXPECT_FALSE(same_bits(long_way, run(c, 2))) << "the bias is not read";
+      }
     }
   }
 }
@@ -102,7 +125,7 @@ TEST(LongAttention, EitherWayHasTheSameBitsAtTheEdgesOfBlocks) {
         SCOPED_TRACE(::testing::Message()
                      << head_dim << ", kind " << static_cast<int>(kind) << " of " << extent);
         const Case c = make_case({{2, 260}}, kind, 1, 1, head_dim, extent, false, 7);
-        EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+        EXPECT_TRUE(same_bits(run(c, 2), run_the_other_way(c)));
       }
     }
   }
@@ -114,7 +137,7 @@ TEST(LongAttention, EitherWayHasTheSameBitsInAll) {
     SCOPED_TRACE(head_dim);
     Case c = make_case({{5, 700}}, Kind::causal, 6, 2, head_dim, 0, false, 9);
     c.own_scale = 0.3f;
-    EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+    EXPECT_TRUE(same_bits(run(c, 2), run_the_other_way(c)));
   }
 }
 
@@ -135,7 +158,7 @@ TEST(LongAttention, EitherWayHasTheSameBitsOfRowsInTurns) {
     c.q.resize(static_cast<size_t>(c.n.query * 2 * head_dim));
     c.dout.resize(c.q.size());
     expect_right(c);
-    EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+    EXPECT_TRUE(same_bits(run(c, 2), run_the_other_way(c)));
   }
 }
 
@@ -146,7 +169,7 @@ TEST(LongAttention, RowsThatSeeNothingAreZero) {
     Case c = make_case({{0, 200}}, Kind::causal, 1, 1, head_dim, 0, false, 4);
     c.rows[70] = Interval{};
     expect_right(c);
-    EXPECT_TRUE(same_bits(run(c, 2), run(with_zero_bias(c), 2)));
+    EXPECT_TRUE(same_bits(run(c, 2), run_the_other_way(c)));
   }
 }
 

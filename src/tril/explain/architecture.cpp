@@ -165,7 +165,10 @@ Drawn draw_stacks(const TransformerConfig& given) {
   }
   decoder.add({.name = "feed-forward", .shape = feed_forward_text(c), .residual = true});
   decoder.end_block(layers_text("decoder", c.decoder_layers));
-  decoder.add({.name = "linear", .shape = concat(c.model, " → ", c.target_vocab, " tokens")});
+  const std::string scaled =
+      c.output_scale == 1.0 ? "" : concat(", times ", plot::decimals(c.output_scale, 3));
+  decoder.add(
+      {.name = "linear", .shape = concat(c.model, " → ", c.target_vocab, " tokens", scaled)});
   decoder.add({.name = "softmax", .shape = concat("m × ", c.target_vocab, " probabilities")});
   body += decoder.svg();
   body +=

@@ -334,17 +334,6 @@ void check_finite(const PassRecord& pass) {
   require(all, ErrorCode::bad_format, "explain: the model computes numbers that are not finite");
 }
 
-// The slopes that models/weights.cpp puts into its table.
-std::vector<double> slopes_of(const TransformerConfig& c) {
-  std::vector<double> slopes;
-  if (c.position != PositionType::alibi) return slopes;
-  for (int64_t head = 0; head < c.heads; ++head) {
-    slopes.push_back(
-        math::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(c.heads)));
-  }
-  return slopes;
-}
-
 // The tokens of the sentence as the model reads them.
 std::vector<int32_t> read_sentence(const Translator& translator, std::string_view sentence,
                                    const LanguagePair& languages) {
@@ -405,21 +394,25 @@ void run_passes(const Transformer& model, const ExplainOptions& options, Explana
   check_finite(parallel);
   check_finite(leaked);
 
-  e.scale = 1.0f / std::sqrt(static_cast<float>(e.config.head_dim));
-  e.bias_slopes = slopes_of(e.config);
+  e.scale = e.config.attention_scale > 0.0
+                ? static_cast<float>(e.config.attention_scale)
+                : 1.0f / std::sqrt(static_cast<float>(e.config.head_dim));
+  e.encoder_bias = shortened(parallel.encoder_bias, static_cast<int64_t>(e.source.size()));
+  e.masked_bias = shortened(parallel.masked_bias, static_cast<int64_t>(fed.size()));
   compare_passes(parallel, stepwise, e);
   compare_leaked(leaked, stepwise, e);
   add_candidates(parallel, leaked, options.candidates, e);
   for (const AttentionRecord& record : leaked.attention.masked) {
-    e.leaked_scores.push_back(scores_of(record, e.config, e.scale, e.bias_slopes));
+    e.leaked_scores.push_back(scores_of(record, e.config, e.scale, e.masked_bias));
   }
   e.stages = stages_of(model, parallel, kKeptNumbers);
   e.training = std::move(parallel.attention);
   e.stepwise = std::move(stepwise.attention);
-  for (const auto* records : {&e.training.encoder, &e.training.masked}) {
-    for (const AttentionRecord& record : *records) {
-      check_contexts(record, e.config, e.scale, e.bias_slopes, e.context_check);
-    }
+  for (const AttentionRecord& record : e.training.encoder) {
+    check_contexts(record, e.config, e.scale, e.encoder_bias, e.context_check);
+  }
+  for (const AttentionRecord& record : e.training.masked) {
+    check_contexts(record, e.config, e.scale, e.masked_bias, e.context_check);
   }
   for (const AttentionRecord& record : e.training.cross) {
     check_contexts(record, e.config, e.scale, {}, e.context_check);

@@ -120,6 +120,18 @@ struct ContextCheck {
   double largest_share = 0.0;
 };
 
+// What positions add to the scores of a stack by distance (ALiBi, or learnt): [heads, 2 reach - 1],
+// entry reach - 1 + key - query. Empty in other models.
+struct DistanceBias {
+  int64_t reach = 0;
+  std::vector<float> table{};
+
+  double at(int64_t head, int64_t query, int64_t key) const {
+    if (table.empty()) return 0.0;
+    return double{table[static_cast<size_t>(head * (2 * reach - 1) + reach - 1 + key - query)]};
+  }
+};
+
 struct Explanation {
   TransformerConfig config;
   int64_t parameters = 0;
@@ -140,9 +152,8 @@ struct Explanation {
   StageRecord stages;
   // By layer, [heads, query, key]: scaled scores of the decoder's self-attention, mask off.
   std::vector<std::vector<float>> leaked_scores;
-  // What ALiBi positions add to a score in each head per step of distance; else empty.
-  std::vector<double> bias_slopes;
-  float scale = 1.0f;  // 1 / √head_dim, as the library rounds it
+  DistanceBias encoder_bias, masked_bias;  // of self-attention
+  float scale = 1.0f;  // of scores: 1 / √head_dim as the library rounds it, or the model's own
 
   // Counted as they were observed: calls of the decoder, and of the encoder.
   int64_t parallel_calls = 0, stepwise_calls = 0;

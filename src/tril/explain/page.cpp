@@ -53,15 +53,16 @@ double rounding_loss(const Explanation& e) {
   const int64_t width = e.config.head_dim;
   double largest = 0.0;
   for_each_kind(e, [&](std::string_view name, const auto& training, const auto&) {
-    const std::span<const double> slopes =
-        name == "cross" ? std::span<const double>() : std::span(e.bias_slopes);
+    const DistanceBias bias = name == "cross"     ? DistanceBias()
+                              : name == "encoder" ? e.encoder_bias
+                                                  : e.masked_bias;
     for (const AttentionRecord& record : training) {
       AttentionRecord drawn = record;
       drawn.queries = unrounded(round_rows(record.queries, width), width);
       drawn.keys = unrounded(round_rows(record.keys, width), width);
       for (int64_t head = 0; head < e.config.heads; ++head) {
-        const auto a = weights_of(record, e.config, e.scale, slopes, head);
-        const auto b = weights_of(drawn, e.config, e.scale, slopes, head);
+        const auto a = weights_of(record, e.config, e.scale, bias, head);
+        const auto b = weights_of(drawn, e.config, e.scale, bias, head);
         for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::fabs(a[i] - b[i]));
       }
     }
@@ -115,7 +116,18 @@ class PageWriter {
             {"embeddingScale", c.embedding_scale},
             {"window", c.window},
             {"scale", e_.scale},
-            {"biasSlopes", e_.bias_slopes}};
+            {"bias", {{"encoder", bias(e_.encoder_bias)}, {"masked", bias(e_.masked_bias)}}}};
+  }
+
+  // By head; the middle entry is that of distance 0.
+  static Json bias(const DistanceBias& from) {
+    Json heads = Json::array();
+    const auto width = static_cast<size_t>(2 * from.reach - 1);
+    for (size_t at = 0; at < from.table.size(); at += width) {
+      heads.push_back(std::vector<float>(from.table.begin() + static_cast<ptrdiff_t>(at),
+                                         from.table.begin() + static_cast<ptrdiff_t>(at + width)));
+    }
+    return heads;
   }
 
   Json tokens() const {

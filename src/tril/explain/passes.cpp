@@ -44,7 +44,10 @@ class Recorder : public Observer {
     PassAttention& all = record.attention;
     AttentionRecord& self = decoder ? all.masked[layer] : all.encoder[layer];
     switch (o.site) {
-      case Site::query: add_queries(self, o); break;
+      case Site::query:
+        add_queries(self, o);
+        see_bias(o, decoder ? record.masked_bias : record.encoder_bias);
+        break;
       case Site::key: add_keys(self, o.tensor); break;
       case Site::value: append(self.values, o.tensor); break;
       case Site::context: append(self.context, o.tensor); break;
@@ -100,6 +103,12 @@ class Recorder : public Observer {
            o.tensor);
   }
 
+  // All layers of a stack share it.
+  static void see_bias(const Observation& o, DistanceBias& bias) {
+    if (!bias.table.empty() || !o.options->bias.defined()) return;
+    bias = {(o.options->bias.shape()[1] + 1) / 2, to_floats(o.options->bias)};
+  }
+
   static void add_queries(AttentionRecord& to, const Observation& o) {
     to.query += o.tensor.shape()[0];
     append(to.queries, o.tensor);
@@ -132,18 +141,13 @@ std::vector<double> doubles_of(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// The bias of ALiBi as a table for the reference.
+// A bias as the reference takes it.
 struct BiasTable {
-  BiasTable(std::span<const double> slopes, const AttentionRecord& record) {
-    if (slopes.empty()) return;
-    const int64_t most = std::max(record.query, record.key);
-    bias.zero = most - 1;
-    bias.offsets = 2 * most - 1;
-    for (const double slope : slopes) {
-      for (int64_t i = 0; i < bias.offsets; ++i) {
-        table.push_back(-slope * std::fabs(static_cast<double>(i - bias.zero)));
-      }
-    }
+  BiasTable(const DistanceBias& from, const AttentionRecord& record)
+      : table(doubles_of(from.table)) {
+    if (table.empty()) return;
+    bias.zero = from.reach - 1;
+    bias.offsets = 2 * from.reach - 1;
     for (int32_t i = 0; i < static_cast<int32_t>(record.query); ++i) positions.push_back(i);
     bias.table = table;
     bias.positions = positions;
@@ -168,11 +172,8 @@ ops::AttentionBound bound_of(std::span<const double> q, std::span<const double> 
     }
     largest = std::max(largest, magnitude);
   }
-  // The slopes of ALiBi are rounded to fp32 for the model.
-  return ops::AttentionBound({.head_dim = head_dim,
-                              .keys = std::max(0, sees.hi - sees.lo),
-                              .largest_score = largest,
-                              .input_roundings = largest_bias > 0.0 ? 2 : 0});
+  return ops::AttentionBound(
+      {.head_dim = head_dim, .keys = std::max(0, sees.hi - sees.lo), .largest_score = largest});
 }
 
 }  // namespace
@@ -211,26 +212,24 @@ PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Ses
 }
 
 std::vector<double> weights_of(const AttentionRecord& record, const TransformerConfig& config,
-                               float scale, std::span<const double> slopes, int64_t head) {
-  const BiasTable bias(slopes, record);
+                               float scale, const DistanceBias& by_distance, int64_t head) {
+  const BiasTable bias(by_distance, record);
   return reference::attention_weights<double>(sizes_of(record, config), double{scale},
                                               doubles_of(record.queries), doubles_of(record.keys),
                                               record.sees, head, bias.bias);
 }
 
 void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
-                    std::span<const double> slopes, ContextCheck& check) {
+                    const DistanceBias& bias, ContextCheck& check) {
   const reference::AttentionSizes n = sizes_of(record, config);
   const auto q = doubles_of(record.queries);
   const auto k = doubles_of(record.keys);
   const auto v = doubles_of(record.values);
-  const double largest_bias = slopes.empty()
-                                  ? 0.0
-                                  : *std::max_element(slopes.begin(), slopes.end()) *
-                                        static_cast<double>(std::max(n.query, n.key) - 1);
+  double largest_bias = 0.0;
+  for (const float x : bias.table) largest_bias = std::max(largest_bias, std::fabs(double{x}));
   for (int64_t head = 0; head < n.heads; ++head) {
     const int64_t kv_head = head / (n.heads / n.kv_heads);
-    const auto weights = weights_of(record, config, scale, slopes, head);
+    const auto weights = weights_of(record, config, scale, bias, head);
     for (int64_t i = 0; i < n.query; ++i) {
       const Interval& sees = record.sees[static_cast<size_t>(i)];
       const auto at = static_cast<size_t>((i * n.heads + head) * n.head_dim);
@@ -274,7 +273,7 @@ bool same_bits(const AttentionRecord& a, const AttentionRecord& b) {
 }
 
 std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,
-                             float scale, std::span<const double> slopes) {
+                             float scale, const DistanceBias& bias) {
   const int64_t group = config.heads / config.kv_heads;
   std::vector<float> scores;
   scores.reserve(static_cast<size_t>(config.heads * record.query * record.key));
@@ -286,15 +285,22 @@ std::vector<float> scores_of(const AttentionRecord& record, const TransformerCon
             record.keys.data() + (j * config.kv_heads + head / group) * config.head_dim;
         double dot = 0.0;
         for (int64_t d = 0; d < config.head_dim; ++d) dot += double{q[d]} * double{k[d]};
-        dot *= double{scale};
-        if (!slopes.empty()) {
-          dot -= slopes[static_cast<size_t>(head)] * std::fabs(static_cast<double>(i - j));
-        }
-        scores.push_back(static_cast<float>(dot));
+        scores.push_back(static_cast<float>(dot * double{scale} + bias.at(head, i, j)));
       }
     }
   }
   return scores;
+}
+
+DistanceBias shortened(const DistanceBias& bias, int64_t reach) {
+  DistanceBias result{std::min(reach, bias.reach), {}};
+  if (bias.table.empty()) return result;
+  const auto heads = static_cast<int64_t>(bias.table.size()) / (2 * bias.reach - 1);
+  for (int64_t head = 0; head < heads; ++head) {
+    const auto middle = bias.table.begin() + head * (2 * bias.reach - 1) + bias.reach - 1;
+    result.table.insert(result.table.end(), middle - (result.reach - 1), middle + result.reach);
+  }
+  return result;
 }
 
 }  // namespace tril

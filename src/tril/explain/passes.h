@@ -25,7 +25,9 @@ struct PassRecord {
   std::vector<float> token, position;  // [row, model]; empty: none, or unknown
   std::vector<float> embedded;
   std::vector<float> logits;  // [row, vocab]
-  int64_t calls = 0;          // of the decoder
+  // Of the whole model; its reach is max_length.
+  DistanceBias encoder_bias, masked_bias;
+  int64_t calls = 0;  // of the decoder
   int64_t encoder_calls = 0;
 };
 
@@ -44,19 +46,21 @@ PassRecord training_pass(const Transformer& model, const PassTokens& tokens, Mas
 PassRecord stepwise_pass(const Transformer& model, const PassTokens& tokens, Session& session);
 
 // [query, key]: the textbook's weights of one head in double, zero where a row may not see the key.
-// The slopes are those of ALiBi, or empty.
 std::vector<double> weights_of(const AttentionRecord& record, const TransformerConfig& config,
-                               float scale, std::span<const double> slopes, int64_t head);
+                               float scale, const DistanceBias& bias, int64_t head);
 
 // Compares the textbook's attention in double with the contexts of a record, for all heads.
 void check_contexts(const AttentionRecord& record, const TransformerConfig& config, float scale,
-                    std::span<const double> slopes, ContextCheck& check);
+                    const DistanceBias& bias, ContextCheck& check);
 
 // Whether all numbers and intervals of the two have the same bits.
 bool same_bits(const AttentionRecord& a, const AttentionRecord& b);
 
 // [heads, query, key]: scaled scores of every row with every key, whatever the row may see.
 std::vector<float> scores_of(const AttentionRecord& record, const TransformerConfig& config,
-                             float scale, std::span<const double> slopes);
+                             float scale, const DistanceBias& bias);
+
+// The part of a bias that sentences of this length read.
+DistanceBias shortened(const DistanceBias& bias, int64_t reach);
 
 }  // namespace tril

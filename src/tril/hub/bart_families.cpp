@@ -1,32 +1,15 @@
 // The families that descend from BART's code: encoder–decoders whose layers have the same names.
 // They differ in where the norms are and in how positions are told.
 #include <algorithm>
-#include <array>
 #include <iterator>
 
+#include "tril/base/error.h"
 #include "tril/hub/family.h"
 
 namespace tril::hub {
 namespace {
 
 constexpr int64_t kMaxSize = 1 << 24;
-
-ActivationType activation_of(ForeignConfig& theirs, const std::string& otherwise) {
-  static constexpr std::array<std::pair<std::string_view, ActivationType>, 6> kNames = {{
-      {"relu", ActivationType::relu},
-      {"gelu", ActivationType::gelu},
-      {"gelu_new", ActivationType::gelu_tanh},
-      {"gelu_pytorch_tanh", ActivationType::gelu_tanh},
-      {"silu", ActivationType::silu},
-      {"swish", ActivationType::silu},
-  }};
-  const std::string name = theirs.text("activation_function", otherwise);
-  const auto found = std::find_if(kNames.begin(), kNames.end(),
-                                  [&](const auto& each) { return each.first == name; });
-  require(found != kNames.end(), ErrorCode::unsupported, theirs.file(),
-          ": activation_function is \"", printable(name), "\", which tril does not compute");
-  return found->second;
-}
 
 // How the members of the family differ.
 struct Member {
@@ -59,15 +42,15 @@ class BartFamily final : public Family {
 
   TransformerConfig config(ForeignConfig& theirs) const override {
     TransformerConfig ours;
-    ours.target_vocab = theirs.integer("vocab_size", 1, kMaxSize);
-    ours.source_vocab = ours.target_vocab;
+    ours.source_vocab = theirs.integer("vocab_size", 1, kMaxSize);
     ours.model = theirs.integer("d_model", 1, 1 << 16);
     ours.heads = theirs.same_integer("encoder_attention_heads", "decoder_attention_heads", 1, 4096);
     ours.feed_forward = theirs.same_integer("encoder_ffn_dim", "decoder_ffn_dim", 1, 1 << 20);
     ours.encoder_layers = theirs.integer("encoder_layers", 1, 1024);
     ours.decoder_layers = theirs.integer("decoder_layers", 1, 1024);
     ours.norm_position = member_.norm_position;
-    ours.activation = activation_of(theirs, member_.activation);
+    ours.activation = activation_named(theirs.text("activation_function", member_.activation),
+                                       "activation_function", theirs.file());
     ours.position = member_.position;
     ours.sinusoid = member_.sinusoid;
     ours.first_position = member_.first_position;
@@ -77,27 +60,44 @@ class BartFamily final : public Family {
     ours.embedding_scale = theirs.flag("scale_embedding", member_.scaled);
     ours.dropout = theirs.number("dropout", 0.0, 0.99, 0.1);
     theirs.require_flag("is_encoder_decoder", true);
-    theirs.require_flag("tie_word_embeddings", true);
-    theirs.require_flag("share_encoder_decoder_embeddings", true);
+    ours.tied = theirs.flag("share_encoder_decoder_embeddings", true);
+    if (ours.tied) {
+      theirs.require_flag("tie_word_embeddings", true);
+    } else {  // separate vocabularies: the target's embedding is still the output's
+      ours.share_target_output = theirs.flag("tie_word_embeddings", true);
+    }
     // Of Marian's folders from before these became classes of their own.
     theirs.require_flag("normalize_before", member_.norm_position == NormPosition::pre);
     theirs.require_flag("normalize_embedding", member_.embedding_norm);
     theirs.require_flag("static_position_embeddings", member_.position == kSinusoidal);
     theirs.require_flag("add_final_layer_norm", member_.norm_position == NormPosition::pre);
     theirs.require_flag("add_bias_logits", false);
-    const int64_t decoder_vocab =
-        theirs.integer("decoder_vocab_size", 1, kMaxSize, ours.target_vocab);
-    require(decoder_vocab == ours.target_vocab, ErrorCode::unsupported, theirs.file(),
-            ": decoder_vocab_size is ", decoder_vocab, " and vocab_size is ", ours.target_vocab,
-            ": tril imports models with one vocabulary only");
+    ours.target_vocab = theirs.integer("decoder_vocab_size", 1, kMaxSize, ours.source_vocab);
+    require(!ours.tied || ours.target_vocab == ours.source_vocab, ErrorCode::unsupported,
+            theirs.file(), ": decoder_vocab_size is ", ours.target_vocab, " and vocab_size is ",
+            ours.source_vocab, ": with shared embeddings there is one vocabulary");
+    // Its row is not learnt there.
+    const std::vector<int64_t> padding =
+        theirs.integers("pad_token_id", 0, std::min(ours.source_vocab, ours.target_vocab) - 1);
+    if (!padding.empty()) ours.frozen_token = padding.front();
     return ours;
   }
 
   std::vector<TensorMap> tensors(const TransformerConfig& ours) const override {
     std::vector<TensorMap> maps;
-    maps.push_back({"embedding.weight",
-                    {"model.shared.weight", "model.encoder.embed_tokens.weight",
-                     "model.decoder.embed_tokens.weight", "lm_head.weight"}});
+    if (ours.tied) {
+      maps.push_back({"embedding.weight",
+                      {"model.shared.weight", "model.encoder.embed_tokens.weight",
+                       "model.decoder.embed_tokens.weight", "lm_head.weight"}});
+    } else {
+      maps.push_back({"source_embedding.weight", {"model.encoder.embed_tokens.weight"}});
+      maps.push_back({"target_embedding.weight", {"model.decoder.embed_tokens.weight"}});
+      if (ours.share_target_output) {
+        maps.back().theirs.push_back("lm_head.weight");
+      } else {
+        maps.push_back({"output.weight", {"lm_head.weight"}});
+      }
+    }
     maps.push_back({.ours = "output.bias",
                     .theirs = {"final_logits_bias"},
                     .transform = Transform::as_row,
@@ -137,8 +137,8 @@ class BartFamily final : public Family {
     if (member_.position == kLearned) {
       maps.push_back({.ours = side + "_position.weight",
                       .theirs = {model + "embed_positions.weight"},
-                      .transform = Transform::positions_on,
-                      .skipped = member_.unused_positions});
+                      .transform = Transform::rows,
+                      .first = member_.unused_positions});
     }
     if (ours.embedding_norm) {
       add_pair(side + "_embedding_norm", model + "layernorm_embedding", maps);

@@ -2,7 +2,7 @@
 // Internal to hub/.
 //
 // A family says which configuration of ours computes the same function, and where each of our
-// parameters comes from: one table of names, so that an export can go through it the other way.
+// parameters comes from: one table of names, which the export goes through the other way.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,16 @@
 
 #include "tril/hub/foreign_config.h"
 #include "tril/models/config.h"
+#include "tril/tensor/shape.h"
 
 namespace tril::hub {
 
 // How a tensor of theirs becomes a parameter of ours.
 enum class Transform : uint8_t {
-  same,          // equal shapes
-  as_row,        // [1, n] there, [n] here
-  positions_on,  // the first `skipped` rows are left out
+  same,        // equal shapes
+  as_row,      // [1, n] there, [n] here
+  rows,        // ours are the rows from `first` on, of `total` there
+  transposed,  // [in, total] there: ours, [out, in], are the columns from `first` on
 };
 
 struct TensorMap {
@@ -27,9 +29,14 @@ struct TensorMap {
   // Names by which it may be stored; where several are there, they hold the same numbers.
   std::vector<std::string> theirs;
   Transform transform = Transform::same;
-  int64_t skipped = 0;
+  int64_t first = 0;
+  int64_t total = 0;      // 0: from `first` to the end is ours
   bool optional = false;  // absent: zeros
+  float factor = 1.0f;    // in an export: theirs are ours times this
 };
+
+// The shape that their tensor must have to become this parameter, of shape `ours`.
+Shape shape_there(const TensorMap& map, const Shape& ours);
 
 class Family {
  public:
@@ -47,8 +54,18 @@ class Family {
 
 // Raises `unsupported` for a model_type that is none of ours, listing those that are.
 const Family& family_named(std::string_view model_type, const std::string& file);
+// "marian, pegasus, ..."
+std::string family_names();
+
+// The activation of this name there. Raises `unsupported`, naming the field.
+ActivationType activation_named(const std::string& name, std::string_view field,
+                                const std::string& file);
+// The name there of an activation of ours.
+std::string_view name_of(ActivationType activation);
 
 // One per file.
 const std::vector<const Family*>& bart_families();
+const std::vector<const Family*>& gpt2_families();
+const std::vector<const Family*>& llama_families();
 
 }  // namespace tril::hub

@@ -33,11 +33,12 @@ int64_t ForeignConfig::integer(std::string_view field, int64_t min, int64_t max,
   return value->integer;
 }
 
-double ForeignConfig::number(std::string_view field, double min, double max, double otherwise) {
+double ForeignConfig::number(std::string_view field, double min, double max,
+                             std::optional<double> otherwise) {
   const JsonValue* value = find(field);
-  if (value == nullptr) return otherwise;
-  const bool numeric =
-      value->kind == JsonValue::Kind::integer || value->kind == JsonValue::Kind::number;
+  if (value == nullptr && otherwise) return *otherwise;
+  const bool numeric = value != nullptr && (value->kind == JsonValue::Kind::integer ||
+                                            value->kind == JsonValue::Kind::number);
   if (!numeric || value->number < min || value->number > max) {
     fail_field(field, concat("a number from ", min, " to ", max), value);
   }
@@ -58,6 +59,13 @@ std::string ForeignConfig::text(std::string_view field, std::optional<std::strin
     fail_field(field, "a string", value);
   }
   return value->text;
+}
+
+std::optional<ForeignConfig> ForeignConfig::object(std::string_view field) {
+  const JsonValue* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  if (value->kind != JsonValue::Kind::object) fail_field(field, "an object", value);
+  return ForeignConfig(*value, concat(file_, ": ", field));
 }
 
 std::vector<int64_t> ForeignConfig::integers(std::string_view field, int64_t min, int64_t max) {
@@ -97,6 +105,23 @@ bool ForeignConfig::differs(std::string_view field, double from) const {
     case JsonValue::Kind::boolean: return (value->boolean ? 1.0 : 0.0) != from;
     case JsonValue::Kind::integer:
     case JsonValue::Kind::number: return value->number != from;
+    default: return true;
+  }
+}
+
+bool ForeignConfig::is_null(std::string_view field) const {
+  const JsonValue* value = object_.find(field);
+  return value != nullptr && value->kind == JsonValue::Kind::null;
+}
+
+bool ForeignConfig::is_set(std::string_view field) const {
+  const JsonValue* value = object_.find(field);
+  if (value == nullptr) return false;
+  switch (value->kind) {
+    case JsonValue::Kind::null: return false;
+    case JsonValue::Kind::boolean: return value->boolean;
+    case JsonValue::Kind::array:
+    case JsonValue::Kind::object: return !value->items.empty();
     default: return true;
   }
 }

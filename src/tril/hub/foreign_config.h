@@ -25,9 +25,11 @@ class ForeignConfig {
   // field must be there; null counts as absent.
   int64_t integer(std::string_view field, int64_t min, int64_t max,
                   std::optional<int64_t> otherwise = {});
-  double number(std::string_view field, double min, double max, double otherwise);
+  double number(std::string_view field, double min, double max, std::optional<double> otherwise);
   bool flag(std::string_view field, bool otherwise);
   std::string text(std::string_view field, std::optional<std::string> otherwise = {});
+  // An object in this one, whose errors name the field; none where it is absent.
+  std::optional<ForeignConfig> object(std::string_view field);
   // An integer, or a list of them.
   std::vector<int64_t> integers(std::string_view field, int64_t min, int64_t max);
 
@@ -40,12 +42,18 @@ class ForeignConfig {
   // another value).
   bool differs(std::string_view field, double from) const;
 
+  bool is_null(std::string_view field) const;
+  // Whether a field is there, and neither null, false nor an empty list or object.
+  bool is_set(std::string_view field) const;
+
   // Fields that change nothing that tril computes.
   void ignore(std::initializer_list<std::string_view> fields);
   // Those that were neither read nor ignored, in their order.
   std::vector<std::string> unknown() const;
 
  private:
+  ForeignConfig(JsonValue object, std::string file)
+      : file_(std::move(file)), object_(std::move(object)) {}
   const JsonValue* find(std::string_view field);
   [[noreturn]] void fail_field(std::string_view field, std::string_view expected,
                                const JsonValue* value) const;

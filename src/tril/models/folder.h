@@ -7,6 +7,9 @@
 //   generation.json               how to search, if the model has settings of its own
 //                                 (decode/generation.h)
 //   shortlist.safetensors         belongs to the tokenizer (decode/shortlist.h)
+//   hub.bundle                    of an imported model: what an export needs besides the weights
+//                                 (hub/kept.h); whoever saves changed weights of such a model
+//                                 passes it on unchanged in SaveOptions::beside
 // Weights, packed or not, are sealed: their file holds checksums of every tensor, of its own
 // header, of config.json and of the tokenizer. Its seal covers all of these, and so identifies the
 // model. Packed weights also record the identity of the weights they were made from.
@@ -29,6 +32,7 @@ inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
 inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
 inline constexpr std::string_view kGenerationFile = "generation.json";
+inline constexpr std::string_view kHubFile = "hub.bundle";
 inline constexpr std::string_view kShortlistFile = "shortlist.safetensors";
 inline constexpr const char* kShortlistTokenizer = "tokenizer";  // in its metadata: which one
 inline constexpr std::string_view kTrainingFolder = "training";  // of a run (train/trainer.h)
@@ -51,7 +55,7 @@ struct FolderSeal {
 
 // How a folder is saved.
 struct SaveOptions {
-  ModelFiles beside{};  // files that belong to the weights: a tokenizer.model
+  ModelFiles beside{};  // files that belong to the weights: tokenizer.model, hub.bundle
   std::map<std::string, std::string> notes{};  // stored in the metadata of the weights
 };
 
@@ -90,6 +94,10 @@ struct LoadOptions {
 // A small file of a model folder, whole. Raises `io` for anything but a regular file: reading a
 // pipe would wait for its writer.
 std::string read_model_file(const std::string& folder, std::string_view name);
+
+// What model.safetensors of a folder records. Raises `io` where there is no model, or only packed
+// weights.
+FolderSeal read_seal(const std::string& folder);
 
 // packed.COMPUTE.safetensors, and the kinds of it a folder has.
 std::string packed_file_name(Compute compute);

@@ -29,8 +29,9 @@
 
 namespace tril {
 
-struct NamedTensor;  // io/safetensors.h
-struct ConfigFile;   // models/folder_files.h
+struct NamedTensor;   // io/safetensors.h
+struct StoredTensor;  // the same
+struct ConfigFile;    // models/folder_files.h
 
 // Whether an existing file may be replaced.
 enum class Overwrite { no, yes };
@@ -90,6 +91,10 @@ class Transformer {
   // two models. Packed weights and shortlists of a previous model stay; they are recognised as not
   // belonging to the new one.
   void save(const std::string& folder, const SaveOptions& options = {}) const;
+  // The same for weights that come from elsewhere: each is asked for as it is written, and none is
+  // kept. There is one tensor for each of parameter_shapes().
+  static void save_stored(const std::string& folder, const TransformerConfig& config,
+                          std::span<const StoredTensor> tensors, const SaveOptions& options = {});
   // What the folder it was loaded from records about its files.
   const FolderSeal& seal() const;
 
@@ -145,6 +150,12 @@ class Transformer {
   // packed weights.
   std::vector<NamedConstTensor> parameters() const;
   int64_t parameter_count() const;
+  // The parameters that a model of this configuration would have; no memory is taken for them.
+  struct NamedShape {
+    std::string name;
+    Shape shape;
+  };
+  static std::vector<NamedShape> parameter_shapes(const TransformerConfig& config);
 
   // The same, to be written. Whoever changes one calls weights_changed() before the model is used
   // again; no other session may use the model meanwhile. weights_changed() only enqueues the

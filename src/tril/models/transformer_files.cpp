@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "tril/base/error.h"
@@ -101,6 +102,31 @@ void require_finite(std::span<const nn::Parameter> parameters, const std::string
 
 }  // namespace
 
+namespace {
+
+// `write(file, metadata)` writes the weights.
+template <class Write>
+void save_folder(const std::string& folder, const TransformerConfig& config,
+                 const SaveOptions& options, const Write& write) {
+  ModelFiles files = options.beside;
+  files.insert_or_assign(std::string(kConfigFile), to_json(config));
+  SafetensorsMetadata metadata = options.notes;
+  add_files(files, metadata);
+  FolderUpdate update(folder, std::string(kConfigFile));
+  write(update.replace(std::string(kWeightsFile)), metadata);
+  // New weights of the same model are one file, replaced in one step.
+  if (!holds_these(folder, files)) stage(update, files);
+  update.commit();
+}
+
+}  // namespace
+
+FolderSeal read_seal(const std::string& folder) {
+  read_config(folder);  // first of all, whether there is a model
+  require_weights(folder);
+  return seal_of(read_safetensors_info(path_in(folder, kWeightsFile)));
+}
+
 void Transformer::save(const std::string& folder, const SaveOptions& options) const {
   require(!state_->parameters.only_packed(), ErrorCode::unsupported, "'", folder,
           "': a model loaded for inference cannot be saved");
@@ -108,15 +134,27 @@ void Transformer::save(const std::string& folder, const SaveOptions& options) co
   for (const nn::Parameter& parameter : state_->parameters.list()) {
     tensors.push_back({parameter.name, parameter.tensor});
   }
-  ModelFiles files = options.beside;
-  files.insert_or_assign(std::string(kConfigFile), to_json(state_->config));
-  SafetensorsMetadata metadata = options.notes;
-  add_files(files, metadata);
-  FolderUpdate update(folder, std::string(kConfigFile));
-  write_safetensors(update.replace(std::string(kWeightsFile)), tensors, metadata);
-  // New weights of the same model are one file, replaced in one step.
-  if (!holds_these(folder, files)) stage(update, files);
-  update.commit();
+  save_folder(folder, state_->config, options,
+              [&](AtomicFile& file, const SafetensorsMetadata& metadata) {
+                write_safetensors(file, tensors, metadata);
+              });
+}
+
+void Transformer::save_stored(const std::string& folder, const TransformerConfig& config,
+                              std::span<const StoredTensor> tensors, const SaveOptions& options) {
+  std::map<std::string_view, const StoredTensor*> given;
+  for (const StoredTensor& tensor : tensors) given.emplace(tensor.name, &tensor);
+  const std::vector<NamedShape> shapes = parameter_shapes(config);
+  for (const auto& [name, shape] : shapes) {
+    const auto found = given.find(name);
+    require(found != given.end() && found->second->shape == shape, ErrorCode::invalid_argument, "'",
+            folder, "': a parameter '", name, "' of shape ", shape, " is needed");
+  }
+  require(tensors.size() == shapes.size(), ErrorCode::invalid_argument, "'", folder,
+          "': ", tensors.size(), " tensors for ", shapes.size(), " parameters");
+  save_folder(folder, config, options, [&](AtomicFile& file, const SafetensorsMetadata& metadata) {
+    write_safetensors(file, tensors, metadata);
+  });
 }
 
 Transformer Transformer::load(const std::string& folder, const LoadOptions& options) {

@@ -42,6 +42,7 @@ class FolderVerifier {
     beside(kConfigFile);
     beside(kTokenizerFile);
     beside(kGenerationFile);
+    beside(kHubFile);
     made_from();
     shortlist();
   }
@@ -172,7 +173,7 @@ class FolderSealer {
   void model() {
     if (!file_exists(path_in(folder_, kConfigFile))) return;
     ModelFiles files;
-    for (const std::string_view name : {kConfigFile, kTokenizerFile, kGenerationFile}) {
+    for (const std::string_view name : {kConfigFile, kTokenizerFile, kGenerationFile, kHubFile}) {
       if (file_exists(path_in(folder_, name))) {
         files.emplace(name, read_model_file(folder_, name));
       }

@@ -201,6 +201,17 @@ Transformer Transformer::of_expressions(const TransformerConfig& config, Compute
   return Transformer(std::move(state));
 }
 
+std::vector<Transformer::NamedShape> Transformer::parameter_shapes(
+    const TransformerConfig& config) {
+  std::vector<NamedShape> shapes;
+  // A model of expressions for inference stores no matrices.
+  const State state(config, Placement::expressions(), Compute::fp32,
+                    [&](const std::string& name, const Shape& shape) {
+                      shapes.push_back({name, shape});
+                    });
+  return shapes;
+}
+
 Transformer Transformer::on(const Placement& placement) const {
   require(!state_->parameters.only_packed(), ErrorCode::unsupported,
           "a model loaded for inference stays on its device");

@@ -94,6 +94,9 @@ struct ProofReport {
   std::vector<SequentialLine> sequential;
   std::vector<EveryInputLine> every_input;
   std::vector<EveryGradientLine> every_gradient;
+  // Why the model cannot be trained, so that section 4 and the gradients of section 5 have nothing
+  // to show; empty: it can.
+  std::string without_gradients;
 
   bool holds(Section section) const;
   bool holds() const { return failed().empty(); }

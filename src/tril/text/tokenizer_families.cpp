@@ -234,7 +234,7 @@ void set_default_languages(const TokenizerConfig& config, TokenizerFacts& facts)
 MadeTokenizer make_tokenizer(const Bundle& bundle, const std::string& folder) {
   const TokenizerConfig config(bundle, folder);
   const FolderOfFiles files{bundle, config, folder};
-  if (files.family() == "marian") return make_marian(files);
+  if (files.family() == "marian" || files.has("source.spm")) return make_marian(files);
   if (files.family() == "m2m_100" && files.has("vocab.json")) return make_m2m100(files);
   if (files.has("tokenizer.json")) {
     return finished(files, pipeline::read_tokenizer_json(files.content("tokenizer.json"),

@@ -65,12 +65,13 @@ export class Arithmetic {
 
   // Each step and its result, one after the other.
   brief_({dot, scaled, score, visible, leaks, weight, vectors}, words) {
-    const {headDim} = this.attentions.model;
+    const {headDim, scale} = this.attentions.model;
     const part = (name, sign, text) => make(
         "span", {class: "brief-step"}, make("span", {class: "sign"}, sign),
         make("output", {"data-brief": name}, text));
     const parts = [
-      part("dot", "q · k =", fixed(dot)), part("scaled", `÷ √${headDim} =`, fixed(scaled)),
+      part("dot", "q · k =", fixed(dot)),
+      part("scaled", this.byRoot_() ? `÷ √${headDim} =` : `× ${fixed(scale)} =`, fixed(scaled)),
       part(
           "masked",
           leaks       ? say("mask_is_off") :
@@ -102,19 +103,36 @@ export class Arithmetic {
         strip("q·k", products, largest(products), "product"));
   }
 
-  scale_({dot, scaled, bias}) {
-    const {headDim, biasSlopes} = this.attentions.model;
-    const [score, root] = worked([dot, Math.sqrt(headDim)], (a, b) => a / b, scaled, 3, 3);
-    const parts =
-        [make("span", {class: "working"}, `${score} ÷ ${root} = `), value("scaled", fixed(scaled))];
-    if (biasSlopes.length > 0) {
+  // Scores are divided by the root of d, unless the model has a scale of its own.
+  byRoot_() {
+    const {headDim, scale} = this.attentions.model;
+    return Math.abs(scale * Math.sqrt(headDim) - 1) < 1e-6;
+  }
+
+  scale_({dot, scaled, bias, hasBias}) {
+    const {headDim, scale} = this.attentions.model;
+    const byRoot = this.byRoot_();
+    const [score, by] = byRoot ?
+        worked([dot, Math.sqrt(headDim)], (a, b) => a / b, scaled, 3, 3) :
+        worked([dot, scale], (a, b) => a * b, scaled, 3, 3);
+    const parts = [
+      make("span", {class: "working"}, `${score} ${byRoot ? "÷" : "×"} ${by} = `),
+      value("scaled", fixed(scaled))
+    ];
+    if (hasBias) {
+      const sign = bias > 0 ? 1 : -1;
       const [before, distance] =
-          worked([scaled, Math.abs(bias)], (a, b) => a - b, scaled + bias, 3, 3);
+          worked([scaled, Math.abs(bias)], (a, b) => a + sign * b, scaled + bias, 3, 3);
       parts.push(
-          make("span", {class: "working"}, ` ${before} − ${distance} ${say("for_distance")} = `),
+          make(
+              "span", {class: "working"},
+              ` ${before} ${sign > 0 ? "+" : "−"} ${distance} ${say("for_distance")} = `),
           value("biased", fixed(scaled + bias)));
     }
-    return step("2", "÷ √d", say("scale_words", {dim: headDim}), parts);
+    return step(
+        "2", byRoot ? "÷ √d" : `× ${fixed(scale)}`,
+        byRoot ? say("scale_words", {dim: headDim}) : say("own_scale_words", {scale: fixed(scale)}),
+        parts);
   }
 
   mask_({visible, leaks, score}) {

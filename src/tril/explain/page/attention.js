@@ -74,10 +74,15 @@ export class Attentions {
     return Math.floor(head / (this.model.heads / this.model.kvHeads));
   }
 
-  // What ALiBi adds for the distance; zero in other models, and between source and target.
+  // Whether scores have a bias by distance, as with ALiBi; none has one between source and target.
+  hasBias(kind) {
+    return kind !== "cross" && this.model.bias[kind].length > 0;
+  }
+
   bias(kind, head, i, j) {
-    const slopes = this.model.biasSlopes;
-    return kind === "cross" || slopes.length === 0 ? 0 : -slopes[head] * Math.abs(i - j);
+    if (!this.hasBias(kind)) return 0;
+    const row = this.model.bias[kind][head];
+    return row[(row.length - 1) / 2 + j - i];
   }
 
   score(kind, layer, head, i, j, maskOff) {
@@ -136,6 +141,7 @@ export class Attentions {
       sum: scores.reduce((sum, score) => sum + Math.exp(score - largest), 0),
       weight: weights[j],
       bias: this.bias(kind, head, i, j),
+      hasBias: this.hasBias(kind),
       score: this.score(kind, layer, head, i, j, off),
       vectors: null,
     };

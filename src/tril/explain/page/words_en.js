@@ -162,6 +162,7 @@ export const kEnglish = {
       "With the mask off, layers above the first have queries and keys of their own. The " +
       "page keeps only their scores.",
   scale_words: "Divided by √{dim}; otherwise long vectors would make the softmax all or nothing.",
+  own_scale_words: "Times {scale}: this model has a scale of its own in place of 1 / √d.",
   for_distance: "for the distance",
   mask_leak_words: "The mask is off: nothing is added. This key lies in the future.",
   mask_seen_words: "This key may be seen: nothing is added.",

@@ -233,6 +233,7 @@ HWY_INLINE Vec16 scaled_score(const AttentionShape& shape, const Vec16& dot, int
   if (shape.bias == nullptr) return scaled;
   const float* table = shape.bias + head * shape.bias_offsets;
   const int64_t first = shape.bias_zero + key - shape.positions[row];
+  if (first >= 0 && first + kLanes <= shape.bias_offsets) return scaled + load16(table + first);
   HWY_ALIGN float addend[kLanes];
   for (int64_t lane = 0; lane < kLanes; ++lane) {
     // Offsets outside the table belong to keys outside the interval, which are masked afterwards.

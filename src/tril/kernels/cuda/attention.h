@@ -77,7 +77,7 @@ struct AttentionTiles {
 };
 
 // Sequences of more than kShortKeys keys have additional tiles if the GPU and the shape allow it
-// (heads of 64 or 128, no bias): consecutive rows with the same origin, at most kLongTileRows, in
+// (heads of 64 or 128): consecutive rows with the same origin, at most kLongTileRows, in
 // halves of kTileRows. In a half, each key of [first, last) is seen by some row, and those of
 // [all_first, all_last) by every row; a half without rows has none.
 constexpr int64_t kShortKeys = 128;
@@ -122,7 +122,8 @@ struct AttentionKeyTiles {
   const AttentionTile* rows = nullptr;  // indexed by tile_begin; sorted by origin and row
 };
 
-// Gradients of long sequences are computed in parts, if the GPU and the shape allow it as above. A
+// Gradients of long sequences are computed in parts, if the GPU and the shape allow it as above and
+// there is no bias. A
 // part is keys [begin, end), beginning at a multiple of kKeyBlock from the origin, at most
 // kLongKeyBlocks blocks; some rows of the tiles [first[i], last[i]) of AttentionKeyTiles::rows see
 // some of block i.

@@ -150,13 +150,36 @@ struct Pump {
 };
 
 // ---- a block of keys ----------------------------------------------------------------------------
+// The bias of a head, and where in it key 0 is for the two rows of this thread.
+struct LongBias {
+  const float* of_head = nullptr;
+  int last = 0;  // of its entries
+  int entry[2] = {0, 0};
+};
+
 // From products to weights, with the accumulators rescaled to the new maximum, as in
-// attend_groups(). A positive factor may be applied after the maximum.
-template <int kDim>
+// attend_groups(). Without a bias a positive factor may be applied after the maximum.
+template <int kDim, bool kBias>
 __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32_t (&p)[8][2],
-                                      const LongLaunch& launch, const Sight (&sight)[2],
+                                      const LongLaunch& launch, const LongBias& bias,
+                                      const Sight (&sight)[2],
                                       const AttentionLongTile::Half& half_tile, int block) {
-  if (!launch.scales_exactly) {
+  if constexpr (kBias) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int at = bias.entry[half] + block + 2 * (lane_id() & 3);
+#pragma unroll
+      for (int n = 0; n < 8; ++n) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          // Outside the table: only keys that are masked below.
+          const float added = __ldg(bias.of_head + max(0, min(at + 8 * n + e, bias.last)));
+          float& score = s[n][2 * half + e];
+          score = __fadd_rn(__fmul_rn(score, launch.scale), added);
+        }
+      }
+    }
+  } else if (!launch.scales_exactly) {
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
 #pragma unroll
@@ -220,7 +243,7 @@ __device__ __forceinline__ void weigh(Sums<kDim>& sums, float (&s)[8][4], uint32
 
 // ---- the grid -----------------------------------------------------------------------------------
 // The state of a warpgroup: its view of shared memory and its position in the work.
-template <int kDim>
+template <int kDim, bool kBias>
 struct Worker {
   const LongLaunch& launch;
   LongShared<kDim> shared;
@@ -253,9 +276,9 @@ struct Worker {
   }
 
   // Processes the blocks of keys [begin, end) from the origin, which some of the rows see.
-  __device__ __forceinline__ void attend(Sums<kDim>& sums, const Sight (&sight)[2], int number,
-                                         int origin, const AttentionLongTile::Half& half, int begin,
-                                         int end) {
+  __device__ __forceinline__ void attend(Sums<kDim>& sums, const LongBias& bias,
+                                         const Sight (&sight)[2], int number, int origin,
+                                         const AttentionLongTile::Half& half, int begin, int end) {
     const uint32_t queries = place_of(shared.queries(number, group));
     const float* earlier = nullptr;
     float s[8][4];
@@ -267,7 +290,7 @@ struct Worker {
     products_wait();
     pin(s);
     for (int number_of = begin; number_of + 1 < end; ++number_of) {
-      weigh(sums, s, p, launch, sight, half, origin + number_of * kBlock);
+      weigh<kDim, kBias>(sums, s, p, launch, bias, sight, half, origin + number_of * kBlock);
       wait_for(step + 1);
       pin(sums.acc);
       pin(p);
@@ -288,7 +311,7 @@ struct Worker {
         sums.clear();
       }
     }
-    weigh(sums, s, p, launch, sight, half, origin + (end - 1) * kBlock);
+    weigh<kDim, kBias>(sums, s, p, launch, bias, sight, half, origin + (end - 1) * kBlock);
     pin(sums.acc);
     pin(p);
     products_begin();
@@ -312,12 +335,18 @@ struct Worker {
     const int steps = same_for_warp(blocks_end(origin, tile.key_end)) - first;
     const int local = group * kBlock + warp_id() % 4 * kSlice + lane_id() / 4;
     SliceRows rows;
+    LongBias bias;
+    if constexpr (kBias) {
+      bias.of_head = a.shape.bias + head * a.shape.bias_offsets;
+      bias.last = static_cast<int>(a.shape.bias_offsets) - 1;
+    }
     int64_t target[2];
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = tile.row_begin + local + 8 * i;
       target[i] = row < tile.row_end ? row : -1;
       if (row < tile.row_end) rows.sight[i] = {a.intervals[row].lo, a.intervals[row].hi};
+      if (kBias && row < tile.row_end) bias.entry[i] = bias_entry(a.shape, row, tile.origin);
     }
     const bool any = half.first < half.last;
     const int begin = same_for_warp(any ? (half.first - origin) / kBlock : first);
@@ -325,7 +354,7 @@ struct Worker {
     Sums<kDim> sums;
     sums.clear();
     skip(begin - first);
-    if (begin < end) attend(sums, rows.sight, number, origin, half, begin, end);
+    if (begin < end) attend(sums, bias, rows.sight, number, origin, half, begin, end);
     skip(first + steps - end);
     drop(shared.item_empty(number));
     if (begin == end) return;
@@ -349,7 +378,7 @@ __device__ __noinline__ void repair_long(const LongLaunch& launch, float* saved,
 
 #endif  // sm_90a
 
-template <int kDim>
+template <int kDim, bool kBias>
 __global__ void __launch_bounds__(kLongThreads, Layout<kDim>::kResident)
     long_kernel(const __grid_constant__ LongLaunch launch) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -371,7 +400,7 @@ __global__ void __launch_bounds__(kLongThreads, Layout<kDim>::kResident)
   __syncthreads();
   const int items =
       same_for_warp(long_items(*a.long_tiles.count * static_cast<int>(a.shape.heads)));
-  Worker<kDim> worker{launch, shared};
+  Worker<kDim, kBias> worker{launch, shared};
   worker.group = same_for_warp(static_cast<int>(threadIdx.x) / kGroupThreads);
   worker.saved = static_cast<float*>(a.workspace) + blockIdx.x * saved_floats<kDim>(kLongThreads);
   worker.pumps = same_for_warp(warp_id()) == 0;
@@ -392,7 +421,10 @@ bool is_for_long(const AttentionForward& args) {
 
 template <int kDim>
 int64_t long_grid(const AttentionForward& args) {
-  const int64_t blocks = resident_blocks<long_kernel<kDim>>(kLongThreads, Layout<kDim>::kBytes);
+  const int64_t blocks =
+      args.shape.bias != nullptr
+          ? resident_blocks<long_kernel<kDim, true>>(kLongThreads, Layout<kDim>::kBytes)
+          : resident_blocks<long_kernel<kDim, false>>(kLongThreads, Layout<kDim>::kBytes);
   return std::min(blocks, args.long_tiles.capacity * args.shape.heads);
 }
 
@@ -408,14 +440,16 @@ bool start_long(Stream stream, const ForwardLaunch& forward) {
   LongLaunch launch{};
   launch.forward = forward;
   launch.scale = a.shape.scale;
-  launch.scales_exactly = is_power_of_two(a.shape.scale);
+  // A bias is added to the scaled score.
+  launch.scales_exactly = is_power_of_two(a.shape.scale) && a.shape.bias == nullptr;
   launch.factor = launch.scales_exactly ? a.shape.scale * kLog2e : kLog2e;
   if (!describe_rows(&launch.q, a.q, a.shape.query, a.shape.heads, kDim, a.q_stride) ||
       !describe_rows(&launch.k, a.k, a.shape.key, a.shape.kv_heads, kDim, a.kv_stride) ||
       !describe_rows(&launch.v, a.v, a.shape.key, a.shape.kv_heads, kDim, a.kv_stride)) {
     return false;
   }
-  start(stream, long_kernel<kDim>, long_grid<kDim>(a), kLongThreads, Layout<kDim>::kBytes, launch);
+  start(stream, a.shape.bias != nullptr ? long_kernel<kDim, true> : long_kernel<kDim, false>,
+        long_grid<kDim>(a), kLongThreads, Layout<kDim>::kBytes, launch);
   return true;
 }
 

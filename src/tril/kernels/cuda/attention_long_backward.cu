@@ -548,7 +548,7 @@ bool start_long(Stream stream, const BackwardLaunch& launch) {
 bool start_long_gradients(Stream stream, const BackwardLaunch& launch) {
   const bool aligned = launch.q_aligned && launch.kv_aligned && launch.dout_aligned;
   if (launch.args.long_gradients.keys.capacity == 0 || !is_long_shape(launch.args.shape) ||
-      !aligned) {
+      launch.args.shape.bias != nullptr || !aligned) {
     return false;
   }
   if (launch.args.shape.head_dim == 64) return start_long<64>(stream, launch);

@@ -15,11 +15,11 @@ static_assert(kBlock * kPanelColumns * 2 == kPanelBytes);
 bool describe_rows(CUtensorMap* map, const void* base, int64_t rows, int64_t heads,
                    int64_t head_dim, int64_t stride);
 
-// Whether the kernels for long sequences support this shape.
+// Whether the kernels for long sequences support this shape; the backward pass without a bias only.
 inline bool is_long_shape(const AttentionShape& shape) {
   return !shape.portable && shape.type == DType::bf16 &&
-         (shape.head_dim == 64 || shape.head_dim == 128) && shape.bias == nullptr &&
-         shape.widen_head == -1 && !shape.descending_blocks && shape.scale > 0.0f;
+         (shape.head_dim == 64 || shape.head_dim == 128) && shape.widen_head == -1 &&
+         !shape.descending_blocks && shape.scale > 0.0f;
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
