@@ -217,10 +217,13 @@ void add_token_flags(CLI::App& command, TranslateOptions& options) {
       ->type_name("IDS")
       ->group(kSearch);
   command
-      .add_flag_function(
-          "--force-end,!--no-force-end",
-          [&options](int64_t count) { options.force_end = count > 0; },
-          "End results that reach the maximum length with the token END, instead of cutting them")
+      .add_option_function<std::string>(
+          "--force-end", [&options](const std::string& word) { options.force_end = word == "yes"; },
+          "Whether to end a result that reaches the maximum length with the token END, instead of "
+          "cutting it")
+      ->check(among({"yes", "no"}))
+      ->type_name("yes|no")
+      ->default_str("no")
       ->group(kSearch);
 }
 

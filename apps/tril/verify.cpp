@@ -148,7 +148,8 @@ void add_verify(CLI::App& app) {
       "by "
       "another program or an older tril); STALE (intact, but made for other weights or another "
       "tokenizer than those beside it); INCOMPLETE (a model whose replacement was interrupted); or "
-      "DAMAGED. --seal accepts a config.json or tokenizer.model that was changed since, so look at "
+      "DAMAGED. --seal accepts a config.json, tokenizer.model or generation.json that was changed "
+      "since, so look at "
       "it first; it never accepts damaged weights.\n"
       "Exit code: 0 when all files are sound, 1 when one is not, 2 when it could not run.");
   verify->callback([flags] { run(*flags); });

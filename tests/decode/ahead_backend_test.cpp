@@ -51,8 +51,9 @@ std::vector<Choice> random_choices(Random& random, int64_t count) {
   const auto offered =
       few ? 1 + random.below(static_cast<uint32_t>(count)) : static_cast<uint32_t>(count);
   for (uint32_t i = 0; i < offered; ++i) {
-    choices.push_back({static_cast<int32_t>(2 + 3 * i + random.below(3)),
-                       -0.25f * static_cast<float>(random.below(9))});
+    const auto token = static_cast<int32_t>(2 + 3 * i + random.below(3));
+    const float log_prob = -0.25f * static_cast<float>(random.below(9));
+    choices.push_back({token, log_prob, log_prob});
   }
   std::sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
     return a.log_prob != b.log_prob ? a.log_prob > b.log_prob : a.token < b.token;
@@ -97,7 +98,7 @@ void follow_random_groups() {
     options.back()->beam = std::max(group.width, 1);
     options.back()->end = kEnd;
     sentences.push_back({Hypotheses(*options.back(), steps + 1), {{}}});
-    sentences.back().hypotheses.start({}, {});
+    sentences.back().hypotheses.start({}, {}, 0);
     if (group.width > 0) scores[static_cast<size_t>(group.first_row)] = 0.0;
   }
   const std::vector<int32_t> zeros(static_cast<size_t>(rows), 0);

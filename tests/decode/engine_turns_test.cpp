@@ -78,7 +78,8 @@ class FairQueueTest : public ::testing::Test {
     search->beam = beam;
     search->max_tokens = 0;
     auto sentence = std::make_unique<Sentence>(
-        id, SearchRequest{}, std::make_shared<CheckedOptions>(CheckedOptions{search, tokens_}),
+        id, SearchRequest{},
+        std::make_shared<CheckedOptions>(CheckedOptions{search, {nullptr, tokens_, nullptr}}),
         model_.config());
     sentence->terms.client = client;
     queue.push(std::move(sentence));
@@ -87,7 +88,7 @@ class FairQueueTest : public ::testing::Test {
   RequestId serve(int64_t generated = 0) {
     const std::unique_ptr<Sentence> sentence = queue.pop();
     start(*sentence, {});
-    const std::vector<std::vector<Choice>> choices(1, {{4, -1.0f}});
+    const std::vector<std::vector<Choice>> choices(1, {{4, -1.0f, -1.0f}});
     for (int64_t i = 0; i < generated; ++i) tril::advance(*sentence, choices);
     queue.settle(*sentence);
     return sentence->id;

@@ -10,20 +10,22 @@
 
 namespace tril::testing {
 
-// Log-probabilities of every next token, a row for each of START and `tokens`: one parallel pass
-// under a tape, as in training.
+// Log-probabilities of every next token, a row for each of START, if there is one, and `tokens`:
+// one parallel pass under a tape, as in training.
 std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
-                                                   int32_t start, const Tokens& tokens,
-                                                   Session& session);
-// The same over a set of tokens alone: others have -infinity.
+                                                   std::optional<int32_t> start,
+                                                   const Tokens& tokens, Session& session);
+// The same over a set of tokens alone: others have -infinity. `norm`, if given, receives the last
+// row's normaliser: its largest logit minus the log-probability of that.
 std::vector<std::vector<float>> parallel_log_probs(const Transformer& model, const Tokens& source,
-                                                   int32_t start, const Tokens& tokens,
-                                                   const Tokens& set, Session& session);
+                                                   std::optional<int32_t> start,
+                                                   const Tokens& tokens, const Tokens& set,
+                                                   Session& session, float* norm = nullptr);
 
 // How many tokens may follow the prefix.
 int64_t slow_limit(const SearchRequest& request, const SearchOptions& options,
                    const TransformerConfig& config);
-double slow_rank(double score, size_t tokens, double length_penalty);
+double slow_rank(double sum, double tokens, double length_penalty);
 
 // Beam search.
 std::vector<Hypothesis> slow_beam(const Transformer& model, const SearchRequest& request,
@@ -51,6 +53,9 @@ Transformer sharp_model(Family family, int64_t vocab, uint64_t seed, int64_t max
 // Requests with random sources (and prefixes, if wanted) that fit the model.
 std::vector<SearchRequest> random_requests(const TransformerConfig& config, int count,
                                            int longest_source, int longest_prefix, int32_t end);
+// Some of the rules that search.h states, by chance; and what makes a request fit them.
+void add_random_rules(SearchOptions& options, const TransformerConfig& config);
+void fit_to_rules(SearchRequest& request, const SearchOptions& options);
 // A few tokens for each source token; END for all.
 Shortlist random_shortlist(const TransformerConfig& config, int32_t end);
 

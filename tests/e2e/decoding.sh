@@ -56,6 +56,46 @@ same 'a file' "$scratch/expected"
 run '' 0 'no lines' "$tril" translate "$model"
 lines 'no lines' 0
 
+# Rules of the search: a minimum, no pair of tokens twice, an end at the limit.
+rules=(--min-tokens 5 --no-repeat-ngram 2 --force-end yes --early-stopping never --cut ranked)
+run "$three" 0 'rules' "$tril" translate "$model" "${quick[@]}" "${rules[@]}" --ids
+lines 'rules' 4
+awk 'NF == 0 { next }
+     NF < 6 || NF > 8 || $NF != 3 { exit 1 }
+     { delete seen; for (i = 1; i < NF; ++i) if (seen[$i " " $(i + 1)]++) exit 1 }' \
+  "$scratch/out" || fail 'rules: they are not kept'
+first=$(cut -d ' ' -f 1 "$scratch/out" | head -n 1)
+run "$three" 0 'forbid' "$tril" translate "$model" "${quick[@]}" --ids --forbid "$first" \
+  --repetition-penalty 1.5
+! grep -qw -- "$first" "$scratch/out" || fail 'forbid: the token is there'
+run_error 'a\n' 'forbid' 'is not a list of token ids' "$tril" translate "$model" --forbid x
+run_error 'a\n' 'language' 'the language hi was named, but the model has none to choose' \
+  "$tril" translate "$model" --to-language hi
+
+# Settings in the folder come before the program's, and flags before them.
+cp -r "$model" "$scratch/settled"
+printf '{"format": 1, "beam": 2, "max_tokens": 3, "languages": {"from": "en", "to": "hi"}}' \
+  >"$scratch/settled/generation.json"
+"$tril" verify --seal "$scratch/settled" >"$scratch/out" 2>&1 || fail 'settings: not sealed'
+run "$three" 0 'settings' "$tril" translate "$scratch/settled" --ids --from-language en
+awk 'NF > 3 { exit 1 }' "$scratch/out" || fail 'settings: more than 3 tokens'
+run "$three" 0 'settings' "$tril" translate "$model" --ids --beam 2 --max-tokens 3
+cp "$scratch/out" "$scratch/named"
+run "$three" 0 'settings' "$tril" translate "$scratch/settled" --ids
+same 'settings' "$scratch/named"
+run_error 'a\n' 'direction' 'no language de: the model translates into hi alone' \
+  "$tril" translate "$scratch/settled" --to-language de
+run '' 0 'info' "$tril" info "$scratch/settled"
+grep -q '^languages: from en to hi$' "$scratch/out" || fail 'info: no languages'
+grep -q '"max_tokens": 3' "$scratch/out" || fail 'info: no settings'
+run '' 0 'quantize' "$tril" quantize "$scratch/settled" --to int8 -o "$scratch/settled8"
+run "$three" 0 'quantized settings' "$tril" translate "$scratch/settled8" --ids
+awk 'NF > 3 { exit 1 }' "$scratch/out" || fail 'quantized settings: more than 3 tokens'
+printf '{"format": 1, "beams": 2}' >"$scratch/settled/generation.json"
+run_error 'a\n' 'changed settings' 'generation.json' "$tril" translate "$scratch/settled"
+run '' 2 'wrong settings' "$tril" verify --seal "$scratch/settled"
+says 'wrong settings' 'generation.json: there is no field beams'
+
 # Lines are read as training reads them: CR LF, a byte order mark, gzip, from a file or stdin.
 printf '\357\273\277how are you\r\nmैं\r\n\r\nI am fine, thank you' >"$scratch/foreign"
 gzip -k "$scratch/foreign"

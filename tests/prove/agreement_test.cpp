@@ -117,7 +117,7 @@ std::vector<std::vector<int32_t>> searched(const Transformer& model,
       },
       [&](SearchResult&& result) {
         for (const Hypothesis& found : result.hypotheses) {
-          auto& tokens = all.emplace_back(std::vector<int32_t>{options.start});
+          auto& tokens = all.emplace_back(std::vector<int32_t>{*options.start});
           tokens.insert(tokens.end(), found.tokens.begin(), found.tokens.end() - 1);
         }
         return true;

@@ -51,7 +51,7 @@ TEST(Translator, IsSearchBetweenTwoTokenizers) {
       continue;
     }
     source.push_back(Tokenizer::kEnd);
-    SearchOptions plain{options.search};
+    SearchOptions plain{options.search.over({})};
     Tokens newline;
     for (int32_t id = 0; id < static_cast<int32_t>(tokenizer().vocab()); ++id) {
       if (tokenizer().piece(id) == "<0x0A>") newline.push_back(id);
@@ -388,7 +388,7 @@ TEST(Translator, MayBeCalledFromManyThreads) {
 }
 
 TEST(Translator, KeepsNoMoreIdleSessionsThanCores) {
-  TranslatorState state(model_for(Family::encoder_decoder), tokenizer(), 1);
+  TranslatorState state(model_for(Family::encoder_decoder), tokenizer(), 1, {});
   ASSERT_GE(state.max_idle, 1u);
   std::vector<std::unique_ptr<BorrowedSession>> calls;
   for (size_t i = 0; i < state.max_idle + 3; ++i) {
@@ -413,6 +413,90 @@ TEST(Translator, IsLoadedFromAFolder) {
   write_file_atomically(folder / "tokenizer.model", tokenizer().bytes());
   const Translator loaded = Translator::load(folder.path(), testing::loading(Purpose::study), 1);
   EXPECT_EQ(loaded.translate("how are you"), translator.translate("how are you"));
+}
+
+// A folder's settings are what a call gets that names none; each one that it names wins.
+TEST(Translator, SearchesAsItsFolderSays) {
+  const TempFolder folder;
+  const Transformer model = model_for(Family::encoder_decoder);
+  GenerationSettings settings;
+  settings.search = {.beam = 2, .max_tokens = 9, .min_tokens = 4, .no_repeat_ngram = 2};
+  settings.forbidden = {{300}, {310, 311}};
+  settings.forced_end = Tokenizer::kEnd;
+  settings.forced_first = {320};
+  model.save(folder.path(), {.beside = {{std::string(kTokenizerFile), tokenizer().bytes()},
+                                        {std::string(kGenerationFile), to_json(settings)}}});
+  const Translator loaded = Translator::load(folder.path(), testing::loading(Purpose::study), 1);
+  EXPECT_EQ(loaded.generation(), settings);
+  const SearchOptions usual = loaded.search_options();
+  EXPECT_EQ(usual.beam, 2);
+  EXPECT_EQ(usual.min_tokens, 4);
+  EXPECT_EQ(usual.length_penalty, 0.6);
+  EXPECT_EQ(usual.forbidden.back(), 300);
+  EXPECT_EQ(usual.forbidden_sequences, (std::vector<Tokens>{{310, 311}}));
+  EXPECT_EQ(usual.forced_end, Tokenizer::kEnd);
+  const SearchOptions named = loaded.search_options(
+      {.search = {.beam = 3, .min_tokens = 0}, .forbidden = {{301}}, .force_end = false});
+  EXPECT_EQ(named.beam, 3);
+  EXPECT_EQ(named.min_tokens, 0);
+  EXPECT_EQ(named.no_repeat_ngram, 2);
+  EXPECT_EQ(named.forbidden.back(), 301);
+  EXPECT_FALSE(named.forced_end.has_value());
+
+  const auto results = loaded.translate(lines());
+  const Translator plain(model, tokenizer(), 1);
+  EXPECT_EQ(plain.search_options().beam, 5);
+  int differing = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const TextHypothesis& h = results[i].hypotheses[0];
+    if (h.tokens.empty()) continue;
+    EXPECT_EQ(h.tokens.front(), 320);
+    EXPECT_TRUE(h.ended);
+    EXPECT_GE(h.tokens.size(), 5u);
+    EXPECT_LE(h.tokens.size(), 9u);
+    differing += h.text == plain.translate(lines()[i]) ? 0 : 1;
+    // The same options, all named, on a model without settings.
+    TranslateOptions all{.search = settings.search, .forbidden = settings.forbidden};
+    all.force_end = true;
+    all.search.max_tokens = 8;  // what is forced counts
+    all.search.min_tokens = 3;
+    EXPECT_EQ(plain.search_options(all).forbidden, usual.forbidden);
+  }
+  EXPECT_GT(differing, 0);
+
+  write_file_atomically(folder / "generation.json", "{\"format\": 1}\n");
+  EXPECT_EQ(
+      raised_by([&] { Translator::load(folder.path(), testing::loading(Purpose::study), 1); }).code,
+      ErrorCode::bad_format)
+      << "the seal does not fit";
+  settings.forced_first = {330};
+  model.save(folder.path(), {.beside = {{std::string(kTokenizerFile), tokenizer().bytes()},
+                                        {std::string(kGenerationFile), to_json(settings)}}});
+  EXPECT_EQ(
+      raised_by([&] { Translator::load(folder.path(), testing::loading(Purpose::study), 1); }).text,
+      (folder / "generation.json") +
+          ": forced_first: token 330 is not below the vocabulary of 330");
+}
+
+// A model of one direction knows which one, if it was told.
+TEST(Translator, NamesTheLanguagesOfOneDirection) {
+  GenerationSettings settings;
+  settings.from_language = "en";
+  settings.to_language = "hi";
+  const Translator translator(model_for(Family::encoder_decoder), tokenizer(), 1, settings);
+  EXPECT_TRUE(translator.languages().codes.empty());
+  EXPECT_EQ(translator.languages().usual.from, "en");
+  EXPECT_EQ(translator.languages().usual.to, "hi");
+  TranslateOptions options = quick_options();
+  const std::string right = translator.translate(lines(), options)[0].text();
+  options.languages = {"en", "hi"};
+  EXPECT_EQ(translator.translate(lines(), options)[0].text(), right);
+  options.languages = {"en", "de"};
+  EXPECT_EQ(raised_by([&] { translator.translate(lines(), options); }).text,
+            "no language de: the model translates into hi alone");
+  const Translator untold(model_for(Family::encoder_decoder), tokenizer(), 1);
+  EXPECT_EQ(raised_by([&] { untold.translate(lines(), options); }).text,
+            "the language en was named, but the model has none to choose");
 }
 
 TEST(Translator, TokenizerAndModelMustFit) {

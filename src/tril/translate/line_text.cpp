@@ -31,9 +31,7 @@ std::shared_ptr<const SearchOptions> checked_options(TranslatorState& state,
           "translate: a decoder-only model has no alignments");
   state.check_shortlist("translate", options.shortlist);
   // Languages that the model does not have are an error of the call, not of every line.
-  const LanguagePair languages = state.languages_for(options.languages);
-  if (!state.model.config().decoder_only()) state.tokenizer.encode_source("", languages);
-  state.tokenizer.target_prefix(languages);
+  state.checked_languages(options.languages);
   auto search = state.shared_options(options);
   state.engine.check(*search, options.slots);
   return search;

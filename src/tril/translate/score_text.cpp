@@ -19,7 +19,7 @@ class ScoreCall {
         ready_(done),
         bad_("score", options.bad_lines),
         session_(state),
-        languages_(state.languages_for(options.languages)) {
+        languages_(state.checked_languages(options.languages)) {
     state.check_shortlist("score", options.shortlist);
   }
 

@@ -43,8 +43,9 @@ struct TranslatorState {
 
   SearchOptions search_options(const TranslateOptions& options) const;
   std::shared_ptr<const SearchOptions> shared_options(const TranslateOptions& options);
-  // As in Translator.
+  // As Translator::languages_for(), which raises for what this leaves to the tokenizer.
   LanguagePair languages_for(const LanguagePair& named) const;
+  LanguagePair checked_languages(const LanguagePair& named) const;
   // With languages that languages_for() gave.
   std::vector<int32_t> forced_first(const LanguagePair& languages) const;
   std::optional<int32_t> start(const LanguagePair& languages) const {

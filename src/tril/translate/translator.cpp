@@ -123,6 +123,13 @@ LanguagePair TranslatorState::languages_for(const LanguagePair& named) const {
           one(named.to, generation.to_language, "into")};
 }
 
+LanguagePair TranslatorState::checked_languages(const LanguagePair& named) const {
+  LanguagePair languages = languages_for(named);
+  if (!model.config().decoder_only()) tokenizer.encode_source("", languages);
+  tokenizer.target_prefix(languages);
+  return languages;
+}
+
 std::vector<int32_t> TranslatorState::forced_first(const LanguagePair& languages) const {
   std::vector<int32_t> first = tokenizer.target_prefix(languages);
   return first.empty() ? generation.forced_first : first;
@@ -189,7 +196,7 @@ ModelLanguages Translator::languages() const {
 }
 
 LanguagePair Translator::languages_for(const LanguagePair& named) const {
-  return state_->languages_for(named);
+  return state_->checked_languages(named);
 }
 
 SearchOptions Translator::search_options(const TranslateOptions& options) const {
