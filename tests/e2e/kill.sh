@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Kills a training run at random moments, twenty times, in every way there is, and takes it up again
 # each time: it must end in the same bits as a run that was never stopped.
-#   kill.sh PATH-TO-TRIL [KILLS]
+# With `tune` it is a run that begins with a model and leaves a part of it frozen.
+#   kill.sh PATH-TO-TRIL [KILLS [tune]]
 set -u
 tril=$1
 kills=${2:-20}
@@ -27,11 +28,19 @@ awk -v source="$scratch/source" -v target="$scratch/target" 'BEGIN {
 }'
 head -n 40 "$scratch/source" >"$scratch/valid_source"
 head -n 40 "$scratch/target" >"$scratch/valid_target"
-options=(--source "$scratch/source" --target "$scratch/target"
-         --valid-source "$scratch/valid_source" --valid-target "$scratch/valid_target"
-         --vocab 360 --model 32 --heads 2 --feed-forward 64 --encoder-layers 1 --decoder-layers 1
+text=(--source "$scratch/source" --target "$scratch/target"
+      --valid-source "$scratch/valid_source" --valid-target "$scratch/valid_target")
+shape=(--vocab 360 --model 32 --heads 2 --feed-forward 64 --encoder-layers 1 --decoder-layers 1)
+updates=1500
+if [ "${3:-}" = tune ]; then
+  updates=300
+  "$tril" train "${text[@]}" "${shape[@]}" --batch-tokens 512 --updates 20 --evaluate-every 20 \
+    -o "$scratch/base" 2>"$scratch/err" || { cat "$scratch/err"; exit 1; }
+  shape=(--from "$scratch/base" --freeze encoder --dropout 0.2)
+fi
+options=("${text[@]}" "${shape[@]}"
          --batch-tokens 512 --micro-batch-tokens 256 --max-tokens 64 --bpe-dropout 0.1
-         --updates 1500 --evaluate-every 10 --log-every 5 --patience 1000)
+         --updates $updates --evaluate-every 10 --log-every 5 --patience 1000)
 
 "$tril" train "${options[@]}" -o "$scratch/whole" --threads 2 2>"$scratch/err" ||
   { printf 'the run that is never stopped failed:\n'; cat "$scratch/err"; exit 1; }

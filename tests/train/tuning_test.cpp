@@ -331,6 +331,44 @@ TEST(Tuning, AModelOfOursKnowsItsLanguages) {
   }
 }
 
+// With its own tokenizer and layout; the language is a token of the source.
+TEST(Tuning, AnImportedModelLearns) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  fs::copy(fs::path(TRIL_HUB_FOLDER) / "marian", folder / "theirs");
+  fs::remove(folder / "theirs/expected.safetensors");
+  for (const auto& file : fs::directory_iterator(fs::path(TRIL_TOKENIZERS_FOLDER) / "marian")) {
+    fs::copy(file.path(), folder / "theirs");
+  }
+  fs::remove(folder / "theirs/cases.json");
+  hub::import(folder / "theirs", folder / "base");
+  TrainOptions options = tuned(folder / "base");
+  EXPECT_EQ(options.bpe_dropout, 0.0) << "which such a tokenizer does not have";
+  options.languages.to = "deu";
+  options.model.dropout = 0.0;
+  options.average.type = AverageType::none;
+  options.updates = 40;
+  options.evaluate_every = 20;
+  options.best_by = BestBy::loss;
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"how are you", "the theory of that"}, {"the theory", "you are"}, {"of that", "how you"}};
+  TrainingText text{Corpus::of(pairs), Corpus::of(pairs)};
+  std::vector<double> losses;
+  TrainEvents events;
+  events.evaluated = [&](const TrainStatus&, const Evaluation& result, bool) {
+    losses.push_back(result.loss);
+  };
+  train(text, options, folder / "m", RunStart::fresh, on(1), events);
+  ASSERT_EQ(losses.size(), 3u);
+  EXPECT_LT(losses[2], 0.5 * losses[0]);
+  // And it is a whole model folder.
+  const Translator translator = Translator::load(folder / "m", {}, 1);
+  EXPECT_EQ(translator.tokenizer().bytes(), contents(folder / "base/tokenizer.model"));
+  options.languages.to = "xx";
+  EXPECT_EQ(raised_by([&] { train(text, options, folder / "n", RunStart::fresh, on(1), {}); }).text,
+            "tokenizer: no language xx in the model, which has fra, deu");
+}
+
 TEST(Tuning, ADecoderOnlyModelLearnsFromAText) {
   const TempFolder folder;
   std::vector<std::pair<std::string, std::string>> lines;
