@@ -355,11 +355,13 @@ void print_gradients(const std::vector<SequentialLine>& lines) {
 }
 
 void print_sequential(const ProofReport& report) {
-  print_section("4", "Training prefix by prefix and all at once",
-                report.holds(Section::sequential));
-  if (!report.without_gradients.empty()) {
-    return print_paragraph(fmt::format("Nothing to compare: {}, so this model cannot be trained.",
-                                       report.without_gradients));
+  constexpr std::string_view kTitle = "Training prefix by prefix and all at once";
+  if (report.without_gradients.empty()) {
+    print_section("4", kTitle, report.holds(Section::sequential));
+  } else {
+    fmt::print("\n4  {}: nothing to compare\n", kTitle);
+    return print_paragraph(
+        fmt::format("This model cannot be trained: {}.", report.without_gradients));
   }
   const SequentialLine* shown = nullptr;  // the longest on the model itself
   bool tiny = false;

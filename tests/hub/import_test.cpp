@@ -23,7 +23,8 @@ using Tokens = std::vector<int32_t>;
 
 constexpr int kCases = 24;
 constexpr int kLimit = 30;  // tokens that generate() wrote at most
-const std::vector<std::string> kFamilies = {"bart", "m2m_100", "marian", "mbart", "pegasus"};
+const std::vector<std::string> kFamilies = {"bart",    "m2m_100", "marian",  "mbart",
+                                            "pegasus", "t5",      "t5_v1_1", "mt5"};
 
 fs::path folder_of(const std::string& family) { return fs::path(TRIL_HUB_FOLDER) / family; }
 
@@ -66,7 +67,7 @@ struct Special {
 };
 Special special_tokens(const std::string& family) {
   if (family == "marian") return {156, 0};
-  if (family == "pegasus") return {0, 1};
+  if (family == "pegasus" || family.find("t5") != std::string::npos) return {0, 1};
   return {2, 2};
 }
 
@@ -240,7 +241,7 @@ TEST(Import, WhatIsNotUnderstoodIsNamed) {
   Folder folder;
   EXPECT_EQ(folder.error_with("config.json", "\"marian\"", "\"nllb-moe\""),
             "config.json: model_type is \"nllb-moe\"; tril imports marian, pegasus, m2m_100, bart, "
-            "mbart");
+            "mbart, gpt2, llama, mistral, t5, mt5");
   EXPECT_EQ(folder.error_with("config.json", "\"swish\"", "\"mish\""),
             "config.json: activation_function is \"mish\", which tril does not compute");
   EXPECT_EQ(folder.error_with("config.json", "\"d_model\": 16", "\"d_model\": 18"),

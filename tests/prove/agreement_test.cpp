@@ -271,6 +271,34 @@ TEST(Agreement, AShiftedCacheIsFoundInEveryWay) {
   }
 }
 
+// A bias read one position late, or scales left out, in calls that continue a sequence: the second
+// token is the first of them.
+TEST(Agreement, AShiftedBiasAndSkippedScalesAreFound) {
+  TransformerConfig config = testing::tiny_config(Family::encoder_decoder);
+  config.position = PositionType::relative;
+  config.norm_position = NormPosition::pre;
+  const auto differs_with = [&](bool TestHooks::*hook) {
+    const Transformer model = testing::random_model(config, 3);
+    Session session(model, 1);
+    const std::vector<TokenPair> pairs = {{{1, 2, 3}, {4, 5, 6, 7}}, {{4, 1}, {1, 2, 3}}};
+    EXPECT_TRUE(compare_parallel_with_stepwise(model, pairs, session).same());
+    session.hooks.*hook = true;
+    const Agreement result = compare_parallel_with_stepwise(model, pairs, session);
+    EXPECT_EQ(result.same(), result.differing == 0);
+    if (result.first) {
+      EXPECT_EQ(result.first->position, 1);
+    }
+    return result.differing > 0;
+  };
+  EXPECT_TRUE(differs_with(&TestHooks::shift_bias));
+  EXPECT_FALSE(differs_with(&TestHooks::skip_scales));  // it has none of its own
+  config.attention_scale = 1.0;
+  EXPECT_TRUE(differs_with(&TestHooks::skip_scales));
+  config.attention_scale = 0.0;
+  config.output_scale = 0.25;
+  EXPECT_TRUE(differs_with(&TestHooks::skip_scales));
+}
+
 // Blocks of keys in an order that depends on the batch: found where there is more than one block.
 TEST(Agreement, AnOrderThatDependsOnTheBatchIsFound) {
   TransformerConfig config = testing::tiny_config(Family::decoder_only);

@@ -57,8 +57,9 @@ TEST(EveryGradient, HoldsForTheGoldenConfigurations) {
     std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
-    EXPECT_TRUE(holds(prove_every_gradient(config_from_json(text.str(), path), short_options())))
-        << path;
+    const TransformerConfig config = config_from_json(text.str(), path);
+    if (!testing::has_gradients(config)) continue;
+    EXPECT_TRUE(holds(prove_every_gradient(config, short_options()))) << path;
     ++count;
   }
   EXPECT_GE(count, 10);

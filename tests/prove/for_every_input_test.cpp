@@ -165,6 +165,29 @@ TEST(EveryInput, AMaskThatIsTooNarrowIsNamed) {
   EXPECT_FALSE(result.holds());
 }
 
+// What T5 has: a learnt bias, whose entries are leaves, and scales. One that is shifted or left out
+// in a step is another formula, by whichever kernels.
+TEST(EveryInput, AShiftedBiasAndSkippedScalesAreOtherFormulas) {
+  if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
+  TransformerConfig config = two_layers(Family::encoder_decoder);
+  config.position = PositionType::relative;
+  config.relative_buckets = 4;  // two distances each way, and all others
+  config.relative_distance = 3;
+  config.attention_scale = 1.0;
+  config.output_scale = 0.25;
+  for (const KernelOrder order :
+       {KernelOrder::cpu, KernelOrder::cuda_fp32, KernelOrder::cuda_bf16}) {
+    EveryInputOptions options = short_options();
+    options.order = order;
+    EXPECT_TRUE(holds(prove_for_every_input(config, options)));
+    options.hooks.shift_bias = true;
+    EXPECT_GT(prove_for_every_input(config, options).differing, 0);
+    options.hooks = {};
+    options.hooks.skip_scales = true;
+    EXPECT_GT(prove_for_every_input(config, options).differing, 0);
+  }
+}
+
 TEST(EveryInput, NoMaskLeaksEverywhere) {
   if (testing::device() != Device::cpu) GTEST_SKIP() << kOnCpu;
   EveryInputOptions options = short_options();

@@ -60,7 +60,10 @@ RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   RC_ASSERT(report.holds(Section::every_input));
   // Whose bounds on gradients are those of fp32 activations.
   if (testing::activations() != DType::f32) return;
-  RC_ASSERT(!report.sequential.empty());
+  RC_ASSERT(report.without_gradients.empty() == testing::has_gradients(config));
+  RC_ASSERT(report.sequential.empty() == !report.without_gradients.empty());
+  RC_ASSERT(report.every_gradient.empty() == !report.without_gradients.empty());
+  RC_ASSERT(testing::has_gradients(config) || report.holds(Section::sequential));
   for (const SequentialLine& line : report.sequential) {
     RC_ASSERT(line.figures.losses_agree());
     RC_ASSERT(line.figures.gradients_agree());

@@ -230,6 +230,7 @@ Plan plan_of_imported(const std::string& model, const TransformerConfig& config,
   plan.family = &described.family();
   TransformerConfig before = described.ours();
   before.dropout = config.dropout;  // which a training may choose
+  plan.family->copy_settled(config, before);
   require(before == config, ErrorCode::bad_format, file,
           ": describes another model than config.json beside it");
   plan.maps = plan.family->tensors(config);

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<const Family*> all_families() {
   std::vector<const Family*> families;
-  for (const auto* list : {&bart_families(), &gpt2_families(), &llama_families()}) {
+  for (const auto* list : {&bart_families(), &gpt2_families(), &llama_families(), &t5_families()}) {
     families.insert(families.end(), list->begin(), list->end());
   }
   return families;

@@ -14,6 +14,11 @@
 #include "tril/models/config.h"
 #include "tril/tensor/shape.h"
 
+namespace tril {
+class ForeignTensor;
+class ForeignTensors;
+}  // namespace tril
+
 namespace tril::hub {
 
 // How a tensor of theirs becomes a parameter of ours.
@@ -47,6 +52,10 @@ class Family {
   // Raises `unsupported` naming the field for what tril does not compute, `bad_format` for what is
   // missing or mistyped.
   virtual TransformerConfig config(ForeignConfig& theirs) const = 0;
+  // Sets what config.json leaves open and only the weights tell.
+  virtual void settle(const ForeignTensors& /*tensors*/, TransformerConfig& /*ours*/) const {}
+  // The same from a configuration that was settled.
+  virtual void copy_settled(const TransformerConfig& /*from*/, TransformerConfig& /*ours*/) const {}
   virtual std::vector<TensorMap> tensors(const TransformerConfig& ours) const = 0;
   // Tensors that hold nothing of their own: tables that are computed.
   virtual bool is_computed(std::string_view tensor) const = 0;
@@ -56,6 +65,9 @@ class Family {
 const Family& family_named(std::string_view model_type, const std::string& file);
 // "marian, pegasus, ..."
 std::string family_names();
+
+// Whether both hold the same numbers in the same type.
+bool same_values(const ForeignTensor& a, const ForeignTensor& b);
 
 // The activation of this name there. Raises `unsupported`, naming the field.
 ActivationType activation_named(const std::string& name, std::string_view field,
@@ -67,5 +79,6 @@ std::string_view name_of(ActivationType activation);
 const std::vector<const Family*>& bart_families();
 const std::vector<const Family*>& gpt2_families();
 const std::vector<const Family*>& llama_families();
+const std::vector<const Family*>& t5_families();
 
 }  // namespace tril::hub

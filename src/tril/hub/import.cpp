@@ -43,7 +43,7 @@ bool is_other_weights(std::string_view name) {
 // are not kept.
 std::vector<std::string> keep_files(const std::string& folder, const TheirWeights& weights,
                                     const TokenizerFiles& tokenizer, Kept& kept) {
-  constexpr int64_t kMostBytes = 64 << 20;
+  constexpr int64_t kKeptBytes = 64 << 20;
   std::vector<std::string> names, left_out;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -63,11 +63,11 @@ std::vector<std::string> keep_files(const std::string& folder, const TheirWeight
     const bool regular = fs::is_regular_file(path, none);
     if (!regular && name.starts_with('.')) continue;  // .git, .cache
     const int64_t bytes = regular ? file_bytes(path) : 0;
-    if (!regular || !is_file_name(name) || is_other_weights(name) || total + bytes > kMostBytes) {
+    if (!regular || !is_file_name(name) || is_other_weights(name) || total + bytes > kKeptBytes) {
       left_out.push_back(name);
       continue;
     }
-    kept.files.emplace(name, read_file(path, kMostBytes));
+    kept.files.emplace(name, read_file(path, kKeptBytes));
     total += bytes;
   }
   return left_out;
@@ -87,9 +87,10 @@ int64_t count_of(std::span<const StoredTensor> parameters) {
   return count;
 }
 
-ImportReport report_of(const Described& described, std::span<const StoredTensor> parameters) {
+ImportReport report_of(const Described& described, const TheirWeights& weights,
+                       std::span<const StoredTensor> parameters) {
   return {.family = std::string(described.family().name()),
-          .config = described.ours(),
+          .config = weights.config(),
           .parameters = count_of(parameters),
           .unknown_fields = described.unknown_fields()};
 }
@@ -110,7 +111,7 @@ Transformer read_model(const std::string& folder, const ImportOptions& options,
   described.tell(options.notice);
   const TheirWeights weights(folder, described.family(), described.ours());
   const std::vector<StoredTensor> parameters = weights.parameters();
-  Transformer model(described.ours(), 0);
+  Transformer model(weights.config(), 0);
   const std::vector<Transformer::NamedParameter> writable = model.writable_parameters();
   for (const Transformer::NamedParameter& to : writable) {
     const auto from =
@@ -123,7 +124,7 @@ Transformer read_model(const std::string& folder, const ImportOptions& options,
   Context context(1, model.placement());
   model.weights_changed(context);
   context.queue.wait();  // sessions read the weights in queues of their own
-  if (report != nullptr) *report = report_of(described, parameters);
+  if (report != nullptr) *report = report_of(described, weights, parameters);
   return model;
 }
 
@@ -151,12 +152,12 @@ ImportReport import(const std::string& folder, const std::string& to,
   }
   tell_left_out(folder, left_out, options);
   const std::vector<StoredTensor> parameters = weights.parameters();
-  Transformer::save_stored(to, described.ours(), parameters,
+  Transformer::save_stored(to, weights.config(), parameters,
                            {.beside = {{std::string(kTokenizerFile), tokenizer.bytes()},
                                        {std::string(kGenerationFile), to_json(generation.settings)},
                                        {std::string(kHubFile), to_bytes(kept)}},
                             .notes = {{"imported_from", kept.family}}});
-  ImportReport report = report_of(described, parameters);
+  ImportReport report = report_of(described, weights, parameters);
   for (const Language& language : tokenizer.languages()) report.languages.push_back(language.code);
   return report;
 }

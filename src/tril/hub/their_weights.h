@@ -25,6 +25,8 @@ class TheirWeights {
   std::vector<std::string> keep(Kept& kept) const;
 
   const ForeignTensors& tensors() const { return tensors_; }
+  // With what the weights settled.
+  const TransformerConfig& config() const { return config_; }
 
  private:
   struct Parameter {
@@ -39,6 +41,7 @@ class TheirWeights {
 
   ForeignTensors tensors_;
   const Family& family_;
+  TransformerConfig config_;
   std::vector<Parameter> parameters_;
 };
 

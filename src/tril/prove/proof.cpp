@@ -95,11 +95,11 @@ class Proof {
     prove_no_leaks();
     if (model_.config().position == PositionType::relative) {
       report_.without_gradients = "the relative position bias has no gradient yet";
-    } else {
-      prove_sequential();
-      prove_every_gradients();
     }
+    const bool has_gradients = report_.without_gradients.empty();
+    if (has_gradients) prove_sequential();
     prove_every_input();
+    if (has_gradients) prove_every_gradients();
     return std::move(report_);
   }
 
