@@ -14,19 +14,6 @@
 namespace tril::hub {
 namespace {
 
-void require_finite(std::span<const float> values, const ForeignTensor& from) {
-  require(std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }),
-          ErrorCode::bad_format, from.file(), ": tensor '", from.name(),
-          "' holds numbers that are not finite");
-}
-
-// What a transposed parameter is gathered from: all of their tensor, while it is being read.
-struct Gathered {
-  std::vector<float> values;
-};
-
-}  // namespace
-
 bool same_values(const ForeignTensor& a, const ForeignTensor& b) {
   if (a.same_elements(b)) return true;
   if (a.type() != b.type() || !(a.shape() == b.shape())) return false;
@@ -44,16 +31,28 @@ bool same_values(const ForeignTensor& a, const ForeignTensor& b) {
   return true;
 }
 
+void require_finite(std::span<const float> values, const ForeignTensor& from) {
+  require(std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }),
+          ErrorCode::bad_format, from.file(), ": tensor '", from.name(),
+          "' holds numbers that are not finite");
+}
+
+// What a transposed parameter is gathered from: all of their tensor, while it is being read.
+struct Gathered {
+  std::vector<float> values;
+};
+
+}  // namespace
+
 TheirWeights::TheirWeights(const std::string& folder, const Family& family,
                            const TransformerConfig& ours)
-    : tensors_(folder), family_(family), config_(ours) {
-  family.settle(tensors_, config_);
+    : tensors_(folder), family_(family) {
   std::map<std::string, TensorMap> maps;
-  for (TensorMap& map : family.tensors(config_)) {
+  for (TensorMap& map : family.tensors(ours)) {
     std::string name = map.ours;
     maps.emplace(std::move(name), std::move(map));
   }
-  for (const auto& [name, shape] : Transformer::parameter_shapes(config_)) {
+  for (const auto& [name, shape] : Transformer::parameter_shapes(ours)) {
     const auto found = maps.find(name);
     require(found != maps.end(), ErrorCode::internal, "hub: ", family.name(),
             " has no tensor for '", name, "'");
@@ -139,7 +138,7 @@ std::vector<StoredTensor> TheirWeights::parameters() const {
 }
 
 std::vector<std::string> TheirWeights::keep(Kept& kept) const {
-  constexpr int64_t kKeptBytes = 64 << 20;
+  constexpr int64_t kMostKept = 64 << 20;
   std::map<std::string_view, int64_t> first_rows;  // by their names: rows that are not ours
   std::set<std::string_view> used;
   for (const Parameter& parameter : parameters_) {
@@ -163,7 +162,7 @@ std::vector<std::string> TheirWeights::keep(Kept& kept) const {
       elements = rows->second * (tensor.shape().rank() > 1 ? tensor.shape()[1] : 1);
     }
     const int64_t bytes = elements * size_of(tensor.type());
-    if (bytes > kKeptBytes || (!used.contains(tensor.name()) && elements == 0)) {
+    if (bytes > kMostKept || (!used.contains(tensor.name()) && elements == 0)) {
       left_out.push_back(tensor.name());
       continue;
     }
@@ -173,8 +172,8 @@ std::vector<std::string> TheirWeights::keep(Kept& kept) const {
       const size_t before = kept.data.size();
       one.data = kept.add_data(std::move(data));
       if (kept.data.size() > before) bytes_kept += bytes;
-      require(bytes_kept <= kKeptBytes, ErrorCode::unsupported, tensor.file(), ": tensor '",
-              printable(tensor.name()), "': more than ", kKeptBytes,
+      require(bytes_kept <= kMostKept, ErrorCode::unsupported, tensor.file(), ": tensor '",
+              printable(tensor.name()), "': more than ", kMostKept,
               " bytes of tables that are computed");
     }
     kept.tensors.push_back(std::move(one));
