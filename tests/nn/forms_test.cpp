@@ -70,7 +70,8 @@ struct Layers {
   const ops::LinearWeight* table;
 
   Layers(nn::ParameterSet& set, int64_t model)
-      : attention(set, "a", model, 2, 2, model / 2, nn::Bias::present),
+      : attention(set, "a", {.model = model, .heads = 2, .kv_heads = 2, .head_dim = model / 2},
+                  nn::Bias::present, nn::Bias::present),
         table(&set.add_matrix("table", 19, model, nn::Init::normal, nn::ParameterSet::Use::table)) {
   }
   std::vector<const ops::LinearWeight*> weights() const {

@@ -33,7 +33,8 @@ struct Layer {
 
   Layer(const Sizes& n, Context& context)
       : set(testing::placement()),
-        attention(set, "a", n.model, n.heads, n.kv_heads, n.head_dim, nn::Bias::present) {
+        attention(set, "a", {n.model, n.heads, n.kv_heads, n.head_dim}, nn::Bias::present,
+                  nn::Bias::present) {
     Random random(7);
     for (const nn::Parameter& parameter : set.list()) {
       set_values(parameter.tensor,

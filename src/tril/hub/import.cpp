@@ -129,9 +129,10 @@ int64_t count_of(std::span<const StoredTensor> parameters) {
   return count;
 }
 
-ImportReport report_of(const Described& described, std::span<const StoredTensor> parameters) {
+ImportReport report_of(const Described& described, const TheirWeights& weights,
+                       std::span<const StoredTensor> parameters) {
   return {.family = std::string(described.family().name()),
-          .config = described.ours(),
+          .config = weights.config(),
           .parameters = count_of(parameters),
           .unknown_fields = described.unknown_fields()};
 }
@@ -152,7 +153,7 @@ Transformer read_model(const std::string& folder, const ImportOptions& options,
   described.tell(options.notice);
   const TheirWeights weights(folder, described.family(), described.ours());
   const std::vector<StoredTensor> parameters = weights.parameters();
-  Transformer model(described.ours(), 0);
+  Transformer model(weights.config(), 0);
   const std::vector<Transformer::NamedParameter> writable = model.writable_parameters();
   for (const Transformer::NamedParameter& to : writable) {
     const auto from =
@@ -165,7 +166,7 @@ Transformer read_model(const std::string& folder, const ImportOptions& options,
   Context context(1, model.placement());
   model.weights_changed(context);
   context.queue.wait();  // sessions read the weights in queues of their own
-  if (report != nullptr) *report = report_of(described, parameters);
+  if (report != nullptr) *report = report_of(described, weights, parameters);
   return model;
 }
 
@@ -195,12 +196,12 @@ ImportReport import(const std::string& folder, const std::string& to,
   }
   tell_left_out(folder, left_out, options);
   const std::vector<StoredTensor> parameters = weights.parameters();
-  Transformer::save_stored(to, described.ours(), parameters,
+  Transformer::save_stored(to, weights.config(), parameters,
                            {.beside = {{std::string(kTokenizerFile), tokenizer.bytes()},
                                        {std::string(kGenerationFile), to_json(generation.settings)},
                                        {std::string(kHubFile), to_bytes(kept)}},
                             .notes = {{"imported_from", kept.family}}});
-  ImportReport report = report_of(described, parameters);
+  ImportReport report = report_of(described, weights, parameters);
   for (const Language& language : tokenizer.languages()) report.languages.push_back(language.code);
   return report;
 }

@@ -14,6 +14,19 @@
 namespace tril::hub {
 namespace {
 
+void require_finite(std::span<const float> values, const ForeignTensor& from) {
+  require(std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }),
+          ErrorCode::bad_format, from.file(), ": tensor '", from.name(),
+          "' holds numbers that are not finite");
+}
+
+// What a transposed parameter is gathered from: all of their tensor, while it is being read.
+struct Gathered {
+  std::vector<float> values;
+};
+
+}  // namespace
+
 bool same_values(const ForeignTensor& a, const ForeignTensor& b) {
   if (a.same_elements(b)) return true;
   if (a.type() != b.type() || !(a.shape() == b.shape())) return false;
@@ -31,28 +44,16 @@ bool same_values(const ForeignTensor& a, const ForeignTensor& b) {
   return true;
 }
 
-void require_finite(std::span<const float> values, const ForeignTensor& from) {
-  require(std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); }),
-          ErrorCode::bad_format, from.file(), ": tensor '", from.name(),
-          "' holds numbers that are not finite");
-}
-
-// What a transposed parameter is gathered from: all of their tensor, while it is being read.
-struct Gathered {
-  std::vector<float> values;
-};
-
-}  // namespace
-
 TheirWeights::TheirWeights(const std::string& folder, const Family& family,
                            const TransformerConfig& ours)
-    : tensors_(folder), family_(family) {
+    : tensors_(folder), family_(family), config_(ours) {
+  family.settle(tensors_, config_);
   std::map<std::string, TensorMap> maps;
-  for (TensorMap& map : family.tensors(ours)) {
+  for (TensorMap& map : family.tensors(config_)) {
     std::string name = map.ours;
     maps.emplace(std::move(name), std::move(map));
   }
-  for (const auto& [name, shape] : Transformer::parameter_shapes(ours)) {
+  for (const auto& [name, shape] : Transformer::parameter_shapes(config_)) {
     const auto found = maps.find(name);
     require(found != maps.end(), ErrorCode::internal, "hub: ", family.name(),
             " has no tensor for '", name, "'");
