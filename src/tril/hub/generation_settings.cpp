@@ -105,7 +105,7 @@ class Conversion {
     } else if (most > 1 && !facts_.decoder_only) {
       search.max_tokens = most - 1;
     } else if (most > 0) {
-      tell("max_length counts the prompt: tril's limit is the model's, or --max-tokens");
+      tell("max_length counts the prompt, so it is not taken over: the limit is the model's own");
     }
     if (search.max_tokens) search.max_ratio = 0.0;
     if (least_new > 0) {
@@ -113,7 +113,7 @@ class Conversion {
     } else if (least > 1 && !facts_.decoder_only) {
       search.min_tokens = std::min(least - 1, kMostCount);
     } else if (least > 1) {
-      tell("min_length counts the prompt: not taken over");
+      tell("min_length counts the prompt, so it is not taken over");
     }
   }
 
