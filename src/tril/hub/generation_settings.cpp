@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kTheirFile = "generation_config.json";
 constexpr int64_t kMostBytes = 64 << 20;
 constexpr int64_t kMostCount = 1 << 20;
-constexpr int64_t kTheirTopK = 50;  // of transformers, where a folder samples and names none
+constexpr double kLeastNumber = 1e-9;  // of those that must be above 0
+constexpr int64_t kTheirTopK = 50;     // of transformers, where a folder samples and names none
 
 // Settings of generate() that tril has no rule for, and the values with which they change nothing.
 constexpr std::pair<std::string_view, double> kNotTaken[] = {
@@ -104,7 +105,7 @@ class Conversion {
     } else if (most > 1 && !facts_.decoder_only) {
       search.max_tokens = most - 1;
     } else if (most > 0) {
-      tell("max_length counts the prompt: tril's limit is the model's, or --max-tokens");
+      tell("max_length counts the prompt, so it is not taken over: the limit is the model's own");
     }
     if (search.max_tokens) search.max_ratio = 0.0;
     if (least_new > 0) {
@@ -112,14 +113,14 @@ class Conversion {
     } else if (least > 1 && !facts_.decoder_only) {
       search.min_tokens = std::min(least - 1, kMostCount);
     } else if (least > 1) {
-      tell("min_length counts the prompt: not taken over");
+      tell("min_length counts the prompt, so it is not taken over");
     }
   }
 
   void take_repetition() {
     SearchSettings& search = made_.settings.search;
     const int64_t size = fields_.integer("no_repeat_ngram_size", 0, kMostCount, 0);
-    const double penalty = fields_.number("repetition_penalty", 1e-9, 1e9, 1.0);
+    const double penalty = fields_.number("repetition_penalty", kLeastNumber, 1e9, 1.0);
     if (size > 0) search.no_repeat_ngram = size;
     if (penalty != 1.0) search.repetition_penalty = penalty;
   }
@@ -204,8 +205,9 @@ class Conversion {
     const double top_p = fields_.number("top_p", 0.0, 1.0, 1.0);
     const double temperature = fields_.number("temperature", 0.0, 1e6, 1.0);
     if (top_k > 0) search.top_k = top_k;
-    if (top_p > 0.0 && top_p < 1.0) search.top_p = top_p;
-    if (temperature > 0.0 && temperature != 1.0) search.temperature = temperature;
+    // Folders that do not sample may name 0, which means nothing.
+    if (top_p >= kLeastNumber && top_p < 1.0) search.top_p = top_p;
+    if (temperature >= kLeastNumber && temperature != 1.0) search.temperature = temperature;
   }
 
   ForeignConfig fields_;
