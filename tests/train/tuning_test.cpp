@@ -325,6 +325,9 @@ TEST(Tuning, AModelOfOursKnowsItsLanguages) {
       generation_from_json(contents(folder / "m/generation.json"), "generation.json");
   EXPECT_EQ(settings.from_language, "en");
   EXPECT_EQ(settings.to_language, "hi");
+  // A model that replaces it does not inherit them.
+  run(small_options(), folder / "m", RunStart::overwrite);
+  EXPECT_FALSE(file_exists(folder / "m/generation.json"));
   for (const char* wrong : {"en", "-hi", "en-", "-"}) {
     options.model_languages = wrong;
     EXPECT_NE(raised_by([&] { check(options); }).text.find("as in en-hi"), std::string::npos);

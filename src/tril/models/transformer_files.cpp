@@ -80,6 +80,18 @@ void stage(FolderUpdate& update, const ModelFiles& files) {
   for (const auto& [name, contents] : files) update.replace(name).write(contents);
 }
 
+// The files beside new weights. Those of the same model stay, so that its weights are one file,
+// replaced in one step; what only the previous model had goes, or it would be taken for this one's.
+void stage_beside(FolderUpdate& update, const ModelFiles& files) {
+  bool same = holds_these(update.folder(), files);
+  const std::string settings(kGenerationFile);
+  if (!files.contains(settings) && file_exists(path_in(update.folder(), settings))) {
+    update.remove(settings);
+    same = false;
+  }
+  if (!same) stage(update, files);
+}
+
 // Replaces a file that belongs to the folder's model whatever the other files are.
 void replace_one(const std::string& folder, const ModelFiles& file) {
   if (holds_these(folder, file)) return;
@@ -114,8 +126,7 @@ void Transformer::save(const std::string& folder, const SaveOptions& options) co
   add_files(files, metadata);
   FolderUpdate update(folder, std::string(kConfigFile));
   write_safetensors(update.replace(std::string(kWeightsFile)), tensors, metadata);
-  // New weights of the same model are one file, replaced in one step.
-  if (!holds_these(folder, files)) stage(update, files);
+  stage_beside(update, files);
   update.commit();
 }
 
