@@ -341,7 +341,7 @@ TEST(Tuning, AnImportedModelLearns) {
   fs::copy(fs::path(TRIL_HUB_FOLDER) / "marian", folder / "theirs");
   fs::remove(folder / "theirs/expected.safetensors");
   for (const auto& file : fs::directory_iterator(fs::path(TRIL_TOKENIZERS_FOLDER) / "marian")) {
-    fs::copy(file.path(), folder / "theirs");
+    fs::copy(file.path(), folder / "theirs", fs::copy_options::overwrite_existing);
   }
   fs::remove(folder / "theirs/cases.json");
   hub::import(folder / "theirs", folder / "base");
