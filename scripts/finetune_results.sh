@@ -8,8 +8,9 @@
 #   tuned     `everyday`, fine-tuned on 2,000 captions with the defaults of `tril train --from`
 #   captions  trained on these captions alone
 #   both      trained on Tatoeba and these captions together
-# OPTIONs go to every run that begins with random weights (sizes, rates) and to none other; DEVICE,
-# UPDATES and CAPTION_UPDATES in the environment choose the device and how long these runs take.
+# OPTIONs (shape, rate) go to every run that begins with random weights and to none other. DEVICE in the
+# environment chooses the device; UPDATES and BATCH, the tokens per update, are for `everyday` and
+# `both`, CAPTION_UPDATES for `captions`.
 set -eu
 tril=$1 source=$2 target=$3 captions=$4 out=$5
 shift 5
@@ -47,12 +48,15 @@ run() {
   seconds=$SECONDS
 }
 : >"$out/seconds.tsv"
-long=(--updates "${UPDATES:-3000}")
+updates=${UPDATES:-3000} few=${CAPTION_UPDATES:-1000}
+long=(--updates "$updates" --batch-tokens "${BATCH:-16384}" --warm-up $((updates / 6))
+      --evaluate-every $((updates / 6)))
 run everyday --tsv "$out/tatoeba.train.tsv" --valid-tsv "$out/tatoeba.some.tsv" "${long[@]}" "$@"
 with_its_pieces=(--tokenizer "$out/everyday/tokenizer.model")
 run tuned --from "$out/everyday" --tsv "$out/captions.train.tsv" --valid-tsv "$out/captions.valid.tsv"
 run captions "${with_its_pieces[@]}" --tsv "$out/captions.train.tsv" \
-  --valid-tsv "$out/captions.valid.tsv" --updates "${CAPTION_UPDATES:-0}" "$@"
+  --valid-tsv "$out/captions.valid.tsv" --updates "$few" --warm-up $((few / 5)) \
+  --evaluate-every $((few / 10)) "$@"
 run both "${with_its_pieces[@]}" --tsv "$out/tatoeba.train.tsv" "$out/captions.train.tsv" \
   --valid-tsv "$out/captions.valid.tsv" "${long[@]}" "$@"
 
@@ -60,7 +64,7 @@ run both "${with_its_pieces[@]}" --tsv "$out/tatoeba.train.tsv" "$out/captions.t
 score() {
   "$tril" evaluate "$out/$1" "${device[@]}" --beam 4 --source "$out/$2.test.en" \
     --reference "$out/$2.test.de" 2>/dev/null |
-    sed -n 's/^\(BLEU\|chrF2\)|.* = \([0-9.]*\).*/\2/p' | paste -s -d ' '
+    sed -n 's/^\(BLEU\|chrF2\)|[^=]* = \([0-9.]*\).*/\2/p' | paste -s -d ' '
 }
 printf '| model | Multi30k BLEU | chrF2 | Tatoeba BLEU | chrF2 | training, s |\n|---|---|---|---|---|---|\n'
 for model in everyday tuned captions both; do

@@ -308,7 +308,7 @@ void add_train(CLI::App& app) {
   for_each_tuning_option(options, [&](const char* name, auto& value, const char* help) {
     CLI::Option* option = train->add_option(std::string("--") + name, value, help);
     if constexpr (!std::is_same_v<decltype(value), std::string&>) option->delimiter(',');
-    option->group("Fine-tuning");
+    option->group("Fine-tuning and languages");
   });
   train->add_option("-o,--output", arguments->folder, "The model folder to write")->required();
   train->add_option("--config", arguments->config,
@@ -329,14 +329,15 @@ void add_train(CLI::App& app) {
       ->group("Model");
   for_each_option(options, add_flag);
   train->footer(
-      "With --from, sizes and tokenizer are the model's, and these have other defaults: dropout \n"
-      "(the model's), rate 0.001, warm-up 20, evaluate-every 25, updates (10 epochs, from 100 to\n"
-      "20,000).\n\n"
+      "With --from, sizes and tokenizer are the model's, and other defaults apply: its\n"
+      "dropout, rate 0.128 / width, warm-up 20, evaluate-every 50, and updates for 10\n"
+      "epochs (at least 200, at most 20,000).\n\n"
       "Examples:\n"
       "  tril train --source train.en --target train.hi --valid-source dev.en \\\n"
       "    --valid-target dev.hi -o my-model\n"
       "  echo 'How are you?' | tril translate my-model\n"
-      "  tril train --from my-model --source letters.en --target letters.hi -o letters-model");
+      "  tril train --from my-model --source letters.en --target letters.hi \\\n"
+      "    -o letters-model");
   train->callback([arguments, train] {
     std::string& from = arguments->options.from;
     if (!from.empty()) from = std::filesystem::absolute(from).lexically_normal();

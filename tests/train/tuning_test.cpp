@@ -325,6 +325,9 @@ TEST(Tuning, AModelOfOursKnowsItsLanguages) {
       generation_from_json(contents(folder / "m/generation.json"), "generation.json");
   EXPECT_EQ(settings.from_language, "en");
   EXPECT_EQ(settings.to_language, "hi");
+  // A model that replaces it does not inherit them.
+  run(small_options(), folder / "m", RunStart::overwrite);
+  EXPECT_FALSE(file_exists(folder / "m/generation.json"));
   for (const char* wrong : {"en", "-hi", "en-", "-"}) {
     options.model_languages = wrong;
     EXPECT_NE(raised_by([&] { check(options); }).text.find("as in en-hi"), std::string::npos);
@@ -338,7 +341,7 @@ TEST(Tuning, AnImportedModelLearns) {
   fs::copy(fs::path(TRIL_HUB_FOLDER) / "marian", folder / "theirs");
   fs::remove(folder / "theirs/expected.safetensors");
   for (const auto& file : fs::directory_iterator(fs::path(TRIL_TOKENIZERS_FOLDER) / "marian")) {
-    fs::copy(file.path(), folder / "theirs");
+    fs::copy(file.path(), folder / "theirs", fs::copy_options::overwrite_existing);
   }
   fs::remove(folder / "theirs/cases.json");
   hub::import(folder / "theirs", folder / "base");

@@ -82,6 +82,18 @@ void stage(FolderUpdate& update, const ModelFiles& files) {
   for (const auto& [name, contents] : files) update.replace(name).write(contents);
 }
 
+// The files beside new weights. Those of the same model stay, so that its weights are one file,
+// replaced in one step; what only the previous model had goes, or it would be taken for this one's.
+void stage_beside(FolderUpdate& update, const ModelFiles& files) {
+  bool same = holds_these(update.folder(), files);
+  for (const std::string_view name : {kGenerationFile, kHubFile}) {
+    if (files.contains(std::string(name)) || !file_exists(path_in(update.folder(), name))) continue;
+    update.remove(std::string(name));
+    same = false;
+  }
+  if (!same) stage(update, files);
+}
+
 // Replaces a file that belongs to the folder's model whatever the other files are.
 void replace_one(const std::string& folder, const ModelFiles& file) {
   if (holds_these(folder, file)) return;
@@ -115,8 +127,7 @@ void save_folder(const std::string& folder, const TransformerConfig& config,
   add_files(files, metadata);
   FolderUpdate update(folder, std::string(kConfigFile));
   write(update.replace(std::string(kWeightsFile)), metadata);
-  // New weights of the same model are one file, replaced in one step.
-  if (!holds_these(folder, files)) stage(update, files);
+  stage_beside(update, files);
   update.commit();
 }
 

@@ -183,7 +183,7 @@ int64_t updates_for(const Corpus& corpus, const TrainOptions& options) {
   struct Default {
     int64_t rounds, least, most;
   };
-  const Default of = options.from.empty() ? Default{60, 500, 100'000} : Default{10, 100, 20'000};
+  const Default of = options.from.empty() ? Default{60, 500, 100'000} : Default{10, 200, 20'000};
   return std::clamp(corpus.target_tokens() * of.rounds / options.batch_tokens, of.least, of.most);
 }
 
