@@ -6,7 +6,7 @@
 namespace tril::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAdvice = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kAdvice = {{
     {"schedule.peak", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
     {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
     {"updates", "give a larger --updates"},
@@ -21,6 +21,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAdvice 
     {"packed", "pack it again: 'tril quantize FOLDER --to ...'"},
     {"head_dim", "choose a --model that is a multiple of --heads, or give --head-dim"},
     {"beam", "--n-best needs a --beam at least as large"},
+    {"type", "--type fp32 keeps every bit"},
     {"import", "'tril import FOLDER -o MODEL' makes one of it"},
     {"any_files", "copy it again, or, if it was changed on purpose, see 'tril verify --help'"},
 }};

@@ -24,9 +24,12 @@ void run(const ImportFlags& flags) {
       {.overwrite = flags.overwrite ? Overwrite::yes : Overwrite::no,
        .notice = [](const Notice& notice) { message(fmt::format("tril: {}\n", notice.text)); }});
   const TransformerConfig& config = report.config;
-  fmt::print("{}: {}, {} parameters, {} + {} layers, {} wide, {} pieces\n", flags.output,
-             report.family, grouped(report.parameters), config.encoder_layers,
-             config.decoder_layers, config.model, grouped(config.target_vocab));
+  const std::string layers =
+      config.decoder_only()
+          ? counted(config.decoder_layers, "layer")
+          : fmt::format("{} + {} layers", config.encoder_layers, config.decoder_layers);
+  fmt::print("{}: {}, {} parameters, {}, {} wide, {} pieces\n", flags.output, report.family,
+             grouped(report.parameters), layers, config.model, grouped(config.target_vocab));
   std::string choice;
   if (!report.languages.empty()) {
     std::string codes;
@@ -36,7 +39,8 @@ void run(const ImportFlags& flags) {
     fmt::print("{} languages: {}\n", report.languages.size(), codes);
     choice = fmt::format(" --to-language {}", report.languages.front());
   }
-  fmt::print("try: {} translate {}{}\n", program_name(), flags.output, choice);
+  fmt::print("try: {} {} {}{}\n", program_name(), config.decoder_only() ? "generate" : "translate",
+             flags.output, choice);
 }
 
 }  // namespace
@@ -53,9 +57,11 @@ void add_import(CLI::App& app) {
   command->add_flag("--overwrite", flags->overwrite, "Replace the model of tril that is there");
   command->footer(
       "Examples:\n  tril import opus-mt-en-de -o en-de\n  echo 'How are you?' | tril translate "
-      "en-de\n\nFamilies: marian (OPUS-MT), pegasus, m2m_100 (NLLB too), bart, mbart. tril "
-      "downloads nothing: the folder must be there. Nothing in it is executed: a .bin file is "
-      "read as data. Settings of generate() are not taken over; those that matter are named.");
+      "en-de\n\nFamilies: marian (OPUS-MT), pegasus, m2m_100 (NLLB too), bart, mbart, gpt2, llama, "
+      "mistral. tril downloads nothing: the folder must be there. Nothing in it is executed: a "
+      ".bin "
+      "file is read as data. What the model does not need is kept, so that 'tril export' gives the "
+      "folder back.");
   command->callback([flags] { run(*flags); });
 }
 

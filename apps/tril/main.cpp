@@ -65,6 +65,7 @@ void add_commands(CLI::App& app) {
   tril::app::add_explain(app);
   tril::app::add_bench(app);
   tril::app::add_import(app);
+  tril::app::add_export(app);
   tril::app::add_info(app);
 }
 

@@ -16,6 +16,7 @@
 #include "tril/device/device.h"         // Device, best_device
 #include "tril/explain/architecture.h"  // a model as a picture
 #include "tril/explain/explain.h"       // explain, explain_page
+#include "tril/hub/export.h"            // models leave for Hugging Face's transformers
 #include "tril/hub/import.h"            // models of Hugging Face's transformers
 #include "tril/io/atomic_file.h"        // AtomicFile: written whole or not at all
 #include "tril/io/mapped_file.h"        // MappedFile: which file is mapped where

@@ -1,7 +1,8 @@
 // A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
 // base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens) or one of preset tiny (8,000 tokens),
-// without a tokenizer. `other` has another tokenizer.
-//   make_model FOLDER translate|generate|other|base|tiny [SEED]
+// without a tokenizer. `other` has another tokenizer. Those that transformers has too: `pre` has its
+// norms before the sub-layers, `llama` and `mistral` are decoder-only.
+//   make_model FOLDER translate|generate|other|pre|llama|mistral|base|tiny [SEED]
 #include <cstdio>
 #include <string>
 
@@ -24,7 +25,9 @@ int main(int argc, char** argv) {
     tril::Transformer(tiny.completed(), seed).save(folder);
     return 0;
   }
-  const bool decoder_only = std::string(argv[2]) == "generate";
+  const std::string kind = argv[2];
+  const bool llama = kind == "llama" || kind == "mistral";
+  const bool decoder_only = kind == "generate" || llama;
   const std::string sentences[] = {"how are you", "I am fine, thank you", "where are they going?",
                                    "मैं ठीक हूँ", "the theory that they gathered"};
   size_t next = 0;
@@ -34,7 +37,7 @@ int main(int argc, char** argv) {
         line = sentences[next++];
         return true;
       },
-      {.vocab = std::string(argv[2]) == "other" ? 310 : 320});
+      {.vocab = kind == "other" ? 310 : 320});
   tril::TransformerConfig config;
   config.target_vocab = tokenizer.vocab();
   config.source_vocab = decoder_only ? 0 : config.target_vocab;
@@ -44,6 +47,16 @@ int main(int argc, char** argv) {
   config.encoder_layers = decoder_only ? 0 : 1;
   config.decoder_layers = 2;
   config.max_length = 64;
+  if (kind == "pre" || llama) config.norm_position = tril::NormPosition::pre;
+  if (llama) {
+    config.norm = tril::NormType::rms;
+    config.position = tril::PositionType::rotary;
+    config.activation = tril::ActivationType::silu;
+    config.gated = true;
+    config.bias = false;
+    config.kv_heads = 1;
+    config.window = kind == "mistral" ? 4 : 0;
+  }
   tril::Transformer(config.completed(), seed)
       .save(folder, {.beside = {{"tokenizer.model", tokenizer.bytes()}}});
 }

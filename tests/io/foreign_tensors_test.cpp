@@ -368,7 +368,9 @@ TEST(ForeignTensorsErrors, Shards) {
             concat("bad format: a.safetensors: v: ", kIndex, " says that it is in b.safetensors"));
   EXPECT_EQ(with(R"({"u":"a.safetensors","u":"b.safetensors"})", {"u"}, {"u"}),
             start + "u: this field stands twice");
-  EXPECT_EQ(with(R"({"u":"c.safetensors"})", {}, {}), start + "u: there is no file c.safetensors");
+  EXPECT_EQ(with(R"({"u":"c.safetensors","v":"d.safetensors","w":"c.safetensors"})", {}, {}),
+            concat("bad format: ", kIndex,
+                   ": weight_map names files that are missing: c.safetensors, d.safetensors"));
   EXPECT_EQ(with("{}", {}, {}),
             concat("bad format: ", kIndex,
                    ": weight_map: expected an object of file names, got an empty one"));

@@ -31,6 +31,56 @@ TokenizerFiles tokenizer_files(const std::string& folder) {
   return files;
 }
 
+std::string joined(std::span<const std::string> names) {
+  std::string list;
+  for (const std::string& name : names) list += concat(list.empty() ? "" : ", ", printable(name));
+  return list;
+}
+
+// The names in a folder, sorted.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  require(!error, ErrorCode::io, folder, ": ", error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Without git-lfs, git leaves small texts in the place of large files.
+void refuse_pointers(const std::string& folder) {
+  constexpr std::string_view kBegin = "version https://git-lfs.github.com/";
+  constexpr int64_t kPointerBytes = 1024;
+  std::vector<std::string> pointers;
+  for (const std::string& name : names_in(folder)) {
+    const std::string path = path_in(folder, name);
+    std::error_code none;
+    if (!fs::is_regular_file(path, none) || file_bytes(path) > kPointerBytes) continue;
+    if (read_file(path, kPointerBytes).starts_with(kBegin)) pointers.push_back(name);
+  }
+  require(pointers.empty(), ErrorCode::bad_format, folder, ": ", joined(pointers),
+          ": pointers of Git LFS, not the files: run 'git lfs pull' there, or download them again");
+}
+
+// Names all that is missing at once.
+void require_files(const std::string& folder, const Family& family, const TokenizerFiles& files) {
+  std::vector<std::string> missing;
+  if (!ForeignTensors::are_in(folder)) {
+    missing.emplace_back("weights (model.safetensors or pytorch_model.bin)");
+  }
+  if (family.name() == "marian") {
+    for (const char* name : {"source.spm", "target.spm", "vocab.json"}) {
+      if (!files.contains(name)) missing.emplace_back(name);
+    }
+  } else if (files.empty()) {
+    missing.emplace_back("files of the tokenizer (tokenizer.json)");
+  }
+  require(missing.empty(), ErrorCode::bad_format, folder, ": missing: ", joined(missing),
+          ": download ", missing.size() > 1 ? "them" : "it", " from where the model is from");
+}
+
 // Weights in forms that are not read, which transformers' folders may have besides.
 bool is_other_weights(std::string_view name) {
   static constexpr std::string_view kEndings[] = {".bin", ".safetensors", ".h5",   ".msgpack",
@@ -44,16 +94,10 @@ bool is_other_weights(std::string_view name) {
 std::vector<std::string> keep_files(const std::string& folder, const TheirWeights& weights,
                                     const TokenizerFiles& tokenizer, Kept& kept) {
   constexpr int64_t kKeptBytes = 64 << 20;
-  std::vector<std::string> names, left_out;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
-  require(!error, ErrorCode::io, folder, ": ", error.message());
-  std::sort(names.begin(), names.end());
+  std::vector<std::string> left_out;
   const auto& read = weights.tensors().files();
   int64_t total = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name : names_in(folder)) {
     const std::string path = path_in(folder, name);
     if (tokenizer.contains(name)) continue;
     if (std::find(read.begin(), read.end(), name) != read.end() && !name.ends_with(".json")) {
@@ -76,9 +120,7 @@ std::vector<std::string> keep_files(const std::string& folder, const TheirWeight
 void tell_left_out(const std::string& folder, std::span<const std::string> names,
                    const ImportOptions& options) {
   if (names.empty() || !options.notice) return;
-  std::string list;
-  for (const std::string& name : names) list += concat(list.empty() ? "" : ", ", printable(name));
-  options.notice(concat(folder, ": not kept, so that an export will not have it: ", list));
+  options.notice(concat(folder, ": not kept, so that an export will not have it: ", joined(names)));
 }
 
 int64_t count_of(std::span<const StoredTensor> parameters) {
@@ -136,7 +178,9 @@ ImportReport import(const std::string& folder, const std::string& to,
   require(options.overwrite == Overwrite::yes || !file_exists(path_in(to, kConfigFile)),
           ErrorCode::invalid_argument, Field{"overwrite"}, to, ": holds a model already");
   Described described(folder);
+  refuse_pointers(folder);
   const TokenizerFiles files = tokenizer_files(folder);
+  require_files(folder, described.family(), files);
   const Tokenizer tokenizer = Tokenizer::from_files(files, described.settings(), folder);
   const ImportedGeneration generation =
       read_generation_settings(folder, tokenizer, described.ours());

@@ -160,6 +160,55 @@ std::vector<NamedTensor> load_safetensors(const std::string& path, Arena& arena,
   return finished(std::move(tensors), std::move(open.header), info);
 }
 
+struct SafetensorsFile::State {
+  explicit State(const std::string& path)
+      : file(open_regular(path)), open(open_header(file)), parallel(readers_of(open.header)) {
+    std::sort(open.header.entries.begin(), open.header.entries.end(),
+              [](const Entry& a, const Entry& b) { return a.name < b.name; });
+    for (const Entry& entry : open.header.entries) {
+      descriptions.push_back({entry.name, type_of(entry), entry.shape});
+    }
+  }
+
+  InputFile file;
+  OpenHeader open;  // its entries sorted by name
+  Parallel parallel;
+  std::vector<Description> descriptions{};
+};
+
+SafetensorsFile::SafetensorsFile(const std::string& path)
+    : state_(std::make_unique<const State>(path)) {}
+SafetensorsFile::~SafetensorsFile() = default;
+
+const SafetensorsInfo& SafetensorsFile::info() const { return state_->open.header.info; }
+
+const std::vector<SafetensorsFile::Description>& SafetensorsFile::tensors() const {
+  return state_->descriptions;
+}
+
+const SafetensorsFile::Description* SafetensorsFile::find(std::string_view name) const {
+  const auto found = std::lower_bound(
+      tensors().begin(), tensors().end(), name,
+      [](const Description& one, std::string_view wanted) { return one.name < wanted; });
+  return found != tensors().end() && found->name == name ? &*found : nullptr;
+}
+
+Tensor SafetensorsFile::read(std::string_view name, Arena& arena) const {
+  const Description* found = find(name);
+  const std::string& path = state_->file.path();
+  require(found != nullptr, ErrorCode::bad_format, path, ": tensor '", printable(name),
+          "' is missing");
+  const auto index = static_cast<size_t>(found - tensors().data());
+  const std::span<const Entry> entry(&state_->open.header.entries[index], 1);
+  const std::vector<NamedTensor> tensors = make_tensors(entry, arena);
+  go_through(entry, path, state_->parallel, [&](const Block& block, int) {
+    char* memory = place_of(block, entry, tensors);
+    read_block(state_->file, state_->open.data_begin, block, memory);
+    return std::string_view(memory, static_cast<size_t>(block.bytes));
+  });
+  return tensors.front().tensor;
+}
+
 std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
                                          SafetensorsInfo* info, MapVerify verify) {
   const InputFile opened = open_regular(path);

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +69,32 @@ enum class MapVerify { yes, trust };
 std::vector<NamedTensor> map_safetensors(const std::string& path, Arena& arena,
                                          SafetensorsInfo* info = nullptr,
                                          MapVerify verify = MapVerify::yes);
+
+// A file whose tensors are read one by one, so that what is made of them is all that is held.
+// All functions are const and may be called by any number of threads.
+class SafetensorsFile {
+ public:
+  // Reads the header.
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+
+  struct Description {
+    std::string name;
+    DType type = DType::f32;
+    Shape shape{};
+  };
+  const SafetensorsInfo& info() const;
+  // Sorted by name.
+  const std::vector<Description>& tensors() const;
+  // Null where there is none of that name.
+  const Description* find(std::string_view name) const;
+  // Into memory of `arena`, compared with its checksum; on all cores where that pays.
+  Tensor read(std::string_view name, Arena& arena) const;
+
+ private:
+  struct State;
+  std::unique_ptr<const State> state_;
+};
 
 // Metadata and seal from the header alone, whose checksum is verified.
 SafetensorsInfo read_safetensors_info(const std::string& path);

@@ -99,14 +99,17 @@ std::string identity_of(const std::string& file) {
   return info.seal.empty() ? to_string(checksum_of_file(file)) : info.seal;
 }
 
+void require_ours(const std::string& folder, std::string_view config) {
+  // Other programs' models have files of the same names.
+  require(config.find("\"model_type\"") == config.npos, ErrorCode::unsupported, Field{"import"},
+          folder, ": holds a model of Hugging Face's transformers, not one of tril's");
+}
+
 ConfigFile read_config(const std::string& folder) {
   const std::string file = path_in(folder, kConfigFile);
   if (!file_exists(file)) fail_without_model(folder);
   ConfigFile config{.text = read_model_file(folder, kConfigFile), .config = {}};
-  // Other programs' models have files of the same names.
-  require(config.text.find("\"model_type\"") == std::string::npos, ErrorCode::unsupported,
-          Field{"import"}, folder,
-          ": holds a model of Hugging Face's transformers, not one of tril's");
+  require_ours(folder, config.text);
   config.config = config_from_json(config.text, file);
   return config;
 }

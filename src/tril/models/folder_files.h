@@ -29,6 +29,9 @@ FolderSeal seal_of(const SafetensorsInfo& info);
 // The identity of a file of weights: its seal, or the checksum of its bytes if it has none.
 std::string identity_of(const std::string& file);
 
+// Raises `unsupported` for a config.json of Hugging Face's transformers.
+void require_ours(const std::string& folder, std::string_view config);
+
 struct ConfigFile {
   std::string text;
   TransformerConfig config;

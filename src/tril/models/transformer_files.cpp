@@ -1,6 +1,7 @@
 // Transformers in model folders: saved, loaded, packed.
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -173,23 +174,21 @@ Transformer Transformer::load_weights(const std::string& folder, const ConfigFil
   const Placement placement = placement_of(options);
   require_weights(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
-  Arena arena;
-  SafetensorsInfo info;
-  const std::vector<NamedTensor> tensors = load_safetensors(tensor_file, arena, &info);
-  const FolderSeal seal = seal_of(info);
+  const SafetensorsFile file(tensor_file);
+  const FolderSeal seal = seal_of(file.info());
   check_config(seal, folder, config, options);
-  const auto find = [&](const std::string& name) { return find_named(tensors, name, tensor_file); };
   // Names and shapes are compared before memory is allocated, so that a huge configuration beside a
   // small file is an error and not an attempt to allocate.
   std::set<std::string> wanted;
   const auto gate = [&](const std::string& name, const Shape& shape) {
     wanted.insert(name);
-    const Tensor from = find(name);
-    require(from.shape() == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name, "' is ",
-            from.shape(), ", the configuration asks for ", shape);
-    require(from.dtype() == DType::f32 || from.dtype() == DType::bf16, ErrorCode::bad_format,
-            tensor_file, ": tensor '", name, "' is of type ", from.dtype(),
-            ", expected f32 or bf16");
+    const SafetensorsFile::Description* from = file.find(name);
+    require(from != nullptr, ErrorCode::bad_format, tensor_file, ": tensor '", name,
+            "' is missing");
+    require(from->shape == shape, ErrorCode::bad_format, tensor_file, ": tensor '", name, "' is ",
+            from->shape, ", the configuration asks for ", shape);
+    require(from->type == DType::f32 || from->type == DType::bf16, ErrorCode::bad_format,
+            tensor_file, ": tensor '", name, "' is of type ", from->type, ", expected f32 or bf16");
   };
   const bool infers = options.purpose == Purpose::inference;
   std::shared_ptr<State> state;
@@ -200,13 +199,18 @@ Transformer Transformer::load_weights(const std::string& folder, const ConfigFil
   } else {
     state = std::make_shared<State>(config.config, placement, gate);
   }
-  for (const NamedTensor& tensor : tensors) {
+  for (const SafetensorsFile::Description& tensor : file.tensors()) {
     require(wanted.contains(tensor.name), ErrorCode::bad_format, tensor_file, ": tensor '",
             printable(tensor.name), "' is not part of the model in ", path_in(folder, kConfigFile));
   }
   // What is loaded only to infer is packed, by all threads; the rest is mostly copied.
   Context context(infers ? 0 : 1, placement);
-  state->parameters.fill(context, find);
+  // One tensor at a time on the CPU. A GPU may still be copying those before.
+  std::deque<Arena> memory;
+  state->parameters.fill(context, [&](const std::string& name) {
+    if (options.device == Device::cpu) memory.clear();
+    return file.read(name, memory.emplace_back());
+  });
   state->derive(context);
   context.queue.wait();  // others read it in queues of their own
   state->seal = seal;

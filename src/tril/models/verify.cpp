@@ -231,6 +231,18 @@ class FolderSealer {
   std::vector<std::string>& written_;
 };
 
+// A folder of transformers is not ours to judge, nor to seal.
+void refuse_foreign(const std::string& folder) {
+  if (!file_exists(path_in(folder, kConfigFile))) return;
+  std::string config;
+  try {
+    config = read_model_file(folder, kConfigFile);
+  } catch (const Error&) {
+    return;  // which is among what is found
+  }
+  require_ours(folder, config);
+}
+
 bool has_run(const std::string& folder) {
   return file_exists(path_in(path_in(folder, kTrainingFolder), kCheckpointFile));
 }
@@ -252,6 +264,7 @@ std::vector<VerifiedFile> require_any(std::vector<VerifiedFile> files, const std
 }  // namespace
 
 std::vector<VerifiedFile> verify_folder(const std::string& folder) {
+  refuse_foreign(folder);
   std::vector<VerifiedFile> files;
   for_each_part(
       folder, [&](const std::string& part) { FolderVerifier(part, files).model(); },
@@ -260,12 +273,14 @@ std::vector<VerifiedFile> verify_folder(const std::string& folder) {
 }
 
 std::vector<VerifiedFile> verify_model(const std::string& folder) {
+  refuse_foreign(folder);
   std::vector<VerifiedFile> files;
   FolderVerifier(folder, files).model();
   return require_any(std::move(files), folder);
 }
 
 std::vector<std::string> seal_folder(const std::string& folder) {
+  refuse_foreign(folder);
   std::vector<std::string> written;
   for_each_part(
       folder,

@@ -203,10 +203,25 @@ Transformer Transformer::of_expressions(const TransformerConfig& config, Compute
 
 std::vector<Transformer::NamedShape> Transformer::parameter_shapes(
     const TransformerConfig& config) {
+  // A model of expressions for inference stores no matrices; what it stores is bounded, because a
+  // configuration may lie.
+  constexpr int64_t kMostStored = 1 << 24;
+  TransformerConfig bare = config.completed();
+  bare.check();
+  // Tables that are computed need not be.
+  if (bare.position != PositionType::learned && bare.position != PositionType::relative) {
+    bare.position = PositionType::none;
+  }
   std::vector<NamedShape> shapes;
-  // A model of expressions for inference stores no matrices.
-  const State state(config, Placement::expressions(), Compute::fp32,
+  int64_t stored = 0;
+  const State state(bare, Placement::expressions(), Compute::fp32,
                     [&](const std::string& name, const Shape& shape) {
+                      const bool is_matrix =
+                          shape.rank() == 2 && !name.ends_with("_position.weight");
+                      if (!is_matrix) stored += shape.size();
+                      require(stored <= kMostStored, ErrorCode::invalid_argument,
+                              "configuration: its norms, biases and positions have more than ",
+                              kMostStored, " numbers");
                       shapes.push_back({name, shape});
                     });
   return shapes;

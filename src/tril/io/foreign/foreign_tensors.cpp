@@ -105,6 +105,11 @@ bool ForeignTensor::same_elements(const ForeignTensor& other) const {
          (a.strides == b.strides || (foreign::is_dense(a) && foreign::is_dense(b)));
 }
 
+bool ForeignTensors::are_in(const std::string& folder) {
+  return std::any_of(kLookedFor.begin(), kLookedFor.end(),
+                     [&](std::string_view name) { return file_exists(path_in(folder, name)); });
+}
+
 ForeignTensors::ForeignTensors(const std::string& folder) : folder_(folder) {
   const auto found = std::find_if(kLookedFor.begin(), kLookedFor.end(), [&](std::string_view name) {
     return file_exists(path_in(folder, name));
@@ -148,11 +153,13 @@ void ForeignTensors::open_shards(const std::string& index_name, std::string_view
       foreign::read_shard_index(read_file(index_path, kForeignJson.max_bytes), ending, index_path);
   files_.push_back(index_name);
   std::set<std::string_view> shards;
+  std::string missing;
   for (const auto& [tensor, shard] : index) {
-    const bool is_new = shards.insert(shard).second;
-    require(!is_new || file_exists(path_in(folder_, shard)), ErrorCode::bad_format, index_path,
-            ": weight_map: ", printable(tensor), ": there is no file ", printable(shard));
+    if (!shards.insert(shard).second || file_exists(path_in(folder_, shard))) continue;
+    missing += concat(missing.empty() ? "" : ", ", printable(shard));
   }
+  require(missing.empty(), ErrorCode::bad_format, index_path,
+          ": weight_map names files that are missing: ", missing);
   std::set<std::string_view> found;
   for (const std::string_view shard : shards) {
     const size_t before = tensors_.size();

@@ -70,6 +70,8 @@ class ForeignTensor {
 class ForeignTensors {
  public:
   explicit ForeignTensors(const std::string& folder);
+  // Whether a folder has one of the files that are looked for.
+  static bool are_in(const std::string& folder);
 
   const std::string& folder() const { return folder_; }
   // Sorted by name.
