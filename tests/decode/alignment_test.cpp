@@ -49,7 +49,9 @@ std::vector<double> textbook_weights(const Transformer& model, const Tokens& sou
     const auto w = reference::attention_weights<double>(
         {static_cast<int64_t>(target.size()), static_cast<int64_t>(source.size()), c.heads,
          c.kv_heads, c.head_dim},
-        1.0 / std::sqrt(static_cast<double>(c.head_dim)), q, k, log.rows, head);
+        c.attention_scale > 0.0 ? c.attention_scale
+                                : 1.0 / std::sqrt(static_cast<double>(c.head_dim)),
+        q, k, log.rows, head);
     for (size_t i = 0; i < w.size(); ++i) mean[i] += w[i] / static_cast<double>(c.heads);
   }
   return mean;

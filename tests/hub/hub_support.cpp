@@ -18,8 +18,8 @@ const std::vector<HubModel>& hub_models() {
       {"llama_tied", "llama3"}, {"m2m_100", "nllb"},
       {"marian", "marian"},     {"marian_separate", "marian_separate"},
       {"mbart", "mbart25"},     {"mistral", "llama"},
-      {"mt5", "t5"},            {"pegasus", "marian"},
-      {"t5", "t5"},             {"t5_v1_1", "t5"},
+      {"pegasus", "marian"},    {"t5", "t5"},
+      {"t5_v1_1", "t5"},        {"mt5", "t5"},
   };
   return models;
 }

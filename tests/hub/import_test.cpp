@@ -116,7 +116,11 @@ TEST(Import, AFolderTranslates) {
   const std::vector<Translation> translations = translator.translate(lines, options);
   SearchRequest request;
   request.source = translator.tokenizer().encode_source(lines[0]);
-  const SearchOptions search = translator.search_options(options);
+  SearchOptions search;
+  search.max_tokens = kHubLimit;
+  search.start = 156;
+  search.end = 0;
+  search.forbidden = translator.tokenizer().unwritable();
   EXPECT_EQ(translations[0].hypotheses.front().tokens,
             searched(translator.model(), request, search));
   EXPECT_EQ(translations[1].text(), "");

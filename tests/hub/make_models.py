@@ -54,13 +54,25 @@ MODELS = {
     'llama_tied': ('LlamaForCausalLM', dict(LLAMA, tie_word_embeddings=True, attention_bias=True, rope_parameters=dict(
         rope_theta=500000.0, rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
         original_max_position_embeddings=256)), torch.bfloat16, 1.8),
-    'mistral': ('MistralForCausalLM', dict(LLAMA, head_dim=6, sliding_window=8), torch.bfloat16, 1.8),
     # The first T5: one matrix, hidden states scaled before it. 1.1 and mT5: gated, two matrices, nothing scaled.
     't5': ('T5ForConditionalGeneration', dict(T5, feed_forward_proj='relu'), torch.float32, 2.5),
     't5_v1_1': ('T5ForConditionalGeneration', dict(T5, feed_forward_proj='gated-gelu', tie_word_embeddings=False),
                 torch.float32, 1.7),
     'mt5': ('MT5ForConditionalGeneration', dict(T5, num_layers=3), torch.bfloat16, 2.2),
+    'mistral': ('MistralForCausalLM', dict(LLAMA, head_dim=6, sliding_window=8), torch.bfloat16, 1.8),
 }
+
+
+def decoder_only(model):
+    return not model.config.is_encoder_decoder
+
+
+def output_rows(model):
+    return model.get_output_embeddings().weight
+
+
+def is_t5(config):
+    return hasattr(config, 'relative_attention_num_buckets')
 
 
 def draw_t5(model, name):
@@ -75,21 +87,14 @@ def draw_t5(model, name):
                 parameter.normal_(0, deviation)
 
 
-def decoder_only(model):
-    return not model.config.is_encoder_decoder
-
-
-def output_rows(model):
-    return model.get_output_embeddings().weight
-
-
 def build(name, classes, fields, ends):
     kind = getattr(transformers, classes)
-    extra = {} if 'decoder_start_token_id' not in fields else {'forced_eos_token_id': None}
+    seq2seq = 'decoder_start_token_id' in fields and 'T5' not in classes
+    extra = {'forced_eos_token_id': None} if seq2seq else {}
     config = kind.config_class(**{**fields, **extra})
     torch.manual_seed(len(name))
     model = kind(config).eval()
-    if 'T5' in classes:
+    if is_t5(config):
         draw_t5(model, name)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -100,7 +105,7 @@ def build(name, classes, fields, ends):
             model.final_logits_bias[0, config.eos_token_id] = ends
         else:
             row = output_rows(model)[config.eos_token_id]
-            if 'T5' in classes:
+            if is_t5(config):
                 norm = None
             elif model.config.is_encoder_decoder:
                 norm = model.model.decoder.layer_norm
@@ -160,8 +165,8 @@ def computed(model):
     for what, values in lists.items():
         expected[what] = torch.cat(values)
         expected[what + '.lengths'] = torch.tensor([len(v) for v in values], dtype=torch.int16)
-    positions = getattr(config, 'max_position_embeddings', LONG)  # T5 has no limit
-    if positions >= LONG:
+    positions = getattr(config, 'max_position_embeddings', 0)
+    if positions >= LONG or is_t5(config):
         source, target = long_tokens(source_vocab), long_tokens(target_vocab)
         expected['long'] = logits_of(source, target)[-LAST:]
     return expected, [len(v) for v in lists['beam']]

@@ -1,59 +1,31 @@
 // What is particular to T5: matrices that the weights tell apart, and a bias that is not trained.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
-#include "support/temp_folder.h"
-#include "support/testing.h"
-#include "tril/hub/export.h"
+#include "hub/hub_support.h"
 #include "tril/hub/import.h"
-#include "tril/io/foreign/foreign_tensors.h"
 #include "tril/models/session.h"
 #include "tril/translate/translator.h"
 
 namespace tril::t5_test {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::raised_by;
-using testing::TempFolder;
+using testing::TheirFolder;
 
-// A folder with its tokenizer, which has fewer pieces than the model has rows.
-class Folder {
- public:
-  explicit Folder(const std::string& name) {
-    fs::copy(fs::path(TRIL_HUB_FOLDER) / name, path(), fs::copy_options::recursive);
-    fs::remove(path() / "expected.safetensors");
-    for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) {
-      fs::copy(fs::path(TRIL_TOKENIZERS_FOLDER) / "t5" / file, path());
-    }
-  }
-  fs::path path() const { return fs::path(folder_.path()) / "theirs"; }
-  std::string to(const std::string& name = "ours") const {
-    return (fs::path(folder_.path()) / name).string();
-  }
-  hub::ImportReport import() const { return hub::import(path().string(), to()); }
-  void replace(const std::string& from, const std::string& with) const {
-    std::ifstream file(path() / "config.json");
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    std::ofstream(path() / "config.json") << text.replace(at, from.size(), with);
-  }
+// Its tokenizer has fewer pieces than the models have rows.
+TheirFolder folder_of(const std::string& name) { return TheirFolder({name, "t5"}); }
 
- private:
-  TempFolder folder_;
-};
+TransformerConfig imported(const TheirFolder& folder) {
+  return hub::import(folder.path().string(), folder.to()).config;
+}
 
 TEST(T5, TheWeightsTellWhichMatricesAreOne) {
-  const TransformerConfig first = Folder("t5").import().config;
+  const TransformerConfig first = imported(folder_of("t5"));
   EXPECT_TRUE(first.tied);
   EXPECT_FALSE(first.share_source_target);
   EXPECT_EQ(first.output_scale, 0.25);  // 16 wide
   EXPECT_EQ(first.attention_scale, 1.0);
   EXPECT_EQ(first.activation, ActivationType::relu);
   for (const char* name : {"t5_v1_1", "mt5"}) {
-    const TransformerConfig config = Folder(name).import().config;
+    const TransformerConfig config = imported(folder_of(name));
     EXPECT_FALSE(config.tied) << name;
     EXPECT_TRUE(config.share_source_target) << name;
     EXPECT_EQ(config.output_scale, 1.0) << name;
@@ -63,8 +35,8 @@ TEST(T5, TheWeightsTellWhichMatricesAreOne) {
 }
 
 TEST(T5, IsUsedAsAnyModelButNotTrained) {
-  const Folder folder("t5_v1_1");
-  folder.import();
+  const TheirFolder folder = folder_of("t5_v1_1");
+  imported(folder);
   Transformer::save_packed(folder.to(), folder.to(), Compute::int8);
   for (const Compute compute : {Compute::fp32, Compute::int8}) {
     LoadOptions load;
@@ -92,35 +64,14 @@ TEST(T5, IsUsedAsAnyModelButNotTrained) {
   EXPECT_EQ(raised.text, "training: the relative position bias has no gradient yet");
 }
 
-TEST(T5, ComesBackByteForByte) {
-  for (const char* name : {"t5", "t5_v1_1", "mt5"}) {
-    const Folder folder(name);
-    folder.import();
-    hub::export_model(folder.to(), folder.to("back"));
-    const ForeignTensors before(folder.path().string()), after(folder.to("back"));
-    ASSERT_EQ(before.all().size(), after.all().size()) << name;
-    for (const ForeignTensor& tensor : before.all()) {
-      const ForeignTensor& other = after.get(tensor.name());
-      ASSERT_EQ(tensor.type(), other.type()) << tensor.name();
-      std::string a(static_cast<size_t>(tensor.size() * size_of(tensor.type())), '\0'), b = a;
-      tensor.read_bytes(a);
-      other.read_bytes(b);
-      EXPECT_EQ(a, b) << name << ": " << tensor.name();
-    }
-  }
-}
-
 TEST(T5, WhatIsNotComputedIsNamed) {
-  const Folder folder("t5");
-  const auto error = [&] {
-    std::string text = raised_by([&] { folder.import(); }).text;
-    return text.substr(text.rfind('/') + 1);
-  };
-  folder.replace("\"model_type\": \"t5\"", "\"model_type\": \"umt5\"");
-  EXPECT_NE(error().find("model_type is \"umt5\""), std::string::npos);
-  folder.replace("\"model_type\": \"umt5\"", "\"model_type\": \"t5\"");
-  folder.replace("\"dense_act_fn\": \"relu\"", "\"dense_act_fn\": \"mish\"");
-  EXPECT_EQ(error(), "config.json: feed_forward_proj is \"mish\", which tril does not compute");
+  const TheirFolder folder = folder_of("t5");
+  const std::string other =
+      folder.error_with("config.json", "\"model_type\": \"t5\"", "\"model_type\": \"umt5\"");
+  EXPECT_NE(other.find("model_type is \"umt5\""), std::string::npos) << other;
+  EXPECT_EQ(
+      folder.error_with("config.json", "\"dense_act_fn\": \"relu\"", "\"dense_act_fn\": \"mish\""),
+      "config.json: feed_forward_proj is \"mish\", which tril does not compute");
 }
 
 }  // namespace

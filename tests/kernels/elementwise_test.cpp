@@ -55,6 +55,63 @@ TEST(Add, OfSlicesHasTheSameBits) {
   }
 }
 
+TEST(Scaled, IsOneRoundingOfEachProduct) {
+  Random random(4);
+  for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{15}, int64_t{133}, kManyTasks}) {
+    const std::vector<float> x = here(random_floats(random, size));
+    std::vector<float> expected;
+    for (const float each : x) expected.push_back(each * 0.3f);
+    expected = here(expected);
+    EXPECT_TRUE(testing::same_again([&](Context& context) {
+      const Tensor from = activations_of(context, {size}, x);
+      mark_memory(context, 4 * size);
+      const std::vector<float> out = taken(ops::scaled(context, from, 0.3f));
+      EXPECT_TRUE(same_bits(out, expected));
+      EXPECT_TRUE(same_bits(to_floats(from), x));
+      return out;
+    }));
+  }
+}
+
+// As transformers' T5Attention computes them.
+TEST(RelativeBias, BucketsAreThoseOfT5) {
+  const std::vector<int64_t> distances = {-1000, -128, -127, -64, -46, -45, -32, -16, -15,
+                                          -8,    -7,   -1,   0,   1,   7,   8,   11,  12,
+                                          45,    46,   64,   90,  91,  127, 128, 5000};
+  const std::vector<int64_t> both = {15, 15, 15, 14, 13, 12, 12, 10, 9,  8,  7,  1,  0,
+                                     17, 23, 24, 24, 25, 28, 29, 30, 30, 31, 31, 31, 31};
+  const std::vector<int64_t> back = {31, 31, 31, 26, 24, 23, 21, 16, 15, 8, 7, 1, 0,
+                                     0,  0,  0,  0,  0,  0,  0,  0,  0,  0, 0, 0, 0};
+  for (size_t i = 0; i < distances.size(); ++i) {
+    const int64_t d = distances[i];
+    EXPECT_EQ(ops::relative_bucket(d, ops::BiasDirections::both, 32, 128), both[i]) << d;
+    EXPECT_EQ(ops::relative_bucket(d, ops::BiasDirections::back, 32, 128), back[i]) << d;
+  }
+}
+
+TEST(RelativeBias, EveryEntryIsThatOfItsBucket) {
+  Random random(5);
+  Context& context = context_here();
+  const std::vector<float> weight = random_floats(random, 7 * 3);
+  std::vector<int32_t> bucket_of;
+  for (int i = 0; i < 1001; ++i) bucket_of.push_back(static_cast<int32_t>(random.below(7)));
+  const Tensor bias(context.arena, {3, 1001});
+  ops::relative_bias(context, testing::tensor_of(context.arena, {7, 3}, weight), bucket_of, bias);
+  std::vector<float> expected;
+  for (size_t head = 0; head < 3; ++head) {
+    for (const int32_t bucket : bucket_of) {
+      expected.push_back(weight[static_cast<size_t>(bucket) * 3 + head]);
+    }
+  }
+  EXPECT_TRUE(same_bits(to_floats(bias), expected));
+  bucket_of[5] = 7;
+  EXPECT_NE(testing::raised_by([&] {
+              ops::relative_bias(context, testing::tensor_of(context.arena, {7, 3}, weight),
+                                 bucket_of, bias);
+            }).text.find("none of the 7"),
+            std::string::npos);
+}
+
 TEST(Add, RefusesOtherShapes) {
   Context& context = context_here();
   const Tensor a = activations_of(context, {2, 3}, std::vector<float>(6));

@@ -24,7 +24,8 @@ constexpr const char* kOnCpu = "expressions have no device";
 
 // ---- leaves
 bool is_matrix(const NamedConstTensor& parameter) {  // and stored in the model's form of weights
-  return parameter.tensor.shape().rank() == 2 && !parameter.name.ends_with("position.weight");
+  return parameter.tensor.shape().rank() == 2 && !parameter.name.ends_with("position.weight") &&
+         !parameter.name.ends_with("relative_bias.weight");
 }
 
 // A matrix in a form of weights: what a lookup finds there.

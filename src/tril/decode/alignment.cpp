@@ -39,10 +39,13 @@ class CrossAttentionObserver : public Observer {
 };
 
 // Adds the weights of one row and head, divided by the number of heads, to `sums`.
-void add_weights(const float* query, const float* keys, int64_t key_stride, int64_t head_dim,
-                 double share, std::span<double> sums) {
+void add_weights(const TransformerConfig& c, const float* query, const float* keys,
+                 std::span<double> sums) {
+  const int64_t head_dim = c.head_dim, key_stride = c.kv_heads * c.head_dim;
+  const double share = 1.0 / static_cast<double>(c.heads);
+  const double scale =
+      c.attention_scale > 0.0 ? c.attention_scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
   std::vector<double> weights(sums.size());
-  const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
   for (size_t j = 0; j < weights.size(); ++j) {
     const float* key = keys + static_cast<int64_t>(j) * key_stride;
     double dot = 0.0;
@@ -112,8 +115,8 @@ Alignment align(const Transformer& model, std::span<const int32_t> source,
   for (int64_t i = 0; i < result.target; ++i) {
     const std::span<double> row(result.weights.data() + i * result.source, source.size());
     for (int64_t head = 0; head < c.heads; ++head) {
-      add_weights(queries + (i * c.heads + head) * c.head_dim, keys + head / group * c.head_dim,
-                  c.kv_heads * c.head_dim, c.head_dim, 1.0 / static_cast<double>(c.heads), row);
+      add_weights(c, queries + (i * c.heads + head) * c.head_dim, keys + head / group * c.head_dim,
+                  row);
     }
   }
   return result;
