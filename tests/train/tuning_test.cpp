@@ -257,7 +257,7 @@ TEST(Tuning, IsEvaluatedBeforeItsFirstUpdate) {
   const std::string base = base_in(folder);
   TrainOptions options = tuned(base);
   options.best_by = BestBy::loss;
-  options.schedule.peak = 50.0;  // far too much: it gets worse
+  options.schedule.peak = 1.0;  // far too much: it gets worse
   options.average.type = AverageType::none;
   std::vector<int64_t> evaluated;
   TrainEvents events;
