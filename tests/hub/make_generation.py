@@ -103,17 +103,21 @@ class Model:
         return dict(tokens=best(tokens, 3), sequences=best(pairs, 3) + best(triples, 2), end=self.end)
 
 
+def translators():
+    """Models with an encoder; decoder-only ones have no source to translate."""
+    for folder in sorted((HERE / 'models').iterdir()):
+        if json.loads((folder / 'config.json').read_text()).get('is_encoder_decoder', True):
+            yield folder.name
+
+
 def main():
     to = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / 'generation.json'
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     transformers.logging.set_verbosity_error()
-    families = sorted(p.name for p in (HERE / 'models').iterdir()) if len(sys.argv) > 1 else ['bart', 'marian']
-    families = sys.argv[3:] or families
+    families = sys.argv[3:] or (translators() if len(sys.argv) > 1 else ['bart', 'marian'])
     everything = {}
     for family in families:
         model = Model(family)
-        if model.config.model_type not in ('bart', 'm2m_100', 'marian', 'mbart', 'pegasus'):
-            continue
         batches = list(model.sources(count))
         cases = []
         for name, setting in settings(model.common()):
