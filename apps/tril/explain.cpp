@@ -48,7 +48,8 @@ void check(const ExplainFlags& flags) {
           "explain: a sentence of several words needs quotes: tril explain ",
           on_one_line(flags.model), " '", on_one_line(all), "'");
   require(!file_exists(path_in(flags.model, kConfigFile)) ||
-              file_exists(path_in(flags.model, kTokenizerFile)),
+              file_exists(path_in(flags.model, kTokenizerFile)) ||
+              hub::is_foreign_folder(flags.model),  // which loading it reports
           ErrorCode::io, "explain: ", on_one_line(flags.model),
           " holds a model but no tokenizer.model: the one it was trained with is needed to read "
           "a sentence");

@@ -25,7 +25,7 @@ except ImportError as error:
 
 torch.set_num_threads(1)
 TESTS = pathlib.Path(__file__).resolve().parent.parent
-IMPORTED = {'bart': 'bart', 'bart_shards': 'bart', 'gpt2': 'gpt2_files', 'llama': 'llama', 'llama_tied': 'llama3',
+IMPORTED = {'bart_long': 'bart', 'bart_shards': 'bart', 'gpt2': 'gpt2_files', 'llama': 'llama', 'llama_tied': 'llama3',
             'm2m_100': 'nllb', 'marian': 'marian', 'marian_separate': 'marian_separate', 'mbart': 'mbart25',
             'mistral': 'llama', 'pegasus': 'marian'}
 OURS = {'translate': 'MarianMTModel', 'pre': 'PegasusForConditionalGeneration', 'llama': 'LlamaForCausalLM',

@@ -64,6 +64,7 @@ TEST(Export, GivesBackWhatWasImported) {
   std::vector<HubModel> models = hub_models();
   models.push_back({"bart_shards", "bart"});
   for (const HubModel& model : models) {
+    if (model.tokenizer.empty()) continue;
     const TheirFolder folder(model);
     folder.write("README.md", "# \xC3\xA4 model card\r\n");
     folder.write(".gitattributes", std::string("a\0b", 3));

@@ -13,13 +13,20 @@ namespace fs = std::filesystem;
 
 const std::vector<HubModel>& hub_models() {
   static const std::vector<HubModel> models = {
-      {"bart", "bart"},         {"bart_long", "bart"},
-      {"gpt2", "gpt2_files"},   {"llama", "llama"},
-      {"llama_tied", "llama3"}, {"m2m_100", "nllb"},
-      {"marian", "marian"},     {"marian_separate", "marian_separate"},
-      {"mbart", "mbart25"},     {"mistral", "llama"},
-      {"pegasus", "marian"},    {"t5", "t5"},
-      {"t5_v1_1", "t5"},        {"mt5", "t5"},
+      {"bart", ""},
+      {"bart_long", "bart"},
+      {"gpt2", "gpt2_files"},
+      {"llama", "llama"},
+      {"llama_tied", "llama3"},
+      {"m2m_100", "nllb"},
+      {"marian", "marian"},
+      {"marian_separate", "marian_separate"},
+      {"mbart", "mbart25"},
+      {"mistral", "llama"},
+      {"pegasus", "marian"},
+      {"t5", "t5"},
+      {"t5_v1_1", "t5"},
+      {"mt5", "t5"},
   };
   return models;
 }

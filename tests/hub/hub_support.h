@@ -22,7 +22,7 @@ inline constexpr int64_t kHubLong = 1000;  // tokens of the long case
 
 struct HubModel {
   std::string name;       // of its folder
-  std::string tokenizer;  // of a folder of tests/tokenizers/fixtures
+  std::string tokenizer;  // of a folder of tests/tokenizers/fixtures; may be empty
 };
 // Every model with expectations.
 const std::vector<HubModel>& hub_models();

@@ -35,7 +35,7 @@ T5 = dict(vocab_size=168, d_model=16, d_kv=6, d_ff=24, num_layers=2, num_decoder
 MODELS = {
     # name: classes, fields of the configuration, type of the stored weights, how likely END is
     'marian': ('MarianMTModel', dict(SHARED, vocab_size=160, pad_token_id=156, eos_token_id=0, decoder_start_token_id=156,
-                              activation_function='swish', scale_embedding=True), torch.float32, 3.3),
+                              activation_function='swish', scale_embedding=True, max_position_embeddings=64), torch.float32, 5.0),
     'marian_separate': ('MarianMTModel', dict(SHARED, vocab_size=72, decoder_vocab_size=106, pad_token_id=3, eos_token_id=0,
                         decoder_start_token_id=3, share_encoder_decoder_embeddings=False, activation_function='relu',
                         scale_embedding=True), torch.float16, 5.0),
@@ -43,7 +43,7 @@ MODELS = {
                                 decoder_start_token_id=156, activation_function='relu', scale_embedding=True, max_position_embeddings=64), torch.float32, 4.0),
     'm2m_100': ('M2M100ForConditionalGeneration', dict(SHARED, vocab_size=196, pad_token_id=1, bos_token_id=0, eos_token_id=2,
                 decoder_start_token_id=2, activation_function='relu', scale_embedding=True), torch.float16, 2.0),
-    'bart': ('BartForConditionalGeneration', dict(SHARED, **BART), torch.float32, 3.3),
+    'bart': ('BartForConditionalGeneration', dict(SHARED, **dict(BART, vocab_size=100)), torch.float32, 5.0),
     'bart_long': ('BartForConditionalGeneration', dict(SHARED, **dict(BART, max_position_embeddings=1024), d_model=8,
                   encoder_layers=1, decoder_layers=1), torch.float16, 3.3),
     'mbart': ('MBartForConditionalGeneration', dict(SHARED, **BART, scale_embedding=True), torch.bfloat16, 2.0),

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tril/base/error.h"
+#include "tril/base/math.h"
 #include "tril/hub/json_text.h"
 #include "tril/hub/native_tokenizer.h"
 #include "tril/models/transformer.h"
@@ -72,6 +73,7 @@ class Exporter {
     theirs.bias_in = BiasIn::all;
     add_tensors(theirs);
     if (config_.sinusoid == Sinusoid::interleaved) permute();
+    if (pre) add_sinusoids();
     JsonObject json =
         described(made_.kept.family, pre ? "PegasusForConditionalGeneration" : "MarianMTModel",
                   config_, tokenizer_);
@@ -160,6 +162,31 @@ class Exporter {
       require(found != shapes.end(), ErrorCode::internal, "hub: no parameter ", map.ours);
       made_.kept.tensors.push_back(
           {map.theirs.front(), StoredType::f32, shape_there(map, found->shape)});
+    }
+  }
+
+  // Pegasus stores the table that Marian computes.
+  void add_sinusoids() {
+    const int64_t half = config_.model / 2;
+    std::vector<float> table;
+    table.reserve(static_cast<size_t>(config_.max_length * config_.model));
+    for (int64_t row = 0; row < config_.max_length; ++row) {
+      for (int64_t i = 0; i < config_.model; ++i) {
+        const double exponent =
+            2.0 * static_cast<double>(i % half) / static_cast<double>(config_.model);
+        const double angle = static_cast<double>(row) / math::pow(10000.0, exponent);
+        table.push_back(static_cast<float>(i < half ? math::sin(angle) : math::cos(angle)));
+      }
+    }
+    std::string bytes(table.size() * sizeof(float), '\0');
+    write_elements(StoredType::f32, table, bytes.data());
+    const size_t data = made_.kept.add_data(std::move(bytes));
+    for (const char* stack : {"encoder", "decoder"}) {
+      made_.kept.tensors.push_back({concat("model.", stack, ".embed_positions.weight"),
+                                    StoredType::f32,
+                                    {config_.max_length, config_.model},
+                                    0,
+                                    data});
     }
   }
 
