@@ -1,9 +1,9 @@
 // Transformers in model folders: saved, loaded, packed.
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "tril/base/error.h"
@@ -216,11 +216,11 @@ Transformer Transformer::load_weights(const std::string& folder, const ConfigFil
   }
   // What is loaded only to infer is packed, by all threads; the rest is mostly copied.
   Context context(infers ? 0 : 1, placement);
-  // One tensor at a time on the CPU. A GPU may still be copying those before.
-  std::deque<Arena> memory;
+  // One tensor at a time, and the next only when a GPU has read the one before.
+  std::optional<Arena> memory;
   state->parameters.fill(context, [&](const std::string& name) {
-    if (options.device == Device::cpu) memory.clear();
-    return file.read(name, memory.emplace_back());
+    context.queue.wait();
+    return file.read(name, memory.emplace());
   });
   state->derive(context);
   context.queue.wait();  // others read it in queues of their own
