@@ -1,7 +1,7 @@
 // A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
 // base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens) or one of preset tiny (8,000 tokens),
-// without a tokenizer. `other` has another tokenizer. Those that transformers has too: `pre` has its
-// norms before the sub-layers, `llama` and `mistral` are decoder-only.
+// without a tokenizer. `other` has another tokenizer. Those that transformers has too: `pre` has
+// its norms before the sub-layers, `llama` and `mistral` are decoder-only.
 //   make_model FOLDER translate|generate|other|pre|llama|mistral|base|tiny [SEED]
 #include <cstdio>
 #include <string>

@@ -84,6 +84,39 @@ TEST(Export, GivesBackWhatWasImported) {
   }
 }
 
+// GPT-2 as earlier versions stored it: without a prefix, and with the masks of every layer.
+TEST(Export, NamesAndTablesOfEarlierVersionsComeBack) {
+  const TheirFolder folder({"gpt2", "gpt2_files"});
+  const std::string theirs = folder.path().string(), again = (folder.root() / "again").string();
+  const Transformer right = hub::read_model(theirs);
+  constexpr std::string_view kPrefix = "transformer.";
+  {
+    const ForeignTensors tensors(theirs);
+    std::vector<StoredTensor> stored;
+    for (const ForeignTensor& tensor : tensors.all()) {
+      ASSERT_TRUE(tensor.name().starts_with(kPrefix)) << tensor.name();
+      stored.push_back(tensor.to_store(tensor.name().substr(kPrefix.size())));
+    }
+    const auto fill = [](int64_t begin, std::span<char> memory) {
+      for (char& byte : memory) byte = static_cast<char>(begin++ % 2);
+    };
+    for (const char* layer : {"h.0", "h.1"}) {
+      stored.push_back({concat(layer, ".attn.bias"), StoredType::u8, {1, 1, 8, 8}, fill});
+      stored.push_back({concat(layer, ".attn.masked_bias"), StoredType::f32, {}, fill});
+    }
+    AtomicFile file(theirs + "/model.safetensors");
+    write_safetensors(file, stored, {{"format", "pt"}});
+    file.commit();
+  }
+  hub::import(theirs, folder.to());
+  hub::export_model(folder.to(), again);
+  expect_same_tensors(theirs, again);
+  expect_same_files(fs::path(theirs), fs::path(again));
+  const Tokens prompt = {5, 9, 20, 3};
+  EXPECT_EQ(testing::logits_of(hub::read_model(again), {}, prompt),
+            testing::logits_of(right, {}, prompt));
+}
+
 // Tied copies and stored tables come back too.
 TEST(Export, ABinFileComesBackAsSafetensors) {
   TheirFolder folder({"marian_bin", "marian"});
