@@ -6,6 +6,7 @@
 
 #include "tril/base/error.h"
 #include "tril/base/math.h"
+#include "tril/decode/search.h"
 #include "tril/hub/json_text.h"
 #include "tril/hub/native_tokenizer.h"
 #include "tril/models/transformer.h"
@@ -28,7 +29,7 @@ JsonObject described(std::string_view type, std::string_view architecture,
   return json;
 }
 
-// Tokens that tril never writes are forbidden there too.
+// How tril translates unless told otherwise; tokens that it never writes are forbidden there too.
 std::string generation(const TransformerConfig& config, const Tokenizer& tokenizer) {
   std::vector<std::string> forbidden;
   for (const int32_t token : tokenizer.unwritable()) {
@@ -38,9 +39,14 @@ std::string generation(const TransformerConfig& config, const Tokenizer& tokeniz
   json.set("bos_token_id", tokenizer.start()).set("eos_token_id", tokenizer.end());
   if (tokenizer.pad()) json.set("pad_token_id", *tokenizer.pad());
   if (!config.decoder_only()) json.set("decoder_start_token_id", tokenizer.start());
-  json.set("max_length", config.max_length)
-      .set("num_beams", 1)
-      .set_raw("bad_words_ids", json_list(forbidden));
+  json.set("max_length", config.max_length);
+  if (!config.decoder_only()) {
+    const SearchRule rule = {.beam = 5};
+    json.set("num_beams", rule.beam)
+        .set("length_penalty", rule.length_penalty)
+        .set("early_stopping", true);
+  }
+  json.set_raw("bad_words_ids", json_list(forbidden));
   return json.text() + "\n";
 }
 
