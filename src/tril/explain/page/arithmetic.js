@@ -112,9 +112,8 @@ export class Arithmetic {
   scale_({dot, scaled, bias, hasBias}) {
     const {headDim, scale} = this.attentions.model;
     const byRoot = this.byRoot_();
-    const [score, by] = byRoot ?
-        worked([dot, Math.sqrt(headDim)], (a, b) => a / b, scaled, 3, 3) :
-        worked([dot, scale], (a, b) => a * b, scaled, 3, 3);
+    const [score, by] = byRoot ? worked([dot, Math.sqrt(headDim)], (a, b) => a / b, scaled, 3, 3) :
+                                 worked([dot, scale], (a, b) => a * b, scaled, 3, 3);
     const parts = [
       make("span", {class: "working"}, `${score} ${byRoot ? "÷" : "×"} ${by} = `),
       value("scaled", fixed(scaled))
