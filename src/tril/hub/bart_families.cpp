@@ -20,6 +20,7 @@ struct Member {
   int64_t first_position;    // of sinusoids
   int64_t unused_positions;  // rows of a learned table that no position has
   bool embedding_norm;
+  bool output_bias;
   bool scaled;             // unless scale_embedding says otherwise
   const char* activation;  // unless activation_function says otherwise
 };
@@ -27,11 +28,11 @@ struct Member {
 constexpr auto kPre = NormPosition::pre, kPost = NormPosition::post;
 constexpr auto kLearned = PositionType::learned, kSinusoidal = PositionType::sinusoidal;
 constexpr Member kMembers[] = {
-    {"marian", kPost, kSinusoidal, Sinusoid::halves, 0, 0, false, false, "gelu"},
-    {"pegasus", kPre, kSinusoidal, Sinusoid::halves, 0, 0, false, false, "gelu"},
-    {"m2m_100", kPre, kSinusoidal, Sinusoid::fairseq, 2, 0, false, true, "relu"},
-    {"bart", kPost, kLearned, Sinusoid::interleaved, 0, 2, true, false, "gelu"},
-    {"mbart", kPre, kLearned, Sinusoid::interleaved, 0, 2, true, false, "gelu"},
+    {"marian", kPost, kSinusoidal, Sinusoid::halves, 0, 0, false, true, false, "gelu"},
+    {"pegasus", kPre, kSinusoidal, Sinusoid::halves, 0, 0, false, true, false, "gelu"},
+    {"m2m_100", kPre, kSinusoidal, Sinusoid::fairseq, 2, 0, false, false, true, "relu"},
+    {"bart", kPost, kLearned, Sinusoid::interleaved, 0, 2, true, true, false, "gelu"},
+    {"mbart", kPre, kLearned, Sinusoid::interleaved, 0, 2, true, true, false, "gelu"},
 };
 
 class BartFamily final : public Family {
@@ -55,7 +56,7 @@ class BartFamily final : public Family {
     ours.sinusoid = member_.sinusoid;
     ours.first_position = member_.first_position;
     ours.max_length = theirs.integer("max_position_embeddings", 1, 1 << 20, 1024);
-    ours.output_bias = true;
+    ours.output_bias = member_.output_bias;
     ours.embedding_norm = member_.embedding_norm;
     ours.embedding_scale = theirs.flag("scale_embedding", member_.scaled);
     ours.dropout = theirs.number("dropout", 0.0, 0.99, 0.1);
@@ -98,25 +99,40 @@ class BartFamily final : public Family {
         maps.push_back({"output.weight", {"lm_head.weight"}});
       }
     }
-    maps.push_back({.ours = "output.bias",
-                    .theirs = {"final_logits_bias"},
-                    .transform = Transform::as_row,
-                    .optional = true});
+    if (ours.output_bias) {
+      maps.push_back({.ours = "output.bias",
+                      .theirs = {"final_logits_bias"},
+                      .transform = Transform::as_row,
+                      .optional = true});
+    }
     add_stack(ours, "encoder", "source", ours.encoder_layers, maps);
     add_stack(ours, "decoder", "target", ours.decoder_layers, maps);
+    for (TensorMap& map : maps) add_bare_names(map.theirs);
     return maps;
   }
 
-  // Sinusoids, which folders of earlier versions store.
+  // Sinusoids, which folders of earlier versions store, and a number that fairseq's had.
   bool is_computed(std::string_view tensor) const override {
+    const std::string_view bare = without_prefix(tensor);
+    if (bare == "encoder.version" || bare == "decoder.version") return true;
     if (member_.position != kSinusoidal) return false;
-    return tensor == "model.encoder.embed_positions.weight" ||
-           tensor == "model.decoder.embed_positions.weight" ||
-           tensor == "model.encoder.embed_positions.weights" ||
-           tensor == "model.decoder.embed_positions.weights";
+    return bare == "encoder.embed_positions.weight" || bare == "decoder.embed_positions.weight" ||
+           bare == "encoder.embed_positions.weights" || bare == "decoder.embed_positions.weights";
   }
 
  private:
+  static constexpr std::string_view kPrefix = "model.";
+  static std::string_view without_prefix(std::string_view name) {
+    return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+  }
+  // A folder that was saved without its output layer, as facebook/bart-base, has no prefix.
+  static void add_bare_names(std::vector<std::string>& names) {
+    const size_t count = names.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (names[i].starts_with(kPrefix)) names.emplace_back(names[i].substr(kPrefix.size()));
+    }
+  }
+
   static void add_pair(const std::string& ours, const std::string& theirs,
                        std::vector<TensorMap>& maps) {
     maps.push_back({ours + ".weight", {theirs + ".weight"}});

@@ -22,6 +22,7 @@ namespace tril::hub {
 namespace {
 
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
+constexpr std::string_view kBinIndexFile = "pytorch_model.bin.index.json";
 
 bool is_float(StoredType type) {
   return type == StoredType::f16 || type == StoredType::bf16 || type == StoredType::f32 ||
@@ -52,6 +53,21 @@ std::string with_type(std::string text, StoredType type) {
   return text;
 }
 
+// The names of weights, shards and indexes in a folder that an export may replace.
+std::vector<std::string> weights_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    const bool begins = name.starts_with("model.safetensors") || name.starts_with("model-") ||
+                        name.starts_with("pytorch_model.") || name.starts_with("pytorch_model-");
+    const bool ends =
+        name.ends_with(".safetensors") || name.ends_with(".bin") || name.ends_with(".index.json");
+    if (begins && ends) names.push_back(name);
+  }
+  return names;
+}
+
 // What is written, before the weights are read.
 struct Plan {
   Kept kept;
@@ -75,9 +91,8 @@ class FolderWriter {
   ExportReport write(const std::string& to) {
     FolderUpdate update(to, std::string(kConfigFile));
     ExportReport report{.family = std::string(plan_.family->name())};
-    for (const std::string_view name : {"model.safetensors", "model.safetensors.index.json",
-                                        "pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-      if (!is_written(name)) update.remove(std::string(name));
+    for (const std::string& name : weights_in(to)) {
+      if (!is_written(name)) update.remove(name);
     }
     for (size_t file = 0; file < plan_.kept.weight_files.size(); ++file) {
       std::vector<StoredTensor> tensors;
@@ -106,8 +121,7 @@ class FolderWriter {
   }
   bool is_sharded() const {
     return plan_.kept.weight_files.size() > 1 ||
-           plan_.kept.files.contains(std::string(kIndexFile)) ||
-           plan_.kept.files.contains("pytorch_model.bin.index.json");
+           plan_.kept.files.contains(std::string(from_bin() ? kBinIndexFile : kIndexFile));
   }
 
   StoredType type_of(StoredType before) const {
@@ -190,8 +204,8 @@ class FolderWriter {
   std::map<std::string, std::string> files(int64_t bytes) const {
     std::map<std::string, std::string> files = plan_.kept.files;
     for (const auto& [name, contents] : plan_.tokenizer) files.emplace(name, contents);
+    files.erase(std::string(kBinIndexFile));  // of files that are not written
     if (is_sharded() && (from_bin() || options_.type || added_)) {
-      files.erase("pytorch_model.bin.index.json");
       files.insert_or_assign(std::string(kIndexFile), index(bytes));
     }
     if (options_.type) {

@@ -165,7 +165,11 @@ class Conversion {
 
   // A language that must come first is the one to write where a caller names none.
   void take_forced_first() {
-    const std::vector<int64_t> given = fields_.integers("forced_bos_token_id", 0, last_token());
+    std::vector<int64_t> given = fields_.integers("forced_bos_token_id", 0, last_token());
+    // How folders of BART said it before there was a generation_config.json.
+    if (given.empty() && fields_.flag("force_bos_token_to_be_generated", false)) {
+      given = fields_.integers("bos_token_id", 0, last_token());
+    }
     if (given.empty()) return;
     const auto token = static_cast<int32_t>(given.front());
     for (const Language& language : facts_.languages) {

@@ -50,29 +50,54 @@ std::vector<std::string> names_in(const std::string& folder) {
 }
 
 // Without git-lfs, git leaves small texts in the place of large files.
-void refuse_pointers(const std::string& folder) {
+bool is_pointer(const std::string& path) {
   constexpr std::string_view kBegin = "version https://git-lfs.github.com/";
   constexpr int64_t kPointerBytes = 1024;
+  std::error_code none;
+  return fs::is_regular_file(path, none) && file_bytes(path) <= kPointerBytes &&
+         read_file(path, kPointerBytes).starts_with(kBegin);
+}
+
+// Whether an import reads a file of this name, among those that are in the folder.
+bool is_needed(const std::string& name, std::span<const std::string> names) {
+  const auto holds = [&](std::string_view wanted) {
+    return std::find(names.begin(), names.end(), wanted) != names.end();
+  };
+  if (name.ends_with(".safetensors")) {
+    return name == "model.safetensors" ||
+           (name.starts_with("model-") && !holds("model.safetensors"));
+  }
+  if (name.ends_with(".bin")) {
+    return name.starts_with("pytorch_model") && !holds("model.safetensors") &&
+           !holds("model.safetensors.index.json");
+  }
+  const auto tokenizer = Tokenizer::file_names();
+  return name.ends_with(".json") ||
+         std::find(tokenizer.begin(), tokenizer.end(), name) != tokenizer.end();
+}
+
+void refuse_pointers(const std::string& folder) {
+  const std::vector<std::string> names = names_in(folder);
   std::vector<std::string> pointers;
-  for (const std::string& name : names_in(folder)) {
-    const std::string path = path_in(folder, name);
-    std::error_code none;
-    if (!fs::is_regular_file(path, none) || file_bytes(path) > kPointerBytes) continue;
-    if (read_file(path, kPointerBytes).starts_with(kBegin)) pointers.push_back(name);
+  for (const std::string& name : names) {
+    if (is_needed(name, names) && is_pointer(path_in(folder, name))) pointers.push_back(name);
   }
   require(pointers.empty(), ErrorCode::bad_format, folder, ": ", joined(pointers),
           ": pointers of Git LFS, not the files: run 'git lfs pull' there, or download them again");
 }
 
 // Names all that is missing at once.
-void require_files(const std::string& folder, const Family& family, const TokenizerFiles& files) {
+void require_files(const std::string& folder, const Described& described,
+                   const TokenizerFiles& files) {
   std::vector<std::string> missing;
   if (!ForeignTensors::are_in(folder)) {
     missing.emplace_back("weights (model.safetensors or pytorch_model.bin)");
   }
-  if (family.name() == "marian") {
-    for (const char* name : {"source.spm", "target.spm", "vocab.json"}) {
-      if (!files.contains(name)) missing.emplace_back(name);
+  if (described.family().name() == "marian") {
+    std::vector<std::string> names = {"source.spm", "target.spm", "vocab.json"};
+    if (!described.ours().tied) names.emplace_back("target_vocab.json");
+    for (const std::string& name : names) {
+      if (!files.contains(name)) missing.push_back(name);
     }
   } else if (files.empty()) {
     missing.emplace_back("files of the tokenizer (tokenizer.json)");
@@ -97,7 +122,12 @@ std::vector<std::string> keep_files(const std::string& folder, const TheirWeight
   std::vector<std::string> left_out;
   const auto& read = weights.tensors().files();
   int64_t total = 0;
-  for (const std::string& name : names_in(folder)) {
+  std::vector<std::string> names = names_in(folder);
+  // What an export cannot do without comes first.
+  std::stable_partition(names.begin(), names.end(), [](const std::string& name) {
+    return name == kConfigFile || name == kGenerationConfigFile || name.ends_with(".index.json");
+  });
+  for (const std::string& name : names) {
     const std::string path = path_in(folder, name);
     if (tokenizer.contains(name)) continue;
     if (std::find(read.begin(), read.end(), name) != read.end() && !name.ends_with(".json")) {
@@ -107,7 +137,8 @@ std::vector<std::string> keep_files(const std::string& folder, const TheirWeight
     const bool regular = fs::is_regular_file(path, none);
     if (!regular && name.starts_with('.')) continue;  // .git, .cache
     const int64_t bytes = regular ? file_bytes(path) : 0;
-    if (!regular || !is_file_name(name) || is_other_weights(name) || total + bytes > kKeptBytes) {
+    if (!regular || !is_file_name(name) || is_other_weights(name) || is_pointer(path) ||
+        total + bytes > kKeptBytes) {
       left_out.push_back(name);
       continue;
     }
@@ -180,7 +211,7 @@ ImportReport import(const std::string& folder, const std::string& to,
   Described described(folder);
   refuse_pointers(folder);
   const TokenizerFiles files = tokenizer_files(folder);
-  require_files(folder, described.family(), files);
+  require_files(folder, described, files);
   const Tokenizer tokenizer = Tokenizer::from_files(files, described.settings(), folder);
   const ImportedGeneration generation =
       read_generation_settings(folder, tokenizer, described.ours());

@@ -5,7 +5,7 @@
 //
 // A folder holds config.json, weights in one of the forms of io/foreign/foreign_tensors.h, and the
 // files of its tokenizer. Nothing in it is trusted or executed; every fault is one Error that names
-// file and field. Families: marian, pegasus, m2m_100 (NLLB too), bart, mbart.
+// file and field. The families are listed in docs/design/hub.md.
 #pragma once
 
 #include <functional>

@@ -44,7 +44,9 @@ class LlamaFamily final : public Family {
     ours.target_vocab = theirs.integer("vocab_size", 1, 1 << 24);
     ours.model = theirs.integer("hidden_size", 1, 1 << 16);
     ours.heads = theirs.integer("num_attention_heads", 1, 4096);
-    ours.kv_heads = theirs.integer("num_key_value_heads", 1, 4096, is_mistral() ? 8 : ours.heads);
+    // Of Mistral 8 if the field is absent, and as many as heads if it is null.
+    const bool as_mistral = is_mistral() && !theirs.is_null("num_key_value_heads");
+    ours.kv_heads = theirs.integer("num_key_value_heads", 1, 4096, as_mistral ? 8 : ours.heads);
     ours.head_dim = theirs.integer("head_dim", 1, 4096, ours.model / ours.heads);
     ours.feed_forward = theirs.integer("intermediate_size", 1, 1 << 20);
     ours.encoder_layers = 0;

@@ -2,6 +2,7 @@
 // biases, and a learnt bias by distance in place of positions.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "tril/base/error.h"
 #include "tril/hub/family.h"
@@ -13,7 +14,9 @@ namespace {
 // There is no limit to positions; folders name the length that a model was trained with.
 constexpr int64_t kMaxLength = 2048;
 
-constexpr std::string_view kEmbedding = "shared.weight", kOutput = "lm_head.weight";
+constexpr std::string_view kEmbeddings[] = {"shared.weight", "encoder.embed_tokens.weight",
+                                            "decoder.embed_tokens.weight"};
+constexpr std::string_view kOutput = "lm_head.weight";
 
 class T5Family final : public Family {
  public:
@@ -53,7 +56,10 @@ class T5Family final : public Family {
   }
 
   void settle(const ForeignTensors& tensors, TransformerConfig& ours) const override {
-    const ForeignTensor* embedding = tensors.find(kEmbedding);
+    const ForeignTensor* embedding = nullptr;
+    for (const std::string_view name : kEmbeddings) {  // MADLAD has the decoder's alone
+      if (embedding == nullptr) embedding = tensors.find(name);
+    }
     const ForeignTensor* output = tensors.find(kOutput);
     ours.tied = embedding == nullptr || output == nullptr || same_values(*embedding, *output);
     ours.share_source_target = !ours.tied;
@@ -65,9 +71,8 @@ class T5Family final : public Family {
 
   std::vector<TensorMap> tensors(const TransformerConfig& ours) const override {
     std::vector<TensorMap> maps;
-    maps.push_back(
-        {ours.tied ? "embedding.weight" : "target_embedding.weight",
-         {std::string(kEmbedding), "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}});
+    maps.push_back({ours.tied ? "embedding.weight" : "target_embedding.weight",
+                    {std::begin(kEmbeddings), std::end(kEmbeddings)}});
     if (ours.tied) {
       maps.back().theirs.emplace_back(kOutput);
     } else {

@@ -163,7 +163,7 @@ std::vector<std::string> TheirWeights::keep(Kept& kept) const {
       elements = rows->second * (tensor.shape().rank() > 1 ? tensor.shape()[1] : 1);
     }
     const int64_t bytes = elements * size_of(tensor.type());
-    if (bytes > kMostKept || (!used.contains(tensor.name()) && elements == 0)) {
+    if (bytes_kept + bytes > kMostKept || (!used.contains(tensor.name()) && elements == 0)) {
       left_out.push_back(tensor.name());
       continue;
     }
@@ -173,9 +173,6 @@ std::vector<std::string> TheirWeights::keep(Kept& kept) const {
       const size_t before = kept.data.size();
       one.data = kept.add_data(std::move(data));
       if (kept.data.size() > before) bytes_kept += bytes;
-      require(bytes_kept <= kMostKept, ErrorCode::unsupported, tensor.file(), ": tensor '",
-              printable(tensor.name()), "': more than ", kMostKept,
-              " bytes of tables that are computed");
     }
     kept.tensors.push_back(std::move(one));
   }
