@@ -118,6 +118,77 @@ TEST(Export, NamesAndTablesOfEarlierVersionsComeBack) {
 }
 
 // Tied copies and stored tables come back too.
+// Folders as they are published: the names that tensors have there, and what else is stored.
+struct Published {
+  HubModel model;
+  std::string from, to;  // of a tensor's name: what it begins with, and begins with there
+  std::vector<std::string> besides{};  // tensors that nothing reads
+};
+
+TEST(Export, FoldersAsTheyArePublished) {
+  const Published cases[] = {
+      // Saved without their output layer, with a number of fairseq's.
+      {{"bart_long", "bart"}, "model.", "", {"encoder.version", "decoder.version"}},
+      // MADLAD has its embedding under the decoder's name alone.
+      {{"t5_v1_1", "t5"}, "shared.weight", "decoder.embed_tokens.weight"},
+      {{"t5", "t5"}, "shared.weight", "encoder.embed_tokens.weight"},
+  };
+  for (const Published& each : cases) {
+    const TheirFolder folder(each.model);
+    const std::string theirs = folder.path().string(), again = (folder.root() / "again").string();
+    const Transformer right = hub::read_model(theirs);
+    {
+      const ForeignTensors tensors(theirs);
+      std::vector<StoredTensor> stored;
+      int64_t renamed = 0;
+      for (const ForeignTensor& tensor : tensors.all()) {
+        std::string name = tensor.name();
+        if (name.starts_with(each.from)) {
+          name = each.to + name.substr(each.from.size());
+          ++renamed;
+        }
+        stored.push_back(tensor.to_store(name));
+      }
+      EXPECT_GT(renamed, 0) << each.model.name;
+      const auto three = [](int64_t /*begin*/, std::span<char> memory) {
+        std::fill(memory.begin(), memory.end(), '\3');
+      };
+      for (const std::string& name : each.besides) {
+        stored.push_back({name, StoredType::u8, {1}, three});
+      }
+      AtomicFile file(path_in(theirs, "new.safetensors"));
+      write_safetensors(file, stored, tensors.metadata());
+      file.commit();
+    }
+    fs::rename(folder.path() / "new.safetensors", folder.path() / "model.safetensors");
+    const std::vector<NamedConstTensor> before = right.parameters();
+    const Transformer published = hub::read_model(theirs);
+    const std::vector<NamedConstTensor> after = published.parameters();
+    ASSERT_EQ(before.size(), after.size()) << each.model.name;
+    for (size_t i = 0; i < before.size(); ++i) {
+      EXPECT_TRUE(testing::same_bits(before[i].tensor, after[i].tensor)) << before[i].name;
+    }
+    // Pointers in the place of files that nobody reads, and shards of an earlier export.
+    folder.write("tf_model.h5", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+    folder.write("pytorch_model.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+    hub::import(theirs, folder.to());
+    fs::remove(folder.path() / "tf_model.h5");
+    fs::remove(folder.path() / "pytorch_model.bin");
+    hub::export_model(folder.to(), again);
+    testing::write_text(fs::path(again) / "model-00001-of-00002.safetensors", "old");
+    hub::export_model(folder.to(), again, {.overwrite = Overwrite::yes});
+    EXPECT_FALSE(fs::exists(fs::path(again) / "model-00001-of-00002.safetensors"));
+    expect_same_tensors(theirs, again);
+    expect_same_files(theirs, again);
+    folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+    const auto other = (folder.root() / "other").string();
+    EXPECT_NE(raised_by([&] {
+                hub::import(theirs, other);
+              }).text.find("model.safetensors: pointers of Git LFS"),
+              std::string::npos);
+  }
+}
+
 TEST(Export, ABinFileComesBackAsSafetensors) {
   TheirFolder folder({"marian_bin", "marian"});
   // The tokenizer of another model, with fewer pieces.
