@@ -57,10 +57,10 @@ void add_import(CLI::App& app) {
   command->add_flag("--overwrite", flags->overwrite, "Replace the model of tril that is there");
   command->footer(
       "Examples:\n  tril import opus-mt-en-de -o en-de\n  echo 'How are you?' | tril translate "
-      "en-de\n\nFamilies: marian (OPUS-MT), pegasus, m2m_100 (NLLB too), bart, mbart, gpt2, llama, "
-      "mistral. tril downloads nothing: the folder must be there. Nothing in it is executed: a "
-      ".bin "
-      "file is read as data. What the model does not need is kept, so that 'tril export' gives the "
+      "en-de\n\nFamilies: marian (OPUS-MT), pegasus, m2m_100 (NLLB too), bart, mbart, t5 (FLAN and "
+      "MADLAD too), mt5, gpt2, llama, mistral. tril downloads nothing: the folder must be there. "
+      "Nothing in it is executed: a .bin file is read as data. What the model does not need is "
+      "kept, so that 'tril export' gives the "
       "folder back.");
   command->callback([flags] { run(*flags); });
 }

@@ -31,7 +31,7 @@ class Pieces {
   std::string operator()(int32_t token) const {
     const auto& tokenizer = proved_.tokenizer;
     if (!tokenizer) return fmt::format("{}", token);
-    if (token == tokenizer->start()) return "START";
+    if (tokenizer->has_start() && token == tokenizer->start()) return "START";
     if (token == tokenizer->end()) return "END";
     std::string piece = tokenizer->piece(token);
     const std::string blank = "▁";

@@ -68,6 +68,12 @@ expect 0 'llama' "$tril" import "$scratch/llama" -o "$scratch/llama-ours"
 prints 'llama' '^try: .* generate '
 expect 0 'generate' "$tril" generate "$scratch/llama-ours" --max-tokens 5 --input "$scratch/text"
 
+# A model without START.
+folder gpt2 gpt2 gpt2_files
+expect 0 'gpt2' "$tril" import "$scratch/gpt2" -o "$scratch/gpt2-ours"
+expect 0 'prove gpt2' "$tril" prove "$scratch/gpt2-ours" --every-length 3 --one-length 4
+prints 'prove gpt2' '^Proved on this model'
+
 # A folder of transformers is no model of tril's, and the error says what to do.
 for command in translate generate score prove info quantize verify explain export; do
   arguments=("$scratch/theirs")

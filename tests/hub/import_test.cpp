@@ -137,7 +137,7 @@ TEST(Import, AFolderTranslates) {
   EXPECT_EQ(raised_by([&] { hub::import(folder.to(), theirs + "2"); }).text,
             folder.to() + ": holds a model of tril already: there is nothing to import");
   EXPECT_EQ(raised_by([&] { hub::import(theirs + "3", theirs + "2"); }).text,
-            theirs + "3: no such folder");
+            theirs + "3: no such folder (tril downloads nothing: get the model's files first)");
   // A model is not replaced unless that is asked for.
   EXPECT_EQ(raised_by([&] { hub::import(folder.path().string(), folder.to()); }).text,
             folder.to() + ": holds a model already");

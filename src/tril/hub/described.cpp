@@ -95,7 +95,8 @@ void refuse_what_matters(const ForeignConfig& config) {
 ForeignConfig read_config_file(const std::string& folder) {
   const std::string file = path_in(folder, kConfigFile);
   std::error_code none;
-  require(std::filesystem::exists(folder, none), ErrorCode::io, folder, ": no such folder");
+  require(std::filesystem::exists(folder, none), ErrorCode::io, folder,
+          ": no such folder (tril downloads nothing: get the model's files first)");
   require(std::filesystem::is_directory(folder, none), ErrorCode::io, folder, ": not a folder");
   require(file_exists(file), ErrorCode::io, folder, ": has no ", kConfigFile);
   require_regular(file);
