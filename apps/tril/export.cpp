@@ -36,10 +36,8 @@ void run(const ExportFlags& flags) {
        }});
   fmt::print("{}: {}, {} tensors, {:.1f} MiB\n", flags.output, report.family, report.tensors,
              static_cast<double>(report.bytes) / (1 << 20));
-  const bool decoder_only =
-      report.family == "gpt2" || report.family == "llama" || report.family == "mistral";
   fmt::print("try: transformers.{}.from_pretrained(\"{}\")\n",
-             decoder_only ? "AutoModelForCausalLM" : "AutoModelForSeq2SeqLM", flags.output);
+             report.decoder_only ? "AutoModelForCausalLM" : "AutoModelForSeq2SeqLM", flags.output);
 }
 
 }  // namespace

@@ -295,6 +295,7 @@ ExportReport export_model(const std::string& model, const std::string& to,
       model, imported ? plan_of_imported(model, config, seal) : plan_of_ours(model, config, seal),
       options);
   ExportReport report = writer.write(to);
+  report.decoder_only = config.decoder_only();
   if (report.rounded > 0 && options.notice) {
     options.notice({Field{"type"}, concat(to, ": ", report.rounded, " of ", report.tensors,
                                           " tensors were rounded to the type they are stored in")});

@@ -29,6 +29,7 @@ struct ExportOptions {
 
 struct ExportReport {
   std::string family{};
+  bool decoder_only = false;
   int64_t tensors = 0;
   int64_t rounded = 0;  // of these, because not all of their numbers fit the type
   int64_t bytes = 0;    // of all weights
