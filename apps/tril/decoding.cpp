@@ -196,6 +196,16 @@ CLI::Option* add_search_flags(CLI::App& command, SearchSettings& search,
       ->type_name("FLOAT")
       ->default_str("1")
       ->group(kSearch);
+  command
+      .add_option_function<std::string>(
+          "--renormalize",
+          [&search](const std::string& word) { search.renormalize = word == "yes"; },
+          "Whether a beam shares the probability of tokens that may not come next out among the "
+          "others")
+      ->check(among({"yes", "no"}))
+      ->type_name("yes|no")
+      ->default_str("no")
+      ->group(kSearch);
   return beam;
 }
 

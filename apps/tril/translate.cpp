@@ -44,8 +44,8 @@ void add_translate(CLI::App& app) {
       "others have probability 0, so the same text scores higher than without. 'tril score "
       "--shortlist' gives the same scores.\n\n" +
       std::string(kDefaultsNote) +
-      " On a GPU --no-repeat-ngram, --repetition-penalty and --forbid with several ids make the "
-      "CPU choose the tokens, which takes several times as long.");
+      " On a GPU --no-repeat-ngram, --repetition-penalty, --renormalize with a beam and --forbid "
+      "with several ids make the CPU choose the tokens, which takes several times as long.");
   translate->callback([flags] { run_translate(*flags); });
 }
 

@@ -124,7 +124,7 @@ RC_GTEST_PROP(Engine, SurvivorsGetWhatTheyGetAlone, ()) {
     // Rules may forbid every token of a small vocabulary.
     const SearchOptions& rule = *asked[i].options;
     const bool ruled_out = outcome.end == RequestEnd::failed &&
-                           (rule.looks_back() || (rule.shortlist && rule.min_tokens > 0));
+                           (rule.changes_values() || (rule.shortlist && rule.min_tokens > 0));
     RC_ASSERT((outcome.end == RequestEnd::failed) == is_poisoned(asked[i]) || ruled_out);
     RC_ASSERT(outcome.error.has_value() == (outcome.end == RequestEnd::failed));
     if (outcome.error) {

@@ -21,6 +21,7 @@ GenerationSettings every_setting() {
               .max_ratio = 0.0,
               .no_repeat_ngram = 3,
               .repetition_penalty = 1.2,
+              .renormalize = true,
               .sample = false,
               .temperature = 0.7,
               .top_k = 50,
@@ -44,7 +45,8 @@ TEST(GenerationFile, WhatIsWrittenIsRead) {
             "{\n  \"format\": 1,\n  \"beam\": 4,\n  \"length_penalty\": -0.25,\n"
             "  \"early_stopping\": \"never\",\n  \"cut\": \"ranked\",\n  \"rank_prefix\": false,\n"
             "  \"max_tokens\": 200,\n  \"min_tokens\": 3,\n  \"max_ratio\": 0.0,\n"
-            "  \"no_repeat_ngram\": 3,\n  \"repetition_penalty\": 1.2,\n  \"sample\": false,\n"
+            "  \"no_repeat_ngram\": 3,\n  \"repetition_penalty\": 1.2,\n"
+            "  \"renormalize\": true,\n  \"sample\": false,\n"
             "  \"temperature\": 0.7,\n  \"top_k\": 50,\n  \"top_p\": 0.9,\n"
             "  \"forbidden\": [[58100], [12, 7]],\n  \"forced_first\": [4],\n"
             "  \"languages\": {\"from\": \"en\", \"to\": \"hi\"},\n  \"forced_end\": 0,\n"

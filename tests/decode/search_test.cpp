@@ -53,7 +53,7 @@ RC_GTEST_PROP(Search, BeamEqualsTheSlowBeam, ()) {
   } catch (const Error& error) {
     // Rules may forbid every token of a small vocabulary, and before min_tokens every END.
     RC_ASSERT(std::string(error.what()).ends_with("(NaN, or all forbidden)"));
-    RC_ASSERT(options.looks_back() || options.min_tokens > 0);
+    RC_ASSERT(options.changes_values() || options.min_tokens > 0);
     return;
   }
   RC_ASSERT(results.size() == requests.size());

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tril/base/math.h"
+#include "tril/ops/loss.h"
 
 namespace tril::testing {
 namespace {
@@ -23,13 +24,19 @@ bool is_end(const SearchOptions& options, int32_t token) {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
+// The tokens that the request is translated with.
+Tokens set_for(const SearchRequest& request, const SearchOptions& options, int64_t vocab) {
+  Tokens set(static_cast<size_t>(vocab));
+  std::iota(set.begin(), set.end(), 0);
+  if (options.shortlist) options.shortlist->choose(request.source, request.prefix, set);
+  return set;
+}
+
 // The log-probabilities of every next token, over the request's set where there is a shortlist.
 std::vector<std::vector<float>> rows_for(const Transformer& model, const SearchRequest& request,
                                          const SearchOptions& options, const Tokens& tokens,
                                          Session& session, float* norm = nullptr) {
-  Tokens set(static_cast<size_t>(model.config().target_vocab));
-  std::iota(set.begin(), set.end(), 0);
-  if (options.shortlist) options.shortlist->choose(request.source, request.prefix, set);
+  const Tokens set = set_for(request, options, model.config().target_vocab);
   return parallel_log_probs(model, request.source, options.start, tokens, set, session, norm);
 }
 
@@ -95,8 +102,12 @@ bool is_ruled_out(const SearchOptions& options, Tokens sequence, int32_t token) 
 // The step-by-step rules for one request.
 class SlowRules {
  public:
-  SlowRules(const SearchRequest& request, const SearchOptions& options, int64_t limit)
-      : request_(request), o_(options), limit_(limit) {}
+  SlowRules(const SearchRequest& request, const SearchOptions& options,
+            const TransformerConfig& config)
+      : request_(request),
+        o_(options),
+        limit_(slow_limit(request, options, config)),
+        set_(set_for(request, options, config.target_vocab)) {}
 
   bool forces_end(int64_t chosen) const { return o_.forced_end && chosen + 1 == limit_; }
 
@@ -123,6 +134,7 @@ class SlowRules {
       const float changed = x < 0.0f ? x * penalty : x / penalty;
       value = o_.beam > 1 ? changed : changed - norm;
     }
+    if (o_.renormalize && o_.beam > 1 && !forces_end(chosen)) share_out(values);
     return values;
   }
 
@@ -152,9 +164,24 @@ class SlowRules {
   }
 
  private:
+  // What has no value gives its probability to the others. The sum has the kernel's order, so that
+  // results can be compared with ==; tests/kernels holds it to the formula.
+  void share_out(std::vector<std::optional<float>>& values) const {
+    std::vector<float> row;
+    for (const int32_t token : set_) {
+      row.push_back(values[static_cast<size_t>(token)].value_or(kNone));
+    }
+    ops::log_probs_in_place(row);
+    for (size_t i = 0; i < set_.size(); ++i) {
+      auto& value = values[static_cast<size_t>(set_[i])];
+      if (value) value = row[i];
+    }
+  }
+
   const SearchRequest& request_;
   const SearchOptions& o_;
   const int64_t limit_;
+  const Tokens set_;
 };
 
 }  // namespace
@@ -231,7 +258,7 @@ std::vector<Hypothesis> slow_beam(const Transformer& model, const SearchRequest&
   std::vector<Slow> alive = {prefix};
   std::vector<Hypothesis> finished;
   const int64_t limit = slow_limit(request, options, model.config());
-  const SlowRules rules(request, options, limit);
+  const SlowRules rules(request, options, model.config());
   for (int64_t step = 1; step <= limit && !alive.empty(); ++step) {
     // Every continuation there is, in the order the header states.
     std::vector<std::tuple<double, size_t, float, int32_t, float>> all;
@@ -401,6 +428,7 @@ void add_random_rules(SearchOptions& options, const TransformerConfig& config) {
   if (chance(3)) options.min_tokens = *rc::gen::inRange<int64_t>(1, 8);
   if (chance(3)) options.no_repeat_ngram = *rc::gen::element<int64_t>(2, 3, 4);
   if (chance(3)) options.repetition_penalty = *rc::gen::element(0.7, 1.3, 2.5);
+  if (chance(3)) options.renormalize = true;
   if (chance(3)) options.forced_end = options.end;
   if (chance(3)) {
     options.forbidden_sequences = {{last, last}, {2, last, 2}, {options.end, last}};

@@ -47,6 +47,12 @@ def settings(common):
         yield f'forced last {beams}', dict(forced_eos_token_id=common['end'], **with_beams)
         yield f'several ends {beams}', dict(eos_token_id=[common['end'], token, other], **with_beams)
         yield f'prompt {beams}', dict(decoder_input_ids=[other, token], **with_beams)
+    for early in (True, False):
+        yield f'renormalize {early}', dict(
+            num_beams=4, early_stopping=early, renormalize_logits=True, bad_words_ids=[[token], [other]], min_length=6)
+        yield f'renormalize penalty {early}', dict(
+            num_beams=4, early_stopping=early, renormalize_logits=True, repetition_penalty=1.3, no_repeat_ngram_size=2,
+            forced_bos_token_id=other)
     for early in (True, False, 'never'):
         yield f'forced both {early}', dict(
             num_beams=5, early_stopping=early, forced_bos_token_id=other, forced_eos_token_id=common['end'],

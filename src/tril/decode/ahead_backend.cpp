@@ -478,7 +478,7 @@ bool can_choose_tokens(const Device& device) { return device != Device::cpu; }
 bool can_go_ahead(const SearchOptions& options) {
   // A beam on the GPU knows one END; for greedy search and sampling the host's word is enough.
   const bool ends_known = options.more_ends.empty() || options.beam == 1;
-  return !options.shortlist && options.beam <= kMostBeam && ends_known && !options.looks_back();
+  return !options.shortlist && options.beam <= kMostBeam && ends_known && !options.changes_values();
 }
 
 std::unique_ptr<Backend> make_ahead_backend(const Transformer& model, KeptForEngine& kept,

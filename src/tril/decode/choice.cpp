@@ -6,6 +6,7 @@
 
 #include "tril/base/math.h"
 #include "tril/base/rng.h"
+#include "tril/ops/loss.h"
 
 namespace tril {
 namespace {
@@ -141,10 +142,8 @@ void apply_rules(const LookBack& rules, float norm, std::span<float> values) {
   if (options.repetition_penalty != 1.0) {
     const auto penalty = static_cast<float>(options.repetition_penalty);
     const float back = options.beam > 1 ? 0.0f : norm;  // to the logit
-    for (size_t i = 0; i < rules.seen.size(); ++i) {
-      const auto before = rules.seen.first(i);
-      if (std::find(before.begin(), before.end(), rules.seen[i]) != before.end()) continue;
-      float* const value = value_at(rules.seen[i]);
+    for (const int32_t token : rules.different) {
+      float* const value = value_at(token);
       if (value == nullptr) continue;
       const float x = *value + back;
       *value = (x < 0.0f ? x * penalty : x / penalty) - back;
@@ -153,6 +152,13 @@ void apply_rules(const LookBack& rules, float norm, std::span<float> values) {
   each_forbidden(rules, [&](int32_t token) {
     if (float* const value = value_at(token)) *value = kNone;
   });
+}
+
+void renormalize(const AllowedTokens& allowed, std::span<float> values) {
+  for (size_t token = 0; token < values.size(); ++token) {
+    if (!allowed[token]) values[token] = kNone;
+  }
+  ops::log_probs_in_place(values);
 }
 
 void draw_set(std::span<const float> log_probs, const AllowedTokens& allowed,

@@ -35,16 +35,20 @@ class AllowedTokens {
 void best_choices(std::span<const float> log_probs, const AllowedTokens& allowed, int64_t count,
                   std::vector<Choice>& best);
 
-// The rules of search.h that look back. `seen` is the sequence so far, START included.
+// The rules of search.h that look back.
 struct LookBack {
   const SearchOptions& options;
-  std::span<const int32_t> seen;
+  std::span<const int32_t> seen;       // the sequence so far, START included
+  std::span<const int32_t> different;  // each of its tokens once, in any order
   // Where the row is over a part of the vocabulary: its tokens, ascending; empty: all.
   std::span<const int32_t> tokens{};
 };
 // Changes a row of log-probabilities into the values to choose by; `norm` is the row's normaliser,
 // which the penalty of greedy search and sampling needs.
 void apply_rules(const LookBack& rules, float norm, std::span<float> values);
+// The values over the allowed tokens alone: log-probabilities again, -infinity for all others. NaN
+// where nothing is left.
+void renormalize(const AllowedTokens& allowed, std::span<float> values);
 
 // Identifies a draw in the stream of random numbers.
 struct DrawPlace {

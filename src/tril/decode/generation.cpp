@@ -29,6 +29,7 @@ void each_field(Settings& s, Visit& visit) {
   visit.number("max_ratio", s.max_ratio, 0.0, kMostNumber);
   visit.integer("no_repeat_ngram", s.no_repeat_ngram, 0, kMostCount);
   visit.number("repetition_penalty", s.repetition_penalty, kLeastPositive, kMostNumber);
+  visit.flag("renormalize", s.renormalize);
   visit.flag("sample", s.sample);
   visit.number("temperature", s.temperature, kLeastPositive, kMostNumber);
   visit.integer("top_k", s.top_k, 0, int64_t{1} << 30);
@@ -214,6 +215,7 @@ SearchRule SearchSettings::over(SearchRule below) const {
   take(max_ratio, rule.max_ratio);
   take(no_repeat_ngram, rule.no_repeat_ngram);
   take(repetition_penalty, rule.repetition_penalty);
+  take(renormalize, rule.renormalize);
   take(sample, rule.sample);
   take(temperature, rule.temperature);
   take(top_k, rule.top_k);

@@ -39,6 +39,7 @@ struct SearchSettings {
   std::optional<double> max_ratio{};
   std::optional<int64_t> no_repeat_ngram{};
   std::optional<double> repetition_penalty{};
+  std::optional<bool> renormalize{};
   std::optional<bool> sample{};
   std::optional<double> temperature{};
   std::optional<int64_t> top_k{};

@@ -167,11 +167,11 @@ void HostBackend::make_room() {
   for (size_t i = 0; i < most_choices_.size(); ++i) {
     choices_[i].reserve(static_cast<size_t>(most_choices_[i]));
   }
-  bool draws = false, looks_back = false, needs_logits = false;
+  bool draws = false, changes_values = false, needs_logits = false;
   for (const auto& [id, sentence] : active_) {
     const SearchOptions& search = sentence->search();
     draws = draws || search.sample;
-    looks_back = looks_back || search.looks_back();
+    changes_values = changes_values || search.changes_values();
     needs_logits = needs_logits || (search.repetition_penalty != 1.0 && search.beam == 1);
   }
   const auto vocab = static_cast<size_t>(model_.config().target_vocab);
@@ -184,7 +184,7 @@ void HostBackend::make_room() {
     }
   }
   largest_.resize(needs_logits ? uses_.size() : 0);
-  if (!looks_back) return;
+  if (!changes_values) return;
   values_.resize(threads);
   for (Values& values : values_) values.reserve(vocab);
   if (seen_.size() < most_choices_.size()) seen_.resize(most_choices_.size());
@@ -196,7 +196,7 @@ void HostBackend::make_room() {
 // The sequence that the row's choice follows.
 void HostBackend::note_seen(const RowUse& use) {
   const Sentence& sentence = *use.sentence;
-  std::vector<int32_t>& seen = seen_[use.first_choice + use.alive];
+  auto& [seen, different] = seen_[use.first_choice + use.alive];
   seen.clear();
   if (sentence.search().start) seen.push_back(*sentence.search().start);
   if (sentence.started) {
@@ -205,17 +205,26 @@ void HostBackend::note_seen(const RowUse& use) {
     const std::vector<int32_t>& prefix = sentence.request.prefix;
     seen.insert(seen.end(), prefix.begin(), prefix.end());
   }
+  if (sentence.search().repetition_penalty == 1.0) return;
+  different = seen;
+  std::sort(different.begin(), different.end());
+  different.erase(std::unique(different.begin(), different.end()), different.end());
 }
 
-// The values to choose by, where a rule looks back.
+// The values to choose by, where a rule changes them.
 std::span<const float> HostBackend::values_for(size_t row, std::span<const float> log_probs,
-                                               Values& values) {
+                                               const AllowedTokens& allowed, Values& values) {
   const RowUse& use = uses_[row];
-  const ShortlistTokens* shortlist = use.sentence->shortlist.get();
-  LookBack rules{use.sentence->search(), seen_[use.first_choice + use.alive]};
-  if (shortlist != nullptr) rules.tokens = shortlist->part.tokens();
+  const SearchOptions& search = use.sentence->search();
   values.assign(log_probs.begin(), log_probs.end());
-  apply_rules(rules, largest_.empty() ? 0.0f : largest_[row].norm(log_probs), values);
+  if (search.looks_back()) {
+    const ShortlistTokens* shortlist = use.sentence->shortlist.get();
+    const Seen& seen = seen_[use.first_choice + use.alive];
+    LookBack rules{search, seen.tokens, seen.different};
+    if (shortlist != nullptr) rules.tokens = shortlist->part.tokens();
+    apply_rules(rules, largest_.empty() ? 0.0f : largest_[row].norm(log_probs), values);
+  }
+  if (search.renormalizes()) renormalize(allowed, values);
   return values;
 }
 
@@ -233,16 +242,17 @@ void HostBackend::choose_in(size_t row, std::span<const float> log_probs, int wo
                                      ? use.sentence->options->at(stage).allowed
                                      : *shortlist->allowed[static_cast<size_t>(stage)];
   const SearchOptions& search = use.sentence->search();
-  const bool looks_back = search.looks_back() && stage != Stage::ends;
+  const bool changes = search.changes_values() && stage != Stage::ends;
   const std::span<const float> values =
-      looks_back ? values_for(row, log_probs, values_[static_cast<size_t>(worker)]) : log_probs;
+      changes ? values_for(row, log_probs, allowed, values_[static_cast<size_t>(worker)])
+              : log_probs;
   std::vector<Choice>& choices = choices_[use.first_choice + use.alive];
   if (search.sample) {
     draw_choices(values, allowed, use, draw_sets_[static_cast<size_t>(worker)], choices);
   } else {
     best_choices(values, allowed, best_count(*use.sentence), choices);
   }
-  if (looks_back) {
+  if (changes) {
     for (Choice& choice : choices) choice.log_prob = log_probs[static_cast<size_t>(choice.token)];
   }
   if (shortlist == nullptr) return;

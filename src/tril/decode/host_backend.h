@@ -39,8 +39,13 @@ class HostBackend final : public Backend {
     Sentence* sentence;
     int32_t forced;  // the token that must follow within a prefix; -1: choose
   };
-  // For rules that look back, by thread: the values of a row.
+  // For rules that change values, by thread: the values of a row.
   using Values = std::vector<float>;
+  // For rules that look back: the sequence that a choice follows, and its different tokens.
+  struct Seen {
+    std::vector<int32_t> tokens;
+    std::vector<int32_t> different;
+  };
 
   void choose_shortlist(Sentence& sentence);
   void add_rows(Sentence& sentence);
@@ -48,7 +53,8 @@ class HostBackend final : public Backend {
   void note_seen(const RowUse& use);
   void choose();
   void choose_in(size_t row, std::span<const float> log_probs, int worker);
-  std::span<const float> values_for(size_t row, std::span<const float> log_probs, Values& values);
+  std::span<const float> values_for(size_t row, std::span<const float> log_probs,
+                                    const AllowedTokens& allowed, Values& values);
   void draw_choices(std::span<const float> row, const AllowedTokens& allowed, const RowUse& use,
                     DrawSet& set, std::vector<Choice>& choices) const;
   int64_t best_count(const Sentence& sentence) const;
@@ -71,9 +77,9 @@ class HostBackend final : public Backend {
   std::vector<std::vector<Choice>> choices_;  // by alive hypothesis of all sentences
   std::vector<int64_t> most_choices_;         // likewise: the largest possible number
   std::vector<DrawSet> draw_sets_;            // by thread
-  // Where a rule looks back: by alive hypothesis the sequence so far, by thread the values of a
+  // Where a rule changes values: by alive hypothesis the sequence so far, by thread the values of a
   // row, and by row, if a rule needs logits, the largest.
-  std::vector<std::vector<int32_t>> seen_;
+  std::vector<Seen> seen_;
   std::vector<Values> values_;
   std::vector<LargestLogit> largest_;
   std::vector<bool> inherited_;  // for the sentence whose slots move: by slot

@@ -23,10 +23,13 @@
 //                        above 1, x is log p; in greedy search and sampling it is the logit,
 //                        which the row's normaliser is subtracted from afterwards. (So does
 //                        generate() of transformers.)
-// Probabilities are not renormalised over what is left.
+// Probabilities are not renormalised over what is left, unless `renormalize` asks for it: in a beam
+// above 1 the value of a token is then x - log(sum of e^x), over all tokens that may be chosen at this
+// place, with the order of kernels/cross_entropy.h. (Greedy search and sampling choose the same
+// tokens either way.)
 //
-// Beam search. The value of a continuation is its log p, after a repetition penalty; a hypothesis
-// has the sum of its values, as a score. Each alive hypothesis offers its continuations; they are
+// Beam search. The value of a continuation is its log p, or what the rules above make of it; a
+// hypothesis has the sum of its values, as a score. Each alive hypothesis offers its continuations; they are
 // ordered by sum, then by the place of their hypothesis, then by value, then by lower token, and
 // the first e * beam are considered, e being 1 + the number of ENDs. A continuation with END among
 // the first `beam` is a finished hypothesis, one further back is dropped; of the others the first
@@ -106,6 +109,7 @@ struct SearchRule {
   double max_ratio = 4.0;
   int64_t no_repeat_ngram = 0;      // no sequence of this many tokens occurs twice; 0: any may
   double repetition_penalty = 1.0;  // above 0; above 1 tokens that occurred become less likely
+  bool renormalize = false;         // beams choose by probabilities over what may be chosen
   // Draw instead of taking the best; requires a beam of 1.
   bool sample = false;
   double temperature = 1.0;  // above 0
@@ -143,6 +147,9 @@ struct SearchOptions : SearchRule {
   bool looks_back() const {
     return !forbidden_sequences.empty() || no_repeat_ngram > 0 || repetition_penalty != 1.0;
   }
+  bool renormalizes() const { return renormalize && beam > 1; }
+  // Whether the host works out what to choose by, row by row.
+  bool changes_values() const { return looks_back() || renormalizes(); }
 };
 
 struct SearchRequest {

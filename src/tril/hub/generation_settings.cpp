@@ -123,6 +123,7 @@ class Conversion {
     const double penalty = fields_.number("repetition_penalty", kLeastNumber, 1e9, 1.0);
     if (size > 0) search.no_repeat_ngram = size;
     if (penalty != 1.0) search.repetition_penalty = penalty;
+    if (fields_.flag("renormalize_logits", false)) search.renormalize = true;
   }
 
   // END alone is never forbidden.
@@ -155,11 +156,6 @@ class Conversion {
     }
     for (const int64_t token : fields_.integers("suppress_tokens", 0, last_token())) {
       forbid({static_cast<int32_t>(token)});
-    }
-    if (fields_.differs("renormalize_logits", 0.0) && !made_.settings.forbidden.empty()) {
-      tell(
-          "renormalize_logits is not taken over: the probabilities of forbidden tokens are not "
-          "shared out among the others");
     }
   }
 

@@ -46,14 +46,18 @@ Tensor log_probs(Context& context, const Tensor& logits) {
 }
 
 void log_probs_in_place(const Tensor& logits) {
-  const Parallel alone(1);
-  const int64_t vocab = logits.columns();
-  float* data = logits.data();
+  const auto vocab = static_cast<size_t>(logits.columns());
   for (int64_t row = 0; row < logits.rows(); ++row) {
-    float norm = 0.0f;
-    kernels::softmax_normalisers(alone, data + row * vocab, 1, vocab, &norm);
-    kernels::subtract_rows(alone, data + row * vocab, &norm, 1, vocab, data + row * vocab);
+    log_probs_in_place(std::span(logits.data() + row * logits.columns(), vocab));
   }
+}
+
+void log_probs_in_place(std::span<float> row) {
+  const Parallel alone(1);
+  const auto vocab = static_cast<int64_t>(row.size());
+  float norm = 0.0f;
+  kernels::softmax_normalisers(alone, row.data(), 1, vocab, &norm);
+  kernels::subtract_rows(alone, row.data(), &norm, 1, vocab, row.data());
 }
 
 Tensor log_probs_for_host(Context& context, const Tensor& logits) {

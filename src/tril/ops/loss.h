@@ -16,6 +16,7 @@ Tensor log_probs(Context& context, const Tensor& logits);
 // the calling thread; and the rows to call it for, on the host: the logits themselves, or from a
 // device the log-probabilities.
 void log_probs_in_place(const Tensor& logits);
+void log_probs_in_place(std::span<float> row);  // one row; NaN if it is -infinity throughout
 Tensor log_probs_for_host(Context& context, const Tensor& logits);
 
 // Calls f(row, log_probs, worker) for every row of logits, on the context's threads in any order;
