@@ -175,8 +175,10 @@ class Transformer {
   struct State;
   struct Encoded;
   explicit Transformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  // `see` is called with every tensor as it is read.
+  using See = std::function<void(const std::string& name, const Tensor& tensor)>;
   static Transformer load_weights(const std::string& folder, const ConfigFile& config,
-                                  const LoadOptions& options);
+                                  const LoadOptions& options, const See& see = {});
   static Transformer load_for_inference(const std::string& folder, const ConfigFile& config,
                                         const LoadOptions& options);
   static Transformer load_packed(const std::string& folder, const ConfigFile& config,
@@ -184,7 +186,6 @@ class Transformer {
   static Transformer from_packed(const TransformerConfig& config, Compute compute,
                                  std::span<const NamedTensor> tensors, std::shared_ptr<Arena> arena,
                                  const std::string& file);
-  std::vector<NamedTensor> packed_tensors(Compute compute, Arena& arena) const;
   Encoded run_encoder(const Rows& source, Session& session) const;
 
   std::shared_ptr<State> state_;

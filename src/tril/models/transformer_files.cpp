@@ -103,14 +103,32 @@ void replace_one(const std::string& folder, const ModelFiles& file) {
 }
 
 // NaN and infinity would be packed silently, and give nonsense translations.
-void require_finite(std::span<const nn::Parameter> parameters, const std::string& file) {
-  for (const nn::Parameter& parameter : parameters) {
-    const OnHost weights(parameter.tensor);
-    const auto values = weights.values();
-    require(std::all_of(values.begin(), values.end(), [](float w) { return std::isfinite(w); }),
-            ErrorCode::bad_format, file, ": tensor '", parameter.name,
-            "' holds numbers that are not finite: a training that diverged, or damage");
-  }
+void require_finite(const std::string& name, const Tensor& tensor, const std::string& file) {
+  const auto all = [&](const auto* from, const auto& finite) {
+    return std::all_of(from, from + tensor.size(), finite);
+  };
+  const bool finite =
+      tensor.dtype() == DType::bf16
+          ? all(tensor.data<BFloat16>(), [](BFloat16 w) { return std::isfinite(to_f32(w)); })
+          : all(tensor.data(), [](float w) { return std::isfinite(w); });
+  require(finite, ErrorCode::bad_format, file, ": tensor '", name,
+          "' holds numbers that are not finite: a training that diverged, or damage");
+}
+
+// Sorted by name.
+std::vector<NamedTensor> named(std::span<const nn::Parameter> parameters) {
+  std::vector<NamedTensor> tensors;
+  for (const nn::Parameter& p : parameters) tensors.push_back({p.name, p.tensor});
+  std::sort(tensors.begin(), tensors.end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return tensors;
+}
+
+// Whether this processor can compute with the form of weights to be loaded.
+void require_supported(const LoadOptions& options) {
+  const Placement placement = placement_of(options);
+  const Compute compute = options.compute.value_or(ops::form_for(placement).compute());
+  ops::form_for(placement, compute).check_supported();
 }
 
 }  // namespace
@@ -181,7 +199,7 @@ Transformer Transformer::load(const std::string& folder, const LoadOptions& opti
 
 // From model.safetensors. For inference, matrices are kept in the form of `compute` alone.
 Transformer Transformer::load_weights(const std::string& folder, const ConfigFile& config,
-                                      const LoadOptions& options) {
+                                      const LoadOptions& options, const See& see) {
   const Placement placement = placement_of(options);
   require_weights(folder);
   const std::string tensor_file = path_in(folder, kWeightsFile);
@@ -205,7 +223,6 @@ Transformer Transformer::load_weights(const std::string& folder, const ConfigFil
   std::shared_ptr<State> state;
   if (infers) {
     const Compute compute = options.compute.value_or(ops::form_for(placement).compute());
-    ops::form_for(placement, compute).check_supported();
     state = std::make_shared<State>(config.config, placement, compute, gate);
   } else {
     state = std::make_shared<State>(config.config, placement, gate);
@@ -220,7 +237,9 @@ Transformer Transformer::load_weights(const std::string& folder, const ConfigFil
   std::optional<Arena> memory;
   state->parameters.fill(context, [&](const std::string& name) {
     context.queue.wait();
-    return file.read(name, memory.emplace());
+    Tensor tensor = file.read(name, memory.emplace());
+    if (see) see(name, tensor);
+    return tensor;
   });
   state->derive(context);
   context.queue.wait();  // others read it in queues of their own
@@ -263,16 +282,18 @@ bool same_model_at(const std::string& folder, const ModelFiles& files, const std
 void Transformer::save_packed(const std::string& from, const std::string& folder, Compute compute,
                               Overwrite overwrite) {
   const StandardRounding rounding;
-  read_config(from);  // first of all, whether there is a model
+  const ConfigFile config = read_config(from);  // first of all, whether there is a model
   require_weights(from);
   const std::string from_file = path_in(from, kWeightsFile);
   const std::string identity = identity_of(from_file);
-  const Transformer model = load(from, {.purpose = Purpose::study});
+  // What is packed is held, and one tensor of the file. It may be for another processor.
+  const Transformer model = load_weights(from, config, {.compute = compute},
+                                         [&](const std::string& name, const Tensor& tensor) {
+                                           require_finite(name, tensor, from_file);
+                                         });
   require(identity == (model.seal().sealed() ? model.seal().identity : identity), ErrorCode::io,
           from_file, ": was replaced while it was read: try again");
-  require_finite(model.state_->parameters.list(), from_file);
-  Arena arena;
-  const std::vector<NamedTensor> tensors = model.packed_tensors(compute, arena);
+  const std::vector<NamedTensor> tensors = named(model.state_->parameters.packed());
   const ModelFiles files = files_beside(from, model.seal());
   SafetensorsMetadata metadata = {{kPackedFormat, kPackedFormatNow},
                                   {kMadeFrom, identity},
@@ -310,7 +331,11 @@ void Transformer::save_packed(const std::string& from, const std::string& folder
 
 Transformer Transformer::load_for_inference(const std::string& folder, const ConfigFile& config,
                                             const LoadOptions& options) {
-  if (options.device != Device::cpu) return load_weights(folder, config, options);
+  if (options.device != Device::cpu) {
+    require_weights(folder);
+    require_supported(options);
+    return load_weights(folder, config, options);
+  }
   std::optional<Compute> compute = options.compute;
   const std::string tensor_file = path_in(folder, kWeightsFile);
   const bool has_weights = file_exists(tensor_file);
@@ -348,6 +373,7 @@ Transformer Transformer::load_for_inference(const std::string& folder, const Con
          " is in the folder they were made from)");
   }
   require(has_weights, ErrorCode::io, tensor_file, ": not there, and no ", file, " either");
+  require_supported(options);
   return load_weights(folder, config, options);
 }
 
@@ -392,18 +418,9 @@ Transformer Transformer::from_packed(const TransformerConfig& config, Compute co
 Transformer Transformer::packed(Compute compute) const {
   const StandardRounding rounding;
   auto arena = std::make_shared<Arena>();
-  return from_packed(config(), compute, packed_tensors(compute, *arena), arena, "this model");
-}
-
-std::vector<NamedTensor> Transformer::packed_tensors(Compute compute, Arena& arena) const {
   Context context(0);
-  std::vector<NamedTensor> tensors;
-  for (const nn::Parameter& p : state_->parameters.packed(context, compute, arena)) {
-    tensors.push_back({p.name, p.tensor});
-  }
-  std::sort(tensors.begin(), tensors.end(),
-            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
-  return tensors;
+  const auto parameters = state_->parameters.packed(context, compute, *arena);
+  return from_packed(config(), compute, named(parameters), arena, "this model");
 }
 
 const FolderSeal& Transformer::seal() const { return state_->seal; }

@@ -93,13 +93,24 @@ std::vector<Parameter> ParameterSet::packed(Context& context, Compute compute, A
       result.push_back({parameter.name, copy, parameter.init});
       continue;
     }
-    const ops::LinearWeight packed = ops::packed_for(context, at->linear.weight, compute, arena);
-    const auto parts = packed.form->parts(packed.out, packed.in);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      result.push_back({at->name + std::string(parts[i].name), packed.parts[i], Init::zero});
-    }
+    append_parts(at->name, ops::packed_for(context, at->linear.weight, compute, arena), result);
   }
   return result;
+}
+
+std::vector<Parameter> ParameterSet::packed() const {
+  require(only_packed() && !find_, ErrorCode::internal, "packing: nothing was packed by fill()");
+  std::vector<Parameter> result = list_;
+  for (const auto& [name, linear] : matrices_) append_parts(name, linear, result);
+  return result;
+}
+
+void ParameterSet::append_parts(const std::string& name, const ops::LinearWeight& packed,
+                                std::vector<Parameter>& to) {
+  const auto parts = packed.form->parts(packed.out, packed.in);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    to.push_back({name + std::string(parts[i].name), packed.parts[i], Init::zero});
+  }
 }
 
 void ParameterSet::name_leaves() {

@@ -74,6 +74,8 @@ class ParameterSet {
   int64_t count() const { return count_; }  // of numbers, before they were packed
   // Everything packed for inference, under the names with which `find` is called.
   std::vector<Parameter> packed(Context& context, Compute compute, Arena& arena) const;
+  // The same of a set that fill() packed: the tensors themselves.
+  std::vector<Parameter> packed() const;
   // Where numbers are expressions: every parameter becomes leaves with its name.
   void name_leaves();
   // Whether a tape may record what uses them.
@@ -96,6 +98,8 @@ class ParameterSet {
     std::string name;
     ops::LinearWeight linear;
   };
+  static void append_parts(const std::string& name, const ops::LinearWeight& packed,
+                           std::vector<Parameter>& to);
 
   Placement placement_;
   Gate gate_;
