@@ -241,11 +241,26 @@ void evaluate_model(const EvaluateFlags& flags) {
 
 // A file of translations needs no decoding: flags for it would be ignored, so they are refused.
 void check_no_model_flags(const CLI::App& evaluate) {
-  for (const char* name :
-       {"--beam", "--length-penalty", "--early-stopping", "--max-tokens", "--min-tokens", "--cut",
-        "--no-repeat-ngram", "--repetition-penalty", "--renormalize", "--max-ratio", "--forbid",
-        "--force-end", "--from-language", "--to-language", "--batch", "--shortlist", "--compute",
-        "--trust", "--device", "--output"}) {
+  for (const char* name : {"--beam",
+                           "--length-penalty",
+                           "--early-stopping",
+                           "--max-tokens",
+                           "--min-tokens",
+                           "--cut",
+                           "--no-repeat-ngram",
+                           "--repetition-penalty",
+                           "--renormalize",
+                           "--max-ratio",
+                           "--forbid",
+                           "--force-end",
+                           "--from-language",
+                           "--to-language",
+                           "--batch",
+                           "--shortlist",
+                           "--compute",
+                           "--trust",
+                           "--device",
+                           "--output"}) {
     require(evaluate.get_option(name)->count() == 0, ErrorCode::invalid_argument,
             "evaluate: ", name, " is for a model, not for --hypothesis");
   }
