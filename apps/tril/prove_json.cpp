@@ -127,6 +127,7 @@ Json json_of(const SequentialLine& line) {
             {"share_of_bound", s.sum_share},
             {"in", s.sum_parameter},
             {"weakest_position", s.weakest_position},
+            {"loss_noticed", s.none_is_lost()},
             {"silent_positions", s.silent_positions}}},
           {"gradient",
            {{"elements", s.gradients},

@@ -378,10 +378,16 @@ void print_sequential(const ProofReport& report) {
       "{} × {}: {} per position, compared bit for bit with the position's share of the parallel "
       "pass. In the last layer, where positions do not mix, {} sums over positions differ by at "
       "most {:.3g} of what fp32 rounding allows; leaving out one position would cause an error of "
-      "{:.1e} times what is allowed. All gradients are at most {:.1e} apart; the losses are {:.5f} "
+      "{:.1e} times what is allowed{}. All gradients are at most {:.1e} apart; the losses are "
+      "{:.5f} "
       "and {:.5f}.",
       shown->rows, shown->length, counted(s.gradients, "gradient"), grouped(s.summed), s.sum_share,
-      s.weakest_position, s.gradient_difference, s.sequential_loss, s.parallel_loss));
+      s.weakest_position,
+      s.none_is_lost()
+          ? ""
+          : ", too little to be noticed among so many: here the comparison bit for bit "
+            "and the smaller batches above have to tell",
+      s.gradient_difference, s.sequential_loss, s.parallel_loss));
   if (shown->in_fp32) {
     print_paragraph(
         "This section is computed in fp32, and what has a * on the CPU, because sums of bf16 "

@@ -135,6 +135,13 @@ TEST(Sequential, HoldsOnlyIfNoPositionCouldBeLost) {
   SequentialComparison weak = result;
   weak.weakest_position = 1.0;
   EXPECT_FALSE(weak.holds());
+  // Where rounding may hide an average position, the sums are not asked.
+  weak.positions = 4094;
+  EXPECT_FALSE(weak.holds());
+  weak.positions = 4095;
+  EXPECT_TRUE(weak.holds());
+  weak.sum_share = 1.1;
+  EXPECT_FALSE(weak.holds());
   weak = result;
   weak.positions_compared = 0;
   EXPECT_FALSE(weak.holds());

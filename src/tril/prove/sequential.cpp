@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tril/base/clock.h"
-#include "tril/base/gamma.h"
 #include "tril/prove/bits.h"
 
 namespace tril {
