@@ -17,11 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // Otherwise the names of its tensors alone would take the time.
     if (config.encoder_layers + config.decoder_layers > 8) return 0;
     const auto maps = described.family().tensors(config);
-    for (const auto& [name, shape] : tril::Transformer::parameter_shapes(config)) {
-      const auto found =
-          std::find_if(maps.begin(), maps.end(), [&](const auto& map) { return map.ours == name; });
+    for (const auto& each : tril::Transformer::parameter_shapes(config)) {
+      const auto found = std::find_if(maps.begin(), maps.end(),
+                                      [&](const auto& map) { return map.ours == each.name; });
       tril::fuzz::check(found != maps.end());
-      tril::fuzz::check(tril::hub::shape_there(*found, shape).size() >= shape.size());
+      tril::fuzz::check(tril::hub::shape_there(*found, each.shape).size() >= each.shape.size());
     }
   } catch (const tril::Error&) {
   }
