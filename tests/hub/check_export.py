@@ -4,9 +4,9 @@
     check_export.py TRIL MAKE_MODEL
 
 TRIL is the program, MAKE_MODEL makes models of tril's own. Imported models (make_models.py) must have the very logits
-of the folder they came from; exported in fp32, too. Models that tril made must give the token ids and, within
-rounding, the log-probabilities that `tril score` prints, and write what `tril translate` writes. Exits with 77 where
-transformers is missing.
+of the folder they came from; exported in fp32, too. Fine-tuned ones must have others, and, where the tokenizer needs
+no language, give the token ids and, within rounding, the log-probabilities that `tril score` prints. So must models
+that tril made, which must also write what `tril translate` writes. Exits with 77 where transformers is missing.
 """
 import json
 import pathlib
@@ -28,6 +28,12 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 IMPORTED = {'bart_long': 'bart', 'bart_shards': 'bart', 'gpt2': 'gpt2_files', 'llama': 'llama', 'llama_tied': 'llama3',
             'm2m_100': 'nllb', 'marian': 'marian', 'marian_separate': 'marian_separate', 'mbart': 'mbart25',
             'mistral': 'llama', 'pegasus': 'marian'}
+# Fine-tuned as well: with these languages, and whether scores are compared, for which transformers must find the
+# tokenizer by the kind of model alone.
+TUNED = {'bart_long': ([], True), 'gpt2': ([], False), 'llama': ([], True), 'llama_tied': ([], False),
+         'm2m_100': (['--from-language', 'eng_Latn', '--to-language', 'fra_Latn'], False), 'marian': ([], True),
+         'marian_separate': ([], True), 'mbart': (['--from-language', 'en_XX', '--to-language', 'ro_RO'], False),
+         'mistral': ([], True), 'pegasus': ([], False)}
 OURS = {'translate': 'MarianMTModel', 'pre': 'PegasusForConditionalGeneration', 'llama': 'LlamaForCausalLM',
         'mistral': 'MistralForCausalLM'}
 SOURCES = ['how are you', 'where  are they going?', 'मैं ठीक हूँ 😀', 'the theory']
@@ -77,6 +83,35 @@ def check_imported(tril, scratch):
         check(torch.equal(right, logits(load(again))), f'{name}: other logits')
         check(torch.equal(right, logits(load(exact, 'auto'))), f'{name} in fp32: other logits')
         print(f'{name}: the same logits')
+        check_tuned(tril, scratch, name, ours, right)
+
+
+def text_files(scratch, decoder_only):
+    files = []
+    for name, lines in (('source', SOURCES), ('target', TARGETS)):
+        (scratch / name).write_text(''.join(line + '\n' for line in lines))
+        files += [f'--{name}', scratch / name]
+    return files[2:] if decoder_only else files
+
+
+def check_tuned(tril, scratch, name, ours, before):
+    if name not in TUNED:
+        return
+    languages, compare = TUNED[name]
+    alone = not load(ours.parent / name).config.is_encoder_decoder
+    tuned, theirs = scratch / f'{name}.tuned', scratch / f'{name}.tuned.theirs'
+    files = text_files(scratch, alone)
+    text = ['--text', scratch / 'target'] if alone else files
+    run(tril, 'train', '--from', ours, *text, *languages, '--updates', 5, '--rate', 0.01, '--batch-tokens', 512,
+        '--threads', 1, '-o', tuned)
+    run(tril, 'export', tuned, '-o', theirs, '--type', 'fp32')
+    model = load(theirs)
+    after = logits(model)
+    check(bool(torch.isfinite(after).all()) and not torch.allclose(before, after, atol=1e-2),
+          f'{name} tuned: logits as before')
+    if compare:
+        check_scores(tril, f'{name} tuned', tuned, model, transformers.AutoTokenizer.from_pretrained(theirs), files)
+    print(f'{name} tuned: loaded' + (', the same ids and scores' if compare else ''))
 
 
 def scores_there(model, tokenizer, source, target):
@@ -97,6 +132,15 @@ def scores_there(model, tokenizer, source, target):
     return ids, sum(float(log_probs[i, token]) for i, token in enumerate(ids))
 
 
+def check_scores(tril, what, ours, model, tokenizer, files):
+    lines = run(tril, 'score', ours, *files, '--json', '--threads', 1).splitlines()
+    for line, source, target in zip(lines, SOURCES, TARGETS, strict=True):
+        here = json.loads(line)
+        ids, score = scores_there(model, tokenizer, source, target)
+        check(ids == here['ids'], f'{what}: {target!r} is {ids} there, {here["ids"]} here')
+        check(abs(score - here['score']) < TOLERANCE, f'{what}: {target!r}: {score}, {here["score"]} here')
+
+
 def check_ours(tril, make_model, scratch):
     for kind, architecture in OURS.items():
         ours, theirs = scratch / f'own.{kind}', scratch / f'own.{kind}.theirs'
@@ -104,18 +148,7 @@ def check_ours(tril, make_model, scratch):
         run(tril, 'export', ours, '-o', theirs)
         model, tokenizer = load(theirs), transformers.AutoTokenizer.from_pretrained(theirs)
         check(type(model).__name__ == architecture, f'{kind}: a {type(model).__name__}')
-        files = []
-        for name, lines in (('source', SOURCES), ('target', TARGETS)):
-            (scratch / name).write_text(''.join(line + '\n' for line in lines))
-            files += [f'--{name}', scratch / name]
-        if not model.config.is_encoder_decoder:
-            files = files[2:]
-        lines = run(tril, 'score', ours, *files, '--json', '--threads', 1).splitlines()
-        for line, source, target in zip(lines, SOURCES, TARGETS, strict=True):
-            here = json.loads(line)
-            ids, score = scores_there(model, tokenizer, source, target)
-            check(ids == here['ids'], f'{kind}: {target!r} is {ids} there, {here["ids"]} here')
-            check(abs(score - here['score']) < TOLERANCE, f'{kind}: {target!r}: {score}, {here["score"]} here')
+        check_scores(tril, kind, ours, model, tokenizer, text_files(scratch, not model.config.is_encoder_decoder))
         if model.config.is_encoder_decoder:
             text = ''.join(line + '\n' for line in SOURCES)
             written = run(tril, 'translate', ours, '--beam', 1, '--max-tokens', 12, '--ids', text=text)
