@@ -30,7 +30,7 @@ IMPORTED = {'bart_long': 'bart', 'bart_shards': 'bart', 'gpt2': 'gpt2_files', 'l
             'mistral': 'llama', 'pegasus': 'marian'}
 # Fine-tuned as well: with these languages, and whether scores are compared, for which transformers must find the
 # tokenizer by the kind of model alone.
-TUNED = {'bart_long': ([], True), 'gpt2': ([], False), 'llama': ([], True), 'llama_tied': ([], False),
+TUNED = {'bart_long': ([], True), 'gpt2': ([], False), 'llama': ([], True), 'llama_tied': ([], True),
          'm2m_100': (['--from-language', 'eng_Latn', '--to-language', 'fra_Latn'], False), 'marian': ([], True),
          'marian_separate': ([], True), 'mbart': (['--from-language', 'en_XX', '--to-language', 'ro_RO'], False),
          'mistral': ([], True), 'pegasus': ([], False)}

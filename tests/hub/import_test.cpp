@@ -142,6 +142,16 @@ TEST(Import, AFolderTranslates) {
             folder.to() + ": holds a model already");
 }
 
+// transformers reads what the tokenizer's template begins with; config.json names another BOS here.
+TEST(Import, StartIsWhatTheTokenizerPutsBeforeAText) {
+  const TheirFolder folder({"llama_tied", "llama3"});
+  ASSERT_NE(folder.text("config.json").find("\"bos_token_id\": 1"), std::string::npos);
+  hub::import(folder.path().string(), folder.to());
+  const Tokenizer tokenizer = Translator::load(folder.to(), {}, 1).tokenizer();
+  EXPECT_EQ(tokenizer.start(), 0);
+  EXPECT_EQ(tokenizer.encode_source("a").front(), 0);
+}
+
 TEST(Import, WhatIsNotUnderstoodIsNamed) {
   const TheirFolder folder;
   const std::string error = folder.error_with("config.json", "\"marian\"", "\"nllb-moe\"");

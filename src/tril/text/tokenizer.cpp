@@ -4,6 +4,7 @@
 
 #include "tril/base/error.h"
 #include "tril/text/sentencepiece_kind.h"
+#include "tril/text/tokenizer_families.h"
 #include "tril/text/tokenizer_files.h"
 #include "tril/text/tokenizer_kind.h"
 #include "tril/text/utf8.h"
@@ -132,7 +133,15 @@ Tokenizer TokenizerBuilder::build(MadeTokenizer made, std::shared_ptr<const std:
             pieces, " pieces, the model only ", rows, " rows for them");
     state->vocab[static_cast<size_t>(side)] = rows == 0 ? pieces : rows;
   }
-  if (settings.start) facts.start = settings.start;
+  // Without an encoder it is what the tokenizer puts before a text, whatever config.json calls BOS.
+  const std::vector<LayoutToken>& before = facts.source.before;
+  const bool begins = !settings.family.empty() && !has_encoder(settings.family) &&
+                      !before.empty() && before[0].kind == LayoutToken::Kind::token;
+  if (begins) {
+    facts.start = before[0].token;
+  } else if (settings.start) {
+    facts.start = settings.start;
+  }
   if (!settings.ends.empty()) facts.ends = settings.ends;
   require(!facts.ends.empty(), ErrorCode::bad_format, file, ": no token ends a text");
   const int64_t vocab = state->vocab[static_cast<size_t>(TextSide::target)];

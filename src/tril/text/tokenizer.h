@@ -71,12 +71,13 @@ struct LanguagePair {
 
 // What a folder's other files say about its tokenizer; the importer collects it.
 struct TokenizerSettings {
-  std::string family{};            // config.json: model_type, "marian"
-  std::optional<int32_t> start{};  // what a decoder reads first: decoder_start_token_id, or
-                                   // bos_token_id where there is no encoder
-  std::vector<int32_t> ends{};     // eos_token_id, one or several; none: as the tokenizer says
-  int64_t source_vocab = 0;        // rows of the model's embeddings, which may be more than the
-  int64_t target_vocab = 0;        // tokenizer has pieces; 0: just as many
+  std::string family{};  // config.json: model_type, "marian"
+  // What a decoder reads first: decoder_start_token_id, or bos_token_id where there is no encoder
+  // and the tokenizer itself puts nothing before a text.
+  std::optional<int32_t> start{};
+  std::vector<int32_t> ends{};  // eos_token_id, one or several; none: as the tokenizer says
+  int64_t source_vocab = 0;     // rows of the model's embeddings, which may be more than the
+  int64_t target_vocab = 0;     // tokenizer has pieces; 0: just as many
 };
 
 // The contents of files by name.

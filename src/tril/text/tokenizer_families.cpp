@@ -38,11 +38,6 @@ bool is_madlad_language(std::string_view text) {
   return text.size() >= 5 && text.starts_with("<2") && text.ends_with('>') && (is_lower(text[2]));
 }
 
-bool has_encoder(const std::string& family) {
-  return family == "bart" || family == "mbart" || family == "m2m_100" || family == "t5" ||
-         family == "mt5" || family == "umt5" || family == "pegasus" || family == "marian";
-}
-
 // Tokens of tokenizer.json that stand for languages, in the order of their ids.
 template <class IsLanguage, class Code>
 std::vector<Language> languages_of(const pipeline::Parts& parts, const IsLanguage& is_language,
@@ -190,6 +185,11 @@ MadeTokenizer make_from_vocab_and_merges(const FolderOfFiles& files) {
 }
 
 }  // namespace
+
+bool has_encoder(const std::string& family) {
+  return family == "bart" || family == "mbart" || family == "m2m_100" || family == "t5" ||
+         family == "mt5" || family == "umt5" || family == "pegasus" || family == "marian";
+}
 
 std::string FolderOfFiles::path(std::string_view name) const { return concat(folder, ": ", name); }
 

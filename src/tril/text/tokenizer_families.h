@@ -12,6 +12,8 @@ namespace tril {
 
 // Raises `bad_format` or `unsupported`, naming `folder`, the file and its field.
 MadeTokenizer make_tokenizer(const Bundle& bundle, const std::string& folder);
+// Whether models of a family (config.json: model_type) are encoder–decoders.
+bool has_encoder(const std::string& family);
 
 // What the functions below are given.
 struct FolderOfFiles {
