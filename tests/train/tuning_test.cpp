@@ -121,7 +121,7 @@ TEST(Tuning, FrozenPartsHaveNoGradientNormAndNoMoments) {
   const auto norm_with = [](const std::vector<std::string>& parts) {
     Transformer model(testing::tiny_config(testing::Family::decoder_only), 1, testing::placement());
     Session session(model, 1);
-    AdamWOptimizer optimizer(model, {}, Frozen(model, parts));
+    AdamWOptimizer optimizer(model, {}, Frozen(model.config(), parts));
     for (const auto& [name, tensor] : optimizer.moments()) {
       for (const std::string& part : parts) EXPECT_EQ(name.find(part), std::string::npos) << name;
     }
@@ -364,8 +364,9 @@ TEST(Tuning, AnImportedModelLearns) {
   train(text, options, folder / "m", RunStart::fresh, on(1), events);
   ASSERT_EQ(losses.size(), 3u);
   EXPECT_LT(losses[2], 0.5 * losses[0]);
-  // And it is a whole model folder.
+  // And it is a whole model folder, which writes what it was tuned on unless told otherwise.
   const Translator translator = Translator::load(folder / "m", {}, 1);
+  EXPECT_EQ(generation_from_json(contents(folder / "m/generation.json"), "m").to_language, "deu");
   EXPECT_EQ(translator.tokenizer().bytes(), contents(folder / "base/tokenizer.model"));
   options.languages.to = "xx";
   EXPECT_EQ(raised_by([&] { train(text, options, folder / "n", RunStart::fresh, on(1), {}); }).text,

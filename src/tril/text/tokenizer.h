@@ -67,6 +67,7 @@ struct Language {
 struct LanguagePair {
   std::string from{};
   std::string to{};
+  bool operator==(const LanguagePair&) const = default;
 };
 
 // What a folder's other files say about its tokenizer; the importer collects it.

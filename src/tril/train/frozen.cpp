@@ -19,13 +19,13 @@ bool is_part(const std::string& name, const std::string& part) {
 
 }  // namespace
 
-Frozen::Frozen(const Transformer& model, std::span<const std::string> parts) {
-  const auto parameters = model.parameters();
+Frozen::Frozen(const TransformerConfig& config, std::span<const std::string> parts) {
+  const auto parameters = Transformer::parameter_shapes(config);
   for (const std::string& part : parts) {
     bool found = false;
-    for (const auto& [name, tensor] : parameters) {
+    for (const auto& [name, shape] : parameters) {
       if (!is_part(name, part)) continue;
-      names_.insert(name);
+      if (names_.insert(name).second) weights_ += shape.size();
       found = true;
     }
     require(found, ErrorCode::invalid_argument, "train: nothing to freeze is called '", part,
@@ -34,10 +34,10 @@ Frozen::Frozen(const Transformer& model, std::span<const std::string> parts) {
   }
   require(parameters.empty() || names_.size() < parameters.size(), ErrorCode::invalid_argument,
           "train: everything is frozen: nothing is left to learn");
-  row_ = model.config().frozen_token;
+  row_ = config.frozen_token;
   if (row_ == kNoRow) return;
-  for (const auto& [name, tensor] : parameters) {
-    if (is_table(name, "embedding") && row_ < tensor.shape()[0]) tables_.insert(name);
+  for (const auto& [name, shape] : parameters) {
+    if (is_table(name, "embedding") && row_ < shape[0]) tables_.insert(name);
   }
 }
 

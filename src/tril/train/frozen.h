@@ -17,12 +17,14 @@ namespace tril {
 class Frozen {
  public:
   // The row alone.
-  explicit Frozen(const Transformer& model) : Frozen(model, {}) {}
+  explicit Frozen(const Transformer& model) : Frozen(model.config(), {}) {}
   // Parts are "embeddings" (tables of tokens), "positions" (tables of positions), "encoder",
   // "decoder", or the first characters of parameters' names. Raises `invalid_argument` for a part
   // that the model does not have, and if nothing would be left to learn.
-  Frozen(const Transformer& model, std::span<const std::string> parts);
+  Frozen(const TransformerConfig& config, std::span<const std::string> parts);
 
+  // How many numbers the frozen parameters have.
+  int64_t weights() const { return weights_; }
   bool holds(const std::string& parameter) const { return names_.contains(parameter); }
   // The row of a parameter that keeps its values; kNoRow: none.
   static constexpr int64_t kNoRow = -1;
@@ -30,6 +32,7 @@ class Frozen {
 
  private:
   std::set<std::string> names_;
+  int64_t weights_ = 0;
   std::set<std::string> tables_;  // the parameters with such a row
   int64_t row_ = kNoRow;
 };

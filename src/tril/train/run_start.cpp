@@ -44,14 +44,16 @@ Tokenizer learn_tokenizer(const TrainingText& text, const TrainOptions& options,
   return tokenizer;
 }
 
+// What the model translates unless told otherwise: as --languages says, or what it is tuned on.
 // Into generation.json, whose other settings stay.
 void note_languages(const TrainOptions& options, ModelFiles& files) {
   std::string& file = files[std::string(kGenerationFile)];
   GenerationSettings settings;
   if (!file.empty()) settings = generation_from_json(file, std::string(kGenerationFile));
-  const LanguagePair languages = languages_from(options.model_languages);
-  settings.from_language = languages.from;
-  settings.to_language = languages.to;
+  const LanguagePair languages =
+      options.model_languages.empty() ? options.languages : languages_from(options.model_languages);
+  if (!languages.from.empty()) settings.from_language = languages.from;
+  if (!languages.to.empty()) settings.to_language = languages.to;
   file = to_json(settings);
 }
 
@@ -147,7 +149,9 @@ ModelFiles first_files(const TrainingText& text, const TrainOptions& options, co
     files[tokenizer] = learn_tokenizer(text, options, events).bytes();
   }
   state.tokenizer = fingerprint(files[tokenizer]);
-  if (!options.model_languages.empty()) note_languages(options, files);
+  if (!options.model_languages.empty() || options.languages != LanguagePair{}) {
+    note_languages(options, files);
+  }
   return files;
 }
 

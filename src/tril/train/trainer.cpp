@@ -370,6 +370,11 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
   config.check();
   Transformer model = base ? weights_of(*base, config, on.placement, events.message)
                            : Transformer(config, options.seed, on.placement);
+  if (!options.freeze.empty() && events.message) {
+    events.message({{},
+                    concat("frozen: ", Frozen(config, options.freeze).weights(), " of ",
+                           model.parameter_count(), " weights keep their values")});
+  }
   Run run(text, options, files, tokenizer, std::move(model), state, start, on, events);
 
   // Everything was checked: from here on the folder is written. An existing model stays until the

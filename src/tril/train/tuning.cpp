@@ -10,6 +10,7 @@
 #include "tril/io/safetensors.h"
 #include "tril/models/folder_files.h"
 #include "tril/train/checkpoint.h"
+#include "tril/train/frozen.h"
 
 namespace tril {
 namespace {
@@ -144,6 +145,7 @@ void check_with_base(const TrainOptions& options, const BaseModel& base) {
   require(options.max_tokens <= base.config.max_length, ErrorCode::invalid_argument, base.folder,
           ": reads at most ", base.config.max_length, " tokens, not the ", options.max_tokens,
           " of max-tokens");
+  (void)Frozen(base.config, options.freeze);  // raises for parts that the model does not have
   // Each raises for a language that is not there, or that is needed and not named.
   const LanguagePair languages = languages_for(options, base.tokenizer, base.beside, base.folder);
   const bool translates = !base.config.decoder_only();

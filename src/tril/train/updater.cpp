@@ -16,8 +16,8 @@ Updater::Updater(Transformer& model, const UpdaterOptions& options, Session& ses
     : model_(model),
       options_(options),
       session_(session),
-      optimizer_(model, options.optimizer, Frozen(model, options.frozen)),
-      average_(model, options.average, Frozen(model, options.frozen)) {
+      optimizer_(model, options.optimizer, Frozen(model.config(), options.frozen)),
+      average_(model, options.average, Frozen(model.config(), options.frozen)) {
   model_.prepare_training(session_);
 }
 
