@@ -288,9 +288,19 @@ void settle_with_base(const CLI::App& train, const BaseModel& base, TrainOptions
   options = settled;
 }
 
+void check_device(const TransformerConfig& config, const Arguments& arguments) {
+  try {
+    Transformer::check_trainable(config, placement_for(arguments.device), "train");
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::unsupported) throw;
+    fail(error.code(), error.what(), ": add --device cpu");
+  }
+}
+
 // What a model decides on is settled, and compared with what was given, before any text is read.
 void begin_with_base(const CLI::App& train, Arguments& arguments) {
   const BaseModel base = read_base(arguments.options.from);
+  check_device(base.config, arguments);
   settle_with_base(train, base, arguments.options);
   if (train.count("--preset") > 0) settle_with_preset(train, arguments);
   check_with_base(arguments.options, base);

@@ -297,9 +297,6 @@ expect_error 'packed weights alone' 'packed: has only packed weights (packed.int
 cp -r whole mixed && cp alone/tokenizer.model mixed
 expect_error 'a tokenizer of another model' 'mixed/tokenizer.model: damaged, or not of this model' \
   "$tril" train --from mixed "${tune[@]:4}"
-# Nor does it read the text of a model that cannot be trained.
-expect_error 'relative positions' 'relative positions (T5) cannot be trained' \
-  "${train[@]}" --position relative --source nowhere --target t
 rm -rf packed mixed alone
 
 # Model folders that are none, for every command that reads one.

@@ -117,7 +117,6 @@ TEST(Export, NamesAndTablesOfEarlierVersionsComeBack) {
             testing::logits_of(right, {}, prompt));
 }
 
-// Tied copies and stored tables come back too.
 // Folders as they are published: the names that tensors have there, and what else is stored.
 struct Published {
   HubModel model;

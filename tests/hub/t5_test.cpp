@@ -1,4 +1,4 @@
-// What is particular to T5: matrices that the weights tell apart, and a bias that is not trained.
+// What is particular to T5: matrices that the weights tell apart, and a bias by distance.
 #include "hub/hub_support.h"
 #include "tril/hub/import.h"
 #include "tril/models/session.h"
@@ -34,7 +34,7 @@ TEST(T5, TheWeightsTellWhichMatricesAreOne) {
   }
 }
 
-TEST(T5, IsUsedAsAnyModelButNotTrained) {
+TEST(T5, IsUsedAsAnyModel) {
   const TheirFolder folder = folder_of("t5_v1_1");
   imported(folder);
   Transformer::save_packed(folder.to(), folder.to(), Compute::int8);
@@ -47,10 +47,15 @@ TEST(T5, IsUsedAsAnyModelButNotTrained) {
     const std::vector<std::string> lines = {"the house", ""};
     EXPECT_EQ(translator.translate(lines, options).size(), 2u);
   }
+}
+
+// The bias of each stack is learnt, through all of its layers.
+TEST(T5, TheBiasHasAGradient) {
+  const TheirFolder folder = folder_of("t5_v1_1");
+  imported(folder);
   Transformer model = Transformer::load(folder.to(), {.purpose = Purpose::training});
   Session session(model, 1);
-  EXPECT_EQ(raised_by([&] { model.prepare_training(session); }).text,
-            "training: the relative position bias has no gradient yet");
+  model.prepare_training(session);
   Tape tape(session);
   Rows rows;
   rows.add_sequence(std::vector<int32_t>{5, 6, 1}, {.slot = 0});
@@ -59,9 +64,22 @@ TEST(T5, IsUsedAsAnyModelButNotTrained) {
   rows.add_sequence(std::vector<int32_t>{0, 7}, {.slot = 0, .segment = 0});
   const Tensor hidden = model.forward(rows, memory, session);
   const Tensor loss = model.loss(hidden, std::vector<int32_t>{7, 1}, {}, session);
-  const auto raised = raised_by([&] { tape.backward(loss); });
-  EXPECT_EQ(raised.code, ErrorCode::unsupported);
-  EXPECT_EQ(raised.text, "training: the relative position bias has no gradient yet");
+  const Gradients gradients = tape.backward(loss);
+  // Buckets of distances that occur: -2 to 2 in the encoder, 0 and -1 in the decoder.
+  const std::map<std::string, int64_t> buckets = {{"encoder.relative_bias.weight", 5},
+                                                  {"decoder.relative_bias.weight", 2}};
+  for (const auto& [name, tensor] : model.parameters()) {
+    const auto found = buckets.find(name);
+    if (found == buckets.end()) continue;
+    const std::vector<float> gradient = testing::floats_of(gradients.of(tensor));
+    const int64_t heads = tensor.shape()[1];
+    int64_t learning = 0;
+    for (int64_t bucket = 0; bucket < tensor.shape()[0]; ++bucket) {
+      const auto row = gradient.begin() + bucket * heads;
+      learning += std::any_of(row, row + heads, [](float g) { return g != 0.0f; }) ? 1 : 0;
+    }
+    EXPECT_EQ(learning, found->second) << name;
+  }
 }
 
 TEST(T5, WhatIsNotComputedIsNamed) {

@@ -10,7 +10,11 @@ namespace tril::testing {
   const struct {
     const char* name;
     const std::vector<float>&a, &b;
-  } parts[] = {{"out", a.out, b.out}, {"dq", a.dq, b.dq}, {"dk", a.dk, b.dk}, {"dv", a.dv, b.dv}};
+  } parts[] = {{"out", a.out, b.out},
+               {"dq", a.dq, b.dq},
+               {"dk", a.dk, b.dk},
+               {"dv", a.dv, b.dv},
+               {"dbias", a.dbias, b.dbias}};
   for (const auto& part : parts) {
     if (const auto result = same_bits(part.a, part.b); !result) {
       return ::testing::AssertionFailure() << part.name << ": " << result.message();
@@ -41,9 +45,12 @@ Outcome run(const Case& c, int threads, int widen_head, int64_t widen_row) {
   const Tensor v = activations_of(context, c.k_shape(), c.v);
   const Tensor dout = activations_of(context, c.q_shape(), c.dout);
   const ops::AttentionResult result = ops::attention(context, q, k, v, c.rows, options);
+  const bool of_bias = !c.bias.empty() && ops::has_bias_gradient(testing::placement());
   const ops::AttentionGradients g =
-      ops::attention_gradients(context, q, k, v, result, dout, c.rows, options);
-  return {floats_of(result.out), floats_of(g.dq), floats_of(g.dk), floats_of(g.dv)};
+      ops::attention_gradients(context, q, k, v, result, dout, c.rows, options,
+                               of_bias ? ops::BiasGradient::wanted : ops::BiasGradient::none);
+  return {floats_of(result.out), floats_of(g.dq), floats_of(g.dk), floats_of(g.dv),
+          of_bias ? floats_of(g.dbias) : std::vector<float>()};
 }
 
 Case make_case(std::vector<Segment> segments, Kind kind, int64_t heads, int64_t kv_heads,
@@ -128,7 +135,7 @@ namespace {
 // of 17 terms, for which three units a term are enough. Products of errors are of the order of u
 // times the bound: 16 u of it make up for them.
 struct Bounds {
-  std::vector<double> out, dq, dk, dv;
+  std::vector<double> out, dq, dk, dv, dbias;
 };
 
 // The error of a sum of products, relative to the sum of their absolute values.
@@ -148,7 +155,8 @@ Bounds bounds_of(const Case& c) {
   const double slack = 1.0 + 16.0 * u;
   const int64_t per_block = on_cpu ? 4 : 8;  // roundings when a block joins the others
   Bounds b{std::vector<double>(q.size()), std::vector<double>(q.size()),
-           std::vector<double>(k.size()), std::vector<double>(k.size())};
+           std::vector<double>(k.size()), std::vector<double>(k.size()),
+           std::vector<double>(c.bias.size())};
   for (int64_t h = 0; h < n.heads; ++h) {
     const int64_t kv = h / (n.heads / n.kv_heads);
     const auto w = reference::attention_weights<double>(n, scale, q, k, c.rows, h, bias);
@@ -196,6 +204,11 @@ Bounds bounds_of(const Case& c) {
         const double ds_magnitude = weight * (dp_magnitude + d_magnitude) * scale;
         const double ds_error = (relative + chain(n.head_dim) + gamma(6) + u) * ds_magnitude +
                                 weight * scale * out_error_times_dout;
+        if (!c.bias.empty()) {
+          const int64_t distance = j - sees.origin - c.positions[static_cast<size_t>(i)];
+          b.dbias[static_cast<size_t>(h * bias.offsets + c.bias_zero + distance)] +=
+              slack * (ds_error + gamma(n.query) * ds_magnitude) / scale;
+        }
         const int64_t group = n.heads / n.kv_heads;
         const double over_keys = chain(keys) + u;
         const double over_rows = chain(n.query * group) + u;
@@ -230,6 +243,9 @@ void expect_right(const Case& c) {
   EXPECT_TRUE(within(actual.dq, g.dq, bounds.dq));
   EXPECT_TRUE(within(actual.dk, g.dk, bounds.dk));
   EXPECT_TRUE(within(actual.dv, g.dv, bounds.dv));
+  if (!actual.dbias.empty()) {
+    EXPECT_TRUE(within(actual.dbias, g.dbias, bounds.dbias));
+  }
 }
 
 // ---- in a cache ---------------------------------------------------------------------------------

@@ -46,12 +46,13 @@ struct Case {
 
 struct Outcome {
   std::vector<float> out, dq, dk, dv;
+  std::vector<float> dbias{};  // empty without a bias, and where it has no gradient
   bool operator==(const Outcome& other) const {
     return equal_bits(out, other.out) && equal_bits(dq, other.dq) && equal_bits(dk, other.dk) &&
-           equal_bits(dv, other.dv);
+           equal_bits(dv, other.dv) && equal_bits(dbias, other.dbias);
   }
 };
-// Says which of the four differs, and where.
+// Says which of them differs, and where.
 ::testing::AssertionResult same_bits(const Outcome& a, const Outcome& b);
 
 ops::AttentionOptions options_of(const Case& c, Arena& arena);

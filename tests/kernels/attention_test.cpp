@@ -27,9 +27,11 @@ TEST(AttentionReference, GradientsAreTheFiniteDifferences) {
   for (const Kind kind : {Kind::full, Kind::causal, Kind::window, Kind::prefix, Kind::cross}) {
     const Case c = make_case({{1, 4}, {5, 3}}, kind, 4, 2, 3, 2, true, 5);
     std::vector<double> table;
-    const auto bias = c.bias_in_double(table);
     const double scale = c.scale();
-    std::vector<double> inputs[3] = {doubles_of(c.q), doubles_of(c.k), doubles_of(c.v)};
+    std::vector<double> inputs[4] = {doubles_of(c.q), doubles_of(c.k), doubles_of(c.v),
+                                     doubles_of(c.bias)};
+    auto bias = c.bias_in_double(table);
+    bias.table = inputs[3];
     const std::vector<double> dout = doubles_of(c.dout);
     const auto loss = [&] {
       const auto out =
@@ -40,12 +42,12 @@ TEST(AttentionReference, GradientsAreTheFiniteDifferences) {
     };
     const auto g = reference::attention_gradients<double>(c.n, scale, inputs[0], inputs[1],
                                                           inputs[2], dout, c.rows, bias);
-    const std::vector<double>* gradients[3] = {&g.dq, &g.dk, &g.dv};
+    const std::vector<double>* gradients[4] = {&g.dq, &g.dk, &g.dv, &g.dbias};
     // Central differences: the cut-off is of order step^2, rounding of order eps |loss| / step;
     // the step that balances them is the cube root of eps.
     const double step = std::cbrt(std::numeric_limits<double>::epsilon());
     const double bound = 8.0 * step * step * (1.0 + std::fabs(loss()));
-    for (int input = 0; input < 3; ++input) {
+    for (int input = 0; input < 4; ++input) {
       for (size_t i = 0; i < inputs[input].size(); ++i) {
         const double at = inputs[input][i];
         inputs[input][i] = at + step;

@@ -341,11 +341,17 @@ struct KeySums {
   std::vector<float>& dvs;
   float& dk(int64_t j, int64_t d) const { return dks[static_cast<size_t>(keys.at(j, d))]; }
   float& dv(int64_t j, int64_t d) const { return dvs[static_cast<size_t>(keys.at(j, d))]; }
+  float* bias;  // the entry of key 0 in a group's sums, or null
+  void add_to_bias(int64_t j, float e) const {
+    if (bias != nullptr) bias[j] += e;
+  }
 };
 
 testing::Outcome modelled_gradients(const testing::Case& c) {
   testing::Outcome result{std::vector<float>(c.q.size()), std::vector<float>(c.q.size()),
-                          std::vector<float>(c.k.size()), std::vector<float>(c.v.size())};
+                          std::vector<float>(c.k.size()), std::vector<float>(c.v.size()),
+                          std::vector<float>(c.bias.size())};
+  std::map<int64_t, std::vector<float>> groups;  // of the bias, by origin
   const int64_t offsets = static_cast<int64_t>(c.bias.size()) / c.n.heads;
   for (int64_t task = 0; task < c.n.heads * c.n.query; ++task) {
     const int64_t head = task / c.n.query;
@@ -365,9 +371,16 @@ testing::Outcome modelled_gradients(const testing::Case& c) {
         .position = c.positions.empty() ? 0 : c.positions[static_cast<size_t>(row)]};
     float stats[2];
     model::attention_row(args, keys, result.out.data() + at, stats);
+    std::vector<float>& group = groups[interval.origin];
+    group.resize(c.bias.size());
+    float* const bias =
+        c.bias.empty() ? nullptr : group.data() + head * offsets + c.bias_zero - args.position;
     model::attention_row_gradient<float>(
         args, keys, {result.out.data() + at, stats, c.dout.data() + at}, result.dq.data() + at,
-        KeySums{keys, result.dk, result.dv});
+        KeySums{keys, result.dk, result.dv, bias});
+  }
+  for (const auto& [origin, sums] : groups) {
+    for (size_t i = 0; i < sums.size(); ++i) result.dbias[i] += sums[i];
   }
   return result;
 }
@@ -381,6 +394,7 @@ TEST(ModelGradient, Attention) {
     EXPECT_TRUE(same_numbers(found.dq, expected.dq));
     EXPECT_TRUE(same_numbers(found.dk, expected.dk));
     EXPECT_TRUE(same_numbers(found.dv, expected.dv));
+    EXPECT_TRUE(same_numbers(found.dbias, expected.dbias));
     return told_apart(expected.dk);
   };
   compare_many(27, compare, 100);

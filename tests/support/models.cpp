@@ -79,7 +79,7 @@ TransformerConfig random_config(Family family) {
 }
 
 bool has_gradients(const TransformerConfig& config) {
-  return config.position != PositionType::relative;
+  return config.position != PositionType::relative || device() == Device::cpu;
 }
 
 TransformerConfig trainable_config(Family family) {

@@ -19,9 +19,10 @@ enum class Family { any, encoder_decoder, decoder_only };
 TransformerConfig tiny_config(Family family);
 // A small configuration with every option drawn; sizes are not multiples of anything.
 TransformerConfig random_config(Family family = Family::any);
-// Whether such a model can be trained: the bias of relative positions has no gradient yet.
+// Whether such a model can be trained on the tests' device: on a GPU the bias of relative positions
+// has no gradient yet.
 bool has_gradients(const TransformerConfig& config);
-// The same with every option that can be trained.
+// The same with every option that can be trained there.
 TransformerConfig trainable_config(Family family = Family::any);
 // On the tests' device, like all models made here. Weights, biases and norms are all random, so
 // that nothing is hidden behind zero or one.

@@ -426,10 +426,6 @@ TEST(Tuning, WhatContradictsTheModelIsNamedWithBothValues) {
     o.freeze = {"embeddings", "encoder", "decoder"};
   });
   says("no such folder", [&](TrainOptions& o) { o.from = folder / "nowhere"; });
-  EXPECT_EQ(refused([](TrainOptions& o) {
-              o.model.position = PositionType::relative;
-            }).find("train: a model with relative positions (T5) cannot be trained"),
-            0u);
 }
 
 TEST(Tuning, AFolderThatCannotBeTrainedIsRefused) {
@@ -448,14 +444,8 @@ TEST(Tuning, AFolderThatCannotBeTrainedIsRefused) {
   std::filesystem::copy(base, folder / "mixed");
   write_file_atomically(folder / "mixed/tokenizer.model", "another");
   EXPECT_EQ(refused(folder / "mixed").code, ErrorCode::bad_format);
-  // T5, and a name that would be written elsewhere.
-  TransformerConfig relative = load(base).config();
-  relative.position = PositionType::relative;
+  // A name that would be written elsewhere.
   const ModelFiles tokenizer = {{"tokenizer.model", contents(base + "/tokenizer.model")}};
-  Transformer(relative, 1).save(folder / "t5", {.beside = tokenizer});
-  EXPECT_EQ(refused(folder / "t5").code, ErrorCode::unsupported);
-  EXPECT_EQ(refused(folder / "t5").text.find(folder / "t5/config.json"), 0u);
-  ModelFiles hostile = tokenizer;
   std::filesystem::create_directory(folder / "hostile");
   load(base)
       .on(testing::placement())

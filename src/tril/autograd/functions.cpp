@@ -284,15 +284,28 @@ Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positi
   return y;
 }
 
+Tensor relative_bias(Context& context, const Tensor& weight, std::span<const int32_t> bucket_of) {
+  const Tensor bias(context.arena, {weight.shape()[1], static_cast<int64_t>(bucket_of.size())},
+                    weight.dtype());
+  ops::relative_bias(context, weight, bucket_of, bias);
+  if (Tape* tape = tape_of(context, weight)) {
+    tape->record(bias, [=, buckets = weight.shape()[0]](Tape& t, const Tensor& dbias) {
+      t.accumulate(weight, ops::relative_bias_gradient(t.context(), dbias, bucket_of, buckets));
+    });
+  }
+  return bias;
+}
+
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionPlan& plan, const ops::AttentionOptions& options) {
   const ops::AttentionResult result = ops::attention(context, q, k, v, plan, options);
   if (Tape* tape = tape_of(context, q, k, v)) {
     tape->record(result.out, [=](Tape& t, const Tensor& dout) {
-      require(!options.bias_is_learnt, ErrorCode::unsupported,
-              "training: the relative position bias has no gradient yet");
+      const bool learnt = options.bias.defined() && t.tracks(options.bias);
       const ops::AttentionGradients gradients =
-          ops::attention_gradients(t.context(), q, k, v, result, dout, plan, options);
+          ops::attention_gradients(t.context(), q, k, v, result, dout, plan, options,
+                                   learnt ? ops::BiasGradient::wanted : ops::BiasGradient::none);
+      if (learnt) t.accumulate(options.bias, gradients.dbias);
       t.accumulate(q, gradients.dq);
       t.accumulate(k, gradients.dk);
       t.accumulate(v, gradients.dv);

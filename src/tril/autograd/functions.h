@@ -49,6 +49,10 @@ Tensor dropout(Context& context, const ops::DropoutKey& key, const Tensor& x);
 Tensor rotary(Context& context, const Tensor& x, const Mirrored<int32_t>& positions,
               const Tensor& table);
 
+// A new tensor [heads, offsets]: the bias that ops::relative_bias() makes. `bucket_of` must live as
+// long as the tape.
+Tensor relative_bias(Context& context, const Tensor& weight, std::span<const int32_t> bucket_of);
+
 Tensor attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                  const ops::AttentionPlan& plan, const ops::AttentionOptions& options);
 

@@ -17,7 +17,9 @@
 //    merged ascending: with new = max(m, m'), sum = fma(sum', e^(m'-new), sum e^(m-new)), out
 //    likewise.
 //  - Backward: dq[i] is one chain over keys ascending; dk[j] and dv[j] are one chain over the query
-//    heads that share the key's head and, for each of these, over the rows.
+//    heads that share the key's head and, for each of these, over the rows. The gradient of a bias,
+//    for each head and distance, is the sum of e = p (dp - dout · out): of a group one chain of
+//    additions over blocks of keys and, in each, over the rows; then one over the groups.
 // A key outside a row's interval is never multiplied into that row, so it may hold NaN.
 // The dk and dv of a key that no row sees are zero.
 // Kernels neither allocate, throw nor log; ops/attention.h plans the runs and checks everything.
@@ -109,10 +111,26 @@ struct AttentionBackward {
   const float *out = nullptr, *stats = nullptr, *dout = nullptr;
   // Written: the rows of the runs in dq, and all keys of the groups in dk and dv.
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  // Optional, with a bias: its gradient [heads, bias_offsets], all of which is written, and room
+  // for [group, heads, bias_width] in bias_parts. bias_first and bias_width are what
+  // bias_range_for() says of the distances that occur.
+  float* dbias = nullptr;
+  float* bias_parts = nullptr;
+  int64_t bias_first = 0;
+  int64_t bias_width = 0;
   float* delta = nullptr;  // [query, heads]: room for dout · out
   float* workspace = nullptr;
 };
 int64_t attention_backward_workspace(const Parallel& parallel, int64_t head_dim);  // in floats
+// Of a sum over the bias' entries [first, end): where a part begins, and how wide it is. A part has
+// room for whole vectors on either side.
+struct BiasRange {
+  int64_t first = 0;
+  int64_t width = 0;
+};
+constexpr BiasRange bias_range_for(int64_t first, int64_t end) {
+  return {first - kKeyTile, end - first + 2 * kKeyTile};
+}
 void attention_backward(const Parallel& parallel, const AttentionBackward& args);
 
 }  // namespace tril::kernels

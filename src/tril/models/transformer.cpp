@@ -255,7 +255,6 @@ ops::AttentionOptions self_options(const Tensor& bias, const Call& call) {
   ops::AttentionOptions options = plain_options(call);
   if (bias.defined()) {
     options.bias = bias;
-    options.bias_is_learnt = call.config.position == PositionType::relative;
     options.bias_zero = call.config.max_length - 1;
     if (call.session.hooks.shift_bias && continues(call)) --options.bias_zero;
     options.positions = call.positions;
@@ -327,7 +326,7 @@ Transformer::Encoded Transformer::run_encoder(const Rows& source, Session& sessi
     segments[static_cast<size_t>(call.slots[row])] = segment;
   }
   const ops::AttentionPlan plan = ops::plan_attention(session, intervals);
-  const ops::AttentionOptions options = self_options(s.encoder_bias, call);
+  const ops::AttentionOptions options = self_options(s.bias_in_encoder(session), call);
 
   Tensor x = call.embed(s.source_embedding, s.source_positions, s.source_embedding_norm);
   for (size_t layer = 0; layer < s.encoder.size(); ++layer) {
@@ -459,11 +458,12 @@ Tensor Transformer::forward(const Rows& rows, const Memory& memory, Session& ses
   const ops::AttentionPlan self_plan = planned(sight.self);
   const ops::AttentionPlan cross_plan = planned(sight.cross);
 
+  const Tensor bias = s.bias_in_decoder(session);
   Tensor x = call.embed(s.target_embedding, s.target_positions, s.target_embedding_norm);
   for (size_t layer = 0; layer < s.decoder.size(); ++layer) {
     const DecoderBlock& block = s.decoder[layer];
     const auto number = static_cast<int64_t>(layer);
-    ops::AttentionOptions options = self_options(s.decoder_bias, call);
+    ops::AttentionOptions options = self_options(bias, call);
     if (session.hooks.widen_layer < 0 || session.hooks.widen_layer == static_cast<int>(layer)) {
       options.widen_head = session.hooks.widen_head;
       options.widen_row = session.hooks.widen_row;

@@ -168,6 +168,9 @@ class Transformer {
   };
   std::vector<NamedParameter> writable_parameters();
   void weights_changed(Context& context);
+  // Raises `unsupported`, beginning with `where`, for a model that cannot be trained there.
+  static void check_trainable(const TransformerConfig& config, const Placement& placement,
+                              std::string_view where);
   // Keeps weights packed for gradients too. Optional: call it once before training for speed.
   void prepare_training(Context& context);
 

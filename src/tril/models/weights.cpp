@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tril/autograd/functions.h"
 #include "tril/base/rounding.h"
 #include "tril/models/position_tables.h"
 
@@ -157,8 +158,10 @@ void Transformer::State::add_tables() {
     case PositionType::relative:
       if (!c.decoder_only()) {
         encoder_bias = Tensor(tables_arena, bias, encoder_relative_bias.dtype());
+        encoder_buckets = relative_buckets(c, ops::BiasDirections::both);
       }
       decoder_bias = Tensor(tables_arena, bias, decoder_relative_bias.dtype());
+      decoder_buckets = relative_buckets(c, ops::BiasDirections::back);
       break;
     case PositionType::learned:
     case PositionType::none: break;
@@ -167,13 +170,27 @@ void Transformer::State::add_tables() {
 
 void Transformer::State::derive(Context& context) const {
   if (config.position != PositionType::relative) return;
-  const auto expand = [&](const Tensor& weight, ops::BiasDirections directions, const Tensor& to) {
-    ops::relative_bias(context, weight, relative_buckets(config, directions), to);
-  };
   if (!config.decoder_only()) {
-    expand(encoder_relative_bias, ops::BiasDirections::both, encoder_bias);
+    ops::relative_bias(context, encoder_relative_bias, encoder_buckets, encoder_bias);
   }
-  expand(decoder_relative_bias, ops::BiasDirections::back, decoder_bias);
+  ops::relative_bias(context, decoder_relative_bias, decoder_buckets, decoder_bias);
+}
+
+Tensor Transformer::State::bias_in_encoder(Session& session) const {
+  if (session.tape == nullptr || !encoder_relative_bias.defined()) return encoder_bias;
+  return autograd::relative_bias(session, encoder_relative_bias, encoder_buckets);
+}
+
+Tensor Transformer::State::bias_in_decoder(Session& session) const {
+  if (session.tape == nullptr || !decoder_relative_bias.defined()) return decoder_bias;
+  return autograd::relative_bias(session, decoder_relative_bias, decoder_buckets);
+}
+
+void Transformer::check_trainable(const TransformerConfig& config, const Placement& placement,
+                                  std::string_view where) {
+  require(config.position != PositionType::relative || ops::has_bias_gradient(placement),
+          ErrorCode::unsupported, where,
+          ": a model with relative positions (T5) is trained on the CPU only");
 }
 
 Transformer::Transformer(const TransformerConfig& config, uint64_t seed, const Placement& placement)
@@ -252,10 +269,6 @@ void require_trainable(bool frozen) {
   require(!frozen, ErrorCode::unsupported,
           "this model was not loaded for training: its weights cannot be changed");
 }
-void check_has_gradients(const TransformerConfig& config) {
-  require(config.position != PositionType::relative, ErrorCode::unsupported,
-          "training: the relative position bias has no gradient yet");
-}
 void require_same_place(const Placement& model, const Context& context) {
   require(context.placement() == model, ErrorCode::invalid_argument, "the model is on ",
           model.device, " with activations of ", model.activations, ", the context on ",
@@ -293,7 +306,7 @@ void Transformer::weights_changed(Context& context) {
 void Transformer::prepare_training(Context& context) {
   require_trainable(state_->frozen);
   require_same_place(placement(), context);
-  check_has_gradients(config());
+  check_trainable(config(), placement(), "training");
   state_->parameters.prepare_training();
   state_->parameters.pack(context);
 }

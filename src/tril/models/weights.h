@@ -49,13 +49,19 @@ struct Transformer::State {
   // What is added to the scores of a stack's self-attention: [heads, 2 max_length - 1]; alibi and
   // relative positions only.
   Tensor encoder_bias, decoder_bias;
-  // For relative positions: the parameters they are made from.
+  // For relative positions: the parameters they are made from, and the bucket of each distance.
   Tensor encoder_relative_bias, decoder_relative_bias;
+  std::vector<int32_t> encoder_buckets, decoder_buckets;
   nn::Norm source_embedding_norm, target_embedding_norm;  // if configured
   std::vector<EncoderBlock> encoder;
   std::vector<DecoderBlock> decoder;
   nn::Norm encoder_norm, decoder_norm;  // pre-norm only
   nn::Linear output;
+
+  // What is added to the scores in a step, or nothing: a table made once for all steps, or under a
+  // tape one made from the weights, which then have gradients.
+  Tensor bias_in_encoder(Session& session) const;
+  Tensor bias_in_decoder(Session& session) const;
 
   // To be called whenever the parameters were set, before the model is used: makes what is derived
   // from them. Only enqueues.

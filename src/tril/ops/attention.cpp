@@ -170,6 +170,8 @@ void run_forward(Context& context, kernels::AttentionForward forward,
 
 }  // namespace
 
+bool has_bias_gradient(const Placement& placement) { return !on_gpu(placement.device); }
+
 const AttentionPlan::Lists* AttentionPlan::lists() const {
   require(lists_ == nullptr || is_current(ticket_), ErrorCode::invalid_argument,
           "attention: the plan is of a step that has ended");
@@ -212,12 +214,25 @@ AttentionResult attention_on_cpu(Context& context, const Tensor& q, const Tensor
   return result;
 }
 
-AttentionGradients attention_gradients_on_cpu(Context& context, const Tensor& q, const Tensor& k,
-                                              const Tensor& v, const AttentionResult& result,
-                                              const Tensor& dout,
-                                              const Mirrored<Interval>& intervals,
-                                              const AttentionSizes& sizes,
-                                              const AttentionOptions& options) {
+// The entries of the bias that the rows meet: [first, end). One more at the end, for the test hook
+// that widens intervals.
+std::pair<int64_t, int64_t> offsets_used(std::span<const Interval> intervals,
+                                         const AttentionOptions& options) {
+  int64_t first = options.bias_zero, end = options.bias_zero;
+  for (size_t row = 0; row < intervals.size(); ++row) {
+    const Interval& at = intervals[row];
+    if (at.empty()) continue;
+    const int64_t zero = options.bias_zero - options.positions[static_cast<int64_t>(row)];
+    first = std::min(first, zero + at.lo - at.origin);
+    end = std::max(end, zero + at.hi - at.origin + 1);
+  }
+  return {first, end};
+}
+
+AttentionGradients attention_gradients_on_cpu(
+    Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
+    const AttentionResult& result, const Tensor& dout, const Mirrored<Interval>& intervals,
+    const AttentionSizes& sizes, const AttentionOptions& options, BiasGradient wanted) {
   const Arena::Scope host_scratch(context.host);
   const std::span<AttentionRun> runs =
       plan_runs(context.host, intervals.host, std::numeric_limits<int64_t>::max(), kSamePlace);
@@ -227,6 +242,9 @@ AttentionGradients attention_gradients_on_cpu(Context& context, const Tensor& q,
 
   AttentionGradients gradients{Tensor(context.arena, q.shape()), Tensor(context.arena, k.shape()),
                                Tensor(context.arena, v.shape())};
+  if (wanted == BiasGradient::wanted) {
+    gradients.dbias = Tensor(context.arena, options.bias.shape());
+  }
   const Arena::Scope scratch(context.arena);
   auto* groups = context.host.allocate_array<int64_t>(static_cast<int64_t>(runs.size()) + 1);
   int64_t group_count = 0;
@@ -259,6 +277,14 @@ AttentionGradients attention_gradients_on_cpu(Context& context, const Tensor& q,
   backward.dq = gradients.dq.data();
   backward.dk = gradients.dk.data();
   backward.dv = gradients.dv.data();
+  if (wanted == BiasGradient::wanted) {
+    const auto [first, end] = offsets_used(intervals.host, options);
+    const auto [part, width] = kernels::bias_range_for(first, end);
+    backward.dbias = gradients.dbias.data();
+    backward.bias_first = part;
+    backward.bias_width = width;
+    backward.bias_parts = context.arena.allocate_array<float>(group_count * sizes.heads * width);
+  }
   backward.delta = context.arena.allocate_array<float>(sizes.query * sizes.heads);
   backward.workspace = context.arena.allocate_array<float>(
       kernels::attention_backward_workspace(context.parallel, sizes.head_dim));
@@ -314,26 +340,34 @@ AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, co
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
                                        const Tensor& dout, const AttentionPlan& plan,
-                                       const AttentionOptions& options) {
+                                       const AttentionOptions& options, BiasGradient wanted) {
   const Mirrored<Interval>& intervals = plan.intervals();
   const int64_t keys = check_keys(q, k, v);
   const AttentionSizes sizes = sizes_of(q, k.shape()[1], intervals, options);
   check_keys_seen(plan, keys);
   require(dout.size() == q.size() && result.out.shape() == q.shape(), ErrorCode::shape_mismatch,
           "attention gradient: the output's gradient is ", dout.shape(), ", expected ", q.shape());
+  const bool of_bias = wanted == BiasGradient::wanted;
+  require(!of_bias || options.bias.defined(), ErrorCode::invalid_argument,
+          "attention gradient: of a bias, but there is none");
+  require(!of_bias || has_bias_gradient(context.placement()), ErrorCode::unsupported,
+          "attention gradient: a learnt position bias has one on the CPU only");
   return dispatch(
       context,
       [&] {
-        return attention_gradients_on_cpu(context, q, k, v, result, dout, intervals, sizes,
-                                          options);
+        return attention_gradients_on_cpu(context, q, k, v, result, dout, intervals, sizes, options,
+                                          wanted);
       },
       [&] {
         return cuda_attention_gradients(context, q, k, v, result, dout, plan, sizes, options);
       },
       [&] {
-        const AttentionGradients gradients{Tensor(context.arena, q.shape(), q.dtype()),
-                                           Tensor(context.arena, k.shape(), k.dtype()),
-                                           Tensor(context.arena, v.shape(), v.dtype())};
+        AttentionGradients gradients{Tensor(context.arena, q.shape(), q.dtype()),
+                                     Tensor(context.arena, k.shape(), k.dtype()),
+                                     Tensor(context.arena, v.shape(), v.dtype())};
+        if (of_bias) {
+          gradients.dbias = Tensor(context.arena, options.bias.shape(), options.bias.dtype());
+        }
         expressions::attention_gradients(context, q, k, v, result, dout, intervals.host, sizes,
                                          options, gradients);
         return gradients;

@@ -44,10 +44,8 @@ AttentionPlan plan_attention(Context& context, const Mirrored<Interval>& interva
 
 struct AttentionOptions {
   std::optional<float> scale{};  // absent: 1 / sqrt(head_dim)
-  // Bias [heads, offsets], entry bias_zero + key - position, with both counted from the origin;
-  // it has no gradient.
+  // Bias [heads, offsets], entry bias_zero + key - position, with both counted from the origin.
   Tensor bias;
-  bool bias_is_learnt = false;  // so a tape that needs its gradient raises `unsupported`
   int64_t bias_zero = 0;
   Mirrored<int32_t> positions;  // [query], from the row's origin; needed with a bias
   // Test hook, see TestHooks.
@@ -62,15 +60,21 @@ struct AttentionResult {
 AttentionResult attention(Context& context, const Tensor& q, const Tensor& k, const Tensor& v,
                           const AttentionPlan& plan, const AttentionOptions& options);
 
+// Whether attention_gradients() computes the gradient of a bias there: on the CPU.
+bool has_bias_gradient(const Placement& placement);
+
+enum class BiasGradient { none, wanted };
 struct AttentionGradients {
   Tensor dq, dk, dv;
+  Tensor dbias{};  // [heads, offsets] where wanted
 };
 // Neither end of the intervals may decrease over the rows of a sequence, and sequences of different
 // origins must not share a key.
 AttentionGradients attention_gradients(Context& context, const Tensor& q, const Tensor& k,
                                        const Tensor& v, const AttentionResult& result,
                                        const Tensor& dout, const AttentionPlan& plan,
-                                       const AttentionOptions& options);
+                                       const AttentionOptions& options,
+                                       BiasGradient wanted = BiasGradient::none);
 
 // Keys and values in a cache: in pages on the CPU, through a table on CUDA.
 struct PagedKeys {

@@ -124,13 +124,62 @@ void attend(Context& context, const Tensor& q, std::span<const Interval> interva
   });
 }
 
-// The sums of one key head's gradients.
+// The sums of one key head's gradients, and where wanted those of a group's bias: [offsets], its
+// entries counted from the row's position.
 struct KeyGradients {
   model::GradientExpression* keys;
   model::GradientExpression* values;
   int64_t stride;
+  model::GradientExpression* bias;
+  int64_t row_zero;  // the entry of key 0
   model::GradientExpression& dk(int64_t j, int64_t d) const { return keys[j * stride + d]; }
   model::GradientExpression& dv(int64_t j, int64_t d) const { return values[j * stride + d]; }
+  void add_to_bias(int64_t j, const model::GradientExpression& e) const {
+    if (bias != nullptr) bias[row_zero + j] = model::add(bias[row_zero + j], e);
+  }
+};
+
+// A bias' gradient as the sums of groups, [group, heads, offsets]; a group is the rows of an
+// origin.
+class BiasSums {
+ public:
+  BiasSums(std::span<const Interval> intervals, const AttentionOptions& options,
+           const Tensor& dbias)
+      : options_(options), dbias_(dbias) {
+    if (!dbias.defined()) return;
+    for (const Interval& each : intervals) {
+      if (!each.empty()) origins_.push_back(each.origin);
+    }
+    std::sort(origins_.begin(), origins_.end());
+    origins_.erase(std::unique(origins_.begin(), origins_.end()), origins_.end());
+    parts_.assign(origins_.size() * static_cast<size_t>(dbias.size()),
+                  model::GradientExpression::nothing());
+  }
+
+  model::GradientExpression* of(int64_t origin, int64_t head) {
+    if (!dbias_.defined()) return nullptr;
+    const auto group = std::lower_bound(origins_.begin(), origins_.end(), origin);
+    return parts_.data() + (group - origins_.begin()) * dbias_.size() + head * dbias_.columns();
+  }
+  int64_t row_zero(int64_t row) const {
+    return dbias_.defined() ? options_.bias_zero - options_.positions[row] : 0;
+  }
+  // The groups ascending.
+  void add_up(Context& context) const {
+    if (!dbias_.defined()) return;
+    fill(context, 0.0f, dbias_);
+    const auto size = static_cast<size_t>(dbias_.size());
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      model::GradientExpression& to = gradients_in(dbias_)[i % size];
+      to = model::add(to, parts_[i]);
+    }
+  }
+
+ private:
+  const AttentionOptions& options_;
+  const Tensor& dbias_;
+  std::vector<int64_t> origins_;
+  std::vector<model::GradientExpression> parts_;
 };
 
 }  // namespace
@@ -174,6 +223,7 @@ void attention_gradients(Context& context, const Tensor& q, const Tensor& k, con
     fill(context, 0.0f, tensor);
   }
   const RowArguments rows(context, q, intervals, sizes, options);
+  BiasSums bias(intervals, options, gradients.dbias);
   const int64_t stride = sizes.kv_heads * sizes.head_dim;
   const int64_t group = sizes.heads / sizes.kv_heads;
   // A key's sum goes over the heads that share it and, for each, over the rows: one task has it.
@@ -194,9 +244,10 @@ void attention_gradients(Context& context, const Tensor& q, const Tensor& k, con
               .dout = gradients_in(dout) + at * sizes.head_dim},
           gradients_in(gradients.dq) + at * sizes.head_dim,
           KeyGradients{gradients_in(gradients.dk) + first, gradients_in(gradients.dv) + first,
-                       stride});
+                       stride, bias.of(interval.origin, head), bias.row_zero(row)});
     }
   });
+  bias.add_up(context);
 }
 
 }  // namespace tril::ops::expressions

@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "tril/base/math.h"
+#include "tril/ops/attention.h"
 #include "tril/ops/cuda_rows.h"
+#include "tril/ops/expressions.h"
 #include "tril/ops/on_cuda.h"
 #include "tril/ops/rows.h"
 
@@ -16,6 +19,18 @@ void expand(const Tensor& weight, std::span<const int32_t> bucket_of, const Tens
   Number* to = bias.data<Number>();
   for (int64_t head = 0; head < heads; ++head) {
     for (const int32_t bucket : bucket_of) *to++ = weight.data<Number>()[bucket * heads + head];
+  }
+}
+
+// dweight [buckets, heads] begins as zeros; `add` is that of the type of numbers.
+template <class Number, class Add>
+void collect(const Number* dbias, int64_t heads, std::span<const int32_t> bucket_of, const Add& add,
+             Number* dweight) {
+  for (int64_t head = 0; head < heads; ++head) {
+    for (const int32_t bucket : bucket_of) {
+      Number& sum = dweight[bucket * heads + head];
+      sum = add(sum, *dbias++);
+    }
   }
 }
 
@@ -55,6 +70,30 @@ void relative_bias(Context& context, const Tensor& weight, std::span<const int32
       context, [&] { expand<float>(weight, bucket_of, bias); },
       [&] { cuda::relative_bias(context, weight, bucket_of, bias); },
       [&] { expand<Expression>(weight, bucket_of, bias); });
+}
+
+Tensor relative_bias_gradient(Context& context, const Tensor& dbias,
+                              std::span<const int32_t> bucket_of, int64_t buckets) {
+  const int64_t heads = dbias.shape()[0];
+  require(dbias.shape()[1] == static_cast<int64_t>(bucket_of.size()), ErrorCode::shape_mismatch,
+          "relative bias: the gradient is ", dbias.shape(), " for ", bucket_of.size(), " offsets");
+  require(has_bias_gradient(context.placement()), ErrorCode::unsupported,
+          "relative bias: it has a gradient on the CPU only");
+  const Tensor dweight(context.arena, {buckets, heads}, dbias.dtype());
+  dispatch(
+      context,
+      [&] {
+        set_zero(dweight);
+        collect(dbias.data(), heads, bucket_of, std::plus<>(), dweight.data());
+      },
+      [&] {},  // refused above
+      [&] {
+        expressions::fill(context, 0.0f, dweight);
+        const auto add = [](const auto& a, const auto& b) { return kernels::model::add(a, b); };
+        collect(expressions::gradients_in(dbias), heads, bucket_of, add,
+                expressions::gradients_in(dweight));
+      });
+  return dweight;
 }
 
 }  // namespace tril::ops

@@ -131,5 +131,9 @@ int64_t relative_bucket(int64_t distance, BiasDirections directions, int64_t buc
 // (h, i) is that of bucket_of[i].
 void relative_bias(Context& context, const Tensor& weight, std::span<const int32_t> bucket_of,
                    const Tensor& bias);
+// [buckets, heads]: for each the sum of dbias [heads, offsets] over its entries, one chain of
+// additions, ascending. On the CPU.
+Tensor relative_bias_gradient(Context& context, const Tensor& dbias,
+                              std::span<const int32_t> bucket_of, int64_t buckets);
 
 }  // namespace tril::ops

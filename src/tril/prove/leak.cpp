@@ -82,11 +82,11 @@ bool earlier(const TokenPlace& row_a, const TokenPlace& key_a, const TokenPlace&
 
 // The arguments and the result of a layer's masked attention.
 struct AttentionCall {
-  std::vector<float> q, k, v, out;
-  Shape q_shape, k_shape;
+  std::vector<float> q, k, v, out, bias;
+  Shape q_shape, k_shape, bias_shape;
   std::vector<Interval> intervals;
   std::vector<int32_t> positions;
-  ops::AttentionOptions options;
+  ops::AttentionOptions options;  // without the bias, which may be of the step that was observed
 };
 
 class AttentionCalls : public Observer {
@@ -103,6 +103,11 @@ class AttentionCalls : public Observer {
       call.options = *o.options;
       call.positions.assign(o.options->positions.begin(), o.options->positions.end());
       call.options.positions = call.positions;
+      call.options.bias = Tensor();
+      if (o.options->bias.defined()) {
+        call.bias = to_floats(o.options->bias);
+        call.bias_shape = o.options->bias.shape();
+      }
     } else if (o.site == Site::key) {
       calls[layer].k = to_floats(o.tensor);
       calls[layer].k_shape = o.tensor.shape();
@@ -266,12 +271,16 @@ class Probe {
     std::vector<float> upstream(call.q.size());  // any gradient of the output will do
     fill_with(Poison::finite, static_cast<uint64_t>(layer) << 32, upstream);
     const Tensor dout = tensor_of(call.q_shape, upstream);
+    ops::AttentionOptions options = call.options;
+    if (!call.bias.empty()) {
+      options.bias = Tensor(session_.arena, call.bias_shape);
+      set_values(options.bias, call.bias);
+    }
     const auto run = [&](std::vector<float>& out, std::vector<float>& dq) {
-      const auto result = ops::attention(session_, q, k, v, call.intervals, call.options);
+      const auto result = ops::attention(session_, q, k, v, call.intervals, options);
       out = to_floats(result.out);
       dq = to_floats(
-          ops::attention_gradients(session_, q, k, v, result, dout, call.intervals, call.options)
-              .dq);
+          ops::attention_gradients(session_, q, k, v, result, dout, call.intervals, options).dq);
     };
     std::vector<float> clean_out, clean_dq, out, dq;
     run(clean_out, clean_dq);

@@ -94,12 +94,6 @@ TransformerConfig default_model() {
   return config;
 }
 
-void check_trainable(const TransformerConfig& config, const std::string& where) {
-  require(config.position != PositionType::relative, ErrorCode::unsupported, where,
-          ": a model with relative positions (T5) cannot be trained: their bias has no gradient "
-          "yet");
-}
-
 LanguagePair languages_from(const std::string& text) {
   const size_t hyphen = text.find('-');
   require(hyphen != std::string::npos && hyphen > 0 && hyphen + 1 < text.size(),
@@ -142,7 +136,6 @@ void check(const TrainOptions& o) {
       ErrorCode::invalid_argument, "train: bpe-dropout needs tokenizer-type bpe");
   check(o.tokenizer);
   check(o.optimizer);
-  check_trainable(o.model, "train");
   if (!o.model_languages.empty()) languages_from(o.model_languages);
   TransformerConfig sizes = o.model;  // any vocabulary will do to check the rest
   sizes.target_vocab = 1000;

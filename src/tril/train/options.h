@@ -63,8 +63,6 @@ struct TrainOptions {
   int64_t valid_beam = 1;
 };
 
-// Raises `unsupported`, beginning with `where`, for a model that has parameters without gradients.
-void check_trainable(const TransformerConfig& config, const std::string& where);
 // "en-hi": the first hyphen separates. Raises `invalid_argument` for anything else.
 LanguagePair languages_from(const std::string& text);
 // Raises `invalid_argument` naming the option; checks everything that needs neither the text nor

@@ -342,6 +342,7 @@ TrainSummary train(TrainingText& text, const TrainOptions& given, const std::str
                    RunStart start, const RunOn& on, const TrainEvents& events) {
   TrainOptions options = given;
   check(options);
+  Transformer::check_trainable(options.model, on.placement, "train");
   check_with_text(options, text);
   check_start(folder, start);
   const RunPaths paths(folder);

@@ -87,7 +87,6 @@ std::set<std::string, std::less<>> decided_by_the_model(const TrainOptions& opti
 
 BaseModel read_base(const std::string& folder) {
   const ConfigFile config = read_config(folder);
-  check_trainable(config.config, path_in(folder, kConfigFile));
   const std::string weights = weights_file(folder);
   const FolderSeal seal = seal_of(read_safetensors_info(weights));
   seal.check(folder, kConfigFile, config.text);

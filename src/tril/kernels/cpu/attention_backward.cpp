@@ -70,28 +70,39 @@ HWY_INLINE void begin_rows(const AttentionBackward& b, const AttentionRun& run, 
   }
 }
 
+// The sums of a bias' gradient that a group has in a head, or null.
+HWY_INLINE float* bias_part(const AttentionBackward& b, int64_t group, int64_t head) {
+  if (b.dbias == nullptr) return nullptr;
+  return b.bias_parts + (group * b.shape.heads + head) * b.bias_width;
+}
+
 // Turns scores and dp of a row into probabilities and the gradient of its scores, for the keys it
-// may see:  p = e^(s - m) / sum,  ds = scale p (dp - delta).
+// may see:  p = e^(s - m) / sum,  e = p (dp - delta),  ds = scale e,  and adds e to the bias' part.
 // The other lanes of their groups of 16 are written too, but never read.
 HWY_INLINE void row_gradient(const AttentionBackward& b, int64_t head, int64_t row, int64_t begin,
-                             const Bounds& seen, float* HWY_RESTRICT p, float* HWY_RESTRICT ds) {
+                             const Bounds& seen, float* HWY_RESTRICT p, float* HWY_RESTRICT ds,
+                             float* HWY_RESTRICT part) {
   const float* stats = b.stats + (row * b.shape.heads + head) * 2;
   const Vec16 largest = set16(stats[0]);
   const Vec16 inverse = set16(stats[1]);
   const Vec16 delta = set16(b.delta[row * b.shape.heads + head]);
   const Vec16 scale = set16(b.shape.scale);
+  if (part != nullptr) part += b.shape.bias_zero + begin - b.shape.positions[row] - b.bias_first;
   for (int64_t g = seen.lo / kLanes * kLanes; g < seen.hi; g += kLanes) {
     const Vec16 score = scaled_score(b.shape, load16(p + g), head, row, begin + g);
     const Vec16 weight = exp(score - largest) * inverse;
     store16(weight, p + g);
-    store16(weight * (load16(ds + g) - delta) * scale, ds + g);
+    const Vec16 e = weight * (load16(ds + g) - delta);
+    store16(e * scale, ds + g);
+    if (part == nullptr) continue;
+    store16(load16(part + g) + select(lanes(seen.lo - g, seen.hi - g), e, zero16()), part + g);
   }
 }
 
 // Up to 64 query rows of a run against a block of keys, for one head:
 //   dq += ds k,  dk += dsᵀ q,  dv += pᵀ dout
 void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t head, int64_t row,
-                    int64_t rows, const KeyBlock& block, const Scratch& scratch) {
+                    int64_t rows, const KeyBlock& block, const Scratch& scratch, float* part) {
   const AttentionShape& shape = b.shape;
   const int64_t head_dim = shape.head_dim;
   const int64_t stride = shape.heads * head_dim;
@@ -115,7 +126,7 @@ void backward_block(const AttentionBackward& b, const AttentionRun& run, int64_t
            ds);
     for (int64_t i = 0; i < count; ++i) {
       row_gradient(b, head, row + r + i, block.begin, in_block[r + i], p + i * kKeyBlock,
-                   ds + i * kKeyBlock);
+                   ds + i * kKeyBlock, part);
     }
     weighted_band({ds, kKeyBlock, 1}, block.key_rows, in_block + r, count, Start::there,
                   b.dq + at + r * stride, stride, head_dim);
@@ -169,6 +180,9 @@ void backward_group(const AttentionBackward& b, int64_t group, int64_t kv_head,
   const AttentionRun* runs = b.runs + b.groups[group];
   const int64_t run_count = b.groups[group + 1] - b.groups[group];
   int64_t keys = 0;
+  if (float* const parts = bias_part(b, group, kv_head * group_heads)) {
+    std::fill_n(parts, group_heads * b.bias_width, 0.0f);
+  }
   for (int64_t r = 0; r < run_count; ++r) {
     keys = std::max(keys, runs[r].keys);
     for (int64_t i = 0; i < group_heads; ++i) begin_rows(b, runs[r], kv_head * group_heads + i);
@@ -189,7 +203,7 @@ void backward_group(const AttentionBackward& b, int64_t group, int64_t kv_head,
         const Bounds rows = rows_that_see(b, runs[r], head, begin, begin + count);
         for (int64_t row = rows.lo; row < rows.hi; row += kQueryBlock) {
           backward_block(b, runs[r], head, row, std::min(kQueryBlock, rows.hi - row), block,
-                         scratch);
+                         scratch, bias_part(b, group, head));
         }
       }
     }
@@ -202,11 +216,27 @@ void backward_group(const AttentionBackward& b, int64_t group, int64_t kv_head,
   }
 }
 
+// The bias' gradient in one head: the groups' parts, ascending.
+void add_bias_parts(const AttentionBackward& b, int64_t head) {
+  float* to = b.dbias + head * b.shape.bias_offsets;
+  std::fill_n(to, b.shape.bias_offsets, 0.0f);
+  const int64_t begin = std::max<int64_t>(0, b.bias_first);
+  const int64_t end = std::min(b.shape.bias_offsets, b.bias_first + b.bias_width);
+  for (int64_t group = 0; group < b.group_count; ++group) {
+    const float* part = bias_part(b, group, head) - b.bias_first;
+    for_each_16(end - begin, [&](const auto& load, const auto& store) HWY_ATTR {
+      store(load(to + begin) + load(part + begin), to + begin);
+    });
+  }
+}
+
 void Backward(const Parallel& parallel, const AttentionBackward& b) {
   for_parts_and_heads(
       parallel, b.group_count, b.shape.kv_heads, [&](int64_t group, int64_t kv_head, int worker) {
         backward_group(b, group, kv_head, scratch_of(b.workspace, worker, b.shape.head_dim));
       });
+  if (b.dbias == nullptr) return;
+  parallel(b.shape.heads, [&](int64_t head, int) { add_bias_parts(b, head); });
 }
 
 }  // namespace

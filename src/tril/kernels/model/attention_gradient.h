@@ -31,7 +31,8 @@ Gradient<T> delta_of(int64_t head_dim, const AttentionRowResult<T>& result) {
 
 // dq [head_dim] is written. sums.dk(j, d) and sums.dv(j, d) are the sums of key j, counted from the
 // origin, to which this row is added: its chain goes over the heads that share the key's head, and
-// for each of these over the rows, ascending; whoever calls sees to that.
+// for each of these over the rows, ascending; whoever calls sees to that. sums.add_to_bias(j, e)
+// takes the gradient of the score of key j for the sum of the group's bias.
 template <class T, class Keys, class Sums>
 void attention_row_gradient(const AttentionRow<T>& row, const Keys& keys,
                             const AttentionRowResult<T>& result, Gradient<T>* dq,
@@ -44,7 +45,9 @@ void attention_row_gradient(const AttentionRow<T>& row, const Keys& keys,
         multiply(exponential(subtract(score(row, keys, j), result.stats[0])), result.stats[1]);
     G dp = nothing<G>();
     for (int64_t d = 0; d < row.head_dim; ++d) dp = fma(result.dout[d], keys.value(j, d), dp);
-    const G ds = multiply(multiply(weight, subtract(dp, delta)), constant<T>(row.scale));
+    const G e = multiply(weight, subtract(dp, delta));
+    const G ds = multiply(e, constant<T>(row.scale));
+    sums.add_to_bias(j, e);
     for (int64_t d = 0; d < row.head_dim; ++d) {
       dq[d] = fma(ds, keys.key(j, d), dq[d]);
       sums.dk(j, d) = fma(ds, row.q[d], sums.dk(j, d));

@@ -91,17 +91,19 @@ std::vector<T> attention(const AttentionSizes& n, T scale, std::span<const T> q,
 template <class T>
 struct AttentionGradients {
   std::vector<T> dq, dk, dv;
+  std::vector<T> dbias;  // as the bias' table
 };
 
 // With P the weights and dP = dO Vᵀ:  dS = P (dP - rowsum(P dP)),  dQ = scale dS K,
-// dK = scale dSᵀ Q,  dV = Pᵀ dO.
+// dK = scale dSᵀ Q,  dV = Pᵀ dO; a bias' gradient is the sum of dS over the rows and keys that have
+// its distance.
 template <class T>
 AttentionGradients<T> attention_gradients(const AttentionSizes& n, T scale, std::span<const T> q,
                                           std::span<const T> k, std::span<const T> v,
                                           std::span<const T> dout, std::span<const Interval> rows,
                                           const AttentionBias<T>& bias = {}) {
   AttentionGradients<T> g{std::vector<T>(q.size(), T(0)), std::vector<T>(k.size(), T(0)),
-                          std::vector<T>(v.size(), T(0))};
+                          std::vector<T>(v.size(), T(0)), std::vector<T>(bias.table.size(), T(0))};
   for (int64_t head = 0; head < n.heads; ++head) {
     const int64_t kv_head = head / (n.heads / n.kv_heads);
     const std::vector<T> w = attention_weights(n, scale, q, k, rows, head, bias);
@@ -122,7 +124,12 @@ AttentionGradients<T> attention_gradients(const AttentionSizes& n, T scale, std:
         mean += weight(j) * at;
       }
       for (int64_t j = sees.lo; j < sees.hi; ++j) {
-        const T ds = weight(j) * (dp[static_cast<size_t>(j)] - mean) * scale;
+        const T e = weight(j) * (dp[static_cast<size_t>(j)] - mean);
+        const T ds = e * scale;
+        if (!bias.table.empty()) {
+          const int64_t distance = j - sees.origin - bias.positions[static_cast<size_t>(i)];
+          g.dbias[static_cast<size_t>(head * bias.offsets + bias.zero + distance)] += e;
+        }
         for (int64_t d = 0; d < n.head_dim; ++d) {
           g.dq[at_q(d)] += ds * k[at_k(j, d)];
           g.dk[at_k(j, d)] += ds * q[at_q(d)];
