@@ -6,12 +6,15 @@
 namespace tril::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kAdvice = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kAdvice = {{
     {"schedule.peak", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
     {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
     {"updates", "give a larger --updates"},
     {"start.resume", "leave --resume out to begin one"},
-    {"start.model", "--overwrite instead of --resume begins one, and replaces the model here"},
+    {"start.model",
+     "to fine-tune this model, begin with 'tril train --from FOLDER -o ANOTHER'; --overwrite "
+     "instead of --resume replaces it"},
+    {"languages", "give --from-language and --to-language ('tril info MODEL' lists them)"},
     {"start.checkpoint", "--resume continues its training, --overwrite begins again"},
     {"overwrite", "choose another folder, or --overwrite to replace it"},
     {"files", "give --source and --target, as many of each, or --tsv, or --text"},

@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -32,12 +33,14 @@ void run(const ImportFlags& flags) {
              grouped(report.parameters), layers, config.model, grouped(config.target_vocab));
   std::string choice;
   if (!report.languages.empty()) {
-    std::string codes;
-    for (const std::string& code : report.languages) {
-      codes += fmt::format("{}{}", codes.empty() ? "" : " ", code);
-    }
-    fmt::print("{} languages: {}\n", report.languages.size(), codes);
-    choice = fmt::format(" --to-language {}", report.languages.front());
+    constexpr size_t kShown = 8;
+    const bool few = report.languages.size() <= kShown;
+    fmt::print("{} languages{}\n", report.languages.size(),
+               few ? fmt::format(": {}", fmt::join(report.languages, " "))
+                   : fmt::format(" ('{} info {}' lists them)", program_name(), flags.output));
+    const auto& [from, to] = report.example;
+    if (!from.empty()) choice = fmt::format(" --from-language {}", from);
+    choice += fmt::format(" --to-language {}", to);
   }
   fmt::print("try: {} {} {}{}\n", program_name(), config.decoder_only() ? "generate" : "translate",
              flags.output, choice);

@@ -39,6 +39,16 @@ scores() {
   [ "$(grep -cE '"score":-[0-9.]+,' "$scratch/out")" -eq 3 ] || fail "$what: not three scores"
 }
 
+# Compares what follows the headers, which name other origins.
+same_tensors() {
+  local file
+  local -a sums=()
+  for file in "$@"; do
+    sums+=("$(tail -c "+$((9 + $(od -An -tu8 -N8 "$file")))" "$file" | cksum)")
+  done
+  [ "${sums[0]}" = "${sums[1]}" ]
+}
+
 for each in "${models[@]}"; do
   read -r model tokenizer languages <<<"$each"
   read -ra languages <<<"$languages"
@@ -51,16 +61,17 @@ for each in "${models[@]}"; do
 
   # Decoder-only models continue texts; they have no source, no page and no translations to score.
   case $model in
-    gpt2 | llama* | mistral) kind=decoder command=generate texts=(--target "$scratch/target") tuning=(--text "$scratch/target") ;;
+    gpt2 | llama* | mistral)
+      command=generate texts=(--target "$scratch/target") tuning=(--text "$scratch/target")
+      ;;
     *)
-      kind=translator command=translate
-      texts=(--source "$scratch/source" --target "$scratch/target") tuning=("${texts[@]}")
+      command=translate texts=(--source "$scratch/source" --target "$scratch/target")
+      tuning=("${texts[@]}")
       ;;
   esac
   use=("$tril" "$command" --input "$scratch/source" "${short[@]}" "${languages[@]}")
   expect 0 "$model: $command" "${use[@]}" "$ours"
   [ "$(wc -l <"$scratch/out")" -eq 3 ] || fail "$model: $command: not three lines"
-  cp "$scratch/out" "$here.written"
   scores "$model: score" "$ours" "${texts[@]}" "${languages[@]}"
   expect 0 "$model: prove" "$tril" prove "$ours" "${languages[@]}" --every-length 3 --one-length 4
   prints "$model: prove" '^Proved on this model'
@@ -79,6 +90,9 @@ for each in "${models[@]}"; do
   cp "$scratch/out" "$here.written"
   expect 0 "$model: export tuned" "$tril" export "$here.tuned" -o "$here.theirs" --type fp32
   expect 0 "$model: import tuned" "$tril" import "$here.theirs" -o "$here.back"
+  cmp -s "$ours/model.safetensors" "$here.back/model.safetensors" && fail "$model: train: nothing was learnt"
+  same_tensors "$here.tuned/model.safetensors" "$here.back/model.safetensors" ||
+    fail "$model: import tuned: other weights"
   expect 0 "$model: tuned again" "${use[@]}" "$here.back"
   cmp -s "$here.written" "$scratch/out" || fail "$model: tuned again: other results"
 done

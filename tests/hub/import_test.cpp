@@ -1,9 +1,11 @@
 // Models that transformers wrote (make_models.py): the same logits, and the tokens of generate().
 #include "tril/hub/import.h"
 
+#include <cstring>
 #include <set>
 
 #include "hub/hub_support.h"
+#include "tril/hub/generation_settings.h"
 #include "tril/translate/translator.h"
 
 namespace tril::import_test {
@@ -128,7 +130,7 @@ TEST(Import, AFolderTranslates) {
               options.languages.to = "xx";
               translator.translate(lines, options);
             }).text,
-            "tokenizer: no language xx in the model, which has fra, deu");
+            "no language xx in the model, which has fra, deu");
   // A folder of transformers is never written to, and a model of tril's not imported.
   const std::string theirs = folder.path().string();
   EXPECT_EQ(raised_by([&] { hub::import(theirs, theirs, {.overwrite = Overwrite::yes}); }).text,
@@ -150,6 +152,36 @@ TEST(Import, StartIsWhatTheTokenizerPutsBeforeAText) {
   const Tokenizer tokenizer = Translator::load(folder.to(), {}, 1).tokenizer();
   EXPECT_EQ(tokenizer.start(), 0);
   EXPECT_EQ(tokenizer.encode_source("a").front(), 0);
+}
+
+// Tables that tril computes are read by transformers, so another table would be another model.
+TEST(Import, AStoredTableIsCompared) {
+  const TheirFolder folder({"pegasus", "marian"});
+  std::string weights = folder.text("model.safetensors");
+  const size_t name = weights.find("model.decoder.embed_positions.weight");
+  ASSERT_NE(name, std::string::npos);
+  const size_t offsets = weights.find("\"data_offsets\":[", name) + 16;
+  const int64_t header = *reinterpret_cast<const int64_t*>(weights.data());
+  const size_t first = static_cast<size_t>(8 + header + std::stoll(weights.substr(offsets)));
+  float value = 0.0f;
+  std::memcpy(&value, weights.data() + first + 16 * sizeof(float), sizeof(float));
+  value += 1e-3f;
+  std::memcpy(weights.data() + first + 16 * sizeof(float), &value, sizeof(float));
+  folder.write("model.safetensors", weights);
+  EXPECT_EQ(folder.error(),
+            "model.safetensors: tensor 'model.decoder.embed_positions.weight' is not the table of "
+            "sines and cosines that tril computes");
+}
+
+// mBART-25 translates into the language that its decoder starts with.
+TEST(Import, AStartThatIsALanguageIsTheOneToWrite) {
+  hub::GenerationFacts facts{.vocab = 50, .ends = {2}, .languages = {{"en", 40}, {"ro", 41}}};
+  const auto language = [&](const char* text) {
+    return hub::generation_settings(text, "g.json", facts).settings.to_language;
+  };
+  EXPECT_EQ(language("{\"decoder_start_token_id\": 41}"), "ro");
+  EXPECT_EQ(language("{\"decoder_start_token_id\": 2}"), "");
+  EXPECT_EQ(language("{\"decoder_start_token_id\": 41, \"forced_bos_token_id\": 40}"), "en");
 }
 
 TEST(Import, WhatIsNotUnderstoodIsNamed) {

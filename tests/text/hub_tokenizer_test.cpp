@@ -170,7 +170,7 @@ TEST(HubTokenizer, PutsLanguagesWhereTheModelReadsThem) {
   EXPECT_EQ(raised_by([&] {
               nllb.encode_source("the", {"xxx_Latn", ""});
             }).text,
-            "tokenizer: no language xxx_Latn in the model, which has eng_Latn, fra_Latn, hin_Deva");
+            "no language xxx_Latn in the model, which has eng_Latn, fra_Latn, hin_Deva");
 
   const Tokenizer mbart = fixture("mbart25").tokenizer();
   EXPECT_EQ(mbart.piece(mbart.start({"", "de_DE"})), "de_DE");
@@ -180,7 +180,7 @@ TEST(HubTokenizer, PutsLanguagesWhereTheModelReadsThem) {
   const Tokenizer m2m100 = fixture("m2m100").tokenizer();
   EXPECT_EQ(m2m100.languages().size(), 100u);
   EXPECT_EQ(raised_by([&] { m2m100.encode_source("the"); }).text,
-            "tokenizer: the model has 100 languages: say from which one to translate");
+            "the model has 100 languages: name the one to translate from");
 
   const Tokenizer marian = fixture("marian").tokenizer();
   EXPECT_EQ(marian.encode_source("the", {"", "fra"}), marian.encode_source(">>fra<<the"));
@@ -188,7 +188,7 @@ TEST(HubTokenizer, PutsLanguagesWhereTheModelReadsThem) {
   EXPECT_EQ(raised_by([&] {
               t5.encode_source("the", {"en", ""});
             }).text,
-            "tokenizer: the language en was named, but the model has none to choose");
+            "the language en was named, but the model has none to choose");
 }
 
 TEST(HubTokenizer, LeavesTheRowsThatPadAModelAlone) {
@@ -209,10 +209,25 @@ TEST(HubTokenizer, LeavesTheRowsThatPadAModelAlone) {
   EXPECT_TRUE(std::binary_search(forbidden.begin(), forbidden.end(), padding + 27));
   EXPECT_EQ(raised_by([&] { tokenizer.decode(Tokens{padding + 28}); }).code,
             ErrorCode::invalid_argument);
-  one.settings.target_vocab = pieces - 1;
+  one.settings.target_vocab = pieces - 4;
   EXPECT_EQ(raised_by([&] { one.tokenizer(); }).text,
-            concat("t5: the tokenizer has ", pieces, " pieces, the model only ", pieces - 1,
+            concat("t5: the tokenizer has ", pieces, " pieces, the model only ", pieces - 4,
                    " rows for them"));
+}
+
+// As facebook/bart-large-cnn, which has no row for <mask>.
+TEST(HubTokenizer, SpecialTokensMayHaveNoRow) {
+  Fixture one = fixture("t5");
+  const int64_t pieces = one.tokenizer().pieces();
+  one.settings.source_vocab = one.settings.target_vocab = pieces - 1;
+  const Tokenizer tokenizer = one.tokenizer();
+  EXPECT_EQ(tokenizer.pieces(), pieces - 1);
+  EXPECT_EQ(tokenizer.vocab(), pieces - 1);
+  EXPECT_EQ(tokenizer.encode("the theory"), fixture("t5").tokenizer().encode("the theory"));
+  for (const int32_t id : tokenizer.unwritable()) EXPECT_LT(id, pieces - 1);
+  const auto raised = raised_by([&] { tokenizer.encode_source("the <extra_id_0>"); });
+  EXPECT_EQ(raised.code, ErrorCode::invalid_argument);
+  EXPECT_EQ(raised.text, "the text holds <extra_id_0>, for which the model has no row");
 }
 
 TEST(HubTokenizer, StreamsWholeCharacters) {

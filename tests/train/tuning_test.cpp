@@ -370,7 +370,7 @@ TEST(Tuning, AnImportedModelLearns) {
   EXPECT_EQ(translator.tokenizer().bytes(), contents(folder / "base/tokenizer.model"));
   options.languages.to = "xx";
   EXPECT_EQ(raised_by([&] { train(text, options, folder / "n", RunStart::fresh, on(1), {}); }).text,
-            "tokenizer: no language xx in the model, which has fra, deu");
+            "no language xx in the model, which has fra, deu");
 }
 
 TEST(Tuning, ADecoderOnlyModelLearnsFromAText) {

@@ -5,6 +5,8 @@
 
 #include "tril/base/error.h"
 #include "tril/hub/family.h"
+#include "tril/io/foreign/foreign_tensors.h"
+#include "tril/models/position_tables.h"
 
 namespace tril::hub {
 namespace {
@@ -118,6 +120,14 @@ class BartFamily final : public Family {
     if (member_.position != kSinusoidal) return false;
     return bare == "encoder.embed_positions.weight" || bare == "decoder.embed_positions.weight" ||
            bare == "encoder.embed_positions.weights" || bare == "decoder.embed_positions.weights";
+  }
+
+  std::vector<float> computed(const ForeignTensor& tensor,
+                              const TransformerConfig& ours) const override {
+    const std::string_view bare = without_prefix(tensor.name());
+    const bool is_table = bare.ends_with("embed_positions.weight");
+    if (!is_table || tensor.shape() != Shape{ours.max_length, ours.model}) return {};
+    return sinusoidal_values(ours);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "tril/hub/generation_settings.h"
 #include "tril/io/atomic_file.h"
 #include "tril/models/folder.h"
 
@@ -36,23 +37,12 @@ void ignore_harmless(ForeignConfig& config) {
                  "unk_token_id",
                  "eos_token_id",
                  "decoder_start_token_id",
-                 "forced_bos_token_id",
-                 "forced_eos_token_id",
-                 "bad_words_ids",
-                 "num_beams",
-                 "max_length",
-                 "min_length",
-                 "length_penalty",
-                 "early_stopping",
-                 "no_repeat_ngram_size",
-                 "num_return_sequences",
                  "task_specific_params",
                  "prefix",
                  "return_dict",
                  "output_past",
                  "save_step",
                  "extra_pos_embeddings",
-                 "force_bos_token_to_be_generated",
                  "tokenizer_class",
                  "output_attentions",
                  "output_hidden_states",
@@ -128,6 +118,7 @@ void Described::read_family() {
     fail(ErrorCode::unsupported, config_.file(), ": ", error.what());
   }
   ignore_harmless(config_);
+  for (const std::string_view field : generation_fields()) config_.ignore({field});
   unknown_ = config_.unknown();
 }
 
@@ -146,11 +137,7 @@ TokenizerSettings Described::settings() {
 
 void Described::add_special_tokens(ForeignConfig& from, TokenizerSettings& settings) const {
   const int64_t most = ours_.target_vocab - 1;
-  // Before what GPT-2 continues there is nothing.
-  const std::string_view field = !ours_.decoder_only()       ? "decoder_start_token_id"
-                                 : family_->name() == "gpt2" ? ""
-                                                             : "bos_token_id";
-  const std::vector<int64_t> start = from.integers(field, 0, most);
+  const std::vector<int64_t> start = from.integers("decoder_start_token_id", 0, most);
   if (!start.empty()) settings.start = static_cast<int32_t>(start.front());
   const std::vector<int64_t> ends = from.integers("eos_token_id", 0, most);
   if (!ends.empty()) settings.ends.assign(ends.begin(), ends.end());

@@ -9,6 +9,7 @@
 
 #include "tril/base/rounding.h"
 #include "tril/hub/described.h"
+#include "tril/hub/generation_settings.h"
 #include "tril/hub/import.h"
 #include "tril/hub/kept.h"
 #include "tril/hub/native_export.h"
@@ -255,6 +256,29 @@ Plan plan_of_imported(const std::string& model, const TransformerConfig& config,
   return plan;
 }
 
+// An import is given back with the settings of generate() that it came with. What the model's own
+// were changed to since then would be lost without a word.
+void tell_other_settings(const std::string& model, const std::string& to,
+                         const TransformerConfig& config, const FolderSeal& seal,
+                         const ExportOptions& options) {
+  if (!options.notice || !file_exists(path_in(model, kGenerationFile))) return;
+  const std::string file = path_in(model, kGenerationFile);
+  const GenerationSettings now =
+      generation_from_json(sealed_file(model, kGenerationFile, seal), file);
+  const Tokenizer tokenizer = Tokenizer::from_bytes(sealed_file(model, kTokenizerFile, seal),
+                                                    path_in(model, kTokenizerFile));
+  if (now == read_generation_settings(to, tokenizer, config).settings) return;
+  std::string language;
+  for (const Language& each : tokenizer.languages()) {
+    if (each.code != now.to_language) continue;
+    language = concat(" (it writes ", each.code, " by default: forced_bos_token_id=", each.token,
+                      " in generate())");
+  }
+  options.notice(concat(
+      to, ": the settings of generate() are those of the imported folder, not the model's own",
+      language));
+}
+
 Plan plan_of_ours(const std::string& model, const TransformerConfig& config,
                   const FolderSeal& seal) {
   const std::string file = path_in(model, kTokenizerFile);
@@ -263,7 +287,12 @@ Plan plan_of_ours(const std::string& model, const TransformerConfig& config,
   const Tokenizer tokenizer = Tokenizer::from_bytes(sealed_file(model, kTokenizerFile, seal), file);
   require(tokenizer.files().empty(), ErrorCode::unsupported, file,
           ": comes from another model, which this one was not imported from");
-  NativeExport made = native_export(config, tokenizer, model);
+  GenerationSettings settings;
+  const std::string generation_file = path_in(model, kGenerationFile);
+  if (file_exists(generation_file)) {
+    settings = generation_from_json(sealed_file(model, kGenerationFile, seal), generation_file);
+  }
+  NativeExport made = native_export(config, settings, tokenizer, model);
   return {.kept = std::move(made.kept),
           .family = made.family,
           .maps = std::move(made.maps),
@@ -297,6 +326,7 @@ ExportReport export_model(const std::string& model, const std::string& to,
       options);
   ExportReport report = writer.write(to);
   report.decoder_only = config.decoder_only();
+  if (imported) tell_other_settings(model, to, config, seal, options);
   if (report.rounded > 0 && options.notice) {
     options.notice({Field{"type"}, concat(to, ": ", report.rounded, " of ", report.tensors,
                                           " tensors were rounded to the type they are stored in")});

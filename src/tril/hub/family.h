@@ -59,6 +59,11 @@ class Family {
   virtual std::vector<TensorMap> tensors(const TransformerConfig& ours) const = 0;
   // Tensors that hold nothing of their own: tables that are computed.
   virtual bool is_computed(std::string_view tensor) const = 0;
+  // The numbers that such a tensor must hold, [row, column]; empty: they are not compared.
+  virtual std::vector<float> computed(const ForeignTensor& /*tensor*/,
+                                      const TransformerConfig& /*ours*/) const {
+    return {};
+  }
 };
 
 // Raises `unsupported` for a model_type that is none of ours, listing those that are.

@@ -109,7 +109,8 @@ bool ForeignConfig::differs(std::string_view field, double from) const {
   }
 }
 
-bool ForeignConfig::is_null(std::string_view field) const {
+bool ForeignConfig::is_null(std::string_view field) {
+  known_.emplace(field);
   const JsonValue* value = object_.find(field);
   return value != nullptr && value->kind == JsonValue::Kind::null;
 }

@@ -42,7 +42,7 @@ class ForeignConfig {
   // another value).
   bool differs(std::string_view field, double from) const;
 
-  bool is_null(std::string_view field) const;
+  bool is_null(std::string_view field);
   // Whether a field is there, and neither null, false nor an empty list or object.
   bool is_set(std::string_view field) const;
 

@@ -41,6 +41,28 @@ constexpr std::pair<std::string_view, double> kNotTaken[] = {
     {"dola_layers", -1.0},
 };
 
+constexpr std::string_view kTaken[] = {
+    "num_beams",
+    "length_penalty",
+    "early_stopping",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "min_new_tokens",
+    "no_repeat_ngram_size",
+    "repetition_penalty",
+    "renormalize_logits",
+    "bad_words_ids",
+    "suppress_tokens",
+    "forced_bos_token_id",
+    "force_bos_token_to_be_generated",
+    "forced_eos_token_id",
+    "do_sample",
+    "top_k",
+    "top_p",
+    "temperature",
+};
+
 class Conversion {
  public:
   Conversion(const std::string& text, const std::string& file, const GenerationFacts& facts)
@@ -159,12 +181,21 @@ class Conversion {
     }
   }
 
+  bool is_language(int32_t token) const {
+    return std::any_of(facts_.languages.begin(), facts_.languages.end(),
+                       [&](const Language& language) { return language.token == token; });
+  }
   // A language that must come first is the one to write where a caller names none.
   void take_forced_first() {
     std::vector<int64_t> given = fields_.integers("forced_bos_token_id", 0, last_token());
     // How folders of BART said it before there was a generation_config.json.
     if (given.empty() && fields_.flag("force_bos_token_to_be_generated", false)) {
       given = fields_.integers("bos_token_id", 0, last_token());
+    }
+    // mBART-25's START is the language to write.
+    if (given.empty() && !facts_.languages.empty()) {
+      given = fields_.integers("decoder_start_token_id", 0, last_token());
+      if (!given.empty() && !is_language(static_cast<int32_t>(given.front()))) return;
     }
     if (given.empty()) return;
     const auto token = static_cast<int32_t>(given.front());
@@ -217,6 +248,12 @@ class Conversion {
 };
 
 }  // namespace
+
+std::vector<std::string_view> generation_fields() {
+  std::vector<std::string_view> fields(std::begin(kTaken), std::end(kTaken));
+  for (const auto& [name, neutral] : kNotTaken) fields.push_back(name);
+  return fields;
+}
 
 ImportedGeneration generation_settings(const std::string& text, const std::string& file,
                                        const GenerationFacts& facts) {

@@ -15,6 +15,9 @@
 
 namespace tril::hub {
 
+// The fields of generation_config.json that are looked at; older folders have them in config.json.
+std::vector<std::string_view> generation_fields();
+
 struct ImportedGeneration {
   GenerationSettings settings;  // for the model folder's generation.json
   // Settings that would change a result and are not taken over, each with the reason: one line

@@ -168,6 +168,25 @@ ImportReport report_of(const Described& described, const TheirWeights& weights,
           .unknown_fields = described.unknown_fields()};
 }
 
+// Languages to try a model with: from English where it has that, and only the second where the
+// first need not be named.
+LanguagePair example_of(const Tokenizer& tokenizer) {
+  const std::vector<Language>& all = tokenizer.languages();
+  const auto english = std::find_if(all.begin(), all.end(), [](const Language& language) {
+    return language.code.starts_with("en");
+  });
+  const std::string from = english == all.end() ? all.front().code : english->code;
+  const auto other = std::find_if(all.begin(), all.end(),
+                                  [&](const Language& language) { return language.code != from; });
+  const std::string to = other == all.end() ? from : other->code;
+  try {
+    (void)tokenizer.encode_source("", {.to = to});
+    return {.to = to};
+  } catch (const Error&) {
+    return {.from = from, .to = to};
+  }
+}
+
 }  // namespace
 
 bool is_foreign_folder(const std::string& folder) {
@@ -219,6 +238,12 @@ ImportReport import(const std::string& folder, const std::string& to,
   for (const std::string& line : generation.notices) {
     if (options.notice) options.notice(line);
   }
+  const SearchSettings& search = generation.settings.search;
+  if (options.notice && search.renormalize.value_or(false) && search.beam.value_or(1) > 1) {
+    options.notice(
+        "renormalize_logits: with a beam the CPU chooses the tokens, also for a model on a GPU, "
+        "which is slower there");
+  }
   const TheirWeights weights(folder, described.family(), described.ours());
   Kept kept{.family = std::string(described.family().name())};
   std::vector<std::string> left_out = weights.keep(kept);
@@ -234,6 +259,7 @@ ImportReport import(const std::string& folder, const std::string& to,
                             .notes = {{"imported_from", kept.family}}});
   ImportReport report = report_of(described, weights, parameters);
   for (const Language& language : tokenizer.languages()) report.languages.push_back(language.code);
+  if (!report.languages.empty()) report.example = example_of(tokenizer);
   return report;
 }
 

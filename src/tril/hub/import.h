@@ -30,6 +30,7 @@ struct ImportReport {
   int64_t parameters = 0;
   std::vector<std::string> unknown_fields{};  // of config.json, which were ignored
   std::vector<std::string> languages{};       // codes; empty for a model of one direction
+  LanguagePair example{};                     // of these, with all that must be named
 };
 
 // Whether the folder's config.json is one of transformers, not one of ours.

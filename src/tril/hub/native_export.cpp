@@ -29,9 +29,16 @@ JsonObject described(std::string_view type, std::string_view architecture,
   return json;
 }
 
-// How tril translates unless told otherwise; tokens that it never writes are forbidden there too.
-std::string generation(const TransformerConfig& config, const Tokenizer& tokenizer) {
+// How tril translates with the model unless told otherwise; tokens that it never writes are
+// forbidden there too.
+std::string generation(const TransformerConfig& config, const GenerationSettings& settings,
+                       const Tokenizer& tokenizer) {
   std::vector<std::string> forbidden;
+  for (const std::vector<int32_t>& sequence : settings.forbidden) {
+    std::vector<std::string> tokens;
+    for (const int32_t token : sequence) tokens.push_back(concat(token));
+    forbidden.push_back(json_list(tokens));
+  }
   for (const int32_t token : tokenizer.unwritable()) {
     if (token != tokenizer.end()) forbidden.push_back(json_list({concat(token)}));
   }
@@ -40,11 +47,23 @@ std::string generation(const TransformerConfig& config, const Tokenizer& tokeniz
   if (tokenizer.pad()) json.set("pad_token_id", *tokenizer.pad());
   if (!config.decoder_only()) json.set("decoder_start_token_id", tokenizer.start());
   json.set("max_length", config.max_length);
-  if (!config.decoder_only()) {
-    const SearchRule rule = {.beam = 5};
-    json.set("num_beams", rule.beam)
-        .set("length_penalty", rule.length_penalty)
-        .set("early_stopping", true);
+  const SearchRule rule = settings.search.over({.beam = config.decoder_only() ? 1 : 5});
+  if (rule.beam > 1) {
+    json.set("num_beams", rule.beam).set("length_penalty", rule.length_penalty);
+    if (rule.early_stopping == EarlyStopping::never) {
+      json.set("early_stopping", "never");
+    } else {
+      json.set("early_stopping", rule.early_stopping == EarlyStopping::yes);
+    }
+    if (rule.renormalize) json.set("renormalize_logits", true);
+  }
+  if (rule.max_tokens > 0) json.set("max_new_tokens", rule.max_tokens);
+  if (rule.min_tokens > 0) json.set("min_new_tokens", rule.min_tokens);
+  if (rule.no_repeat_ngram > 0) json.set("no_repeat_ngram_size", rule.no_repeat_ngram);
+  if (rule.repetition_penalty != 1.0) json.set("repetition_penalty", rule.repetition_penalty);
+  if (rule.sample) {
+    json.set("do_sample", true).set("temperature", rule.temperature).set("top_k", rule.top_k);
+    json.set("top_p", rule.top_p);
   }
   json.set_raw("bad_words_ids", json_list(forbidden));
   return json.text() + "\n";
@@ -52,8 +71,9 @@ std::string generation(const TransformerConfig& config, const Tokenizer& tokeniz
 
 class Exporter {
  public:
-  Exporter(const TransformerConfig& config, const Tokenizer& tokenizer, const std::string& model)
-      : config_(config), tokenizer_(tokenizer), model_(model) {
+  Exporter(const TransformerConfig& config, const GenerationSettings& settings,
+           const Tokenizer& tokenizer, const std::string& model)
+      : config_(config), settings_(settings), tokenizer_(tokenizer), model_(model) {
     made_.kept.metadata = {{"format", "pt"}};
     made_.kept.weight_files = {"model.safetensors"};
   }
@@ -234,11 +254,12 @@ class Exporter {
   NativeExport finished(const JsonObject& json, std::map<std::string, std::string> files) {
     made_.kept.files = std::move(files);
     made_.kept.files.emplace("config.json", json.text() + "\n");
-    made_.kept.files.emplace("generation_config.json", generation(config_, tokenizer_));
+    made_.kept.files.emplace("generation_config.json", generation(config_, settings_, tokenizer_));
     return std::move(made_);
   }
 
   const TransformerConfig& config_;
+  const GenerationSettings& settings_;
   const Tokenizer& tokenizer_;
   const std::string& model_;
   NativeExport made_;
@@ -246,9 +267,9 @@ class Exporter {
 
 }  // namespace
 
-NativeExport native_export(const TransformerConfig& config, const Tokenizer& tokenizer,
-                           const std::string& model) {
-  Exporter exporter(config, tokenizer, model);
+NativeExport native_export(const TransformerConfig& config, const GenerationSettings& settings,
+                           const Tokenizer& tokenizer, const std::string& model) {
+  Exporter exporter(config, settings, tokenizer, model);
   return config.decoder_only() ? exporter.decoder() : exporter.encoder_decoder();
 }
 

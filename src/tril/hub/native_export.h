@@ -24,7 +24,7 @@ struct NativeExport {
 };
 
 // Raises `unsupported`; `model` is for errors.
-NativeExport native_export(const TransformerConfig& config, const Tokenizer& tokenizer,
-                           const std::string& model);
+NativeExport native_export(const TransformerConfig& config, const GenerationSettings& settings,
+                           const Tokenizer& tokenizer, const std::string& model);
 
 }  // namespace tril::hub

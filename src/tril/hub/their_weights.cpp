@@ -94,6 +94,25 @@ void TheirWeights::check_surplus() const {
     require(used.contains(tensor.name()) || family_.is_computed(tensor.name()),
             ErrorCode::unsupported, tensor.file(), ": tensor '", printable(tensor.name()),
             "' is not part of a model of family ", family_.name());
+    check_computed(tensor);
+  }
+}
+
+// A table that is computed instead of read must be the one that is stored, as its type rounds it.
+void TheirWeights::check_computed(const ForeignTensor& tensor) const {
+  const std::vector<float> right = family_.computed(tensor, config_);
+  if (right.empty()) return;
+  std::vector<float> stored(right.size());
+  tensor.read(stored);
+  const float unit = tensor.type() == StoredType::bf16  ? 0x1p-8f
+                     : tensor.type() == StoredType::f16 ? 0x1p-11f
+                                                        : 0x1p-22f;
+  // Sines and cosines: a rounding, and the error of another library's in fp32.
+  constexpr float kOfSines = 0x1p-21f;
+  for (size_t i = 0; i < right.size(); ++i) {
+    require(std::fabs(stored[i] - right[i]) <= unit * std::fabs(right[i]) + kOfSines,
+            ErrorCode::unsupported, tensor.file(), ": tensor '", tensor.name(),
+            "' is not the table of sines and cosines that tril computes");
   }
 }
 

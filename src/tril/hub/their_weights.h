@@ -37,6 +37,7 @@ class TheirWeights {
   };
   const ForeignTensor* find(const TensorMap& map, const Shape& ours) const;
   void check_surplus() const;
+  void check_computed(const ForeignTensor& tensor) const;
   static StoredTensor stored(const Parameter& parameter);
 
   ForeignTensors tensors_;

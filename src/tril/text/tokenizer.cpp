@@ -58,6 +58,7 @@ struct Tokenizer::State {
   std::unique_ptr<const TokenizerKind> kind;  // may refer to `bytes`
   TokenizerFacts facts;
   int64_t vocab[2] = {0, 0};  // by side
+  bool has_surplus = false;   // special tokens from vocab on, which the model has no rows for
 
   void check_id(int32_t id, TextSide side, std::string_view before, std::string_view after) const {
     const int64_t size = vocab[static_cast<size_t>(side)];
@@ -68,26 +69,26 @@ struct Tokenizer::State {
   int32_t language(const std::string& code, const std::string& otherwise,
                    std::string_view what) const {
     const std::string& wanted = code.empty() ? otherwise : code;
-    require(!wanted.empty(), ErrorCode::invalid_argument, "tokenizer: the model has ",
-            facts.languages.size(), " languages: say ", what);
+    require(!wanted.empty(), ErrorCode::invalid_argument, Field{"languages"}, "the model has ",
+            facts.languages.size(), " languages: name the one to translate ", what);
     for (const Language& language : facts.languages) {
       if (language.code == wanted) return language.token;
     }
-    fail(ErrorCode::invalid_argument, "tokenizer: no language ", wanted,
-         " in the model, which has ", some_of(facts.languages, wanted));
+    fail(ErrorCode::invalid_argument, "no language ", wanted, " in the model, which has ",
+         some_of(facts.languages, wanted));
   }
   int32_t from(const LanguagePair& pair) const {
-    return language(pair.from, facts.default_languages.from, "from which one to translate");
+    return language(pair.from, facts.default_languages.from, "from");
   }
   int32_t to(const LanguagePair& pair) const {
-    return language(pair.to, facts.default_languages.to, "into which one to translate");
+    return language(pair.to, facts.default_languages.to, "into");
   }
 
   // A model of one direction has no languages to name.
   void check_languages(const LanguagePair& pair) const {
     for (const std::string* code : {&pair.from, &pair.to}) {
       require(code->empty() || !facts.languages.empty(), ErrorCode::invalid_argument,
-              "tokenizer: the language ", *code, " was named, but the model has none to choose");
+              "the language ", *code, " was named, but the model has none to choose");
     }
     if (!pair.from.empty()) (void)from(pair);
     if (!pair.to.empty()) (void)to(pair);
@@ -106,6 +107,15 @@ struct Tokenizer::State {
       }
     }
   }
+  std::vector<int32_t> encoded(std::string_view line, TextSide side) const {
+    std::vector<int32_t> ids = kind->encode(line, side);
+    if (!has_surplus) return ids;
+    for (const int32_t id : ids) {
+      require(id < vocab[static_cast<size_t>(side)], ErrorCode::invalid_argument, "the text holds ",
+              kind->piece(id, side), ", for which the model has no row");
+    }
+    return ids;
+  }
   std::vector<int32_t> laid_out(std::string_view line, TextSide side,
                                 const LanguagePair& pair) const {
     check_line(line);
@@ -113,7 +123,7 @@ struct Tokenizer::State {
     const TokenLayout& layout = side == TextSide::source ? facts.source : facts.target;
     std::vector<int32_t> ids;
     add(layout.before, pair, ids);
-    const std::vector<int32_t> text = kind->encode(line, side);
+    const std::vector<int32_t> text = encoded(line, side);
     ids.insert(ids.end(), text.begin(), text.end());
     add(layout.after, pair, ids);
     return ids;
@@ -129,16 +139,22 @@ Tokenizer TokenizerBuilder::build(MadeTokenizer made, std::shared_ptr<const std:
   for (const TextSide side : {TextSide::source, TextSide::target}) {
     const int64_t rows = side == TextSide::source ? settings.source_vocab : settings.target_vocab;
     const int64_t pieces = state->kind->size(side);
-    require(rows == 0 || pieces <= rows, ErrorCode::bad_format, file, ": the tokenizer has ",
-            pieces, " pieces, the model only ", rows, " rows for them");
     state->vocab[static_cast<size_t>(side)] = rows == 0 ? pieces : rows;
+    if (rows == 0 || pieces <= rows) continue;
+    // Models without a row for a token of training, such as <mask>, are used all the same.
+    bool special = side == TextSide::target || state->kind->size(TextSide::target) == pieces;
+    for (int64_t id = rows; special && id < pieces; ++id) {
+      special = state->kind->is_special(static_cast<int32_t>(id));
+    }
+    require(special, ErrorCode::bad_format, file, ": the tokenizer has ", pieces,
+            " pieces, the model only ", rows, " rows for them");
+    state->has_surplus = true;
   }
-  // Without an encoder it is what the tokenizer puts before a text, whatever config.json calls BOS.
-  const std::vector<LayoutToken>& before = facts.source.before;
-  const bool begins = !settings.family.empty() && !has_encoder(settings.family) &&
-                      !before.empty() && before[0].kind == LayoutToken::Kind::token;
-  if (begins) {
-    facts.start = before[0].token;
+  if (!settings.family.empty() && !has_encoder(settings.family)) {
+    // What the tokenizer puts before a text, if anything, whatever config.json calls BOS.
+    const std::vector<LayoutToken>& before = facts.source.before;
+    const bool begins = !before.empty() && before[0].kind == LayoutToken::Kind::token;
+    facts.start = begins ? std::optional(before[0].token) : std::nullopt;
   } else if (settings.start) {
     facts.start = settings.start;
   }
@@ -181,7 +197,9 @@ TokenizerFiles Tokenizer::files() const {
 bool Tokenizer::lossless() const { return state_->facts.lossless; }
 
 int64_t Tokenizer::vocab(TextSide side) const { return state_->vocab[static_cast<size_t>(side)]; }
-int64_t Tokenizer::pieces(TextSide side) const { return state_->kind->size(side); }
+int64_t Tokenizer::pieces(TextSide side) const {
+  return std::min(state_->kind->size(side), vocab(side));
+}
 
 bool Tokenizer::has_start() const {
   return state_->facts.start_is_language || state_->facts.start.has_value();
@@ -222,7 +240,7 @@ std::vector<int32_t> Tokenizer::unwritable() const {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view line, TextSide side) const {
   check_line(line);
-  return state_->kind->encode(line, side);
+  return state_->encoded(line, side);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view line, const BpeDropout& dropout) const {

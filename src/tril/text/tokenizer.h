@@ -73,8 +73,8 @@ struct LanguagePair {
 // What a folder's other files say about its tokenizer; the importer collects it.
 struct TokenizerSettings {
   std::string family{};  // config.json: model_type, "marian"
-  // What a decoder reads first: decoder_start_token_id, or bos_token_id where there is no encoder
-  // and the tokenizer itself puts nothing before a text.
+  // What a decoder reads first: decoder_start_token_id. Where there is no encoder it is what the
+  // tokenizer puts before a text, if anything, and this is not used.
   std::optional<int32_t> start{};
   std::vector<int32_t> ends{};  // eos_token_id, one or several; none: as the tokenizer says
   int64_t source_vocab = 0;     // rows of the model's embeddings, which may be more than the

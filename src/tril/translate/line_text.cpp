@@ -70,6 +70,10 @@ bool says_nothing(const TranslatorState& state, const SearchRequest& request) {
   if (state.model.config().decoder_only()) return false;
   // Imported tokenizers put END and languages where their models want them; those write nothing.
   if (!state.tokenizer.lossless()) {
+    // Characters that a tokenizer does not know are written as nothing, but were said.
+    const auto unknown = state.tokenizer.unknown();
+    const auto& source = request.source;
+    if (unknown && std::find(source.begin(), source.end(), *unknown) != source.end()) return false;
     return state.tokenizer.decode(request.source).find_first_not_of(" \t") == std::string::npos;
   }
   const std::vector<int32_t> words =
