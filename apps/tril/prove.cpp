@@ -74,6 +74,7 @@ void run(const ProveFlags& flags) {
   options.every_length = flags.every_length;
   options.one_length = flags.one_length;
   options.end = text.end;
+  options.forced = text.forced;
   if (tokenizer) options.forbidden = tokenizer->unwritable();
   options.progress = [&](std::string_view what, int64_t done, int64_t all) {
     progress.part(what, done, all);

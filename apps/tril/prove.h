@@ -21,9 +21,10 @@ struct ProveFlags {
 // The sentences used in a proof.
 struct ProofText {
   std::vector<TokenPair> pairs;
-  std::string origin;  // where they come from, for the report
-  int64_t cut = 0;     // sentences of which only the beginning is used
-  int32_t end = 0;     // the token that ends a target
+  std::string origin;             // where they come from, for the report
+  int64_t cut = 0;                // sentences of which only the beginning is used
+  int32_t end = 0;                // the token that ends a target
+  std::vector<int32_t> forced{};  // what every target begins with after START: a language
 };
 // From --text and --target, or the lesson's own sentences, or samples of the model, or, without a
 // tokenizer, random tokens. Raises before anything is computed.

@@ -118,7 +118,7 @@ FedCells fed_cells(const TableEvidence& t) {
   FedCells cells;
   cells.training =
       t.teacher_forced() ? "yes: the given tokens are fed" : "NO: something else is fed";
-  const auto read = static_cast<int64_t>(t.fed_in_inference.size()) - 1;
+  const auto read = static_cast<int64_t>(t.fed_in_inference.size()) - 1 - t.forced;
   if (!t.reads_what_it_wrote()) {
     cells.inference = fmt::format("NO: {} of {} inputs are its own predictions", t.own_words, read);
   } else if (read == 0) {
@@ -126,6 +126,7 @@ FedCells fed_cells(const TableEvidence& t) {
   } else {
     cells.inference = fmt::format("no: all {} inputs are its own predictions", read);
   }
+  if (t.forced > 0) cells.inference += fmt::format(", after {} forced", t.forced);
   return cells;
 }
 

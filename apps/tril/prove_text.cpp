@@ -27,11 +27,15 @@ std::vector<std::string> read_lines(const std::string& path, size_t wanted) {
   return lines;
 }
 
-// Whether a tokenizer suits this kind of text: less than half of the pieces are single bytes.
-bool knows(const Tokenizer& tokenizer, const std::string& line) {
-  const auto ids = tokenizer.encode(line);
-  const auto bytes = std::count_if(
-      ids.begin(), ids.end(), [&](int32_t id) { return tokenizer.piece(id).starts_with("<0x"); });
+// Whether a tokenizer suits this kind of text: no piece is unknown, and less than half of them are
+// single bytes.
+bool knows(const Tokenizer& tokenizer, const std::string& line, TextSide side) {
+  const auto ids = tokenizer.encode(line, side);
+  const auto unknown = tokenizer.unknown();
+  if (unknown && std::find(ids.begin(), ids.end(), *unknown) != ids.end()) return false;
+  const auto bytes = std::count_if(ids.begin(), ids.end(), [&](int32_t id) {
+    return tokenizer.piece(id, side).starts_with("<0x");
+  });
   return 2 * bytes < static_cast<std::ptrdiff_t>(ids.size());
 }
 
@@ -47,6 +51,7 @@ class TextMaker {
         start_(tokenizer.has_start() ? tokenizer.start(languages_) : tokenizer.end()),
         first_(tokenizer.target_prefix(languages_)) {
     text_.end = tokenizer.end();
+    text_.forced = first_;
   }
 
   ProofText make() {
@@ -155,8 +160,9 @@ class TextMaker {
     for (size_t i = 0; phrases.size() < wanted_; ++i) {
       phrases.push_back(phrasebook.held_out[i * phrasebook.held_out.size() / wanted_]);
     }
-    const bool english = knows(tokenizer_, phrases[0].english);
-    const bool hindi = knows(tokenizer_, phrases[0].hindi);
+    const bool english =
+        knows(tokenizer_, phrases[0].english, decoder_only() ? TextSide::target : TextSide::source);
+    const bool hindi = knows(tokenizer_, phrases[0].hindi, TextSide::target);
     if (decoder_only() ? !english && !hindi : !english || !hindi) return false;
     text_.origin = "the lesson's sentences";
     for (const PhrasePair& phrase : phrases) {

@@ -70,6 +70,26 @@ RC_GTEST_PROP(Proof, HoldsForAnyModel, ()) {
   }
 }
 
+// A language that comes first is fed in both phases, with START, and is nobody's prediction.
+TEST(Proof, WhatIsForcedIsFedAtInferenceToo) {
+  const Transformer model = testing::random_model(testing::tiny_config(Family::encoder_decoder), 5);
+  const std::vector<TokenPair> pairs = {{{4, 5}, {2, 7, 5, 6}, 3}, {{6}, {2, 7, 4, 4, 8}, 3}};
+  ProofOptions options = quick();
+  options.sequential = {{1, 4}};
+  options.every_length = 3;
+  options.one_length = 4;
+  options.forced = {7};
+  const ProofReport report = prove(model, pairs, options);
+  const std::vector<int32_t>& fed = report.table.fed_in_inference;
+  ASSERT_GE(fed.size(), 2u);
+  EXPECT_EQ(fed[0], 2);
+  EXPECT_EQ(fed[1], 7);
+  EXPECT_EQ(report.table.forced, 1);
+  EXPECT_TRUE(report.table.reads_what_it_wrote());
+  EXPECT_TRUE(report.table.call_a_token());
+  for (const AgreementLine& line : report.agreement) EXPECT_TRUE(line.figures.same());
+}
+
 TEST(Proof, TheTableIsCounted) {
   if (testing::activations() != DType::f32) GTEST_SKIP() << kOfFp32;
   for (const Family family : {Family::encoder_decoder, Family::decoder_only}) {

@@ -45,6 +45,7 @@ struct AgreementOptions {
   // Greedy and beam: see SearchOptions.
   int64_t max_tokens = 12;
   int32_t start = 2;
+  std::vector<int32_t> forced{};  // what every target begins with after START: a language
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
   int64_t beam = 4;

@@ -113,10 +113,12 @@ class Proof {
 
   void prove_table() {
     report_.shown = sentence_to_show();
-    report_.table = gather_table(
-        model_, pairs_[report_.shown],
-        {.max_tokens = kMaxWritten, .end = options_.end, .forbidden = options_.forbidden},
-        session_);
+    report_.table = gather_table(model_, pairs_[report_.shown],
+                                 {.max_tokens = kMaxWritten,
+                                  .forced = options_.forced,
+                                  .end = options_.end,
+                                  .forbidden = options_.forbidden},
+                                 session_);
   }
 
   // The first sentence with a future; preferably one that does not just repeat a token; best of
@@ -164,6 +166,7 @@ class Proof {
                          .company = company,
                          .max_tokens = kMaxWritten,
                          .start = pairs_[0].target[0],
+                         .forced = options_.forced,
                          .end = options_.end,
                          .forbidden = options_.forbidden};
     AgreementLine line{.writing = writing, .company = company};

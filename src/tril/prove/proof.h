@@ -112,6 +112,8 @@ struct ProofOptions {
   // first token of the first pair's target.
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
+  // What every target begins with after START, also when the model writes: a language.
+  std::vector<int32_t> forced{};
   std::vector<SequentialCase> sequential = {{1, 4}, {1, 16}, {1, 64}, {1, 300}, {16, 300}};
   // The most operations of a run of the proof for every input: beyond it the lengths are fewer,
   // then a tiny model of the same kind is used. Without limit if `full`.

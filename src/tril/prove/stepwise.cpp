@@ -111,8 +111,9 @@ void feed_given(const Transformer& model, std::span<const TokenPair> pairs, size
 // it.
 class SearchFollower {
  public:
-  SearchFollower(int32_t start, const CallRecorder& recorder, StepwiseResult& result)
-      : start_(start), recorder_(recorder), result_(result) {}
+  SearchFollower(const AgreementOptions& options, const CallRecorder& recorder,
+                 StepwiseResult& result)
+      : start_(options.start), forced_(options.forced), recorder_(recorder), result_(result) {}
 
   // Called after each step of a sentence; sentences come in the order of their rows in the call.
   void step(const SearchStep& step) {
@@ -121,13 +122,21 @@ class SearchFollower {
       next_row_ = 0;
     }
     Sentence& sentence = sentences_[step.number];
-    if (sentence.next.empty()) {  // the first step: START alone
+    const bool first = sentence.next.empty();  // START, and what is forced after it
+    if (first) {
       sentence.next.push_back(
           {.history = {.sentence = static_cast<size_t>(step.number)}, .chosen = start_});
     }
     sentence.read = std::move(sentence.next);
     sentence.next.clear();
-    for (Line& line : sentence.read) read(line);
+    for (Line& line : sentence.read) {
+      read(line);
+      if (!first) continue;
+      for (const int32_t token : forced_) {
+        line.chosen = token;
+        read(line);
+      }
+    }
     std::vector<bool> goes_on(sentence.read.size(), false);
     for (const SearchStep::Candidate& candidate : step.candidates) {
       if (candidate.fate != SearchStep::Fate::kept) continue;
@@ -186,6 +195,7 @@ class SearchFollower {
   void keep(const Line& line) { result_.transcripts.push_back(line.history); }
 
   const int32_t start_;
+  const std::vector<int32_t>& forced_;
   const CallRecorder& recorder_;
   StepwiseResult& result_;
   std::map<int64_t, Sentence> sentences_;  // by request
@@ -205,14 +215,17 @@ void write_by_search(const Transformer& model, std::span<const TokenPair> pairs,
   // In batches there is room for half of the sentences: the others wait until one is done.
   const auto count = static_cast<int64_t>(pairs.size());
   const int64_t together = options.company == Company::alone ? 1 : (count + 1) / 2;
-  SearchFollower follower(options.start, recorder, result);
+  SearchFollower follower(options, recorder, result);
   size_t next = 0;
   search(
       model, how, how.beam * together,
       [&]() -> std::optional<SearchRequest> {
         if (next == pairs.size()) return std::nullopt;
         const size_t number = next++;
-        return SearchRequest{static_cast<int64_t>(number), pairs[number].source, {}};
+        return SearchRequest{.number = static_cast<int64_t>(number),
+                             .source = pairs[number].source,
+                             .prefix = options.forced,
+                             .forced = static_cast<int64_t>(options.forced.size())};
       },
       [&](SearchResult&& done) {
         follower.done(done.number);

@@ -186,6 +186,7 @@ void note_inference(Table& table, const TokenPair& pair, const TableOptions& opt
   const Transcript written = table.step({.writing = Writing::greedy,
                                          .max_tokens = options.max_tokens,
                                          .start = pair.target[0],
+                                         .forced = options.forced,
                                          .end = options.end,
                                          .forbidden = options.forbidden},
                                         &watcher);
@@ -193,7 +194,8 @@ void note_inference(Table& table, const TokenPair& pair, const TableOptions& opt
   result.inference_rows = watcher.rows();
   result.fed_in_inference = watcher.fed;
   result.predicted_in_inference = table.predictions(Table::values_of(written), options.forbidden);
-  for (size_t i = 1; i < watcher.fed.size(); ++i) {
+  result.forced = std::ssize(options.forced);
+  for (size_t i = 1 + options.forced.size(); i < watcher.fed.size(); ++i) {
     const bool own = i <= result.predicted_in_inference.size() &&
                      watcher.fed[i] == result.predicted_in_inference[i - 1];
     result.own_words += own ? 1 : 0;
@@ -207,7 +209,7 @@ bool TableEvidence::one_call() const {
 }
 bool TableEvidence::call_a_token() const {
   const auto fed = static_cast<int64_t>(fed_in_inference.size());
-  return inference_calls == fed && inference_rows == fed;
+  return inference_calls == fed - forced && inference_rows == fed;
 }
 
 int64_t count_mistakes(const Transformer& model, const TokenPair& pair,

@@ -40,7 +40,8 @@ struct TableEvidence {
   std::vector<int32_t> fed_in_inference, predicted_in_inference;
   int64_t mistaken = 0;   // positions in training whose prediction is not the next token
   int64_t followed = 0;   // of these, where the prediction was fed in all the same
-  int64_t own_words = 0;  // tokens fed in inference, after START, that had just been predicted
+  int64_t forced = 0;     // tokens fed in inference after START because they must come first
+  int64_t own_words = 0;  // tokens fed in inference, after these, that had just been predicted
 
   // Calls of forward() for the sentence, counted in the model, and their rows.
   int64_t training_calls = 0, training_rows = 0;
@@ -60,10 +61,10 @@ struct TableEvidence {
   bool teacher_forced() const { return fed_in_training == given && followed == 0; }
   bool reads_what_it_wrote() const {
     return !fed_in_inference.empty() &&
-           own_words == static_cast<int64_t>(fed_in_inference.size()) - 1;
+           own_words == static_cast<int64_t>(fed_in_inference.size()) - 1 - forced;
   }
   bool one_call() const;      // in training, for all positions
-  bool call_a_token() const;  // in inference, of one row
+  bool call_a_token() const;  // in inference, of one row; what is forced comes with START
   bool calls_as_stated() const { return one_call() && call_a_token(); }
   bool holds() const {
     return same_weights() && same_mask() && mask_needed() && teacher_forced() &&
@@ -74,6 +75,7 @@ struct TableEvidence {
 // How the model writes: see SearchOptions. START is the target's first token.
 struct TableOptions {
   int64_t max_tokens = 12;
+  std::vector<int32_t> forced{};
   int32_t end = 3;
   std::vector<int32_t> forbidden{};
 };
