@@ -26,7 +26,7 @@ std::string joined(const std::vector<int32_t>& ids) {
 
 Json json_of(const TextHypothesis& h, const DecodingFlags& flags) {
   Json object = {{"text", h.text},          {"ids", h.tokens}, {"pieces", h.pieces},
-                 {"score", h.score},        {"rank", h.rank},  {"ended", h.ended},
+                 {"score", h.score},        {"rank", h.rank},  {"ended", h.ended && !h.end_forced},
                  {"log_probs", h.log_probs}};
   if (flags.options.alignments) object["alignment"] = to_pharaoh(h.links);
   return object;
@@ -67,19 +67,19 @@ std::string text_lines(const Translation& translation, const DecodingFlags& flag
 
 // Reports results that were cut: all cut results of a line have the same number of tokens, its
 // limit.
-void tell_cut(const Translation& translation) {
+void tell_cut(const Translation& translation, bool decoder_only) {
   int64_t cut = 0;
   size_t tokens = 0;
   for (const TextHypothesis& h : translation.hypotheses) {
-    if (h.ended) continue;
+    if (h.ended && !h.end_forced) continue;
     ++cut;
     tokens = h.tokens.size();
   }
   if (cut == 0) return;
   const size_t results = translation.hypotheses.size();
   const std::string which = results == 1 ? "" : fmt::format(": {} of {} results", cut, results);
-  message(
-      fmt::format("tril: line {}{} cut after {} tokens\n", translation.number + 1, which, tokens));
+  message(fmt::format("tril: line {}{} cut after {} tokens{}\n", translation.number + 1, which,
+                      tokens, decoder_only ? ", its own included" : ""));
 }
 
 // Lines, each with its prefix where there is a file of them.
@@ -292,17 +292,16 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   constexpr const char* kSampling = "Sampling";
   CLI::Option* sample = command.add_flag_callback(
       "--sample", [&search] { search.sample = true; },
-      "Sample tokens instead of searching for the best");
+      "Sample tokens instead of searching for the best; --beam turns off sampling that a model's "
+      "own settings ask for");
   sample->excludes(beam_flag)->group(kSampling);
   command.add_option("--top-k", search.top_k, "Sample among the k likeliest tokens; 0: all")
-      ->needs(sample)
       ->transform(whole_number(0, 1 << 30))
       ->default_str("0")
       ->group(kSampling);
   command
       .add_option("--top-p", search.top_p,
                   "Sample among the likeliest tokens whose probabilities add up to this")
-      ->needs(sample)
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("FLOAT")
       ->default_str("1")
@@ -310,12 +309,10 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
   command
       .add_option("--temperature", search.temperature,
                   "Sampling temperature: below 1 sharper, above 1 flatter")
-      ->needs(sample)
       ->default_str("1")
       ->group(kSampling);
   command
       .add_option("--seed", search.seed, "Seed for sampling: the same seed gives the same output")
-      ->needs(sample)
       ->transform(any_seed())
       ->default_str("1")
       ->group(kSampling);
@@ -336,6 +333,20 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
       ->capture_default_str();
 }
 
+namespace {
+// A model's own settings may ask for sampling, so this is known only now.
+void check_sampling(const SearchSettings& named, bool samples) {
+  if (samples) return;
+  const char* flag = named.top_k         ? "--top-k"
+                     : named.top_p       ? "--top-p"
+                     : named.temperature ? "--temperature"
+                     : named.seed        ? "--seed"
+                                         : nullptr;
+  require(flag == nullptr, ErrorCode::invalid_argument, flag == nullptr ? "" : flag,
+          ": nothing is drawn by chance without --sample");
+}
+}  // namespace
+
 void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   TranslateOptions options = flags.options;
   const bool samples = options.search.sample.value_or(false);
@@ -343,6 +354,8 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
     if (!translator.generation().search.sample) options.search.beam = flags.beam;
   }
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
+  check_sampling(options.search, translator.search_options(options).sample);
+  const bool decoder_only = translator.model().config().decoder_only();
   options.slots = std::max(flags.batch, translator.search_options(options).width());
   Input input(flags);
   options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
@@ -362,7 +375,7 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
       [&](Translation&& translation) {
         --under_way;
         if (!translation.skipped.empty()) bad.tell(translation.number + 1, translation.skipped);
-        tell_cut(translation);
+        tell_cut(translation, decoder_only);
         closed = !output.write(flags.json ? json_line(translation, flags)
                                           : text_lines(translation, flags));
         return !closed;

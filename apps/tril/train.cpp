@@ -172,6 +172,13 @@ void run(const Arguments& arguments) {
                            summary.stopped_early ? "stopped early" : "done", summary.last.update,
                            summary.last.update == 1 ? "" : "s", duration(summary.last.seconds),
                            arguments.folder));
+  const bool tuned = !arguments.options.from.empty() && !arguments.options.valid.empty();
+  if (tuned && summary.best_update == 0) {
+    progress.say(fmt::format(
+        "{0} is still the model before training: no update was better on the validation text; the "
+        "last weights are in {0}/last",
+        arguments.folder));
+  }
 }
 
 // Whether a flag was given, as "--name value" or "--name=value".

@@ -62,6 +62,7 @@ void Hypotheses::finish(const Alive& last, Ending ending) {
   for (const float log_prob : h.log_probs) h.score += double{log_prob};
   h.rank = rank_of(last.score, length_);
   h.ended = ending == Ending::ended;
+  h.end_forced = h.ended && options_->forced_end && at_limit();
   finished_.push_back(std::move(finished));
 }
 

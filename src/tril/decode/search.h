@@ -173,6 +173,7 @@ struct Hypothesis {
   double rank = 0.0;             // see above
   // False: cut at max_tokens, max_ratio or the model's max_length, whichever comes first.
   bool ended = false;
+  bool end_forced = false;  // ended, but only because forced_end did so at the limit
 };
 
 struct SearchResult {

@@ -162,6 +162,36 @@ Tokenizer first_tokenizer(const ModelFiles& files, const TrainOptions& options,
   return tokenizer;
 }
 
+namespace {
+
+// Characters that a tokenizer does not know are lost in what a model learns. Looks at some pairs.
+std::string unknown_warning(const Corpus& corpus, const Tokenizer& tokenizer) {
+  constexpr int64_t kLooked = 1000;
+  constexpr double kFew = 0.02;  // names in other scripts are everywhere
+  const std::optional<int32_t> unknown = tokenizer.unknown();
+  if (!unknown) return "";
+  std::string warning;
+  for (const TextSide side : {TextSide::source, TextSide::target}) {
+    if (side == TextSide::source && !corpus.has_source()) continue;
+    int64_t lost = 0, all = 0;
+    for (int64_t pair = 0; pair < std::min(corpus.size(), kLooked); ++pair) {
+      const std::string_view line =
+          side == TextSide::source ? corpus.source(pair) : corpus.target(pair);
+      const auto ids = tokenizer.encode(line, side);
+      lost += std::count(ids.begin(), ids.end(), *unknown);
+      all += std::ssize(ids);
+    }
+    const double share = all == 0 ? 0.0 : static_cast<double>(lost) / static_cast<double>(all);
+    if (share < kFew) continue;
+    warning += concat(warning.empty() ? "warning: the tokenizer does not know " : " and ",
+                      static_cast<int64_t>(100.0 * share + 0.5), "% of the tokens of the ",
+                      side == TextSide::source ? "source" : "target");
+  }
+  return warning.empty() ? "" : warning + ": the model cannot learn what they say";
+}
+
+}  // namespace
+
 void prepare_text(TrainingText& text, const TrainOptions& options, const Tokenizer& tokenizer,
                   const TrainEvents& events) {
   const auto say = [&](const std::string& line) {
@@ -173,6 +203,21 @@ void prepare_text(TrainingText& text, const TrainOptions& options, const Tokeniz
     say(concat(corpus->size(), corpus->has_source() ? " pairs" : " lines",
                corpus == &text.train ? " to learn from" : " to evaluate with"));
     for (const std::string& line : corpus->report().lines()) say(line);
+  }
+  if (!tokenizer.languages().empty()) {
+    const LanguagePair& usual = tokenizer.default_languages();
+    const auto& [from, to] = options.languages;
+    say(concat("languages: from ",
+               !from.empty()        ? from
+               : usual.from.empty() ? "any"
+                                    : usual.from,
+               " to ",
+               !to.empty()        ? to
+               : usual.to.empty() ? "any"
+                                  : usual.to));
+  }
+  if (const std::string warning = unknown_warning(text.train, tokenizer); !warning.empty()) {
+    say(warning);
   }
   if (!text.valid || !text.train.has_source()) return;
   const Sides::Verdict verdict = Sides(text.train, tokenizer).judge(*text.valid, tokenizer);

@@ -103,6 +103,7 @@ Translation translation_of(TranslatorState& state, int64_t number,
     text.score = h.score;
     text.rank = h.rank;
     text.ended = h.ended;
+    text.end_forced = h.end_forced;
     if (options.alignments) add_alignment(state, source, options.languages, text);
   }
   return translation;

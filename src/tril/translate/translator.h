@@ -92,7 +92,8 @@ struct TextHypothesis {
   std::vector<float> log_probs;     // of each token
   double score = 0.0;               // their sum, ascending, in double
   double rank = 0.0;
-  bool ended = false;  // false: cut at a limit, so the text is incomplete
+  bool ended = false;       // false: cut at a limit, so the text is incomplete
+  bool end_forced = false;  // likewise incomplete, but with an END that the model's settings force
   // If requested: weights between source tokens (END last) and target tokens, and links between
   // words.
   Alignment alignment{};
