@@ -167,7 +167,7 @@ CLI::Option* add_search_flags(CLI::App& command, SearchSettings& search,
       ->group(kSearch);
   command
       .add_option("--max-tokens", search.max_tokens,
-                  "Maximum length of a result in tokens; 0: as many as the model can write. A "
+                  "At most this many new tokens; 0: as many as the model can write. A "
                   "small number cuts sentences short, and what is left may mean something else; a "
                   "beam then also prefers other, shorter sentences")
       ->transform(whole_number(0, 1 << 30))
@@ -200,8 +200,8 @@ CLI::Option* add_search_flags(CLI::App& command, SearchSettings& search,
       .add_option_function<std::string>(
           "--renormalize",
           [&search](const std::string& word) { search.renormalize = word == "yes"; },
-          "Whether a beam shares the probability of tokens that may not come next out among the "
-          "others")
+          "Whether the probabilities of the tokens that a beam may choose from are scaled to add "
+          "up to 1 again")
       ->check(among({"yes", "no"}))
       ->type_name("yes|no")
       ->default_str("no")
@@ -221,8 +221,8 @@ void add_token_flags(CLI::App& command, TranslateOptions& options) {
               options.forbidden.push_back(*ids);
             }
           },
-          "Token ids, as --ids prints them, that no result may hold one after the other, as in "
-          "--forbid '17 4'; repeat it for further ones")
+          "Results never hold these token ids (as --ids prints them) in this order: '17 4' forbids "
+          "4 right after 17, '17' alone forbids 17; may be repeated")
       ->allow_extra_args(false)
       ->type_name("IDS")
       ->group(kSearch);

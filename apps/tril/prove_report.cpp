@@ -386,8 +386,8 @@ void print_sequential(const ProofReport& report) {
       s.weakest_position,
       s.none_is_lost()
           ? ""
-          : ", too little to be noticed among so many: here the comparison bit for bit "
-            "and the smaller batches above have to tell",
+          : ", too little to be noticed among so many: that none is missing is shown by the "
+            "smaller batches above, and bit for bit for the positions compared",
       s.gradient_difference, s.sequential_loss, s.parallel_loss));
   if (shown->in_fp32) {
     print_paragraph(

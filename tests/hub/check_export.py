@@ -4,8 +4,8 @@
     check_export.py TRIL MAKE_MODEL
 
 TRIL is the program, MAKE_MODEL makes models of tril's own. Imported models (make_models.py) must have the very logits
-of the folder they came from; exported in fp32, too. Fine-tuned ones must have others, and, where the tokenizer needs
-no language, give the token ids and, within rounding, the log-probabilities that `tril score` prints. So must models
+of the folder they came from; exported in fp32, too. Fine-tuned ones must have others, and, where TUNED says so,
+give the token ids and, within rounding, the log-probabilities that `tril score` prints. So must models
 that tril made, which must also write what `tril translate` writes. Exits with 77 where transformers is missing.
 """
 import json

@@ -79,7 +79,7 @@ class BartFamily final : public Family {
     require(!ours.tied || ours.target_vocab == ours.source_vocab, ErrorCode::unsupported,
             theirs.file(), ": decoder_vocab_size is ", ours.target_vocab, " and vocab_size is ",
             ours.source_vocab, ": with shared embeddings there is one vocabulary");
-    // Its row is not learnt there.
+    // Marian's decoder reads it as START, so its row keeps its bits in a training.
     const std::vector<int64_t> padding =
         theirs.integers("pad_token_id", 0, std::min(ours.source_vocab, ours.target_vocab) - 1);
     if (!padding.empty()) ours.frozen_token = padding.front();

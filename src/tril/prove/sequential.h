@@ -26,8 +26,9 @@
 // double. `weakest_position` says how strict this is: every position's gradient has an element at
 // least this many times larger than the bound, so above 1 no position can be lost unnoticed. The
 // bound grows with the square of the number of positions: from 4,095 on, a position with an average
-// share of a sum is smaller than what rounding may do to it. There it depends on the model whether
-// the sums can tell, and it is reported but not required (`must_notice`); comparison 1 stays exact.
+// share of a sum is smaller than what rounding may do to it. Whether its loss would be
+// noticed then depends on the model: it is reported, and not required (`must_notice`). Comparison 1
+// stays exact.
 //
 // 3 All parameters, roughly. Further down, rows have interacted in the keys: products along paths
 // through matrices are rounded there, and these may be far larger than their sum. (A key's bias
