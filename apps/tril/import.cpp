@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -34,10 +33,12 @@ void run(const ImportFlags& flags) {
   std::string choice;
   if (!report.languages.empty()) {
     constexpr size_t kShown = 8;
-    const bool few = report.languages.size() <= kShown;
-    fmt::print("{} languages{}\n", report.languages.size(),
-               few ? fmt::format(": {}", fmt::join(report.languages, " "))
-                   : fmt::format(" ('{} info {}' lists them)", program_name(), flags.output));
+    std::string codes = ":";
+    for (const std::string& code : report.languages) codes += " " + code;
+    if (report.languages.size() > kShown) {
+      codes = fmt::format(" ('{} info {}' lists them)", program_name(), flags.output);
+    }
+    fmt::print("{} languages{}\n", report.languages.size(), codes);
     const auto& [from, to] = report.example;
     if (!from.empty()) choice = fmt::format(" --from-language {}", from);
     choice += fmt::format(" --to-language {}", to);
