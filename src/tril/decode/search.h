@@ -24,17 +24,17 @@
 //                        which the row's normaliser is subtracted from afterwards. (So does
 //                        generate() of transformers.)
 // Probabilities are not renormalised over what is left, unless `renormalize` asks for it: in a beam
-// above 1 the value of a token is then x - log(sum of e^x), over all tokens that may be chosen at this
-// place, with the order of kernels/cross_entropy.h. (Greedy search and sampling choose the same
-// tokens either way.)
+// above 1 the value of a token is then x - log(sum of e^x), over all tokens that may be chosen at
+// this place, with the order of kernels/cross_entropy.h. (Greedy search and sampling choose the
+// same tokens either way.)
 //
 // Beam search. The value of a continuation is its log p, or what the rules above make of it; a
-// hypothesis has the sum of its values, as a score. Each alive hypothesis offers its continuations; they are
-// ordered by sum, then by the place of their hypothesis, then by value, then by lower token, and
-// the first e * beam are considered, e being 1 + the number of ENDs. A continuation with END among
-// the first `beam` is a finished hypothesis, one further back is dropped; of the others the first
-// `beam` are the alive hypotheses of the next step, in this order. A sentence is done at its limit,
-// or earlier when at least `beam` hypotheses have finished and, by `early_stopping`,
+// hypothesis has the sum of its values, as a score. Each alive hypothesis offers its continuations;
+// they are ordered by sum, then by the place of their hypothesis, then by value, then by lower
+// token, and the first e * beam are considered, e being 1 + the number of ENDs. A continuation with
+// END among the first `beam` is a finished hypothesis, one further back is dropped; of the others
+// the first `beam` are the alive hypotheses of the next step, in this order. A sentence is done at
+// its limit, or earlier when at least `beam` hypotheses have finished and, by `early_stopping`,
 //   yes    in any case; so does a beam of 1.
 //   no     if the best alive hypothesis, ranked as if it ended with the tokens it has, does not
 //          rank above the beam-th best finished one.
