@@ -96,7 +96,8 @@ fault model/linear_gradient.h 'adds || begin > 0 ? add(dw[i], slice[i]) : slice[
 fault model/linear_gradient.h 'dw[i] = add(sum, nothing)' 'dw[i] = sum'
 fault model/linear_gradient.h 'total = begin == 0 ? slice : add(total, slice)' 'total = slice'
 fault model/attention_gradient.h 'sums[lane] = fma(factor, d < 0 ? constant<T>(0.0f) : result.out[d], sums[lane])' 'sums[lane] = add(multiply(factor, d < 0 ? constant<T>(0.0f) : result.out[d]), sums[lane])'
-fault model/attention_gradient.h 'multiply(multiply(weight, subtract(dp, delta)), constant<T>(row.scale))' 'multiply(weight, multiply(subtract(dp, delta), constant<T>(row.scale)))'
+fault model/attention_gradient.h 'multiply(e, constant<T>(row.scale))' 'multiply(weight, multiply(subtract(dp, delta), constant<T>(row.scale)))'
+fault model/attention_gradient.h 'sums.add_to_bias(j, e)' 'sums.add_to_bias(j, ds)'
 fault model/attention_gradient.h 'fma(ds, keys.key(j, d), dq[d])' 'add(multiply(ds, keys.key(j, d)), dq[d])'
 fault model/attention_gradient.h 'fma(weight, result.dout[d], sums.dv(j, d))' 'add(multiply(weight, result.dout[d]), sums.dv(j, d))'
 fault model/cross_entropy.h 'return add(top, logarithm(sum_of(sums)))' 'return logarithm(multiply(exponential(top), sum_of(sums)))'
@@ -133,7 +134,9 @@ fault cpu/cross_entropy.cpp 'top + static_cast<float>(math::log(static_cast<doub
 fault cpu/cross_entropy.cpp '(exp(load(x) - norm) - set16(spread)) * set16(g)' 'exp(load(x) - norm) * set16(g) - set16(spread * g)'
 fault cpu/cross_entropy.cpp 'sum += static_cast<double>(losses[row])' 'sum = static_cast<double>(static_cast<float>(sum) + losses[row])'
 fault cpu/attention_backward.cpp 'sums = fma(load(b.dout + at), load(b.out + at), sums)' 'sums = load(b.dout + at) * load(b.out + at) + sums'
-fault cpu/attention_backward.cpp 'weight * (load16(ds + g) - delta) * scale' 'weight * ((load16(ds + g) - delta) * scale)'
+fault cpu/attention_backward.cpp 'store16(e * scale, ds + g)' 'store16(weight * ((load16(ds + g) - delta) * scale), ds + g)'
+fault cpu/attention_backward.cpp 'select(lanes(seen.lo - g, seen.hi - g), e, zero16())' 'e'
+fault cpu/attention_backward.cpp 'load(to + begin) + load(part + begin)' 'load(to + begin) + load(part + begin) * set16(1.0000001f)'
 fault cpu/attention_backward.cpp 'for (int64_t row = rows.lo; row < rows.hi; row += kQueryBlock)' 'for (int64_t row = rows.lo; row < std::min(rows.hi, rows.lo + kQueryBlock); row += kQueryBlock)'
 }
 faults_of_cuda() {
