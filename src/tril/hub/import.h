@@ -15,6 +15,7 @@
 #include "tril/base/error.h"
 #include "tril/models/config.h"
 #include "tril/models/transformer.h"
+#include "tril/text/tokenizer.h"
 
 namespace tril::hub {
 

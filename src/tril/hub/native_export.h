@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tril/decode/generation.h"
 #include "tril/hub/family.h"
 #include "tril/hub/kept.h"
 #include "tril/text/tokenizer.h"
