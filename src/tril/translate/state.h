@@ -34,10 +34,13 @@ struct TranslatorState {
   std::mutex mutex;
   std::vector<std::unique_ptr<Session>> idle;  // guarded by the mutex
 
-  // Of the last call, to be shared by the next if it has the same: the engine then derives nothing
-  // anew. Guarded by the mutex.
-  std::shared_ptr<const SearchOptions> last_options;
-  std::vector<std::vector<int32_t>> last_forbidden;  // by the call
+  // Of recent calls, the last one first, to be shared by later ones that have the same: the engine
+  // then derives nothing anew. Guarded by the mutex.
+  struct KnownOptions {
+    std::shared_ptr<const SearchOptions> search;
+    std::vector<std::vector<int32_t>> forbidden;  // by the call
+  };
+  std::vector<KnownOptions> known_options;
 
   ServedEngine engine;  // decodes for all callers
 
