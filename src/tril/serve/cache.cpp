@@ -11,7 +11,8 @@ int64_t bytes_of(const Translation& translation) {
   for (const TextHypothesis& h : translation.hypotheses) {
     bytes += sizeof h + h.text.capacity() + h.tokens.capacity() * sizeof(int32_t) +
              h.log_probs.capacity() * sizeof(float) + h.pieces.capacity() * sizeof(std::string) +
-             h.alignment.weights.capacity() * sizeof(double) + h.links.capacity() * sizeof(WordLink);
+             h.alignment.weights.capacity() * sizeof(double) +
+             h.links.capacity() * sizeof(WordLink);
   }
   return static_cast<int64_t>(bytes);
 }
@@ -20,7 +21,7 @@ constexpr int64_t kEntryBytes = 200;  // of list, map and counters
 
 }  // namespace
 
-std::shared_ptr<const Translation> AnswerCache::find(const std::string& key) {
+std::shared_ptr<const UnitResult> AnswerCache::find(const std::string& key) {
   const std::lock_guard lock(mutex_);
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
@@ -28,8 +29,9 @@ std::shared_ptr<const Translation> AnswerCache::find(const std::string& key) {
   return found->second->answer;
 }
 
-void AnswerCache::put(const std::string& key, std::shared_ptr<const Translation> answer) {
-  const int64_t bytes = bytes_of(*answer) + static_cast<int64_t>(key.size()) + kEntryBytes;
+void AnswerCache::put(const std::string& key, std::shared_ptr<const UnitResult> answer) {
+  const int64_t bytes =
+      bytes_of(answer->translation) + static_cast<int64_t>(key.size()) + kEntryBytes;
   if (bytes > max_bytes_ / 4) return;
   const std::lock_guard lock(mutex_);
   if (by_key_.contains(key)) return;

@@ -20,11 +20,11 @@ struct Header {
 };
 
 struct HttpRequest {
-  std::string method;   // "GET"
-  std::string target;   // "/v1/translate?text=Hello", as it was sent
+  std::string method;  // "GET"
+  std::string target;  // "/v1/translate?text=Hello", as it was sent
   std::vector<Header> headers;
   std::string body;
-  std::string client;   // the address of the peer; "" for a Unix socket
+  std::string client;  // the address of the peer; "" for a Unix socket
 
   // The value of the first header of this name, in any case; "" if there is none.
   std::string_view header(std::string_view name) const;

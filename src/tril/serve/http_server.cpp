@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <utility>  // before Asio: version 1.74 lacks this include
-
+#include <array>
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -32,9 +32,6 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
-
-#include <array>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <condition_variable>
@@ -44,6 +41,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>  // before Asio: version 1.74 lacks this include
 
 #include "tril/base/error.h"
 #include "tril/serve/http_text.h"
@@ -152,8 +150,7 @@ int listen_at_port(const std::string& host, uint16_t port, const std::string& wh
     std::memcpy(&v6.sin6_addr, ip.to_v6().to_bytes().data(), sizeof v6.sin6_addr);
     size = sizeof v6;
   }
-  FileDescriptor socket(
-      ::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  FileDescriptor socket(::socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   bind_and_listen(socket, reinterpret_cast<const sockaddr*>(&address), size, where);
@@ -200,9 +197,9 @@ std::string address_of(int socket, const std::string& where) {
   socklen_t size = sizeof address;
   ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
   const std::string host = host_of(address);
-  const uint16_t port = ntohs(address.ss_family == AF_INET6
-                                  ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                  : reinterpret_cast<sockaddr_in&>(address).sin_port);
+  const uint16_t port =
+      ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                          : reinterpret_cast<sockaddr_in&>(address).sin_port);
   return address.ss_family == AF_INET6 ? concat("http://[", host, "]:", port)
                                        : concat("http://", host, ":", port);
 }
@@ -357,13 +354,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     parser.header_limit(static_cast<uint32_t>(shared_->options.max_header));
     parser.body_limit(static_cast<uint64_t>(shared_->options.max_body));
     switch (co_await read_request(parser)) {
-      case Read::closed:
-        co_return false;
-      case Read::bad:
-        co_await linger();
-        co_return false;
-      case Read::whole:
-        break;
+      case Read::closed: co_return false;
+      case Read::bad: co_await linger(); co_return false;
+      case Read::whole: break;
     }
     no_limit();
     const bool is_head = parser.get().method() == http::verb::head;
@@ -382,11 +375,13 @@ class Connection final : public std::enable_shared_from_this<Connection> {
                                             : co_await write_whole(is_head, old, stays);
     ++number_;  // nothing is expected any more
     asked_.reset();
+    source_.reset();
+    response_.reset();
     error_code ignored;
     socket_.cancel(ignored);  // the watch
     if (buffer_.capacity() > kAheadBytes && buffer_.size() == 0) buffer_.shrink_to_fit();
     if (written && !stays) co_await linger();
-    co_return written && stays;
+    co_return written&& stays;
   }
 
   // ---- reading
@@ -424,9 +419,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
         co_await answer_fault(problem);
         co_return Read::bad;
       }
-      const size_t got = co_await socket_.async_read_some(
-          buffer_.prepare(begun ? kReadBytes : kReadBytes / 8),
-          asio::redirect_error(asio::use_awaitable, problem));
+      const size_t got =
+          co_await socket_.async_read_some(buffer_.prepare(begun ? kReadBytes : kReadBytes / 8),
+                                           asio::redirect_error(asio::use_awaitable, problem));
       buffer_.commit(got);
       if (problem) {
         if (!timed_out_ || !begun) co_return Read::closed;
@@ -503,19 +498,19 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // Reads ahead while an answer is made, and notices when the client is gone.
   void watch() {
     if (buffer_.size() >= kAheadBytes) return;
-    socket_.async_wait(Socket::wait_read, [self = shared_from_this(),
-                                           number = number_](const error_code& problem) {
-      if (problem || self->number_ != number) return;
-      const auto space = self->buffer_.prepare(kReadBytes);
-      const ssize_t got =
-          ::recv(self->socket_.native_handle(), space.data(), space.size(), MSG_DONTWAIT);
-      if (got > 0) self->buffer_.commit(static_cast<size_t>(got));
-      const bool nothing = got < 0 && (errno == EAGAIN || errno == EINTR);
-      if (got > 0 || nothing) return self->watch();
-      self->gone_ = true;
-      if (const auto asked = self->asked_.lock()) asked->tell_gone();
-      self->wake_.cancel();
-    });
+    socket_.async_wait(Socket::wait_read,
+                       [self = shared_from_this(), number = number_](const error_code& problem) {
+                         if (problem || self->number_ != number) return;
+                         const auto space = self->buffer_.prepare(kReadBytes);
+                         const ssize_t got = ::recv(self->socket_.native_handle(), space.data(),
+                                                    space.size(), MSG_DONTWAIT);
+                         if (got > 0) self->buffer_.commit(static_cast<size_t>(got));
+                         const bool nothing = got < 0 && (errno == EAGAIN || errno == EINTR);
+                         if (got > 0 || nothing) return self->watch();
+                         self->gone_ = true;
+                         if (const auto asked = self->asked_.lock()) asked->tell_gone();
+                         self->wake_.cancel();
+                       });
   }
 
   // Until woken, or for a time. False: the time passed.
@@ -713,15 +708,17 @@ class Listener : public std::enable_shared_from_this<Listener> {
   using Descriptor = asio::posix::basic_stream_descriptor<Strand>;
 
   void listen() {
-    socket_.async_wait(Descriptor::wait_read, [self = shared_from_this()](const error_code& problem) {
-      if (problem) return;
-      if (self->accept_all()) return self->listen();
-      // No descriptors are left: those who wait are accepted when others have gone.
-      self->pause_.expires_after(Milliseconds(50));
-      self->pause_.async_wait([self](const error_code& stopped) {
-        if (!stopped) self->listen();
-      });
-    });
+    socket_.async_wait(Descriptor::wait_read,
+                       [self = shared_from_this()](const error_code& problem) {
+                         if (problem) return;
+                         if (self->accept_all()) return self->listen();
+                         // No descriptors are left: those who wait are accepted when others have
+                         // gone.
+                         self->pause_.expires_after(Milliseconds(50));
+                         self->pause_.async_wait([self](const error_code& stopped) {
+                           if (!stopped) self->listen();
+                         });
+                       });
   }
 
   bool accept_all() {
@@ -742,8 +739,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
         const std::lock_guard lock(shared_->mutex);
         return std::ssize(shared_->open) >= shared_->options.max_connections;
       }();
-      const auto connection = std::make_shared<Connection>(shared_, owned.get(), peer.ss_family,
-                                                           host_of(peer));
+      const auto connection =
+          std::make_shared<Connection>(shared_, owned.get(), peer.ss_family, host_of(peer));
       owned.release();
       if (full) {
         ++shared_->refused;

@@ -29,7 +29,7 @@ struct HttpOptions {
   int64_t max_connections = 4096;  // more are answered 503 and closed
   int64_t max_header = 16 << 10;   // bytes
   int64_t max_body = 1 << 20;
-  std::chrono::milliseconds idle_time{75'000};   // between requests of a connection
+  std::chrono::milliseconds idle_time{75'000};    // between requests of a connection
   std::chrono::milliseconds header_time{10'000};  // for all of a request's header
   std::chrono::milliseconds body_time{30'000};    // for all of its body
   std::chrono::milliseconds write_time{30'000};   // for 64 KiB of an answer

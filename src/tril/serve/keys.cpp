@@ -52,8 +52,8 @@ std::vector<Key> parse_keys(std::string_view text, const std::string& file) {
       const auto read = std::from_chars(limit.data(), end, key.tokens_per_minute);
       require(read.ec == std::errc() && read.ptr == end && key.tokens_per_minute > 0 &&
                   key.tokens_per_minute <= kMostTokensPerMinute,
-              ErrorCode::bad_format, where, "tokens per minute: expected a whole number above 0, got ",
-              printable(limit));
+              ErrorCode::bad_format, where,
+              "tokens per minute: expected a whole number above 0, got ", printable(limit));
     }
     require(!(words >> more), ErrorCode::bad_format, where,
             "expected a key, a name and tokens per minute, got more");
@@ -64,15 +64,16 @@ std::vector<Key> parse_keys(std::string_view text, const std::string& file) {
             "the name ", printable(key.name), " is there twice");
     keys.push_back(std::move(key));
   }
-  require(!keys.empty(), ErrorCode::bad_format, file, ": holds no key: nobody could use the server");
+  require(!keys.empty(), ErrorCode::bad_format, file,
+          ": holds no key: nobody could use the server");
   return keys;
 }
 
 std::vector<Key> read_keys(const std::string& file) {
   const size_t slash = file.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
-  return parse_keys(read_model_file(folder, slash == std::string::npos ? file : file.substr(slash + 1)),
-                    file);
+  return parse_keys(
+      read_model_file(folder, slash == std::string::npos ? file : file.substr(slash + 1)), file);
 }
 
 const Key* find_key(const std::vector<Key>& keys, std::string_view secret) {
@@ -93,7 +94,8 @@ TokenBuckets::Bucket& TokenBuckets::filled(const std::string& client, int64_t pe
   const auto [at, is_new] = buckets_.try_emplace(client, Bucket{most, now});
   Bucket& bucket = at->second;
   if (!is_new) {
-    const double minutes = std::chrono::duration<double, std::ratio<60>>(now - bucket.filled).count();
+    const double minutes =
+        std::chrono::duration<double, std::ratio<60>>(now - bucket.filled).count();
     bucket.tokens = std::min(most, bucket.tokens + std::max(0.0, minutes) * most);
     bucket.filled = now;
   }

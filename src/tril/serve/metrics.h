@@ -39,15 +39,15 @@ struct Gauges {
 
 struct Metrics {
   std::atomic<int64_t> requests_in_flight = 0;
-  std::atomic<int64_t> units_in_flight = 0;   // sentences submitted to an engine and not done
-  std::atomic<int64_t> queued_tokens = 0;     // their source tokens
-  std::atomic<int64_t> source_tokens = 0;     // in all
+  std::atomic<int64_t> units_in_flight = 0;  // sentences submitted to an engine and not done
+  std::atomic<int64_t> queued_tokens = 0;    // their source tokens
+  std::atomic<int64_t> source_tokens = 0;    // in all
   std::atomic<int64_t> target_tokens = 0;
-  std::atomic<int64_t> cancelled = 0;         // requests whose client went away
+  std::atomic<int64_t> cancelled = 0;  // requests whose client went away
   std::atomic<int64_t> cache_hits = 0;
   std::atomic<int64_t> cache_misses = 0;
-  Histogram seconds;                          // from a request's arrival to its answer
-  Histogram first_token_seconds;              // of streams
+  Histogram seconds;              // from a request's arrival to its answer
+  Histogram first_token_seconds;  // of streams
 
   void count(std::string_view api, int status);
   std::string text(const Gauges& gauges) const;

@@ -7,7 +7,8 @@ namespace tril::serve {
 struct HttpServer::State {};
 
 std::string_view problem_of_http() {
-  return "this build has no HTTP server: install libboost-dev (Boost 1.74 or later) and build again";
+  return "this build has no HTTP server: install libboost-dev (Boost 1.74 or later) and build "
+         "again";
 }
 
 HttpServer::HttpServer(HttpOptions, Handler) {
