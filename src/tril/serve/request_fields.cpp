@@ -58,7 +58,11 @@ RequestFields::RequestFields(JsonValue object, bool is_text)
 
 RequestFields RequestFields::of_body(const HttpRequest& request) {
   const std::string type = media_type(request.header("Content-Type"));
-  if (type == "application/x-www-form-urlencoded") {
+  // curl calls everything a form unless told otherwise; no form begins with a brace.
+  const bool is_object = request.body.find_first_not_of(" \t\r\n") != std::string::npos &&
+                         request.body[request.body.find_first_not_of(" \t\r\n")] == '{';
+  const bool is_form = type == "application/x-www-form-urlencoded";
+  if (is_form && !is_object) {
     const auto fields = parse_form(request.body);
     if (!fields)
       refuse("", "the body is no form: its encoding is wrong, or it has too many fields");
