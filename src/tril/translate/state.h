@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/translate/piece_letters.h"
 #include "tril/translate/served_engine.h"
 #include "tril/translate/translator.h"
 
@@ -41,6 +42,10 @@ struct TranslatorState {
     std::vector<std::vector<int32_t>> forbidden;  // by the call
   };
   std::vector<KnownOptions> known_options;
+
+  // For doubt_about(), made when it is first called.
+  std::once_flag letters_made;
+  std::unique_ptr<const PieceLetters> letters;
 
   ServedEngine engine;  // decodes for all callers
 
