@@ -143,10 +143,9 @@ const std::vector<std::string>& some_lines() {
                                       "the theory that they themselves gathered",
                                       "मैं ठीक हूँ"};
     // More keys than one block of attention has, so that an order of sums could show.
-    std::string line;
-    while (line.size() < 160) line += "where are they going? ";
-    lines.push_back(line);
-    lines.push_back("I am fine. " + line);
+    lines.emplace_back("how " + std::string(100, 'x') + " are they going?");
+    lines.emplace_back("I am fine. " + std::string(80, '7') + ". Where are they " +
+                       std::string(70, 'q') + " today?");
     return lines;
   }();
   return all;
@@ -159,7 +158,7 @@ const Tokenizer& small_tokenizer() {
     size_t next = 0;
     return Tokenizer::train(
         [&](std::string& line) {
-          if (next == some_lines().size()) return false;
+          if (next == 6) return false;  // the long ones then fall apart into many tokens
           line = some_lines()[next++];
           return true;
         },
@@ -178,12 +177,12 @@ Translator small_translator(bool decoder_only, int threads) {
   config.max_length = 200;
   config.output_bias = true;
   Transformer model(config, 7, testing::placement());
-  testing::Random random(7, 1);
+  Random random(7, 1);
   testing::change_weights(model,
                           [&](const std::string& name, std::vector<float>& values, const Shape&) {
                             for (float& value : values) value += random.uniform(-0.4f, 0.4f);
                             if (name == "output.bias")
-                              values[static_cast<size_t>(small_tokenizer().end())] += 2.0f;
+                              values[static_cast<size_t>(small_tokenizer().end())] -= 1.0f;
                           });
   return {std::move(model), small_tokenizer(), threads};
 }

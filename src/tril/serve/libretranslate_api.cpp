@@ -53,9 +53,9 @@ void libre_translate(Core& core, const ContextPtr& context) {
   }
   const int64_t alternatives = fields.whole("alternatives", 0, limits.max_beam).value_or(0);
   call.timeout = limits.timeout;
-  call.options.slots = limits.slots;
   choose_model(call, core.models, wanted, false);
   ask_for_alternatives(call, alternatives, limits.max_beam);
+  make_room(call, limits);
   const std::string tag = entity_tag(call, "/translate", concat(is_list, alternatives));
   core.run(context, std::move(call), [is_list, alternatives, tag](TextJob& job) {
     Json translated = Json::array(), detected = Json::array(), others = Json::array();

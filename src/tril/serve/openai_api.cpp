@@ -256,7 +256,7 @@ std::vector<std::string> prompts_of(RequestFields& fields, const CallLimits& lim
   return *fields.texts("prompt", limits.max_texts);
 }
 
-void read_sampling(RequestFields& fields, TextCall& call, int64_t n, const CallLimits& limits) {
+void read_sampling(RequestFields& fields, TextCall& call, int64_t n) {
   SearchSettings& search = call.options.search;
   const auto temperature = fields.number("temperature", 0, 2);
   const auto top_p = fields.number("top_p", 0, 1);
@@ -280,7 +280,6 @@ void read_sampling(RequestFields& fields, TextCall& call, int64_t n, const CallL
   if (tokens == 0) refuse("max_tokens", "max_tokens: expected at least 1");
   constexpr int64_t kUsualTokens = 16;  // of this API
   if (tokens || call.generates()) search.max_tokens = tokens.value_or(kUsualTokens);
-  (void)limits;
 }
 
 void complete(Core& core, const ContextPtr& context) {
@@ -312,8 +311,8 @@ void complete(Core& core, const ContextPtr& context) {
   choose_model(call, core.models, wanted, chosen.model->decoder_only());
   if (call.generates()) call.split = Split::never;
   call.timeout = limits.timeout;
-  call.options.slots = limits.slots;
-  read_sampling(fields, call, wishes.n, limits);
+  read_sampling(fields, call, wishes.n);
+  make_room(call, limits);
   fields.finish();
   wishes.id = id_of(call, wishes);
   if (streams) {

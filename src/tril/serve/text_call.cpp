@@ -152,7 +152,7 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
     call.timeout = std::min(call.timeout, wished);
   }
   choose_model(call, models, wanted, generate);
-  call.options.slots = limits.slots;
+  make_room(call, limits);
   const auto differs = [&](const Chosen& chosen) {
     return chosen.languages.from != call.chosen.front().languages.from;
   };
@@ -170,6 +170,13 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
                  "prefix: a text that is cut into sentences cannot have one");
   }
   return call;
+}
+
+void make_room(TextCall& call, const CallLimits& limits) {
+  TranslateOptions options = call.options;
+  options.languages = call.model->for_translator(call.languages_of(0));
+  call.options.slots =
+      std::max(limits.slots, call.model->translator.search_options(options).width());
 }
 
 std::string options_text(const TextCall& call) {

@@ -54,6 +54,9 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
 // where texts of one call need different models.
 void choose_model(TextCall& call, const ModelSet& models, const Wanted& wanted, bool generate);
 
+// When its options are complete: as many slots as the limits say, or as its hypotheses need.
+void make_room(TextCall& call, const CallLimits& limits);
+
 // The options as JSON, without texts: what is named, in one order.
 std::string options_text(const TextCall& call);
 // The whole request as JSON that read_call() reads: of a receipt.

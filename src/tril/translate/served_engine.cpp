@@ -28,7 +28,7 @@ struct ServedEngine::Served {
   Engine& started(EngineThread& thread) {
     if (engine) return *engine;
     session.emplace(model, threads);
-    session->context().hooks = served_hooks();
+    session->hooks = served_hooks();
     engine.emplace(model, EngineOptions{}, *session);
     try {
       thread.add(*engine);
