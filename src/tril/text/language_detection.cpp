@@ -28,6 +28,17 @@ constexpr size_t kLongestPart = 6;  // characters, with the marks of beginning a
 // Before any word: languages that are no candidates, and those of which only the script is known.
 constexpr int64_t kNoCandidate = -3000;
 constexpr int64_t kNoProfile = -3000;
+constexpr int64_t kNoProfileWord = -400;  // for each word
+// Languages in which many texts are, and those in which few are.
+struct Prior {
+  std::string_view bases;
+  int64_t score = 0;
+};
+constexpr Prior kPriors[] = {
+    {"en", 2000},
+    {"de fr es it pt nl ru hi ar fa ur pl tr vi id sv cs uk ro hu he bn am", 1000},
+    {"gl ast af nn ha so yo cy ga eo eu sa bho mai be tt ky tg mn ckb ug sd ti as yi", -500},
+};
 // Words are not independent, so that the sum says too much.
 constexpr double kTemper = 1.5;
 constexpr double kLeast = 0.005;  // less confident is left out
@@ -127,6 +138,7 @@ class ProfileScores {
   void add(const std::u32string& word) {
     if (script_of_word(word) != script_) return;
     unlisted_ += kUnlisted;
+    ++words_;
     const std::string bytes = encode_utf8(word);
     for_holders(index_.words, bytes,
                 [&](uint16_t i) { scores_[i] += listed(word.size()) - kUnlisted; });
@@ -135,7 +147,8 @@ class ProfileScores {
   }
 
   int64_t operator[](size_t profile) const { return scores_[profile] + unlisted_; }
-  int64_t unlisted() const { return unlisted_; }
+  // Of a language without a profile.
+  int64_t unknown() const { return unlisted_ + kNoProfile + words_ * kNoProfileWord; }
 
  private:
   template <class F>
@@ -187,6 +200,7 @@ class ProfileScores {
   std::vector<int64_t> scores_;
   std::vector<int64_t> counts_;
   int64_t unlisted_ = 0;
+  int64_t words_ = 0;
 };
 
 // A language that the text may be in, candidate or not.
@@ -194,6 +208,14 @@ struct Contender {
   int64_t score = 0;
   std::vector<size_t> candidates;  // that mean it; none: it is no candidate
 };
+
+int64_t prior_of(std::string_view base) {
+  for (const auto& [bases, score] : kPriors) {
+    const auto list = split_words(bases);
+    if (std::find(list.begin(), list.end(), base) != list.end()) return score;
+  }
+  return 0;
+}
 
 std::vector<DetectedLanguage> confidences(std::vector<Contender> contenders, double share,
                                           std::span<const std::string> candidates) {
@@ -235,8 +257,32 @@ constexpr std::u32string_view kTraditional =
 constexpr std::u32string_view kCantonese = U"嘅係咗喺唔冇佢哋啲嚟咁嗰嘢睇啱";
 constexpr std::u32string_view kJapanese = U"円駅図価験実広歩働込畑沢辺気売読対帰戦県黒仏";
 
-std::vector<Contender> chinese(const std::u32string& text,
-                               std::span<const std::string> candidates) {
+// A candidate, read once.
+struct Candidate {
+  std::string base, script;
+  std::vector<Script> scripts;  // that it may be written in
+};
+
+// The usual script, or that of the code; without one, also those of which there is a profile.
+Candidate read_candidate(const std::string& code) {
+  Candidate candidate{base_language(code), script_of_language(code), {}};
+  const Script own = script_from_code(candidate.script);
+  if (own != Script::none) candidate.scripts.push_back(own);
+  if (own == Script::kana) candidate.scripts.push_back(Script::han);
+  const bool names_script = code.find(candidate.script) != code.npos;
+  if (names_script && own != Script::none) return candidate;
+  for (const LanguageProfile& profile : language_profiles()) {
+    if (profile.base == candidate.base) candidate.scripts.push_back(profile.script);
+  }
+  return candidate;
+}
+
+bool can_be_in(Script script, const Candidate& candidate) {
+  const auto& scripts = candidate.scripts;
+  return std::find(scripts.begin(), scripts.end(), script) != scripts.end();
+}
+
+std::vector<Contender> chinese(const std::u32string& text, std::span<const Candidate> candidates) {
   int64_t simplified = 0, traditional = 0, cantonese = 0, japanese = 0;
   for (const char32_t c : text) {
     const bool old = kTraditional.find(c) != kTraditional.npos;
@@ -246,50 +292,37 @@ std::vector<Contender> chinese(const std::u32string& text,
     if (kCantonese.find(c) != kCantonese.npos) cantonese += 3000;
     if (kJapanese.find(c) != kJapanese.npos) japanese += 1500;
   }
+  enum { in_simplified, in_traditional, in_cantonese, in_japanese };
   std::vector<Contender> contenders(4);
-  contenders[0].score = simplified - traditional;
-  contenders[1].score = traditional - simplified;
-  contenders[2].score = traditional - simplified + cantonese - 1500;
-  contenders[3].score = japanese - 2000;
-  const auto writes = [&](std::string_view script) {
-    return std::any_of(candidates.begin(), candidates.end(), [&](const std::string& code) {
-      return base_language(code) == "zh" && script_of_language(code) == script;
-    });
-  };
-  const bool both = writes("Hans") && writes("Hant");
-  // Where only one way of writing is there, it stands for both.
-  if (!both) contenders[0].score = contenders[1].score = std::max(simplified, traditional);
+  contenders[in_simplified].score = simplified - traditional;
+  contenders[in_traditional].score = traditional - simplified;
+  contenders[in_cantonese].score = traditional - simplified + cantonese - 1500;
+  contenders[in_japanese].score = japanese - 2000;
+  bool writes_simplified = false, writes_traditional = false;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const std::string base = base_language(candidates[i]);
-    const bool old = script_of_language(candidates[i]) == "Hant";
-    const size_t which = base == "zh" ? (old ? 1 : 0) : base == "yue" ? 2 : 3;
-    if (which < 3 || base == "ja") contenders[which].candidates.push_back(i);
+    const Candidate& candidate = candidates[i];
+    const bool is_chinese = candidate.base == "zh";
+    const bool is_old = candidate.script == "Hant";
+    writes_simplified = writes_simplified || (is_chinese && !is_old);
+    writes_traditional = writes_traditional || (is_chinese && is_old);
+    if (is_chinese) contenders[is_old ? in_traditional : in_simplified].candidates.push_back(i);
+    if (candidate.base == "yue") contenders[in_cantonese].candidates.push_back(i);
+    if (candidate.base == "ja") contenders[in_japanese].candidates.push_back(i);
   }
-  if (!both) contenders.erase(contenders.begin() + (writes("Hant") ? 0 : 1));
+  // Where only one way of writing Chinese is a candidate, it stands for both.
+  if (!writes_simplified || !writes_traditional) {
+    const auto other = writes_traditional ? in_simplified : in_traditional;
+    contenders[in_simplified].score = contenders[in_traditional].score =
+        std::max(simplified, traditional);
+    contenders.erase(contenders.begin() + other);
+  }
   return contenders;
-}
-
-// Whether the candidate can be written in a script: its usual one, that of its code, or one of
-// which there is a profile.
-bool can_be_in(Script script, const std::string& candidate) {
-  const Script own = script_from_code(script_of_language(candidate));
-  const std::string base = base_language(candidate);
-  // Japanese has both, and Kashmiri and the like either.
-  if (own == Script::kana && script == Script::han) return true;
-  if (own == script) return true;
-  const bool names_one = candidate.size() > 4 && candidate.find_first_of("-_") != candidate.npos &&
-                         script_of_language(candidate) != script_of_language(base);
-  if (names_one || candidate.find_first_of("-_") + 5 == candidate.size()) return false;
-  const auto profiles = language_profiles();
-  return std::any_of(profiles.begin(), profiles.end(), [&](const LanguageProfile& profile) {
-    return profile.script == script && profile.base == base;
-  });
 }
 
 // The script of most letters, among those that a candidate is written in; and how many of all
 // letters it has.
 std::pair<Script, double> main_script(const std::u32string& text,
-                                      std::span<const std::string> candidates) {
+                                      std::span<const Candidate> candidates) {
   std::array<int64_t, static_cast<size_t>(Script::count)> letters{};
   int64_t all = 0;
   for (const char32_t c : text) {
@@ -310,7 +343,7 @@ std::pair<Script, double> main_script(const std::u32string& text,
     if (letters[i] <= most) continue;
     const auto script = static_cast<Script>(i);
     if (std::any_of(candidates.begin(), candidates.end(),
-                    [&](const std::string& code) { return can_be_in(script, code); })) {
+                    [&](const Candidate& one) { return can_be_in(script, one); })) {
       best = script;
       most = letters[i];
     }
@@ -327,10 +360,12 @@ std::vector<DetectedLanguage> detect_language(std::string_view text,
     while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
     text = text.substr(0, end);
   }
+  std::vector<Candidate> known;
+  for (const std::string& code : candidates) known.push_back(read_candidate(code));
   const std::u32string characters = decode_utf8(text);
-  const auto [script, share] = main_script(characters, candidates);
+  const auto [script, share] = main_script(characters, known);
   if (script == Script::none) return {};
-  if (script == Script::han) return confidences(chinese(characters, candidates), share, candidates);
+  if (script == Script::han) return confidences(chinese(characters, known), share, candidates);
   ProfileScores scores(script);
   for (const std::u32string& word : words_of_text(text)) scores.add(word);
   std::vector<Contender> contenders;
@@ -338,17 +373,16 @@ std::vector<DetectedLanguage> detect_language(std::string_view text,
   const auto profiles = language_profiles();
   for (size_t i = 0; i < profiles.size(); ++i) {
     if (profiles[i].script != script) continue;
-    contenders.push_back({scores[i], {}});
+    contenders.push_back({scores[i] + prior_of(profiles[i].base), {}});
     bases.emplace_back(profiles[i].base);
   }
-  const bool has_profiles = !contenders.empty();
   for (size_t i = 0; i < candidates.size(); ++i) {
-    if (!can_be_in(script, candidates[i])) continue;
-    const std::string base = base_language(candidates[i]);
+    if (!can_be_in(script, known[i])) continue;
+    const std::string& base = known[i].base;
     const auto at =
         static_cast<size_t>(std::find(bases.begin(), bases.end(), base) - bases.begin());
     if (at == bases.size()) {
-      contenders.push_back({scores.unlisted() + (has_profiles ? kNoProfile : 0), {}});
+      contenders.push_back({scores.unknown(), {}});
       bases.push_back(base);
     }
     contenders[at].candidates.push_back(i);

@@ -5,12 +5,17 @@ namespace {
 
 constexpr LanguageProfile kProfiles[] = {
     {"en", Script::latin,
-     "the of and a to in is you that it he was for on are with as i his they be at one have this "
-     "from or had by not but what all were we when your can said there an which she do how their "
-     "if will up other about out many then them these so some her would make like him into has "
-     "two more go no way could my than been who its now people did get may me please don t s "
-     "where why want know tell set turn off play show remind any much our us think never let "
-     "am does s re ll going i'm very just here",
+     "the of and a to in is you that it he was for on are with as i his they be at "
+     "one have this from or had by not but what all were we when your can said there "
+     "an which she do how their if will up other about out many then them these so "
+     "some her would make like him into has two more go no way could my than been "
+     "who its now people did get may me please don t s where why want know tell set "
+     "turn off play show remind any much our us think never let am does s re ll "
+     "going i'm very just here man woman people child children young old new good "
+     "little big red white black blue green water day night year week time thing "
+     "things place home house school work food look looking open long great right "
+     "last next before after between under over through around near without own same "
+     "another while well too only even most such each those both being",
      "", 0, "", "_th ing_ tion_ _wh ould ight_ ed_ ly_ ness_ _sh ough _kn ever ck_ ee ew_ ys_"},
     {"de", Script::latin,
      "der die das und in den von zu mit sich des auf für ist im dem nicht ein eine als auch es an "
@@ -32,15 +37,15 @@ constexpr LanguageProfile kProfiles[] = {
      "_qu eau oux ez_ aux_ _l' ment_ eur_ tion_ elle_ ais_ ait_ ique_ "
      "oir_ ou oi _ch ette_ eu"},
     {"es", Script::latin,
-     "de la que el en y a los se del las un por con no una su para es al lo como más o pero sus le "
-     "ha me si sin sobre este ya entre cuando todo esta ser son dos también fue había era muy años "
-     "hasta desde está mi porque qué sólo han yo hay vez puede todos así nos ni parte tiene él uno "
-     "donde bien tiempo mismo ese ahora cada e vida otro después te otros aunque esa eso hace otra "
-     "gobierno tan durante siempre día tanto ella tres sí estoy tengo quiero gracias dónde cómo "
+     "de la que el en y a los se del las un por con no una su para es al lo como más "
+     "o pero sus le ha me si sin sobre este ya entre cuando todo esta ser son dos "
+     "también fue había era muy años hasta desde está mi porque qué sólo han yo hay "
+     "vez puede todos así nos ni parte tiene él uno donde bien tiempo mismo ese "
+     "ahora cada e vida otro después te otros aunque esa eso hace otra gobierno tan "
+     "durante siempre día tanto ella tres sí estoy tengo quiero gracias dónde cómo "
      "usted eres estás hola",
      "áéíñóúü", 13, "kw",
-     "ción_ _qu ado_ ando_ mente_ ll ñ ue ie dad_ os_ as_ ar_ ero_ iendo_ _es "
-     "rr ez_"},
+     "ción_ _qu ado_ ando_ mente_ ll ñ ue ie dad_ os_ as_ ar_ ero_ iendo_ _es rr ez_"},
     {"it", Script::latin,
      "di e che la il un a è per in una mi sono ho non ma lo ha le si ti i con cosa se io come da "
      "ci no questo qui sei del bene tu sì me più al mio perché lei solo te era gli tutto della so "
@@ -67,10 +72,13 @@ constexpr LanguageProfile kProfiles[] = {
      "unhas uns meu miña",
      "áéíñóúü", 14, "kwyj", "ción_ _x unha nh ll ou_ mente_ dade_ ndo_ eiro xe xa oi"},
     {"ca", Script::latin,
-     "de la i a el que en un per amb una els les és del no al es va dels com més però ha són o "
-     "seva seu també si han aquest aquesta quan molt ser pel fer tot ja hi ho on perquè ell jo tu "
-     "nosaltres està estic què gràcies bon dia sense entre fins sobre cada on ara d l s",
-     "àçèéíïòóúü", 18, "kw", "ció_ _qu tge ny ix _l' aix tat_ ment_ ar_ eu_ oc l·l ig_ amb ts_"},
+     "de la i a el que en un per amb una els les és del no al es va dels com més "
+     "però ha són o seva seu també si han aquest aquesta quan molt ser pel fer tot "
+     "ja hi ho on perquè ell jo tu nosaltres està estic què gràcies bon dia sense "
+     "entre fins sobre cada on ara d l s va vaig em et tens has havia meves meus "
+     "seves les uns unes",
+     "àçèéíïòóúü", 18, "kw",
+     "ció_ _qu tge ny ix _l' aix tat_ ment_ ar_ eu_ oc l·l ig_ amb ts_ ava_ aven_"},
     {"nl", Script::latin,
      "de van het een en in is dat op te zijn met voor niet aan er om hij ook als dan maar door die "
      "bij ik uit wordt worden heeft was over ze naar je nog tot werd wel hebben had kan zich zijn "
@@ -83,34 +91,36 @@ constexpr LanguageProfile kProfiles[] = {
      "dit wil moet gaan kom",
      "êëéôûîïöü", 4, "cqxz", "_ge aa oe ee oo sk y_ lik_ heid_ _ver ui eu tjie_ eer wys"},
     {"sv", Script::latin,
-     "och i att det som en på är av för med till den har de inte om ett han men var jag sig från "
-     "vi så kan man när år under också efter eller nu sin där vid mot ska skulle kommer ut får "
-     "finns vara hade alla andra mycket än här då hon bara vad din min du mig dig dem oss ja nej "
-     "hur varför vill ni honom henne något någon aldrig alltid",
+     "och i att det som en på är av för med till den har de inte om ett han men var "
+     "jag sig från vi så kan man när år under också efter eller nu sin där vid mot "
+     "ska skulle kommer ut får finns vara hade alla andra mycket än här då hon bara "
+     "vad din min du mig dig dem oss ja nej hur varför vill ni honom henne något "
+     "någon aldrig alltid mina dina hans hennes denna detta dessa",
      "äåöé", 27, "qwz",
-     "_sk ck _fö ör_ är ning_ else_ ligt_ ade_ ande_ kt sj _hö åt ll arna_ na_ "
-     "tt_"},
+     "_sk ck _fö ör_ är ning_ else_ ligt_ ade_ ande_ kt sj _hö åt ll arna_ na_ tt_"},
     {"da", Script::latin,
-     "og i at det er en til af på som for med den de ikke har et var han om jeg fra vi så kan men "
-     "sig der efter også eller nu sin skal ud mod får hvor hun blev over mere meget bare hvad din "
-     "min du mig dig dem os ja nej hvordan hvorfor vil noget nogen aldrig altid blive have være "
-     "havde ind op når man",
+     "og i at det er en til af på som for med den de ikke har et var han om jeg fra "
+     "vi så kan men sig der efter også eller nu sin skal ud mod får hvor hun blev "
+     "over mere meget bare hvad din min du mig dig dem os ja nej hvordan hvorfor vil "
+     "noget nogen aldrig altid blive have være havde ind op når man mine dine hans "
+     "hendes denne dette disse",
      "æåøé", 17, "qwxz",
-     "_hv ed_ lse_ _af ning_ lig_ æ ø øj ej_ eg_ tte_ _sk ske_ nde_ gt_ dd ede_ "
-     "ig_"},
+     "_hv ed_ lse_ _af ning_ lig_ æ ø øj ej_ eg_ tte_ _sk ske_ nde_ gt_ dd ede_ ig_"},
     {"no", Script::latin,
-     "og i at det er en til av på som for med den de ikke har et var han om jeg fra vi så kan men "
-     "seg der etter også eller nå sin skal ut mot får hvor hun ble over mer mye bare hva din min "
-     "du meg deg dem oss ja nei hvordan hvorfor vil noe noen aldri alltid bli ha være hadde inn "
-     "opp når man ei",
+     "og i at det er en til av på som for med den de ikke har et var han om jeg fra "
+     "vi så kan men seg der etter også eller nå sin skal ut mot får hvor hun ble "
+     "over mer mye bare hva din min du meg deg dem oss ja nei hvordan hvorfor vil "
+     "noe noen aldri alltid bli ha være hadde inn opp når man ei å mine dine hans "
+     "hennes denne dette disse bli",
      "æåøéòô", 14, "cqwxz",
-     "_hv ett_ lse_ _av ning_ lig_ ø øy ei_ eg_ tte_ _sk ske_ nde_ kk dde_ "
-     "ene_ isk_"},
+     "_hv ett_ lse_ _av ning_ lig_ ø øy ei_ eg_ tte_ _sk ske_ nde_ kk dde_ ene_ isk_ "
+     "nøk kk_ ble_ øy"},
     {"nn", Script::latin,
-     "og i at det er ein til av på som for med den dei ikkje har eit var han om eg frå vi så kan "
-     "men seg der etter også eller no sin skal ut mot får kvar ho vart over meir mykje berre kva "
-     "din min du meg deg oss ja nei korleis kvifor vil noko nokon aldri alltid bli ha vere hadde "
-     "inn opp når me dykk",
+     "og i at det er ein til av på som for med den dei ikkje har eit var han om eg "
+     "frå vi så kan men seg der etter også eller no sin skal ut mot får kvar ho vart "
+     "over meir mykje berre kva din min du meg deg oss ja nei korleis kvifor vil "
+     "noko nokon aldri alltid bli ha vere hadde inn opp når me dykk å mine dine hans "
+     "denne dette desse",
      "æåøéòô", 14, "cqwxz", "_kv ei øy au ane_ lig_ ikk _sk nde_ tte_ legg ing_ ar_ est_ kj"},
     {"is", Script::latin,
      "og að í á er sem til um við ekki það með en af var fyrir hann þá eru hún ég þú því frá þetta "
@@ -118,13 +128,14 @@ constexpr LanguageProfile kProfiles[] = {
      "koma einn ein",
      "áðéíóúýþæö", 55, "cqwz", "_þ ð_ ur_ inn_ um_ nn_ ll _hv ast_ st_ ið_ un_ æ"},
     {"fi", Script::latin,
-     "ja on ei se että en hän oli mutta ovat kun niin mitä minä sinä me te he tämä joka myös kuin "
-     "jos voi vain nyt jo sen ole sitten mukaan hyvin kaikki mikä missä miksi miten kuka minun "
-     "sinun hänen meidän oli olen olet olemme ollut hyvä kiitos kyllä tai sekä olisi siitä siellä "
-     "täällä tässä häntä minulla sinulla nämä ne eivät",
+     "ja on ei se että en hän oli mutta ovat kun niin mitä minä sinä me te he tämä "
+     "joka myös kuin jos voi vain nyt jo sen ole sitten mukaan hyvin kaikki mikä "
+     "missä miksi miten kuka minun sinun hänen meidän oli olen olet olemme ollut "
+     "hyvä kiitos kyllä tai sekä olisi siitä siellä täällä tässä häntä minulla "
+     "sinulla nämä ne eivät kun minun oman sinne tänne olivat",
      "äöå", 38, "bcfqwxz",
-     "ssa_ ssä_ lla_ llä_ sta_ stä_ aa ii uu ää kk tt en_ minen_ yy uo ie ksi_ "
-     "nen_ in_ hän"},
+     "ssa_ ssä_ lla_ llä_ sta_ stä_ aa ii uu ää kk tt en_ minen_ yy uo ie ksi_ nen_ "
+     "in_ hän ivat_ mme_ tte_ nsa_"},
     {"et", Script::latin,
      "ja on ei see et oli ma ta kui mis ka oma aga või siis nii kes seda need mida sa me te nad "
      "üks kas välja ära veel nagu kus siin selle olla tema minu sinu väga hea aitäh jah pole mul "
@@ -136,11 +147,10 @@ constexpr LanguageProfile kProfiles[] = {
      "visi kurš savu gan jau",
      "āčēģīķļņšūž", 50, "qwxy", "ie ā_ ām_ iem_ as_ is_ us_ šana_ ība_ ai_ ot_ tās_ _ne ju_ sp"},
     {"lt", Script::latin,
-     "ir kad iš yra į su tai bet kaip buvo ar o jis ne tik per už jau dar kas prie jo ji mes jūs "
-     "jie aš tu mano tavo labai gerai ačiū taip apie nuo po iki kur kodėl šis ši tas ta savo nėra "
-     "būti gali reikia",
-     "ąčęėįšųūž", 40, "qwx",
-     "as_ is_ us_ ai_ ių_ ti_ ė_ ų_ iau_ ie uo imas_ ama_ _pa tų_ oje_ ys_"},
+     "ir kad iš yra į su tai bet kaip buvo ar o jis ne tik per už jau dar kas prie "
+     "jo ji mes jūs jie aš tu mano tavo labai gerai ačiū taip apie nuo po iki kur "
+     "kodėl šis ši tas ta savo nėra būti gali reikia",
+     "ąčęėįšųūž", 40, "qwx", "as_ is_ us_ ai_ ių_ ti_ ė_ ų_ iau_ ie imas_ ama_ tų_ oje_ ys_"},
     {"pl", Script::latin,
      "w i na z się nie do to że jest o a po jak za od są tym co ale dla przez przy jego był tak "
      "czy jej już tylko było ma tego może lub oraz być ich ten który która które będzie ja ty on "
@@ -166,13 +176,13 @@ constexpr LanguageProfile kProfiles[] = {
      "ľ ô ia_ _pr osť_ ov_ ie ch_ ého_ ý_ ám_ stvo_ _vy ktor al_ uje_ "
      "anie_ ť_"},
     {"hu", Script::latin,
-     "a az és hogy nem is egy ez meg csak el de volt ha már mint még van le ki én te ő mi ti ők "
-     "kell azt ezt lehet vagy sem fel nagyon jó minden be mert úgy aki ami így most nincs itt ott "
-     "hol miért mikor igen köszönöm vagyok vagyunk neki nekem lesz után között szerint ne össze "
-     "sok két ezek azok amely",
+     "a az és hogy nem is egy ez meg csak el de volt ha már mint még van le ki én te "
+     "ő mi ti ők kell azt ezt lehet vagy sem fel nagyon jó minden be mert úgy aki "
+     "ami így most nincs itt ott hol miért mikor igen köszönöm vagyok vagyunk neki "
+     "nekem lesz után között szerint ne össze sok két ezek azok amely",
      "áéíóöőúüű", 55, "qwx",
-     "sz gy ny cs zs tt_ ban_ ben_ nak_ nek_ ság_ ség_ ok_ ek_ _meg _el ő_ ett_ "
-     "ik_ ö"},
+     "sz gy ny cs zs tt_ ban_ ben_ nak_ nek_ ság_ ség_ ok_ ek_ _meg _el ő_ ett_ ik_ "
+     "ö ott_ tott lek_ ttem aim"},
     {"ro", Script::latin,
      "de și în a la cu nu o pe că este din un mai să pentru care au se sau fost ce sunt dar ca am "
      "fi ai lui al prin după dacă el ea eu tu noi voi ei îl îi mă te foarte bine unde când cum de "
@@ -181,24 +191,28 @@ constexpr LanguageProfile kProfiles[] = {
      "ăâîșțşţ", 35, "kqwy",
      "ului_ ă_ rea_ ea_ tă_ ilor_ ții_ ție_ ează_ esc_ oa _în eș ui_ sc ării_"},
     {"hr", Script::latin,
-     "i u je da se na za su od s a o što ne kao koji koja koje to ali iz do sam bi će biti samo "
-     "još "
-     "ili nije po bio ja ti on ona mi vi oni me mu gdje kada zašto dobro hvala kako može sve ovo "
-     "taj ova ovaj tko vrlo nakon prije između svoj nema ima bez dok te tijekom",
+     "i u je da se na za su od s a o što ne kao koji koja koje to ali iz do sam bi "
+     "će biti samo još ili nije po bio ja ti on ona mi vi oni me mu gdje kada zašto "
+     "dobro hvala kako može sve ovo taj ova ovaj tko vrlo nakon prije između svoj "
+     "nema ima bez dok te tijekom kad jer ga smo ste ću ćemo ćeš im joj nam vam",
      "čćđšž", 22, "qwxy",
-     "ije nj lj ije_ _pri anje_ ost_ ima_ og_ om_ sk _što tko ti_ ao_ iti_ _ne"},
+     "ije nj lj ije_ _pri anje_ ost_ ima_ og_ om_ sk _što tko ti_ ao_ iti_ _ne ala_ "
+     "ila_ ija"},
     {"bs", Script::latin,
-     "i u je da se na za su od s a o što ne kao koji koja koje to ali iz do sam bi će biti samo "
-     "još "
-     "ili nije po bio ja ti on ona mi vi oni me mu gdje kada zašto dobro hvala kako može sve ovo "
-     "taj ova ovaj ko veoma nakon prije između svoj nema ima bez dok te također",
-     "čćđšž", 22, "qwxy", "ije nj lj _pri anje_ ost_ ima_ og_ om_ sk _što ti_ ao_ iti_ _ne"},
+     "i u je da se na za su od s a o što ne kao koji koja koje to ali iz do sam bi "
+     "će biti samo još ili nije po bio ja ti on ona mi vi oni me mu gdje kada zašto "
+     "dobro hvala kako može sve ovo taj ova ovaj ko veoma nakon prije između svoj "
+     "nema ima bez dok te također kad jer ga smo ste ću ćemo ćeš im joj nam vam",
+     "čćđšž", 22, "qwxy",
+     "ije nj lj _pri anje_ ost_ ima_ og_ om_ sk _što ti_ ao_ iti_ _ne ala_ ila_ ija"},
     {"sr", Script::latin,
-     "i u je da se na za su od s a o što šta ne kao koji koja koje to ali iz do sam bi će biti "
-     "samo "
-     "još ili nije po bio ja ti on ona mi vi oni me mu gde kada zašto dobro hvala kako može sve "
-     "ovo taj ova ovaj ko veoma nakon pre između svoj nema ima bez dok te takođe",
-     "čćđšž", 22, "qwxy", "nj lj _pri anje_ ost_ ima_ og_ om_ sk _što ti_ ao_ iti_ _ne _pre eo_"},
+     "i u je da se na za su od s a o što šta ne kao koji koja koje to ali iz do sam "
+     "bi će biti samo još ili nije po bio ja ti on ona mi vi oni me mu gde kada "
+     "zašto dobro hvala kako može sve ovo taj ova ovaj ko veoma nakon pre između "
+     "svoj nema ima bez dok te takođe kad jer ga smo ste ću ćemo ćeš im joj nam vam",
+     "čćđšž", 22, "qwxy",
+     "nj lj _pri anje_ ost_ ima_ og_ om_ sk _što ti_ ao_ iti_ _ne _pre eo_ ala_ ila_ "
+     "ija"},
     {"sl", Script::latin,
      "in je v na se da za so ki z s pa od ne po bi kot tudi že o pri iz do ali še bil bilo sem si "
      "jaz ti on ona mi vi oni kaj kje kdaj zakaj kdo dobro hvala ja lahko zelo samo ko če kako ga "
@@ -210,20 +224,21 @@ constexpr LanguageProfile kProfiles[] = {
      "pa deri ndërsa saj tyre",
      "çë", 55, "w", "ë_ sh _nj dh gj th ë ht_ ve_ uar_ it_ ësh të_ rr xh ll"},
     {"tr", Script::latin,
-     "ve bir bu da de için ile ne çok daha olarak gibi en var kadar sonra o ben sen biz siz onlar "
-     "değil mi mı ama olan ki her şey ya olduğu iyi nasıl nerede neden niçin evet hayır "
-     "teşekkürler "
-     "teşekkür ederim yok bana sana ona beni seni onu şu şimdi bugün yarın ise göre tarafından "
-     "önce "
-     "hiç kim hangi lütfen var mu mü",
+     "ve bir bu da de için ile ne çok daha olarak gibi en var kadar sonra o ben sen "
+     "biz siz onlar değil mi mı ama olan ki her şey ya olduğu iyi nasıl nerede neden "
+     "niçin evet hayır teşekkürler teşekkür ederim yok bana sana ona beni seni onu "
+     "şu şimdi bugün yarın ise göre tarafından önce hiç kim hangi lütfen var mu mü "
+     "ki zaman",
      "çğıöşü", 55, "qwx",
-     "lar_ ler_ yor_ ın_ in_ ı_ mak_ mek_ dır_ dir_ lık_ sı_ ğ dan_ den_ ş_ ü "
-     "iyor"},
+     "lar_ ler_ yor_ ın_ in_ ı_ mak_ mek_ dır_ dir_ lık_ sı_ ğ dan_ den_ ş_ ü iyor "
+     "dığ diğ ları_"},
     {"az", Script::latin,
-     "və bir bu da də üçün ilə nə çox daha olaraq kimi ən var qədər sonra o mən sən biz siz onlar "
-     "deyil amma olan ki hər şey yaxşı necə harada niyə bəli xeyr təşəkkür yox mənə sənə ona indi "
-     "bu gün isə görə tərəfindən əvvəl heç kim hansı",
-     "çəğıöşü", 70, "w", "lar_ lər_ dır_ dir_ ə_ maq_ mək_ q_ x də_ da_ ın_ in_ əs ı_"},
+     "və bir bu da də üçün ilə nə çox daha olaraq kimi ən var qədər sonra o mən sən "
+     "biz siz onlar deyil amma olan ki hər şey yaxşı necə harada niyə bəli xeyr "
+     "təşəkkür yox mənə sənə ona indi bu gün isə görə tərəfindən əvvəl heç kim hansı "
+     "ki zaman",
+     "çəğıöşü", 70, "w",
+     "lar_ lər_ dır_ dir_ ə_ maq_ mək_ q_ x də_ da_ ın_ in_ əs ı_ ğı_ ın_ ırdı"},
     {"uz", Script::latin,
      "va bir bu uchun bilan ham edi deb u men sen biz siz ular emas lekin bo ladi bor yo q qanday "
      "qayerda nima nega ha rahmat juda yaxshi kerak keyin har bilan esa hozir kim qaysi o'z",
@@ -235,17 +250,20 @@ constexpr LanguageProfile kProfiles[] = {
      "àáâãèéêìíòóôõùúýăđĩũơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ", 78, "fjwz",
      "ng_ nh_ _ng _nh _th _tr _kh _ph _gi ch_ ươ iê uô"},
     {"id", Script::latin,
-     "yang dan di ini itu dengan untuk tidak dari dalam akan pada juga saya ke karena adalah bisa "
-     "ada kami kita mereka dia anda kamu aku tapi tetapi oleh atau sudah lebih telah seperti bahwa "
-     "apa siapa mana kapan mengapa bagaimana kenapa terima kasih ya hanya banyak sangat orang "
-     "menjadi saat harus jika sebuah seorang tahun belum masih bukan baik hari jadi mau",
+     "yang dan di ini itu dengan untuk tidak dari dalam akan pada juga saya ke "
+     "karena adalah bisa ada kami kita mereka dia anda kamu aku tapi tetapi oleh "
+     "atau sudah lebih telah seperti bahwa apa siapa mana kapan mengapa bagaimana "
+     "kenapa terima kasih ya hanya banyak sangat orang menjadi saat harus jika "
+     "sebuah seorang tahun belum masih bukan baik hari jadi mau sedang ketika mulai "
+     "kalau sampai bagi",
      "é", 0, "qvx", "_me kan_ nya_ _ber _ter _di an_ ng_ _pe ang_ meng si_ _ke aan_ lah_ _se"},
     {"ms", Script::latin,
-     "yang dan di ini itu dengan untuk tidak dari dalam akan pada juga saya ke kerana ialah adalah "
-     "boleh ada kami kita mereka dia anda awak kamu aku tetapi oleh atau sudah lebih telah seperti "
-     "bahawa apa siapa mana bila mengapa bagaimana kenapa terima kasih ya hanya banyak sangat "
-     "orang menjadi ketika mesti perlu jika sebuah seorang tahun belum masih bukan baik hari jadi "
-     "mahu wang cuba",
+     "yang dan di ini itu dengan untuk tidak dari dalam akan pada juga saya ke "
+     "kerana ialah adalah boleh ada kami kita mereka dia anda awak kamu aku tetapi "
+     "oleh atau sudah lebih telah seperti bahawa apa siapa mana bila mengapa "
+     "bagaimana kenapa terima kasih ya hanya banyak sangat orang menjadi ketika "
+     "mesti perlu jika sebuah seorang tahun belum masih bukan baik hari jadi mahu "
+     "wang cuba sedang ketika apabila mula kalau sampai bagi kanak habis",
      "é", 0, "qvx", "_me kan_ nya_ _ber _ter _di an_ ng_ _pe ang_ meng si_ _ke aan_ lah_ _se"},
     {"tl", Script::latin,
      "ang ng sa na mga at ay ko ka mo siya ako hindi ito para may kung si nang niya kay din rin "
@@ -253,16 +271,18 @@ constexpr LanguageProfile kProfiles[] = {
      "dahil pero kanyang isang iyon doon dito namin natin nila nito maging nga naman",
      "ñ", 1, "cfjqvxz", "ng_ _mga _na _pag _ka _ma an_ in_ _ni ang_ kan _ipi um ay_ gay"},
     {"sw", Script::latin,
-     "na ya wa kwa ni katika la za cha kuwa hii hiyo au lakini kama si pia watu mimi wewe yeye "
-     "sisi "
-     "ninyi wao nini wapi lini nani asante ndiyo hapana sana leo kesho hapa huko yake yangu yako "
-     "wake wangu wako mtu moja mwaka baada kabla hivyo ili bado tu huyu hao vya kila zaidi",
-     "", 0, "qx", "_ku _wa _ni _ana _ki _m ika_ isha_ ia_ mb nd ny _ali _ili _tu wa_ _hu eni_ kwa"},
+     "na ya wa kwa ni katika la za cha kuwa hii hiyo au lakini kama si pia watu mimi "
+     "wewe yeye sisi ninyi wao nini wapi lini nani asante ndiyo hapana sana leo "
+     "kesho hapa huko yake yangu yako wake wangu wako mtu moja mwaka baada kabla "
+     "hivyo ili bado tu huyu hao vya kila zaidi",
+     "", 0, "qx", "_ku _wa _ni _ana _ki ika_ isha_ ia_ mb nd ny _ali _ili _tu _hu kwa"},
     {"eu", Script::latin,
-     "eta da ez du bat dira zen ere baina hau hori izan dute zuen ni zu gu haiek nola non noiz zer "
-     "nor zergatik bai eskerrik asko oso dago dut duzu dugu egin behar beste urte edo den dela "
-     "baino gabe bere",
-     "ñ", 1, "cqvwy", "tz tx ak_ ren_ ko_ ean_ ek_ tzen_ rik_ arr izan _ez tu_ rako_ z_"},
+     "eta da ez du bat dira zen ere baina hau hori izan dute zuen ni zu gu haiek "
+     "nola non noiz zer nor zergatik bai eskerrik asko oso dago dut duzu dugu egin "
+     "behar beste urte edo den dela baino gabe bere",
+     "ñ", 1, "cqvwy",
+     "tz tx ak_ ren_ ko_ ean_ ek_ tzen_ rik_ arr izan _ez tu_ rako_ z_ aren_ etan_ "
+     "arekin_ zue"},
     {"eo", Script::latin,
      "la de kaj en estas al por ke mi vi li ŝi ĝi ni ili ne kun sed pri kiel pli estis por el aŭ "
      "tiu tio kiu kio kie kiam kial dankon jes tre bone ankaŭ nur se oni per ĉu ĉi unu havas",
@@ -272,18 +292,20 @@ constexpr LanguageProfile kProfiles[] = {
      "sin cad cá conas cén fáth raibh níl bhfuil maith raith ach nó sa den don ó as",
      "áéíóú", 38, "jkqvwxyz", "bh mh ch_ _gh ea aí io _dh ach_ eadh_ aigh_ idh ann_ th_"},
     {"cy", Script::latin,
-     "y yn a i o ar mae yr ei ac am wedi oedd bod gan eu hyn fel ond hi fe ni chi nhw beth ble pam "
-     "pryd sut diolch nid nad ddim hefyd cael rhai un hon hwn dros dw rydw rwy'n eich",
-     "âêîôŵŷö", 3, "jkqvxz", "dd ll wy _yr th_ ff rh aeth_ iad_ au_ ydd_ yw_ _gw ch_"},
+     "y yn a i o ar mae yr ei ac am wedi oedd bod gan eu hyn fel ond hi fe ni chi "
+     "nhw beth ble pam pryd sut diolch nid nad ddim hefyd cael rhai un hon hwn dros "
+     "dw rydw rwy'n eich",
+     "âêîôŵŷö", 3, "jkqvxz", "dd wy _yr rh aeth_ iad_ au_ ydd_ yw_ _gw ch_"},
     {"so", Script::latin,
-     "oo iyo ka ku ayaa waa in u la ah soo ay uu aan waxaa waxa ee si loo kale badan lagu kala "
-     "isaga "
-     "iyada aniga adiga maxaa halkee goorma mahadsanid haa maya hadda mid dadka laakiin markii",
-     "", 0, "pvz", "aa oo ee _wa x dh kh _u ay_ ta_ ka_ da_ ada_ uu"},
+     "oo iyo ka ku ayaa waa in u la ah soo ay uu aan waxaa waxa ee si loo kale badan "
+     "lagu kala isaga iyada aniga adiga maxaa halkee goorma mahadsanid haa maya "
+     "hadda mid dadka laakiin markii",
+     "", 0, "pvz", "aa oo _wa dh kh _u ay_ ta_ ka_ da_ ada_ uu"},
     {"ha", Script::latin,
-     "da a na ya ta ne ce shi ga ba wannan cikin don kuma su mu ni kai ke ku yi an wata wani amma "
-     "daga zuwa sai me ina yaushe nagode eh a'a sosai mai duk yana tana suna",
-     "ɓɗƙƴ", 5, "pqvx", "_da ai_ wa_ _ma ar_ n_ _sh ts kw _ga an_ awa_"},
+     "da a na ya ta ne ce shi ga ba wannan cikin don kuma su mu ni kai ke ku yi an "
+     "wata wani amma daga zuwa sai me ina yaushe nagode eh a'a sosai mai duk yana "
+     "tana suna",
+     "ɓɗƙƴ", 5, "pqvx", "_da ai_ wa_ _ma _sh ts kw _ga awa_"},
     {"yo", Script::latin,
      "ni ti sí àti ó náà wọ́n fún tó bí kò ń pé kan àwọn láti gbogbo wa mi rẹ yìí tí jẹ́ ṣe lọ wà "
      "inú nínú bẹ́ẹ̀",
@@ -309,12 +331,12 @@ constexpr LanguageProfile kProfiles[] = {
      "добра дзякуй мой твой наш ваш гэты гэтая таксама можа трэба цяпер каб ужо ці ні",
      "йыьэюяёіў", 85, "щи", "ў дз ць_ цц ага_ ы_ ай_ ыя_ ў_ ні ём ыў_"},
     {"bg", Script::cyrillic,
-     "и на да се в не е за от с че по са ще си това като до но той ми го ли те ме му бе след или "
-     "тя ни ви им един една много още само може какво кой къде кога защо как добре благодаря аз ти "
-     "ние вие който която което бил беше има няма при преди тук там сега съм сме сте така този "
-     "тази "
-     "тези във със",
-     "йщъьюяи", 68, "ыэ", "ът_ ъ ата_ ите_ ето_ ята_ та_ щ _из ане_ ва_ _пре ния_ я_"},
+     "и на да се в не е за от с че по са ще си това като до но той ми го ли те ме му "
+     "бе след или тя ни ви им един една много още само може какво кой къде кога защо "
+     "как добре благодаря аз ти ние вие който която което бил беше има няма при "
+     "преди тук там сега съм сме сте така този тази тези във със когато защото във "
+     "тези",
+     "йщъьюяи", 68, "ыэ", "ът_ ъ ата_ ите_ ето_ ята_ та_ щ _из ане_ ва_ _пре ния_ я_ аха_ ъл"},
     {"mk", Script::cyrillic,
      "и на да се во не е за од со дека по ќе си ова како до но тој ми го ли те ме му бил или таа "
      "ни "
@@ -388,26 +410,29 @@ constexpr LanguageProfile kProfiles[] = {
      "दिया सकते होता एवं तक ",
      "", 0, "ळ", "ों_ ें_ ता_ ती_ ते_ ना_ ने_ ाँ ड़ कर_ िया_ ूँ_ ाएं_ ीं_"},
     {"mr", Script::devanagari,
-     "आणि आहे या तो ती ते हा ही हे मी तू तुम्ही आम्ही तुम्हाला मला त्याला त्यांनी होते होता होती नाही "
-     "आहेत काय कुठे कधी का कसे कोण चांगले धन्यवाद हो खूप आज आता साठी पण किंवा एक झाला झाली केली केले "
-     "असून असे त्या यांनी म्हणून करा मध्ये वर तर की आपण त्याच्या",
-     "", 0, "", "ळ च्या_ ला_ ची_ चे_ चा_ ांनी_ ात_ ण्या ून_ ल्या_ त्या _आहे णे_ ेल_ ाला_ ने_"},
+     "आणि आहे या तो ती ते हा ही हे मी तू तुम्ही आम्ही तुम्हाला मला त्याला त्यांनी "
+     "होते होता होती नाही आहेत काय कुठे कधी का कसे कोण चांगले धन्यवाद हो खूप आज आता "
+     "साठी पण किंवा एक झाला झाली केली केले असून असे त्या यांनी म्हणून करा मध्ये वर "
+     "तर की आपण त्याच्या",
+     "", 0, "", "ळ च्या_ ची_ चे_ चा_ ांनी_ ण्या ून_ ल्या_ त्या _आहे ेल_"},
     {"ne", Script::devanagari,
-     "र को छ मा का लाई पनि हो यो त्यो म तिमी तपाईं हामी उनी उनीहरू छन् थियो थिए भएको गरेको गर्न गरे "
-     "भने के कहाँ कहिले किन कसरी राम्रो धन्यवाद अहिले आज धेरै छैन तर वा एक लागि बाट देखि सँग नै हुन् "
-     "हुन्छ गर्छ भयो गर्ने उनले मेरो हाम्रो यस अनि छु",
-     "", 0, "ळ", "को_ मा_ लाई_ हरू न्छ एको_ ेको_ न्_ छन्_ ले_ बाट_ र्न_ छ_ नु_ ्यो_"},
+     "र को छ मा का लाई पनि हो यो त्यो म तिमी तपाईं हामी उनी उनीहरू छन् थियो थिए भएको "
+     "गरेको गर्न गरे भने के कहाँ कहिले किन कसरी राम्रो धन्यवाद अहिले आज धेरै छैन तर "
+     "वा एक लागि बाट देखि सँग नै हुन् हुन्छ गर्छ भयो गर्ने उनले मेरो हाम्रो यस अनि "
+     "छु",
+     "", 0, "ळ", "को_ लाई_ हरू न्छ एको_ ेको_ न्_ छन्_ बाट_ र्न_ छ_ ्यो_"},
     {"sa", Script::devanagari,
      "च अस्ति तत् एव न सः सा अहम् त्वम् वयम् इति तस्य मम तव अपि कुत्र कदा किम् कथम् कः यदा तदा सन्ति "
      "भवति आसीत् अस्य यत् वा तु हि",
      "", 0, "", "म्_ ः_ स्य_ ति_ ानि_ ेण_ ाः_ त्_ न्ति_ ेषु_"},
     {"bho", Script::devanagari,
-     "के बा में से आ हम रउआ ऊ ई बानी बाड़े रहे नइखे का कहाँ काहे कइसे बहुत हमार तोहार करे खातिर पर "
-     "बाटे भइल गइल कइल रहल लोग",
-     "", 0, "ळ", "इल_ ल_ ला_ नी_ हीं_ _रउ ेला_ े_"},
+     "के बा में से आ हम रउआ ऊ ई बानी बाड़े रहे नइखे का कहाँ काहे कइसे बहुत हमार "
+     "तोहार करे खातिर पर बाटे भइल गइल कइल रहल लोग",
+     "", 0, "ळ", "इल_ _रउ ेला_ ेलन_ ेलू_"},
     {"mai", Script::devanagari,
-     "अछि छल आ क के मे सँ ओ हम अहाँ ई नहि छी छथि कतय किएक कोना बहुत हमर अहाँक लेल गेल भेल कएल", "", 0, "ळ",
-     "अछि_ छथि_ ैत_ क_ ल_ बाक_"},
+     "अछि छल आ क के मे सँ ओ हम अहाँ ई नहि छी छथि कतय किएक कोना बहुत हमर अहाँक लेल "
+     "गेल भेल कएल",
+     "", 0, "ळ", "अछि_ छथि_ ैत_ बाक_"},
     // Hebrew, Bengali, Ethiopic: two large languages each.
     {"he", Script::hebrew,
      "של את על לא הוא היא זה עם אני כי גם אם מה יש כל אבל או היה הם אתה אנחנו איפה מתי למה איך מי "

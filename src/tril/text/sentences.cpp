@@ -175,7 +175,7 @@ class SentenceCutter {
       only_dots = only_dots && mark_of(at(i)) == Mark::dot;
     }
     const size_t marks_end = i;
-    const size_t end = skip_closers(i);
+    const size_t end = skip_closers(i, mark == Mark::joined);
     if (end == count() || skip_blanks(end) == count()) return 0;  // the text's end anyway
     if (is_blank(end)) {
       const size_t next = skip_blanks(end);
@@ -196,8 +196,9 @@ class SentenceCutter {
     return breaks >= 2 && i < count() ? first : 0;
   }
 
-  size_t skip_closers(size_t i) const {
-    while (i < count() && closes(at(i))) ++i;
+  size_t skip_closers(size_t i, bool joined) const {
+    // Chinese “ always opens.
+    while (i < count() && closes(at(i)) && !(joined && is_among(at(i), U"\u201C\u2018"))) ++i;
     // French has a blank before the closing mark.
     if (is_blank(i) && (at(i + 1) == 0xBB || at(i + 1) == 0x203A) &&
         (i + 2 >= count() || is_blank(i + 2))) {
@@ -276,9 +277,11 @@ class SentenceCutter {
     if (!is_alone) return false;
     const Script script = script_of_letter(at(dot - 1));
     if (is_written_without_blanks(script)) return false;
-    return word.size() == 1 || word.find(U'.') != std::u32string::npos || !is_latin(script);
+    if (script != Script::latin) return true;
+    bool alternate = true;
+    for (size_t i = 1; i < word.size(); i += 2) alternate = alternate && word[i] == U'.';
+    return alternate && word.size() % 2 == 1;
   }
-  static bool is_latin(Script script) { return script == Script::latin; }
 
   // "3. Oktober", and the number of an item at the beginning.
   bool is_ordinal(const std::u32string& digits, size_t dot, size_t next) const {
