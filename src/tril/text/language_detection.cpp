@@ -8,6 +8,7 @@
 
 #include "tril/base/math.h"
 #include "tril/text/language_profiles.h"
+#include "tril/text/language_scripts.h"
 #include "tril/text/languages.h"
 #include "tril/text/letters.h"
 #include "tril/text/pipeline/characters.h"
@@ -263,18 +264,8 @@ struct Candidate {
   std::vector<Script> scripts;  // that it may be written in
 };
 
-// The usual script, or that of the code; without one, also those of which there is a profile.
 Candidate read_candidate(const std::string& code) {
-  Candidate candidate{base_language(code), script_of_language(code), {}};
-  const Script own = script_from_code(candidate.script);
-  if (own != Script::none) candidate.scripts.push_back(own);
-  if (own == Script::kana) candidate.scripts.push_back(Script::han);
-  const bool names_script = code.find(candidate.script) != code.npos;
-  if (names_script && own != Script::none) return candidate;
-  for (const LanguageProfile& profile : language_profiles()) {
-    if (profile.base == candidate.base) candidate.scripts.push_back(profile.script);
-  }
-  return candidate;
+  return {base_language(code), script_of_language(code), scripts_of_language(code)};
 }
 
 bool can_be_in(Script script, const Candidate& candidate) {
@@ -352,6 +343,21 @@ std::pair<Script, double> main_script(const std::u32string& text,
 }
 
 }  // namespace
+
+std::vector<Script> scripts_of_language(std::string_view code) {
+  const std::string script = script_of_language(code);
+  const Script own = script_from_code(script);
+  std::vector<Script> scripts;
+  if (own != Script::none) scripts.push_back(own);
+  if (own == Script::kana || own == Script::hangul) scripts.push_back(Script::han);
+  const bool names_script = !script.empty() && code.find(script) != code.npos;
+  if (names_script) return scripts;
+  const std::string base = base_language(code);
+  for (const LanguageProfile& profile : language_profiles()) {
+    if (profile.base == base && profile.script != own) scripts.push_back(profile.script);
+  }
+  return scripts;
+}
 
 std::vector<DetectedLanguage> detect_language(std::string_view text,
                                               std::span<const std::string> candidates) {

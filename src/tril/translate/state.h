@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/translate/piece_letters.h"
 #include "tril/translate/served_engine.h"
 #include "tril/translate/translator.h"
 
@@ -38,6 +39,10 @@ struct TranslatorState {
   // anew. Guarded by the mutex.
   std::shared_ptr<const SearchOptions> last_options;
   std::vector<std::vector<int32_t>> last_forbidden;  // by the call
+
+  // For doubt_about(), made when it is first called.
+  std::once_flag letters_made;
+  std::unique_ptr<const PieceLetters> letters;
 
   ServedEngine engine;  // decodes for all callers
 

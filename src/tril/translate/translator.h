@@ -230,6 +230,8 @@ class Translator {
              const ScoreTextOptions& options = {}) const;
 
  private:
+  friend std::string doubt_about(const Translator& translator, std::string_view line,
+                                 const LanguagePair& languages);  // translate/doubt.h
   std::shared_ptr<TranslatorState> state_;
 };
 
