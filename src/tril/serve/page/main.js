@@ -67,6 +67,7 @@ class Page {
     byId("model").replaceChildren(...this.models.map(({id}) => make("option", {value: id}, id)));
     byId("model").disabled = this.models.length < 2;
     this.fromAddress_();
+    byId("text").focus();
     document.documentElement.classList.add("ready");
   }
 
@@ -106,12 +107,15 @@ class Page {
     show("languages", known && !this.continues_);
     byId("title").textContent = this.continues_ ? "Continue" : "Translate";
     document.title = `${byId("title").textContent} · tril`;
+    byId("alternatives-label").textContent =
+        this.continues_ ? "Other continuations" : "Other translations";
     byId("result-label").textContent = this.continues_ ? "Your text, continued" : "Translation";
     const where = `${model.device === "cpu" ? "CPU" : model.device}, ${model.compute}`;
     fill(
         "about", make("b", {}, model.id),
         ` on this server's ${
-            where}. The same request gets the same answer, bit for bit, however busy the server is.`);
+            where}. The same request gets the same answer, bit for bit, however busy the server is. Programs can ask it too: `,
+        make("a", {href: "/openapi.json"}, "its interface"), ".");
     this.showLanguages_();
   }
   showLanguages_() {
@@ -203,7 +207,9 @@ class Page {
     for (const id of ["problem", "warnings", "alternatives", "table", "again"]) show(id, false);
     for (const id of ["state", "detected", "readout", "receipt-words", "announce"]) fill(id);
     this.result.showNothing(
-        this.continues_ ? "How it goes on appears here." : "The translation appears here.");
+        this.continues_ ? "How it goes on appears here" : "The translation appears here",
+        this.continues_ ? "with how sure the model was of each word." :
+                          "with how sure the model was of each word, and where each comes from.");
   }
   showActs_(visible) {
     for (const id of ["why", "copy", "proof"]) show(id, visible);
@@ -211,6 +217,7 @@ class Page {
   }
 
   begun_() {
+    byId("alternatives").disabled = true;
     fill("state", this.continues_ ? "Writing …" : "Translating …");
     fill("announce");
     if (this.reading === null)
@@ -229,10 +236,10 @@ class Page {
       this.result.showPartial(text, given);
     else
       this.result.showPartial(text);
-    this.result.box.setAttribute("aria-busy", "true");
   }
   done_(answer, question) {
     Object.assign(this, {answer, question});
+    byId("alternatives").disabled = false;
     show("problem", false);
     fill("receipt-words");
     const [translation] = answer.translations;
@@ -241,7 +248,7 @@ class Page {
     show("warnings", warnings.length > 0);
     fill(
         "detected",
-        detected ? `${nameOf(detected.language)}, ${percent(detected.confidence)} sure` : "");
+        detected ? `Detected: ${nameOf(detected.language)} (${percent(detected.confidence)})` : "");
     if (detected) this.source.lang = tagOf(detected.language);
     this.showSwap_();
     fill("state", translation.ended ? "" : "Cut at the limit: the model had more to say.");
@@ -257,8 +264,6 @@ class Page {
     this.showActs_(true);
     this.showChoice_(0);
     fill("announce", quoted(this.reading.text, this.lang));
-    document.documentElement.dataset.done =
-        String(Number(document.documentElement.dataset.done ?? 0) + 1);
   }
   showChoice_(choice) {
     const [translation] = this.answer.translations;
@@ -291,7 +296,7 @@ class Page {
       byId("key").focus();
     }
     if (this.model === null) show("desk", false);
-    this.result.showNothing("");
+    this.result.showNothing("", "");
     this.reading = null;
     this.showActs_(false);
     for (const id of ["alternatives", "table"]) show(id, false);
@@ -303,7 +308,7 @@ class Page {
                            "";
     fill(
         "problem", make("p", {}, error.message), advice ? make("p", {class: "note"}, advice) : null,
-        seconds === null && !asksForKey ?
+        isPassing(error) && seconds === null ?
             make(
                 "button", {
                   type: "button",
@@ -319,8 +324,8 @@ class Page {
     if (this.reading === null) return;
     const {words} = this.reading;
     const from = target === null ? source : words[target].source;
-    const linked =
-        new Set([...words.keys()].filter((i) => from !== null && from >= 0 && words[i].source === from));
+    const linked = new Set(
+        [...words.keys()].filter((i) => from !== null && from >= 0 && words[i].source === from));
     if (target !== null) linked.add(target);
     this.source.mark(new Set(from === null || from < 0 ? [] : [from]));
     this.result.mark(linked, target);
@@ -362,11 +367,15 @@ class Page {
     const text = (this.reading.given ?? "") + this.reading.text;
     try {
       await navigator.clipboard.writeText(text);
-      fill("state", "Copied");
-      fill("announce", "Copied");
+      this.say_("Copied");
     } catch {
-      fill("state", "The browser did not allow copying");
+      // Not offered to pages that came over plain HTTP from another machine.
+      this.say_("The browser does not let this page copy: select the text instead");
     }
+  }
+  say_(words) {
+    fill("state", words);
+    fill("announce", words);
   }
   async receipt_() {
     try {
@@ -381,6 +390,11 @@ class Page {
       fill("receipt-words", error.message);
     }
   }
+}
+
+// Whether the same request may succeed later.
+function isPassing({status}) {
+  return status === 0 || status === 408 || status === 429 || status >= 500;
 }
 
 function count(number, what) {

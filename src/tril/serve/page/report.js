@@ -2,19 +2,19 @@
 import {byId, fill, make, quoted, show} from "./dom.js";
 import {differences, kLevels, levelOf, percent} from "./words.js";
 
-function sample(level) {
-  return make("span", {class: `word ${level} sample`, "aria-hidden": "true"}, "abc");
-}
-
 // What the underlines mean, and that more can be seen.
 function legend(words) {
-  const levels =
-      ["fair", "unsure"].filter((level) => words.some((word) => levelOf(word.chance) === level));
-  const keys = levels.map(
-      (level) => make(
-          "span", {class: "key"}, sample(level),
-          level === "fair" ? "less sure, below 80%" : "unsure, below 50%"));
-  return [...keys, make("span", {}, "Point at a word, or go through them with the arrow keys.")];
+  const hint = matchMedia("(hover: hover)").matches ?
+      "Point at a word, or go from word to word with the arrow keys." :
+      "Tap a word to see more.";
+  const key = (level, words) =>
+      make("span", {}, make("span", {class: `word ${level}`}, kLevels[level]), words);
+  const has = (level) => words.some(({chance}) => levelOf(chance) === level);
+  return [
+    has("fair") ? key("fair", ", below 80%") : null,
+    has("unsure") ? key("unsure", ", below 50%") : null,
+    make("span", {}, hint),
+  ];
 }
 
 // The line below the result: about one word, about a word of the source, or the legend.
@@ -44,31 +44,35 @@ export function describe({reading, target, source, langs}) {
 }
 
 function piecesCell({pieces}) {
-  const cells = pieces.flatMap(
-      ({text, logProb}, i) =>
-          [i === 0 ? null : " ",
-           make(
-               "span", {class: "piece"}, make("bdi", {}, text), ` ${percent(Math.exp(logProb))}`)]);
-  return make("td", {}, ...(pieces.length > 1 ? cells : ["one"]));
+  if (pieces.length < 2) return make("td", {}, "–");
+  const piece = ({text, logProb}) =>
+      make("span", {class: "piece"}, make("bdi", {}, text), ` ${percent(Math.exp(logProb))}`);
+  return make("td", {}, ...pieces.flatMap((one, i) => i === 0 ? [piece(one)] : [" ", piece(one)]));
 }
 
-// The same as the underlines and the marks, as a table.
-export function tabulate({words, sources}, langs) {
-  const aligned = words.some(({source}) => source >= 0);
-  show("table", words.length > 0);
-  show("table-from", aligned);
-  const row = (word) => make(
-      "tr", {}, make("th", {scope: "row"}, quoted(word.text, langs.target)),
+function row(word, {sources}, langs, {split, aligned}) {
+  const level = levelOf(word.chance);
+  const text = make("bdi", {lang: langs.target || null, class: `word ${level}`}, word.text);
+  const origin = word.source < 0 ? "–" : quoted(sources[word.source].text, langs.source);
+  return make(
+      "tr", {}, make("th", {scope: "row"}, text),
       make(
           "td", {class: "number"}, percent(word.chance),
-          make(
-              "span", {class: `level ${levelOf(word.chance)}`},
-              ` ${kLevels[levelOf(word.chance)]}`)),
-      piecesCell(word),
-      aligned ?
-          make("td", {}, word.source < 0 ? "–" : quoted(sources[word.source].text, langs.source)) :
-          null);
-  byId("table-body").replaceChildren(...words.map(row));
+          make("span", {class: "note"}, ` ${kLevels[level]}`)),
+      split ? piecesCell(word) : null, aligned ? make("td", {}, origin) : null);
+}
+
+// The same as the underlines and the marks, as a table. A column that would say nothing is left
+// out.
+export function tabulate(reading, langs) {
+  const {words} = reading;
+  const aligned = words.some(({source}) => source >= 0);
+  const split = words.some(({pieces}) => pieces.length > 1);
+  show("table", words.length > 0);
+  show("table-from", aligned);
+  show("table-pieces", split);
+  byId("table-body")
+      .replaceChildren(...words.map((word) => row(word, reading, langs, {split, aligned})));
 }
 
 // How likely a hypothesis is beside the first one: the ratio of their probabilities. Only known for
@@ -81,13 +85,18 @@ function ratio(translation, choice) {
   return times < 0.01 ? "< 0.01×" : `${times.toPrecision(2)}×`;
 }
 
-// The hypotheses to choose from, each with what differs from the first in bold.
+// The hypotheses to choose from, each with what differs from the first marked. Samples are in no
+// order.
 export function offer(translation, {chosen, lang, sampled}, choose) {
   const texts = [translation.text, ...(translation.alternatives ?? [])];
-  show("alternatives", texts.length > 1);
+  const ratios = texts.map((_, i) => sampled ? "" : ratio(translation, i));
+  const compared = ratios.some((one) => one !== "");
+  if (compared) ratios[0] = "best";
   const line = (text, i) => {
-    const words = differences(texts[0], text)
-                      .map((part) => part.differs ? make("b", {}, part.text) : part.text);
+    const parts = i === 0 || sampled ?
+        [text] :
+        differences(texts[0], text)
+            .map((part) => part.differs ? make("b", {}, part.text) : part.text);
     return make(
         "label", {class: "choice"}, make("input", {
           type: "radio",
@@ -96,20 +105,12 @@ export function offer(translation, {chosen, lang, sampled}, choose) {
           checked: i === chosen,
           onchange: () => choose(i)
         }),
-        make(
-            "span", {dir: "auto", lang: lang || null, class: "text"},
-            ...(i === 0 ? [text] : words)),
-        make(
-            "span", {class: "note"},
-            i === 0     ? sampled ? "" : "best" :
-                sampled ? "" :
-                          ratio(translation, i)));
+        make("span", {dir: "auto", lang: lang || null, class: "text"}, ...parts),
+        make("span", {class: "note"}, ratios[i]));
   };
   byId("choices").replaceChildren(...texts.map(line));
-  const compared = texts.some((_, i) => ratio(translation, i) !== "") && !sampled;
-  fill(
-      "choices-words",
-      compared ?
-          "× says how likely a text is to the model beside the best one. The search prefers texts that are likely for their length." :
-          "");
+  const example =
+      ratios[1] === "" ? "" : "0.5× means: half as likely to the model as the best one.";
+  fill("choices-words", compared ? example : "");
+  show("alternatives", texts.length > 1);
 }

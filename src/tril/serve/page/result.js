@@ -28,14 +28,15 @@ export class Result {
     this.box.addEventListener("keydown", (event) => this.key_(event));
   }
 
-  showNothing(words) {
-    this.plain_(make("span", {class: "hint"}, words));
+  showNothing(words, more) {
+    this.plain_(make("span", {class: "hint"}, words, make("span", {class: "hint-more"}, more)));
   }
   // What is already certain while the rest is being decoded. `given` is the text it continues.
   showPartial(text, given = "") {
     this.plain_(
         given === "" ? null : make("span", {class: "given"}, given), text,
         make("span", {class: "caret"}));
+    this.box.setAttribute("aria-busy", "true");
   }
   // The result before this one, while another is on its way.
   showStale() {
