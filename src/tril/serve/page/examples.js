@@ -36,7 +36,7 @@ const kBeginnings = ["Once upon a time", "The weather today", "My brother is rea
 // {text, lang} of those in a language, by its tag ("" where it is not known: English); for a model
 // that detects the language, one sentence in each of its first few.
 export function examplesFor({tag, tags = []}) {
-  const base = (one) => new Intl.Locale(one).minimize().language;
+  const base = (one) => one ? new Intl.Locale(one).language : "";
   const of = (language) => (kSentences[language] ?? []).map((text) => ({text, lang: language}));
   if (tags.length === 0) return of(tag ? base(tag) : "en");
   const known = [...new Set(tags.map(base))].filter((language) => language in kSentences);
