@@ -47,10 +47,6 @@ struct TranslatorState {
   std::once_flag letters_made;
   std::unique_ptr<const PieceLetters> letters;
 
-  // For doubt_about(), made when it is first called.
-  std::once_flag letters_made;
-  std::unique_ptr<const PieceLetters> letters;
-
   ServedEngine engine;  // decodes for all callers
 
   SearchOptions search_options(const TranslateOptions& options) const;
