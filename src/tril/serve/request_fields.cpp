@@ -68,8 +68,8 @@ RequestFields RequestFields::of_body(const HttpRequest& request) {
       refuse("", "the body is no form: its encoding is wrong, or it has too many fields");
     return RequestFields(object_of(*fields), true);
   }
-  const bool is_json =
-      type.empty() || type == "application/json" || type == "text/json" || type.ends_with("+json");
+  const bool is_json = is_form || type.empty() || type == "application/json" ||
+                       type == "text/json" || type.ends_with("+json");
   if (!is_json) {
     throw ApiError(415, "unsupported_media_type",
                    concat("the body is ", printable(type), ": send application/json"));
