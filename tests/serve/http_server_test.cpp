@@ -451,13 +451,16 @@ TEST_F(Http, DrainingAnswersWhatWasAccepted) {
   std::atomic<int> drained = -1;
   std::thread drain([&] { drained = server->drain(10s) ? 1 : 0; });
   EXPECT_EQ(idle.read_all(), "");
+  idle.close();
   begun.send("llo");
   const std::string answer = begun.read_all();
   EXPECT_NE(answer.find("Connection: close"), std::string::npos);
   EXPECT_TRUE(answer.ends_with("POST /b hello"));
+  begun.close();
   EXPECT_EQ(drained, -1);
   echo.answer_held();
   EXPECT_TRUE(busy.read_all().ends_with("held"));
+  busy.close();
   drain.join();
   EXPECT_EQ(drained, 1);
 }
@@ -471,8 +474,12 @@ TEST_F(Http, DrainingUnderLoadLosesNothing) {
       clients.push_back(std::make_unique<Client>(*server));
       clients.back()->send(kGet);
     }
-    EXPECT_TRUE(server->drain(10s));
-    for (const auto& client : clients) EXPECT_TRUE(client->read_all().ends_with("GET /a "));
+    std::thread drain([&] { EXPECT_TRUE(server->drain(10s)); });
+    for (const auto& client : clients) {
+      EXPECT_TRUE(client->read_all().ends_with("GET /a "));
+      client->close();
+    }
+    drain.join();
   }
 }
 
