@@ -18,7 +18,6 @@ void run_translate(const DecodingFlags& flags) {
   decode_lines(translator, flags);
 }
 
-// --split without "=" is --split=long.
 std::optional<Split> split_named(const std::string& word) {
   if (word.empty()) return std::nullopt;
   return word == word_for(Split::always) ? Split::always : Split::too_long;
@@ -37,13 +36,16 @@ void add_translate(CLI::App& app) {
   translate->add_flag("--alignments", flags->options.alignments,
                       "Print word alignments after each result, as in 0-0 1-2");
   add_shortlist_flag(*translate, flags->shortlist);
-  // A value only after "=", so that the model is not taken for one.
+  // A value only after "=", so that the model is not taken for one; without, CLI11 says "true".
   translate
-      ->add_flag("--split{long}", flags->split_word,
+      ->add_flag("--split", flags->split_word,
                  "Cut lines into sentences, which are translated one by one: those with more "
-                 "tokens than the model takes (=long, as without a word), or every line (=always). "
-                 "Each line still gives one line")
-      ->check(among({"long", "always"}))
+                 "tokens than the model takes, or, with --split=always, every line. Each line "
+                 "still gives one line")
+      ->check([](const std::string& word) {
+        const bool known = word == "true" || word == "long" || word == "always";
+        return known ? "" : "'" + word + "' is not one of long, always";
+      })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   translate->footer(
       "Examples:\n"
