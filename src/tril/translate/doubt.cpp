@@ -17,7 +17,8 @@ namespace {
 // A line with less than this is never doubted: names and single words are at home everywhere.
 constexpr int64_t kFewestWords = 2;
 constexpr int64_t kFewestLetters = 6;
-// Every language borrows names and terms in Latin letters.
+// Every language borrows names and terms in Latin letters: a line is doubted for those only if it
+// has so many words in small ones, and none of its own.
 constexpr int64_t kFewestLatinWords = 4;
 // Where words are not told apart by blanks, so many letters count as one.
 constexpr int64_t kLettersOfWord = 4;
@@ -38,6 +39,7 @@ struct LineCounts {
 // digits, or marks before further letters (tril.h, f(x), a/b), it is code, a file or an address.
 struct WordSoFar {
   int64_t letters = 0, unlearnt = 0, small_latin = 0;
+  int64_t signs = 0;  // vowel signs and the like
   Script script = Script::none;
   bool marked = false;  // a mark has come after the letters
   bool is_no_word = false;
@@ -70,7 +72,10 @@ class LineCounter {
     const auto [script, learnt] = letters_[c];
     if (script != Script::none) return take_letter(c, script, learnt);
     if (is_white_space(c)) return finish();
-    if (c >= 0x80) return;  // vowel signs, quotation marks, pictures
+    if (c >= 0x80) {
+      ++word_.signs;
+      return;
+    }
     if ('0' <= c && c <= '9') word_.is_no_word = true;
     if (c == '_' || c == '@' || c == '\\' || c == '{') word_.is_no_word = true;
     if (c != '\'' && c != '-' && word_.letters > 0) word_.marked = true;
@@ -88,7 +93,7 @@ class LineCounter {
 
   void finish() {
     const WordSoFar word = std::exchange(word_, {});
-    if (word.letters < 2 || word.is_no_word) return;
+    if (word.letters == 0 || word.letters + word.signs < 2 || word.is_no_word) return;
     const int64_t words = is_written_without_blanks(word.script)
                               ? (word.letters + kLettersOfWord - 1) / kLettersOfWord
                               : 1;
@@ -112,21 +117,20 @@ std::string doubt_of_script(const LineCounts& counts, std::string_view language,
                             const std::vector<Script>& scripts) {
   if (scripts.empty()) return "";
   WordCount own;
-  Script most = Script::none;
-  for (size_t i = 0; i < counts.of.size(); ++i) {
-    const auto script = static_cast<Script>(i);
-    const bool is_own = std::find(scripts.begin(), scripts.end(), script) != scripts.end();
-    if (is_own) {
-      own.words += counts.of[i].words;
-      own.letters += counts.of[i].letters;
-    } else if (most == Script::none ||
-               counts.of[i].letters > counts.of[static_cast<size_t>(most)].letters) {
-      most = script;
-    }
+  for (const Script script : scripts) {
+    own.words += counts.of[static_cast<size_t>(script)].words;
+    own.letters += counts.of[static_cast<size_t>(script)].letters;
   }
   const WordCount foreign{counts.all.words - own.words, counts.all.letters - own.letters};
   if (!foreign.is_enough() || 4 * foreign.words <= 3 * counts.all.words) return "";
-  if (most == Script::latin && counts.small_latin < kFewestLatinWords) return "";
+  Script most = Script::none;  // of the foreign ones
+  for (size_t i = 0; i < counts.of.size(); ++i) {
+    const auto script = static_cast<Script>(i);
+    if (std::find(scripts.begin(), scripts.end(), script) != scripts.end()) continue;
+    if (counts.of[i].letters > counts.of[static_cast<size_t>(most)].letters) most = script;
+  }
+  const bool is_borrowed = own.words > 0 || counts.small_latin < kFewestLatinWords;
+  if (most == Script::latin && is_borrowed) return "";
   const std::string_view name = most == Script::other ? "other" : script_name(most);
   return concat("most of its letters are ", name, ", the model reads ", language_name(language));
 }

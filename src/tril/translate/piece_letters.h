@@ -22,7 +22,7 @@ class PieceLetters {
   // or a word (Chinese, Japanese, Korean) also if it is a piece. Capitals are as their small
   // letters. Others become unknown, bytes or single characters in every text.
   Letter operator[](char32_t character) const {
-    if (character < kTable) return table_[character];
+    if (character < kTable) return table_.data()[character];
     const Script script = script_of_letter(character);
     return {script, script == Script::han};  // rare signs, which say nothing
   }

@@ -52,9 +52,10 @@ class TextPlanner {
         most_(translator.model().config().max_length),
         split_(split),
         languages_(translator.languages_for(named)) {
-    const LanguagePair usual = translator.languages().usual;
-    from_ = named.from.empty() ? usual.from : named.from;
-    blanks_ = blanks_of(named.to.empty() ? usual.to : named.to);
+    const LanguagePair& usual = tokenizer_.default_languages();
+    const GenerationSettings& settings = translator.generation();
+    from_ = first_of(named.from, settings.from_language, usual.from);
+    blanks_ = blanks_of(first_of(named.to, settings.to_language, usual.to));
   }
 
   TextPlan plan(std::string_view text) {
@@ -73,6 +74,11 @@ class TextPlanner {
   }
 
  private:
+  static const std::string& first_of(const std::string& a, const std::string& b,
+                                     const std::string& c) {
+    return !a.empty() ? a : !b.empty() ? b : c;
+  }
+
   bool fits(std::string_view text) const {
     return static_cast<int64_t>(tokenizer_.encode_source(text, languages_).size()) <= most_;
   }
