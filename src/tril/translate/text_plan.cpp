@@ -120,9 +120,10 @@ class TextPlanner {
       if (blanks_ == Blanks::none && are_blanks(gap)) gap_.clear();
       return;
     }
-    if (gap == "\u3000" && blanks_ == Blanks::between) gap_ = " ";
+    const bool replaced = gap.empty() || gap == "\u3000";
+    // Not `= " "`: GCC 12 warns of it.
+    if (replaced && blanks_ == Blanks::between) gap_.assign(1, ' ');
     if (!gap.empty()) return;
-    if (blanks_ == Blanks::between) gap_ = " ";
     maybe_ = blanks_ == Blanks::source;
   }
 
