@@ -37,6 +37,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -419,6 +420,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
         co_await answer_fault(problem);
         co_return Read::bad;
       }
+      problem = {};
       const size_t got =
           co_await socket_.async_read_some(buffer_.prepare(begun ? kReadBytes : kReadBytes / 8),
                                            asio::redirect_error(asio::use_awaitable, problem));
@@ -524,6 +526,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   // From now on reading and writing fail when the time has passed: timed_out_.
   void limit(Milliseconds time) {
     timed_out_ = false;
+    cancel_after(time);
+  }
+  void cancel_after(Milliseconds time) {
     limit_.expires_after(time);
     limit_.async_wait([weak = weak_from_this()](const error_code& problem) {
       const auto self = weak.lock();
@@ -531,6 +536,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       self->timed_out_ = true;
       error_code ignored;
       self->socket_.cancel(ignored);
+      // Again, as it may have come between two operations.
+      self->cancel_after(Milliseconds(50));
     });
   }
   void no_limit() { limit_.cancel(); }
@@ -693,10 +700,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void start() {
     asio::dispatch(strand_, [self = shared_from_this()] { self->listen(); });
   }
-  // Accepts those who wait, and closes.
-  void finish(const std::function<void()>& done) {
-    asio::dispatch(strand_, [self = shared_from_this(), done] {
-      self->accept_all();
+  // Closes; first accepts those who wait, if asked to.
+  void finish(bool accept, const std::function<void()>& done) {
+    asio::dispatch(strand_, [self = shared_from_this(), accept, done] {
+      if (accept) self->accept_all();
       error_code ignored;
       self->pause_.cancel();
       self->socket_.close(ignored);
@@ -780,13 +787,20 @@ struct HttpServer::State {
     listener = std::make_shared<Listener>(shared, socket);
   }
 
-  // Ends connections instead of the context: what they hold would otherwise never be released.
-  void stop() {
-    shared->draining = true;
-    listener->finish([] {});
-    for (const auto& connection : open_connections(*shared)) connection->abort();
-    shared->context.restart();
+  // Accepts those who wait at the socket, if the threads run, and closes it.
+  void stop_listening() {
+    if (shared->draining.exchange(true)) return;
+    std::promise<void> closed;
+    listener->finish(!threads.empty(), [&] { closed.set_value(); });
     if (threads.empty()) shared->context.run();
+    closed.get_future().wait();
+  }
+
+  // Ends connections instead of the context: what they hold would otherwise never be released. The
+  // threads end when nothing is left to do.
+  void stop() {
+    stop_listening();
+    for (const auto& connection : open_connections(*shared)) connection->abort();
     for (std::thread& thread : threads) thread.join();
     threads.clear();
     if (const std::string& where = shared->options.listen; where.starts_with(kUnix)) {
@@ -822,20 +836,11 @@ void HttpServer::start() {
 }
 
 bool HttpServer::drain(std::chrono::milliseconds time) {
-  Shared& shared = *state_->shared;
-  shared.draining = true;
-  bool closed = false;
-  state_->listener->finish([&] {
-    const std::lock_guard lock(shared.mutex);
-    closed = true;
-    shared.changed.notify_all();
-  });
   const auto until = std::chrono::steady_clock::now() + time;
-  std::unique_lock lock(shared.mutex);
-  shared.changed.wait(lock, [&] { return closed; });
-  lock.unlock();
+  Shared& shared = *state_->shared;
+  state_->stop_listening();
   for (const auto& connection : open_connections(shared)) connection->drain();
-  lock.lock();
+  std::unique_lock lock(shared.mutex);
   return shared.changed.wait_until(lock, until, [&] { return shared.open.empty(); });
 }
 
