@@ -59,8 +59,10 @@ class SentenceDecoding {
     while (submitted_ == (lines_.empty() ? 0 : lines_.back().plan.parts.size())) {
       if (closed_ || lines_.size() >= kMostLines || !read_line()) return std::nullopt;
     }
-    const LineInParts& line = lines_.back();
-    return TextRequest{line.plan.parts[submitted_++].source, {}, line.fault};
+    LineInParts& line = lines_.back();
+    std::string& source = line.plan.parts[submitted_++].source;
+    // Only JSON needs it again.
+    return TextRequest{flags_.json ? source : std::move(source), {}, line.fault};
   }
 
   // Waits for input only when nothing else is to be done.

@@ -21,7 +21,8 @@ constexpr Abbreviations kAbbreviations[] = {
     {"de",
      "abb abs abt allg anm art aufl bd bde begr bes betr bez bzgl co d.h dez dgl ehem eigtl "
      "einschl "
-     "entspr erw etc exkl fam ff forts frl ges gegr ggü hl hrn hrsg hs i.d.r insb jan jh jhd jr kap "
+     "entspr erw etc exkl fam ff forts frl ges gegr ggü hl hrn hrsg hs i.d.r insb jan jh jhd jr "
+     "kap "
      "kath lat max mind min mio mrd nachf nr nov o.ä okt phys pkt rd red reg rel s.o s.u sept skr "
      "sog std stv tel teilw u.a u.ä urspr usf v.a verf verh verm vorm wg z.b z.t zit ziff zus zw "
      "zzt gez mr"},

@@ -69,9 +69,9 @@ class LineCounter {
   }
 
   void take(char32_t c) {
-    const auto [script, learnt] = letters_[c];
+    const auto [script, learnt, blank] = letters_[c];
     if (script != Script::none) return take_letter(c, script, learnt);
-    if (is_white_space(c)) return finish();
+    if (blank) return finish();
     if (c >= 0x80) {
       ++word_.signs;
       return;

@@ -17,7 +17,10 @@ bool is_special(std::string_view piece) {
 }  // namespace
 
 PieceLetters::PieceLetters(const Tokenizer& tokenizer) : table_(kTable) {
-  for (char32_t c = 0; c < kTable; ++c) table_[c].script = script_of_letter(c);
+  for (char32_t c = 0; c < kTable; ++c) {
+    table_[c].script = script_of_letter(c);
+    table_[c].blank = is_white_space(c);
+  }
   const auto pieces = static_cast<int32_t>(tokenizer.pieces(TextSide::source));
   for (int32_t id = 0; id < pieces; ++id) {
     std::string piece = tokenizer.piece(id, TextSide::source);

@@ -17,6 +17,7 @@ class PieceLetters {
   struct Letter {
     Script script = Script::none;  // no letter
     bool learnt = false;
+    bool blank = false;  // white space
   };
   // A letter is learnt if some piece joins it to another character; one that stands for a syllable
   // or a word (Chinese, Japanese, Korean) also if it is a piece. Capitals are as their small
@@ -24,7 +25,7 @@ class PieceLetters {
   Letter operator[](char32_t character) const {
     if (character < kTable) return table_.data()[character];
     const Script script = script_of_letter(character);
-    return {script, script == Script::han};  // rare signs, which say nothing
+    return {script, script == Script::han, false};  // rare signs, which say nothing
   }
 
  private:
