@@ -346,21 +346,24 @@ TEST_F(ServePage, EachWordHasItsProbabilityAndItsSource) {
   expect_undisturbed(browser, address());
 }
 
-// The text and its mirror have the same letters at the same places.
+// The text and its mirror have the same letters at the same places; also from right to left.
 TEST_F(ServePage, TheMirrorLiesUnderTheText) {
-  for (const int width : {390, 768, 1440}) {
+  for (const auto& [width, text] : {std::pair(390, "How+are+you%3F%0A%0AI+am+fine"),
+                                    std::pair(390, "%D7%9E%D7%94+%D7%A9%D7%9C%D7%95%D7%9E%D7%9A"),
+                                    std::pair(768, "How+are+you%3F%0A%D7%9E%D7%94"),
+                                    std::pair(1440, "How+are+you%3F%0A%0AI+am+fine")}) {
     Browser browser({.width = width, .height = 900});
-    open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F%0A%0AI+am+fine");
+    open_answered(browser, address(), std::string("#m=en-hi&q=") + text);
     const Json different = browser.run(R"js(
         const [a, b] = ["text", "mirror"].map((id) => document.getElementById(id));
         const styles = [a, b].map((one) => getComputedStyle(one));
         const names = ["fontFamily", "fontSize", "fontWeight", "lineHeight", "letterSpacing", "wordSpacing", "tabSize",
-                       "whiteSpace", "overflowWrap", "wordBreak", "lineBreak", "textAlign", "textIndent", "direction",
+                       "whiteSpace", "overflowWrap", "wordBreak", "lineBreak", "textAlign", "textIndent", "direction", "unicodeBidi",
                        "fontVariantNumeric", "paddingTop", "paddingLeft", "paddingRight", "width", "height"];
         const found = names.filter((name) => styles[0][name] !== styles[1][name]);
         if (a.scrollHeight > a.clientHeight) found.push("scrolls");
         return found;)js");
-    EXPECT_EQ(different, Json::array()) << width;
+    EXPECT_EQ(different, Json::array()) << width << " " << text;
   }
 }
 
