@@ -148,6 +148,9 @@ class ServePage : public ::testing::Test {
     if (server_ == nullptr) GTEST_SKIP() << program() << " has no command serve";
   }
 
+  // Random weights may well write nothing.
+  static bool writes_words() { return std::getenv("TRIL_DEMO_MODEL") != nullptr; }
+
   static const std::string& address() { return server_->address(); }
 
   static std::unique_ptr<TempFolder> folder_;
@@ -252,6 +255,7 @@ TEST_F(ServePage, ModulesPassTheirOwnTests) {
 }
 
 TEST_F(ServePage, TypedTextIsTranslatedAndStreamed) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   Browser browser;
   open_page(browser, address(), "#m=en-hi");
   EXPECT_EQ(focused(browser), "text");
@@ -304,6 +308,7 @@ TEST_F(ServePage, AnEarlierQuestionNeverAnswersALaterOne) {
 // Words, probabilities and links, computed here from the answer in another way: words are what
 // stands between blanks, pieces are told apart by the blank that begins a word.
 TEST_F(ServePage, EachWordHasItsProbabilityAndItsSource) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   Browser browser;
   open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F");
   const Json answer = plain_answer(browser);
@@ -399,6 +404,7 @@ TEST_F(ServePage, TabReachesEverything) {
 
 // Everything that the mouse does, by keyboard.
 TEST_F(ServePage, WorksByKeyboardAlone) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   Browser browser;
   open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F");
   const auto tab_to = [&](const std::string& id) {
@@ -460,6 +466,9 @@ TEST_F(ServePage, TheCaretPointsAtAWord) {
   // The browser tells of the caret a little later.
   wait_for(browser, "document.querySelector('#mirror .linked')?.textContent === 'are'");
   EXPECT_TRUE(browser.text("#readout").starts_with("are"));
+  // At the end it only waits for more.
+  browser.key("End");
+  wait_for(browser, "!document.querySelector('#mirror .linked')");
   expect_undisturbed(browser, address());
 }
 
@@ -582,8 +591,11 @@ TEST_F(ServePage, NothingIsWiderThanTheWindow) {
       browser.command(
           "Emulation.setDeviceMetricsOverride",
           {{"width", width}, {"height", 900}, {"deviceScaleFactor", 1}, {"mobile", false}});
-      EXPECT_LE(browser.run("return document.documentElement.scrollWidth").get<int>(), width)
-          << view.name;
+      const Json wide = browser.run(R"js(
+          if (document.documentElement.scrollWidth <= innerWidth) return [];
+          return [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5)
+              .map((e) => `${e.tagName} ${e.id} ${e.className}: ${e.textContent.slice(0, 40)}`);)js");
+      EXPECT_EQ(wide, Json::array()) << view.name << " " << width;
     }
     expect_undisturbed(browser, address());
   }

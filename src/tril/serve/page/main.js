@@ -215,7 +215,10 @@ class Page {
     const read = this.choosing.continues ? readContinuation : readTranslation;
     const {text} = this.question.body;
     this.reading = read(text, translation, choice);
-    this.result.showWords(this.reading, this.lang_());
+    if (this.reading.text.trim() === "")
+      this.result.showNothing("The model wrote nothing", "");
+    else
+      this.result.showWords(this.reading, this.lang_());
     this.source.showWords(text, this.reading.sources);
     tabulate(this.reading, this.langs_());
     this.showEnd_(choice);
