@@ -32,7 +32,7 @@ endforeach()
 file(WRITE "${OUTPUT}" "// Made by cmake/embed_files.cmake.
 #include \"tril/serve/assets.h\"
 
-namespace tril {
+namespace tril::serve {
 namespace {
 
 ${arrays}
@@ -43,5 +43,5 @@ ${entries}};
 
 std::span<const Asset> assets() { return kAssets; }
 
-}  // namespace tril
+}  // namespace tril::serve
 ")

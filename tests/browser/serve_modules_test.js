@@ -23,11 +23,8 @@ const chances = (list) => list.map(({chance}) => Number(chance.toFixed(4)));
   same(
       groups.map(({text, index}) => [text, index]), [["The", 0], ["dogs", 1], ["run", 2]],
       "groups");
-  same(
-      groups.map(({logProb}) => Math.exp(logProb).toFixed(3)), ["0.500", "0.250", "0.500"], "sums");
-  same(
-      texts(words.groupPieces(["hin_Deva", `${kBlank}a`, "<0xE0>"], [0, 0, 0])), ["a<0xE0>"],
-      "language");
+  same(groups.map(({pieces: its}) => its.length), [1, 2, 1], "pieces of each");
+  same(texts(words.groupPieces(["hin_Deva", `${kBlank}a`, "b"], [0, 0, 0])), ["ab"], "language");
   same(words.groupPieces([], []), [], "no pieces");
 }
 
@@ -86,14 +83,26 @@ const chances = (list) => list.map(({chance}) => Number(chance.toFixed(4)));
   same(got.words.map(({source}) => source), [0, 0], "unspaced links");
 }
 
-// A continuation, whether or not the answer repeats what was given.
-for (const text of ["c d", "a b c d"]) {
-  const sentences = [{source: "a b", hypotheses: [{...half([`${kBlank}c`, `${kBlank}d`]), text}]}];
-  const got = words.readContinuation("a b", {text, sentences});
-  same(
-      [got.given, got.text.trim(), texts(got.words)], ["a b", "c d", ["c", "d"]],
-      `continued: ${text}`);
-  same(got.words.map(({from, to}) => got.text.slice(from, to)), ["c", "d"], "places");
+// Characters spelt in bytes belong to their word.
+{
+  const pieces = [`${kBlank}a`, "<0xE0>", "<0xA4>", "<0x95>", `${kBlank}b`];
+  const [first] = words.groupPieces(pieces, pieces.map(() => 0));
+  same([first.text, first.pieces.length], ["aक", 4], "bytes");
+}
+
+// A continuation: what was given stands before it, whatever became of its blanks. A word that began
+// there is cut.
+{
+  const hypothesis = half([`${kBlank}a`, `${kBlank}b`, "<0x63>", `${kBlank}d`]);
+  hypothesis.text = "a bc d";
+  for (const given of ["a b", " a  b ", "a\nb"]) {
+    const got = words.readContinuation(
+        given, {text: "a bc d", sentences: [{source: given, hypotheses: [hypothesis]}]});
+    same([got.given, got.text, texts(got.words)], ["a b", "c d", ["c", "d"]], "continued");
+    same(chances(got.words), [0.5, 0.5], "chances of what was written");
+    same(got.words.map(({from, to}) => got.text.slice(from, to)), ["c", "d"], "places");
+  }
+  same(words.endOfGiven("other", "a bc d"), 0, "another beginning");
 }
 
 same(
@@ -134,8 +143,13 @@ same(
   same(
       [languages.nameOf("hi"), languages.nameOf("en_XX"), languages.nameOf("not a code")],
       ["Hindi", "English", "not a code"], "names");
-  const model = (id, from, to) =>
-      ({id, kind: "encoder-decoder", source_languages: from, target_languages: to});
+  const model = (id, from, to) => ({
+    id,
+    kind: "encoder-decoder",
+    source_languages: from,
+    target_languages: to,
+    language_names: {}
+  });
   const [there, back, many] = [
     model("a", ["en"], ["hi"]), model("b", ["hi"], ["en"]), model("c", ["en", "hi"], ["en", "hi"])
   ];

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +61,7 @@ class Server {
     if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
     process_ = ::fork();
     if (process_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive a test that is killed
       ::dup2(ends[1], STDOUT_FILENO);
       ::execv(arguments[0], arguments.data());
       ::_exit(127);
@@ -74,12 +76,30 @@ class Server {
     address_ = said.substr(at);
   }
   ~Server() {
-    ::kill(process_, SIGTERM);
-    ::waitpid(process_, nullptr, 0);
+    stop();
     ::close(output_);
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+
+  // Its exit status after SIGTERM, or -1 if it had to be killed. Calls after the first do nothing.
+  int stop() {
+    if (process_ == 0) return 0;
+    ::kill(process_, SIGTERM);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    int status = 0;
+    pid_t ended = 0;
+    while (ended == 0 && std::chrono::steady_clock::now() < end) {
+      ended = ::waitpid(process_, &status, WNOHANG);
+      if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    if (ended == 0) {
+      ::kill(process_, SIGKILL);
+      ::waitpid(process_, &status, 0);
+    }
+    process_ = 0;
+    return ended > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
 
   // "http://127.0.0.1:40123"
   const std::string& address() const { return address_; }
@@ -110,19 +130,26 @@ class ServePage : public ::testing::Test {
     if (!can_serve()) return;
     folder_ = std::make_unique<TempFolder>();
     const char* demo = std::getenv("TRIL_DEMO_MODEL");
-    const std::string translates = demo != nullptr ? demo : *folder_ / "translates";
-    if (demo == nullptr) write_model(translates, Family::encoder_decoder);
+    const std::string random = *folder_ / "random";  // its files say no direction: its name does
+    write_model(random, Family::encoder_decoder);
     write_model(*folder_ / "writes", Family::decoder_only);
-    server_ = std::make_unique<Server>(std::vector<std::string>{
-        "en-hi=" + translates, "hi-en=" + translates, "story=" + (*folder_ / "writes")});
+    server_ = std::make_unique<Server>(
+        std::vector<std::string>{"en-hi=" + (demo == nullptr ? random : demo), "hi-en=" + random,
+                                 "story=" + (*folder_ / "writes")});
   }
   static void TearDownTestSuite() {
+    if (server_ != nullptr) {
+      EXPECT_EQ(server_->stop(), 0) << "tril serve after SIGTERM";
+    }
     server_.reset();
     folder_.reset();
   }
   void SetUp() override {
     if (server_ == nullptr) GTEST_SKIP() << program() << " has no command serve";
   }
+
+  // Random weights may well write nothing.
+  static bool writes_words() { return std::getenv("TRIL_DEMO_MODEL") != nullptr; }
 
   static const std::string& address() { return server_->address(); }
 
@@ -228,6 +255,7 @@ TEST_F(ServePage, ModulesPassTheirOwnTests) {
 }
 
 TEST_F(ServePage, TypedTextIsTranslatedAndStreamed) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   Browser browser;
   open_page(browser, address(), "#m=en-hi");
   EXPECT_EQ(focused(browser), "text");
@@ -280,6 +308,7 @@ TEST_F(ServePage, AnEarlierQuestionNeverAnswersALaterOne) {
 // Words, probabilities and links, computed here from the answer in another way: words are what
 // stands between blanks, pieces are told apart by the blank that begins a word.
 TEST_F(ServePage, EachWordHasItsProbabilityAndItsSource) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   Browser browser;
   open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F");
   const Json answer = plain_answer(browser);
@@ -322,21 +351,24 @@ TEST_F(ServePage, EachWordHasItsProbabilityAndItsSource) {
   expect_undisturbed(browser, address());
 }
 
-// The text and its mirror have the same letters at the same places.
+// The text and its mirror have the same letters at the same places; also from right to left.
 TEST_F(ServePage, TheMirrorLiesUnderTheText) {
-  for (const int width : {390, 768, 1440}) {
+  for (const auto& [width, text] : {std::pair(390, "How+are+you%3F%0A%0AI+am+fine"),
+                                    std::pair(390, "%D7%9E%D7%94+%D7%A9%D7%9C%D7%95%D7%9E%D7%9A"),
+                                    std::pair(768, "How+are+you%3F%0A%D7%9E%D7%94"),
+                                    std::pair(1440, "How+are+you%3F%0A%0AI+am+fine")}) {
     Browser browser({.width = width, .height = 900});
-    open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F%0A%0AI+am+fine");
+    open_answered(browser, address(), std::string("#m=en-hi&q=") + text);
     const Json different = browser.run(R"js(
         const [a, b] = ["text", "mirror"].map((id) => document.getElementById(id));
         const styles = [a, b].map((one) => getComputedStyle(one));
         const names = ["fontFamily", "fontSize", "fontWeight", "lineHeight", "letterSpacing", "wordSpacing", "tabSize",
-                       "whiteSpace", "overflowWrap", "wordBreak", "lineBreak", "textAlign", "textIndent", "direction",
+                       "whiteSpace", "overflowWrap", "wordBreak", "lineBreak", "textAlign", "textIndent", "direction", "unicodeBidi",
                        "fontVariantNumeric", "paddingTop", "paddingLeft", "paddingRight", "width", "height"];
         const found = names.filter((name) => styles[0][name] !== styles[1][name]);
         if (a.scrollHeight > a.clientHeight) found.push("scrolls");
         return found;)js");
-    EXPECT_EQ(different, Json::array()) << width;
+    EXPECT_EQ(different, Json::array()) << width << " " << text;
   }
 }
 
@@ -358,8 +390,11 @@ TEST_F(ServePage, TabReachesEverything) {
     const Json now = browser.run(R"js(
         const e = document.activeElement;
         if (e === document.body) return null;
-        const ring = (one) => { const s = getComputedStyle(one); return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2 || s.boxShadow !== "none"; };
-        return [nameOf(e), ring(e) || ring(e.closest(".pane") ?? e)];)js");
+        const ringed = ({ outlineStyle, outlineWidth }) => outlineStyle !== "none" && parseFloat(outlineWidth) >= 2;
+        const pane = e.closest(".pane");  // the text has its ring around the pane
+        const around = pane && getComputedStyle(pane, "::after");
+        const framed = around && around.content !== "none" && parseFloat(around.borderTopWidth) >= 2;
+        return [nameOf(e), ringed(getComputedStyle(e)) || Boolean(framed)];)js");
     if (now.is_null()) continue;
     EXPECT_TRUE(now[1].get<bool>()) << now[0] << " is not visibly focused";
     reached.insert(now[0]);
@@ -369,6 +404,7 @@ TEST_F(ServePage, TabReachesEverything) {
 
 // Everything that the mouse does, by keyboard.
 TEST_F(ServePage, WorksByKeyboardAlone) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
   Browser browser;
   open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F");
   const auto tab_to = [&](const std::string& id) {
@@ -427,9 +463,12 @@ TEST_F(ServePage, TheCaretPointsAtAWord) {
   browser.run("document.getElementById('text').focus()");
   browser.key("Home");
   for (int i = 0; i < 5; ++i) browser.key("ArrowRight");
-  wait_for(browser, "document.querySelector('#mirror .linked')");
-  EXPECT_EQ(browser.text("#mirror .linked"), "are");
+  // The browser tells of the caret a little later.
+  wait_for(browser, "document.querySelector('#mirror .linked')?.textContent === 'are'");
   EXPECT_TRUE(browser.text("#readout").starts_with("are"));
+  // At the end it only waits for more.
+  browser.key("End");
+  wait_for(browser, "!document.querySelector('#mirror .linked')");
   expect_undisturbed(browser, address());
 }
 
@@ -440,8 +479,8 @@ TEST_F(ServePage, ADecoderOnlyModelContinues) {
   EXPECT_EQ(browser.run("return seen.asked.at(-1).path"), "/v1/generate");
   const std::string shown = browser.text("#result");
   EXPECT_TRUE(shown.starts_with("how are")) << shown;
-  const std::string text = plain_answer(browser)["translations"][0]["text"];
-  EXPECT_TRUE(shown.ends_with(text)) << shown << " does not end in " << text;
+  EXPECT_EQ(shown, plain_answer(browser)["translations"][0]["text"]);
+  EXPECT_EQ(browser.text("#result .given"), "how are");
   // Drawn: the same seed draws the same, and the next another one.
   browser.run("document.getElementById('settings').open = true");
   browser.click("#set-sample");
@@ -479,7 +518,8 @@ TEST_F(ServePage, WhyLeadsToThePageOfThisSentence) {
   EXPECT_EQ(link[3], "Why?");
   Browser other;
   other.open(link[2].get<std::string>());
-  EXPECT_EQ(other.run("return document.title"), "tril explain");
+  const std::string title = other.run("return document.title");
+  EXPECT_TRUE(title.ends_with("tril explain")) << title;
   EXPECT_NE(other.text("#sentence").find(kQuestion), std::string::npos);
 }
 
@@ -551,8 +591,11 @@ TEST_F(ServePage, NothingIsWiderThanTheWindow) {
       browser.command(
           "Emulation.setDeviceMetricsOverride",
           {{"width", width}, {"height", 900}, {"deviceScaleFactor", 1}, {"mobile", false}});
-      EXPECT_LE(browser.run("return document.documentElement.scrollWidth").get<int>(), width)
-          << view.name;
+      const Json wide = browser.run(R"js(
+          if (document.documentElement.scrollWidth <= innerWidth) return [];
+          return [...document.body.querySelectorAll("*")].filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5)
+              .map((e) => `${e.tagName} ${e.id} ${e.className}: ${e.textContent.slice(0, 40)}`);)js");
+      EXPECT_EQ(wide, Json::array()) << view.name << " " << width;
     }
     expect_undisturbed(browser, address());
   }

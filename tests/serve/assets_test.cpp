@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-namespace tril::assets_test {
+namespace tril::serve::assets_test {
 namespace {
 
 std::string bytes_of(std::string_view name) {
@@ -101,4 +101,4 @@ TEST(Assets, KeepToThePolicy) {
 }
 
 }  // namespace
-}  // namespace tril::assets_test
+}  // namespace tril::serve::assets_test

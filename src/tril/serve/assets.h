@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-namespace tril {
+namespace tril::serve {
 
 struct Asset {
   std::string_view name;   // "main.js"
@@ -20,4 +20,4 @@ struct Asset {
 // In the order in which CMakeLists.txt names them; each name is there once.
 std::span<const Asset> assets();
 
-}  // namespace tril
+}  // namespace tril::serve

@@ -13,8 +13,10 @@ export function tagOf(code) {
   }
 }
 
-export function nameOf(code) {
+// `names` are those that the server gives.
+export function nameOf(code, names = {}) {
   if (code === kAuto) return "Detect the language";
+  if (names[code]) return names[code];
   const tag = tagOf(code);
   try {
     return tag ? new Intl.DisplayNames("en", {type: "language"}).of(tag) : code;
@@ -25,16 +27,16 @@ export function nameOf(code) {
 
 // By name. A model of several source languages can also detect which one it is.
 export function sourcesOf(model) {
-  const codes = [...model.source_languages].sort(byName);
+  const codes = sorted(model.source_languages, model);
   return codes.length > 1 ? [kAuto, ...codes] : codes;
 }
 
 export function targetsOf(model) {
-  return [...model.target_languages].sort(byName);
+  return sorted(model.target_languages, model);
 }
 
-function byName(a, b) {
-  return nameOf(a).localeCompare(nameOf(b), "en");
+function sorted(codes, {language_names: names}) {
+  return [...codes].sort((a, b) => nameOf(a, names).localeCompare(nameOf(b, names), "en"));
 }
 
 // What `wanted` is among these codes, the model's default, or the first.

@@ -2,30 +2,30 @@
 import {getJson, getText, hasKey, ServerError, useKey} from "./api.js";
 import {offerThemes} from "./appearance.js";
 import {Asking} from "./asking.js";
+import {Choosing} from "./choosing.js";
 import {byId, fill, make, quoted, saveFile, show} from "./dom.js";
-import {beginnings, examplesFor} from "./examples.js";
-import {kAuto, nameOf, pick, reverseOf, sourcesOf, tagOf, targetsOf} from "./languages.js";
-import {describe, offer, tabulate} from "./report.js";
+import {nameOf, tagOf} from "./languages.js";
+import {describe, offer, showProblem, tabulate} from "./report.js";
 import {Result} from "./result.js";
 import {Settings} from "./settings.js";
 import {readAddress, writeAddress} from "./share.js";
 import {Source} from "./source.js";
-import {percent, readContinuation, readTranslation} from "./words.js";
+import {endOfGiven, percent, readContinuation, readTranslation} from "./words.js";
 
-const kPause = 300;  // milliseconds of typing nothing, after which the server is asked
+const kPause = 300;  // milliseconds without typing, after which the server is asked
 
 class Page {
   constructor() {
-    this.models = [];
-    this.model = null;
-    this.answer = null;    // the last complete one
-    this.question = null;  // what it answers
-    this.reading = null;   // its words
-    this.choice = 0;
+    this.forgetAnswer_();
     this.source =
-        new Source({typed: () => this.changed_(kPause), point: (i) => this.pointSource_(i)});
-    this.result = new Result({point: (i, by) => this.pointTarget_(i, by)});
+        new Source({typed: () => this.changed_(kPause), point: (i) => this.point_(null, i)});
+    this.result = new Result({point: (i, by) => this.pointAtResult_(i, by)});
     this.settings = new Settings(() => this.changed_(kPause));
+    this.choosing = new Choosing({
+      changed: () => this.chosen_(),
+      swapped: (reverse) => this.swap_(reverse),
+      example: (text) => this.setText_(text)
+    });
     this.asking = new Asking({
       begun: () => this.begun_(),
       partial: (text) => this.partial_(text),
@@ -33,11 +33,7 @@ class Page {
       failed: (error, seconds) => this.failed_(error, seconds)
     });
     const on = (id, event, act) => byId(id).addEventListener(event, act);
-    on("model", "change", () => this.chooseModel_(byId("model").value));
-    on("source", "change", () => this.languagesChanged_());
-    on("target", "change", () => this.languagesChanged_());
-    on("swap", "click", () => this.swap_());
-    on("clear", "click", () => this.clear_());
+    on("clear", "click", () => this.setText_(""));
     on("copy", "click", () => this.copy_());
     on("again", "click", () => this.again_());
     on("why", "click", (event) => this.why_(event));
@@ -60,156 +56,93 @@ class Page {
       this.failed_(error, null);
       return;
     }
-    this.models = list.data;
     show("key-form", false);
     show("problem", false);
-    show("desk", true);
-    byId("model").replaceChildren(...this.models.map(({id}) => make("option", {value: id}, id)));
-    byId("model").disabled = this.models.length < 2;
-    this.fromAddress_();
-    byId("text").focus();
+    this.choosing.offer(list.data);
     document.documentElement.classList.add("ready");
-  }
-
-  get languages_() {
-    return {source: byId("source").value, target: byId("target").value};
-  }
-  get continues_() {
-    return this.model.kind === "decoder-only";
-  }
-  // The language of the source, where it is known: chosen, or detected by the last answer.
-  get from_() {
-    const {source} = this.languages_;
-    if (source !== kAuto) return source;
-    return this.answer?.translations[0].detected?.language ?? "";
+    this.fromAddress_();
+    // Where there is a keyboard on the screen it would cover half of the page.
+    if (!matchMedia("(pointer: coarse)").matches) byId("text").focus();
   }
 
   fromAddress_() {
     const {model, source, target, text} = readAddress();
     if (text !== "" || this.source.text === "") this.source.text = text;
-    this.setModel_(this.models.find(({id}) => id === model) ?? this.models[0], {source, target});
-    this.changed_(0);
+    this.choosing.set(this.choosing.find(model), {source, target});
+    this.chosen_();
   }
-
   // What depends on the model and its languages.
-  setModel_(model, wanted) {
-    this.model = model;
-    byId("model").value = model.id;
-    this.settings.show(model.kind);
-    const list = (id, codes, usual) => {
-      byId(id).replaceChildren(...codes.map((code) => make("option", {value: code}, nameOf(code))));
-      byId(id).value = pick(codes, wanted[id], usual);
-      byId(id).disabled = codes.length < 2;
-    };
-    list("source", sourcesOf(model), model.default_source);
-    list("target", targetsOf(model), model.default_target);
-    const known = byId("source").value !== "" && byId("target").value !== "";
-    show("languages", known && !this.continues_);
-    byId("title").textContent = this.continues_ ? "Continue" : "Translate";
+  chosen_() {
+    const {model, continues, from} = this.choosing;
+    if (this.settings.kind !== model.kind) this.settings.show(model.kind);
+    byId("title").textContent = continues ? "Continue" : "Translate";
     document.title = `${byId("title").textContent} · tril`;
+    byId("result-label").textContent = continues ? "Your text, continued" : "Translation";
     byId("alternatives-label").textContent =
-        this.continues_ ? "Other continuations" : "Other translations";
-    byId("result-label").textContent = this.continues_ ? "Your text, continued" : "Translation";
-    const where = `${model.device === "cpu" ? "CPU" : model.device}, ${model.compute}`;
-    fill(
-        "about", make("b", {}, model.id),
-        ` on this server's ${
-            where}. The same request gets the same answer, bit for bit, however busy the server is. Programs can ask it too: `,
-        make("a", {href: "/openapi.json"}, "its interface"), ".");
-    this.showLanguages_();
-  }
-  showLanguages_() {
-    const {source, target} = this.languages_;
-    this.source.lang = source === kAuto ? "" : tagOf(source);
-    this.showSwap_();
-    const examples = this.continues_ ?
-        beginnings() :
-        examplesFor(
-            source === kAuto ? {tags: this.model.source_languages.map(tagOf)} :
-                               {tag: tagOf(source)});
-    byId("examples")
-        .replaceChildren(...examples.map(
-            ({text, lang}) => make(
-                "button", {
-                  type: "button",
-                  class: "example",
-                  lang,
-                  dir: "auto",
-                  onclick: () => this.setText_(text)
-                },
-                text)));
-    this.lang = this.continues_ ? "" : tagOf(target);
-  }
-  showSwap_() {
-    byId("swap").disabled =
-        reverseOf(this.models, this.model, this.from_, this.languages_.target) === null;
+        continues ? "Other continuations" : "Other translations";
+    this.source.lang = tagOf(from);
+    this.changed_(0);
   }
 
-  chooseModel_(id) {
-    this.setModel_(this.models.find((model) => model.id === id), this.languages_);
-    this.changed_(0);
-  }
-  languagesChanged_() {
-    this.showLanguages_();
-    this.changed_(0);
-  }
-  swap_() {
-    const {target} = this.languages_;
-    const reverse = reverseOf(this.models, this.model, this.from_, target);
-    if (reverse === null) return;
+  swap_({model, source, target}) {
     const text = this.reading?.text ?? this.source.text;
-    this.setModel_(reverse.model, reverse);
+    this.choosing.set(model, {source, target});
     this.source.text = text;
-    this.changed_(0);
+    this.chosen_();
   }
   setText_(text) {
     this.source.text = text;
     byId("text").focus();
     this.changed_(0);
   }
-  clear_() {
-    this.setText_("");
-  }
   again_() {
     this.settings.nextSeed();
     this.changed_(0);
   }
 
-  question_() {
+  // The text, a language or a setting has changed.
+  changed_(delay) {
+    if (this.choosing.model === null) return;
     const {text} = this.source;
-    const body = {text, model: this.model.id, details: true, ...this.settings.request(text)};
-    if (this.continues_) return {path: "/v1/generate", body};
-    const {source, target} = this.languages_;
+    const empty = text.trim() === "";
+    show("examples", empty);
+    show("clear", text !== "");
+    fill("count", text === "" ? "" : count([...text].length, "character"));
+    writeAddress({...this.choosing.state, text});
+    this.asking.stop();
+    if (empty)
+      this.showIdle_();
+    else
+      this.asking.ask(this.question_(text), delay);
+  }
+  question_(text) {
+    const {model, source, target, continues} = this.choosing;
+    const body = {text, model: model.id, details: true, ...this.settings.request(text)};
+    if (continues) return {path: "/v1/generate", body};
     body.alignments = true;
     if (source) body.source = source;
     if (target) body.target = target;
     return {path: "/v1/translate", body};
   }
 
-  // The text, a language or a setting has changed.
-  changed_(delay) {
-    if (this.model === null) return;
-    const {text} = this.source;
-    const empty = text.trim() === "";
-    show("examples", empty);
-    show("clear", text !== "");
-    fill("count", text === "" ? "" : `${count([...text].length, "character")}`);
-    this.asking.stop();
-    writeAddress({model: this.models.length > 1 ? this.model.id : "", ...this.languages_, text});
-    if (empty)
-      this.forget_();
-    else
-      this.asking.ask(this.question_(), delay);
-  }
-  forget_() {
-    this.answer = this.question = this.reading = null;
+  // No text, no answer.
+  showIdle_() {
+    this.forgetAnswer_();
     this.showActs_(false);
-    for (const id of ["problem", "warnings", "alternatives", "table", "again"]) show(id, false);
+    for (const id of ["problem", "warnings", "alternatives", "table"]) show(id, false);
     for (const id of ["state", "detected", "readout", "receipt-words", "announce"]) fill(id);
-    this.result.showNothing(
-        this.continues_ ? "How it goes on appears here" : "The translation appears here",
-        this.continues_ ? "with how sure the model was of each word." :
-                          "with how sure the model was of each word, and where each comes from.");
+    if (this.choosing.continues)
+      this.result.showNothing(
+          "How it goes on appears here", "with how sure the model was of each word.");
+    else
+      this.result.showNothing(
+          "The translation appears here",
+          "with how sure the model was of each word, and where each comes from.");
+  }
+  forgetAnswer_() {
+    this.answer = null;    // the last complete one
+    this.question = null;  // what it answers
+    this.reading = null;   // the words of what is shown of it
   }
   showActs_(visible) {
     for (const id of ["why", "copy", "proof"]) show(id, visible);
@@ -218,7 +151,7 @@ class Page {
 
   begun_() {
     byId("alternatives").disabled = true;
-    fill("state", this.continues_ ? "Writing …" : "Translating …");
+    fill("state", this.choosing.continues ? "Writing …" : "Translating …");
     fill("announce");
     if (this.reading === null)
       this.result.showPartial("");
@@ -230,59 +163,94 @@ class Page {
     this.reading = null;
     this.showActs_(false);
     fill("readout");
-    this.result.box.lang = this.lang;
-    const given = this.source.text;
-    if (this.continues_ && !text.startsWith(given))
-      this.result.showPartial(text, given);
-    else
-      this.result.showPartial(text);
+    this.result.lang = this.lang_();
+    const begin = this.choosing.continues ? endOfGiven(this.source.text, text) : 0;
+    this.result.showPartial(text.slice(begin), text.slice(0, begin));
   }
   done_(answer, question) {
     Object.assign(this, {answer, question});
     byId("alternatives").disabled = false;
     show("problem", false);
     fill("receipt-words");
-    const [translation] = answer.translations;
-    const {warnings = [], detected} = translation;
+    const [{warnings = [], detected}] = answer.translations;
     byId("warnings").replaceChildren(...warnings.map((text) => make("li", {}, text)));
     show("warnings", warnings.length > 0);
-    fill(
-        "detected",
-        detected ? `Detected: ${nameOf(detected.language)} (${percent(detected.confidence)})` : "");
-    if (detected) this.source.lang = tagOf(detected.language);
-    this.showSwap_();
-    fill("state", translation.ended ? "" : "Cut at the limit: the model had more to say.");
-    const {source_tokens, target_tokens} = answer.usage ?? {};
-    if (source_tokens !== undefined) {
-      fill(
-          "count",
-          `${count([...question.body.text].length, "character")}, ${
-              count(source_tokens, "token")}`);
-      if (translation.ended) fill("state", count(target_tokens, "token"));
-    }
-    fill("fingerprint", answer.fingerprint);
+    this.showDetected_(detected);
+    this.showCounts_();
+    this.showServer_();
     this.showActs_(true);
     this.showChoice_(0);
-    fill("announce", quoted(this.reading.text, this.lang));
+    this.offer_();
+    fill("announce", quoted(this.reading.text, this.lang_()));
   }
+  showDetected_(detected) {
+    this.choosing.detect(detected?.language ?? "");
+    this.source.lang = tagOf(this.choosing.from);
+    const names = this.choosing.model.language_names;
+    fill(
+        "detected",
+        detected ?
+            `Detected: ${nameOf(detected.language, names)} (${percent(detected.confidence)})` :
+            "");
+  }
+  showCounts_() {
+    const {text} = this.question.body;
+    const tokens = this.answer.usage?.source_tokens;
+    const parts = [count([...text].length, "character")];
+    if (tokens !== undefined) parts.push(count(tokens, "token"));
+    fill("count", parts.join(", "));
+  }
+  showServer_() {
+    const {model, fingerprint} = this.answer;
+    const {device, compute} = this.choosing.model;
+    fill(
+        "server", "Answered by ", make("b", {}, model),
+        ` on ${device === "cpu" ? "the CPU" : device}, ${compute}. Fingerprint `,
+        make("code", {id: "fingerprint"}, fingerprint));
+  }
+
+  // One of the texts of the answer.
   showChoice_(choice) {
     const [translation] = this.answer.translations;
-    const {text: given, sample = false} = this.question.body;
-    this.choice = choice;
-    this.reading =
-        (this.continues_ ? readContinuation : readTranslation)(given, translation, choice);
-    const langs = this.langs_();
-    this.result.showWords(this.reading, this.lang);
-    this.source.showWords(given, this.reading.sources);
-    offer(translation, {chosen: choice, lang: this.lang, sampled: sample}, (i) => {
-      this.showChoice_(i);
-      byId("choices").querySelectorAll("input")[i].focus();
-    });
-    tabulate(this.reading, langs);
+    const read = this.choosing.continues ? readContinuation : readTranslation;
+    const {text} = this.question.body;
+    this.reading = read(text, translation, choice);
+    if (this.reading.text.trim() === "")
+      this.result.showNothing("The model wrote nothing", "");
+    else
+      this.result.showWords(this.reading, this.lang_());
+    this.source.showWords(text, this.reading.sources);
+    tabulate(this.reading, this.langs_());
+    this.showEnd_(choice);
     this.point_(null, null);
   }
+  // How many tokens the model wrote, and whether it came to an end.
+  showEnd_(choice) {
+    const [{sentences = [], ended}] = this.answer.translations;
+    const shown = sentences.map(({hypotheses}) => hypotheses[choice] ?? hypotheses[0]);
+    const all = shown.reduce((sum, {ids}) => sum + ids.length, 0);
+    const {continues} = this.choosing;
+    // Those of a continued text begin with what was given.
+    const tokens = count(all - (continues ? this.answer.usage.source_tokens : 0), "token");
+    const whole = shown.length > 0 ? shown.every((one) => one.ended) : ended;
+    fill("state", whole ? tokens : `${tokens}, then cut at the limit`);
+  }
+  offer_() {
+    const [translation] = this.answer.translations;
+    const begin = (text) => this.choosing.continues ? endOfGiven(this.question.body.text, text) : 0;
+    const texts = [translation.text, ...(translation.alternatives ?? [])];
+    offer(translation.sentences ?? [], texts.map((text) => text.slice(begin(text)).trim()), {
+      lang: this.lang_(),
+      sampled: this.question.body.sample ?? false,
+      choose: (i) => this.showChoice_(i)
+    });
+  }
+  // Of what the model wrote, and of both sides.
+  lang_() {
+    return this.choosing.continues ? "" : tagOf(this.choosing.target);
+  }
   langs_() {
-    return {source: tagOf(this.from_), target: this.lang};
+    return {source: tagOf(this.choosing.from), target: this.lang_()};
   }
 
   failed_(error, seconds) {
@@ -291,53 +259,34 @@ class Page {
       show("key-form", true);
       fill(
           "key-words",
-          error.status === 403 || hasKey() ? "The server does not accept this key." :
-                                             "This server asks for a key.");
+          hasKey() ? "The server does not accept this key." : "This server asks for a key.");
       byId("key").focus();
     }
-    if (this.model === null) show("desk", false);
+    this.forgetAnswer_();
     this.result.showNothing("", "");
-    this.reading = null;
     this.showActs_(false);
-    for (const id of ["alternatives", "table"]) show(id, false);
-    fill("state");
-    fill("readout");
-    const advice = error.status === 413 ?
-        "The text is too long for this server: translate it in parts." :
-        seconds !== null ? `Trying again in ${count(Math.ceil(seconds), "second")}.` :
-                           "";
-    fill(
-        "problem", make("p", {}, error.message), advice ? make("p", {class: "note"}, advice) : null,
-        isPassing(error) && seconds === null ?
-            make(
-                "button", {
-                  type: "button",
-                  onclick: () => this.model === null ? this.begin() : this.changed_(0)
-                },
-                "Try again") :
-            null);
+    for (const id of ["alternatives", "table", "warnings"]) show(id, false);
+    for (const id of ["state", "readout"]) fill(id);
+    const again = () => this.choosing.model === null ? this.begin() : this.changed_(0);
+    showProblem(error, seconds, again);
     show("problem", !asksForKey);
   }
 
-  // Marks a word and those it belongs to on the other side, and says so.
+  // Marks a word and those it belongs to on the other side, and says so. Null: none.
   point_(target, source) {
     if (this.reading === null) return;
     const {words} = this.reading;
-    const from = target === null ? source : words[target].source;
-    const linked = new Set(
-        [...words.keys()].filter((i) => from !== null && from >= 0 && words[i].source === from));
+    const from = target === null ? source ?? -1 : words[target].source;
+    const linked = new Set([...words.keys()].filter((i) => from >= 0 && words[i].source === from));
     if (target !== null) linked.add(target);
-    this.source.mark(new Set(from === null || from < 0 ? [] : [from]));
+    this.source.mark(new Set(from < 0 ? [] : [from]));
     this.result.mark(linked, target);
     describe({reading: this.reading, target, source, langs: this.langs_()});
     this.showWhy_(target === null ? 0 : words[target].sentence);
   }
-  pointTarget_(i, by) {
+  pointAtResult_(i, by) {
     this.point_(i, null);
     if (by === "keyboard" && i !== null) fill("announce", byId("readout").textContent);
-  }
-  pointSource_(i) {
-    this.point_(null, i);
   }
 
   // The page of `tril explain` is about one sentence: that of the word pointed at, or the first.
@@ -345,8 +294,9 @@ class Page {
     const {model, translations: [{sentences = []}]} = this.answer;
     const text = sentences[number]?.source ?? this.question.body.text;
     const fields = new URLSearchParams({model, text});
-    if (!this.continues_ && this.from_) fields.set("source", this.from_);
-    if (!this.continues_ && this.languages_.target) fields.set("target", this.languages_.target);
+    const {continues, from, target} = this.choosing;
+    if (!continues && from) fields.set("source", from);
+    if (!continues && target) fields.set("target", target);
     byId("why").href = `/explain?${fields}`;
     byId("why").textContent = sentences.length > 1 ? `Why? (sentence ${number + 1})` : "Why?";
     byId("why").title = hasKey() ?
@@ -379,8 +329,8 @@ class Page {
   }
   async receipt_() {
     try {
-      const answer = await this.asking.receipt(this.question);
-      saveFile("receipt.json", `${JSON.stringify(answer.receipt, null, 2)}\n`, "application/json");
+      const {receipt} = await this.asking.receipt(this.question);
+      saveFile("receipt.json", `${JSON.stringify(receipt, null, 2)}\n`, "application/json");
       fill(
           "receipt-words",
           "Saved as receipt.json. Whoever has the model can check that this is its answer: ",
@@ -390,11 +340,6 @@ class Page {
       fill("receipt-words", error.message);
     }
   }
-}
-
-// Whether the same request may succeed later.
-function isPassing({status}) {
-  return status === 0 || status === 408 || status === 429 || status >= 500;
 }
 
 function count(number, what) {

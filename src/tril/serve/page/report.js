@@ -4,9 +4,9 @@ import {differences, kLevels, levelOf, percent} from "./words.js";
 
 // What the underlines mean, and that more can be seen.
 function legend(words) {
-  const hint = matchMedia("(hover: hover)").matches ?
-      "Point at a word, or go from word to word with the arrow keys." :
-      "Tap a word to see more.";
+  const hint = matchMedia("(pointer: coarse)").matches ?
+      "Tap a word to see more." :
+      "Point at a word, or go from word to word with the arrow keys.";
   const key = (level, words) =>
       make("span", {}, make("span", {class: `word ${level}`}, kLevels[level]), words);
   const has = (level) => words.some(({chance}) => levelOf(chance) === level);
@@ -77,40 +77,49 @@ export function tabulate(reading, langs) {
 
 // How likely a hypothesis is beside the first one: the ratio of their probabilities. Only known for
 // a text that was translated as one.
-function ratio(translation, choice) {
-  const [unit, ...others] = translation.sentences ?? [];
+function ratio(sentences, choice) {
+  const [unit, ...others] = sentences;
   const [first, one] = [unit?.hypotheses[0]?.score, unit?.hypotheses[choice]?.score];
   if (others.length > 0 || first === undefined || one === undefined || choice === 0) return "";
   const times = Math.exp(one - first);
   return times < 0.01 ? "< 0.01×" : `${times.toPrecision(2)}×`;
 }
 
-// The hypotheses to choose from, each with what differs from the first marked. Samples are in no
-// order.
-export function offer(translation, {chosen, lang, sampled}, choose) {
-  const texts = [translation.text, ...(translation.alternatives ?? [])];
-  const ratios = texts.map((_, i) => sampled ? "" : ratio(translation, i));
+// The texts to choose from, each with what differs from the first marked. Samples are in no order.
+export function offer(sentences, texts, {lang, sampled, choose}) {
+  const ratios = texts.map((_, i) => sampled ? "" : ratio(sentences, i));
   const compared = ratios.some((one) => one !== "");
   if (compared) ratios[0] = "best";
-  const line = (text, i) => {
-    const parts = i === 0 || sampled ?
-        [text] :
-        differences(texts[0], text)
-            .map((part) => part.differs ? make("b", {}, part.text) : part.text);
-    return make(
-        "label", {class: "choice"}, make("input", {
-          type: "radio",
-          name: "choice",
-          value: i,
-          checked: i === chosen,
-          onchange: () => choose(i)
-        }),
-        make("span", {dir: "auto", lang: lang || null, class: "text"}, ...parts),
-        make("span", {class: "note"}, ratios[i]));
-  };
+  const parts = (text) => differences(texts[0], text)
+                              .map((part) => part.differs ? make("b", {}, part.text) : part.text);
+  const line = (text, i) => make(
+      "label", {class: "choice"},
+      make(
+          "input",
+          {type: "radio", name: "choice", value: i, checked: i === 0, onchange: () => choose(i)}),
+      make(
+          "span", {dir: "auto", lang: lang || null, class: "text"},
+          ...(i === 0 || sampled ? [text] : parts(text))),
+      make("span", {class: "note"}, ratios[i]));
   byId("choices").replaceChildren(...texts.map(line));
-  const example =
-      ratios[1] === "" ? "" : "0.5× means: half as likely to the model as the best one.";
-  fill("choices-words", compared ? example : "");
+  fill("choices-words", compared ? "0.5× means: half as likely to the model as the best one." : "");
   show("alternatives", texts.length > 1);
+}
+
+// Whether the same request may succeed later.
+function isPassing({status}) {
+  return status === 0 || status === 408 || status === 429 || status >= 500;
+}
+
+// The server's own line, and what can be done: `seconds` until it is tried again, or null.
+export function showProblem(error, seconds, again) {
+  const advice = error.status === 413 ?
+      "The text is too long for this server: translate it in parts." :
+      seconds !== null ? `Trying again in ${Math.ceil(seconds)} s.` :
+                         null;
+  const button = make("button", {type: "button", onclick: again}, "Try again");
+  fill(
+      "problem", make("p", {}, error.message),
+      advice === null ? null : make("p", {class: "note"}, advice),
+      isPassing(error) && seconds === null ? button : null);
 }

@@ -28,7 +28,12 @@ export class Result {
     this.box.addEventListener("keydown", (event) => this.key_(event));
   }
 
+  set lang(tag) {
+    this.box.lang = tag;
+  }
+
   showNothing(words, more) {
+    this.lang = "en";
     this.plain_(make("span", {class: "hint"}, words, make("span", {class: "hint-more"}, more)));
   }
   // What is already certain while the rest is being decoded. `given` is the text it continues.
@@ -57,7 +62,7 @@ export class Result {
       this.spans.push(span);
       at = word.to;
     }
-    this.box.lang = lang;
+    this.lang = lang;
     this.box.replaceChildren(...parts, text.slice(at));
     if (words.length === 0) return;
     this.box.tabIndex = 0;

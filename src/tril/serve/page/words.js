@@ -7,9 +7,18 @@ const kSpecial = /^(<(?!0x[0-9A-F]{2}>)[^<>]+>|__[a-z_]+__|[a-z]{2,3}_[A-Z][A-Za
 const kUnspaced =
     /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
-const plain = (piece) => piece.split(kBlank).join("");
+const kByte = /^<0x([0-9A-F]{2})>$/;
 
-// The pieces of each word, and the sum of their log-probabilities. Words are counted as the server
+const plain = (piece) => piece.split(kBlank).join("");
+const bytesOf = (text) => [...new TextEncoder().encode(text)];
+
+// The bytes of a piece: characters that no piece covers are spelt in bytes.
+function spelt(piece) {
+  const [, byte] = kByte.exec(piece) ?? [];
+  return byte === undefined ? bytesOf(plain(piece)) : [parseInt(byte, 16)];
+}
+
+// The pieces of each word. Words are counted as the server
 // counts them for its alignments: one begins at a blank and at the first piece, and a piece of
 // blanks alone belongs to none. What is no text, such as END, adds nothing to a word.
 export function groupPieces(pieces, logProbs) {
@@ -19,15 +28,22 @@ export function groupPieces(pieces, logProbs) {
     if (piece.startsWith(kBlank)) begins = true;
     const text = plain(piece);
     if (text === "") return;
-    if (begins) groups.push({text: "", logProb: 0, pieces: []});
+    if (begins) groups.push([]);
     begins = false;
-    if (kSpecial.test(piece)) return;
-    const group = groups.at(-1);
-    group.text += text;
-    group.logProb += logProbs[i] ?? NaN;
-    group.pieces.push({text, logProb: logProbs[i] ?? NaN});
+    if (!kSpecial.test(piece))
+      groups.at(-1).push({text, logProb: logProbs[i] ?? NaN, bytes: spelt(piece)});
   });
-  return groups.map((group, index) => ({...group, index})).filter(({pieces}) => pieces.length > 0);
+  return groups
+      .map((group, index) => ({
+             index,
+             text: new TextDecoder().decode(new Uint8Array(group.flatMap(({bytes}) => bytes))),
+             pieces: group
+           }))
+      .filter((group) => group.pieces.length > 0);
+}
+
+function sumOf(pieces) {
+  return pieces.reduce((sum, {logProb}) => sum + logProb, pieces.length > 0 ? 0 : NaN);
 }
 
 // The group of each word of a text. Usually there are as many; where not (a tokenizer that changes
@@ -58,12 +74,14 @@ function place(text, at, part) {
 
 // A word of an unspaced script becomes its pieces.
 function split(word, group) {
-  if (group === null || !kUnspaced.test(word.text) || group.text !== word.text)
-    return [{...word, logProb: group?.logProb ?? NaN, pieces: group?.pieces ?? []}];
+  const pieces = group?.pieces ?? [];
+  const apart = kUnspaced.test(word.text) && group?.text === word.text &&
+      !pieces.some(({text}) => kByte.test(text));
+  if (!apart) return [{...word, pieces}];
   let from = word.from;
-  return group.pieces.map((piece) => {
+  return pieces.map((piece) => {
     const to = from + piece.text.length;
-    const part = {text: piece.text, from, to, logProb: piece.logProb, pieces: [piece]};
+    const part = {text: piece.text, from, to, pieces: [piece]};
     from = to;
     return part;
   });
@@ -97,7 +115,7 @@ export function readTranslation(given, translation, choice = 0) {
         words.push({
           ...part,
           sentence,
-          chance: Math.exp(part.logProb),
+          chance: Math.exp(sumOf(part.pieces)),
           source: from >= 0 && from < origin.length ? first + from : -1
         });
       }
@@ -106,17 +124,47 @@ export function readTranslation(given, translation, choice = 0) {
   return {text, words, sources};
 }
 
-// For a continued text: what was given, and what the model wrote after it. The answer's text may
-// begin with what was given, or not.
-export function readContinuation(given, translation, choice = 0) {
-  const {text, words} = readTranslation("", translation, choice);
-  const repeats = text.startsWith(given);
-  const begin = repeats ? given.length : 0;
+// Where what was given ends in a text that begins with it, whatever became of its blanks; 0 if the
+// text does not begin with it.
+export function endOfGiven(given, text) {
+  let at = 0;
+  for (const letter of given.replace(/\s+/g, "")) {
+    while (/\s/.test(text[at] ?? "")) ++at;
+    if (!text.startsWith(letter, at)) return 0;
+    at += letter.length;
+  }
+  return at;
+}
+
+// What of a word comes after `at`, with the pieces that make it.
+function cut(word, at) {
+  const skipped = bytesOf(word.text.slice(0, at - word.from)).length;
+  let size = 0;
+  const pieces = word.pieces.filter(({bytes}) => {
+    size += bytes.length;
+    return size > skipped;
+  });
+  const whole = size === bytesOf(word.text).length;
   return {
-    given,
+    ...word,
+    text: word.text.slice(at - word.from),
+    from: at,
+    pieces: whole ? pieces : [],
+    chance: whole ? Math.exp(sumOf(pieces)) : NaN
+  };
+}
+
+// The same for a text that was continued: `given` is what it begins with, `text` and `words` are
+// what the model wrote after it.
+export function readContinuation(prompt, translation, choice = 0) {
+  const {text, words} = readTranslation("", translation, choice);
+  const begin = endOfGiven(prompt, text);
+  const written =
+      words.filter(({to}) => to > begin).map((word) => word.from < begin ? cut(word, begin) : word);
+  return {
+    given: text.slice(0, begin),
     text: text.slice(begin),
-    words: words.filter(({from}) => from >= begin)
-               .map((word) => ({...word, from: word.from - begin, to: word.to - begin})),
+    words: written.map((word) => ({...word, from: word.from - begin, to: word.to - begin})),
     sources: []
   };
 }
