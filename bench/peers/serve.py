@@ -13,7 +13,8 @@ the order of the servers changing from round to round:
   closed   64 clients, each with one request at a time: a server's capacity
   open     Poisson arrivals at 50, 80 and 95 % of its own capacity (the median of all rounds), and at those of the other
            server where it can keep up; latencies count from the scheduled arrival (bench/load/README.md)
-The figures are medians of the rounds. Only one server runs at a time; the other is stopped (SIGSTOP).
+The figures are medians of the rounds. Only one server runs at a time; the other is stopped (SIGSTOP). tril_load has
+real-time priority where that is allowed, so that it is not late. What other processes take of the machine is told.
 The model copies its source (ending.py), so both servers write the same number of tokens, which is checked.
 """
 
@@ -51,8 +52,13 @@ def medians(reports):
         "failed": sum(sum(report["errors"].values()) for report in reports),
         "server_cpu_share": statistics.median(report["server_cpu_share"] for report in reports),
         "load_cpu_share": statistics.median(report["own_cpu_share"] for report in reports),
+        "others_cpu_share": max(report["others_cpu_share"] for report in reports),
         "lateness_p99_ms": max(report["lateness_ms"]["p99"] for report in reports),
     }
+
+
+def disturbed(share):
+    return f"  (others took {100 * share:.0f} % of the machine)" if share > 0.05 else ""
 
 
 class Comparison:
@@ -66,10 +72,14 @@ class Comparison:
         self.checks = {}
 
     def __enter__(self):
-        self.servers.append(servers.tril_server(self.arguments.tril, self.tril, self.beam, self.batch,
-                                                self.arguments.tril_flags))
-        self.servers.append(servers.ctranslate2_server(
-            self.folder / "ct2-int8", self.beam, self.arguments.ctranslate2 or TUNED[self.beam]))
+        try:
+            self.servers.append(servers.tril_server(self.arguments.tril, self.tril, self.beam, self.batch,
+                                                    self.arguments.tril_flags))
+            self.servers.append(servers.ctranslate2_server(self.folder / "ct2-int8", self.beam,
+                                                           self.arguments.ctranslate2 or TUNED[self.beam]))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -98,19 +108,23 @@ class Comparison:
 
     def measure(self, server, how):
         report = servers.measure(self.arguments.load, server, self.lines,
-                                 [*how, "--warm-up", self.arguments.warm_up, "--seconds", self.arguments.seconds])
+                                 [*how, "--warm-up", self.arguments.warm_up, "--seconds", self.arguments.seconds],
+                                 self.arguments.quiet)
         told = report["latency_ms"]
         if told is None:
             sys.exit(f"serve: {server.name} answered nothing: {report['errors']}")
-        failed = f", {sum(report['errors'].values())} failed {report['errors']}" if report["errors"] else ""
-        print(f"  {server.name:<12} {' '.join(map(str, how)):<16} {report['requests_per_second']:7.1f}/s  p50 "
-              f"{told['p50']:6.0f}  p99 {told['p99']:6.0f} ms{failed}", flush=True)
+        notes = f", failed: {report['errors']}" if report["errors"] else ""
+        notes += disturbed(report["others_cpu_share"])
+        print(f"  {server.name:<12} {' '.join(map(str, how)):<24} {report['requests_per_second']:7.1f}/s  p50 "
+              f"{told['p50']:6.0f}  p99 {told['p99']:6.0f} ms{notes}", flush=True)
         return report
 
     def capacity(self):
         for number in range(self.arguments.rounds):
-            self.batches.append(servers.batch_rate(self.arguments.tril, self.tril, self.beam, self.batch, self.lines))
-            print(f"  {'in batches':<29} {self.batches[-1]:7.1f}/s", flush=True)
+            rate, others = servers.batch_rate(self.arguments.tril, self.tril, self.beam, self.batch, self.lines,
+                                              self.arguments.quiet)
+            self.batches.append(rate)
+            print(f"  {'tril':<12} {'translate':<24} {rate:7.1f}/s{disturbed(others)}", flush=True)
             for server in self.turns(number):
                 self.closed[server.name].append(self.measure(server, ["--clients", self.arguments.clients]))
 
@@ -179,14 +193,16 @@ def own_rates(server):
 
 def table(result):
     lines = [f"beam {result['beam']}: `tril translate` in batches {result['batches_per_second']:.1f} lines/s", "",
-             "| | requests/s | p50, ms | p95 | p99 | failed | server's CPU | generator's CPU | late, p99 ms |",
-             "|---|---|---|---|---|---|---|---|---|"]
+             "| | requests/s | p50, ms | p95 | p99 | failed | server's CPU | generator's | others' "
+             "| late, p99 ms |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, server in result["servers"].items():
         for what, point in [("64 clients", server["closed"]), *((f"{p['rate']:g}/s", p) for p in server["open"])]:
             told = point["latency_ms"]
-            lines.append(f"| {name}, {what} | {point['requests_per_second']:.1f} | {told['p50']:.0f} | {told['p95']:.0f} "
-                         f"| {told['p99']:.0f} | {point['failed']} | {100 * point['server_cpu_share']:.0f} % "
-                         f"| {100 * point['load_cpu_share']:.2f} % | {point['lateness_p99_ms']:.1f} |")
+            shares = (f"{100 * point[whose]:.{digits}f} %" for whose, digits in (
+                ("server_cpu_share", 0), ("load_cpu_share", 2), ("others_cpu_share", 0)))
+            lines.append(f"| {name}, {what} | {point['requests_per_second']:.1f} | {told['p50']:.0f} "
+                         f"| {told['p95']:.0f} | {told['p99']:.0f} | {point['failed']} | {' | '.join(shares)} "
+                         f"| {point['lateness_p99_ms']:.1f} |")
     lines += ["", "| ratio | value | goal | |", "|---|---|---|---|"]
     for name, value, least in goals(result):
         verdict = "" if least is None else "yes" if value >= least else "NO"
@@ -201,10 +217,15 @@ def shuffled(path, out, most):
     out.write_text("".join(line + "\n" for line in lines[:most]), encoding="utf-8")
 
 
+def whole_path(path):
+    return pathlib.Path(path).resolve()
+
+
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("tril", "load", "cache", "text", "lines", "--out"):
-        parser.add_argument(name, type=pathlib.Path, **({"required": True} if name == "--out" else {}))
+    for name in ("tril", "load", "cache", "text", "lines"):
+        parser.add_argument(name, type=whole_path)
+    parser.add_argument("--out", type=whole_path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--warm-up", type=float, default=5)
@@ -214,6 +235,8 @@ def main():
     parser.add_argument("--batch", type=int, help="hypotheses that tril decodes at a time")
     parser.add_argument("--tril-flags", default="", help="more for tril serve")
     parser.add_argument("--ctranslate2", help="flags of ctranslate2_server.py in place of the tuned ones")
+    parser.add_argument("--quiet", type=float, default=0.05,
+                        help="others may take this share of all cores: wait for that, and measure up to three times (1: do not)")
     parser.add_argument("--no-open", action="store_true", help="capacities alone")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -39,11 +39,14 @@ def asked(arguments, server):
         return f"p50 {told['p50']:5.0f} p99 {told['p99']:5.0f} ms" if told else "no answers"
 
     lasting = ["--warm-up", 2, "--seconds", arguments.seconds, "--timeout", 15]
-    full = servers.measure(arguments.load, server, arguments.lines, ["--clients", arguments.clients, *lasting])
+    full = servers.measure(arguments.load, server, arguments.lines, ["--clients", arguments.clients, *lasting],
+                           arguments.quiet)
     by_core = full["requests_per_second"] / max(1e-9, full["server_cpu_share"] * os.cpu_count())
-    words = f"{full['requests_per_second']:6.1f}/s, {by_core:5.1f} a core and second, {latency(full)}"
+    others = f", others took {100 * full['others_cpu_share']:.0f} %" if full["others_cpu_share"] > 0.05 else ""
+    words = f"{full['requests_per_second']:6.1f}/s, {by_core:5.1f} a core and second, {latency(full)}{others}"
     if arguments.rate and full["requests_per_second"] > arguments.rate:
-        calm = servers.measure(arguments.load, server, arguments.lines, ["--rate", arguments.rate, *lasting])
+        calm = servers.measure(arguments.load, server, arguments.lines, ["--rate", arguments.rate, *lasting],
+                               arguments.quiet)
         words += f"; at {arguments.rate:g}/s {latency(calm)}"
     return by_core if arguments.busy else full["requests_per_second"], words
 
@@ -62,13 +65,14 @@ def tried(arguments, setting, seen):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("load", type=pathlib.Path)
+    parser.add_argument("load", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("lines", type=pathlib.Path)
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--rate", type=float, default=0)
+    parser.add_argument("--quiet", type=float, default=0.05, help="as for serve.py")
     parser.add_argument("--busy", action="store_true")
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
