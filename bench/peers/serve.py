@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tril serve` beside CTranslate2 behind uvicorn: throughput and latency, on this machine, taking turns.
 
-    serve.py TRIL LOAD CACHE TEXT LINES --out FOLDER [--rounds N] [--seconds S] [--beams 1,4]
+    serve.py TRIL LOAD CACHE TEXT LINES --out FOLDER [--tune] [--rounds N] [--seconds S] [--beams 1,4]
 
 TRIL is the program of preset release, LOAD tril_load, CACHE a folder for the models (served_models.py), TEXT what
 SentencePiece learns from, LINES the sentences that are sent, one a request, in random order. Writes serving.json and
@@ -32,10 +32,11 @@ import tempfile
 import plot_serving
 import served_models
 import servers
+import tune_ctranslate2
 
 SHARES = (0.5, 0.8, 0.95)
-# What tune_ctranslate2.py found; the beam's settings.
-TUNED = {1: "--inter 2 --intra 1 --collect 32 --wait 0", 4: "--inter 2 --intra 1 --collect 16 --wait 0"}
+# Flags and environment of CTranslate2's server, by beam, where they are not looked for (--tune).
+TUNED = {1: ("--inter 2 --intra 1 --collect 32", ""), 4: ("--inter 2 --intra 1 --collect 16", "")}
 BATCH = {1: 64, 4: 128}  # hypotheses that tril decodes at a time, as a server and in batches
 FIGURES = ("p50", "p90", "p95", "p99", "max")
 
@@ -64,7 +65,8 @@ def disturbed(share):
 class Comparison:
     def __init__(self, arguments, folder, lines, beam):
         self.arguments, self.folder, self.lines, self.beam = arguments, folder, lines, beam
-        self.batch = arguments.batch or BATCH[beam]
+        self.tuned = TUNED.get(beam, TUNED[4])
+        self.batch = arguments.batch or BATCH.get(beam, BATCH[4])
         self.tril = folder / "tril"
         self.batches, self.closed = [], collections.defaultdict(list)
         self.open = collections.defaultdict(lambda: collections.defaultdict(list))  # server, rate
@@ -72,11 +74,17 @@ class Comparison:
         self.checks = {}
 
     def __enter__(self):
+        if self.arguments.tune:
+            print("  looking for CTranslate2's settings", flush=True)
+            self.tuned = tune_ctranslate2.Search(self.arguments.load, self.folder / "ct2-int8", self.lines, self.beam,
+                                                 quiet=self.arguments.quiet).best()
+        elif self.arguments.ctranslate2:
+            self.tuned = self.arguments.ctranslate2, ""
+        print(f"  CTranslate2: {' '.join(self.tuned)}", flush=True)
         try:
             self.servers.append(servers.tril_server(self.arguments.tril, self.tril, self.beam, self.batch,
                                                     self.arguments.tril_flags))
-            self.servers.append(servers.ctranslate2_server(self.folder / "ct2-int8", self.beam,
-                                                           self.arguments.ctranslate2 or TUNED[self.beam]))
+            self.servers.append(servers.ctranslate2_server(self.folder / "ct2-int8", self.beam, *self.tuned))
         except BaseException:
             self.__exit__()
             raise
@@ -146,7 +154,7 @@ class Comparison:
 
     def results(self):
         return {
-            "beam": self.beam, "batch": self.batch, "checks": self.checks,
+            "beam": self.beam, "batch": self.batch, "ctranslate2": " ".join(self.tuned), "checks": self.checks,
             "batches_per_second": statistics.median(self.batches), "all_batches_per_second": self.batches,
             "servers": {server.name: {
                 "memory_mib": server.memory(),
@@ -217,15 +225,11 @@ def shuffled(path, out, most):
     out.write_text("".join(line + "\n" for line in lines[:most]), encoding="utf-8")
 
 
-def whole_path(path):
-    return pathlib.Path(path).resolve()
-
-
 def main():
     parser = argparse.ArgumentParser()
     for name in ("tril", "load", "cache", "text", "lines"):
-        parser.add_argument(name, type=whole_path)
-    parser.add_argument("--out", type=whole_path, required=True)
+        parser.add_argument(name, type=servers.whole_path)
+    parser.add_argument("--out", type=servers.whole_path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--warm-up", type=float, default=5)
@@ -234,9 +238,11 @@ def main():
     parser.add_argument("--most", type=int, default=2000, help="lines")
     parser.add_argument("--batch", type=int, help="hypotheses that tril decodes at a time")
     parser.add_argument("--tril-flags", default="", help="more for tril serve")
+    parser.add_argument("--tune", action="store_true", help="look for the best settings of CTranslate2's server first")
     parser.add_argument("--ctranslate2", help="flags of ctranslate2_server.py in place of the tuned ones")
     parser.add_argument("--quiet", type=float, default=0.05,
-                        help="others may take this share of all cores: wait for that, and measure up to three times (1: do not)")
+                        help="share of all cores that others may take: waits for that, measures up to three times "
+                             "(1: does not)")
     parser.add_argument("--no-open", action="store_true", help="capacities alone")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def whole_path(path):
+    return pathlib.Path(path).resolve()
+
+
 def cpu_seconds(process):
     """Of a process and the children it has waited for."""
     with open(f"/proc/{process}/stat") as file:
