@@ -124,7 +124,8 @@ def application(batcher):
         except (ValueError, KeyError, TypeError):
             return Response('{"error": "expected {\\"text\\": ...}"}', 400, media_type="application/json")
         tokens = await batcher.translate(text)
-        body = {"text": batcher.words.decode(tokens), "usage": {"target_tokens": len(tokens)}}
+        # END counts, as it does for tril.
+        body = {"text": batcher.words.decode(tokens), "usage": {"target_tokens": len(tokens) + 1}}
         return Response(json.dumps(body, ensure_ascii=False), media_type="application/json")
 
     return Starlette(routes=[Route("/translate", translate, methods=["POST"])])

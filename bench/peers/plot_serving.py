@@ -8,11 +8,13 @@ import math
 import sys
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 420, 70, 130, 40, 56
-STYLE = """svg{background:#fff;color-scheme:light dark}text{font:12px system-ui,sans-serif;fill:#333}
+STYLE = """svg{background:#fff;color-scheme:light dark}text{font:12px system-ui,sans-serif;fill:#333;
+paint-order:stroke;stroke:#fff;stroke-width:3}
 path{fill:none;stroke-width:2}.grid{stroke:#ddd;stroke-width:1}.all{stroke:#333;stroke-width:1;stroke-dasharray:2 3}
 .a{stroke:#0072b2}.b{stroke:#d55e00}circle.a{fill:#0072b2}circle.b{fill:#d55e00}.p50{stroke-dasharray:6 4}
 .end{text-anchor:end}.middle{text-anchor:middle}
-@media(prefers-color-scheme:dark){svg{background:#181818}text{fill:#ccc}.grid{stroke:#333}.all{stroke:#eee}
+@media(prefers-color-scheme:dark){svg{background:#181818}text{fill:#ccc;stroke:#181818}
+.grid{stroke:#333}.all{stroke:#eee}
 .a{stroke:#56b4e9}.b{stroke:#e69f00}circle.a{fill:#56b4e9}circle.b{fill:#e69f00}}"""
 
 
@@ -58,6 +60,7 @@ def picture(result):
     x = x_of(result["batches_per_second"])
     out.append(f'<path class="all" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
     out.append(f'<text class="middle" x="{x:.1f}" y="{TOP - 4}">tril translate</text>')
+    labels = []
     for kind, (name, curve) in zip("ab", curves.items()):
         for percentile in ("p99", "p50"):
             points = [(x_of(rate), y_of(told[percentile])) for rate, told in curve]
@@ -65,8 +68,9 @@ def picture(result):
             out.append(f'<path class="{kind} {percentile}" d="M{path}"/>')
             out += [f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in points]
             x, y = points[-1]
-            out.append(f'<text x="{x + 8:.1f}" y="{y + 4:.1f}">{name} {percentile}</text>')
-    return "\n".join(out + ["</svg>", ""])
+            labels.append(f'<text x="{x + 8:.1f}" y="{y + (-2 if percentile == "p99" else 12):.1f}">{name} '
+                          f'{percentile}</text>')
+    return "\n".join(out + labels + ["</svg>", ""])
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tril serve` beside CTranslate2 behind uvicorn: throughput and latency, on this machine, taking turns.
 
-    serve.py TRIL LOAD CACHE TEXT LINES --out FOLDER [--rounds N] [--seconds S] [--beams 1,4]
+    serve.py TRIL LOAD CACHE TEXT LINES --out FOLDER [--tune] [--rounds N] [--seconds S] [--beams 1,4]
 
 TRIL is the program of preset release, LOAD tril_load, CACHE a folder for the models (served_models.py), TEXT what
 SentencePiece learns from, LINES the sentences that are sent, one a request, in random order. Writes serving.json and
@@ -13,7 +13,8 @@ the order of the servers changing from round to round:
   closed   64 clients, each with one request at a time: a server's capacity
   open     Poisson arrivals at 50, 80 and 95 % of its own capacity (the median of all rounds), and at those of the other
            server where it can keep up; latencies count from the scheduled arrival (bench/load/README.md)
-The figures are medians of the rounds. Only one server runs at a time; the other is stopped (SIGSTOP).
+The figures are medians of the rounds. Only one server runs at a time; the other is stopped (SIGSTOP). tril_load has
+real-time priority where that is allowed, so that it is not late. What other processes take of the machine is told.
 The model copies its source (ending.py), so both servers write the same number of tokens, which is checked.
 """
 
@@ -31,10 +32,11 @@ import tempfile
 import plot_serving
 import served_models
 import servers
+import tune_ctranslate2
 
 SHARES = (0.5, 0.8, 0.95)
-# What tune_ctranslate2.py found; the beam's settings.
-TUNED = {1: "--inter 2 --intra 1 --collect 32 --wait 0", 4: "--inter 2 --intra 1 --collect 16 --wait 0"}
+# Flags and environment of CTranslate2's server, by beam, where they are not looked for (--tune).
+TUNED = {1: ("--inter 2 --intra 1 --collect 32", ""), 4: ("--inter 2 --intra 1 --collect 16", "")}
 BATCH = {1: 64, 4: 128}  # hypotheses that tril decodes at a time, as a server and in batches
 FIGURES = ("p50", "p90", "p95", "p99", "max")
 
@@ -51,14 +53,20 @@ def medians(reports):
         "failed": sum(sum(report["errors"].values()) for report in reports),
         "server_cpu_share": statistics.median(report["server_cpu_share"] for report in reports),
         "load_cpu_share": statistics.median(report["own_cpu_share"] for report in reports),
+        "others_cpu_share": max(report["others_cpu_share"] for report in reports),
         "lateness_p99_ms": max(report["lateness_ms"]["p99"] for report in reports),
     }
+
+
+def disturbed(share):
+    return f"  (others took {100 * share:.0f} % of the machine)" if share > 0.05 else ""
 
 
 class Comparison:
     def __init__(self, arguments, folder, lines, beam):
         self.arguments, self.folder, self.lines, self.beam = arguments, folder, lines, beam
-        self.batch = arguments.batch or BATCH[beam]
+        self.tuned = TUNED.get(beam, TUNED[4])
+        self.batch = arguments.batch or BATCH.get(beam, BATCH[4])
         self.tril = folder / "tril"
         self.batches, self.closed = [], collections.defaultdict(list)
         self.open = collections.defaultdict(lambda: collections.defaultdict(list))  # server, rate
@@ -66,10 +74,20 @@ class Comparison:
         self.checks = {}
 
     def __enter__(self):
-        self.servers.append(servers.tril_server(self.arguments.tril, self.tril, self.beam, self.batch,
-                                                self.arguments.tril_flags))
-        self.servers.append(servers.ctranslate2_server(
-            self.folder / "ct2-int8", self.beam, self.arguments.ctranslate2 or TUNED[self.beam]))
+        if self.arguments.tune:
+            print("  looking for CTranslate2's settings", flush=True)
+            self.tuned = tune_ctranslate2.Search(self.arguments.load, self.folder / "ct2-int8", self.lines, self.beam,
+                                                 quiet=self.arguments.quiet).best()
+        elif self.arguments.ctranslate2:
+            self.tuned = self.arguments.ctranslate2, ""
+        print(f"  CTranslate2: {' '.join(self.tuned)}", flush=True)
+        try:
+            self.servers.append(servers.tril_server(self.arguments.tril, self.tril, self.beam, self.batch,
+                                                    self.arguments.tril_flags))
+            self.servers.append(servers.ctranslate2_server(self.folder / "ct2-int8", self.beam, *self.tuned))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -98,19 +116,23 @@ class Comparison:
 
     def measure(self, server, how):
         report = servers.measure(self.arguments.load, server, self.lines,
-                                 [*how, "--warm-up", self.arguments.warm_up, "--seconds", self.arguments.seconds])
+                                 [*how, "--warm-up", self.arguments.warm_up, "--seconds", self.arguments.seconds],
+                                 self.arguments.quiet)
         told = report["latency_ms"]
         if told is None:
             sys.exit(f"serve: {server.name} answered nothing: {report['errors']}")
-        failed = f", {sum(report['errors'].values())} failed {report['errors']}" if report["errors"] else ""
-        print(f"  {server.name:<12} {' '.join(map(str, how)):<16} {report['requests_per_second']:7.1f}/s  p50 "
-              f"{told['p50']:6.0f}  p99 {told['p99']:6.0f} ms{failed}", flush=True)
+        notes = f", failed: {report['errors']}" if report["errors"] else ""
+        notes += disturbed(report["others_cpu_share"])
+        print(f"  {server.name:<12} {' '.join(map(str, how)):<24} {report['requests_per_second']:7.1f}/s  p50 "
+              f"{told['p50']:6.0f}  p99 {told['p99']:6.0f} ms{notes}", flush=True)
         return report
 
     def capacity(self):
         for number in range(self.arguments.rounds):
-            self.batches.append(servers.batch_rate(self.arguments.tril, self.tril, self.beam, self.batch, self.lines))
-            print(f"  {'in batches':<29} {self.batches[-1]:7.1f}/s", flush=True)
+            rate, others = servers.batch_rate(self.arguments.tril, self.tril, self.beam, self.batch, self.lines,
+                                              self.arguments.quiet)
+            self.batches.append(rate)
+            print(f"  {'tril':<12} {'translate':<24} {rate:7.1f}/s{disturbed(others)}", flush=True)
             for server in self.turns(number):
                 self.closed[server.name].append(self.measure(server, ["--clients", self.arguments.clients]))
 
@@ -132,7 +154,7 @@ class Comparison:
 
     def results(self):
         return {
-            "beam": self.beam, "batch": self.batch, "checks": self.checks,
+            "beam": self.beam, "batch": self.batch, "ctranslate2": " ".join(self.tuned), "checks": self.checks,
             "batches_per_second": statistics.median(self.batches), "all_batches_per_second": self.batches,
             "servers": {server.name: {
                 "memory_mib": server.memory(),
@@ -179,14 +201,16 @@ def own_rates(server):
 
 def table(result):
     lines = [f"beam {result['beam']}: `tril translate` in batches {result['batches_per_second']:.1f} lines/s", "",
-             "| | requests/s | p50, ms | p95 | p99 | failed | server's CPU | generator's CPU | late, p99 ms |",
-             "|---|---|---|---|---|---|---|---|---|"]
+             "| | requests/s | p50, ms | p95 | p99 | failed | server's CPU | generator's | others' "
+             "| late, p99 ms |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, server in result["servers"].items():
         for what, point in [("64 clients", server["closed"]), *((f"{p['rate']:g}/s", p) for p in server["open"])]:
             told = point["latency_ms"]
-            lines.append(f"| {name}, {what} | {point['requests_per_second']:.1f} | {told['p50']:.0f} | {told['p95']:.0f} "
-                         f"| {told['p99']:.0f} | {point['failed']} | {100 * point['server_cpu_share']:.0f} % "
-                         f"| {100 * point['load_cpu_share']:.2f} % | {point['lateness_p99_ms']:.1f} |")
+            shares = (f"{100 * point[whose]:.{digits}f} %" for whose, digits in (
+                ("server_cpu_share", 0), ("load_cpu_share", 2), ("others_cpu_share", 0)))
+            lines.append(f"| {name}, {what} | {point['requests_per_second']:.1f} | {told['p50']:.0f} "
+                         f"| {told['p95']:.0f} | {told['p99']:.0f} | {point['failed']} | {' | '.join(shares)} "
+                         f"| {point['lateness_p99_ms']:.1f} |")
     lines += ["", "| ratio | value | goal | |", "|---|---|---|---|"]
     for name, value, least in goals(result):
         verdict = "" if least is None else "yes" if value >= least else "NO"
@@ -203,8 +227,9 @@ def shuffled(path, out, most):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("tril", "load", "cache", "text", "lines", "--out"):
-        parser.add_argument(name, type=pathlib.Path, **({"required": True} if name == "--out" else {}))
+    for name in ("tril", "load", "cache", "text", "lines"):
+        parser.add_argument(name, type=servers.whole_path)
+    parser.add_argument("--out", type=servers.whole_path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--warm-up", type=float, default=5)
@@ -213,7 +238,11 @@ def main():
     parser.add_argument("--most", type=int, default=2000, help="lines")
     parser.add_argument("--batch", type=int, help="hypotheses that tril decodes at a time")
     parser.add_argument("--tril-flags", default="", help="more for tril serve")
+    parser.add_argument("--tune", action="store_true", help="look for the best settings of CTranslate2's server first")
     parser.add_argument("--ctranslate2", help="flags of ctranslate2_server.py in place of the tuned ones")
+    parser.add_argument("--quiet", type=float, default=0.05,
+                        help="share of all cores that others may take: waits for that, measures up to three times "
+                             "(1: does not)")
     parser.add_argument("--no-open", action="store_true", help="capacities alone")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
