@@ -22,13 +22,23 @@ serve() {
   exit 1
 }
 
-# stop [EXIT-CODE]: ends the last server as systemd does; it must end with that code, 0 by default.
-stop() {
-  local code=0
-  kill -TERM "$server"
-  wait "$server" || code=$?
+# ended [EXIT-CODE]: waits for the end of the last server, which must have that code, 0 by default.
+ended() {
+  local code=0 tries
+  for ((tries = 0; tries < 600; ++tries)); do
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -KILL "$server" 2>/dev/null && fail 'the server does not end'
+  wait "$server" 2>/dev/null || code=$?
   [ "$code" -eq "${1:-0}" ] || fail "the server ended with $code, not ${1:-0}"
   unset 'servers[-1]'
+}
+
+# stop [EXIT-CODE]: ends the last server as systemd does.
+stop() {
+  kill -TERM "$server"
+  ended "$@"
 }
 
 stop_all() {
