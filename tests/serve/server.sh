@@ -25,11 +25,11 @@ serve() {
 # ended [EXIT-CODE]: waits for the end of the last server, which must have that code, 0 by default.
 ended() {
   local code=0 tries
-  for ((tries = 0; tries < 600; ++tries)); do
+  for ((tries = 0; tries < 900; ++tries)); do
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
-  kill -KILL "$server" 2>/dev/null && fail 'the server does not end'
+  kill -KILL "$server" 2>/dev/null && fail "the server does not end: $(cat "$scratch"/server-*.err)"
   wait "$server" 2>/dev/null || code=$?
   [ "$code" -eq "${1:-0}" ] || fail "the server ended with $code, not ${1:-0}"
   unset 'servers[-1]'
