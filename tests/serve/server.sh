@@ -1,12 +1,14 @@
 # Shared by the scripts in this folder. Sourced after e2e/expect.sh; needs `tril` and `scratch`, the
 # program and a folder of the script's own. Every server that was started is stopped at the end.
 servers=()
+started=0
 
 # serve ARGUMENTS...: starts `tril serve ARGUMENTS` on a free port of this machine, unless they name
 # where to listen, and waits until it is ready. Sets `url` and `server`, its process.
 serve() {
-  local log=$scratch/server-${#servers[@]}
+  local log=$scratch/server-$((started++))
   [[ " $* " == *' --listen '* ]] || set -- "$@" --listen 127.0.0.1:0
+  : >"$log.out"
   "$tril" serve "$@" >"$log.out" 2>"$log.err" </dev/null &
   server=$!
   servers+=("$server")
