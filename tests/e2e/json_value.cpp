@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   try {
     const std::string file = argv[1];
-    const tril::JsonValue root = tril::parse_json(tril::read_file(file, 1 << 20), file);
+    const tril::JsonValue root =
+        tril::parse_json(tril::read_file(file, 1 << 24), file, tril::kForeignJson);
     const tril::JsonValue* value = &root;
     for (std::string path = argv[2]; !path.empty();) {
       const size_t dot = path.find('.');

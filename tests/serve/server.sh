@@ -1,12 +1,14 @@
 # Shared by the scripts in this folder. Sourced after e2e/expect.sh; needs `tril` and `scratch`, the
 # program and a folder of the script's own. Every server that was started is stopped at the end.
 servers=()
+started=0
 
 # serve ARGUMENTS...: starts `tril serve ARGUMENTS` on a free port of this machine, unless they name
 # where to listen, and waits until it is ready. Sets `url` and `server`, its process.
 serve() {
-  local log=$scratch/server-${#servers[@]}
+  local log=$scratch/server-$((started++))
   [[ " $* " == *' --listen '* ]] || set -- "$@" --listen 127.0.0.1:0
+  : >"$log.out"
   "$tril" serve "$@" >"$log.out" 2>"$log.err" </dev/null &
   server=$!
   servers+=("$server")
@@ -22,13 +24,23 @@ serve() {
   exit 1
 }
 
-# stop [EXIT-CODE]: ends the last server as systemd does; it must end with that code, 0 by default.
-stop() {
-  local code=0
-  kill -TERM "$server"
-  wait "$server" || code=$?
+# ended [EXIT-CODE]: waits for the end of the last server, which must have that code, 0 by default.
+ended() {
+  local code=0 tries
+  for ((tries = 0; tries < 900; ++tries)); do
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -KILL "$server" 2>/dev/null && fail "the server does not end: $(cat "$scratch"/server-*.err)"
+  wait "$server" 2>/dev/null || code=$?
   [ "$code" -eq "${1:-0}" ] || fail "the server ended with $code, not ${1:-0}"
   unset 'servers[-1]'
+}
+
+# stop [EXIT-CODE]: ends the last server as systemd does.
+stop() {
+  kill -TERM "$server"
+  ended "$@"
 }
 
 stop_all() {

@@ -62,8 +62,8 @@ def main(url, key=None):
         assert isinstance(each['code'], str) and isinstance(each['name'], str), each
         assert isinstance(each['targets'], list), each
     by_code = {each['code']: each for each in languages}
-    assert 'hi' in by_code['en']['targets'] and 'hi' in by_code, languages
-    assert by_code['en']['name'] == 'English' and by_code['hi']['name'] == 'Hindi', languages
+    assert 'hi' in by_code['en']['targets'], languages
+    assert by_code['en']['name'] == 'English', languages
 
     # What the client does not offer but the API has: arrays, alternatives.
     named = {'source': 'en', 'target': 'hi', **({'api_key': key} if key else {})}

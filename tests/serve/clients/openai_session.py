@@ -117,6 +117,8 @@ def main(url, key=None):
     assert short.usage.completion_tokens <= 2, short
     assert len(short.choices[0].text) <= len(plain.choices[0].text) or short.choices[0].finish_reason == 'stop', short
 
+    assert texts(create(model='en-hi', prompt=PROMPT, echo=True)) == [PROMPT + plain.choices[0].text]
+
     # The text ends before a stop sequence: here, before the second character of the answer.
     middle = plain.choices[0].text[1:2]
     if middle.strip():
@@ -127,6 +129,7 @@ def main(url, key=None):
     check_stream(client, prompt=PROMPT)
     check_stream(client, prompt=[PROMPT, 'thank you'])
     check_stream(client, prompt=PROMPT, temperature=1.0, seed=3)
+    check_stream(client, prompt=PROMPT, echo=True, max_tokens=5)
     events = list(create(model='en-hi', prompt=PROMPT, stream=True, stream_options={'include_usage': True}))
     assert events[-1].choices == [] and isinstance(events[-1].usage, CompletionUsage), events[-1]
     assert events[-1].usage == plain.usage, events[-1]
@@ -149,13 +152,13 @@ def main(url, key=None):
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, n=1000, param='n')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, max_tokens=-1, param='max_tokens')
     refused(openai.BadRequestError, create, model='en-hi', prompt=[1, 2, 3], param='prompt')
-    refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, echo=True, param='echo')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, suffix='x', param='suffix')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, best_of=3, param='best_of')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, logit_bias={'5': 1}, param='logit_bias')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, frequency_penalty=1.0,
             param='frequency_penalty')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, stream=True, temperature=-1)
+    refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, stream=True, n=2, param='n')
     asked = client.completions.with_raw_response.create(model='en-hi', prompt=PROMPT,
                                                         extra_headers={'X-Request-Id': 'session-7'})
     assert asked.headers['x-request-id'] == 'session-7' and asked.headers['etag'], asked.headers
