@@ -62,7 +62,7 @@ void deepl_translate(Core& core, const ContextPtr& context) {
   call.split = split == "0" ? Split::never : Split::too_long;
   call.timeout = limits.timeout;
   choose_model(call, core.models, wanted, false);
-  make_room(call, limits);
+  complete_options(call, limits);
   const std::string tag = entity_tag(call, "/v2/translate", "");
   core.run(context, std::move(call), [tag, source = wanted.source](TextJob& job) {
     Json list = Json::array();

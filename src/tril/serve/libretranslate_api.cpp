@@ -55,7 +55,7 @@ void libre_translate(Core& core, const ContextPtr& context) {
   call.timeout = limits.timeout;
   choose_model(call, core.models, wanted, false);
   ask_for_alternatives(call, alternatives, limits.max_beam);
-  make_room(call, limits);
+  complete_options(call, limits);
   const std::string tag = entity_tag(call, "/translate", concat(is_list, alternatives));
   core.run(context, std::move(call), [is_list, alternatives, tag](TextJob& job) {
     Json translated = Json::array(), detected = Json::array(), others = Json::array();

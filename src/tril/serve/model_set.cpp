@@ -159,6 +159,10 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
   std::vector<std::string> targets_seen, sources_seen;
   for (const ServedModel& model : models_) {
     if (!wanted.model.empty() && model.name != wanted.model) continue;
+    if (wanted.model.empty() &&
+        wanted.continues.value_or(model.decoder_only()) != model.decoder_only()) {
+      continue;
+    }
     for (const std::string& code : model.targets) add_language(targets_seen, code);
     const auto to = own_code(model.targets, wanted.target, model.usual.to);
     if (!to) continue;
@@ -168,6 +172,13 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
     can.push_back({.model = &model, .languages = {*from, *to}});
   }
   if (can.empty()) {
+    const bool none_of_the_kind =
+        wanted.continues && std::none_of(models_.begin(), models_.end(), [&](const auto& model) {
+          return model.decoder_only() == *wanted.continues;
+        });
+    require(!none_of_the_kind, ErrorCode::invalid_argument, Field{"model"},
+            wanted.continues.value_or(false) ? "no model here continues text"
+                                             : "no model here translates");
     const bool target_known = wanted.target.empty() || find_language(targets_seen, wanted.target);
     require(target_known, ErrorCode::invalid_argument, Field{"target"},
             "nothing is translated into ", printable(wanted.target),

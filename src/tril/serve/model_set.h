@@ -55,6 +55,8 @@ struct Wanted {
   std::string model;
   std::string source;  // "auto": to be detected in the text
   std::string target;
+  // Where no model is named: whether one that continues text is wanted, or one that translates.
+  std::optional<bool> continues{};
 };
 
 struct Detected {

@@ -312,7 +312,7 @@ void complete(Core& core, const ContextPtr& context) {
   if (call.generates()) call.split = Split::never;
   call.timeout = limits.timeout;
   read_sampling(fields, call, wishes.n);
-  make_room(call, limits);
+  complete_options(call, limits);
   fields.finish();
   wishes.id = id_of(call, wishes);
   if (streams) {

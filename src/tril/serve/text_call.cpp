@@ -97,7 +97,8 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
   options.forbidden = fields.token_lists("forbid");
 }
 
-void choose_model(TextCall& call, const ModelSet& models, const Wanted& wanted, bool generate) {
+void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate) {
+  wanted.continues = generate;
   for (const std::string& text : call.texts) {
     try {
       call.chosen.push_back(models.choose(wanted, text));
@@ -152,7 +153,7 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
     call.timeout = std::min(call.timeout, wished);
   }
   choose_model(call, models, wanted, generate);
-  make_room(call, limits);
+  complete_options(call, limits);
   const auto differs = [&](const Chosen& chosen) {
     return chosen.languages.from != call.chosen.front().languages.from;
   };
@@ -172,7 +173,13 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
   return call;
 }
 
-void make_room(TextCall& call, const CallLimits& limits) {
+void complete_options(TextCall& call, const CallLimits& limits) {
+  SearchSettings& search = call.options.search;
+  const SearchSettings& own = call.model->translator.generation().search;
+  if (call.generates() && !search.beam && !own.beam && !search.sample.value_or(false) &&
+      !own.sample.value_or(false)) {
+    search.beam = 1;
+  }
   TranslateOptions options = call.options;
   options.languages = call.model->for_translator(call.languages_of(0));
   call.options.slots =

@@ -52,10 +52,11 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
 
 // For a call whose texts are there: chooses its model and each text's languages. Raises an ApiError
 // where texts of one call need different models.
-void choose_model(TextCall& call, const ModelSet& models, const Wanted& wanted, bool generate);
+void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate);
 
-// When its options are complete: as many slots as the limits say, or as its hypotheses need.
-void make_room(TextCall& call, const CallLimits& limits);
+// When its options were read: as `tril generate` does, text is continued greedily unless somebody
+// says otherwise; and there are as many slots as the limits say, or as its hypotheses need.
+void complete_options(TextCall& call, const CallLimits& limits);
 
 // The options as JSON, without texts: what is named, in one order.
 std::string options_text(const TextCall& call);
