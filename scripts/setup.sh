@@ -5,7 +5,7 @@
 
 tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-dev libcli11-dev
                    libsentencepiece-dev zlib1g-dev)
-tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev)
+tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev curl)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
 tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm)
