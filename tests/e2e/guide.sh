@@ -22,7 +22,15 @@ tril=$(readlink -f "$1")
 pages=$(cd "${2:-$root/docs/guide}" && pwd)
 full=${3-${TRIL_FULL-}}
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+# Pages leave the process of what they start in the background in a file NAME.pid.
+end() {
+  local file
+  for file in "$scratch"/work/*.pid; do
+    [ -f "$file" ] && kill "$(<"$file")" 2>/dev/null
+  done
+  rm -rf "$scratch"
+}
+trap end EXIT
 mkdir "$scratch/bin" && ln -s "$tril" "$scratch/bin/tril"
 PATH=$scratch/bin:$PATH
 commands=0

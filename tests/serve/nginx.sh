@@ -84,8 +84,10 @@ client() {
   local i text
   for ((i = 0; ; ++i)); do
     [ -e stop ] && break
-    text="how are you $((i % 20))"
-    get -o "answer-$1" -w '%{http_code}\n' "$front/v1/translate" -H "$json" -d "{\"text\": \"$text\"}" >"code-$1" 2>&1 ||
+    # Long enough that a server which is killed is always in the middle of some.
+    text="how are you, I am fine, where are they $((i % 20))"
+    get -o "answer-$1" -w '%{http_code}\n' "$front/v1/translate" -H "$json" \
+      -d "{\"text\": [\"$text\", \"$text I\", \"$text you\", \"$text are\"], \"beam\": 16}" >"code-$1" 2>&1 ||
       { printf 'client %s: curl failed: %s\n' "$1" "$(cat "code-$1")" >>failed; continue; }
     [ "$(cat "code-$1")" = 200 ] || { printf 'client %s: %s %s\n' "$1" "$(cat "code-$1")" "$(cat "answer-$1")" >>failed; continue; }
     printf '%s\t%s\n' "$((i % 20))" "$(cksum <"answer-$1")" >>"done-$1"

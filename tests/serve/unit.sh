@@ -79,7 +79,7 @@ if command -v strace >/dev/null; then
   comm -23 made allowed | grep -vx execve >forbidden
   # What fails without harm: the limit of descriptors, which the unit sets.
   grep -vxE 'setrlimit|prlimit64' forbidden >out && fail 'system calls that the unit forbids'
-  printf '%d kinds of system calls, %d of them refused without harm: %s\n' "$(wc -l <made)" "$(wc -l <forbidden)" \
+  printf '%d kinds of system calls, %d of them not allowed: %s\n' "$(wc -l <made)" "$(wc -l <forbidden)" \
     "$(paste -sd ' ' forbidden)"
 else
   printf 'skipped: no strace here\n' >&2
