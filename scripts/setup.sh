@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Set-up shared by ./tril and ./check: installs the system packages that are missing, configures and
-# builds a preset. Source it for the functions, or run it: scripts/setup.sh [run|check|full]
+# builds a preset. Source it for the functions, or run it: scripts/setup.sh [run|serve|check|full]
 # Nothing here writes to stdout or reads stdin: both belong to the program the user asked for.
 
 tril_packages_run=(g++ cmake ninja-build libhwy-dev nlohmann-json3-dev libfmt-dev libcli11-dev
                    libsentencepiece-dev zlib1g-dev)
-tril_packages_check=("${tril_packages_run[@]}" libgtest-dev librapidcheck-dev curl)
+# `tril serve` needs the headers of Boost, which nothing else does.
+tril_packages_serve=("${tril_packages_run[@]}" libboost-dev)
+tril_packages_check=("${tril_packages_serve[@]}" curl libgtest-dev librapidcheck-dev)
 # libclang-rt-dev holds the sanitizers' and libFuzzer's run-time libraries, llvm the symbolizer
 # without which their reports name no lines.
 tril_packages_full=("${tril_packages_check[@]}" clang clang-format clang-tidy libclang-rt-dev llvm)
@@ -26,15 +28,16 @@ tril_fail() {
   return 1
 }
 
-# tril_setup run|check|full: installs the packages to run tril, to test it, or to test it with every
-# tool.
+# tril_setup run|serve|check|full: installs the packages to run tril, to run it with its server, to
+# test it, or to test it with every tool.
 tril_setup() {
   local -a wanted
   case ${1-run} in
     run) wanted=("${tril_packages_run[@]}") ;;
+    serve) wanted=("${tril_packages_serve[@]}") ;;
     check) wanted=("${tril_packages_check[@]}") ;;
     full) wanted=("${tril_packages_full[@]}") ;;
-    *) tril_fail "setup: unknown mode '$1': one of run, check, full" || return ;;
+    *) tril_fail "setup: unknown mode '$1': one of run, serve, check, full" || return ;;
   esac
 
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -88,12 +91,13 @@ tril_setup() {
 }
 
 # tril_place ROOT: what a configured build depends on: the path of the tree (a tree copied with its
-# build would otherwise build in the old place), and CUDA's compiler, which may have been installed
-# since.
+# build would otherwise build in the old place), and CUDA's compiler and Boost, which may have been
+# installed since.
 tril_place() {
-  local nvcc
+  local nvcc boost='no Boost'
   nvcc=$(command -v "${CUDACXX:-nvcc}" || command -v /usr/local/cuda/bin/nvcc) && nvcc=$(readlink -f -- "$nvcc")
-  printf '%s\n%s\n' "$1" "${nvcc:-no nvcc}"
+  [[ -e /usr/include/boost/beast.hpp ]] && boost=Boost
+  printf '%s\n%s\n%s\n' "$1" "${nvcc:-no nvcc}" "$boost"
 }
 
 # tril_is_configured ROOT PRESET: true when build/PRESET was configured for this path and from these

@@ -38,10 +38,12 @@ void add_lesson(CLI::App& app);
 void add_prove(CLI::App& app);
 void add_quantize(CLI::App& app);
 void add_score(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_shortlist(CLI::App& app);
 void add_train(CLI::App& app);
 void add_translate(CLI::App& app);
 void add_verify(CLI::App& app);
+void add_verify_answer(CLI::App& app);
 
 // The arguments of `tril train`, preceded by the options of --config or of the run that --resume
 // continues. A name in such a file that is not among `known` ("--vocab") is an error that names

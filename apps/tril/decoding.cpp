@@ -1,130 +1,15 @@
 #include "decoding.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "commands.h"
 #include "flags.h"
-#include "lines.h"
 #include "output.h"
 
 namespace tril::app {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string joined(const std::vector<int32_t>& ids) {
-  std::string text;
-  for (const int32_t id : ids) text += fmt::format("{}{}", text.empty() ? "" : " ", id);
-  return text;
-}
-
-Json json_of(const TextHypothesis& h, const DecodingFlags& flags) {
-  Json object = {{"text", h.text},          {"ids", h.tokens}, {"pieces", h.pieces},
-                 {"score", h.score},        {"rank", h.rank},  {"ended", h.ended && !h.end_forced},
-                 {"log_probs", h.log_probs}};
-  if (flags.options.alignments) object["alignment"] = to_pharaoh(h.links);
-  return object;
-}
-
-std::string json_line(const Translation& translation, const DecodingFlags& flags) {
-  Json object = {{"line", translation.number + 1}};
-  object.update(json_of(translation.hypotheses.front(), flags));
-  if (!translation.skipped.empty()) {
-    object["score"] = object["rank"] = nullptr;  // 0 would mean certainty
-    object["skipped"] = translation.skipped;
-  }
-  if (flags.options.search.n_best.value_or(1) > 1) {
-    for (const TextHypothesis& h : translation.hypotheses) {
-      object["n_best"].push_back(json_of(h, flags));
-    }
-  }
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-// Tab-separated columns: the line's number where a line has several results, score, text,
-// alignment.
-std::string text_lines(const Translation& translation, const DecodingFlags& flags) {
-  std::string lines;
-  for (const TextHypothesis& h : translation.hypotheses) {
-    if (flags.options.search.n_best.value_or(1) > 1)
-      lines += fmt::format("{}\t", translation.number + 1);
-    if (flags.scores) {
-      // A log-probability of 0 would mean certainty: a skipped line has none.
-      lines += translation.skipped.empty() ? fmt::format("{}\t", h.score) : "\t";
-    }
-    lines += flags.ids ? joined(h.tokens) : h.text;
-    if (flags.options.alignments) lines += "\t" + to_pharaoh(h.links);
-    lines += "\n";
-  }
-  return lines;
-}
-
-// Reports results that were cut: all cut results of a line have the same number of tokens, its
-// limit.
-void tell_cut(const Translation& translation, bool decoder_only) {
-  int64_t cut = 0;
-  size_t tokens = 0;
-  for (const TextHypothesis& h : translation.hypotheses) {
-    if (h.ended && !h.end_forced) continue;
-    ++cut;
-    tokens = h.tokens.size();
-  }
-  if (cut == 0) return;
-  const size_t results = translation.hypotheses.size();
-  const std::string which = results == 1 ? "" : fmt::format(": {} of {} results", cut, results);
-  message(fmt::format("tril: line {}{} cut after {} tokens{}\n", translation.number + 1, which,
-                      tokens, decoder_only ? ", its own included" : ""));
-}
-
-// Lines, each with its prefix where there is a file of them.
-class Input {
- public:
-  explicit Input(const DecodingFlags& flags) : lines_(open_lines(flags.input)) {
-    require(flags.input != "-" || flags.prefix != "-", ErrorCode::invalid_argument,
-            "--input and --prefix cannot both be stdin");
-    if (!flags.prefix.empty()) prefixes_.emplace(open_lines(flags.prefix));
-    const bool is_typed = flags.input == "-" && ::isatty(STDIN_FILENO) != 0;
-    if (is_typed) message("type a line and press Enter; Ctrl-D ends\n");
-  }
-
-  std::optional<TextRequest> next(LineReader::Wait wait) {
-    return error_.hold([&] { return read(wait); });
-  }
-
-  // Called when all lines are answered: raises what was wrong with the files.
-  void check_end() {
-    error_.raise();
-    std::string more;
-    require(!prefixes_ || !prefixes_->next(more), ErrorCode::invalid_argument, lines_.path(),
-            " ends after ", lines_.number(), " lines, ", prefixes_ ? prefixes_->path() : "",
-            " has more");
-  }
-
- private:
-  std::optional<TextRequest> read(LineReader::Wait wait) {
-    TextRequest request;
-    if (!lines_.next(request.line, wait)) return std::nullopt;
-    request.fault = fault_of(lines_, "the line");
-    if (!prefixes_) return request;
-    require(prefixes_->next(request.prefix), ErrorCode::invalid_argument, prefixes_->path(),
-            " ends after ", prefixes_->number(), " lines, ", lines_.path(), " has more");
-    if (request.fault.empty()) request.fault = fault_of(*prefixes_, "the prefix");
-    return request;
-  }
-
-  LineReader lines_;
-  std::optional<LineReader> prefixes_;
-  LateError error_;
-};
-
-}  // namespace
-
 namespace {
 
 constexpr const char* kSearch = "Search";
@@ -331,59 +216,6 @@ void add_decoding_flags(CLI::App& command, DecodingFlags& flags, int64_t beam) {
                   "Hypotheses decoded at a time; a GPU is fastest with several hundred")
       ->transform(whole_number(1, 65536))
       ->capture_default_str();
-}
-
-namespace {
-// A model's own settings may ask for sampling, so this is known only now.
-void check_sampling(const SearchSettings& named, bool samples) {
-  if (samples) return;
-  const char* flag = named.top_k         ? "--top-k"
-                     : named.top_p       ? "--top-p"
-                     : named.temperature ? "--temperature"
-                     : named.seed        ? "--seed"
-                                         : nullptr;
-  require(flag == nullptr, ErrorCode::invalid_argument, flag == nullptr ? "" : flag,
-          ": nothing is drawn by chance without --sample");
-}
-}  // namespace
-
-void decode_lines(const Translator& translator, const DecodingFlags& flags) {
-  TranslateOptions options = flags.options;
-  const bool samples = options.search.sample.value_or(false);
-  if (!samples && !options.search.beam && !translator.generation().search.beam) {
-    if (!translator.generation().search.sample) options.search.beam = flags.beam;
-  }
-  if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
-  check_sampling(options.search, translator.search_options(options).sample);
-  const bool decoder_only = translator.model().config().decoder_only();
-  options.slots = std::max(flags.batch, translator.search_options(options).width());
-  Input input(flags);
-  options.bad_lines = flags.strict ? BadLine::error : BadLine::skip;
-  LineWriter output;
-  BadLineCount bad;
-  int64_t under_way = 0;
-  bool closed = false;
-  translator.translate(
-      [&]() -> std::optional<TextRequest> {
-        // Waits for input only when nothing else is to be done, so that a typed line is translated
-        // at once.
-        using Wait = LineReader::Wait;
-        std::optional<TextRequest> request = input.next(under_way == 0 ? Wait::yes : Wait::no);
-        under_way += request ? 1 : 0;
-        return request;
-      },
-      [&](Translation&& translation) {
-        --under_way;
-        if (!translation.skipped.empty()) bad.tell(translation.number + 1, translation.skipped);
-        tell_cut(translation, decoder_only);
-        closed = !output.write(flags.json ? json_line(translation, flags)
-                                          : text_lines(translation, flags));
-        return !closed;
-      },
-      options);
-  if (closed) return;
-  input.check_end();
-  bad.raise();
 }
 
 }  // namespace tril::app

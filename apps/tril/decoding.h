@@ -21,7 +21,9 @@ struct DecodingFlags {
   std::optional<Compute> compute;
   std::optional<Device> device;
   int64_t batch = 64;
-  int64_t beam = 5;  // where neither the user nor the model names one
+  int64_t beam = 5;            // where neither the user nor the model names one
+  std::string split_word;      // as it was given; empty: it was not
+  std::optional<Split> split;  // lines into sentences
   TranslateOptions options;
   bool scores = false, json = false, ids = false, strict = false, trust = false, shortlist = false;
 };

@@ -8,6 +8,7 @@
 #include "loading.h"
 #include "output_files.h"
 #include "terminal.h"
+#include "tril/serve/http_server.h"
 #include "tril/tril.h"
 #include "units.h"
 
@@ -68,7 +69,8 @@ void show_machine(const InfoFlags& flags) {
                           {"target", to_string(target)},
                           {"targets", targets},
                           {"gpus", list},
-                          {"gpu_problem", without_prefix(found.problem)}};
+                          {"gpu_problem", without_prefix(found.problem)},
+                          {"serve_problem", serve::problem_of_http()}};
     fmt::print("{}\n", machine.dump(2));
     return;
   }
@@ -84,6 +86,9 @@ void show_machine(const InfoFlags& flags) {
       table.push_back({i == 0 ? "GPU" : "", text_of(found.list[i], i)});
     }
   }
+  const std::string_view serve_problem = serve::problem_of_http();
+  table.push_back(
+      {"serve", serve_problem.empty() ? "there" : concat("not there: ", serve_problem)});
   print_table(table, Align::left, "");
 }
 

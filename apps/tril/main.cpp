@@ -57,6 +57,8 @@ void add_commands(CLI::App& app) {
   tril::app::add_translate(app);
   tril::app::add_generate(app);
   tril::app::add_score(app);
+  tril::app::add_serve(app);
+  tril::app::add_verify_answer(app);
   tril::app::add_evaluate(app);
   tril::app::add_quantize(app);
   tril::app::add_shortlist(app);
@@ -78,7 +80,7 @@ void refuse_empty_paths(CLI::App& app) {
     for (const char* name :
          {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
           "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
-          "--reference", "--shortlist", "--model", "--from"}) {
+          "--reference", "--shortlist", "--model", "--from", "receipt", "--keys"}) {
       // The target of `explain` is a sentence, not a path.
       const bool text = command->get_name() == "explain" && std::string_view(name) == "--target";
       CLI::Option* option = command->get_option_no_throw(name);

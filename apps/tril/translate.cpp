@@ -18,6 +18,11 @@ void run_translate(const DecodingFlags& flags) {
   decode_lines(translator, flags);
 }
 
+std::optional<Split> split_named(const std::string& word) {
+  if (word.empty()) return std::nullopt;
+  return word == word_for(Split::always) ? Split::always : Split::too_long;
+}
+
 }  // namespace
 
 void add_translate(CLI::App& app) {
@@ -31,22 +36,40 @@ void add_translate(CLI::App& app) {
   translate->add_flag("--alignments", flags->options.alignments,
                       "Print word alignments after each result, as in 0-0 1-2");
   add_shortlist_flag(*translate, flags->shortlist);
+  // A value only after "=", so that the model is not taken for one; without, CLI11 says "true".
+  translate
+      ->add_flag("--split", flags->split_word,
+                 "Cut lines into sentences, which are translated one by one: those with more "
+                 "tokens than the model takes, or, with --split=always, every line. Each line "
+                 "still gives one line")
+      ->check([](const std::string& word) {
+        const bool known = word == "true" || word == "long" || word == "always";
+        return known ? "" : "'" + word + "' is not one of long, always";
+      })
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   translate->footer(
       "Examples:\n"
       "  echo 'How are you?' | tril translate my-model\n"
       "  tril translate my-model --input text.en --beam 8 --json > text.json\n"
       "  tril translate nllb --from-language eng_Latn --to-language hin_Deva < text.en\n"
-      "  tril translate summariser --min-tokens 30 --no-repeat-ngram 3 < articles\n\n"
+      "  tril translate summariser --min-tokens 30 --no-repeat-ngram 3 < articles\n"
+      "  tril translate my-model --split < paragraphs.en > paragraphs.hi\n\n"
       "Lines are printed in the order they were read, each as soon as it is ready. Columns are "
       "separated by tabs: the line's number (with --n-best above 1), the score (--scores), the "
       "text, the alignment (--alignments). A result that reaches a length limit is printed as far "
-      "as it goes, and stderr says so. With --shortlist, scores cover only the listed pieces: the "
+      "as it goes, and stderr says so; it also says which lines are plainly not in the language "
+      "that "
+      "the model reads. With --split and --json, the results of a line's sentences are in "
+      "'sentences'. With --shortlist, scores cover only the listed pieces: the "
       "others have probability 0, so the same text scores higher than without. 'tril score "
       "--shortlist' gives the same scores.\n\n" +
       std::string(kDefaultsNote) +
       " On a GPU --no-repeat-ngram, --repetition-penalty, --renormalize with a beam and --forbid "
       "with several ids make the CPU choose the tokens, which takes several times as long.");
-  translate->callback([flags] { run_translate(*flags); });
+  translate->callback([flags] {
+    flags->split = split_named(flags->split_word);
+    run_translate(*flags);
+  });
 }
 
 }  // namespace tril::app

@@ -58,6 +58,8 @@
 #include "tril/text/bleu.h"              // BLEU
 #include "tril/text/chrf.h"              // chrF
 #include "tril/text/display.h"           // columns on a terminal
+#include "tril/text/languages.h"         // languages: codes, names, detection
+#include "tril/text/sentences.h"         // sentences of a text
 #include "tril/text/token_ids.h"         // token ids as text
 #include "tril/text/tokenizer.h"         // Tokenizer
 #include "tril/text/utf8.h"              // first_invalid_utf8
@@ -68,5 +70,7 @@
 #include "tril/train/symbols.h"          // learn_symbols
 #include "tril/train/trainer.h"          // train
 #include "tril/train/tuning.h"           // fine-tuning
+#include "tril/translate/doubt.h"        // text in another language than the model reads
+#include "tril/translate/text_plan.h"    // whole texts: translate_text
 #include "tril/translate/translator.h"   // Translator: text in, text out
 #include "tril/translate/words.h"        // word alignments

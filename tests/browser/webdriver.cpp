@@ -155,8 +155,10 @@ Browser::~Browser() {
   }
 }
 
-void Browser::open_file(const std::string& path) {
-  driver_->call("POST", "/url", {{"url", "file://" + path}});
+void Browser::open_file(const std::string& path) { open("file://" + path); }
+
+void Browser::open(const std::string& address) {
+  driver_->call("POST", "/url", {{"url", address}});
 }
 
 Json Browser::run(const std::string& script, const Json& arguments) {
@@ -208,6 +210,8 @@ void Browser::key(const std::string& name) {
     event.erase("text");
   }
 }
+
+void Browser::type(const std::string& text) { command("Input.insertText", {{"text", text}}); }
 
 Json Browser::log(const std::string& type) {
   return driver_->call("POST", "/se/log", {{"type", type}});

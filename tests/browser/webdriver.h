@@ -33,6 +33,7 @@ class Browser {
   Browser& operator=(const Browser&) = delete;
 
   void open_file(const std::string& path);
+  void open(const std::string& address);
   // Runs a function body in the page and returns its result; promises are awaited.
   Json run(const std::string& script, const Json& arguments = Json::array());
   // The text of the one element that `css` finds.
@@ -42,7 +43,8 @@ class Browser {
   void click(const std::string& css);
   void click_at(const std::string& css, double x, double y);  // from the element's corner
   void click_point(double x, double y);                       // of the window
-  void key(const std::string& name);  // "ArrowLeft", "Enter", "Escape", " ", "Tab"
+  void key(const std::string& name);   // "ArrowLeft", "Enter", "Escape", " ", "Tab"
+  void type(const std::string& text);  // where the focus is, as one input
 
   // All warnings and errors of the console, and the requested addresses of the network log; each
   // call returns what is new since the last.

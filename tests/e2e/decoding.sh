@@ -302,6 +302,63 @@ yes 'how are you' | "$tril" translate "$model" "${quick[@]}" 2>"$scratch/err" | 
 without_cuts
 [ -s "$scratch/err" ] && fail 'a closed pipe says something'
 
+# --split: sentences are translated one by one, the output is one line for each line, and what fits
+# is translated as without.
+two='how are you\n\nI am fine, thank you\n'
+run "$two" 0 'no split' "$tril" translate "$model" "${quick[@]}"
+cp "$scratch/out" "$scratch/whole"
+for split in --split --split=long --split=always; do
+  run "$two" 0 "$split" "$tril" translate "$split" "$model" "${quick[@]}"
+  same "$split of lines of one sentence" "$scratch/whole"
+done
+run 'How are you?\nI am fine.\n' 0 'two lines' "$tril" translate "$model" "${quick[@]}"
+paste -sd ' ' "$scratch/out" >"$scratch/sentences"
+run 'How are you? I am fine.\n' 0 'one line' "$tril" translate "$model" "${quick[@]}" --split=always
+same 'one line of two sentences' "$scratch/sentences"
+says 'one line of two sentences' '^tril: line 1, sentence 2 cut after 8 tokens'
+without_cuts
+paragraph=$(printf 'How are you? I am fine, thank you. %.0s' $(seq 1 30))
+run "how\n\n$paragraph\n\nhow\n" 0 'paragraph' "$tril" translate "$model" "${quick[@]}" --split
+lines 'paragraph' 5
+cp "$scratch/out" "$scratch/whole"
+run "how\n\n$paragraph\n\nhow\n" 0 'paragraph again' "$tril" translate "$model" "${quick[@]}" --split \
+  --batch 1 --threads 1
+same 'paragraph whatever the batch' "$scratch/whole"
+run 'How are you? Fine.\n\n' 0 'json of sentences' "$tril" translate "$model" "${quick[@]}" \
+  --split=always --json
+lines 'json of sentences' 2
+prints 'json of sentences' '^{"line":1,"text":".*","ended":false,"sentences":\[{"source":"How are you?","text":"'
+prints 'json of no sentence' '^{"line":2,"text":"","ended":true,"sentences":\[\]}$'
+run 'how \377\nhow\n' 1 'a bad line split' "$tril" translate "$model" "${quick[@]}" --split
+lines 'a bad line split' 2
+says 'a bad line split' '^tril: line 1 skipped: '
+run_error 'how\n\nhow \377\nhow\n' 'a bad line, strict and split' 'line 3: ' \
+  "$tril" translate "$model" "${quick[@]}" --split --strict
+lines 'before a bad line, strict and split' 2
+for flag in '--n-best 2' --scores --ids --alignments "--prefix $scratch/prefix"; do
+  # shellcheck disable=SC2086 # a flag and its value
+  run_error 'how\n' "--split with $flag" "^tril: ${flag%% *} is about whole lines" \
+    "$tril" translate "$model" --split $flag
+done
+run_error 'how\n' 'a wrong word' "'never' is not one of long, always" "$tril" translate "$model" --split=never
+yes '' | "$tril" translate "$model" --split 2>"$scratch/err" | head -n 3 >"$scratch/out"
+[ "${PIPESTATUS[1]}" -eq 0 ] || fail 'a closed pipe is an error of --split'
+{ echo how; sleep 2; } | "$tril" translate "$model" "${quick[@]}" --split 2>/dev/null | {
+  read -r -t 1.5 _ || echo late
+} >"$scratch/out"
+[ -s "$scratch/out" ] && fail '--split waits for the next line'
+
+# Text that is plainly in another language is translated, and named on stderr.
+russian='Где ты положил мои ключи?\n'
+run "how are you\n$russian" 0 'a doubtful line' "$tril" translate "$model" "${quick[@]}"
+without_cuts
+[ "$(cat "$scratch/err")" = "tril: line 2: is it in the right language? most of its words consist of letters that the \
+model's tokenizer never learnt" ] || fail 'a doubtful line: not told, or more'
+run "$(printf "$russian%.0s" $(seq 1 17))" 0 'doubtful lines' "$tril" translate "$model" "${quick[@]}" --split
+without_cuts
+[ "$(wc -l <"$scratch/err")" -eq 6 ] || fail 'doubtful lines: not five and a count'
+says 'doubtful lines' '^tril: … and 12 more lines like them$'
+
 # Every way to fail.
 long=$(printf 'x %.0s' $(seq 1 100))
 run_error "how\n$long\nhow\n" 'a long line' 'line 2: the line has .* the model takes 64' \

@@ -13,6 +13,8 @@ namespace {
 // An outcome on its way from the engine's thread to those who wait for it.
 class Arrival {
  public:
+  explicit Arrival(std::function<void()> ready) : ready_(std::move(ready)) {}
+
   void put(RequestOutcome&& outcome) {
     {
       const std::lock_guard lock(mutex_);
@@ -20,6 +22,7 @@ class Arrival {
       is_here_ = true;
     }
     changed_.notify_all();
+    if (ready_) ready_();
   }
   bool is_here() const {
     const std::lock_guard lock(mutex_);
@@ -44,6 +47,7 @@ class Arrival {
   mutable std::condition_variable changed_;
   std::optional<RequestOutcome> outcome_;
   bool is_here_ = false;
+  const std::function<void()> ready_;
 };
 
 }  // namespace
@@ -51,13 +55,17 @@ class Arrival {
 // Shared by the copies of a handle. Only `arrival` changes once the line was submitted; it alone is
 // known to the engine, which must not keep the translator.
 struct PendingTranslation::State {
+  explicit State(std::function<void()> ready)
+      : arrival(std::make_shared<Arrival>(std::move(ready))) {}
+
   std::shared_ptr<TranslatorState> translator;
   TranslateOptions options;
   int64_t number = 0;
+  int64_t tokens_read = 0;
   std::vector<int32_t> source;             // for alignments
   std::optional<Translation> translation;  // of a line that needs no model
   std::shared_ptr<ServedEngine::Ticket> ticket;
-  const std::shared_ptr<Arrival> arrival = std::make_shared<Arrival>();
+  const std::shared_ptr<Arrival> arrival;
 };
 
 namespace {
@@ -90,7 +98,7 @@ class TextSoFar {
 PendingTranslation Translator::submit(TextRequest request, const TranslateOptions& options,
                                       const SubmitOptions& submit) const {
   PendingTranslation pending;
-  pending.state_ = std::make_shared<PendingTranslation::State>();
+  pending.state_ = std::make_shared<PendingTranslation::State>(submit.ready);
   PendingTranslation::State& state = *pending.state_;
   state.translator = state_;
   state.options = options;
@@ -103,6 +111,8 @@ PendingTranslation Translator::submit(TextRequest request, const TranslateOption
     state.arrival->put({.number = submit.number, .end = RequestEnd::failed, .error = error});
     return pending;
   }
+  const bool reads_source = !state_->model.config().decoder_only();
+  state.tokens_read = std::ssize(reads_source ? asked.source : asked.prefix);
   if (says_nothing(*state_, asked)) {
     state.translation = empty_translation(submit.number, {});
     state.arrival->put({.number = submit.number});
@@ -156,6 +166,8 @@ Translation PendingTranslation::get() const {
   return translation_of(*state.translator, state.number, std::move(outcome->hypotheses),
                         state.source, state.options);
 }
+
+int64_t PendingTranslation::tokens_read() const { return submitted().tokens_read; }
 
 void PendingTranslation::cancel() const {
   const State& state = submitted();

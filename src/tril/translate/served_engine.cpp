@@ -9,6 +9,11 @@
 
 namespace tril {
 
+TestHooks& served_hooks() {
+  static TestHooks hooks;
+  return hooks;
+}
+
 struct ServedEngine::Served {
   Served(Transformer transformer, int thread_count)
       : model(std::move(transformer)), threads(thread_count) {}
@@ -23,6 +28,7 @@ struct ServedEngine::Served {
   Engine& started(EngineThread& thread) {
     if (engine) return *engine;
     session.emplace(model, threads);
+    session->hooks = served_hooks();
     engine.emplace(model, EngineOptions{}, *session);
     try {
       thread.add(*engine);

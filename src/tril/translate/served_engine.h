@@ -11,6 +11,9 @@
 
 namespace tril {
 
+// Deliberate faults of every model that is decoded here, for tests: set before the first request.
+TestHooks& served_hooks();
+
 class ServedEngine {
  public:
   // The model is shared: only handles are copied.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tril/base/error.h"
+#include "tril/translate/piece_letters.h"
 #include "tril/translate/served_engine.h"
 #include "tril/translate/translator.h"
 
@@ -34,10 +35,17 @@ struct TranslatorState {
   std::mutex mutex;
   std::vector<std::unique_ptr<Session>> idle;  // guarded by the mutex
 
-  // Of the last call, to be shared by the next if it has the same: the engine then derives nothing
-  // anew. Guarded by the mutex.
-  std::shared_ptr<const SearchOptions> last_options;
-  std::vector<std::vector<int32_t>> last_forbidden;  // by the call
+  // Of recent calls, the last one first, to be shared by later ones that have the same: the engine
+  // then derives nothing anew. Guarded by the mutex.
+  struct KnownOptions {
+    std::shared_ptr<const SearchOptions> search;
+    std::vector<std::vector<int32_t>> forbidden;  // by the call
+  };
+  std::vector<KnownOptions> known_options;
+
+  // For doubt_about(), made when it is first called.
+  std::once_flag letters_made;
+  std::unique_ptr<const PieceLetters> letters;
 
   ServedEngine engine;  // decodes for all callers
 

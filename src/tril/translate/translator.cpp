@@ -10,6 +10,9 @@
 namespace tril {
 namespace {
 
+// Callers of a server ask for some combinations of options again and again.
+constexpr size_t kKnownOptions = 16;
+
 void check_fit(const Tokenizer& tokenizer, const TransformerConfig& config,
                std::string_view tokenizer_file, std::string_view config_file) {
   const int64_t pieces = tokenizer.vocab(TextSide::target);
@@ -90,19 +93,22 @@ std::shared_ptr<const SearchOptions> TranslatorState::shared_options(
     const TranslateOptions& options) {
   const SearchRule rule = options.search.over(generation.search.over({.beam = 5}));
   const auto first = start(languages_for(options.languages));
-  const std::lock_guard lock(mutex);
-  const auto forces_end = [&] {
-    return options.force_end.value_or(generation.forced_end.has_value());
+  const bool forces_end = options.force_end.value_or(generation.forced_end.has_value());
+  const auto is_same = [&](const KnownOptions& known) {
+    const SearchOptions& search = *known.search;
+    return static_cast<const SearchRule&>(search) == rule &&
+           search.shortlist == options.shortlist && search.start == first &&
+           search.forced_end.has_value() == forces_end && known.forbidden == options.forbidden;
   };
-  const bool same =
-      last_options != nullptr && static_cast<const SearchRule&>(*last_options) == rule &&
-      last_options->shortlist == options.shortlist && last_options->start == first &&
-      last_options->forced_end.has_value() == forces_end() && last_forbidden == options.forbidden;
-  if (!same) {
-    last_options = std::make_shared<const SearchOptions>(search_options(options));
-    last_forbidden = options.forbidden;
+  const std::lock_guard lock(mutex);
+  auto known = std::find_if(known_options.begin(), known_options.end(), is_same);
+  if (known == known_options.end()) {
+    if (known_options.size() == kKnownOptions) known_options.pop_back();
+    auto search = std::make_shared<const SearchOptions>(search_options(options));
+    known = known_options.insert(known_options.end(), {std::move(search), options.forbidden});
   }
-  return last_options;
+  std::rotate(known_options.begin(), known, known + 1);
+  return known_options.front().search;
 }
 
 LanguagePair TranslatorState::languages_for(const LanguagePair& named) const {

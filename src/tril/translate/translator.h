@@ -160,6 +160,9 @@ struct SubmitOptions {
   // Called while the line is decoded, on one of the translator's threads: it should return quickly,
   // and must neither throw nor wait for a translation.
   std::function<void(const StreamedText&)> stream{};
+  // Called once, when get() would no longer wait, whatever the outcome: on one of the translator's
+  // threads, or before submit() returns. The same rules apply.
+  std::function<void()> ready{};
 };
 
 struct TranslatorState;  // translate/state.h
@@ -177,6 +180,8 @@ class PendingTranslation {
   // cannot be used, or what the model raised. The result can be taken once, by one of the copies:
   // after that, `invalid_argument`.
   Translation get() const;
+  // Of the source, or of the text to continue; 0 for a line that cannot be used.
+  int64_t tokens_read() const;
   // The line leaves within a step or two, unless it is done before.
   void cancel() const;
 
@@ -230,6 +235,8 @@ class Translator {
              const ScoreTextOptions& options = {}) const;
 
  private:
+  friend std::string doubt_about(const Translator& translator, std::string_view line,
+                                 const LanguagePair& languages);  // translate/doubt.h
   std::shared_ptr<TranslatorState> state_;
 };
 

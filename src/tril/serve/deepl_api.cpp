@@ -1,0 +1,115 @@
+// DeepL's API, version 2, as far as its clients use it: /v2/translate, /v2/languages, /v2/usage.
+#include <algorithm>
+#include <utility>
+
+#include "tril/serve/api.h"
+#include "tril/serve/json_out.h"
+#include "tril/text/languages.h"
+
+namespace tril::serve {
+namespace {
+
+// Clients send fields in the body of a GET, too.
+RequestFields deepl_fields(const ContextPtr& context) {
+  return context->request.body.empty() ? RequestFields::of_query(context->request)
+                                       : RequestFields::of_body(context->request);
+}
+
+std::string in_capitals(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return text;
+}
+
+int64_t characters_of(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+// Wishes that only DeepL's own models fulfil. Leaving them out silently would give other text than
+// was asked for.
+void refuse_deepl_wishes(RequestFields& fields) {
+  for (const char* name :
+       {"glossary_id", "tag_handling", "style_id", "non_splitting_tags", "outline_detection",
+        "splitting_tags", "ignore_tags", "custom_instructions", "translation_memory_id"}) {
+    const JsonValue* value = fields.value(name);
+    if (value != nullptr && !(value->kind == JsonValue::Kind::array && value->items.empty())) {
+      refuse(name, concat(name, " is not supported by this server"));
+    }
+  }
+  const std::string formality = fields.text("formality").value_or("default");
+  if (formality == "more" || formality == "less") {
+    refuse("formality", "formality is not supported by this server");
+  }
+}
+
+void deepl_translate(Core& core, const ContextPtr& context) {
+  RequestFields fields = RequestFields::of_body(context->request);
+  const CallLimits& limits = core.options.limits;
+  TextCall call;
+  const auto texts = fields.texts("text", limits.max_texts);
+  if (!texts) refuse("text", "Parameter 'text' not specified.");
+  call.texts = *texts;
+  const auto target = fields.text("target_lang");
+  if (!target) refuse("target_lang", "Parameter 'target_lang' not specified.");
+  refuse_deepl_wishes(fields);
+  Wanted wanted;
+  wanted.target = *target;
+  wanted.source = fields.text("source_lang").value_or("auto");
+  const std::string split = fields.text("split_sentences").value_or("1");
+  if (split != "0" && split != "1") {
+    refuse("split_sentences", "split_sentences can be 0 or 1 on this server");
+  }
+  call.split = split == "0" ? Split::never : Split::too_long;
+  call.timeout = limits.timeout;
+  choose_model(call, core.models, wanted, false);
+  complete_options(call, limits);
+  const std::string tag = entity_tag(call, "/v2/translate", "");
+  core.run(context, std::move(call), [tag, source = wanted.source](TextJob& job) {
+    Json list = Json::array();
+    for (size_t i = 0; i < job.call().texts.size(); ++i) {
+      const std::string from = job.call().languages_of(i).from;
+      list.push_back(
+          {{"detected_source_language", in_capitals(client_code(from.empty() ? source : from))},
+           {"text", joined_text(job, i, 0)},
+           {"billed_characters", characters_of(job.call().texts[i])}});
+    }
+    return json_response({{"translations", std::move(list)}})
+        .with("ETag", tag)
+        .with("X-Tril-Fingerprint", job.call().model->fingerprint);
+  });
+}
+
+void deepl_languages(Core& core, const ContextPtr& context) {
+  RequestFields fields = deepl_fields(context);
+  const std::string type = fields.text("type").value_or("source");
+  if (type != "source" && type != "target") refuse("type", "type can be source or target");
+  Json list = Json::array();
+  for (const std::string& code :
+       type == "target" ? core.models.targets({}) : core.models.sources()) {
+    Json one = {{"language", in_capitals(client_code(code))}, {"name", language_name(code)}};
+    if (type == "target") one["supports_formality"] = false;
+    list.push_back(std::move(one));
+  }
+  core.respond(*context, json_response(list));
+}
+
+// Nobody is billed: the limit is as far away as a client can count.
+void deepl_usage(Core& core, const ContextPtr& context) {
+  constexpr int64_t kNoLimit = 1'000'000'000'000;
+  core.respond(*context, json_response({{"character_count", core.characters.load()},
+                                        {"character_limit", kNoLimit}}));
+}
+
+constexpr Route kDeeplRoutes[] = {
+    {"POST", "/v2/translate", deepl_translate, Shape::deepl, "deepl"},
+    {"GET", "/v2/languages", deepl_languages, Shape::deepl, "deepl"},
+    {"POST", "/v2/languages", deepl_languages, Shape::deepl, "deepl"},
+    {"GET", "/v2/usage", deepl_usage, Shape::deepl, "deepl"},
+    {"POST", "/v2/usage", deepl_usage, Shape::deepl, "deepl"},
+};
+
+}  // namespace
+
+std::span<const Route> deepl_routes() { return kDeeplRoutes; }
+
+}  // namespace tril::serve

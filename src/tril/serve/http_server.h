@@ -1,0 +1,70 @@
+// HttpServer: HTTP/1.1 on a socket, for any number of connections at a time.
+//
+// Connections are coroutines on a few threads, which only read, call the handler and write. A
+// connection that sends nothing, sends slowly or reads slowly costs memory for itself and delays
+// nobody; each stage has its own time limit. Requests whose end two servers could see in different
+// places (two lengths, a length and chunks, no Host or two) are refused, and their connection is
+// closed. TLS and HTTP/2 belong to a proxy in front.
+//
+// Needs Boost (Beast) when tril is built; problem_of_http() says whether it was there.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tril/serve/http.h"
+
+namespace tril::serve {
+
+// Why this build has no HTTP server, in one line; empty: it has.
+std::string_view problem_of_http();
+
+struct HttpOptions {
+  // "127.0.0.1:8080", "[::1]:8080", "unix:/run/tril.sock"; port 0 is any free one.
+  std::string listen = "127.0.0.1:8080";
+  int threads = 2;
+  int64_t max_connections = 4096;  // more are answered 503 and closed
+  int64_t max_header = 16 << 10;   // bytes
+  int64_t max_body = 1 << 20;
+  std::chrono::milliseconds idle_time{75'000};    // between requests of a connection
+  std::chrono::milliseconds header_time{10'000};  // for all of a request's header
+  std::chrono::milliseconds body_time{30'000};    // for all of its body
+  std::chrono::milliseconds write_time{30'000};   // for 64 KiB of an answer
+  std::chrono::milliseconds heartbeat{15'000};    // of a stream without news
+};
+
+struct HttpCounts {
+  int64_t connections = 0;  // open now
+  int64_t accepted = 0;     // in all
+  int64_t refused = 0;      // for max_connections
+};
+
+class HttpServer {
+ public:
+  // Listens. Raises `invalid_argument` for an address that is none, `io` for one that cannot be
+  // listened at, `unsupported` where problem_of_http() says why.
+  HttpServer(HttpOptions options, Handler handler);
+  // Drops what is open.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // "http://127.0.0.1:8080", "unix:/run/tril.sock".
+  std::string address() const;
+  HttpCounts counts() const;
+
+  // Starts the threads.
+  void start();
+  // Connections that are waiting to be accepted still are, then no more. Requests that were read
+  // are answered, and their connections closed. Returns whether all were within the time.
+  bool drain(std::chrono::milliseconds time);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tril::serve

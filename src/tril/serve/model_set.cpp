@@ -1,0 +1,256 @@
+#include "tril/serve/model_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tril/base/checksum.h"
+#include "tril/base/error.h"
+#include "tril/io/atomic_file.h"
+#include "tril/io/json.h"
+#include "tril/models/folder.h"
+#include "tril/text/languages.h"
+
+namespace tril::serve {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+
+std::string list_of(const std::vector<std::string>& words, size_t most = 12) {
+  std::string text;
+  for (size_t i = 0; i < std::min(words.size(), most); ++i) {
+    text += (i == 0 ? "" : ", ") + words[i];
+  }
+  if (words.size() > most) text += concat(" and ", words.size() - most, " more");
+  return text;
+}
+
+// "en" and "hi" of "en-hi"; empty if the name is none of that form.
+LanguagePair pair_in_name(std::string_view name) {
+  const size_t dash = name.find('-');
+  if (dash == std::string_view::npos) return {};
+  LanguagePair pair{std::string(name.substr(0, dash)), std::string(name.substr(dash + 1))};
+  const auto is_known = [](const std::string& code) {
+    return !base_language(code).empty() && language_name(code) != code;
+  };
+  return is_known(pair.from) && is_known(pair.to) ? pair : LanguagePair{};
+}
+
+std::vector<std::string> only(const std::string& code) {
+  return code.empty() ? std::vector<std::string>() : std::vector<std::string>{code};
+}
+
+std::string device_kind(const Device& device) {
+  if (!on_gpu(device)) return "cpu";
+  const auto& list = gpus().list;
+  const auto index = static_cast<size_t>(device.index);
+  return concat("cuda ", index < list.size() ? list[index].name : std::string());
+}
+
+// Appends a language unless another code of it is there.
+void add_language(std::vector<std::string>& codes, const std::string& code) {
+  if (!find_language(codes, code)) codes.push_back(code);
+}
+
+// A model's own code for a language a client names; empty if the model does not say which it has.
+std::optional<std::string> own_code(const std::vector<std::string>& codes,
+                                    const std::string& wanted, const std::string& usual) {
+  if (wanted.empty() || wanted == kAuto) return usual;
+  return find_language(codes, wanted);
+}
+
+}  // namespace
+
+std::string fingerprint_of(const Translator& translator, const std::string& folder) {
+  const Transformer& model = translator.model();
+  std::string identity = model.seal().identity;
+  if (identity.empty()) {
+    // Not sealed: by the bytes of its files.
+    for (const std::string_view name :
+         {kConfigFile, kWeightsFile, kTokenizerFile, std::string_view("generation.json")}) {
+      const std::string path = path_in(folder, name);
+      if (file_exists(path)) identity += to_string(checksum_of(read_model_file(folder, name)));
+    }
+  }
+  return to_string(
+      checksum_of(concat("tril ", TRIL_VERSION, "\n", identity, "\n", word_for(model.compute()),
+                         "\n", device_kind(model.placement().device))));
+}
+
+ModelSpec parse_spec(std::string_view text) {
+  ModelSpec spec;
+  const size_t equals = text.find('=');
+  if (equals != std::string_view::npos &&
+      text.substr(0, equals).find('/') == std::string_view::npos) {
+    spec.name = std::string(text.substr(0, equals));
+    spec.folder = std::string(text.substr(equals + 1));
+  } else {
+    spec.folder = std::string(text);
+    std::string_view name = text;
+    while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
+    if (const size_t slash = name.rfind('/'); slash != std::string_view::npos) {
+      name.remove_prefix(slash + 1);
+    }
+    spec.name = std::string(name);
+  }
+  const bool is_name =
+      !spec.name.empty() && is_utf8(spec.name) &&
+      std::none_of(spec.name.begin(), spec.name.end(), [](char c) {
+        return static_cast<unsigned char>(c) <= ' ' || c == 0x7F || c == '"' || c == '\\';
+      });
+  require(is_name && !spec.folder.empty(), ErrorCode::invalid_argument, "serve: '", printable(text),
+          "' is no model: give a folder, or NAME=FOLDER");
+  return spec;
+}
+
+ServedModel served_model(ModelSpec spec, Translator translator) {
+  std::string fingerprint = fingerprint_of(translator, spec.folder);
+  ServedModel model{.name = std::move(spec.name),
+                    .folder = std::move(spec.folder),
+                    .translator = std::move(translator),
+                    .shortlist = {},
+                    .fingerprint = std::move(fingerprint)};
+  if (model.decoder_only()) return model;
+  const ModelLanguages known = model.translator.languages();
+  model.usual = known.usual;
+  model.chooses = !known.codes.empty();
+  if (model.chooses) {
+    model.sources = model.targets = known.codes;
+    // Models with languages of the target alone read one language.
+    if (!known.usual.from.empty() && !find_language(known.codes, known.usual.from)) {
+      model.sources = only(known.usual.from);
+    }
+    return model;
+  }
+  if (model.usual.from.empty() && model.usual.to.empty()) model.usual = spec.languages;
+  if (model.usual.from.empty() && model.usual.to.empty()) model.usual = pair_in_name(model.name);
+  model.sources = only(model.usual.from);
+  model.targets = only(model.usual.to);
+  return model;
+}
+
+void ModelSet::add(ServedModel model) {
+  require(find(model.name) == nullptr, ErrorCode::invalid_argument, "serve: two models are named ",
+          model.name, ": give them names, as in NAME=FOLDER");
+  if (std::string file = path_in(model.folder, kShortlistFile);
+      !model.decoder_only() && !on_gpu(model.translator.model().placement().device) &&
+      file_exists(file)) {
+    model.shortlist = Shortlist::load(model.folder);
+    model.shortlist->check_fits("serve", model.translator.model().config());
+  }
+  models_.push_back(std::move(model));
+}
+
+const ServedModel* ModelSet::find(std::string_view name) const {
+  for (const ServedModel& model : models_) {
+    if (model.name == name) return &model;
+  }
+  return nullptr;
+}
+
+Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
+  std::vector<std::string> names;
+  for (const ServedModel& model : models_) names.push_back(model.name);
+  if (!wanted.model.empty()) {
+    require(find(wanted.model) != nullptr, ErrorCode::invalid_argument, Field{"model"}, "no model ",
+            printable(wanted.model), ": there is ", list_of(names));
+  }
+  // Those that can do what is wanted, apart from a language that is to be detected.
+  std::vector<Chosen> can;
+  std::vector<std::string> targets_seen, sources_seen;
+  for (const ServedModel& model : models_) {
+    if (!wanted.model.empty() && model.name != wanted.model) continue;
+    if (wanted.model.empty() &&
+        wanted.continues.value_or(model.decoder_only()) != model.decoder_only()) {
+      continue;
+    }
+    for (const std::string& code : model.targets) add_language(targets_seen, code);
+    const auto to = own_code(model.targets, wanted.target, model.usual.to);
+    if (!to) continue;
+    for (const std::string& code : model.sources) add_language(sources_seen, code);
+    const auto from = own_code(model.sources, wanted.source, model.usual.from);
+    if (!from) continue;
+    can.push_back({.model = &model, .languages = {*from, *to}});
+  }
+  if (can.empty()) {
+    const bool none_of_the_kind =
+        wanted.continues && std::none_of(models_.begin(), models_.end(), [&](const auto& model) {
+          return model.decoder_only() == *wanted.continues;
+        });
+    require(!none_of_the_kind, ErrorCode::invalid_argument, Field{"model"},
+            wanted.continues.value_or(false) ? "no model here continues text"
+                                             : "no model here translates");
+    const bool target_known = wanted.target.empty() || find_language(targets_seen, wanted.target);
+    require(target_known, ErrorCode::invalid_argument, Field{"target"},
+            "nothing is translated into ", printable(wanted.target),
+            targets_seen.empty() ? std::string(": the languages of this model are not known; name "
+                                               "it as in en-hi=FOLDER when starting the server")
+                                 : concat(": there is ", list_of(targets_seen)));
+    fail(ErrorCode::invalid_argument, Field{"source"}, "nothing is translated from ",
+         printable(wanted.source), wanted.target.empty() ? "" : " into ",
+         wanted.target.empty() ? std::string() : printable(wanted.target),
+         sources_seen.empty() ? std::string(": the languages of this model are not known; name it "
+                                            "as in en-hi=FOLDER when starting the server")
+                              : concat(": there is ", list_of(sources_seen)));
+  }
+  if (wanted.source == kAuto) {
+    std::vector<std::string> candidates;
+    for (const Chosen& one : can) {
+      for (const std::string& code : one.model->sources) {
+        if (find_language(std::vector<std::string>{code}, one.languages.to)) continue;
+        add_language(candidates, code);
+      }
+    }
+    const auto detected = detect_language(text, candidates);
+    if (!detected.empty()) {
+      for (Chosen& one : can) {
+        const auto from = find_language(one.model->sources, detected.front().code);
+        if (!from) continue;
+        one.languages.from = *from;
+        one.detected = Detected{*from, detected.front().confidence};
+        return one;
+      }
+    }
+    // Nothing speaks for any: the usual language of the first.
+    if (!can.front().languages.from.empty()) {
+      can.front().detected = Detected{can.front().languages.from, 0.0};
+    }
+    return can.front();
+  }
+  const bool same_direction = std::all_of(can.begin(), can.end(), [&](const Chosen& one) {
+    return base_language(one.languages.from) == base_language(can.front().languages.from) &&
+           base_language(one.languages.to) == base_language(can.front().languages.to) &&
+           one.model->decoder_only() == can.front().model->decoder_only();
+  });
+  const bool said_enough = !wanted.model.empty() || can.size() == 1 ||
+                           (same_direction && !can.front().languages.to.empty());
+  require(said_enough, ErrorCode::invalid_argument,
+          Field{wanted.target.empty()   ? "target"
+                : wanted.source.empty() ? "source"
+                                        : "model"},
+          "several models could do this: name source and target, or one of the models ",
+          list_of(names));
+  return can.front();
+}
+
+std::vector<std::string> ModelSet::sources() const {
+  std::vector<std::string> codes;
+  for (const ServedModel& model : models_) {
+    for (const std::string& code : model.sources) add_language(codes, code);
+  }
+  return codes;
+}
+
+std::vector<std::string> ModelSet::targets(std::string_view source) const {
+  std::vector<std::string> codes;
+  for (const ServedModel& model : models_) {
+    if (!source.empty() && !find_language(model.sources, source)) continue;
+    for (const std::string& code : model.targets) {
+      if (source.empty() || !find_language(std::vector<std::string>{code}, source)) {
+        add_language(codes, code);
+      }
+    }
+  }
+  return codes;
+}
+
+}  // namespace tril::serve

@@ -1,0 +1,340 @@
+// OpenAI's completions API: decoder-only models continue the prompt, encoder–decoders translate it.
+// (/v1/models is tril's own and has the fields that these clients read.)
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "tril/base/checksum.h"
+#include "tril/serve/api.h"
+#include "tril/serve/json_out.h"
+
+namespace tril::serve {
+namespace {
+
+// What a request says besides the call.
+struct Wishes {
+  int64_t n = 1;
+  bool echo = false;
+  bool logprobs = false;
+  bool stream_usage = false;
+  std::vector<std::string> stops{};
+  std::string id{};
+};
+
+// Equal requests have equal answers, so their ids are equal, too.
+std::string id_of(const TextCall& call, const Wishes& wishes) {
+  std::string all =
+      entity_tag(call, "/v1/completions", concat(wishes.n, wishes.echo, wishes.logprobs));
+  for (const std::string& stop : wishes.stops) all += concat("\n", stop);
+  return "cmpl-" + to_string(checksum_of(all));
+}
+
+// Of one hypothesis: the text after the prompt, and where its tokens begin.
+struct Completion {
+  std::string text;
+  size_t first_token = 0;
+  std::string finish;
+};
+
+size_t find_stop(std::string_view text, const std::vector<std::string>& stops) {
+  size_t at = std::string_view::npos;
+  for (const std::string& stop : stops) at = std::min(at, text.find(stop));
+  return at;
+}
+
+std::string prompt_text(const TextCall& call, std::span<const int32_t> prompt) {
+  return call.model->translator.tokenizer().decode(prompt);
+}
+
+Completion completion_of(const TextJob& job, size_t text, size_t index, const Wishes& wishes) {
+  const TextCall& call = job.call();
+  Completion completion;
+  if (!call.generates()) {
+    completion.text = joined_text(job, text, index);
+    completion.finish = "stop";
+    for (const auto& unit : job.results()[text]) {
+      if (!is_whole(unit->translation.hypotheses.front())) completion.finish = "length";
+    }
+  } else {
+    const UnitResult& unit = *job.results()[text].front();
+    const TextHypothesis& h = unit.translation.hypotheses[index];
+    completion.finish = is_whole(h) ? "stop" : "length";
+    completion.first_token = std::min(h.tokens.size(), static_cast<size_t>(unit.tokens_read));
+    const auto prompt = std::span(h.tokens).first(completion.first_token);
+    const std::string before = prompt_text(call, prompt);
+    completion.text = h.text.starts_with(before)
+                          ? h.text.substr(before.size())
+                          : call.model->translator.tokenizer().decode(
+                                std::span(h.tokens).subspan(completion.first_token));
+  }
+  if (const size_t stop = find_stop(completion.text, wishes.stops);
+      stop != std::string_view::npos) {
+    completion.text.resize(stop);
+    completion.finish = "stop";
+  }
+  return completion;
+}
+
+// For each token its text, log p and place in the answer's text.
+Json logprobs_of(const TextCall& call, const TextHypothesis& h, size_t first, size_t shift) {
+  const Tokenizer& tokenizer = call.model->translator.tokenizer();
+  Json tokens = Json::array(), numbers = Json::array(), offsets = Json::array();
+  const size_t begin = tokenizer.decode(std::span(h.tokens).first(first)).size();
+  size_t before = begin;
+  for (size_t i = first; i < h.tokens.size(); ++i) {
+    const std::string text = tokenizer.decode(std::span(h.tokens).first(i + 1));
+    offsets.push_back(before - std::min(before, begin) + shift);
+    tokens.push_back(text.size() > before ? text.substr(before) : h.pieces[i]);
+    numbers.push_back(std::isfinite(h.log_probs[i]) ? Json(h.log_probs[i]) : Json(nullptr));
+    before = std::max(before, text.size());
+  }
+  return {{"tokens", tokens},
+          {"token_logprobs", numbers},
+          {"top_logprobs", nullptr},
+          {"text_offset", offsets}};
+}
+
+Json choice_of(const TextJob& job, size_t text, size_t index, const Wishes& wishes) {
+  Completion completion = completion_of(job, text, index, wishes);
+  const TextCall& call = job.call();
+  const size_t shift = wishes.echo ? call.texts[text].size() : 0;
+  Json logprobs = nullptr;
+  if (wishes.logprobs && job.results()[text].size() == 1) {
+    const auto& h = job.results()[text].front()->translation.hypotheses[index];
+    logprobs = logprobs_of(call, h, completion.first_token, shift);
+  }
+  if (wishes.echo) completion.text = call.texts[text] + completion.text;
+  return {{"text", completion.text},
+          {"index", text * static_cast<size_t>(wishes.n) + index},
+          {"logprobs", logprobs},
+          {"finish_reason", completion.finish}};
+}
+
+Json usage_of(const TextJob& job) {
+  const int64_t read = tokens_read(job);
+  const int64_t written = tokens_written(job) - (job.call().generates() ? read : 0);
+  return {
+      {"prompt_tokens", read}, {"completion_tokens", written}, {"total_tokens", read + written}};
+}
+
+Json head_of(const TextJob& job, const Wishes& wishes) {
+  return {{"id", wishes.id},
+          {"object", "text_completion"},
+          {"created", 0},
+          {"model", job.call().model->name},
+          {"system_fingerprint", job.call().model->fingerprint}};
+}
+
+HttpResponse response_of(const TextJob& job, const Wishes& wishes) {
+  Json answer = head_of(job, wishes);
+  Json choices = Json::array();
+  for (size_t text = 0; text < job.call().texts.size(); ++text) {
+    for (size_t i = 0; i < static_cast<size_t>(wishes.n); ++i) {
+      choices.push_back(choice_of(job, text, i, wishes));
+    }
+  }
+  answer["choices"] = std::move(choices);
+  answer["usage"] = usage_of(job);
+  return HttpResponse{.body = dump(answer) + "\n"}
+      .with("ETag", "\"" + wishes.id + "\"")
+      .with("X-Tril-Fingerprint", job.call().model->fingerprint);
+}
+
+// ---- streams ------------------------------------------------------------------------------------
+
+void add_data(std::string& bytes, const Json& json) { bytes += "data: " + dump(json) + "\n\n"; }
+
+// How far a text may be told while a stop could still begin at its end.
+size_t safe_end(std::string_view text, const std::vector<std::string>& stops) {
+  size_t longest = 0;
+  for (const std::string& stop : stops) longest = std::max(longest, stop.size());
+  size_t end = text.size() - std::min(text.size(), longest == 0 ? 0 : longest - 1);
+  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;
+  return end;
+}
+
+// The events of a stream: what is new of each text, then how it finished.
+class CompletionEvents {
+ public:
+  CompletionEvents(Wishes wishes, size_t texts) : wishes_(std::move(wishes)), told_(texts) {}
+
+  void news(TextJob& job, std::string& bytes) {
+    for (size_t i = 0; i < told_.size(); ++i) {
+      std::string text = job.text_so_far(i);
+      if (job.call().generates()) {
+        // Until the prompt is through, nothing of it is new.
+        const std::string& prompt = job.call().texts[i];
+        if (text.size() < prompt.size()) continue;
+        text.erase(0, prompt.size());
+      }
+      const size_t stop = find_stop(text, wishes_.stops);
+      const size_t end = stop != std::string::npos ? stop : safe_end(text, wishes_.stops);
+      if (end > told_[i].size() && text.starts_with(told_[i]))
+        tell(job, i, text.substr(0, end), bytes);
+    }
+  }
+  void last(TextJob& job, std::string& bytes) {
+    for (size_t i = 0; i < told_.size(); ++i) {
+      const Completion completion = completion_of(job, i, 0, wishes_);
+      if (completion.text.size() > told_[i].size() && completion.text.starts_with(told_[i])) {
+        tell(job, i, completion.text, bytes);
+      }
+      add_chunk(job, i, "", completion.finish, bytes);
+    }
+    if (wishes_.stream_usage) {
+      Json chunk = head_of(job, wishes_);
+      chunk["choices"] = Json::array();
+      chunk["usage"] = usage_of(job);
+      add_data(bytes, chunk);
+    }
+    bytes += "data: [DONE]\n\n";
+  }
+
+ private:
+  void tell(TextJob& job, size_t i, const std::string& text, std::string& bytes) {
+    const std::string echo = wishes_.echo && told_[i].empty() ? job.call().texts[i] : "";
+    add_chunk(job, i, echo + text.substr(told_[i].size()), nullptr, bytes);
+    told_[i] = text;
+  }
+  void add_chunk(TextJob& job, size_t i, const std::string& text, const Json& finish,
+                 std::string& bytes) {
+    Json chunk = head_of(job, wishes_);
+    chunk["choices"] = {
+        {{"text", text}, {"index", i}, {"logprobs", nullptr}, {"finish_reason", finish}}};
+    add_data(bytes, chunk);
+  }
+
+  const Wishes wishes_;
+  std::vector<std::string> told_;
+};
+
+Core::Stream completion_events(const Wishes& wishes, size_t texts) {
+  const auto events = std::make_shared<CompletionEvents>(wishes, texts);
+  return {.events = [events](TextJob& job, std::string& bytes) { events->news(job, bytes); },
+          .last = [events](TextJob& job, std::string& bytes) { events->last(job, bytes); },
+          .error =
+              [](const ApiError& error, std::string& bytes) {
+                add_data(bytes, {{"error",
+                                  {{"message", error.message},
+                                   {"type", "server_error"},
+                                   {"param", nullptr},
+                                   {"code", error.code}}}});
+              }};
+}
+
+// ---- requests -----------------------------------------------------------------------------------
+
+// What is asked for and cannot be done is refused; the values that change nothing are not.
+void refuse_openai_wishes(RequestFields& fields, int64_t n) {
+  if (fields.number("presence_penalty", -2, 2).value_or(0) != 0) {
+    refuse("presence_penalty",
+           "presence_penalty is not supported: see repetition_penalty of /v1/generate");
+  }
+  if (fields.number("frequency_penalty", -2, 2).value_or(0) != 0) {
+    refuse("frequency_penalty",
+           "frequency_penalty is not supported: see repetition_penalty of /v1/generate");
+  }
+  const JsonValue* bias = fields.value("logit_bias");
+  if (bias != nullptr && !bias->items.empty()) {
+    refuse("logit_bias", "logit_bias is not supported: see forbid of /v1/generate");
+  }
+  if (!fields.text("suffix").value_or("").empty()) refuse("suffix", "suffix is not supported");
+  if (fields.whole("best_of", 1, 1024).value_or(n) != n) {
+    refuse("best_of", "best_of is not supported, but for the value of n");
+  }
+  (void)fields.value("user");
+}
+
+std::vector<std::string> prompts_of(RequestFields& fields, const CallLimits& limits) {
+  const JsonValue* prompt = fields.value("prompt");
+  if (prompt == nullptr) refuse("prompt", "prompt is missing");
+  if (prompt->kind == JsonValue::Kind::array && !prompt->items.empty() &&
+      prompt->items.front().kind != JsonValue::Kind::string) {
+    refuse("prompt", "prompt: token ids are not taken, only text");
+  }
+  return *fields.texts("prompt", limits.max_texts);
+}
+
+void read_sampling(RequestFields& fields, TextCall& call, int64_t n) {
+  SearchSettings& search = call.options.search;
+  const auto temperature = fields.number("temperature", 0, 2);
+  const auto top_p = fields.number("top_p", 0, 1);
+  search.seed = fields.seed("seed");
+  const bool draws = temperature ? *temperature > 0 : call.generates();
+  if (draws) {
+    search.sample = true;
+    search.n_best = n;
+    search.temperature = temperature.value_or(1.0);
+    // 0 keeps the likeliest token alone.
+    if (top_p) search.top_p = std::max(*top_p, std::numeric_limits<double>::min());
+  } else {
+    search.sample = false;
+    if (temperature && call.generates()) search.beam = 1;
+    if (n > 1) {
+      search.n_best = n;
+      search.beam = std::max(n, call.model->translator.search_options(call.options).beam);
+    }
+  }
+  const auto tokens = fields.whole("max_tokens", 0, 1 << 20);
+  if (tokens == 0) refuse("max_tokens", "max_tokens: expected at least 1");
+  constexpr int64_t kUsualTokens = 16;  // of this API
+  if (tokens || call.generates()) search.max_tokens = tokens.value_or(kUsualTokens);
+}
+
+void complete(Core& core, const ContextPtr& context) {
+  RequestFields fields = RequestFields::of_body(context->request);
+  const CallLimits& limits = core.options.limits;
+  TextCall call;
+  Wishes wishes;
+  call.texts = prompts_of(fields, limits);
+  wishes.n = fields.whole("n", 1, limits.max_beam).value_or(1);
+  refuse_openai_wishes(fields, wishes.n);
+  wishes.echo = fields.truth("echo").value_or(false);
+  wishes.logprobs = fields.whole("logprobs", 0, 5).has_value();
+  if (const auto stops = fields.texts("stop", 4)) wishes.stops = *stops;
+  std::erase(wishes.stops, "");
+  const bool streams = fields.truth("stream").value_or(false);
+  if (const JsonValue* options = fields.value("stream_options"); options != nullptr) {
+    const JsonValue* usage = options->find("include_usage");
+    wishes.stream_usage = usage != nullptr && usage->boolean;
+  }
+  Wanted wanted;
+  wanted.model = fields.text("model").value_or("");
+  const Chosen chosen = [&] {
+    try {
+      return core.models.choose(wanted, call.texts.front());
+    } catch (const Error& error) {
+      throw ApiError(404, "model_not_found", error.what(), "model");
+    }
+  }();
+  choose_model(call, core.models, wanted, chosen.model->decoder_only());
+  if (call.generates()) call.split = Split::never;
+  call.timeout = limits.timeout;
+  read_sampling(fields, call, wishes.n);
+  complete_options(call, limits);
+  fields.finish();
+  wishes.id = id_of(call, wishes);
+  if (streams) {
+    if (wishes.n > 1) refuse("n", "n: a stream has one choice for each prompt");
+    const size_t texts = call.texts.size();
+    return core.run_stream(context, std::move(call), completion_events(wishes, texts));
+  }
+  core.run(context, std::move(call), [wishes](TextJob& job) { return response_of(job, wishes); });
+}
+
+void no_chat(Core&, const ContextPtr&) {
+  throw ApiError(404, "not_found",
+                 "these models do not chat: use /v1/completions, or /v1/translate");
+}
+
+constexpr Route kOpenaiRoutes[] = {
+    {"POST", "/v1/completions", complete, Shape::own, "openai"},
+    {"POST", "/v1/chat/completions", no_chat, Shape::own, "openai"},
+};
+
+}  // namespace
+
+std::span<const Route> openai_routes() { return kOpenaiRoutes; }
+
+}  // namespace tril::serve

@@ -1,0 +1,311 @@
+// tril's own API under /v1: everything the program can do with text.
+#include <algorithm>
+#include <utility>
+
+#include "tril/base/checksum.h"
+#include "tril/explain/explain.h"
+#include "tril/serve/api.h"
+#include "tril/serve/json_out.h"
+#include "tril/text/languages.h"
+
+namespace tril::serve {
+namespace {
+
+void add_event(std::string& bytes, std::string_view name, std::string_view data) {
+  while (data.ends_with('\n')) data.remove_suffix(1);
+  bytes += concat("event: ", name, "\ndata: ", data, "\n\n");
+}
+
+// The events of a job: every text anew when it has grown.
+Core::Stream events_of(size_t texts) {
+  const auto told = std::make_shared<std::vector<std::string>>(texts);
+  return {
+      .events =
+          [told](TextJob& job, std::string& bytes) {
+            for (size_t i = 0; i < told->size(); ++i) {
+              std::string text = job.text_so_far(i);
+              if (text == (*told)[i]) continue;
+              add_event(bytes, "partial", dump({{"index", i}, {"text", text}}));
+              (*told)[i] = std::move(text);
+            }
+          },
+      .last = [](TextJob& job, std::string& bytes) { add_event(bytes, "done", answer_text(job)); },
+      .error =
+          [](const ApiError& error, std::string& bytes) {
+            add_event(
+                bytes, "error",
+                dump({{"error",
+                       {{"code", error.code},
+                        {"message", error.message},
+                        {"field", error.field.empty() ? Json(nullptr) : Json(error.field)}}}}));
+          }};
+}
+
+void serve_call(Core& core, const ContextPtr& context, RequestFields fields, bool generate) {
+  const bool streams = fields.truth("stream").value_or(false);
+  TextCall call = read_call(fields, core.models, core.options.limits, generate);
+  fields.finish();
+  if (streams) {
+    const size_t texts = call.texts.size();
+    return core.run_stream(context, std::move(call), events_of(texts));
+  }
+  // The tag is known before the answer: a client that has it costs no work.
+  std::string tag = entity_tag(call, generate ? "/v1/generate" : "/v1/translate", "");
+  const bool is_get = context->request.method != "POST";
+  if (is_get && names_tag(context->request.header("If-None-Match"), tag)) {
+    return core.respond(*context, HttpResponse{.status = 304, .type = ""}
+                                      .with("ETag", tag)
+                                      .with("Cache-Control", "no-cache"));
+  }
+  core.run(context, std::move(call), [tag = std::move(tag), is_get](TextJob& job) {
+    return HttpResponse{.body = answer_text(job)}
+        .with("ETag", tag)
+        .with("Cache-Control", is_get ? "no-cache" : "no-store")
+        .with("X-Tril-Fingerprint", job.call().model->fingerprint);
+  });
+}
+
+void translate_body(Core& core, const ContextPtr& context) {
+  serve_call(core, context, RequestFields::of_body(context->request), false);
+}
+
+void translate_query(Core& core, const ContextPtr& context) {
+  serve_call(core, context, RequestFields::of_query(context->request), false);
+}
+
+void generate(Core& core, const ContextPtr& context) {
+  serve_call(core, context, RequestFields::of_body(context->request), true);
+}
+
+// ---- scores, tokens, languages, models ----------------------------------------------------------
+
+Json numbers_or_null(const std::vector<float>& numbers) {
+  Json list = Json::array();
+  for (const float number : numbers) {
+    list.push_back(std::isfinite(number) ? Json(number) : Json(nullptr));
+  }
+  return list;
+}
+
+int64_t tokens_in(const std::vector<std::string>& texts, const Translator& translator,
+                  TextSide side) {
+  int64_t tokens = 0;
+  for (const std::string& text : texts) {
+    tokens += std::ssize(translator.tokenizer().encode(text, side));
+  }
+  return tokens;
+}
+
+void score(Core& core, const ContextPtr& context) {
+  RequestFields fields = RequestFields::of_body(context->request);
+  const int64_t most = core.options.limits.max_texts;
+  TextCall call;
+  const auto targets = fields.texts("target", most);
+  const auto sources = fields.texts("source", most);
+  Wanted wanted;
+  wanted.model = fields.text("model").value_or("");
+  wanted.source = fields.text("source_language").value_or("");
+  wanted.target = fields.text("target_language").value_or("");
+  fields.finish();
+  if (!targets) refuse("target", "target is missing: the texts to be scored");
+  if (sources && sources->size() != targets->size()) {
+    refuse("source", concat("source: ", sources->size(), " for ", targets->size(), " targets"));
+  }
+  if (wanted.source == "auto") {
+    refuse("source_language", "source_language: a score needs the language by its code");
+  }
+  call.texts = {targets->front()};
+  choose_model(call, core.models, wanted, !sources);
+  core.admit(*context);
+  const ServedModel* model = call.model;
+  const int64_t tokens = tokens_in(*targets, model->translator, TextSide::target) +
+                         (sources ? tokens_in(*sources, model->translator, TextSide::source) : 0);
+  core.buckets.charge(context->client.name, context->client.tokens_per_minute, tokens);
+  core.run_slow(context, [model, sources, targets, languages = call.languages_of(0)] {
+    Json scores = Json::array();
+    size_t next = 0;
+    ScoreTextOptions options;
+    options.languages = model->for_translator(languages);
+    model->translator.score(
+        [&]() -> std::optional<ScoreTextRequest> {
+          if (next == targets->size()) return std::nullopt;
+          ScoreTextRequest request;
+          if (sources) request.source = (*sources)[next];
+          request.target = (*targets)[next++];
+          return request;
+        },
+        [&](TextScore&& result) {
+          scores.push_back({{"score", result.score},
+                            {"ids", result.tokens},
+                            {"pieces", result.pieces},
+                            {"log_probs", numbers_or_null(result.log_probs)}});
+          return true;
+        },
+        options);
+    const Json answer = {
+        {"model", model->name}, {"fingerprint", model->fingerprint}, {"scores", std::move(scores)}};
+    return HttpResponse{.body = dump(answer) + "\n"}.with("X-Tril-Fingerprint", model->fingerprint);
+  });
+}
+
+void tokenize(Core& core, const ContextPtr& context) {
+  RequestFields fields = RequestFields::of_body(context->request);
+  const auto texts = fields.texts("text", core.options.limits.max_texts);
+  if (!texts) refuse("text", "text is missing: what to tokenize");
+  const size_t side = fields.word_index("side", {"source", "target"}).value_or(0);
+  Wanted wanted;
+  wanted.model = fields.text("model").value_or("");
+  wanted.source = fields.text("source").value_or("");
+  wanted.target = fields.text("target").value_or("");
+  fields.finish();
+  const Chosen chosen = [&] {
+    try {
+      return core.models.choose(wanted, texts->front());
+    } catch (const Error& error) {
+      throw ApiError(error.field() == "model" && !wanted.model.empty() ? 404 : 400,
+                     error.field() == "model" ? "unknown_model" : "unknown_language", error.what(),
+                     std::string(error.field()));
+    }
+  }();
+  const Translator& translator = chosen.model->translator;
+  const LanguagePair languages =
+      translator.languages_for(chosen.model->for_translator(chosen.languages));
+  Json list = Json::array();
+  for (const std::string& text : *texts) {
+    const Tokenizer& tokenizer = translator.tokenizer();
+    std::vector<int32_t> ids;
+    if (side == 1) {
+      ids = tokenizer.encode_target(text, languages);
+    } else if (chosen.model->decoder_only()) {
+      ids = tokenizer.encode(text);
+    } else {
+      ids = tokenizer.encode_source(text, languages);
+    }
+    Json pieces = Json::array();
+    for (const int32_t id : ids) {
+      pieces.push_back(tokenizer.piece(
+          id, side == 1 || chosen.model->decoder_only() ? TextSide::target : TextSide::source));
+    }
+    list.push_back({{"ids", ids}, {"pieces", std::move(pieces)}});
+  }
+  core.respond(*context, {.body = dump({{"model", chosen.model->name}, {"texts", list}}) + "\n"});
+}
+
+void detect_text(Core& core, const ContextPtr& context, RequestFields fields) {
+  const auto text = fields.text("text");
+  fields.finish();
+  if (!text) refuse("text", "text is missing: whose language to detect");
+  const std::vector<std::string> sources = core.models.sources();
+  Json list = Json::array();
+  for (const auto& found : detect_language(*text, sources)) {
+    list.push_back({{"language", client_code(found.code)}, {"confidence", found.confidence}});
+  }
+  core.respond(*context, {.body = dump({{"detected", std::move(list)}}) + "\n"});
+}
+
+void detect(Core& core, const ContextPtr& context) {
+  detect_text(core, context, RequestFields::of_body(context->request));
+}
+
+void detect_query(Core& core, const ContextPtr& context) {
+  detect_text(core, context, RequestFields::of_query(context->request));
+}
+
+Json model_json(const ServedModel& model) {
+  const TransformerConfig& config = model.translator.model().config();
+  Json names = Json::object();
+  for (const auto* codes : {&model.sources, &model.targets}) {
+    for (const std::string& code : *codes) names[code] = language_name(code);
+  }
+  return {{"id", model.name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "tril"},
+          {"kind", config.decoder_only() ? "decoder-only" : "encoder-decoder"},
+          {"source_languages", model.sources},
+          {"target_languages", model.targets},
+          {"language_names", std::move(names)},
+          {"default_source", model.usual.from},
+          {"default_target", model.usual.to},
+          {"fingerprint", model.fingerprint},
+          {"device", to_string(model.translator.model().placement().device)},
+          {"compute", word_for(model.translator.model().compute())},
+          {"max_length", config.max_length},
+          {"shortlist", model.shortlist.has_value()}};
+}
+
+void list_models(Core& core, const ContextPtr& context) {
+  Json data = Json::array();
+  for (const ServedModel& model : core.models.models()) data.push_back(model_json(model));
+  core.respond(*context, {.body = dump({{"object", "list"}, {"data", std::move(data)}}) + "\n"});
+}
+
+void show_model(Core& core, const ContextPtr& context) {
+  constexpr std::string_view kPath = "/v1/models/";
+  const auto name = percent_decoded(context->request.path().substr(kPath.size()));
+  const ServedModel* model = name ? core.models.find(*name) : nullptr;
+  if (model == nullptr) {
+    throw ApiError(404, "unknown_model", "there is no such model: see /v1/models", "model");
+  }
+  core.respond(*context, {.body = dump(model_json(*model)) + "\n"});
+}
+
+// ---- why ----------------------------------------------------------------------------------------
+
+// The page has its script inside; in a sandbox it can reach nothing of this server's.
+constexpr std::string_view kExplainPolicy =
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; img-src data:";
+
+void explain_text(Core& core, const ContextPtr& context) {
+  if (!core.options.page) throw ApiError(404, "not_found", "this server shows no pages");
+  RequestFields fields = RequestFields::of_query(context->request);
+  TextCall call;
+  const auto text = fields.text("text");
+  Wanted wanted;
+  wanted.model = fields.text("model").value_or("");
+  wanted.source = fields.text("source").value_or("");
+  wanted.target = fields.text("target").value_or("");
+  fields.finish();
+  if (!text) refuse("text", "text is missing: the sentence to explain");
+  call.texts = {*text};
+  const Chosen chosen = [&] {
+    try {
+      return core.models.choose(wanted, *text);
+    } catch (const Error& error) {
+      throw ApiError(400, "unknown_language", error.what(), std::string(error.field()));
+    }
+  }();
+  core.admit(*context);
+  core.run_study(context, [chosen, text = *text] {
+    ExplainOptions options;
+    options.languages = chosen.model->for_translator(chosen.languages);
+    // The weights as they were learnt; what is served may be packed.
+    LoadOptions to_study;
+    to_study.purpose = Purpose::study;
+    const Translator translator = Translator::load(chosen.model->folder, to_study);
+    const std::string page = explain_page(explain(translator, text, options));
+    return HttpResponse{.type = "text/html; charset=utf-8", .body = page}
+        .with("Content-Security-Policy", std::string(kExplainPolicy))
+        .with("Cache-Control", "no-store");
+  });
+}
+
+constexpr Route kOwnRoutes[] = {
+    {"POST", "/v1/translate", translate_body, Shape::own, "v1"},
+    {"GET", "/v1/translate", translate_query, Shape::own, "v1"},
+    {"POST", "/v1/generate", generate, Shape::own, "v1"},
+    {"POST", "/v1/score", score, Shape::own, "v1"},
+    {"POST", "/v1/tokenize", tokenize, Shape::own, "v1"},
+    {"POST", "/v1/detect", detect, Shape::own, "v1"},
+    {"GET", "/v1/detect", detect_query, Shape::own, "v1"},
+    {"GET", "/v1/models", list_models, Shape::own, "v1"},
+    {"GET", "/v1/models/*", show_model, Shape::own, "v1"},
+    {"GET", "/explain", explain_text, Shape::own, "explain"},
+};
+
+}  // namespace
+
+std::span<const Route> own_routes() { return kOwnRoutes; }
+
+}  // namespace tril::serve

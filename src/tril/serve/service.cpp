@@ -1,0 +1,429 @@
+#include "tril/serve/service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "tril/base/fingerprint.h"
+#include "tril/serve/api.h"
+#include "tril/serve/json_out.h"
+#include "tril/text/languages.h"
+
+namespace tril::serve {
+namespace {
+
+// Bodies above this are read by a worker, so that the threads of HTTP stay free.
+constexpr size_t kLargeBody = 8 << 10;
+constexpr std::string_view kEventStream = "text/event-stream";
+
+std::string openai_type(const ApiError& error) {
+  if (error.status == 401 || error.status == 403) return "authentication_error";
+  if (error.status == 429) return "rate_limit_error";
+  return error.status >= 500 ? "server_error" : "invalid_request_error";
+}
+
+std::string error_body(Shape shape, const ApiError& error) {
+  if (shape == Shape::libretranslate) return dump({{"error", error.message}}) + "\n";
+  if (shape == Shape::deepl) return dump({{"message", error.message}}) + "\n";
+  // tril's own, with the fields that OpenAI's clients read.
+  const Json param = error.field.empty() ? Json(nullptr) : Json(error.field);
+  return dump({{"error",
+                {{"code", error.code},
+                 {"message", error.message},
+                 {"field", param},
+                 {"type", openai_type(error)},
+                 {"param", param}}}}) +
+         "\n";
+}
+
+std::span<const Route> (*const kTables[])() = {own_routes, libretranslate_routes, deepl_routes,
+                                               openai_routes, operations_routes};
+
+bool matches(const Route& route, std::string_view path) {
+  if (!route.path.ends_with("/*")) return route.path == path;
+  return path.size() >= route.path.size() &&
+         path.starts_with(route.path.substr(0, route.path.size() - 1));
+}
+
+// The route of a path and method; otherwise which methods the path has, and whose it is.
+struct Found {
+  const Route* route = nullptr;
+  std::string methods{};
+  Shape shape = Shape::own;
+};
+
+Found find_route(std::string_view method, std::string_view path) {
+  Found found;
+  for (const auto& table : kTables) {
+    for (const Route& route : table()) {
+      if (!matches(route, path)) continue;
+      found.shape = route.shape;
+      if (route.method == method || (method == "HEAD" && route.method == "GET")) {
+        found.route = &route;
+        return found;
+      }
+      found.methods += concat(found.methods.empty() ? "" : ", ", route.method);
+    }
+  }
+  return found;
+}
+
+// Adds what every answer has, and counts it.
+class CountedExchange final : public Exchange {
+ public:
+  CountedExchange(std::shared_ptr<Exchange> inner, Metrics& metrics, std::string request_id)
+      : inner_(std::move(inner)), metrics_(metrics), request_id_(std::move(request_id)) {
+    ++metrics_.requests_in_flight;
+  }
+  ~CountedExchange() override { --metrics_.requests_in_flight; }
+  CountedExchange(const CountedExchange&) = delete;
+  CountedExchange& operator=(const CountedExchange&) = delete;
+
+  void respond(HttpResponse&& response) override {
+    complete(response);
+    inner_->respond(std::move(response));
+  }
+  void stream(HttpResponse&& head, std::shared_ptr<ByteSource> source) override {
+    complete(head);
+    inner_->stream(std::move(head), std::move(source));
+  }
+  void more() override { inner_->more(); }
+  void on_gone(std::function<void()> gone) override { inner_->on_gone(std::move(gone)); }
+
+  std::string api = "none";
+
+ private:
+  void complete(HttpResponse& response) {
+    response.headers.push_back({"X-Content-Type-Options", "nosniff"});
+    if (!request_id_.empty()) response.headers.push_back({"X-Request-Id", request_id_});
+    metrics_.count(api, response.status);
+    metrics_.seconds.add(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - arrived_).count());
+  }
+
+  const std::shared_ptr<Exchange> inner_;
+  Metrics& metrics_;
+  const std::string request_id_;
+  const std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
+};
+
+// An id that can be sent back as a header.
+std::string echoed_id(std::string_view id) {
+  const bool is_plain = id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
+                          return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
+                        });
+  return is_plain ? std::string(id) : std::string();
+}
+
+// Server-sent events of a job.
+class JobStream final : public ByteSource {
+ public:
+  JobStream(Core::Stream stream, ContextPtr context, Metrics& metrics)
+      : stream_(std::move(stream)), context_(std::move(context)), metrics_(metrics) {}
+
+  void set_job(const std::shared_ptr<TextJob>& job) { job_ = job; }
+  // On a worker, when the job is done: what ends the stream.
+  void finish(TextJob& job) {
+    const std::lock_guard lock(mutex_);
+    std::string bytes;
+    if (job.error()) {
+      stream_.error(*job.error(), bytes);
+    } else {
+      stream_.events(job, bytes);
+      stream_.last(job, bytes);
+    }
+    last_ = std::move(bytes);
+    is_done_ = true;
+  }
+  bool take(std::string& bytes) override {
+    const std::lock_guard lock(mutex_);
+    if (is_done_) {
+      bytes += last_;
+      return false;
+    }
+    const size_t before = bytes.size();
+    if (const auto job = job_.lock()) stream_.events(*job, bytes);
+    if (bytes.size() > before && !began_) {
+      began_ = true;
+      metrics_.first_token_seconds.add(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - context_->arrived)
+              .count());
+    }
+    return true;
+  }
+  std::string_view heartbeat() const override { return ":\n\n"; }
+
+ private:
+  const Core::Stream stream_;
+  const ContextPtr context_;
+  Metrics& metrics_;
+  std::weak_ptr<TextJob> job_;  // its callbacks hold this
+  std::mutex mutex_;
+  std::string last_;  // guarded by the mutex, as the next two
+  bool is_done_ = false;
+  bool began_ = false;
+};
+
+}  // namespace
+
+std::string client_code(std::string_view code) {
+  const std::string base = base_language(code);
+  if (base.empty()) return std::string(code);
+  const std::string script = script_of_language(code);
+  return script.empty() || script == script_of_language(base) ? base : concat(base, "-", script);
+}
+
+std::string wanted_code(std::string_view code) {
+  if (code == "zt") return "zh-Hant";
+  if (code == "pb") return "pt-BR";
+  return std::string(code);
+}
+
+// ---- Core ---------------------------------------------------------------------------------------
+
+Core::Core(ModelSet served, ServiceOptions given)
+    : models(std::move(served)), options(std::move(given)), cache(options.cache_bytes) {}
+
+Client Core::client_of(const HttpRequest& request, std::string_view secret) const {
+  Client client{.name = request.client, .tokens_per_minute = options.tokens_per_minute};
+  if (options.behind_proxy) {
+    std::string_view address = trimmed(request.header("X-Real-IP"));
+    if (address.empty()) {
+      address = request.header("X-Forwarded-For");
+      const size_t comma = address.rfind(',');
+      if (comma != std::string_view::npos) address.remove_prefix(comma + 1);
+      address = trimmed(address);
+    }
+    if (!address.empty()) client.name = std::string(address.substr(0, 64));
+  }
+  if (!options.keys.empty()) {
+    std::string_view given = request.header("Authorization");
+    for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "}) {
+      if (given.size() > scheme.size() &&
+          equal_ignoring_case(given.substr(0, scheme.size()), scheme)) {
+        given.remove_prefix(scheme.size());
+        break;
+      }
+    }
+    if (given.empty()) given = secret;
+    if (given.empty()) throw ApiError(401, "no_key", "this server needs a key");
+    const Key* key = find_key(options.keys, trimmed(given));
+    if (key == nullptr) throw ApiError(403, "bad_key", "this key is not known here");
+    client.name = "key " + key->name;
+    if (key->tokens_per_minute > 0) client.tokens_per_minute = key->tokens_per_minute;
+  }
+  client.id = fingerprint(client.name);
+  return client;
+}
+
+void Core::admit(const Context& context) {
+  if (metrics.queued_tokens >= options.max_queued_tokens) {
+    ApiError full(503, "overloaded", "too much is waiting to be translated: try again later");
+    full.retry_after = std::chrono::seconds(1);
+    throw full;
+  }
+  if (const auto wait = buckets.refusal(context.client.name, context.client.tokens_per_minute)) {
+    ApiError limit(429, "rate_limited",
+                   concat("more than ", context.client.tokens_per_minute,
+                          " source tokens per minute: try again in ", wait->count(), " s"));
+    limit.retry_after = *wait;
+    throw limit;
+  }
+}
+
+void Core::submitted(const Context& context, const TextJob& job) {
+  buckets.charge(context.client.name, context.client.tokens_per_minute, job.submitted_tokens());
+  int64_t bytes = 0;
+  for (const std::string& text : job.call().texts) {
+    bytes += std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+  }
+  characters += bytes;
+}
+
+void Core::run(const ContextPtr& context, TextCall call, Answer answer) {
+  admit(*context);
+  const auto job = std::make_shared<TextJob>(std::move(call), services());
+  job->start(context->client.id, options.limits,
+             [this, context, answer = std::move(answer)](TextJob& done) {
+               if (done.error()) return respond(*context, *done.error());
+               try {
+                 respond(*context, answer(done));
+               } catch (const std::exception& error) {
+                 respond(*context, ApiError(500, "internal", error.what()));
+               }
+             });
+  submitted(*context, *job);
+  context->exchange->on_gone([this, weak = std::weak_ptr(job)] {
+    if (const auto gone = weak.lock()) {
+      ++metrics.cancelled;
+      gone->cancel();
+    }
+  });
+}
+
+void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
+  admit(*context);
+  std::string fingerprint = call.model->fingerprint;
+  const auto job = std::make_shared<TextJob>(std::move(call), services());
+  const auto source = std::make_shared<JobStream>(std::move(stream), context, metrics);
+  source->set_job(job);
+  job->start(
+      context->client.id, options.limits,
+      [source, context](TextJob& done) {
+        source->finish(done);
+        context->exchange->more();
+      },
+      [context] { context->exchange->more(); });
+  submitted(*context, *job);
+  context->exchange->stream(HttpResponse{.type = std::string(kEventStream)}
+                                .with("Cache-Control", "no-store")
+                                .with("X-Accel-Buffering", "no")
+                                .with("X-Tril-Fingerprint", std::move(fingerprint)),
+                            source);
+  context->exchange->on_gone([this, weak = std::weak_ptr(job)] {
+    if (const auto gone = weak.lock()) {
+      ++metrics.cancelled;
+      gone->cancel();
+    }
+  });
+}
+
+namespace {
+
+void answer_with(Core& core, const ContextPtr& context, const std::function<HttpResponse()>& work) {
+  try {
+    core.respond(*context, work());
+  } catch (const ApiError& error) {
+    core.respond(*context, error);
+  } catch (const Error& error) {
+    core.respond(*context, api_error_of(error));
+  } catch (const std::exception& error) {
+    core.respond(*context, ApiError(500, "internal", error.what()));
+  }
+}
+
+}  // namespace
+
+void Core::run_slow(const ContextPtr& context, std::function<HttpResponse()> work) {
+  slow.post([this, context, work = std::move(work)] { answer_with(*this, context, work); });
+}
+
+void Core::run_study(const ContextPtr& context, std::function<HttpResponse()> work) {
+  constexpr int64_t kMostWaiting = 8;
+  if (++studying > kMostWaiting) {
+    --studying;
+    ApiError full(503, "overloaded", "too many explanations are waiting: try again later");
+    full.retry_after = std::chrono::seconds(5);
+    throw full;
+  }
+  study.post([this, context, work = std::move(work)] {
+    answer_with(*this, context, work);
+    --studying;
+  });
+}
+
+void Core::respond(const Context& context, HttpResponse&& response) {
+  context.exchange->respond(std::move(response));
+}
+
+void Core::respond(const Context& context, const ApiError& error) {
+  HttpResponse response{.status = error.status, .body = error_body(context.shape, error)};
+  if (error.retry_after) {
+    response.headers.push_back({"Retry-After", concat(error.retry_after->count())});
+  }
+  if (error.status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
+  context.exchange->respond(std::move(response));
+}
+
+// ---- Service ------------------------------------------------------------------------------------
+
+struct Service::State {
+  State(ModelSet models, ServiceOptions options) : core(std::move(models), std::move(options)) {}
+
+  std::atomic<bool> draining = false;
+  std::function<void(Gauges&)> fill;
+  Core core;
+};
+
+Service::Service(ModelSet models, ServiceOptions options)
+    : state_(std::make_unique<State>(std::move(models), std::move(options))) {}
+Service::~Service() = default;
+
+void Service::begin_draining() { state_->draining = true; }
+void Service::set_gauges(std::function<void(Gauges&)> fill) { state_->fill = std::move(fill); }
+const ModelSet& Service::models() const { return state_->core.models; }
+const Metrics& Service::metrics() const { return state_->core.metrics; }
+
+void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) {
+  Core& core = state_->core;
+  const auto counted = std::make_shared<CountedExchange>(std::move(exchange), core.metrics,
+                                                         echoed_id(request.header("X-Request-Id")));
+  const auto context = std::make_shared<Context>();
+  context->arrived = std::chrono::steady_clock::now();
+  context->request = std::move(request);
+  context->exchange = counted;
+  const std::string_view path = context->request.path();
+  // What depends on this server's state.
+  if (path == "/livez" || path == "/readyz") {
+    const bool ready = path == "/livez" || !state_->draining;
+    counted->api = "operations";
+    return counted->respond({.status = ready ? 200 : 503,
+                             .type = "text/plain; charset=utf-8",
+                             .body = ready ? "ok\n" : "draining\n",
+                             .headers = {{"Cache-Control", "no-store"}}});
+  }
+  const Found found = find_route(context->request.method, path);
+  context->shape = found.shape;
+  if (found.route == nullptr) {
+    if (found.methods.empty()) {
+      return core.respond(*context, ApiError(404, "not_found",
+                                             concat("there is nothing at ", printable(path),
+                                                    ": see /openapi.json")));
+    }
+    HttpResponse wrong{
+        .status = 405,
+        .body =
+            error_body(found.shape, ApiError(405, "method_not_allowed",
+                                             concat(printable(path), " takes ", found.methods)))};
+    wrong.headers.push_back({"Allow", found.methods});
+    return core.respond(*context, std::move(wrong));
+  }
+  counted->api = std::string(found.route->api);
+  if (path == "/metrics") {
+    return answer_with(core, context, [&] {
+      context->client = core.client_of(context->request);
+      Gauges gauges{.cache_bytes = core.cache.bytes(),
+                    .cache_answers = core.cache.size(),
+                    .draining = state_->draining};
+      if (state_->fill) state_->fill(gauges);
+      return HttpResponse{.type = "text/plain; version=0.0.4; charset=utf-8",
+                          .body = core.metrics.text(gauges),
+                          .headers = {{"Cache-Control", "no-store"}}};
+    });
+  }
+  const auto go = [&core, context, route = found.route] {
+    try {
+      // LibreTranslate's clients send their key in the body, which its handlers read.
+      if (route->shape != Shape::libretranslate) {
+        context->client = route->needs_key ? core.client_of(context->request) : Client{};
+      }
+      route->handler(core, context);
+    } catch (const ApiError& error) {
+      // DeepL's clients know only that a key is wrong.
+      ApiError told = error;
+      if (route->shape == Shape::deepl && told.status == 401) told.status = 403;
+      core.respond(*context, told);
+    } catch (const Error& error) {
+      core.respond(*context, api_error_of(error));
+    } catch (const std::exception& error) {
+      core.respond(*context, ApiError(500, "internal", error.what()));
+    }
+  };
+  if (context->request.body.size() > kLargeBody) {
+    core.quick.post(go);
+  } else {
+    go();
+  }
+}
+
+}  // namespace tril::serve

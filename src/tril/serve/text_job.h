@@ -1,0 +1,121 @@
+// TextJob: one TextCall being carried out.
+//
+// Its texts are cut into units, each of which is answered from the cache or submitted to the
+// model's engine, where it is decoded together with the units of all other clients. Parsing and
+// submitting happen on the caller's thread, assembling the answer on a worker; the engine's thread
+// only counts.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tril/serve/api_error.h"
+#include "tril/serve/cache.h"
+#include "tril/serve/metrics.h"
+#include "tril/serve/text_call.h"
+#include "tril/serve/workers.h"
+
+namespace tril::serve {
+
+class TextJob;
+
+// The jobs there are, so that what they use can wait for them.
+class LiveJobs {
+ public:
+  void add(TextJob& job);
+  void remove(TextJob& job);
+  // Cancels all and waits until they are gone.
+  void end();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<TextJob*> jobs_;  // guarded by the mutex
+};
+
+// Where jobs run; all of it outlives them.
+struct JobServices {
+  AnswerCache& cache;
+  Metrics& metrics;
+  LiveJobs& live;
+  Workers& quick;  // puts answers together
+  Workers& slow;   // the same with another pass of the model: alignments
+};
+
+class TextJob : public std::enable_shared_from_this<TextJob> {
+ public:
+  using Done = std::function<void(TextJob&)>;
+
+  TextJob(TextCall call, JobServices services);
+  ~TextJob();
+  TextJob(const TextJob&) = delete;
+  TextJob& operator=(const TextJob&) = delete;
+
+  // Starts. `done` is called once, on a worker; `news`, if there is one, whenever text_so_far() has
+  // grown, on the engine's thread. Raises an ApiError or Error for what cannot be done; then
+  // nothing was started. `client`: whose turn it is.
+  void start(uint64_t client, const CallLimits& limits, Done done, std::function<void()> news = {});
+  // Its sentences leave the engine within a step or two; `done` is called as always.
+  void cancel();
+
+  const TextCall& call() const { return call_; }
+  const std::vector<TextPlan>& plans() const { return plans_; }
+  // Of this text, what is certain already. Any thread.
+  std::string text_so_far(size_t text) const;
+
+  // When done: what went wrong, or the results by text and unit.
+  const std::optional<ApiError>& error() const { return error_; }
+  const std::vector<std::vector<std::shared_ptr<const UnitResult>>>& results() const {
+    return results_;
+  }
+  // Source tokens of what was submitted: not of what was in the cache.
+  int64_t submitted_tokens() const { return submitted_tokens_; }
+
+ private:
+  struct Unit {
+    size_t text = 0;
+    size_t part = 0;
+    std::string key{};
+    PendingTranslation pending{};
+    int64_t tokens = 0;
+  };
+
+  void submit(Unit& unit, int64_t number, uint64_t client, EngineClock::time_point deadline,
+              bool streams);
+  void tell(const Unit& unit, std::string_view text, bool whole);
+  void count_down();
+  void finish();
+  void collect();
+
+  TextCall call_;
+  const JobServices services_;
+  Done done_;
+  std::function<void()> news_;
+  std::vector<TextPlan> plans_;
+  std::vector<Unit> units_;  // those submitted
+  std::atomic<int64_t> left_ = 1;
+  std::atomic<bool> cancelled_ = false;
+
+  struct Written {
+    std::string text{};
+    bool whole = false;
+  };
+  mutable std::mutex mutex_;                   // of the next two
+  std::vector<std::vector<Written>> written_;  // by text and part, so far
+  bool finished_ = false;                      // `pending` of the units is no more
+
+  std::vector<std::vector<std::shared_ptr<const UnitResult>>> results_;
+  std::optional<ApiError> error_;
+  int64_t submitted_tokens_ = 0;
+};
+
+}  // namespace tril::serve

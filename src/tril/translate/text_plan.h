@@ -1,0 +1,78 @@
+// Whole texts: what of a text is translated as one unit, and how the translations become a text
+// again.
+//
+//   const TextPlan plan = plan_text(translator, text, {.from = "en", .to = "hi"}, Split::too_long);
+//   for (const TextPart& part : plan.parts) ... translate part.source ...
+//   std::string hindi = plan.join(translations);
+//
+// A text is lines, which end with LF or CR LF; these are copied, so a text keeps its lines exactly,
+// whatever is translated in between. Lines that are passed whole are given to the model as they
+// are, blanks and all: their translation is what `tril translate` prints. Of a line that is cut,
+// the blanks before, between and after the units are copied. Empty lines have no unit.
+//
+// Between two units of a line that was cut, blanks follow the target language: into Chinese and
+// Japanese, which have none between sentences, ordinary blanks are left out; into any other
+// language a blank is added where the source has none. Where the target language is not known, one
+// is added unless the translation before ends in such a script. Nothing is added within a word that
+// had to be cut.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tril/base/words.h"
+#include "tril/translate/translator.h"
+
+namespace tril {
+
+// Which lines are cut into sentences (text/sentences.h).
+//   never:    none.
+//   too_long: those with more tokens than the model takes. A sentence that still has too many is
+//             cut at its last clause mark that fits, if that is not in the first half of what fits,
+//             else at its last blank, else between two characters.
+//   always:   all. A line of one sentence is passed whole.
+// Every sentence is one unit, also where several would fit.
+enum class Split : uint8_t { never, too_long, always };
+
+template <>
+struct Words<Split> {
+  static constexpr std::string_view kList[] = {"never", "long", "always"};
+};
+
+// One unit: what stands before its translation, and what is translated.
+struct TextPart {
+  std::string gap;
+  std::string source;
+  int64_t line = 0;  // of the text, from 0
+  // Whether join() adds a blank to the gap unless the text before ends in Chinese or Japanese.
+  bool maybe_blank = false;
+};
+
+struct TextPlan {
+  std::vector<TextPart> parts;  // in order: part i is unit number i
+  std::string end;              // what stands after the last
+
+  // The translated text. `translations` belong to the first parts; with fewer than there are parts
+  // it is the text so far, which ends with the last of them and is the beginning of what more of
+  // them give. Line breaks within a translation become blanks, so that the text has exactly the
+  // lines of its source. Raises `invalid_argument` for more translations than parts.
+  std::string join(std::span<const std::string> translations) const;
+};
+
+// Lengths are counted as the Translator counts them, with the tokens it adds. `languages` as in
+// TranslateOptions. A line that is not UTF-8 is passed whole, for the Translator to refuse; so is a
+// single character that does not fit. Raises `invalid_argument` for a language that the model does
+// not have, and `unsupported` for cutting the text of a decoder-only model, which is to be
+// continued.
+TextPlan plan_text(const Translator& translator, std::string_view text,
+                   const LanguagePair& languages = {}, Split split = Split::too_long);
+
+// Whole text in, whole text out: the best translation of each unit. Raises `invalid_argument` for a
+// unit that cannot be used, naming the line; with BadLine::skip it is translated into nothing.
+std::string translate_text(const Translator& translator, std::string_view text,
+                           const TranslateOptions& options = {}, Split split = Split::too_long);
+
+}  // namespace tril

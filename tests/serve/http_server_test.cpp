@@ -1,0 +1,519 @@
+// HttpServer at the level of bytes on a socket: where messages end, who waits for whom, and what
+// happens when clients are slow, wrong or gone.
+#include "tril/serve/http_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/sanitizers.h"
+#include "support/temp_folder.h"
+#include "support/testing.h"
+#include "tril/base/error.h"
+
+namespace tril::http_server_test {
+namespace {
+
+using namespace std::chrono_literals;
+using serve::Exchange;
+using serve::HttpOptions;
+using serve::HttpRequest;
+using serve::HttpResponse;
+using serve::HttpServer;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point time) {
+  return std::chrono::duration<double>(Clock::now() - time).count();
+}
+
+class Client {
+ public:
+  explicit Client(const HttpServer& server) {
+    const std::string address = server.address();
+    socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    ::inet_pton(AF_INET, "127.0.0.1", &at.sin_addr);
+    const timeval most{20, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+  }
+  ~Client() { close(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void send(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      text.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+  // Reads until the text is there or the connection ends.
+  std::string read_until(std::string_view text) {
+    while (read_.find(text) == std::string::npos && receive()) {
+    }
+    return read_;
+  }
+  // Reads until the server closes; "" at the end of a time limit.
+  std::string read_all() {
+    while (receive()) {
+    }
+    return closed_ ? read_ : "not closed: " + read_;
+  }
+  // One answer with a Content-Length; what follows it stays.
+  std::string answer() {
+    while (read_.find("\r\n\r\n") == std::string::npos && receive()) {
+    }
+    const size_t head = read_.find("\r\n\r\n");
+    if (head == std::string::npos) return std::exchange(read_, {});
+    size_t length = 0;
+    if (const size_t at = read_.find("Content-Length: "); at < head) {
+      length = std::stoul(read_.substr(at + 16));
+    }
+    while (read_.size() < head + 4 + length && receive()) {
+    }
+    const std::string one = read_.substr(0, head + 4 + length);
+    read_.erase(0, head + 4 + length);
+    return one;
+  }
+  void close() {
+    if (socket_ >= 0) ::close(socket_);
+    socket_ = -1;
+  }
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close();
+  }
+  int socket() const { return socket_; }
+
+ private:
+  bool receive() {
+    char bytes[4096];
+    const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
+    closed_ = got == 0 || (got < 0 && errno == ECONNRESET);
+    if (got <= 0) return false;
+    read_.append(bytes, static_cast<size_t>(got));
+    return true;
+  }
+
+  int socket_ = -1;
+  std::string read_;
+  bool closed_ = false;
+};
+
+// Answers with method, target and body; /hold keeps the exchange, /stream streams.
+class Echo {
+ public:
+  void operator()(HttpRequest&& request, std::shared_ptr<Exchange> exchange) {
+    ++requests;
+    if (request.target == "/hold") {
+      exchange->on_gone([this] { ++gone; });
+      const std::lock_guard lock(mutex);
+      held.push_back(std::move(exchange));
+      return;
+    }
+    if (request.target == "/drop") return;
+    if (request.target == "/large") {
+      return exchange->respond({.body = std::string(8 << 20, 'x')});
+    }
+    exchange->respond({.type = "text/plain",
+                       .body = concat(request.method, " ", request.target, " ", request.body)});
+  }
+  void answer_held() {
+    const std::lock_guard lock(mutex);
+    for (const auto& exchange : held) exchange->respond({.type = "text/plain", .body = "held"});
+    held.clear();
+  }
+  bool holds(size_t count) {
+    const auto until = Clock::now() + 10s;
+    while (Clock::now() < until) {
+      {
+        const std::lock_guard lock(mutex);
+        if (held.size() == count) return true;
+      }
+      std::this_thread::sleep_for(1ms);
+    }
+    return false;
+  }
+
+  std::atomic<int> requests = 0;
+  std::atomic<int> gone = 0;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Exchange>> held;  // guarded by the mutex
+};
+
+class Http : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!serve::problem_of_http().empty()) GTEST_SKIP() << serve::problem_of_http();
+    start({});
+  }
+  void start(HttpOptions options) {
+    if (!serve::problem_of_http().empty()) return;
+    server.reset();
+    options.listen = "127.0.0.1:0";
+    server = std::make_unique<HttpServer>(
+        options, [this](HttpRequest&& request, std::shared_ptr<Exchange> exchange) {
+          echo(std::move(request), std::move(exchange));
+        });
+    server->start();
+  }
+  // What the server sends for these bytes until it closes.
+  std::string all_for(std::string_view bytes) {
+    Client client(*server);
+    client.send(bytes);
+    return client.read_all();
+  }
+  bool eventually(const std::function<bool()>& holds) {
+    const auto until = Clock::now() + 10s;
+    while (Clock::now() < until) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return holds();
+  }
+
+  Echo echo;
+  std::unique_ptr<HttpServer> server;
+};
+
+constexpr std::string_view kGet = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
+
+TEST_F(Http, AnswersOneAfterTheOtherOnOneConnection) {
+  Client client(*server);
+  for (int i = 0; i < 3; ++i) {
+    client.send(kGet);
+    EXPECT_TRUE(client.answer().ends_with("\r\n\r\nGET /a "));
+  }
+  // Pipelined, and cut anywhere.
+  const std::string two =
+      concat("POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", kGet);
+  for (size_t cut = 1; cut < two.size(); cut += 7) {
+    client.send(std::string_view(two).substr(0, cut));
+    std::this_thread::sleep_for(1ms);
+    client.send(std::string_view(two).substr(cut));
+    EXPECT_TRUE(client.answer().ends_with("\r\n\r\nPOST /b hello"));
+    EXPECT_TRUE(client.answer().ends_with("\r\n\r\nGET /a "));
+  }
+}
+
+TEST_F(Http, ReadsBodiesOfEveryKind) {
+  Client client(*server);
+  client.send(
+      "POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n");
+  EXPECT_TRUE(client.answer().ends_with("POST /c abc0123456789"));
+  // Some clients send the fields of a GET in its body.
+  client.send("GET /d HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody");
+  EXPECT_TRUE(client.answer().ends_with("GET /d body"));
+  client.send(kGet);
+  EXPECT_TRUE(client.answer().ends_with("GET /a "));
+  client.send("POST /e HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.answer(), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("ok");
+  EXPECT_TRUE(client.answer().ends_with("POST /e ok"));
+  client.send("GET http://h/f?x HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(client.answer().ends_with("GET /f?x "));
+  client.send("HEAD /g HTTP/1.1\r\nHost: h\r\n\r\n");
+  const std::string head = client.read_until("\r\n\r\n");
+  EXPECT_NE(head.find("Content-Length: 8"), std::string::npos);
+  EXPECT_TRUE(head.ends_with("\r\n\r\n"));
+}
+
+TEST_F(Http, OldClientsAreAnsweredAndLeft) {
+  EXPECT_TRUE(all_for("GET /a HTTP/1.0\r\n\r\n").ends_with("GET /a "));
+  Client client(*server);
+  client.send("GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_NE(client.answer().find("Connection: keep-alive"), std::string::npos);
+  client.send("GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  EXPECT_NE(client.read_all().find("Connection: close"), std::string::npos);
+}
+
+// Where two servers could see the end of a message in different places, the second could be made
+// to read a body as a request: none of these is passed on.
+TEST_F(Http, RefusesWhatCouldBeSmuggled) {
+  const std::string inner = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n";
+  const std::vector<std::string> heads = {
+      "Host: h\r\nContent-Length: 4\r\nContent-Length: 40",
+      "Host: h\r\nContent-Length: 4\r\nContent-Length: 4",
+      "Host: h\r\nContent-Length: 4, 40",
+      "Host: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked",
+      "Host: h\r\nTransfer-Encoding: chunked\r\nContent-Length: 4",
+      "Host: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+      "Host: h\r\nTransfer-Encoding: identity",
+      "Host: h\r\nTransfer-Encoding: gzip, chunked",
+      "Host: h\r\nTransfer-Encoding: xchunked",
+      "Host: h\r\nTransfer-Encoding : chunked",
+      "Host: h\r\nContent-Length: -1",
+      "Host: h\r\nContent-Length: +4",
+      "Host: h\r\nContent-Length: 0x4",
+      "Host: h\r\nContent-Length: 99999999999999999999",
+      "Host: h\r\nContent Length: 4",
+      "Content-Length: 0",
+      "Host: h\r\nHost: i",
+      "Host: h\r\nX: a\rb",
+      std::string("Host: h\r\nX: a\0b", 15),
+  };
+  for (const std::string& head : heads) {
+    const int before = echo.requests;
+    const std::string answer =
+        all_for(concat("POST /outer HTTP/1.1\r\n", head, "\r\n\r\n", "0\r\n\r\n", inner));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 5"))
+        << head << "\n"
+        << answer;
+    EXPECT_EQ(answer.find("smuggled"), std::string::npos) << head;
+    EXPECT_EQ(echo.requests, before) << head;
+    EXPECT_NE(answer.find("Connection: close"), std::string::npos) << head;
+  }
+  for (const std::string_view junk : {"\x16\x03\x01\x02 tls?", "GET / HTTP/2.0\r\nHost: h\r\n\r\n",
+                                      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET\r\n\r\n"}) {
+    EXPECT_TRUE(all_for(concat(junk, "\r\n\r\n")).starts_with("HTTP/1.1 400")) << junk;
+  }
+}
+
+TEST_F(Http, BoundsHeaderAndBody) {
+  start({.max_header = 1000, .max_body = 2000});
+  const std::string long_header =
+      concat("GET /a HTTP/1.1\r\nHost: h\r\nX: ", std::string(2000, 'x'));
+  EXPECT_TRUE(all_for(long_header + "\r\n\r\n").starts_with("HTTP/1.1 431"));
+  EXPECT_TRUE(all_for("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 2001\r\n\r\n")
+                  .starts_with("HTTP/1.1 413"));
+  EXPECT_TRUE(all_for(concat("POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n",
+                             "fff\r\n", std::string(0xfff, 'y')))
+                  .starts_with("HTTP/1.1 413"));
+  EXPECT_EQ(echo.requests, 0);
+}
+
+TEST_F(Http, SlowClientsEndAndDelayNobody) {
+  start({.idle_time = 400ms, .header_time = 300ms, .body_time = 300ms});
+  std::vector<std::unique_ptr<Client>> slow;
+  for (int i = 0; i < 50; ++i) {
+    slow.push_back(std::make_unique<Client>(*server));
+    if (i % 3 == 0) slow.back()->send("GET /a HTTP/1.1\r\nHo");
+    if (i % 3 == 1) slow.back()->send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab");
+  }
+  const auto begin = Clock::now();
+  Client quick(*server);
+  quick.send(kGet);
+  EXPECT_TRUE(quick.answer().ends_with("GET /a "));
+  EXPECT_LT(seconds_since(begin), TRIL_SANITIZED ? 1.0 : 0.2);
+  // A byte now and then does not help: the limit is for the whole header.
+  for (int i = 0; i < 10; ++i) {
+    slow[0]->send("s");
+    std::this_thread::sleep_for(60ms);
+  }
+  EXPECT_TRUE(slow[0]->read_all().starts_with("HTTP/1.1 408"));
+  EXPECT_TRUE(slow[1]->read_all().starts_with("HTTP/1.1 408"));
+  EXPECT_EQ(slow[2]->read_all(), "");  // sent nothing, so nothing is to be said
+  slow.clear();
+  quick.close();
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+}
+
+TEST_F(Http, AClientThatDoesNotReadIsGivenUp) {
+  start({.write_time = 300ms});
+  Client client(*server);
+  const int small = 4096;
+  ::setsockopt(client.socket(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(eventually([&] { return echo.requests == 1; }));
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+}
+
+TEST_F(Http, ThousandsOfIdleConnectionsCostNobodyTime) {
+  const size_t many = TRIL_SANITIZED ? 200 : 900;  // both ends take a descriptor of this process
+  std::vector<std::unique_ptr<Client>> idle;
+  for (size_t i = 0; i < many; ++i) {
+    idle.push_back(std::make_unique<Client>(*server));
+    if (::testing::Test::HasFailure()) GTEST_SKIP() << "too few descriptors";
+  }
+  EXPECT_TRUE(
+      eventually([&] { return server->counts().connections == static_cast<int64_t>(many); }));
+  const auto begin = Clock::now();
+  Client quick(*server);
+  quick.send(kGet);
+  EXPECT_TRUE(quick.answer().ends_with("GET /a "));
+  EXPECT_LT(seconds_since(begin), TRIL_SANITIZED ? 1.0 : 0.05);
+}
+
+TEST_F(Http, TooManyConnectionsAreTurnedAway) {
+  start({.max_connections = 2});
+  Client one(*server), two(*server);
+  one.send(kGet);
+  two.send(kGet);
+  one.answer();
+  two.answer();
+  const std::string refused = all_for(kGet);
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503"));
+  EXPECT_NE(refused.find("Retry-After: 1"), std::string::npos);
+  EXPECT_EQ(server->counts().refused, 1);
+}
+
+TEST_F(Http, NoticesAClientThatGoesAway) {
+  Client one(*server);
+  one.send("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+  Client two(*server);
+  two.send("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_TRUE(echo.holds(2));
+  one.close();
+  EXPECT_TRUE(eventually([&] { return echo.gone == 1; }));
+  two.reset();
+  EXPECT_TRUE(eventually([&] { return echo.gone == 2; }));
+  echo.answer_held();  // to nobody
+  EXPECT_TRUE(eventually([&] { return server->counts().connections == 0; }));
+  // One who has already sent the next request is still noticed.
+  Client three(*server);
+  three.send(concat("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n", kGet));
+  ASSERT_TRUE(echo.holds(1));
+  three.close();
+  EXPECT_TRUE(eventually([&] { return echo.gone == 3; }));
+  const std::lock_guard lock(echo.mutex);
+  echo.held.clear();
+}
+
+TEST_F(Http, AForgottenRequestIsAnErrorNotSilence) {
+  Client client(*server);
+  client.send("GET /drop HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(client.answer().starts_with("HTTP/1.1 500"));
+}
+
+// A source of numbered lines, made by another thread.
+class Lines final : public serve::ByteSource {
+ public:
+  bool take(std::string& bytes) override {
+    const std::lock_guard lock(mutex);
+    bytes += std::exchange(news, {});
+    return !ended;
+  }
+  std::string_view heartbeat() const override { return "beat\n"; }
+  std::mutex mutex;
+  std::string news;
+  bool ended = false;
+};
+
+TEST_F(Http, StreamsAsThingsHappen) {
+  if (!serve::problem_of_http().empty()) GTEST_SKIP();
+  const auto lines = std::make_shared<Lines>();
+  std::shared_ptr<Exchange> asked;
+  std::mutex mutex;
+  HttpServer streaming({.listen = "127.0.0.1:0", .heartbeat = 50ms},
+                       [&](HttpRequest&&, std::shared_ptr<Exchange> exchange) {
+                         exchange->stream({.type = "text/plain"}, lines);
+                         const std::lock_guard lock(mutex);
+                         asked = std::move(exchange);
+                       });
+  streaming.start();
+  Client client(streaming);
+  client.send(kGet);
+  EXPECT_NE(client.read_until("\r\n\r\n").find("Transfer-Encoding: chunked"), std::string::npos);
+  ASSERT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return asked != nullptr;
+  }));
+  const auto say = [&](const std::string& text, bool end) {
+    {
+      const std::lock_guard lock(lines->mutex);
+      lines->news += text;
+      lines->ended = end;
+    }
+    asked->more();
+  };
+  say("one\n", false);
+  EXPECT_NE(client.read_until("4\r\none\n\r\n").find("4\r\none\n\r\n"), std::string::npos);
+  EXPECT_NE(client.read_until("5\r\nbeat\n\r\n").find("beat"), std::string::npos);
+  say("two\n", true);
+  EXPECT_TRUE(client.read_until("0\r\n\r\n").ends_with("4\r\ntwo\n\r\n0\r\n\r\n"));
+}
+
+TEST_F(Http, DrainingAnswersWhatWasAccepted) {
+  Client idle(*server);
+  idle.send(kGet);
+  idle.answer();
+  Client busy(*server);
+  busy.send("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+  ASSERT_TRUE(echo.holds(1));
+  Client begun(*server);
+  begun.send("POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhe");
+  ASSERT_TRUE(eventually([&] { return server->counts().connections == 3; }));
+  std::this_thread::sleep_for(20ms);
+  std::atomic<int> drained = -1;
+  std::thread drain([&] { drained = server->drain(10s) ? 1 : 0; });
+  EXPECT_EQ(idle.read_all(), "");
+  idle.close();
+  begun.send("llo");
+  const std::string answer = begun.read_all();
+  EXPECT_NE(answer.find("Connection: close"), std::string::npos);
+  EXPECT_TRUE(answer.ends_with("POST /b hello"));
+  begun.close();
+  EXPECT_EQ(drained, -1);
+  echo.answer_held();
+  EXPECT_TRUE(busy.read_all().ends_with("held"));
+  busy.close();
+  drain.join();
+  EXPECT_EQ(drained, 1);
+}
+
+// Whoever was accepted, or waits to be, is answered, whenever the end comes.
+TEST_F(Http, DrainingUnderLoadLosesNothing) {
+  for (int turn = 0; turn < (TRIL_SANITIZED ? 5 : 30); ++turn) {
+    start({});
+    std::vector<std::unique_ptr<Client>> clients;
+    for (int i = 0; i < 20; ++i) {
+      clients.push_back(std::make_unique<Client>(*server));
+      clients.back()->send(kGet);
+    }
+    std::thread drain([&] { EXPECT_TRUE(server->drain(10s)); });
+    for (const auto& client : clients) {
+      EXPECT_TRUE(client->read_all().ends_with("GET /a "));
+      client->close();
+    }
+    drain.join();
+  }
+}
+
+TEST_F(Http, EndsWithConnectionsOpen) {
+  Client idle(*server), held(*server), begun(*server);
+  held.send("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+  begun.send("POST /b HTTP/1.1\r\nHo");
+  ASSERT_TRUE(echo.holds(1));
+  EXPECT_FALSE(server->drain(50ms));
+  server.reset();
+  EXPECT_EQ(echo.gone, 1);
+  echo.answer_held();
+}
+
+TEST(HttpAddress, SaysWhatCannotBeListenedAt) {
+  if (!serve::problem_of_http().empty()) GTEST_SKIP() << serve::problem_of_http();
+  const auto listen = [](const std::string& where) {
+    HttpServer({.listen = where}, [](HttpRequest&&, std::shared_ptr<Exchange>) {});
+  };
+  for (const char* where : {"", "8080", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:99999",
+                            "example.org:80", "unix:", ":80"}) {
+    EXPECT_THROW(listen(where), Error) << where;
+  }
+  HttpServer first({.listen = "127.0.0.1:0"}, [](HttpRequest&&, std::shared_ptr<Exchange>) {});
+  EXPECT_THROW(listen(first.address().substr(7)), Error);
+  const testing::TempFolder folder;
+  const std::string path = concat("unix:", folder.path(), "/socket");
+  {
+    HttpServer second({.listen = path}, [](HttpRequest&&, std::shared_ptr<Exchange>) {});
+    EXPECT_EQ(second.address(), path);
+    EXPECT_THROW(listen(path), Error);
+  }
+  listen(path);
+}
+
+}  // namespace
+}  // namespace tril::http_server_test
