@@ -6,7 +6,7 @@
 namespace tril::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kAdvice = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kAdvice = {{
     {"schedule.peak", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
     {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
     {"updates", "give a larger --updates"},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kAdvice 
     {"device", "--device cpu computes without it"},
     {"seal", "'tril verify --seal FOLDER' seals it"},
     {"packed", "pack it again: 'tril quantize FOLDER --to ...'"},
+    {"listen", "give another address with --listen"},
     {"head_dim", "choose a --model that is a multiple of --heads, or give --head-dim"},
     {"beam", "--n-best needs a --beam at least as large"},
     {"type", "--type fp32 keeps every bit"},

@@ -78,9 +78,10 @@ void refuse_empty_paths(CLI::App& app) {
       [](std::string& path) { return path.empty() ? "is empty: give a path" : std::string(); }, "");
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (const char* name :
-         {"model", "folder", "--output", "--dump", "--input", "--config", "--source", "--target",
-          "--tsv", "--text", "--valid-source", "--valid-target", "--valid-tsv", "--valid-text",
-          "--reference", "--shortlist", "--model", "--from", "receipt", "--keys"}) {
+         {"model",          "folder",         "--output",    "--dump",       "--input",
+          "--config",       "--source",       "--target",    "--tsv",        "--text",
+          "--valid-source", "--valid-target", "--valid-tsv", "--valid-text", "--reference",
+          "--shortlist",    "--model",        "--from",      "receipt",      "--keys"}) {
       // The target of `explain` is a sentence, not a path.
       const bool text = command->get_name() == "explain" && std::string_view(name) == "--target";
       CLI::Option* option = command->get_option_no_throw(name);

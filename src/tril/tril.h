@@ -52,6 +52,9 @@
 #include "tril/prove/for_every_input.h"  // the same for every input
 #include "tril/prove/proof.h"            // the proof on a model
 #include "tril/prove/sequential.h"       // sequential against parallel training
+#include "tril/serve/answer.h"           // receipts of a server's answers
+#include "tril/serve/http_server.h"      // models over HTTP
+#include "tril/serve/service.h"          // what such a server answers
 #include "tril/tensor/mask.h"            // Mask, Segment
 #include "tril/tensor/rows.h"            // Rows
 #include "tril/tensor/tensor.h"          // Tensor

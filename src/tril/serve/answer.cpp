@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "tril/base/checksum.h"
-#include "tril/serve/json_out.h"
-#include "tril/translate/doubt.h"
+#include "tril/serve/json_out-inl.h"
 
 namespace tril::serve {
 namespace {
@@ -101,14 +100,30 @@ std::string text_of(const JsonValue& object, std::string_view name, const std::s
   return field_of(object, name, JsonValue::Kind::string, file).text;
 }
 
-// Runs a call to its end on this thread.
-std::shared_ptr<TextJob> run(TextCall call, const CallLimits& limits, const JobServices& services) {
-  auto job = std::make_shared<TextJob>(std::move(call), services);
-  std::promise<void> ended;
-  job->start(0, limits, [&](TextJob&) { ended.set_value(); });
-  ended.get_future().wait();
-  return job;
-}
+// Where jobs run outside a server. Must outlive them, and waits for them.
+class OwnServices {
+ public:
+  ~OwnServices() { live_.end(); }
+  OwnServices() = default;
+  OwnServices(const OwnServices&) = delete;
+  OwnServices& operator=(const OwnServices&) = delete;
+
+  // Runs a call to its end.
+  std::shared_ptr<TextJob> run(TextCall call, const CallLimits& limits) {
+    auto job = std::make_shared<TextJob>(std::move(call),
+                                         JobServices{cache_, metrics_, live_, workers_, workers_});
+    std::promise<void> ended;
+    job->start(0, limits, [&](TextJob&) { ended.set_value(); });
+    ended.get_future().wait();
+    return job;
+  }
+
+ private:
+  AnswerCache cache_{0};
+  Metrics metrics_;
+  LiveJobs live_;
+  Workers workers_{1};
+};
 
 }  // namespace
 
@@ -163,8 +178,7 @@ std::string answer_text(const TextJob& job) {
     }
     const std::string doubt = call.generates()
                                   ? std::string()
-                                  : doubt_about(call.model->translator, call.texts[i],
-                                                call.model->for_translator(call.languages_of(i)));
+                                  : doubt_about(*call.model, call.texts[i], call.languages_of(i));
     if (!doubt.empty()) one["warnings"] = {doubt};
     translations.push_back(std::move(one));
   }
@@ -214,17 +228,13 @@ ReceiptCheck check_receipt(std::string_view receipt, const std::string& file,
                           .max_units = 1 << 20,
                           .max_beam = 1024,
                           .timeout = std::chrono::hours(24)};
-  AnswerCache cache(0);
-  Metrics metrics;
-  LiveJobs live;
-  Workers workers(1);
-  const JobServices services{cache, metrics, live, workers, workers};
+  OwnServices services;
   std::shared_ptr<TextJob> job;
   try {
     RequestFields fields = RequestFields::of(request);
     TextCall call = read_call(fields, models, limits, models.models().front().decoder_only());
     fields.finish();
-    job = run(std::move(call), limits, services);
+    job = services.run(std::move(call), limits);
   } catch (const ApiError& error) {
     fail(ErrorCode::invalid_argument, file, ": this model cannot have given it: ", error.message);
   }

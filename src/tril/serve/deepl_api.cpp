@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "tril/serve/api.h"
-#include "tril/serve/json_out.h"
+#include "tril/serve/json_out-inl.h"
 #include "tril/text/languages.h"
 
 namespace tril::serve {
@@ -28,9 +28,9 @@ int64_t characters_of(std::string_view text) {
 // Wishes that only DeepL's own models fulfil. Leaving them out silently would give other text than
 // was asked for.
 void refuse_deepl_wishes(RequestFields& fields) {
-  for (const char* name :
-       {"glossary_id", "tag_handling", "style_id", "non_splitting_tags", "outline_detection",
-        "splitting_tags", "ignore_tags", "custom_instructions", "translation_memory_id"}) {
+  for (const char* name : {"glossary_id", "glossary_ids", "tag_handling", "style_id",
+                           "non_splitting_tags", "outline_detection", "splitting_tags",
+                           "ignore_tags", "custom_instructions", "translation_memory_id"}) {
     const JsonValue* value = fields.value(name);
     if (value != nullptr && !(value->kind == JsonValue::Kind::array && value->items.empty())) {
       refuse(name, concat(name, " is not supported by this server"));

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tril/serve/api.h"
-#include "tril/serve/json_out.h"
+#include "tril/serve/json_out-inl.h"
 #include "tril/text/languages.h"
 
 namespace tril::serve {

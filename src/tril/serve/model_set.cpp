@@ -8,7 +8,9 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
 #include "tril/models/folder.h"
+#include "tril/serve/api_error.h"
 #include "tril/text/languages.h"
+#include "tril/translate/doubt.h"
 
 namespace tril::serve {
 namespace {
@@ -102,6 +104,22 @@ ModelSpec parse_spec(std::string_view text) {
   return spec;
 }
 
+std::string doubt_about(const ServedModel& model, std::string_view text,
+                        const LanguagePair& languages) {
+  std::string doubt = doubt_about(model.translator, text, model.for_translator(languages));
+  // A direction that only the server was told is unknown to the translator.
+  if (!doubt.empty() || model.chooses || languages.from.empty() || !is_utf8(text)) return doubt;
+  const std::string usual = script_of_language(languages.from);
+  const std::vector<std::string> candidates = {languages.from, languages.to};
+  const auto likely = detect_language(text, candidates);
+  const bool is_target = !likely.empty() && likely.front().code == languages.to &&
+                         likely.front().confidence > 0.5 &&
+                         script_of_language(languages.to) != usual;
+  if (!is_target) return doubt;
+  return concat("the text is written as ", language_name(languages.to),
+                " is, and this model reads ", language_name(languages.from));
+}
+
 ServedModel served_model(ModelSpec spec, Translator translator) {
   std::string fingerprint = fingerprint_of(translator, spec.folder);
   ServedModel model{.name = std::move(spec.name),
@@ -147,75 +165,29 @@ const ServedModel* ModelSet::find(std::string_view name) const {
   return nullptr;
 }
 
+namespace {
+
+[[noreturn]] void refuse_language(std::string field, std::string_view what,
+                                  const std::vector<std::string>& there) {
+  throw ApiError(400, "unknown_language",
+                 concat("nothing is translated ", what,
+                        there.empty() ? std::string(": the languages of this model are not known; "
+                                                    "name it as in en-hi=FOLDER when starting the "
+                                                    "server")
+                                      : concat(": there is ", list_of(there))),
+                 std::move(field));
+}
+
+}  // namespace
+
 Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
-  std::vector<std::string> names;
-  for (const ServedModel& model : models_) names.push_back(model.name);
-  if (!wanted.model.empty()) {
-    require(find(wanted.model) != nullptr, ErrorCode::invalid_argument, Field{"model"}, "no model ",
-            printable(wanted.model), ": there is ", list_of(names));
+  if (!wanted.model.empty() && find(wanted.model) == nullptr) {
+    throw ApiError(404, "unknown_model",
+                   concat("no model ", printable(wanted.model), ": there is ", list_of(names())),
+                   "model");
   }
-  // Those that can do what is wanted, apart from a language that is to be detected.
-  std::vector<Chosen> can;
-  std::vector<std::string> targets_seen, sources_seen;
-  for (const ServedModel& model : models_) {
-    if (!wanted.model.empty() && model.name != wanted.model) continue;
-    if (wanted.model.empty() &&
-        wanted.continues.value_or(model.decoder_only()) != model.decoder_only()) {
-      continue;
-    }
-    for (const std::string& code : model.targets) add_language(targets_seen, code);
-    const auto to = own_code(model.targets, wanted.target, model.usual.to);
-    if (!to) continue;
-    for (const std::string& code : model.sources) add_language(sources_seen, code);
-    const auto from = own_code(model.sources, wanted.source, model.usual.from);
-    if (!from) continue;
-    can.push_back({.model = &model, .languages = {*from, *to}});
-  }
-  if (can.empty()) {
-    const bool none_of_the_kind =
-        wanted.continues && std::none_of(models_.begin(), models_.end(), [&](const auto& model) {
-          return model.decoder_only() == *wanted.continues;
-        });
-    require(!none_of_the_kind, ErrorCode::invalid_argument, Field{"model"},
-            wanted.continues.value_or(false) ? "no model here continues text"
-                                             : "no model here translates");
-    const bool target_known = wanted.target.empty() || find_language(targets_seen, wanted.target);
-    require(target_known, ErrorCode::invalid_argument, Field{"target"},
-            "nothing is translated into ", printable(wanted.target),
-            targets_seen.empty() ? std::string(": the languages of this model are not known; name "
-                                               "it as in en-hi=FOLDER when starting the server")
-                                 : concat(": there is ", list_of(targets_seen)));
-    fail(ErrorCode::invalid_argument, Field{"source"}, "nothing is translated from ",
-         printable(wanted.source), wanted.target.empty() ? "" : " into ",
-         wanted.target.empty() ? std::string() : printable(wanted.target),
-         sources_seen.empty() ? std::string(": the languages of this model are not known; name it "
-                                            "as in en-hi=FOLDER when starting the server")
-                              : concat(": there is ", list_of(sources_seen)));
-  }
-  if (wanted.source == kAuto) {
-    std::vector<std::string> candidates;
-    for (const Chosen& one : can) {
-      for (const std::string& code : one.model->sources) {
-        if (find_language(std::vector<std::string>{code}, one.languages.to)) continue;
-        add_language(candidates, code);
-      }
-    }
-    const auto detected = detect_language(text, candidates);
-    if (!detected.empty()) {
-      for (Chosen& one : can) {
-        const auto from = find_language(one.model->sources, detected.front().code);
-        if (!from) continue;
-        one.languages.from = *from;
-        one.detected = Detected{*from, detected.front().confidence};
-        return one;
-      }
-    }
-    // Nothing speaks for any: the usual language of the first.
-    if (!can.front().languages.from.empty()) {
-      can.front().detected = Detected{can.front().languages.from, 0.0};
-    }
-    return can.front();
-  }
+  std::vector<Chosen> can = able(wanted);
+  if (wanted.source == kAuto) return detected(std::move(can), text);
   const bool same_direction = std::all_of(can.begin(), can.end(), [&](const Chosen& one) {
     return base_language(one.languages.from) == base_language(can.front().languages.from) &&
            base_language(one.languages.to) == base_language(can.front().languages.to) &&
@@ -223,13 +195,79 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
   });
   const bool said_enough = !wanted.model.empty() || can.size() == 1 ||
                            (same_direction && !can.front().languages.to.empty());
-  require(said_enough, ErrorCode::invalid_argument,
-          Field{wanted.target.empty()   ? "target"
-                : wanted.source.empty() ? "source"
-                                        : "model"},
-          "several models could do this: name source and target, or one of the models ",
-          list_of(names));
+  if (!said_enough) {
+    throw ApiError(400, "ambiguous",
+                   concat("several models could do this: name source and target, or one of the "
+                          "models ",
+                          list_of(names())),
+                   wanted.target.empty()   ? "target"
+                   : wanted.source.empty() ? "source"
+                                           : "model");
+  }
   return can.front();
+}
+
+// Those that can do what is wanted, apart from a language that is to be detected; at least one.
+std::vector<Chosen> ModelSet::able(const Wanted& wanted) const {
+  std::vector<Chosen> can;
+  std::vector<std::string> targets, sources;
+  bool any = false;
+  for (const ServedModel& model : models_) {
+    const bool is_kind = wanted.continues.value_or(model.decoder_only()) == model.decoder_only();
+    if (wanted.model.empty() ? !is_kind : model.name != wanted.model) continue;
+    any = true;
+    for (const std::string& code : model.targets) add_language(targets, code);
+    const auto to = own_code(model.targets, wanted.target, model.usual.to);
+    if (!to) continue;
+    for (const std::string& code : model.sources) add_language(sources, code);
+    const auto from = own_code(model.sources, wanted.source, model.usual.from);
+    if (!from) continue;
+    can.push_back({.model = &model, .languages = {*from, *to}});
+  }
+  if (!can.empty()) return can;
+  if (!any) {
+    throw ApiError(404, "unknown_model",
+                   wanted.continues.value_or(false) ? "no model here continues text"
+                                                    : "no model here translates",
+                   "model");
+  }
+  if (!wanted.target.empty() && !find_language(targets, wanted.target)) {
+    refuse_language("target", "into " + printable(wanted.target), targets);
+  }
+  refuse_language("source",
+                  concat("from ", printable(wanted.source),
+                         wanted.target.empty() ? "" : " into " + printable(wanted.target)),
+                  sources);
+}
+
+// The first of them that reads the language of the text.
+Chosen ModelSet::detected(std::vector<Chosen> can, std::string_view text) {
+  std::vector<std::string> candidates;
+  for (const Chosen& one : can) {
+    for (const std::string& code : one.model->sources) {
+      const bool is_target = find_language(only(code), one.languages.to).has_value();
+      if (!is_target) add_language(candidates, code);
+    }
+  }
+  const auto likely = detect_language(text, candidates);
+  for (Chosen& one : can) {
+    if (likely.empty()) break;
+    const auto from = find_language(one.model->sources, likely.front().code);
+    if (!from) continue;
+    one.languages.from = *from;
+    one.detected = Detected{*from, likely.front().confidence};
+    return one;
+  }
+  // Nothing speaks for any: the usual language of the first.
+  Chosen& first = can.front();
+  if (!first.languages.from.empty()) first.detected = Detected{first.languages.from, 0.0};
+  return first;
+}
+
+std::vector<std::string> ModelSet::names() const {
+  std::vector<std::string> names;
+  for (const ServedModel& model : models_) names.push_back(model.name);
+  return names;
 }
 
 std::vector<std::string> ModelSet::sources() const {

@@ -50,6 +50,10 @@ ModelSpec parse_spec(std::string_view text);
 // say which they are.
 ServedModel served_model(ModelSpec spec, Translator translator);
 
+// As tril::doubt_about(), and also where only the server knows what the model reads.
+std::string doubt_about(const ServedModel& model, std::string_view text,
+                        const LanguagePair& languages);
+
 // What a request names; each may be empty.
 struct Wanted {
   std::string model;
@@ -77,7 +81,7 @@ class ModelSet {
   std::span<const ServedModel> models() const { return models_; }
   const ServedModel* find(std::string_view name) const;
 
-  // The model and languages for a text. Raises `invalid_argument`, with the field that is to blame
+  // The model and languages for a text. Raises an ApiError, with the field that is to blame
   // ("model", "source", "target"), for what no model has and for what several have.
   Chosen choose(const Wanted& wanted, std::string_view text) const;
 
@@ -87,6 +91,10 @@ class ModelSet {
   std::vector<std::string> targets(std::string_view source) const;
 
  private:
+  std::vector<Chosen> able(const Wanted& wanted) const;
+  static Chosen detected(std::vector<Chosen> can, std::string_view text);
+  std::vector<std::string> names() const;
+
   std::vector<ServedModel> models_;
 };
 

@@ -7,7 +7,7 @@
 
 #include "tril/base/checksum.h"
 #include "tril/serve/api.h"
-#include "tril/serve/json_out.h"
+#include "tril/serve/json_out-inl.h"
 
 namespace tril::serve {
 namespace {
@@ -301,13 +301,7 @@ void complete(Core& core, const ContextPtr& context) {
   }
   Wanted wanted;
   wanted.model = fields.text("model").value_or("");
-  const Chosen chosen = [&] {
-    try {
-      return core.models.choose(wanted, call.texts.front());
-    } catch (const Error& error) {
-      throw ApiError(404, "model_not_found", error.what(), "model");
-    }
-  }();
+  const Chosen chosen = core.models.choose(wanted, call.texts.front());
   choose_model(call, core.models, wanted, chosen.model->decoder_only());
   if (call.generates()) call.split = Split::never;
   call.timeout = limits.timeout;

@@ -6,7 +6,7 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/serve/api.h"
-#include "tril/serve/json_out.h"
+#include "tril/serve/json_out-inl.h"
 #include "tril/text/languages.h"
 
 namespace tril::serve {
@@ -363,15 +363,6 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
   context->request = std::move(request);
   context->exchange = counted;
   const std::string_view path = context->request.path();
-  // What depends on this server's state.
-  if (path == "/livez" || path == "/readyz") {
-    const bool ready = path == "/livez" || !state_->draining;
-    counted->api = "operations";
-    return counted->respond({.status = ready ? 200 : 503,
-                             .type = "text/plain; charset=utf-8",
-                             .body = ready ? "ok\n" : "draining\n",
-                             .headers = {{"Cache-Control", "no-store"}}});
-  }
   const Found found = find_route(context->request.method, path);
   context->shape = found.shape;
   if (found.route == nullptr) {
@@ -389,6 +380,14 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
     return core.respond(*context, std::move(wrong));
   }
   counted->api = std::string(found.route->api);
+  // What depends on this server's state.
+  if (path == "/livez" || path == "/readyz") {
+    const bool ready = path == "/livez" || !state_->draining;
+    return core.respond(*context, {.status = ready ? 200 : 503,
+                                   .type = "text/plain; charset=utf-8",
+                                   .body = ready ? "ok\n" : "draining\n",
+                                   .headers = {{"Cache-Control", "no-store"}}});
+  }
   if (path == "/metrics") {
     return answer_with(core, context, [&] {
       context->client = core.client_of(context->request);

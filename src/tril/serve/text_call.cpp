@@ -100,13 +100,7 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
 void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate) {
   wanted.continues = generate;
   for (const std::string& text : call.texts) {
-    try {
-      call.chosen.push_back(models.choose(wanted, text));
-    } catch (const Error& error) {
-      throw ApiError(wanted.model.empty() || error.field() != "model" ? 400 : 404,
-                     error.field() == "model" ? "unknown_model" : "unknown_language", error.what(),
-                     std::string(error.field()));
-    }
+    call.chosen.push_back(models.choose(wanted, text));
     const ServedModel* model = call.chosen.back().model;
     if (call.model == nullptr) call.model = model;
     if (model != call.model) {
