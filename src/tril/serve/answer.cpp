@@ -122,7 +122,7 @@ std::string joined_text(const TextJob& job, size_t text, size_t index) {
     const auto& hypotheses = unit->translation.hypotheses;
     parts.push_back(hypotheses[index < hypotheses.size() ? index : 0].text);
   }
-  return job.plans()[text].join(parts);
+  return job.join(text, parts);
 }
 
 size_t alternatives_of(const TextJob& job, size_t text) {
