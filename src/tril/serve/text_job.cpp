@@ -190,8 +190,8 @@ void TextJob::collect() {
     const PendingTranslation pending = std::exchange(unit.pending, {});
     if (error_ || unit.tokens == 0) continue;
     try {
-      auto result =
-          std::make_shared<const UnitResult>(UnitResult{pending.get(), pending.tokens_read()});
+      auto result = std::make_shared<const UnitResult>(
+          UnitResult{pending.get(), pending.tokens_read(), call_.generates()});
       services_.cache.put(unit.key, result);
       services_.metrics.target_tokens += result->tokens_written();
       results_[unit.text][unit.part] = std::move(result);
