@@ -104,9 +104,9 @@ std::string text_of(const JsonValue& object, std::string_view name, const std::s
 // Runs a call to its end on this thread.
 std::shared_ptr<TextJob> run(TextCall call, const CallLimits& limits, const JobServices& services) {
   auto job = std::make_shared<TextJob>(std::move(call), services);
-  std::promise<void> ended;
-  job->start(0, limits, [&](TextJob&) { ended.set_value(); });
-  ended.get_future().wait();
+  const auto ended = std::make_shared<std::promise<void>>();
+  job->start(0, limits, [ended](TextJob&) { ended->set_value(); });
+  ended->get_future().wait();
   return job;
 }
 
@@ -219,6 +219,9 @@ ReceiptCheck check_receipt(std::string_view receipt, const std::string& file,
   LiveJobs live;
   Workers workers(1);
   const JobServices services{cache, metrics, live, workers, workers};
+  // The engine's thread may hold the job a little longer than it takes to be done.
+  const std::unique_ptr<LiveJobs, void (*)(LiveJobs*)> ending(&live,
+                                                              [](LiveJobs* jobs) { jobs->end(); });
   std::shared_ptr<TextJob> job;
   try {
     RequestFields fields = RequestFields::of(request);
