@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <utility>
 
 #include "tril/base/fingerprint.h"
@@ -180,6 +181,14 @@ std::string wanted_code(std::string_view code) {
 }
 
 // ---- Core ---------------------------------------------------------------------------------------
+
+Core::~Core() {
+  // Requests that are still to be read come first: they start jobs.
+  const auto all_read = std::make_shared<std::promise<void>>();
+  quick.post([all_read] { all_read->set_value(); });
+  all_read->get_future().wait();
+  live.end();
+}
 
 Core::Core(ModelSet served, ServiceOptions given)
     : models(std::move(served)), options(std::move(given)), cache(options.cache_bytes) {}
