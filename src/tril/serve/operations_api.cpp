@@ -45,13 +45,15 @@ void page_file(Core& core, const ContextPtr& context) {
 
 void openapi(Core& core, const ContextPtr& context) { send_asset(core, context, "openapi.json"); }
 
-// /metrics is answered where its numbers are; this entry makes it known.
+// These are answered where what they depend on is; the entries make them known.
 void nothing(Core&, const ContextPtr&) {}
 
 constexpr Route kOperationsRoutes[] = {
     {"GET", "/", page, Shape::own, "page", false},
     {"GET", "/assets/*", page_file, Shape::own, "page", false},
     {"GET", "/openapi.json", openapi, Shape::own, "operations", false},
+    {"GET", "/livez", nothing, Shape::own, "operations", false},
+    {"GET", "/readyz", nothing, Shape::own, "operations", false},
     {"GET", "/metrics", nothing, Shape::own, "operations", true},
 };
 

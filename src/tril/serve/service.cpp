@@ -373,7 +373,8 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
   context->exchange = counted;
   const std::string_view path = context->request.path();
   // What depends on this server's state.
-  if (path == "/livez" || path == "/readyz") {
+  const bool reads = context->request.method == "GET" || context->request.method == "HEAD";
+  if (reads && (path == "/livez" || path == "/readyz")) {
     const bool ready = path == "/livez" || !state_->draining;
     counted->api = "operations";
     return counted->respond({.status = ready ? 200 : 503,
