@@ -46,7 +46,7 @@ std::vector<Key> parse_keys(std::string_view text, const std::string& file) {
     require(static_cast<bool>(words >> key.name), ErrorCode::bad_format, where,
             "a key needs a name after it");
     require(key.secret.size() <= kMaxKeyBytes, ErrorCode::bad_format, where, "a key may have ",
-            kMaxKeyBytes, " bytes");
+            kMaxKeyBytes, " bytes at most");
     if (words >> limit) {
       const char* end = limit.data() + limit.size();
       const auto read = std::from_chars(limit.data(), end, key.tokens_per_minute);
@@ -80,11 +80,12 @@ const Key* find_key(const std::vector<Key>& keys, std::string_view secret) {
   const Padded given = padded(secret);
   const Key* found = nullptr;
   for (const Key& key : keys) {
-    const bool same = same_bytes(padded(key.secret), given);
+    const bool same_size = key.secret.size() == secret.size();
+    const bool same = same_bytes(padded(key.secret), given) && same_size;
     found = same ? &key : found;
   }
   const bool whole = secret.size() <= kMaxKeyBytes && !secret.empty();
-  return whole && found != nullptr && found->secret.size() == secret.size() ? found : nullptr;
+  return whole ? found : nullptr;
 }
 
 TokenBuckets::Bucket& TokenBuckets::filled(const std::string& client, int64_t per_minute,
