@@ -157,8 +157,13 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
   // Those that can do what is wanted, apart from a language that is to be detected.
   std::vector<Chosen> can;
   std::vector<std::string> targets_seen, sources_seen;
+  const auto fits = [&](const ServedModel& model) {
+    return model.decoder_only() == wanted.continues;
+  };
+  const bool any_fits = wanted.model.empty() && std::any_of(models_.begin(), models_.end(), fits);
   for (const ServedModel& model : models_) {
     if (!wanted.model.empty() && model.name != wanted.model) continue;
+    if (any_fits && !fits(model)) continue;
     for (const std::string& code : model.targets) add_language(targets_seen, code);
     const auto to = own_code(model.targets, wanted.target, model.usual.to);
     if (!to) continue;
@@ -181,6 +186,14 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
                                             "as in en-hi=FOLDER when starting the server")
                               : concat(": there is ", list_of(sources_seen)));
   }
+  const auto check_choice = [&](bool said_enough) {
+    require(said_enough, ErrorCode::invalid_argument,
+            Field{wanted.target.empty()   ? "target"
+                  : wanted.source.empty() ? "source"
+                                          : "model"},
+            "several models could do this: name source and target, or one of the models ",
+            list_of(names));
+  };
   if (wanted.source == kAuto) {
     std::vector<std::string> candidates;
     for (const Chosen& one : can) {
@@ -190,34 +203,38 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
       }
     }
     const auto detected = detect_language(text, candidates);
+    std::vector<Chosen> read_it;
     if (!detected.empty()) {
       for (Chosen& one : can) {
         const auto from = find_language(one.model->sources, detected.front().code);
         if (!from) continue;
         one.languages.from = *from;
         one.detected = Detected{*from, detected.front().confidence};
-        return one;
+        read_it.push_back(one);
       }
     }
-    // Nothing speaks for any: the usual language of the first.
-    if (!can.front().languages.from.empty()) {
-      can.front().detected = Detected{can.front().languages.from, 0.0};
+    if (read_it.empty()) {
+      // Nothing speaks for any: the usual language of the first.
+      for (Chosen& one : can) {
+        if (!one.languages.from.empty()) one.detected = Detected{one.languages.from, 0.0};
+      }
+      read_it = can;
     }
-    return can.front();
+    check_choice(read_it.size() == 1 ||
+                 (!read_it.front().languages.to.empty() &&
+                  std::all_of(read_it.begin(), read_it.end(), [&](const Chosen& one) {
+                    return base_language(one.languages.to) ==
+                           base_language(read_it.front().languages.to);
+                  })));
+    return read_it.front();
   }
   const bool same_direction = std::all_of(can.begin(), can.end(), [&](const Chosen& one) {
     return base_language(one.languages.from) == base_language(can.front().languages.from) &&
            base_language(one.languages.to) == base_language(can.front().languages.to) &&
            one.model->decoder_only() == can.front().model->decoder_only();
   });
-  const bool said_enough = !wanted.model.empty() || can.size() == 1 ||
-                           (same_direction && !can.front().languages.to.empty());
-  require(said_enough, ErrorCode::invalid_argument,
-          Field{wanted.target.empty()   ? "target"
-                : wanted.source.empty() ? "source"
-                                        : "model"},
-          "several models could do this: name source and target, or one of the models ",
-          list_of(names));
+  check_choice(!wanted.model.empty() || can.size() == 1 ||
+               (same_direction && !can.front().languages.to.empty()));
   return can.front();
 }
 

@@ -52,9 +52,12 @@ ServedModel served_model(ModelSpec spec, Translator translator);
 
 // What a request names; each may be empty.
 struct Wanted {
-  std::string model;
-  std::string source;  // "auto": to be detected in the text
-  std::string target;
+  std::string model{};
+  std::string source{};  // "auto": to be detected in the text
+  std::string target{};
+  // Whether text is to be continued instead of translated; absent: either. Where no model is named,
+  // only those that do so are meant.
+  std::optional<bool> continues{};
 };
 
 struct Detected {

@@ -158,15 +158,7 @@ void tokenize(Core& core, const ContextPtr& context) {
   wanted.source = fields.text("source").value_or("");
   wanted.target = fields.text("target").value_or("");
   fields.finish();
-  const Chosen chosen = [&] {
-    try {
-      return core.models.choose(wanted, texts->front());
-    } catch (const Error& error) {
-      throw ApiError(error.field() == "model" && !wanted.model.empty() ? 404 : 400,
-                     error.field() == "model" ? "unknown_model" : "unknown_language", error.what(),
-                     std::string(error.field()));
-    }
-  }();
+  const Chosen chosen = choose_for(core.models, wanted, texts->front());
   const Translator& translator = chosen.model->translator;
   const LanguagePair languages =
       translator.languages_for(chosen.model->for_translator(chosen.languages));
@@ -269,13 +261,7 @@ void explain_text(Core& core, const ContextPtr& context) {
   fields.finish();
   if (!text) refuse("text", "text is missing: the sentence to explain");
   call.texts = {*text};
-  const Chosen chosen = [&] {
-    try {
-      return core.models.choose(wanted, *text);
-    } catch (const Error& error) {
-      throw ApiError(400, "unknown_language", error.what(), std::string(error.field()));
-    }
-  }();
+  const Chosen chosen = choose_for(core.models, wanted, *text);
   core.admit(*context);
   core.run_study(context, [chosen, text = *text] {
     ExplainOptions options;

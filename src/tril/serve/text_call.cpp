@@ -97,15 +97,21 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
   options.forbidden = fields.token_lists("forbid");
 }
 
-void choose_model(TextCall& call, const ModelSet& models, const Wanted& wanted, bool generate) {
+Chosen choose_for(const ModelSet& models, const Wanted& wanted, std::string_view text) {
+  try {
+    return models.choose(wanted, text);
+  } catch (const Error& error) {
+    throw ApiError(wanted.model.empty() || error.field() != "model" ? 400 : 404,
+                   error.field() == "model" ? "unknown_model" : "unknown_language", error.what(),
+                   std::string(error.field()));
+  }
+}
+
+void choose_model(TextCall& call, const ModelSet& models, const Wanted& named, bool generate) {
+  Wanted wanted = named;
+  wanted.continues = generate;
   for (const std::string& text : call.texts) {
-    try {
-      call.chosen.push_back(models.choose(wanted, text));
-    } catch (const Error& error) {
-      throw ApiError(wanted.model.empty() || error.field() != "model" ? 400 : 404,
-                     error.field() == "model" ? "unknown_model" : "unknown_language", error.what(),
-                     std::string(error.field()));
-    }
+    call.chosen.push_back(choose_for(models, wanted, text));
     const ServedModel* model = call.chosen.back().model;
     if (call.model == nullptr) call.model = model;
     if (model != call.model) {

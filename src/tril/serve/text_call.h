@@ -50,6 +50,9 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
 // The search options among them, for APIs that have more names for other things.
 void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptions& options);
 
+// The model and languages for one text. Raises an ApiError.
+Chosen choose_for(const ModelSet& models, const Wanted& wanted, std::string_view text);
+
 // For a call whose texts are there: chooses its model and each text's languages. Raises an ApiError
 // where texts of one call need different models.
 void choose_model(TextCall& call, const ModelSet& models, const Wanted& wanted, bool generate);
