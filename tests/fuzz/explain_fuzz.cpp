@@ -5,29 +5,13 @@
 #include <string>
 
 #include "scratch.h"
-#include "tiny_model.h"
+#include "tiny_translator.h"
 #include "tril/base/error.h"
 #include "tril/explain/explain.h"
 
 namespace {
 
 using tril::fuzz::check;
-
-tril::Translator tiny_translator() {
-  const std::string lines[] = {"how are you", "मैं ठीक हूँ"};
-  size_t next = 0;
-  tril::Tokenizer tokenizer = tril::Tokenizer::train(
-      [&](std::string& line) {
-        if (next == std::size(lines)) return false;
-        line = lines[next++];
-        return true;
-      },
-      {.vocab = 300});
-  tril::TransformerConfig config = tril::fuzz::tiny_config();
-  config.source_vocab = config.target_vocab = tokenizer.vocab();
-  config.max_length = 24;
-  return {tril::Transformer(config, 1), tokenizer, 1};
-}
 
 void check_page(const std::string& page, std::string_view sentence) {
   constexpr std::string_view kOpen = "<script type=\"application/json\" id=\"data\">";
@@ -45,7 +29,7 @@ void check_page(const std::string& page, std::string_view sentence) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  static const tril::Translator translator = tiny_translator();
+  static const tril::Translator translator = tril::fuzz::tiny_translator();
   const std::string_view text = tril::fuzz::view(bytes, size);
   const size_t end = text.find('\n');
   const std::string_view sentence = text.substr(0, end);

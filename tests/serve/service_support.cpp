@@ -134,6 +134,93 @@ JsonValue json(const HttpResponse& response) {
                     {.max_bytes = 64 << 20, .max_depth = 16, .max_values = 1 << 20});
 }
 
+const JsonValue& at(const JsonValue& value, std::string_view path) {
+  static const JsonValue nothing;
+  const JsonValue* here = &value;
+  while (!path.empty() && here != nullptr) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string name(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (here->kind == JsonValue::Kind::array) {
+      const size_t index = std::stoul(name);
+      here = index < here->items.size() ? &here->items[index] : nullptr;
+    } else {
+      here = here->find(name);
+    }
+  }
+  return here != nullptr ? *here : nothing;
+}
+
+std::string text_at(const HttpResponse& response, std::string_view path) {
+  const JsonValue whole = json(response);
+  const JsonValue& value = at(whole, path);
+  return value.kind == JsonValue::Kind::string ? value.text : describe(value);
+}
+
+int64_t metric(serve::Service& service, std::string_view name, std::vector<serve::Header> headers) {
+  const std::string text = "\n" + get(service, "/metrics", std::move(headers)).body;
+  const std::string line = concat("\n", name, " ");
+  const size_t found = text.find(line);
+  EXPECT_NE(found, std::string::npos) << name;
+  return found == std::string::npos ? -1 : std::stoll(text.substr(found + line.size()));
+}
+
+Events events_of(const HttpResponse& response) {
+  Events events;
+  std::string_view rest = response.body;
+  while (!rest.empty()) {
+    const size_t end = rest.find("\n\n");
+    EXPECT_NE(end, std::string_view::npos) << rest;
+    if (end == std::string_view::npos) break;
+    std::string_view event = rest.substr(0, end);
+    rest.remove_prefix(end + 2);
+    std::string name;
+    if (event.starts_with("event: ")) {
+      const size_t line = std::min(event.find('\n'), event.size());
+      name = std::string(event.substr(7, line - 7));
+      event.remove_prefix(std::min(line + 1, event.size()));
+    }
+    EXPECT_TRUE(event.starts_with("data: ")) << event;
+    events.emplace_back(std::move(name),
+                        std::string(event.substr(std::min<size_t>(6, event.size()))));
+  }
+  return events;
+}
+
+void Gate::respond(HttpResponse&& response) {
+  const std::lock_guard lock(mutex_);
+  refused_ = std::move(response);
+  changed_.notify_all();
+}
+
+void Gate::stream(HttpResponse&&, std::shared_ptr<serve::ByteSource>) {}
+
+void Gate::more() {
+  std::unique_lock lock(mutex_);
+  reached_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return released_; });
+}
+
+std::shared_ptr<Gate> Gate::close(serve::Service& service, HttpRequest asked) {
+  if (asked.method.empty()) {
+    asked = request("POST", "/v1/translate",
+                    R"({"text":"banana bandana ananas","beam":1,"max_tokens":4,"stream":true})");
+  }
+  auto gate = std::make_shared<Gate>();
+  service.handle(std::move(asked), gate);
+  std::unique_lock lock(gate->mutex_);
+  gate->changed_.wait_for(lock, 60s, [&] { return gate->reached_ || gate->refused_; });
+  EXPECT_TRUE(gate->reached_) << (gate->refused_ ? gate->refused_->body : "no news came");
+  return gate;
+}
+
+void Gate::release() {
+  const std::lock_guard lock(mutex_);
+  released_ = true;
+  changed_.notify_all();
+}
+
 const std::vector<std::string>& some_lines() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> lines = {"how are you",

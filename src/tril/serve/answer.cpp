@@ -112,9 +112,9 @@ class OwnServices {
   std::shared_ptr<TextJob> run(TextCall call, const CallLimits& limits) {
     auto job = std::make_shared<TextJob>(std::move(call),
                                          JobServices{cache_, metrics_, live_, workers_, workers_});
-    std::promise<void> ended;
-    job->start(0, limits, [&](TextJob&) { ended.set_value(); });
-    ended.get_future().wait();
+    const auto ended = std::make_shared<std::promise<void>>();
+    job->start(0, limits, [ended](TextJob&) { ended->set_value(); });
+    ended->get_future().wait();
     return job;
   }
 
@@ -137,7 +137,7 @@ std::string joined_text(const TextJob& job, size_t text, size_t index) {
     const auto& hypotheses = unit->translation.hypotheses;
     parts.push_back(hypotheses[index < hypotheses.size() ? index : 0].text);
   }
-  return job.plans()[text].join(parts);
+  return job.join(text, parts);
 }
 
 size_t alternatives_of(const TextJob& job, size_t text) {

@@ -43,7 +43,7 @@ using ContextPtr = std::shared_ptr<Context>;
 class Core {
  public:
   Core(ModelSet models, ServiceOptions options);
-  ~Core() { live.end(); }
+  ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 

@@ -21,11 +21,12 @@ namespace tril::serve {
 struct UnitResult {
   Translation translation;
   int64_t tokens_read = 0;  // of its source
+  bool repeats = false;     // what was read begins each hypothesis: text was continued
 
   int64_t tokens_written() const {
     int64_t tokens = 0;
     for (const TextHypothesis& h : translation.hypotheses) {
-      tokens += static_cast<int64_t>(h.tokens.size());
+      tokens += std::ssize(h.tokens) - (repeats ? tokens_read : 0);
     }
     return tokens;
   }

@@ -55,6 +55,7 @@ void deepl_translate(Core& core, const ContextPtr& context) {
   Wanted wanted;
   wanted.target = *target;
   wanted.source = fields.text("source_lang").value_or("auto");
+  if (wanted.source.empty()) wanted.source = "auto";
   const std::string split = fields.text("split_sentences").value_or("1");
   if (split != "0" && split != "1") {
     refuse("split_sentences", "split_sentences can be 0 or 1 on this server");

@@ -46,7 +46,7 @@ std::vector<Key> parse_keys(std::string_view text, const std::string& file) {
     require(static_cast<bool>(words >> key.name), ErrorCode::bad_format, where,
             "a key needs a name after it");
     require(key.secret.size() <= kMaxKeyBytes, ErrorCode::bad_format, where, "a key may have ",
-            kMaxKeyBytes, " bytes");
+            kMaxKeyBytes, " bytes at most");
     if (words >> limit) {
       const char* end = limit.data() + limit.size();
       const auto read = std::from_chars(limit.data(), end, key.tokens_per_minute);
@@ -80,18 +80,21 @@ const Key* find_key(const std::vector<Key>& keys, std::string_view secret) {
   const Padded given = padded(secret);
   const Key* found = nullptr;
   for (const Key& key : keys) {
-    const bool same = same_bytes(padded(key.secret), given);
+    const bool same_size = key.secret.size() == secret.size();
+    const bool same = same_bytes(padded(key.secret), given) && same_size;
     found = same ? &key : found;
   }
   const bool whole = secret.size() <= kMaxKeyBytes && !secret.empty();
-  return whole && found != nullptr && found->secret.size() == secret.size() ? found : nullptr;
+  return whole ? found : nullptr;
 }
+
+TokenBuckets::TokenBuckets() : forget_at_(kManyBuckets) {}
 
 TokenBuckets::Bucket& TokenBuckets::filled(const std::string& client, int64_t per_minute,
                                            Clock::time_point now) {
-  if (buckets_.size() >= kManyBuckets) forget_full(now);
+  if (buckets_.size() >= forget_at_) forget_full(now);
   const auto most = static_cast<double>(per_minute);
-  const auto [at, is_new] = buckets_.try_emplace(client, Bucket{most, now});
+  const auto [at, is_new] = buckets_.try_emplace(client, Bucket{most, now, now});
   Bucket& bucket = at->second;
   if (!is_new) {
     const double minutes =
@@ -102,12 +105,11 @@ TokenBuckets::Bucket& TokenBuckets::filled(const std::string& client, int64_t pe
   return bucket;
 }
 
-// A bucket that was not charged for a minute is full, unless it was overdrawn by a single request
-// larger than the bound on bodies allows.
+// Next when there are twice as many as are left, so that it costs little for each request, whatever
+// number of addresses there is.
 void TokenBuckets::forget_full(Clock::time_point now) {
-  std::erase_if(buckets_, [&](const auto& each) {
-    return now - each.second.filled > std::chrono::minutes(2) && each.second.tokens >= 0;
-  });
+  std::erase_if(buckets_, [&](const auto& each) { return now >= each.second.full; });
+  forget_at_ = std::max(kManyBuckets, 2 * buckets_.size());
 }
 
 std::optional<std::chrono::seconds> TokenBuckets::refusal(const std::string& client,
@@ -125,7 +127,13 @@ void TokenBuckets::charge(const std::string& client, int64_t per_minute, int64_t
                           Clock::time_point now) {
   if (per_minute <= 0) return;
   const std::lock_guard lock(mutex_);
-  filled(client, per_minute, now).tokens -= static_cast<double>(tokens);
+  Bucket& bucket = filled(client, per_minute, now);
+  bucket.tokens -= static_cast<double>(tokens);
+  constexpr double kMostMinutes = 60.0 * 24 * 365;  // that a clock can count
+  const double minutes = 1.0 - bucket.tokens / static_cast<double>(per_minute);
+  bucket.full =
+      now + std::chrono::ceil<Clock::duration>(
+                std::chrono::duration<double, std::ratio<60>>(std::min(minutes, kMostMinutes)));
 }
 
 }  // namespace tril::serve

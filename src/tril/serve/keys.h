@@ -45,6 +45,7 @@ class TokenBuckets {
  public:
   using Clock = std::chrono::steady_clock;
 
+  TokenBuckets();
   // Empty: the client may go on; otherwise how long until it may.
   std::optional<std::chrono::seconds> refusal(const std::string& client, int64_t per_minute,
                                               Clock::time_point now = Clock::now());
@@ -55,12 +56,14 @@ class TokenBuckets {
   struct Bucket {
     double tokens = 0.0;
     Clock::time_point filled{};
+    Clock::time_point full{};  // when it will be: then nothing needs to be known of it
   };
   Bucket& filled(const std::string& client, int64_t per_minute, Clock::time_point now);
   void forget_full(Clock::time_point now);
 
   std::mutex mutex_;
   std::unordered_map<std::string, Bucket> buckets_;
+  size_t forget_at_;  // so many buckets; see forget_full()
 };
 
 }  // namespace tril::serve

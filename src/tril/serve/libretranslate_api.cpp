@@ -43,6 +43,7 @@ void libre_translate(Core& core, const ContextPtr& context) {
   call.texts = *texts;
   Wanted wanted;
   wanted.source = wanted_code(fields.text("source").value_or("auto"));
+  if (wanted.source.empty()) wanted.source = "auto";
   const auto target = fields.text("target");
   if (!target) refuse("target", "Invalid request: missing target parameter");
   wanted.target = wanted_code(*target);

@@ -187,9 +187,11 @@ Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
                    "model");
   }
   std::vector<Chosen> can = able(wanted);
-  if (wanted.source == kAuto) return detected(std::move(can), text);
+  const bool is_auto = wanted.source == kAuto;
+  if (is_auto) can = that_read(text, std::move(can));
   const bool same_direction = std::all_of(can.begin(), can.end(), [&](const Chosen& one) {
-    return base_language(one.languages.from) == base_language(can.front().languages.from) &&
+    return (is_auto ||
+            base_language(one.languages.from) == base_language(can.front().languages.from)) &&
            base_language(one.languages.to) == base_language(can.front().languages.to) &&
            one.model->decoder_only() == can.front().model->decoder_only();
   });
@@ -240,8 +242,8 @@ std::vector<Chosen> ModelSet::able(const Wanted& wanted) const {
                   sources);
 }
 
-// The first of them that reads the language of the text.
-Chosen ModelSet::detected(std::vector<Chosen> can, std::string_view text) {
+// Those of them that read the language of the text; all, if nothing speaks for any.
+std::vector<Chosen> ModelSet::that_read(std::string_view text, std::vector<Chosen> can) {
   std::vector<std::string> candidates;
   for (const Chosen& one : can) {
     for (const std::string& code : one.model->sources) {
@@ -250,18 +252,20 @@ Chosen ModelSet::detected(std::vector<Chosen> can, std::string_view text) {
     }
   }
   const auto likely = detect_language(text, candidates);
-  for (Chosen& one : can) {
+  std::vector<Chosen> reading;
+  for (const Chosen& one : can) {
     if (likely.empty()) break;
     const auto from = find_language(one.model->sources, likely.front().code);
     if (!from) continue;
-    one.languages.from = *from;
-    one.detected = Detected{*from, likely.front().confidence};
-    return one;
+    reading.push_back(one);
+    reading.back().languages.from = *from;
+    reading.back().detected = Detected{*from, likely.front().confidence};
   }
-  // Nothing speaks for any: the usual language of the first.
-  Chosen& first = can.front();
-  if (!first.languages.from.empty()) first.detected = Detected{first.languages.from, 0.0};
-  return first;
+  if (!reading.empty()) return reading;
+  for (Chosen& one : can) {
+    if (!one.languages.from.empty()) one.detected = Detected{one.languages.from, 0.0};
+  }
+  return can;
 }
 
 std::vector<std::string> ModelSet::names() const {

@@ -56,9 +56,9 @@ std::string doubt_about(const ServedModel& model, std::string_view text,
 
 // What a request names; each may be empty.
 struct Wanted {
-  std::string model;
-  std::string source;  // "auto": to be detected in the text
-  std::string target;
+  std::string model{};
+  std::string source{};  // "auto": to be detected in the text
+  std::string target{};
   // Where no model is named: whether one that continues text is wanted, or one that translates.
   std::optional<bool> continues{};
 };
@@ -92,7 +92,7 @@ class ModelSet {
 
  private:
   std::vector<Chosen> able(const Wanted& wanted) const;
-  static Chosen detected(std::vector<Chosen> can, std::string_view text);
+  static std::vector<Chosen> that_read(std::string_view text, std::vector<Chosen> can);
   std::vector<std::string> names() const;
 
   std::vector<ServedModel> models_;

@@ -26,7 +26,7 @@ struct Wishes {
 std::string id_of(const TextCall& call, const Wishes& wishes) {
   std::string all =
       entity_tag(call, "/v1/completions", concat(wishes.n, wishes.echo, wishes.logprobs));
-  for (const std::string& stop : wishes.stops) all += concat("\n", stop);
+  for (const std::string& stop : wishes.stops) all += json_quoted(stop);
   return "cmpl-" + to_string(checksum_of(all));
 }
 
@@ -41,6 +41,12 @@ size_t find_stop(std::string_view text, const std::vector<std::string>& stops) {
   size_t at = std::string_view::npos;
   for (const std::string& stop : stops) at = std::min(at, text.find(stop));
   return at;
+}
+
+// Units with fewer give their best.
+const TextHypothesis& hypothesis_of(const UnitResult& unit, size_t index) {
+  const auto& hypotheses = unit.translation.hypotheses;
+  return hypotheses[index < hypotheses.size() ? index : 0];
 }
 
 std::string prompt_text(const TextCall& call, std::span<const int32_t> prompt) {
@@ -58,7 +64,7 @@ Completion completion_of(const TextJob& job, size_t text, size_t index, const Wi
     }
   } else {
     const UnitResult& unit = *job.results()[text].front();
-    const TextHypothesis& h = unit.translation.hypotheses[index];
+    const TextHypothesis& h = hypothesis_of(unit, index);
     completion.finish = is_whole(h) ? "stop" : "length";
     completion.first_token = std::min(h.tokens.size(), static_cast<size_t>(unit.tokens_read));
     const auto prompt = std::span(h.tokens).first(completion.first_token);
@@ -101,7 +107,7 @@ Json choice_of(const TextJob& job, size_t text, size_t index, const Wishes& wish
   const size_t shift = wishes.echo ? call.texts[text].size() : 0;
   Json logprobs = nullptr;
   if (wishes.logprobs && job.results()[text].size() == 1) {
-    const auto& h = job.results()[text].front()->translation.hypotheses[index];
+    const TextHypothesis& h = hypothesis_of(*job.results()[text].front(), index);
     logprobs = logprobs_of(call, h, completion.first_token, shift);
   }
   if (wishes.echo) completion.text = call.texts[text] + completion.text;
@@ -113,7 +119,7 @@ Json choice_of(const TextJob& job, size_t text, size_t index, const Wishes& wish
 
 Json usage_of(const TextJob& job) {
   const int64_t read = tokens_read(job);
-  const int64_t written = tokens_written(job) - (job.call().generates() ? read : 0);
+  const int64_t written = tokens_written(job);
   return {
       {"prompt_tokens", read}, {"completion_tokens", written}, {"total_tokens", read + written}};
 }
@@ -157,19 +163,22 @@ size_t safe_end(std::string_view text, const std::vector<std::string>& stops) {
 // The events of a stream: what is new of each text, then how it finished.
 class CompletionEvents {
  public:
-  CompletionEvents(Wishes wishes, size_t texts) : wishes_(std::move(wishes)), told_(texts) {}
+  CompletionEvents(Wishes wishes, size_t texts)
+      : wishes_(std::move(wishes)), told_(texts), began_(texts) {}
 
   void news(TextJob& job, std::string& bytes) {
     for (size_t i = 0; i < told_.size(); ++i) {
       std::string text = job.text_so_far(i);
       if (job.call().generates()) {
-        // Until the prompt is through, nothing of it is new.
-        const std::string& prompt = job.call().texts[i];
-        if (text.size() < prompt.size()) continue;
+        // Until the prompt is through, nothing of it is new. It is what its tokens say, which need
+        // not be what was sent.
+        const Tokenizer& tokenizer = job.call().model->translator.tokenizer();
+        const std::string prompt = tokenizer.decode(tokenizer.encode(job.call().texts[i]));
+        if (!text.starts_with(prompt)) continue;
         text.erase(0, prompt.size());
       }
-      const size_t stop = find_stop(text, wishes_.stops);
-      const size_t end = stop != std::string::npos ? stop : safe_end(text, wishes_.stops);
+      // Another stop may turn out to begin before the one that was found.
+      const size_t end = std::min(find_stop(text, wishes_.stops), safe_end(text, wishes_.stops));
       if (end > told_[i].size() && text.starts_with(told_[i]))
         tell(job, i, text.substr(0, end), bytes);
     }
@@ -177,7 +186,8 @@ class CompletionEvents {
   void last(TextJob& job, std::string& bytes) {
     for (size_t i = 0; i < told_.size(); ++i) {
       const Completion completion = completion_of(job, i, 0, wishes_);
-      if (completion.text.size() > told_[i].size() && completion.text.starts_with(told_[i])) {
+      const bool is_more = completion.text.size() > told_[i].size() || (wishes_.echo && !began_[i]);
+      if (is_more && completion.text.starts_with(told_[i])) {
         tell(job, i, completion.text, bytes);
       }
       add_chunk(job, i, "", completion.finish, bytes);
@@ -193,7 +203,8 @@ class CompletionEvents {
 
  private:
   void tell(TextJob& job, size_t i, const std::string& text, std::string& bytes) {
-    const std::string echo = wishes_.echo && told_[i].empty() ? job.call().texts[i] : "";
+    const std::string echo = wishes_.echo && !began_[i] ? job.call().texts[i] : "";
+    began_[i] = true;
     add_chunk(job, i, echo + text.substr(told_[i].size()), nullptr, bytes);
     told_[i] = text;
   }
@@ -207,6 +218,7 @@ class CompletionEvents {
 
   const Wishes wishes_;
   std::vector<std::string> told_;
+  std::vector<bool> began_;  // the echo is told
 };
 
 Core::Stream completion_events(const Wishes& wishes, size_t texts) {
@@ -301,6 +313,9 @@ void complete(Core& core, const ContextPtr& context) {
   }
   Wanted wanted;
   wanted.model = fields.text("model").value_or("");
+  if (!wanted.model.empty() && core.models.find(wanted.model) == nullptr) {
+    throw ApiError(404, "model_not_found", "there is no such model: see /v1/models", "model");
+  }
   const Chosen chosen = core.models.choose(wanted, call.texts.front());
   choose_model(call, core.models, wanted, chosen.model->decoder_only());
   if (call.generates()) call.split = Split::never;
@@ -311,6 +326,7 @@ void complete(Core& core, const ContextPtr& context) {
   wishes.id = id_of(call, wishes);
   if (streams) {
     if (wishes.n > 1) refuse("n", "n: a stream has one choice for each prompt");
+    if (wishes.logprobs) refuse("logprobs", "logprobs: a stream has none");
     const size_t texts = call.texts.size();
     return core.run_stream(context, std::move(call), completion_events(wishes, texts));
   }

@@ -114,6 +114,15 @@ void score(Core& core, const ContextPtr& context) {
   if (wanted.source == "auto") {
     refuse("source_language", "source_language: a score needs the language by its code");
   }
+  if (const ServedModel* named = core.models.find(wanted.model)) {
+    if (named->decoder_only() && sources) {
+      refuse("source", concat(named->name, " continues text, so a score takes no source"));
+    }
+    if (!named->decoder_only() && !sources) {
+      refuse("source",
+             concat("source is missing: ", named->name, " translates, so a score needs it"));
+    }
+  }
   call.texts = {targets->front()};
   choose_model(call, core.models, wanted, !sources);
   core.admit(*context);
@@ -121,7 +130,16 @@ void score(Core& core, const ContextPtr& context) {
   const int64_t tokens = tokens_in(*targets, model->translator, TextSide::target) +
                          (sources ? tokens_in(*sources, model->translator, TextSide::source) : 0);
   core.buckets.charge(context->client.name, context->client.tokens_per_minute, tokens);
-  core.run_slow(context, [model, sources, targets, languages = call.languages_of(0)] {
+  // They wait like everything else: counted, and not longer than anybody may.
+  core.metrics.queued_tokens += tokens;
+  const std::shared_ptr<void> counted(
+      nullptr, [&core, tokens](void*) { core.metrics.queued_tokens -= tokens; });
+  const auto until = context->arrived + core.options.limits.timeout;
+  core.run_slow(context, [model, sources, targets, languages = call.languages_of(0), counted,
+                          until] {
+    if (std::chrono::steady_clock::now() > until) {
+      throw api_error_of(Error(ErrorCode::timed_out, "score"));
+    }
     Json scores = Json::array();
     size_t next = 0;
     ScoreTextOptions options;

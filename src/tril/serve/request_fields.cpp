@@ -126,8 +126,10 @@ std::optional<std::vector<std::string>> RequestFields::texts(std::string_view na
   const JsonValue* value = find(name);
   if (value == nullptr) return std::nullopt;
   if (value->kind == Kind::string) return std::vector<std::string>{value->text};
-  if (value->kind != Kind::array || value->items.empty()) {
-    fail_field(name, "a text or a list of texts", *value);
+  constexpr std::string_view kExpected = "a text or a list of texts";
+  if (value->kind != Kind::array) fail_field(name, kExpected, *value);
+  if (value->items.empty()) {
+    refuse(std::string(name), concat(name, ": expected ", kExpected, ", got an empty list"));
   }
   if (std::ssize(value->items) > most) {
     throw ApiError(413, "too_large",

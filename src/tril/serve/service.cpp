@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <utility>
 
 #include "tril/base/fingerprint.h"
@@ -118,8 +119,8 @@ std::string echoed_id(std::string_view id) {
 // Server-sent events of a job.
 class JobStream final : public ByteSource {
  public:
-  JobStream(Core::Stream stream, ContextPtr context, Metrics& metrics)
-      : stream_(std::move(stream)), context_(std::move(context)), metrics_(metrics) {}
+  JobStream(Core::Stream stream, std::chrono::steady_clock::time_point arrived, Metrics& metrics)
+      : stream_(std::move(stream)), arrived_(arrived), metrics_(metrics) {}
 
   void set_job(const std::shared_ptr<TextJob>& job) { job_ = job; }
   // On a worker, when the job is done: what ends the stream.
@@ -146,8 +147,7 @@ class JobStream final : public ByteSource {
     if (bytes.size() > before && !began_) {
       began_ = true;
       metrics_.first_token_seconds.add(
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - context_->arrived)
-              .count());
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - arrived_).count());
     }
     return true;
   }
@@ -155,7 +155,8 @@ class JobStream final : public ByteSource {
 
  private:
   const Core::Stream stream_;
-  const ContextPtr context_;
+  // Not the context: its exchange may hold this.
+  const std::chrono::steady_clock::time_point arrived_;
   Metrics& metrics_;
   std::weak_ptr<TextJob> job_;  // its callbacks hold this
   std::mutex mutex_;
@@ -180,6 +181,14 @@ std::string wanted_code(std::string_view code) {
 }
 
 // ---- Core ---------------------------------------------------------------------------------------
+
+Core::~Core() {
+  // Requests that are still to be read come first: they start jobs.
+  const auto all_read = std::make_shared<std::promise<void>>();
+  quick.post([all_read] { all_read->set_value(); });
+  all_read->get_future().wait();
+  live.end();
+}
 
 Core::Core(ModelSet served, ServiceOptions given)
     : models(std::move(served)), options(std::move(given)), cache(options.cache_bytes) {}
@@ -265,7 +274,7 @@ void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
   admit(*context);
   std::string fingerprint = call.model->fingerprint;
   const auto job = std::make_shared<TextJob>(std::move(call), services());
-  const auto source = std::make_shared<JobStream>(std::move(stream), context, metrics);
+  const auto source = std::make_shared<JobStream>(std::move(stream), context->arrived, metrics);
   source->set_job(job);
   job->start(
       context->client.id, options.limits,

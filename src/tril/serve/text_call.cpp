@@ -147,6 +147,12 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
     call.timeout = std::min(call.timeout, wished);
   }
   choose_model(call, models, wanted, generate);
+  const int64_t vocab = call.model->translator.model().config().target_vocab;
+  for (const auto& ids : call.options.forbidden) {
+    const int32_t most = *std::max_element(ids.begin(), ids.end());
+    check_option(most < vocab, "forbid",
+                 concat("forbid: token ", most, " is not in the vocabulary of ", vocab));
+  }
   complete_options(call, limits);
   const auto differs = [&](const Chosen& chosen) {
     return chosen.languages.from != call.chosen.front().languages.from;

@@ -75,7 +75,7 @@ void TextJob::start(uint64_t client, const CallLimits& limits, Done done,
         const std::string key = unit_key(call_, text, plans_[text].parts[part].source, number);
         if (auto known = services_.cache.find(key)) {
           ++services_.metrics.cache_hits;
-          written_[text][part] = {known->translation.text(), true};
+          written_[text][part] = {.text = known->translation.text(), .whole = true};
           results_[text][part] = std::move(known);
           continue;
         }
@@ -108,14 +108,14 @@ void TextJob::submit(Unit& unit, int64_t number, uint64_t client, EngineClock::t
   const auto self = shared_from_this();
   if (streams) {
     terms.stream = [self, &unit](const StreamedText& news) {
-      if (news.sample == 0) self->tell(unit, news.text, false);
+      if (news.sample == 0) self->tell(unit, news);
     };
   }
   // Counted down twice over: once submitted, so that `tokens` is there, and once ready.
   left_ += 2;
   ++services_.metrics.units_in_flight;
   terms.ready = [self, &unit, streams] {
-    if (streams) self->tell(unit, {}, true);
+    if (streams) self->tell_whole(unit);
     --self->services_.metrics.units_in_flight;
     self->count_down();
   };
@@ -132,13 +132,24 @@ void TextJob::submit(Unit& unit, int64_t number, uint64_t client, EngineClock::t
   count_down();
 }
 
-// What is certain of a unit so far, or that this is all of it.
-void TextJob::tell(const Unit& unit, std::string_view text, bool whole) {
+// What is certain of a unit so far.
+void TextJob::tell(const Unit& unit, const StreamedText& news) {
   {
     const std::lock_guard lock(mutex_);
     Written& written = written_[unit.text][unit.part];
-    if (!text.empty()) written.text = text;
-    written.whole = whole;
+    written.tokens.insert(written.tokens.end(), news.tokens.begin(), news.tokens.end());
+    written.text = news.text;
+  }
+  news_();
+}
+
+// That was all of it. Bytes of a character that was never completed count now, too.
+void TextJob::tell_whole(const Unit& unit) {
+  {
+    const std::lock_guard lock(mutex_);
+    Written& written = written_[unit.text][unit.part];
+    written.text = call_.model->translator.tokenizer().decode(written.tokens);
+    written.whole = true;
   }
   news_();
 }
@@ -179,8 +190,8 @@ void TextJob::collect() {
     const PendingTranslation pending = std::exchange(unit.pending, {});
     if (error_ || unit.tokens == 0) continue;
     try {
-      auto result =
-          std::make_shared<const UnitResult>(UnitResult{pending.get(), pending.tokens_read()});
+      auto result = std::make_shared<const UnitResult>(
+          UnitResult{pending.get(), pending.tokens_read(), call_.generates()});
       services_.cache.put(unit.key, result);
       services_.metrics.target_tokens += result->tokens_written();
       results_[unit.text][unit.part] = std::move(result);
@@ -194,17 +205,30 @@ void TextJob::collect() {
   }
 }
 
+std::string TextJob::join(size_t text, std::span<const std::string> units) const {
+  // Text that is continued keeps its line breaks: they are its own.
+  if (call_.generates()) return units.empty() ? std::string() : units.front();
+  return plans_[text].join(units);
+}
+
 std::string TextJob::text_so_far(size_t text) const {
   std::vector<std::string> parts;
+  bool is_open = false;
   {
     const std::lock_guard lock(mutex_);
     for (const Written& written : written_[text]) {
       if (!written.whole && written.text.empty()) break;
       parts.push_back(written.text);
-      if (!written.whole) break;
+      is_open = !written.whole;
+      if (is_open) break;
     }
   }
-  return plans_[text].join(parts);
+  std::string so_far = join(text, parts);
+  // What stands at the end of the text comes when its last unit is whole.
+  if (is_open && parts.size() == plans_[text].parts.size()) {
+    so_far.resize(so_far.size() - plans_[text].end.size());
+  }
+  return so_far;
 }
 
 }  // namespace tril::serve

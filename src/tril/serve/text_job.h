@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,8 +70,11 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
   const TextCall& call() const { return call_; }
   const std::vector<TextPlan>& plans() const { return plans_; }
-  // Of this text, what is certain already. Any thread.
+  // Of this text, what is certain already; it only grows, to the joined texts of the results. Any
+  // thread.
   std::string text_so_far(size_t text) const;
+  // The text that the texts of its first units make.
+  std::string join(size_t text, std::span<const std::string> units) const;
 
   // When done: what went wrong, or the results by text and unit.
   const std::optional<ApiError>& error() const { return error_; }
@@ -91,7 +95,8 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
   void submit(Unit& unit, int64_t number, uint64_t client, EngineClock::time_point deadline,
               bool streams);
-  void tell(const Unit& unit, std::string_view text, bool whole);
+  void tell(const Unit& unit, const StreamedText& news);
+  void tell_whole(const Unit& unit);
   void count_down();
   void finish();
   void collect();
@@ -106,6 +111,7 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   std::atomic<bool> cancelled_ = false;
 
   struct Written {
+    std::vector<int32_t> tokens{};
     std::string text{};
     bool whole = false;
   };

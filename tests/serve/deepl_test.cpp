@@ -1,0 +1,127 @@
+// DeepL's API, field by field as its clients send and read them.
+#include <gtest/gtest.h>
+
+#include "service_support.h"
+
+namespace tril::deepl_test {
+namespace {
+
+using namespace serve;
+using namespace serve_test;
+
+Service& served() {
+  static Service service(small_models(1, true), {});
+  return service;
+}
+
+std::string own(const std::string& text, const std::string& more = {}) {
+  return text_at(post(served(), "/v1/translate",
+                      concat(R"({"target":"hi","text":)", json_quoted(text), more, "}")),
+                 "translations/0/text");
+}
+
+TEST(DeepL, TranslatesLists) {
+  const auto response =
+      post(served(), "/v2/translate",
+           R"({"text":["how are you","मैं\nbanana"],"target_lang":"HI","source_lang":"EN"})");
+  ASSERT_EQ(response.status, 200) << response.body;
+  const JsonValue answer = json(response);
+  ASSERT_EQ(at(answer, "translations").items.size(), 2u);
+  EXPECT_EQ(at(answer, "translations/0/text").text, own("how are you"));
+  EXPECT_EQ(at(answer, "translations/1/text").text, own("मैं\nbanana"));
+  EXPECT_EQ(at(answer, "translations/0/detected_source_language").text, "EN");
+  EXPECT_EQ(at(answer, "translations/0/billed_characters").integer, 11);
+  EXPECT_EQ(at(answer, "translations/1/billed_characters").integer, 10);
+  EXPECT_NE(header(response, "ETag"), "");
+  EXPECT_EQ(header(response, "X-Tril-Fingerprint").size(), 32u);
+  const auto form = ask(served(), request("POST", "/v2/translate",
+                                          "text=how+are+you&text=%E0%A4%AE%E0%A5%88%E0%A4%82%"
+                                          "0Abanana&target_lang=hi&source_lang=en",
+                                          {{"Content-Type", "application/x-www-form-urlencoded"}}));
+  EXPECT_EQ(form.body, response.body);
+}
+
+TEST(DeepL, DetectsWhereNoSourceIsNamed) {
+  for (const char* source : {"", R"(,"source_lang":null)", R"(,"source_lang":"")"}) {
+    const auto response =
+        post(served(), "/v2/translate",
+             concat(R"({"text":["where are they going today?"],"target_lang":"HI")", source, "}"));
+    EXPECT_EQ(text_at(response, "translations/0/detected_source_language"), "EN") << response.body;
+  }
+}
+
+TEST(DeepL, SplitsAsAsked) {
+  const std::string text = "How are you? I am fine, thank you.";
+  const auto split = [&](const char* how) {
+    return post(served(), "/v2/translate",
+                concat(R"({"target_lang":"HI","text":[)", json_quoted(text),
+                       R"(],"split_sentences":")", how, "\"}"));
+  };
+  EXPECT_EQ(text_at(split("0"), "translations/0/text"), own(text, R"(,"split":"never")"));
+  EXPECT_EQ(text_at(split("1"), "translations/0/text"), own(text));
+  EXPECT_EQ(split("nonewlines").status, 400);
+  // A line that is too long is cut only then.
+  const std::string longer(700, 'x');
+  const std::string body = concat(R"({"target_lang":"HI","text":[")", longer, "\"]");
+  EXPECT_EQ(post(served(), "/v2/translate", body + "}").status, 200);
+  EXPECT_EQ(post(served(), "/v2/translate", body + R"(,"split_sentences":"0"})").status, 400);
+}
+
+TEST(DeepL, RefusesWhatWouldGiveOtherText) {
+  const auto error = [](const std::string& more) {
+    const auto response = post(served(), "/v2/translate",
+                               concat(R"({"text":["how"],"target_lang":"HI",)", more, "}"));
+    if (response.status == 200) return std::string("200");
+    EXPECT_EQ(json(response).names, std::vector<std::string>{"message"});
+    return concat(response.status, " ", text_at(response, "message"));
+  };
+  EXPECT_EQ(error(R"("glossary_id":"x")"), "400 glossary_id is not supported by this server");
+  EXPECT_EQ(error(R"("tag_handling":"xml")"), "400 tag_handling is not supported by this server");
+  EXPECT_EQ(error(R"("formality":"more")"), "400 formality is not supported by this server");
+  EXPECT_EQ(error(R"("formality":"prefer_more")"), "200");
+  EXPECT_EQ(error(R"("formality":"default","ignore_tags":[],"glossary_id":null)"), "200");
+  // Fields that change nothing of the text.
+  EXPECT_EQ(error(R"("preserve_formatting":true,"context":"x","model_type":"quality_optimized")"),
+            "200");
+}
+
+TEST(DeepL, ErrorsAreOneMessage) {
+  const auto error = [](const std::string& body) {
+    const auto response = post(served(), "/v2/translate", body);
+    EXPECT_EQ(json(response).names, std::vector<std::string>{"message"});
+    return concat(response.status, " ", text_at(response, "message"));
+  };
+  EXPECT_EQ(error(R"({"target_lang":"HI"})"), "400 Parameter 'text' not specified.");
+  EXPECT_EQ(error(R"({"text":["how"]})"), "400 Parameter 'target_lang' not specified.");
+  EXPECT_EQ(error(R"({"text":["how"],"target_lang":"DE"})"),
+            "400 nothing is translated into DE: there is hi");
+  EXPECT_EQ(error(R"({"text":["how"],"target_lang":"HI","source_lang":"DE"})"),
+            "400 nothing is translated from DE into HI: there is en");
+  EXPECT_EQ(ask(served(), request("PUT", "/v2/translate")).status, 405);
+}
+
+TEST(DeepL, ListsLanguages) {
+  for (const auto& response :
+       {get(served(), "/v2/languages"), get(served(), "/v2/languages?type=source"),
+        ask(served(), request("POST", "/v2/languages", "type=source",
+                              {{"Content-Type", "application/x-www-form-urlencoded"}}))}) {
+    EXPECT_EQ(response.body, "[{\"language\":\"EN\",\"name\":\"English\"}]\n");
+  }
+  EXPECT_EQ(get(served(), "/v2/languages?type=target").body,
+            "[{\"language\":\"HI\",\"name\":\"Hindi\",\"supports_formality\":false}]\n");
+  EXPECT_EQ(get(served(), "/v2/languages?type=x").status, 400);
+}
+
+TEST(DeepL, CountsCharacters) {
+  Service service(small_models(), {});
+  const auto count = [&] { return at(json(get(service, "/v2/usage")), "character_count").integer; };
+  EXPECT_EQ(count(), 0);
+  (void)post(service, "/v2/translate", R"({"text":["how","मैं"],"target_lang":"HI"})");
+  EXPECT_EQ(count(), 6);
+  (void)post(service, "/v2/translate", R"({"text":["how"],"target_lang":"XX"})");
+  EXPECT_EQ(count(), 6);
+  EXPECT_GT(at(json(get(service, "/v2/usage")), "character_limit").integer, 1'000'000'000);
+}
+
+}  // namespace
+}  // namespace tril::deepl_test

@@ -1,0 +1,401 @@
+// What a client may ask for and how much of it, and what becomes of those who wait too long or
+// leave. The engine is held still where a test needs it busy.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "service_support.h"
+
+namespace tril::limits_test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace serve;
+using namespace serve_test;
+using Clock = TokenBuckets::Clock;
+
+std::string short_body(const std::string& more = {}) {
+  return R"({"text":"how are you","beam":1,"max_tokens":3)" + more + "}";
+}
+
+// ---- tokens per minute --------------------------------------------------------------------------
+
+TEST(TokenBuckets, AreFilledSteadily) {
+  TokenBuckets buckets;
+  const Clock::time_point start{1h};
+  EXPECT_EQ(buckets.refusal("a", 60, start), std::nullopt);
+  buckets.charge("a", 60, 60, start);
+  EXPECT_EQ(buckets.refusal("a", 60, start), 1s);
+  EXPECT_EQ(buckets.refusal("a", 60, start + 999ms), std::nullopt);  // not empty any more
+  buckets.charge("a", 60, 61, start + 1s);
+  EXPECT_EQ(buckets.refusal("a", 60, start + 1s), 61s);
+  EXPECT_EQ(buckets.refusal("a", 60, start + 31s), 31s);
+  EXPECT_EQ(buckets.refusal("a", 60, start + 62s), std::nullopt);
+}
+
+TEST(TokenBuckets, HoldOneMinute) {
+  TokenBuckets buckets;
+  const Clock::time_point start{1h};
+  EXPECT_EQ(buckets.refusal("a", 100, start), std::nullopt);
+  buckets.charge("a", 100, 100, start + 24h);
+  EXPECT_NE(buckets.refusal("a", 100, start + 24h), std::nullopt);
+}
+
+TEST(TokenBuckets, TellHowLongToWait) {
+  const Clock::time_point start{1h};
+  for (const int64_t taken : {60, 61, 100, 1000, 123456}) {
+    TokenBuckets buckets;
+    buckets.charge("a", 60, taken, start);
+    const auto wait = buckets.refusal("a", 60, start);
+    ASSERT_TRUE(wait.has_value());
+    if (*wait > 2s) {
+      EXPECT_NE(buckets.refusal("a", 60, start + *wait - 2s), std::nullopt) << taken;
+    }
+    EXPECT_EQ(buckets.refusal("a", 60, start + *wait), std::nullopt) << taken;
+  }
+}
+
+TEST(TokenBuckets, AreOfOneClientEach) {
+  TokenBuckets buckets;
+  const Clock::time_point start{1h};
+  buckets.charge("a", 60, 1000, start);
+  EXPECT_NE(buckets.refusal("a", 60, start), std::nullopt);
+  EXPECT_EQ(buckets.refusal("b", 60, start), std::nullopt);
+  EXPECT_EQ(buckets.refusal("a", 0, start), std::nullopt);  // no limit
+}
+
+TEST(TokenBuckets, ForgetNobodyWhoHasToWait) {
+  TokenBuckets buckets;
+  Clock::time_point now{1h};
+  buckets.charge("greedy", 60, 60 * 60, now);  // an hour's worth
+  // So many clients that those whose buckets are full are forgotten; none is here before 1 s.
+  for (int i = 0; i < 70'000; ++i) buckets.charge(concat(i), 60, 60, now);
+  EXPECT_NE(buckets.refusal("7", 60, now), std::nullopt);
+  now += 3min;
+  for (int i = 0; i < 70'000; ++i) buckets.charge(concat("new ", i), 60, 1, now);
+  EXPECT_NE(buckets.refusal("greedy", 60, now), std::nullopt);
+  EXPECT_EQ(buckets.refusal("7", 60, now), std::nullopt);
+}
+
+TEST(Limits, TokensOfAClient) {
+  ServiceOptions options;
+  options.tokens_per_minute = 2;
+  options.cache_bytes = 0;
+  Service service(small_models(), options);
+  ASSERT_EQ(post(service, "/v1/translate", short_body()).status, 200);
+  const auto refused = post(service, "/v1/translate", short_body());
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(text_at(refused, "error/code"), "rate_limited");
+  EXPECT_EQ(text_at(refused, "error/type"), "rate_limit_error");
+  const std::string wait = header(refused, "Retry-After");
+  EXPECT_GT(std::stoi(wait), 0);
+  EXPECT_EQ(text_at(refused, "error/message"),
+            concat("more than 2 source tokens per minute: try again in ", wait, " s"));
+  // In the other shapes too, and for scores.
+  const auto deepl = post(service, "/v2/translate", R"({"text":["how"],"target_lang":"HI"})");
+  EXPECT_EQ(deepl.status, 429);
+  EXPECT_NE(header(deepl, "Retry-After"), "");
+  EXPECT_NE(text_at(deepl, "message"), "null");
+  const auto libre = post(service, "/translate", R"({"q":"how","target":"hi"})");
+  EXPECT_EQ(libre.status, 429);
+  EXPECT_NE(text_at(libre, "error"), "null");
+  EXPECT_EQ(post(service, "/v1/score", R"({"source":"how","target":"x"})").status, 429);
+  EXPECT_EQ(post(service, "/v1/translate", short_body(R"(,"stream":true)")).status, 429);
+  // Another address is another client.
+  auto elsewhere = request("POST", "/v1/translate", short_body());
+  elsewhere.client = "127.0.0.2";
+  EXPECT_EQ(ask(service, elsewhere).status, 200);
+}
+
+TEST(Limits, TokensOfAKey) {
+  ServiceOptions options;
+  options.tokens_per_minute = 2;
+  options.keys = {{"a", "small", 0}, {"b", "large", 1'000'000}};
+  options.cache_bytes = 0;
+  Service service(small_models(), options);
+  const std::vector<Header> small = {{"Authorization", "Bearer a"}};
+  const std::vector<Header> large = {{"Authorization", "Bearer b"}};
+  EXPECT_EQ(post(service, "/v1/translate", short_body(), small).status, 200);
+  EXPECT_EQ(post(service, "/v1/translate", short_body(), small).status, 429);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(post(service, "/v1/translate", short_body(), large).status, 200);
+  }
+}
+
+// What the cache answers costs nothing.
+TEST(Limits, CachedAnswersAreFree) {
+  ServiceOptions options;
+  options.tokens_per_minute = 5;  // the line has four tokens or fewer
+  Service service(small_models(), options);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(post(service, "/v1/translate", R"({"text":"how","beam":1,"max_tokens":3})").status,
+              200);
+  }
+}
+
+TEST(Limits, ClientsBehindAProxyAreToldApart) {
+  ServiceOptions options;
+  options.tokens_per_minute = 2;
+  options.cache_bytes = 0;
+  const auto status = [](Service& service, const Header& header) {
+    return post(service, "/v1/translate", short_body(), {header}).status;
+  };
+  options.behind_proxy = true;
+  Service behind(small_models(), options);
+  EXPECT_EQ(status(behind, {"X-Real-IP", "10.0.0.1"}), 200);
+  EXPECT_EQ(status(behind, {"X-Real-IP", " 10.0.0.1"}), 429);
+  EXPECT_EQ(status(behind, {"X-Real-IP", "10.0.0.2"}), 200);
+  // The last is the proxy's own word; those before are the client's.
+  EXPECT_EQ(status(behind, {"X-Forwarded-For", "10.0.0.9, 10.0.0.3"}), 200);
+  EXPECT_EQ(status(behind, {"X-Forwarded-For", "10.0.0.8, 10.0.0.3"}), 429);
+  // Without a proxy nobody can choose to be another.
+  options.behind_proxy = false;
+  Service open(small_models(), options);
+  EXPECT_EQ(status(open, {"X-Real-IP", "10.0.0.1"}), 200);
+  EXPECT_EQ(status(open, {"X-Real-IP", "10.0.0.2"}), 429);
+}
+
+// ---- size of a request --------------------------------------------------------------------------
+
+TEST(Limits, SizeOfARequest) {
+  ServiceOptions options;
+  options.limits.max_texts = 2;
+  options.limits.max_units = 3;
+  options.limits.max_beam = 4;
+  Service service(small_models(), options);
+  const auto answer = [&](const std::string& fields) {
+    const auto response = post(service, "/v1/translate", "{" + fields + R"(,"max_tokens":2})");
+    if (response.status == 200) return std::string("200");
+    return concat(response.status, " ", text_at(response, "error/field"), ": ",
+                  text_at(response, "error/message"));
+  };
+  EXPECT_EQ(answer(R"("text":["a","b"])"), "200");
+  EXPECT_EQ(answer(R"("text":["a","b","c"])"), "413 text: text: 3 texts, a request may have 2");
+  EXPECT_EQ(answer(R"("text":"a\nb\n\nc")"), "200");
+  EXPECT_EQ(answer(R"("text":["a\nb","c\nd"])"),
+            "413 text: more than 3 lines and sentences in one request");
+  EXPECT_EQ(answer(R"("text":"a","beam":4)"), "200");
+  EXPECT_EQ(answer(R"("text":"a","beam":5)"),
+            "400 beam: beam: expected a whole number from 1 to 4, got 5");
+  EXPECT_EQ(answer(R"("text":"a","n_best":5,"sample":true)"),
+            "400 n_best: n_best: expected a whole number from 1 to 4, got 5");
+  EXPECT_EQ(post(service, "/v1/completions", R"({"model":"en-hi","prompt":"a","n":5})").status,
+            400);
+  EXPECT_EQ(post(service, "/translate", R"({"q":["a","b","c"],"target":"hi"})").status, 413);
+  EXPECT_EQ(post(service, "/v2/translate", R"({"text":["a","b","c"],"target_lang":"HI"})").status,
+            413);
+  EXPECT_EQ(post(service, "/v1/score", R"({"source":["a","b","c"],"target":["a","b","c"]})").status,
+            413);
+  EXPECT_EQ(post(service, "/v1/tokenize", R"({"text":["a","b","c"]})").status, 413);
+  EXPECT_EQ(service.metrics().units_in_flight, 0);
+  EXPECT_EQ(service.metrics().queued_tokens, 0);
+}
+
+// ---- a busy engine ------------------------------------------------------------------------------
+
+TEST(Limits, AFullQueueIsTold) {
+  ServiceOptions options;
+  options.max_queued_tokens = 1;
+  Service service(small_models(), options);
+  const auto gate = Gate::close(service);
+  const auto refused = post(service, "/v1/translate", short_body());
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(text_at(refused, "error/code"), "overloaded");
+  EXPECT_EQ(header(refused, "Retry-After"), "1");
+  EXPECT_EQ(post(service, "/v2/translate", R"({"text":["a"],"target_lang":"HI"})").status, 503);
+  EXPECT_EQ(post(service, "/v1/score", R"({"source":"a","target":"b"})").status, 503);
+  gate->release();
+  // Soon there is room again.
+  const auto until = Clock::now() + 30s;
+  while (service.metrics().queued_tokens > 0 && Clock::now() < until)
+    std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(post(service, "/v1/translate", short_body()).status, 200);
+}
+
+// Asks while the engine stands still, and lets it go on when this client's time is over.
+HttpResponse late_answer(const std::string& path, const std::string& body,
+                         const ServiceOptions& options = {}) {
+  Service service(small_models(), options);
+  const auto gate = Gate::close(service);
+  const auto exchange = std::make_shared<HeldExchange>();
+  service.handle(request("POST", path, body, {{"Content-Type", "application/json"}}), exchange);
+  std::this_thread::sleep_for(20ms);
+  gate->release();
+  const auto response = exchange->wait();
+  EXPECT_TRUE(response.has_value());
+  EXPECT_EQ(exchange->answers(), 1);
+  return response.value_or(HttpResponse{});
+}
+
+TEST(Limits, DeadlinesAreKept) {
+  const auto own = late_answer("/v1/translate", short_body(R"(,"timeout":0.002)"));
+  EXPECT_EQ(own.status, 504);
+  EXPECT_EQ(text_at(own, "error/code"), "deadline");
+  EXPECT_EQ(text_at(own, "error/field"), "timeout");
+  const auto stream = late_answer("/v1/translate", short_body(R"(,"timeout":0.002,"stream":true)"));
+  EXPECT_EQ(stream.status, 200);  // it had begun
+  const Events events = events_of(stream);
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().first, "error");
+  EXPECT_NE(events.back().second.find(R"("code":"deadline")"), std::string::npos);
+  // The server's own, which nobody can extend.
+  ServiceOptions options;
+  options.limits.timeout = 2ms;
+  Service service(small_models(), options);
+  EXPECT_EQ(late_answer("/v1/translate", short_body(R"(,"timeout":60)"), {.limits = options.limits})
+                .status,
+            504);
+  EXPECT_EQ(
+      late_answer("/translate", R"({"q":"how are you","target":"hi"})", {.limits = options.limits})
+          .status,
+      504);
+}
+
+int64_t soon(const std::atomic<int64_t>& value, int64_t wanted) {
+  const auto until = Clock::now() + 30s;
+  while (value != wanted && Clock::now() < until) std::this_thread::sleep_for(1ms);
+  return value;
+}
+
+TEST(Limits, WhatAClientLeavesIsDropped) {
+  for (const char* stream : {"", R"(,"stream":true)"}) {
+    Service service(small_models(), {});
+    const auto gate = Gate::close(service);
+    const auto exchange = std::make_shared<HeldExchange>();
+    const std::string body = concat(
+        R"({"text":["how are you","I am fine, thank you","banana"],"beam":4,"max_tokens":190)",
+        stream, "}");
+    service.handle(request("POST", "/v1/translate", body), exchange);
+    EXPECT_EQ(service.metrics().units_in_flight, 4);
+    EXPECT_EQ(metric(service, "tril_sentences_in_flight"), 4);
+    EXPECT_GT(metric(service, "tril_queued_tokens"), 0);
+    exchange->leave();
+    gate->release();
+    EXPECT_EQ(soon(service.metrics().units_in_flight, 0), 0);
+    EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
+    EXPECT_EQ(metric(service, "tril_cancelled_total"), 1);
+    EXPECT_EQ(metric(service, "tril_sentences_in_flight"), 0);
+    // Nothing of it is kept: the same again is translated.
+    EXPECT_EQ(metric(service, "tril_cache_answers"), 1);  // the gate's own
+    EXPECT_EQ(post(service, "/v1/translate", short_body()).status, 200);
+  }
+}
+
+// Who leaves with the answer in hand cancelled nothing.
+TEST(Limits, LeavingAfterTheAnswerIsNoCancelling) {
+  Service service(small_models(), {});
+  const auto exchange = std::make_shared<HeldExchange>();
+  service.handle(request("POST", "/v1/translate", short_body()), exchange);
+  ASSERT_TRUE(exchange->wait().has_value());
+  EXPECT_EQ(soon(service.metrics().requests_in_flight, 0), 0);
+  exchange->leave();
+  EXPECT_EQ(metric(service, "tril_cancelled_total"), 0);
+}
+
+// A service that ends answers everybody first, those too whose large bodies nobody has read yet.
+void end_service(bool all_large) {
+  std::vector<std::shared_ptr<HeldExchange>> exchanges;
+  {
+    Service service(small_models(), {});
+    for (int i = 0; i < 12; ++i) {
+      std::string text = i % 2 == 0 && !all_large
+                             ? "how are you"
+                             : std::string(3000, '\n') + std::string(9000, ' ');
+      if (i % 2 != 0 || all_large) text += "how are you";
+      std::string body = concat(R"({"max_tokens":150,"text":)", json_quoted(text));
+      if (i % 3 == 0) body += R"(,"alignments":true)";
+      if (i % 3 == 1) body += R"(,"stream":true)";
+      exchanges.push_back(std::make_shared<HeldExchange>());
+      service.handle(request("POST", "/v1/translate", body + "}"), exchanges.back());
+    }
+  }
+  for (const auto& exchange : exchanges) {
+    EXPECT_EQ(exchange->answers(), 1);
+    const auto response = exchange->wait();
+    ASSERT_TRUE(response.has_value());
+    EXPECT_TRUE(response->status == 200 || response->status == 503) << response->body;
+  }
+}
+
+TEST(Limits, AnEndingServiceAnswersEverybody) {
+  for (const bool all_large : {false, true}) end_service(all_large);
+}
+
+// Keeps the thread for slow work where it is.
+class SlowClient final : public Exchange {
+ public:
+  void respond(HttpResponse&& response) override {
+    status_ = response.status;
+    while (!released_) std::this_thread::sleep_for(1ms);
+  }
+  void stream(HttpResponse&&, std::shared_ptr<ByteSource>) override {}
+  void more() override {}
+  void on_gone(std::function<void()>) override {}
+  std::atomic<int> status_ = 0;
+  std::atomic<bool> released_ = false;
+};
+
+TEST(Limits, ScoresWaitLikeEverythingElse) {
+  const std::string body = R"({"source":"how","target":"x"})";
+  for (const bool full : {false, true}) {
+    ServiceOptions options;
+    options.max_queued_tokens = full ? 1 : 1000;
+    options.limits.timeout = full ? 60s : 20ms;
+    Service service(small_models(), options);
+    const auto slow = std::make_shared<SlowClient>();
+    service.handle(request("POST", "/v1/score", body), slow);
+    const auto until = Clock::now() + 30s;
+    while (slow->status_ == 0 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+    EXPECT_GT(metric(service, "tril_queued_tokens"), 0);
+    const auto exchange = std::make_shared<HeldExchange>();
+    service.handle(request("POST", "/v1/score", body), exchange);
+    if (!full) std::this_thread::sleep_for(40ms);
+    slow->released_ = true;
+    const auto response = exchange->wait();
+    ASSERT_TRUE(response.has_value());
+    EXPECT_EQ(response->status, full ? 503 : 504);
+    EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
+  }
+}
+
+// ---- the numbers --------------------------------------------------------------------------------
+
+TEST(Limits, MetricsCountWhatHappened) {
+  Service service(small_models(), {});
+  ASSERT_EQ(post(service, "/v1/translate", R"({"text":["how","how","are"],"max_tokens":2})").status,
+            200);
+  ASSERT_EQ(post(service, "/v1/translate", R"({"text":"how","max_tokens":2})").status, 200);
+  ASSERT_EQ(post(service, "/v1/translate", R"({"text":7})").status, 400);
+  const std::string text = get(service, "/metrics").body;
+  EXPECT_NE(text.find("\ntril_requests_total{api=\"v1\",status=\"200\"} 2\n"), std::string::npos);
+  EXPECT_NE(text.find("\ntril_requests_total{api=\"v1\",status=\"400\"} 1\n"), std::string::npos);
+  EXPECT_NE(text.find("\ntril_request_seconds_count 3\n"), std::string::npos) << text;
+  EXPECT_EQ(metric(service, "tril_cache_hits_total") + metric(service, "tril_cache_misses_total"),
+            4);
+  EXPECT_GE(metric(service, "tril_cache_hits_total"), 1);
+  EXPECT_GT(metric(service, "tril_source_tokens_total"), 0);
+  EXPECT_GT(metric(service, "tril_target_tokens_total"), 0);
+  // Every sample line is a name, perhaps labels, and a number; every metric says its type.
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("#")) continue;
+    const size_t blank = line.rfind(' ');
+    ASSERT_NE(blank, std::string::npos) << line;
+    size_t used = 0;
+    (void)std::stod(line.substr(blank + 1), &used);
+    EXPECT_EQ(used, line.size() - blank - 1) << line;
+  }
+}
+
+TEST(Limits, DrainingIsToldToWhoAsks) {
+  Service service(small_models(), {});
+  EXPECT_EQ(get(service, "/readyz").status, 200);
+  service.begin_draining();
+  EXPECT_EQ(get(service, "/readyz").status, 503);
+  EXPECT_EQ(get(service, "/livez").status, 200);
+  EXPECT_EQ(metric(service, "tril_draining"), 1);
+  EXPECT_EQ(post(service, "/v1/translate", short_body()).status, 200);  // what still comes in
+}
+
+}  // namespace
+}  // namespace tril::limits_test

@@ -1,0 +1,224 @@
+// OpenAI's completions, field by field as its clients send and read them.
+#include <gtest/gtest.h>
+
+#include "service_support.h"
+
+namespace tril::openai_test {
+namespace {
+
+using namespace serve;
+using namespace serve_test;
+
+Service& served() {
+  static Service service(small_models(1, true), {});
+  return service;
+}
+
+const Translator& writer() {
+  static const Translator translator = small_translator(true);
+  return translator;
+}
+
+HttpResponse complete(const std::string& fields) {
+  return post(served(), "/v1/completions", "{" + fields + "}");
+}
+
+std::string text_of(const std::string& fields, int64_t choice = 0) {
+  const auto response = complete(fields);
+  EXPECT_EQ(response.status, 200) << response.body;
+  return text_at(response, concat("choices/", choice, "/text"));
+}
+
+// The library's continuation by greedy search, without the prompt.
+std::string continued(const std::string& prompt, int64_t max_tokens) {
+  TranslateOptions options;
+  options.search.beam = 1;
+  options.search.max_tokens = max_tokens;
+  const std::vector<std::string> lines = {prompt};
+  const std::string whole = writer().translate(lines, options).front().text();
+  EXPECT_TRUE(whole.starts_with(prompt));
+  return whole.substr(prompt.size());
+}
+
+constexpr const char* kGreedy = R"("model":"story","temperature":0)";
+
+TEST(OpenAi, AnAnswerHasWhatClientsRead) {
+  const auto response = complete(concat(kGreedy, R"(,"prompt":"how are","max_tokens":8)"));
+  ASSERT_EQ(response.status, 200) << response.body;
+  const JsonValue answer = json(response);
+  EXPECT_TRUE(at(answer, "id").text.starts_with("cmpl-"));
+  EXPECT_EQ(at(answer, "object").text, "text_completion");
+  EXPECT_EQ(at(answer, "created").kind, JsonValue::Kind::integer);
+  EXPECT_EQ(at(answer, "model").text, "story");
+  EXPECT_EQ(at(answer, "system_fingerprint").text, header(response, "X-Tril-Fingerprint"));
+  ASSERT_EQ(at(answer, "choices").items.size(), 1u);
+  EXPECT_EQ(at(answer, "choices/0/text").text, continued("how are", 8));
+  EXPECT_EQ(at(answer, "choices/0/index").integer, 0);
+  EXPECT_EQ(at(answer, "choices/0/finish_reason").text, "length");
+  EXPECT_EQ(at(answer, "choices/0/logprobs").kind, JsonValue::Kind::null);
+  const int64_t prompt = std::ssize(writer().tokenizer().encode("how are"));
+  EXPECT_EQ(at(answer, "usage/prompt_tokens").integer, prompt);
+  EXPECT_EQ(at(answer, "usage/completion_tokens").integer, 8);
+  EXPECT_EQ(at(answer, "usage/total_tokens").integer, prompt + 8);
+}
+
+// Whatever the prompt is like, the text that follows is what the library writes.
+TEST(OpenAi, PromptsOfEveryKindAreContinued) {
+  for (const std::string prompt :
+       {"", " ", "  how  are ", "a\nb", "how\r\nare\n", "मैं ठी", "\t.", "é x"}) {
+    const std::string fields = concat(kGreedy, R"(,"max_tokens":6,"prompt":)", json_quoted(prompt));
+    EXPECT_EQ(text_of(fields), continued(prompt, 6)) << json_quoted(prompt);
+    EXPECT_EQ(text_of(fields + R"(,"echo":true)"), prompt + continued(prompt, 6));
+  }
+}
+
+TEST(OpenAi, ChoicesOfSeveralPromptsAreNumbered) {
+  const JsonValue answer = json(complete(
+      R"("model":"story","prompt":["how","are"],"n":3,"seed":5,"max_tokens":5,"temperature":0.9)"));
+  ASSERT_EQ(at(answer, "choices").items.size(), 6u);
+  for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(at(answer, concat("choices/", i, "/index")).integer, i);
+  const int64_t prompts = std::ssize(writer().tokenizer().encode("how")) +
+                          std::ssize(writer().tokenizer().encode("are"));
+  EXPECT_EQ(at(answer, "usage/prompt_tokens").integer, prompts);
+  EXPECT_LE(at(answer, "usage/completion_tokens").integer, 6 * 5);
+  EXPECT_GE(at(answer, "usage/completion_tokens").integer, 6);
+}
+
+TEST(OpenAi, DrawsAsTheLibraryDoes) {
+  TranslateOptions options;
+  options.search.sample = true;
+  options.search.temperature = 1.5;
+  options.search.top_p = 0.9;
+  options.search.seed = 11;
+  options.search.n_best = 2;
+  options.search.max_tokens = 6;
+  const std::vector<std::string> lines = {"how"};
+  const auto expected = writer().translate(lines, options).front();
+  const std::string fields =
+      R"("model":"story","prompt":"how","temperature":1.5,"top_p":0.9,"seed":11,"n":2,"max_tokens":6)";
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ("how" + text_of(fields, static_cast<int64_t>(i)), expected.hypotheses[i].text);
+  }
+  EXPECT_EQ(complete(fields).body, complete(fields).body);
+  EXPECT_NE(text_of(fields), text_of(fields + R"(,"echo":true)"));
+  // top_p 0 leaves the likeliest token alone.
+  EXPECT_EQ(
+      text_of(
+          R"("model":"story","prompt":"how","temperature":1,"top_p":0,"seed":3,"max_tokens":6)"),
+      continued("how", 6));
+}
+
+TEST(OpenAi, EndsBeforeAStop) {
+  const std::string whole = continued("how are", 12);
+  ASSERT_GT(whole.size(), 6u);
+  size_t middle = whole.size() / 2;
+  while ((whole[middle] & 0xC0) == 0x80) ++middle;
+  const std::string stop = whole.substr(middle);
+  const std::string fields = concat(kGreedy, R"(,"prompt":"how are","max_tokens":12,"stop":)");
+  const auto response = complete(fields + json_quoted(stop));
+  EXPECT_EQ(text_at(response, "choices/0/text"), whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(text_at(response, "choices/0/finish_reason"), "stop");
+  EXPECT_EQ(text_of(fields + R"(["never there",)" + json_quoted(stop) + "]"),
+            whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(text_of(fields + R"("never there")"), whole);
+  EXPECT_EQ(text_of(fields + "null"), whole);
+  EXPECT_EQ(text_of(fields + R"("")"), whole);
+}
+
+// What the answers of two requests depend on makes their ids different.
+TEST(OpenAi, IdsTellRequestsApart) {
+  std::set<std::string> ids;
+  const std::string fields = concat(kGreedy, R"(,"prompt":"how","max_tokens":3)");
+  const std::vector<std::string> more = {"",
+                                         R"(,"stop":["a\nb"])",
+                                         R"(,"stop":["a","b"])",
+                                         R"(,"stop":["b","a"])",
+                                         R"(,"stop":"ab")",
+                                         R"(,"echo":true)",
+                                         R"(,"logprobs":0)",
+                                         R"(,"n":2)"};
+  for (const std::string& each : more) {
+    const auto response = complete(fields + each);
+    EXPECT_EQ(header(response, "ETag"), "\"" + text_at(response, "id") + "\"");
+    ids.insert(text_at(response, "id"));
+  }
+  EXPECT_EQ(ids.size(), more.size());
+}
+
+TEST(OpenAi, LogprobsBelongToTheTokensOfTheText) {
+  const auto response =
+      complete(concat(kGreedy, R"(,"prompt":"how are","max_tokens":7,"logprobs":1)"));
+  const JsonValue answer = json(response);
+  const JsonValue& logprobs = at(answer, "choices/0/logprobs");
+  const auto& tokens = at(logprobs, "tokens").items;
+  ASSERT_EQ(tokens.size(), 7u);
+  ASSERT_EQ(at(logprobs, "token_logprobs").items.size(), 7u);
+  ASSERT_EQ(at(logprobs, "text_offset").items.size(), 7u);
+  TranslateOptions options;
+  options.search.beam = 1;
+  options.search.max_tokens = 7;
+  const std::vector<std::string> lines = {"how are"};
+  const auto expected = writer().translate(lines, options).front().hypotheses.front();
+  const size_t first = expected.tokens.size() - 7;
+  const std::string text = at(answer, "choices/0/text").text;
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(static_cast<float>(at(logprobs, concat("token_logprobs/", i)).number),
+              expected.log_probs[first + i]);
+    const auto offset = static_cast<size_t>(at(logprobs, concat("text_offset/", i)).integer);
+    EXPECT_LE(offset, text.size());
+  }
+}
+
+TEST(OpenAi, TranslatesWithModelsThatDo) {
+  const auto own = post(served(), "/v1/translate", R"({"text":"how are you","target":"hi"})");
+  EXPECT_EQ(text_of(R"("model":"en-hi","prompt":"how are you")"),
+            text_at(own, "translations/0/text"));
+  const auto both = json(complete(R"("model":"en-hi","prompt":"how are you","n":2,"logprobs":0)"));
+  EXPECT_EQ(at(both, "choices").items.size(), 2u);
+  EXPECT_EQ(at(both, "choices/0/text").text, text_at(own, "translations/0/text"));
+  // Fewer hypotheses than asked for: the best again.
+  EXPECT_EQ(complete(R"("model":"en-hi","prompt":" ","n":3,"logprobs":0)").status, 200);
+  EXPECT_EQ(complete(R"("model":"en-hi","prompt":"how","n":16,"max_tokens":1,"logprobs":0)").status,
+            200);
+  EXPECT_EQ(
+      complete(
+          R"("model":"story","prompt":"how","n":16,"max_tokens":1,"temperature":0,"logprobs":0)")
+          .status,
+      200);
+}
+
+TEST(OpenAi, RefusesWhatItCannotDo) {
+  const auto error = [](const std::string& more) {
+    const auto response = complete(R"("model":"story","prompt":"how","max_tokens":1)" + more);
+    if (response.status == 200) return std::string("200");
+    EXPECT_EQ(text_at(response, "error/type"), "invalid_request_error");
+    EXPECT_EQ(text_at(response, "error/param"), text_at(response, "error/field"));
+    return concat(response.status, " ", text_at(response, "error/param"));
+  };
+  EXPECT_EQ(
+      error(
+          R"(,"presence_penalty":0,"frequency_penalty":0.0,"logit_bias":{},"suffix":"","best_of":1,"user":"x")"),
+      "200");
+  EXPECT_EQ(error(R"(,"presence_penalty":1)"), "400 presence_penalty");
+  EXPECT_EQ(error(R"(,"frequency_penalty":-1)"), "400 frequency_penalty");
+  EXPECT_EQ(error(R"(,"logit_bias":{"5":1})"), "400 logit_bias");
+  EXPECT_EQ(error(R"(,"suffix":"x")"), "400 suffix");
+  EXPECT_EQ(error(R"(,"best_of":2)"), "400 best_of");
+  EXPECT_EQ(error(R"(,"n":2,"stream":true)"), "400 n");
+  EXPECT_EQ(error(R"(,"logprobs":1,"stream":true)"), "400 logprobs");
+  EXPECT_EQ(error(R"(,"temperature":3)"), "400 temperature");
+  EXPECT_EQ(error(R"(,"stop":["a","b","c","d","e"])"), "413 stop");
+  EXPECT_EQ(error(R"(,"wish":1)"), "400 wish");
+  EXPECT_EQ(complete(R"("model":"story")").status, 400);
+  EXPECT_EQ(text_at(complete(R"("model":"story","prompt":[1,2])"), "error/message"),
+            "prompt: token ids are not taken, only text");
+  const auto missing = complete(R"("model":"gpt","prompt":"how")");
+  EXPECT_EQ(missing.status, 404);
+  EXPECT_EQ(text_at(missing, "error/code"), "model_not_found");
+  const auto chat = post(served(), "/v1/chat/completions", "{}");
+  EXPECT_EQ(chat.status, 404);
+  EXPECT_NE(text_at(chat, "error/message").find("/v1/completions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tril::openai_test
