@@ -1,10 +1,10 @@
 // Which model a request means, and in which languages.
-#include "tril/serve/api_error.h"
 #include "tril/serve/model_set.h"
 
 #include <gtest/gtest.h>
 
 #include "service_support.h"
+#include "tril/serve/api_error.h"
 
 namespace tril::model_set_test {
 namespace {
