@@ -25,6 +25,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
@@ -806,6 +807,7 @@ struct HttpServer::State {
   void stop() {
     stop_listening();
     for (const auto& connection : open_connections(*shared)) connection->abort();
+    work.reset();
     for (std::thread& thread : threads) thread.join();
     threads.clear();
     if (const std::string& where = shared->options.listen; where.starts_with(kUnix)) {
@@ -817,6 +819,9 @@ struct HttpServer::State {
   std::string address;
   std::shared_ptr<Listener> listener;
   std::vector<std::thread> threads;
+  // Keeps the threads while none of the connections has anything to do: what others hand over at
+  // that moment would never run, and would hold its connection forever.
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
 };
 
 std::string_view problem_of_http() { return {}; }
@@ -834,6 +839,7 @@ HttpCounts HttpServer::counts() const {
 }
 
 void HttpServer::start() {
+  state_->work.emplace(state_->shared->context.get_executor());
   state_->listener->start();
   for (int i = 0; i < state_->shared->options.threads; ++i) {
     state_->threads.emplace_back([shared = state_->shared] { shared->context.run(); });
