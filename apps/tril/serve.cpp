@@ -36,6 +36,7 @@ struct ServeFlags {
   int64_t body_kib = 1024;
   int64_t timeout = 60;
   int64_t drain = 60;
+  std::optional<int> http_threads;
   bool no_page = false;
   int threads = 0;
   std::optional<Compute> compute;
@@ -66,6 +67,9 @@ void raise_descriptor_limit() {
   limit.rlim_cur = limit.rlim_max;
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
+
+// Four keep up with a GPU; on few cores more than two take time from translating.
+int default_http_threads() { return std::thread::hardware_concurrency() >= 16 ? 4 : 2; }
 
 serve::ModelSet load_models(const ServeFlags& flags) {
   serve::ModelSet models;
@@ -117,6 +121,7 @@ void run(ServeFlags& flags) {
   raise_descriptor_limit();
   if (!flags.keys.empty()) flags.service.keys = serve::read_keys(flags.keys);
   flags.http.max_body = flags.body_kib << 10;
+  flags.http.threads = flags.http_threads.value_or(default_http_threads());
   flags.service.cache_bytes = flags.cache_mib << 20;
   flags.service.page = !flags.no_page;
   flags.service.limits.timeout = std::chrono::seconds(flags.timeout);
@@ -208,9 +213,9 @@ void add_serve(CLI::App& app) {
   serve->add_flag("--behind-proxy", flags->service.behind_proxy,
                   "Tell clients apart by X-Real-IP or X-Forwarded-For, which a proxy sets");
   serve->add_flag("--no-page", flags->no_page, "No page at / and no /explain");
-  serve->add_option("--http-threads", flags->http.threads, "Threads that read and write requests")
+  serve->add_option("--http-threads", flags->http_threads, "Threads that read and write requests")
       ->transform(whole_number(1, 64))
-      ->capture_default_str();
+      ->default_str("2, 4 on 16 cores or more");
   add_compute_flag(*serve, flags->compute);
   add_trust_flag(*serve, flags->trust);
   add_device_flag(*serve, flags->device);

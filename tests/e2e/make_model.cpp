@@ -1,21 +1,34 @@
 // A model folder for tests of the program: random weights, a tokenizer of a few sentences. Or a
 // base model (512 wide, 8 heads, 6 + 6 layers, 32,000 tokens) or one of preset tiny (8,000 tokens),
-// without a tokenizer. `other` has another tokenizer. Those that transformers has too: `pre` has
-// its norms before the sub-layers, `llama` and `mistral` are decoder-only.
-//   make_model FOLDER translate|generate|other|pre|llama|mistral|base|tiny [SEED]
+// without a tokenizer, base with that of another folder where one is named. `other` has another
+// tokenizer. Those that transformers has too: `pre` has its norms before the sub-layers, `llama`
+// and `mistral` are decoder-only.
+//   make_model FOLDER translate|generate|other|pre|llama|mistral|base|tiny [SEED
+//   [TOKENIZER-FOLDER]]
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tril/tril.h"
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc > 4) return 2;
-  const uint64_t seed = argc == 4 ? std::stoull(argv[3]) : 5;
+  if (argc < 3 || argc > 5) return 2;
+  const uint64_t seed = argc >= 4 ? std::stoull(argv[3]) : 5;
   const std::string folder = argv[1];
   if (std::string(argv[2]) == "base") {
     tril::TransformerConfig base;  // the defaults are the base model's
     base.source_vocab = base.target_vocab = 32000;
-    tril::Transformer(base.completed(), seed).save(folder);
+    tril::SaveOptions options;
+    if (argc == 5) {
+      const std::string path = std::string(argv[4]) + "/tokenizer.model";
+      std::ifstream file(path, std::ios::binary);
+      const auto tokenizer =
+          tril::Tokenizer::from_bytes({std::istreambuf_iterator<char>(file), {}}, path);
+      base.source_vocab = base.target_vocab = tokenizer.vocab();
+      options.beside = {{"tokenizer.model", tokenizer.bytes()}};
+    }
+    tril::Transformer(base.completed(), seed).save(folder, options);
     return 0;
   }
   if (std::string(argv[2]) == "tiny") {

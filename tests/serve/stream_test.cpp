@@ -193,11 +193,28 @@ TEST(Stream, TellsBeforeTheEnd) {
     bool is_told_ = false;
   };
   const auto client = std::make_shared<FirstNews>();
-  service.handle(
-      request("POST", "/v1/translate",
-              R"({"text":"how are you","beam":1,"min_tokens":9,"max_tokens":9,"stream":true})"),
-      client);
-  EXPECT_TRUE(client->first_.get_future().get().starts_with("event: partial\ndata: {\"index\":0"));
+  const std::string asked = R"("text":"how are you","beam":1,"min_tokens":9,"max_tokens":9)";
+  service.handle(request("POST", "/v1/translate", "{" + asked + R"(,"stream":true})"), client);
+  const std::string event = client->first_.get_future().get();
+  constexpr std::string_view kPartial = "event: partial\ndata: ";
+  ASSERT_TRUE(event.starts_with(kPartial)) << event;
+  const std::string text = parse_json(event.substr(kPartial.size()), "event").find("text")->text;
+  // It comes within two steps of the engine: what it tells are the first two tokens at most.
+  const auto whole =
+      json(post(service, "/v1/translate", concat("{", asked, R"(,"details":true})")));
+  const auto& ids = whole.find("translations")
+                        ->items[0]
+                        .find("sentences")
+                        ->items[0]
+                        .find("hypotheses")
+                        ->items[0]
+                        .find("ids")
+                        ->items;
+  ASSERT_EQ(ids.size(), 9);
+  const std::vector<int32_t> two = {static_cast<int32_t>(ids[0].integer),
+                                    static_cast<int32_t>(ids[1].integer)};
+  EXPECT_FALSE(text.empty());
+  EXPECT_LE(text.size(), small_translator().tokenizer().decode(two).size());
   EXPECT_NE(get(service, "/metrics").body.find("tril_first_token_seconds_count 1\n"),
             std::string::npos);
 }

@@ -12,6 +12,7 @@
 #define BOOST_ASIO_DISABLE_FENCED_BLOCK
 #endif
 
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -71,6 +72,8 @@ constexpr size_t kReadBytes = 16 << 10;   // asked of the system at a time
 constexpr size_t kAheadBytes = 64 << 10;  // read of further requests while one is answered
 constexpr size_t kWriteBytes = 64 << 10;  // written within one time limit
 constexpr Milliseconds kLinger{1000};     // for the client to read an answer before a close
+constexpr Milliseconds kFirst{1000};      // for a first request while the server ends
+constexpr Milliseconds kLastCome{5};      // for connections that are being made at that moment
 
 std::string_view reason_of(int status) {
   return {http::obsolete_reason(static_cast<http::status>(status)).data(),
@@ -297,10 +300,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     asio::co_spawn(
         strand_, [self = shared_from_this()] { return self->turn_away(); }, asio::detached);
   }
-  // Ends it if it is between two requests. What was sent before is still read.
+  // Ends it if it is between two requests. A request that has arrived is still answered.
   void drain() {
     asio::dispatch(strand_, [self = shared_from_this()] {
-      if (self->idle_) ::shutdown(self->socket_.native_handle(), SHUT_RD);
+      if (self->idle_) self->end_idleness();
     });
   }
 
@@ -365,6 +368,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       case Read::bad: co_await linger(); co_return false;
       case Read::whole: break;
     }
+    is_new_ = false;
     no_limit();
     const bool is_head = parser.get().method() == http::verb::head;
     const bool old = parser.get().version() < 11;
@@ -396,7 +400,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   awaitable<Read> read_request(Parser& parser) {
     limit(shared_->options.idle_time);
     idle_ = true;
-    if (shared_->draining) ::shutdown(socket_.native_handle(), SHUT_RD);
+    if (shared_->draining) end_idleness();
     bool begun = buffer_.size() > 0;
     bool checked = false;
     for (;;) {
@@ -431,6 +435,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
           co_await socket_.async_read_some(buffer_.prepare(begun ? kReadBytes : kReadBytes / 8),
                                            asio::redirect_error(asio::use_awaitable, problem));
       buffer_.commit(got);
+      // A request may have come at the very end of the time.
+      if (problem && timed_out_ && !begun && read_now() > 0) problem = {};
       if (problem) {
         if (!timed_out_ || !begun) co_return Read::closed;
         co_await write_error(408, "timeout", "the request did not arrive in time");
@@ -439,6 +445,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
       begun = true;
     }
   }
+
+  // While the server ends: waits no longer, but for the request of a client who has just connected.
+  void end_idleness() { limit(is_new_ ? kFirst : Milliseconds(0)); }
 
   static std::string_view header(const Parser& parser, std::string_view name) {
     const auto value = parser.get()[{name.data(), name.size()}];
@@ -501,6 +510,14 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // What has arrived already, as recv() tells it.
+  ssize_t read_now() {
+    const auto space = buffer_.prepare(kReadBytes);
+    const ssize_t got = ::recv(socket_.native_handle(), space.data(), space.size(), MSG_DONTWAIT);
+    if (got > 0) buffer_.commit(static_cast<size_t>(got));
+    return got;
+  }
+
   // ---- waiting
 
   // Reads ahead while an answer is made, and notices when the client is gone.
@@ -509,10 +526,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
     socket_.async_wait(Socket::wait_read,
                        [self = shared_from_this(), number = number_](const error_code& problem) {
                          if (problem || self->number_ != number) return;
-                         const auto space = self->buffer_.prepare(kReadBytes);
-                         const ssize_t got = ::recv(self->socket_.native_handle(), space.data(),
-                                                    space.size(), MSG_DONTWAIT);
-                         if (got > 0) self->buffer_.commit(static_cast<size_t>(got));
+                         const ssize_t got = self->read_now();
                          const bool nothing = got < 0 && (errno == EAGAIN || errno == EINTR);
                          if (got > 0 || nothing) return self->watch();
                          self->gone_ = true;
@@ -645,7 +659,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const std::string client_;
   boost::beast::flat_buffer buffer_;
   std::string why_refused_;
-  bool idle_ = false;  // between two requests
+  bool is_new_ = true;  // without a request so far
+  bool idle_ = false;   // between two requests
   bool timed_out_ = false;
   bool gone_ = false;
   bool news_ = false;
@@ -707,13 +722,15 @@ class Listener : public std::enable_shared_from_this<Listener> {
     asio::dispatch(strand_, [self = shared_from_this()] { self->listen(); });
   }
   // Closes; first accepts those who wait, if asked to.
-  void finish(bool accept, const std::function<void()>& done) {
-    asio::dispatch(strand_, [self = shared_from_this(), accept, done] {
-      if (accept) self->accept_all();
-      error_code ignored;
-      self->pause_.cancel();
-      self->socket_.close(ignored);
-      done();
+  void finish(bool accept, std::function<void()> done) {
+    asio::dispatch(strand_, [self = shared_from_this(), accept, done = std::move(done)] {
+      if (!accept) return self->close(done);
+      self->keep_out();
+      self->pause_.expires_after(kLastCome);
+      self->pause_.async_wait([self, done](const error_code&) {
+        self->accept_all();
+        self->close(done);
+      });
     });
   }
 
@@ -732,6 +749,28 @@ class Listener : public std::enable_shared_from_this<Listener> {
                            if (!stopped) self->listen();
                          });
                        });
+  }
+
+  void close(const std::function<void()>& done) {
+    error_code ignored;
+    socket_.close(ignored);
+    done();
+  }
+
+  // Nobody new is let in: whoever connected between the last accept and the close would have a
+  // connection that is never answered. The system drops what asks for a new connection (SYN), and
+  // those who ask again are refused.
+  void keep_out() {
+    if (const std::string& where = shared_->options.listen; where.starts_with(kUnix)) {
+      ::unlink(where.substr(kUnix.size()).c_str());
+      return;
+    }
+    constexpr uint32_t kFlags = 13, kSyn = 2;  // a byte of TCP's header, and a bit of it
+    sock_filter code[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
+                          BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
+                          BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, 0xFFFF'FFFF)};
+    const sock_fprog program{std::size(code), code};
+    ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
   }
 
   bool accept_all() {
