@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "service_support.h"
 #include "tril/serve/api_error.h"
+#include "tril/text/language_lists.h"
 
 namespace tril::model_set_test {
 namespace {
@@ -113,6 +116,17 @@ TEST(ModelSet, AsksWhereThereIsAChoice) {
             "en-hi en hi?");
 }
 
+// OpenAI's API has no fields for languages.
+TEST(ModelSet, AsksForTheModelWhereLanguagesCannotBeNamed) {
+  const ModelSet models = models_named({"en-hi", "story", "en-de", "story-2"});
+  const auto asked = [&](std::optional<bool> continues) {
+    return choice(models, {.continues = continues, .names_languages = false});
+  };
+  EXPECT_EQ(asked(true), "model: name the model: there is story, story-2");
+  EXPECT_EQ(asked(false), "model: name the model: there is en-hi, en-de");
+  EXPECT_EQ(choice(models, {.model = "story-2", .names_languages = false}), "story-2  ");
+}
+
 // Models of one direction stand in for each other; the first is the usual one.
 TEST(ModelSet, TheFirstOfADirectionIsMeant) {
   const ModelSet models = models_named({"en-hi", "eng-hin"});
@@ -128,6 +142,107 @@ TEST(ModelSet, ListsLanguagesOnce) {
   EXPECT_EQ(models.targets("en"), (std::vector<std::string>{"hi", "de"}));
   EXPECT_EQ(models.targets("hi"), std::vector<std::string>{"en"});
   EXPECT_TRUE(models.targets("de").empty());
+}
+
+// A model with the languages of NLLB, whatever it makes of them.
+ServedModel many_languages() {
+  ServedModel model = served_model({.name = "many", .folder = "none"}, small_translator());
+  model.chooses = true;
+  model.sources = model.targets = nllb_languages();
+  model.usual = {"eng_Latn", "fra_Latn"};
+  return model;
+}
+
+TEST(ModelSet, ListsTheTargetsOfEachSource) {
+  ModelSet models = models_named({"en-zh", "zh-en"});
+  models.add(many_languages());
+  const std::vector<std::string> all = nllb_languages();
+  EXPECT_EQ(models.sources().size(), all.size());
+  EXPECT_EQ(models.targets("").size(), all.size());
+  // "zh" of the second model is what NLLB calls zho_Hans; zho_Hant is written otherwise.
+  const auto chinese = models.targets("zh");
+  EXPECT_EQ(chinese.front(), "en");
+  EXPECT_EQ(std::count(chinese.begin(), chinese.end(), "zho_Hans"), 0);
+  EXPECT_EQ(std::count(chinese.begin(), chinese.end(), "zho_Hant"), 1);
+  EXPECT_EQ(chinese.size(), all.size() - 1);
+  const auto english = models.targets("en");
+  EXPECT_EQ(english.front(), "zh");
+  EXPECT_EQ(std::count(english.begin(), english.end(), "eng_Latn"), 0);
+  EXPECT_EQ(english.size(), all.size() - 1);
+}
+
+// The source is left out first: what it stands for as a target is then listed by itself.
+TEST(ModelSet, WhatTheSourceStoodForIsATarget) {
+  ModelSet models;
+  for (const auto& [name, targets] :
+       {std::pair("first", std::vector<std::string>{"zho_Hant", "en"}),
+        std::pair("second", std::vector<std::string>{"zh", "de"})}) {
+    ServedModel model = served_model({.name = name, .folder = "none"}, small_translator());
+    model.chooses = true;
+    model.sources = {"zho_Hant", "fr"};
+    model.targets = targets;
+    models.add(std::move(model));
+  }
+  EXPECT_EQ(models.targets("fr"), (std::vector<std::string>{"zho_Hant", "en", "de"}));
+  EXPECT_EQ(models.targets("zho_Hant"), (std::vector<std::string>{"en", "zh", "de"}));
+}
+
+// Choosing and listing are done by the threads that answer everybody, so they must be fast. The
+// bounds are generous: for sanitizers and busy machines.
+TEST(ModelSet, ChoosesQuicklyAmongManyLanguages) {
+  ModelSet models;
+  models.add(many_languages());
+  const std::vector<std::string> all = nllb_languages();
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    for (const std::string& code : all) {
+      const Chosen chosen = models.choose({.source = code, .target = "de"}, "how are you");
+      ASSERT_EQ(chosen.languages.from, code);
+      ASSERT_EQ(chosen.languages.to, "deu_Latn");
+    }
+  }
+  EXPECT_EQ(choice(models, {.source = "zh-TW", .target = "pt-BR"}), "many zho_Hant por_Latn");
+  EXPECT_TRUE(choice(models, {.source = "en", .target = "tlh"})
+                  .starts_with("target: nothing is translated into tlh: there is ace_Arab, "));
+  std::vector<std::string> texts(256, "where are they going today");
+  texts[7] = "मैं ठीक हूँ और आप कैसे हैं";
+  const auto chosen = models.choose({.source = "auto", .target = "de"}, texts);
+  ASSERT_EQ(chosen.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_EQ(chosen[i].languages.from, i == 7 ? "hin_Deva" : "eng_Latn");
+    ASSERT_TRUE(chosen[i].detected.has_value());
+    EXPECT_EQ(chosen[i].detected->code, chosen[i].languages.from);
+  }
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    for (const std::string& source : models.sources()) {
+      const auto targets = models.targets(source);
+      ASSERT_EQ(targets.size(), all.size() - 1);
+      ASSERT_EQ(std::count(targets.begin(), targets.end(), source), 0);
+    }
+  }
+  EXPECT_LT(seconds(), 4.0);
+}
+
+// One text of a call is chosen for as if it were alone.
+TEST(ModelSet, ChoosesForEachTextOfACall) {
+  const ModelSet models = models_named({"en-hi", "hi-en", "en-de"});
+  const std::vector<std::string> texts = {"मैं ठीक हूँ", "where are they going today", "123"};
+  for (const Wanted& wanted : {Wanted{.source = "auto", .target = "en"},
+                               Wanted{.source = "en", .target = "de"}, Wanted{.model = "en-de"}}) {
+    const auto chosen = models.choose(wanted, texts);
+    ASSERT_EQ(chosen.size(), texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const Chosen alone = models.choose(wanted, texts[i]);
+      EXPECT_EQ(chosen[i].model, alone.model);
+      EXPECT_EQ(chosen[i].languages, alone.languages);
+      ASSERT_EQ(chosen[i].detected.has_value(), alone.detected.has_value());
+      if (!alone.detected) continue;
+      EXPECT_EQ(chosen[i].detected->confidence, alone.detected->confidence);
+    }
+  }
 }
 
 TEST(ModelSet, NamesAreDifferent) {
@@ -193,6 +308,24 @@ TEST(ModelSet, EveryApiChooses) {
   EXPECT_EQ(text_at(mixed, "error/message"),
             "the texts are in languages of several models (hi-en, en-hi): send them in requests of "
             "their own");
+}
+
+// LibreTranslate's clients ask for this list without a key.
+TEST(ModelSet, ListsManyLanguagesQuickly) {
+  using namespace serve_test;
+  ModelSet models;
+  models.add(many_languages());
+  Service service(std::move(models), {});
+  const auto start = std::chrono::steady_clock::now();
+  const auto listed = json(get(service, "/languages"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  ASSERT_EQ(listed.items.size(), nllb_languages().size());
+  for (const JsonValue& one : listed.items) {
+    ASSERT_EQ(at(one, "targets").items.size(), nllb_languages().size() - 1);
+    for (const JsonValue& target : at(one, "targets").items) {
+      ASSERT_NE(target.text, at(one, "code").text);
+    }
+  }
 }
 
 }  // namespace

@@ -112,6 +112,48 @@ TEST(Languages, EveryCodeFindsItself) {
   for (const std::string& code : nllb) EXPECT_EQ(find_language(nllb, code), code);
 }
 
+TEST(Languages, OldCodesAndCodesOfGroups) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"mo", "ro"},   {"ji", "yi"},  {"jw", "jv"},  {"fil", "tl"}, {"chi", "zh"}, {"zt", "zh"},
+      {"kok", "gom"}, {"msa", "ms"}, {"swa", "sw"}, {"wel", "cy"}, {"uzb", "uz"}, {"pb", "pt"}};
+  for (const auto& [code, base] : cases) EXPECT_EQ(base_language(code), base) << code;
+}
+
+TEST(LanguageCodes, KeepsTheFirstCodeOfEachLanguage) {
+  LanguageCodes codes;
+  EXPECT_FALSE(codes.find("en"));
+  EXPECT_TRUE(codes.add_new("en_XX"));
+  EXPECT_FALSE(codes.add_new("eng_Latn"));
+  EXPECT_FALSE(codes.add_new("en"));
+  EXPECT_TRUE(codes.add_new("zho_Hans"));
+  EXPECT_FALSE(codes.add_new("zh"));
+  EXPECT_TRUE(codes.add_new("zh-TW"));
+  EXPECT_TRUE(codes.add_new("klingon"));
+  EXPECT_FALSE(codes.add_new("klingon"));
+  EXPECT_TRUE(codes.add_new("elvish")) << "no code, but not the same";
+  EXPECT_EQ(codes.all(),
+            (std::vector<std::string>{"en_XX", "zho_Hans", "zh-TW", "klingon", "elvish"}));
+  EXPECT_EQ(codes.find("EN-us"), "en_XX");
+  EXPECT_EQ(codes.find("zt"), "zh-TW");
+  EXPECT_EQ(codes.find("elvish"), "elvish");
+  EXPECT_FALSE(codes.find("dwarvish"));
+  EXPECT_EQ(codes.same_base("cmn_Hant"), (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(codes.same_base("eng"), std::vector<size_t>{0});
+  EXPECT_TRUE(codes.same_base("de").empty());
+}
+
+// Codes given at once are all kept, as find_language() searches them all.
+TEST(LanguageCodes, FindsAmongAllThatAreGiven) {
+  const std::vector<std::string> given = {"pt_PT", "pt_BR", "sr-Latn", "sr", "EN", "en"};
+  const LanguageCodes codes(given);
+  EXPECT_EQ(codes.all(), given);
+  EXPECT_EQ(codes.find("pt-BR"), "pt_BR");
+  EXPECT_EQ(codes.find("por"), "pt_PT");
+  EXPECT_EQ(codes.find("srp_Cyrl"), "sr");
+  EXPECT_EQ(codes.find("srp_Latn"), "sr-Latn");
+  EXPECT_EQ(codes.find("en"), "en");
+}
+
 struct Written {
   const char* code;
   const char* text;

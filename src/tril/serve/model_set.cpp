@@ -8,8 +8,8 @@
 #include "tril/io/atomic_file.h"
 #include "tril/io/json.h"
 #include "tril/models/folder.h"
+#include "tril/models/folder_files.h"
 #include "tril/serve/api_error.h"
-#include "tril/text/languages.h"
 #include "tril/translate/doubt.h"
 
 namespace tril::serve {
@@ -48,30 +48,50 @@ std::string device_kind(const Device& device) {
   return concat("cuda ", index < list.size() ? list[index].name : std::string());
 }
 
-// Appends a language unless another code of it is there.
-void add_language(std::vector<std::string>& codes, const std::string& code) {
-  if (!find_language(codes, code)) codes.push_back(code);
+// A model's own code for a language a client names; empty if the model does not say which it has.
+std::optional<std::string> own_code(const LanguageCodes& codes, const std::string& wanted,
+                                    const std::string& usual) {
+  if (wanted.empty() || wanted == kAuto) return usual;
+  return codes.find(wanted);
 }
 
-// A model's own code for a language a client names; empty if the model does not say which it has.
-std::optional<std::string> own_code(const std::vector<std::string>& codes,
-                                    const std::string& wanted, const std::string& usual) {
-  if (wanted.empty() || wanted == kAuto) return usual;
-  return find_language(codes, wanted);
+// Of weights whose file is not sealed: by its bytes. Empty for a model that is in no folder.
+std::string unsealed_weights(const Transformer& model, const std::string& folder) {
+  for (const std::string& name : {std::string(kWeightsFile), packed_file_name(model.compute())}) {
+    const std::string path = path_in(folder, name);
+    if (file_exists(path)) return identity_of(path);
+  }
+  return {};
+}
+
+// Whether answers may be computed with the folder's shortlist.
+bool has_shortlist(const Transformer& model, const std::string& folder) {
+  return !model.config().decoder_only() && !on_gpu(model.placement().device) &&
+         file_exists(path_in(folder, kShortlistFile));
 }
 
 }  // namespace
 
 std::string fingerprint_of(const Translator& translator, const std::string& folder) {
   const Transformer& model = translator.model();
-  std::string identity = model.seal().identity;
-  if (identity.empty()) {
-    // Not sealed: by the bytes of its files.
-    for (const std::string_view name :
-         {kConfigFile, kWeightsFile, kTokenizerFile, std::string_view("generation.json")}) {
-      const std::string path = path_in(folder, name);
-      if (file_exists(path)) identity += to_string(checksum_of(read_model_file(folder, name)));
-    }
+  const FolderSeal& seal = model.seal();
+  std::string identity = seal.sealed() ? seal.identity : unsealed_weights(model, folder);
+  const auto add = [&](std::string_view name, const std::string& checksum) {
+    identity += concat("\n", name, " ", checksum);
+  };
+  // The seal covers the weights and the files that were there when they were written.
+  if (!seal.files.contains(std::string(kConfigFile))) {
+    add(kConfigFile, to_string(checksum_of(to_json(model.config()))));
+  }
+  if (!seal.files.contains(std::string(kTokenizerFile))) {
+    add(kTokenizerFile, to_string(checksum_of(translator.tokenizer().bytes())));
+  }
+  // A model is also loaded where its generation.json was removed, whatever the seal says.
+  if (translator.generation() != GenerationSettings{}) {
+    add(kGenerationFile, to_string(checksum_of(to_json(translator.generation()))));
+  }
+  if (has_shortlist(model, folder)) {
+    add(kShortlistFile, identity_of(path_in(folder, kShortlistFile)));
   }
   return to_string(
       checksum_of(concat("tril ", TRIL_VERSION, "\n", identity, "\n", word_for(model.compute()),
@@ -127,6 +147,10 @@ ServedModel served_model(ModelSpec spec, Translator translator) {
                     .translator = std::move(translator),
                     .shortlist = {},
                     .fingerprint = std::move(fingerprint)};
+  if (has_shortlist(model.translator.model(), model.folder)) {
+    model.shortlist = Shortlist::load(model.folder);
+    model.shortlist->check_fits("serve", model.translator.model().config());
+  }
   if (model.decoder_only()) return model;
   const ModelLanguages known = model.translator.languages();
   model.usual = known.usual;
@@ -149,13 +173,39 @@ ServedModel served_model(ModelSpec spec, Translator translator) {
 void ModelSet::add(ServedModel model) {
   require(find(model.name) == nullptr, ErrorCode::invalid_argument, "serve: two models are named ",
           model.name, ": give them names, as in NAME=FOLDER");
-  if (std::string file = path_in(model.folder, kShortlistFile);
-      !model.decoder_only() && !on_gpu(model.translator.model().placement().device) &&
-      file_exists(file)) {
-    model.shortlist = Shortlist::load(model.folder);
-    model.shortlist->check_fits("serve", model.translator.model().config());
-  }
+  Languages languages{LanguageCodes(model.sources), LanguageCodes(model.targets)};
+  for (const std::string& code : model.sources) sources_.add_new(code);
+  for (const std::string& code : model.targets) targets_.add_new(code);
   models_.push_back(std::move(model));
+  languages_.push_back(std::move(languages));
+  prepare_targets();
+}
+
+void ModelSet::prepare_targets() {
+  targets_of_.clear();
+  std::map<std::vector<const Languages*>, std::shared_ptr<const TargetList>> lists;
+  for (const std::string& source : sources_.all()) {
+    std::vector<const Languages*> reading;
+    for (const Languages& one : languages_) {
+      if (one.sources.find(source)) reading.push_back(&one);
+    }
+    auto& list = lists[reading];
+    if (list == nullptr) list = std::make_shared<const TargetList>(target_list(reading));
+    targets_of_.emplace(source, list);
+  }
+}
+
+ModelSet::TargetList ModelSet::target_list(const std::vector<const Languages*>& models) {
+  std::vector<std::string> codes;
+  std::vector<bool> is_new;
+  LanguageCodes languages;
+  for (const Languages* model : models) {
+    for (const std::string& code : model->targets.all()) {
+      codes.push_back(code);
+      is_new.push_back(languages.add_new(code));
+    }
+  }
+  return {LanguageCodes(codes), std::move(is_new)};
 }
 
 const ServedModel* ModelSet::find(std::string_view name) const {
@@ -166,6 +216,17 @@ const ServedModel* ModelSet::find(std::string_view name) const {
 }
 
 namespace {
+
+// Whether it is the model that is named or, where none is, of the kind that is wanted.
+bool is_wanted(const ServedModel& model, const Wanted& wanted) {
+  if (!wanted.model.empty()) return model.name == wanted.model;
+  return wanted.continues.value_or(model.decoder_only()) == model.decoder_only();
+}
+
+// Whether `wanted` means this code where there is no other.
+bool is_meant(const std::string& code, std::string_view wanted) {
+  return find_language(std::span(&code, 1), wanted).has_value();
+}
 
 [[noreturn]] void refuse_language(std::string field, std::string_view what,
                                   const std::vector<std::string>& there) {
@@ -180,82 +241,135 @@ namespace {
 
 }  // namespace
 
+const ModelSet::Languages& ModelSet::languages_of(const ServedModel& model) const {
+  return languages_[static_cast<size_t>(&model - models_.data())];
+}
+
 Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
-  if (!wanted.model.empty() && find(wanted.model) == nullptr) {
-    throw ApiError(404, "unknown_model",
-                   concat("no model ", printable(wanted.model), ": there is ", list_of(names())),
+  const std::vector<Chosen> can = able(wanted);
+  return one_of(wanted.source == kAuto ? that_read(text, candidates(can), can) : can, wanted);
+}
+
+std::vector<Chosen> ModelSet::choose(const Wanted& wanted,
+                                     std::span<const std::string> texts) const {
+  const std::vector<Chosen> can = able(wanted);
+  if (wanted.source != kAuto) return std::vector<Chosen>(texts.size(), one_of(can, wanted));
+  const std::vector<std::string> detectable = candidates(can);
+  std::vector<Chosen> chosen;
+  for (const std::string& text : texts) {
+    chosen.push_back(one_of(that_read(text, detectable, can), wanted));
+  }
+  return chosen;
+}
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Chosen>& can) {
+  std::vector<std::string> names;
+  for (const Chosen& one : can) names.push_back(one.model->name);
+  return names;
+}
+
+}  // namespace
+
+// The one that is meant of those that can do it.
+Chosen ModelSet::one_of(const std::vector<Chosen>& can, const Wanted& wanted) const {
+  const bool is_auto = wanted.source == kAuto;
+  const Chosen& first = can.front();
+  const bool same_direction = std::all_of(can.begin() + 1, can.end(), [&](const Chosen& one) {
+    return (is_auto || base_language(one.languages.from) == base_language(first.languages.from)) &&
+           base_language(one.languages.to) == base_language(first.languages.to) &&
+           one.model->decoder_only() == first.model->decoder_only();
+  });
+  const bool said_enough =
+      !wanted.model.empty() || can.size() == 1 || (same_direction && !first.languages.to.empty());
+  if (said_enough) return first;
+  if (!wanted.names_languages) {
+    throw ApiError(400, "ambiguous", concat("name the model: there is ", list_of(names_of(can))),
                    "model");
   }
-  std::vector<Chosen> can = able(wanted);
-  const bool is_auto = wanted.source == kAuto;
-  if (is_auto) can = that_read(text, std::move(can));
-  const bool same_direction = std::all_of(can.begin(), can.end(), [&](const Chosen& one) {
-    return (is_auto ||
-            base_language(one.languages.from) == base_language(can.front().languages.from)) &&
-           base_language(one.languages.to) == base_language(can.front().languages.to) &&
-           one.model->decoder_only() == can.front().model->decoder_only();
-  });
-  const bool said_enough = !wanted.model.empty() || can.size() == 1 ||
-                           (same_direction && !can.front().languages.to.empty());
-  if (!said_enough) {
-    throw ApiError(400, "ambiguous",
-                   concat("several models could do this: name source and target, or one of the "
-                          "models ",
-                          list_of(names())),
-                   wanted.target.empty()   ? "target"
-                   : wanted.source.empty() ? "source"
-                                           : "model");
-  }
-  return can.front();
+  throw ApiError(400, "ambiguous",
+                 concat("several models could do this: name source and target, or one of the "
+                        "models ",
+                        list_of(names())),
+                 wanted.target.empty()   ? "target"
+                 : wanted.source.empty() ? "source"
+                                         : "model");
 }
 
 // Those that can do what is wanted, apart from a language that is to be detected; at least one.
 std::vector<Chosen> ModelSet::able(const Wanted& wanted) const {
   std::vector<Chosen> can;
-  std::vector<std::string> targets, sources;
+  for (const ServedModel& model : models_) {
+    if (!is_wanted(model, wanted)) continue;
+    const Languages& languages = languages_of(model);
+    const auto to = own_code(languages.targets, wanted.target, model.usual.to);
+    if (!to) continue;
+    const auto from = own_code(languages.sources, wanted.source, model.usual.from);
+    if (from) can.push_back({.model = &model, .languages = {*from, *to}});
+  }
+  if (can.empty()) refuse_all(wanted);
+  return can;
+}
+
+// Says why no model can do it.
+void ModelSet::refuse_all(const Wanted& wanted) const {
+  LanguageCodes targets, sources;
   bool any = false;
   for (const ServedModel& model : models_) {
-    const bool is_kind = wanted.continues.value_or(model.decoder_only()) == model.decoder_only();
-    if (wanted.model.empty() ? !is_kind : model.name != wanted.model) continue;
+    if (!is_wanted(model, wanted)) continue;
     any = true;
-    for (const std::string& code : model.targets) add_language(targets, code);
-    const auto to = own_code(model.targets, wanted.target, model.usual.to);
-    if (!to) continue;
-    for (const std::string& code : model.sources) add_language(sources, code);
-    const auto from = own_code(model.sources, wanted.source, model.usual.from);
-    if (!from) continue;
-    can.push_back({.model = &model, .languages = {*from, *to}});
+    for (const std::string& code : model.targets) targets.add_new(code);
+    if (!own_code(languages_of(model).targets, wanted.target, model.usual.to)) continue;
+    for (const std::string& code : model.sources) sources.add_new(code);
   }
-  if (!can.empty()) return can;
+  if (!any && !wanted.model.empty()) {
+    throw ApiError(404, "unknown_model",
+                   concat("no model ", printable(wanted.model), ": there is ", list_of(names())),
+                   "model");
+  }
   if (!any) {
     throw ApiError(404, "unknown_model",
                    wanted.continues.value_or(false) ? "no model here continues text"
                                                     : "no model here translates",
                    "model");
   }
-  if (!wanted.target.empty() && !find_language(targets, wanted.target)) {
-    refuse_language("target", "into " + printable(wanted.target), targets);
+  if (!wanted.target.empty() && !targets.find(wanted.target)) {
+    refuse_language("target", "into " + printable(wanted.target), targets.all());
   }
   refuse_language("source",
                   concat("from ", printable(wanted.source),
                          wanted.target.empty() ? "" : " into " + printable(wanted.target)),
-                  sources);
+                  sources.all());
+}
+
+// The languages that a text for these models may be in: what they read, but not what they are to
+// write.
+std::vector<std::string> ModelSet::candidates(const std::vector<Chosen>& can) const {
+  LanguageCodes candidates;
+  for (const Chosen& one : can) {
+    const LanguageCodes& sources = languages_of(*one.model).sources;
+    const std::vector<std::string>& codes = sources.all();
+    std::vector<bool> is_target(codes.size());
+    for (const size_t i : sources.same_base(one.languages.to)) {
+      is_target[i] = is_meant(codes[i], one.languages.to);
+    }
+    for (size_t i = 0; i < codes.size(); ++i) {
+      if (!is_target[i]) candidates.add_new(codes[i]);
+    }
+  }
+  return candidates.all();
 }
 
 // Those of them that read the language of the text; all, if nothing speaks for any.
-std::vector<Chosen> ModelSet::that_read(std::string_view text, std::vector<Chosen> can) {
-  std::vector<std::string> candidates;
-  for (const Chosen& one : can) {
-    for (const std::string& code : one.model->sources) {
-      const bool is_target = find_language(only(code), one.languages.to).has_value();
-      if (!is_target) add_language(candidates, code);
-    }
-  }
+std::vector<Chosen> ModelSet::that_read(std::string_view text,
+                                        const std::vector<std::string>& candidates,
+                                        std::vector<Chosen> can) const {
   const auto likely = detect_language(text, candidates);
   std::vector<Chosen> reading;
   for (const Chosen& one : can) {
     if (likely.empty()) break;
-    const auto from = find_language(one.model->sources, likely.front().code);
+    const auto from = languages_of(*one.model).sources.find(likely.front().code);
     if (!from) continue;
     reading.push_back(one);
     reading.back().languages.from = *from;
@@ -274,25 +388,26 @@ std::vector<std::string> ModelSet::names() const {
   return names;
 }
 
-std::vector<std::string> ModelSet::sources() const {
-  std::vector<std::string> codes;
-  for (const ServedModel& model : models_) {
-    for (const std::string& code : model.sources) add_language(codes, code);
-  }
-  return codes;
-}
-
 std::vector<std::string> ModelSet::targets(std::string_view source) const {
-  std::vector<std::string> codes;
-  for (const ServedModel& model : models_) {
-    if (!source.empty() && !find_language(model.sources, source)) continue;
-    for (const std::string& code : model.targets) {
-      if (source.empty() || !find_language(std::vector<std::string>{code}, source)) {
-        add_language(codes, code);
-      }
-    }
+  if (source.empty()) return targets_.all();
+  std::vector<std::string> targets;
+  const auto found = targets_of_.find(source);
+  if (found == targets_of_.end()) return targets;
+  const LanguageCodes& languages = found->second->codes;
+  const std::vector<std::string>& codes = languages.all();
+  std::vector<bool> listed = found->second->is_new;
+  // The source is no target of itself, and then it stands for no code after it either. Where both
+  // scripts of Chinese are targets, "zh" is one of them, not both.
+  const std::string itself = languages.find(source).value_or("");
+  LanguageCodes same_base;
+  for (const size_t i : languages.same_base(source)) {
+    const bool is_source = is_meant(codes[i], itself) && is_meant(itself, codes[i]);
+    listed[i] = !is_source && same_base.add_new(codes[i]);
   }
-  return codes;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    if (listed[i]) targets.push_back(codes[i]);
+  }
+  return targets;
 }
 
 }  // namespace tril::serve

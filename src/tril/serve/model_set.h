@@ -1,12 +1,16 @@
 // The models of a server: which one a request means, and in which languages.
 #pragma once
 
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tril/text/languages.h"
 #include "tril/translate/translator.h"
 
 namespace tril::serve {
@@ -33,8 +37,9 @@ struct ServedModel {
 };
 
 // 32 hexadecimal digits: a checksum of everything besides request and options that an answer
-// depends on. That is the model's files (by their seal), the form of its weights, the kind of
-// device, and tril's version. A GPU's kind is its name; all CPUs are one kind.
+// depends on. That is the model's files (by their seals, where they have one), its settings of the
+// search, the shortlist if it is loaded, the form of the weights, the kind of device, and tril's
+// version. A GPU's kind is its name; all CPUs are one kind.
 std::string fingerprint_of(const Translator& translator, const std::string& folder);
 
 struct ModelSpec {
@@ -46,8 +51,8 @@ struct ModelSpec {
 // blanks or control characters.
 ModelSpec parse_spec(std::string_view text);
 
-// The model with its languages. A name such as "en-hi" gives those of a model whose files do not
-// say which they are.
+// The model with its languages, and its folder's shortlist if it can use one: on a CPU. A name such
+// as "en-hi" gives the languages of a model whose files do not say which they are.
 ServedModel served_model(ModelSpec spec, Translator translator);
 
 // As tril::doubt_about(), and also where only the server knows what the model reads.
@@ -61,6 +66,8 @@ struct Wanted {
   std::string target{};
   // Where no model is named: whether one that continues text is wanted, or one that translates.
   std::optional<bool> continues{};
+  // Whether the request has fields for languages. If not, only a model's name resolves ambiguity.
+  bool names_languages = true;
 };
 
 struct Detected {
@@ -74,6 +81,9 @@ struct Chosen {
   std::optional<Detected> detected{};
 };
 
+// Whatever does not depend on a request is prepared when a model is added, since choosing is done
+// by the threads that also answer everybody else. Once all are added, any number of threads may
+// ask.
 class ModelSet {
  public:
   // Raises `invalid_argument` for two models of one name.
@@ -84,18 +94,38 @@ class ModelSet {
   // The model and languages for a text. Raises an ApiError, with the field that is to blame
   // ("model", "source", "target"), for what no model has and for what several have.
   Chosen choose(const Wanted& wanted, std::string_view text) const;
+  // The same for each text of a request.
+  std::vector<Chosen> choose(const Wanted& wanted, std::span<const std::string> texts) const;
 
   // All languages that encoder–decoders read, each once, as clients know them ("en").
-  std::vector<std::string> sources() const;
-  // Those that a source language can be translated into; empty source: any.
+  const std::vector<std::string>& sources() const { return sources_.all(); }
+  // Those that one of sources() can be translated into; empty source: all targets.
   std::vector<std::string> targets(std::string_view source) const;
 
  private:
+  struct Languages {
+    LanguageCodes sources, targets;
+  };
+  struct TargetList {
+    LanguageCodes codes;       // of several models, one after the other
+    std::vector<bool> is_new;  // of each code: whether no code before it stands for it
+  };
+  const Languages& languages_of(const ServedModel& model) const;
+  void prepare_targets();
+  static TargetList target_list(const std::vector<const Languages*>& models);
   std::vector<Chosen> able(const Wanted& wanted) const;
-  static std::vector<Chosen> that_read(std::string_view text, std::vector<Chosen> can);
+  [[noreturn]] void refuse_all(const Wanted& wanted) const;
+  std::vector<std::string> candidates(const std::vector<Chosen>& can) const;
+  std::vector<Chosen> that_read(std::string_view text, const std::vector<std::string>& candidates,
+                                std::vector<Chosen> can) const;
+  Chosen one_of(const std::vector<Chosen>& can, const Wanted& wanted) const;
   std::vector<std::string> names() const;
 
   std::vector<ServedModel> models_;
+  std::vector<Languages> languages_;  // of each model
+  LanguageCodes sources_, targets_;   // of all models, each language once
+  // By source. Sources that the same models read share one list, which may hold the sources too.
+  std::map<std::string, std::shared_ptr<const TargetList>, std::less<>> targets_of_;
 };
 
 }  // namespace tril::serve

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 #include <utility>
 
 namespace tril {
@@ -238,18 +239,30 @@ constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
     {"zt", "zho"},
 };
 
+using RowsByCode = std::unordered_map<std::string_view, const LanguageRow*>;
+
+RowsByCode rows_by_code() {
+  RowsByCode rows;
+  // emplace() keeps what is there: other codes come before those of the rows.
+  for (const auto& [code, three] : kOthers) {
+    rows.emplace(code, std::find_if(std::begin(kRows), std::end(kRows),
+                                    [&](const auto& row) { return row.three == three; }));
+  }
+  for (const LanguageRow& row : kRows) {
+    rows.emplace(row.three, &row);
+    rows.emplace(row.base, &row);
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::span<const LanguageRow> language_rows() { return kRows; }
 
 const LanguageRow* find_language_row(std::string_view code) {
-  const auto other = std::find_if(std::begin(kOthers), std::end(kOthers),
-                                  [&](const auto& pair) { return pair.first == code; });
-  if (other != std::end(kOthers)) code = other->second;
-  const auto row = std::find_if(std::begin(kRows), std::end(kRows), [&](const LanguageRow& r) {
-    return r.three == code || r.base == code;
-  });
-  return row == std::end(kRows) ? nullptr : row;
+  static const RowsByCode rows = rows_by_code();
+  const auto row = rows.find(code);
+  return row == rows.end() ? nullptr : row->second;
 }
 
 }  // namespace tril

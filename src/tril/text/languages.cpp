@@ -142,41 +142,79 @@ bool joins_sentences(std::string_view code) {
   return base == "zh" || base == "ja" || base == "yue" || base == "wuu" || base == "lzh";
 }
 
+namespace {
+
+// What a client asks for.
+struct Asked {
+  explicit Asked(std::string_view code)
+      : parts(parts_of(code)), base(base_of(parts)), script(script_of(parts)) {}
+
+  // Chinese by its region is asked for in a script; other languages only by naming one.
+  bool names_script() const {
+    return !parts.script.empty() || (base == "zh" && !parts.region.empty()) ||
+           parts.language == "zt";
+  }
+  bool is_in(const std::string& other_script) const {
+    return other_script == script || (other_script.empty() && parts.script.empty());
+  }
+
+  CodeParts parts;
+  std::string base, script;
+};
+
+}  // namespace
+
 std::optional<std::string> find_language(std::span<const std::string> codes,
                                          std::string_view wanted) {
-  for (const std::string& code : codes) {
-    if (code == wanted) return code;
+  return LanguageCodes(codes).find(wanted);
+}
+
+LanguageCodes::LanguageCodes(std::span<const std::string> codes) {
+  for (const std::string& code : codes) add(code);
+}
+
+void LanguageCodes::add(const std::string& code) {
+  const CodeParts parts = parts_of(code);
+  by_base_[base_of(parts)].push_back({codes_.size(), script_of(parts), parts.region});
+  codes_.push_back(code);
+}
+
+bool LanguageCodes::add_new(const std::string& code) {
+  if (find(code)) return false;
+  add(code);
+  return true;
+}
+
+std::optional<std::string> LanguageCodes::find(std::string_view wanted) const {
+  const Asked asked(wanted);
+  const auto same_base = by_base_.find(asked.base);
+  if (same_base == by_base_.end()) return std::nullopt;
+  const std::vector<Known>& known = same_base->second;
+  for (const Known& one : known) {
+    if (codes_[one.index] == wanted) return codes_[one.index];
   }
-  const CodeParts asked = parts_of(wanted);
-  const std::string base = base_of(asked);
-  if (base.empty()) return std::nullopt;
-  std::vector<std::pair<const std::string*, CodeParts>> found;
-  for (const std::string& code : codes) {
-    CodeParts parts = parts_of(code);
-    if (base_of(parts) == base) found.emplace_back(&code, std::move(parts));
-  }
-  const std::string script = script_of(asked);
-  const auto differs = [&](const auto& one) {
-    const std::string own = script_of(one.second);
-    return own != script && !(own.empty() && asked.script.empty());
-  };
-  const bool several = std::any_of(found.begin(), found.end(), [&](const auto& one) {
-    return script_of(one.second) != script_of(found.front().second);
+  if (asked.base.empty()) return std::nullopt;
+  const bool several_scripts = std::any_of(known.begin(), known.end(), [&](const Known& one) {
+    return one.script != known.front().script;
   });
-  // Chinese by its region is asked for in a script; other languages only by naming one.
-  const bool names_script =
-      !asked.script.empty() || (base == "zh" && !asked.region.empty()) || asked.language == "zt";
-  if (names_script || several) std::erase_if(found, differs);
-  const auto by_region = [&](std::string_view region) -> const std::string* {
-    for (const auto& [code, parts] : found) {
-      if (parts.region == region) return code;
+  const bool by_script = asked.names_script() || several_scripts;
+  const std::optional<std::string> regions[] = {asked.parts.region, "", std::nullopt};
+  for (const auto& region : regions) {
+    for (const Known& one : known) {
+      const bool suits =
+          (!by_script || asked.is_in(one.script)) && region.value_or(one.region) == one.region;
+      if (suits) return codes_[one.index];
     }
-    return nullptr;
-  };
-  if (found.empty()) return std::nullopt;
-  const std::string* same = by_region(asked.region);
-  if (same == nullptr) same = by_region("");
-  return same == nullptr ? *found.front().first : *same;
+  }
+  return std::nullopt;
+}
+
+std::vector<size_t> LanguageCodes::same_base(std::string_view code) const {
+  std::vector<size_t> indices;
+  const auto same_base = by_base_.find(base_language(code));
+  if (same_base == by_base_.end()) return indices;
+  for (const Known& one : same_base->second) indices.push_back(one.index);
+  return indices;
 }
 
 }  // namespace tril
