@@ -296,6 +296,31 @@ TEST_F(Http, BoundsHeaderAndBody) {
   EXPECT_EQ(echo.requests, 0);
 }
 
+// The parser has no bound of its own for these.
+TEST_F(Http, BoundsWhatChunksSayBesides) {
+  const std::string head = "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::string_view begin : {"5;", "5\r\nhello\r\n0\r\nX: ", "5\r\nhello\r\n0;a="}) {
+    start({.max_header = 1000, .body_time = 20s});
+    Client client(*server);
+    client.send(concat(head, begin));
+    for (int i = 0; i < 40; ++i) client.send(std::string(1000, 'x'));
+    EXPECT_TRUE(client.read_all().starts_with("HTTP/1.1 431")) << begin;
+    EXPECT_EQ(echo.requests, 0);
+  }
+  Client client(*server);
+  client.send(concat(head, "5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n"));
+  EXPECT_TRUE(client.answer().ends_with("POST /a hello"));
+}
+
+TEST_F(Http, WhoAsksToContinueHasNoMoreTimeThanOthers) {
+  start({.body_time = 300ms});
+  Client client(*server);
+  client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n");
+  const auto begin = Clock::now();
+  EXPECT_NE(client.read_all().find("HTTP/1.1 408"), std::string::npos);
+  EXPECT_LT(seconds_since(begin), 10.0);
+}
+
 TEST_F(Http, SlowClientsEndAndDelayNobody) {
   start({.idle_time = 400ms, .header_time = 300ms, .body_time = 300ms});
   std::vector<std::unique_ptr<Client>> slow;
@@ -435,6 +460,52 @@ TEST_F(Http, StreamsAsThingsHappen) {
   EXPECT_NE(client.read_until("5\r\nbeat\n\r\n").find("beat"), std::string::npos);
   say("two\n", true);
   EXPECT_TRUE(client.read_until("0\r\n\r\n").ends_with("4\r\ntwo\n\r\n0\r\n\r\n"));
+}
+
+// A stream without end: there is always something new.
+class Endless final : public serve::ByteSource {
+ public:
+  explicit Endless(std::weak_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  bool take(std::string& bytes) override {
+    bytes += std::string(100'000, 'x');
+    if (const auto exchange = exchange_.lock()) exchange->more();
+    return true;
+  }
+
+ private:
+  const std::weak_ptr<Exchange> exchange_;
+};
+
+// Whoever makes a stream is told when nobody reads it: the client has left, reads nothing, or asked
+// for the head alone.
+TEST_F(Http, AStreamThatNobodyReadsIsGivenUp) {
+  if (!serve::problem_of_http().empty()) GTEST_SKIP();
+  std::atomic<int> gone = 0;
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Exchange>> held;
+  HttpServer streaming({.listen = "127.0.0.1:0", .write_time = 300ms},
+                       [&](HttpRequest&&, std::shared_ptr<Exchange> exchange) {
+                         exchange->on_gone([&] { ++gone; });
+                         exchange->stream({.type = "text/plain"},
+                                          std::make_shared<Endless>(exchange));
+                         const std::lock_guard lock(mutex);
+                         held.push_back(std::move(exchange));
+                       });
+  streaming.start();
+  Client still(streaming);
+  still.send(kGet);
+  EXPECT_TRUE(eventually([&] { return gone == 1; }));
+  Client resets(streaming);
+  resets.send(kGet);
+  resets.read_until("xxxx");
+  resets.reset();
+  EXPECT_TRUE(eventually([&] { return gone == 2; }));
+  Client head(streaming);
+  head.send("HEAD /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  const std::string answer = head.read_all();
+  EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer.substr(0, 300);
+  EXPECT_EQ(answer.find("xxxx"), std::string::npos);
+  EXPECT_TRUE(eventually([&] { return gone == 3; }));
 }
 
 TEST_F(Http, DrainingAnswersWhatWasAccepted) {

@@ -35,6 +35,15 @@ TEST(HttpText, FormsAreFields) {
   EXPECT_EQ(parse_form("%4=a"), std::nullopt);
   EXPECT_EQ(parse_form("a=1&b=2", 2), (Fields{{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(parse_form("a=1&b=2&c=3", 2), std::nullopt);
+  for (const char* text : {"", "&&", "a", "a=1&b=2", "&&a&=b&c=&", "a=1&a=1&a=1"}) {
+    EXPECT_EQ(count_fields(text), parse_form(text)->size()) << text;
+  }
+  EXPECT_EQ(count_fields("a=%4&&%"), 2u);
+}
+
+TEST(HttpText, CharactersAreNotBytes) {
+  EXPECT_EQ(count_characters(""), 0);
+  EXPECT_EQ(count_characters("aé😀क"), 4);
 }
 
 TEST(HttpText, CaseOfAsciiLettersAlone) {

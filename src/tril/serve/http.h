@@ -67,7 +67,8 @@ class Exchange {
   virtual void stream(HttpResponse&& head, std::shared_ptr<ByteSource> source) = 0;
   virtual void more() = 0;
   // Calls this once if the client goes away before it has its answer, on any thread, perhaps at
-  // once.
+  // once. Whoever wants to know holds the exchange meanwhile: nobody is told through one that is
+  // no more.
   virtual void on_gone(std::function<void()> gone) = 0;
 };
 

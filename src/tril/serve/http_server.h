@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,6 +41,8 @@ struct HttpCounts {
   int64_t connections = 0;  // open now
   int64_t accepted = 0;     // in all
   int64_t refused = 0;      // for max_connections
+  // Answers that the transport gave by itself, by status.
+  std::map<int, int64_t> refusals{};
 };
 
 class HttpServer {

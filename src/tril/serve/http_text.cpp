@@ -20,6 +20,17 @@ bool is_unreserved(char c) {
          std::string_view("-._~").find(c) != std::string_view::npos;
 }
 
+// Takes the first field off a form, such as "a=1"; empty: there is no more.
+std::string_view next_field(std::string_view& form) {
+  std::string_view field;
+  while (field.empty() && !form.empty()) {
+    const size_t end = std::min(form.find('&'), form.size());
+    field = form.substr(0, end);
+    form.remove_prefix(std::min(end + 1, form.size()));
+  }
+  return field;
+}
+
 }  // namespace
 
 std::string_view HttpRequest::header(std::string_view name) const {
@@ -72,11 +83,7 @@ std::string percent_encoded(std::string_view text) {
 
 std::optional<Fields> parse_form(std::string_view text, size_t most) {
   Fields fields;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('&'), text.size());
-    const std::string_view field = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (field.empty()) continue;
+  for (auto field = next_field(text); !field.empty(); field = next_field(text)) {
     if (fields.size() == most) return std::nullopt;
     const size_t equals = std::min(field.find('='), field.size());
     auto name = percent_decoded(field.substr(0, equals));
@@ -85,6 +92,16 @@ std::optional<Fields> parse_form(std::string_view text, size_t most) {
     fields.emplace_back(std::move(*name), std::move(*value));
   }
   return fields;
+}
+
+size_t count_fields(std::string_view text) {
+  size_t count = 0;
+  while (!next_field(text).empty()) ++count;
+  return count;
+}
+
+int64_t count_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {

@@ -1,6 +1,7 @@
 // Text that HTTP carries: queries, forms and header values.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,9 +17,17 @@ std::optional<std::string> percent_decoded(std::string_view text);
 // Everything but letters, digits and "-._~" as %XX.
 std::string percent_encoded(std::string_view text);
 
-// A query, or the body of a form: "a=1&b=2". Nothing for bad encoding or more than `most` fields.
-std::optional<Fields> parse_form(std::string_view text, size_t most = 256);
+// Fields of one form or query at most: enough for two lists of 65,536 texts, the most that a server
+// can be told to accept, and for the options beside them.
+constexpr size_t kMostFields = 2 * 65'536 + 1'024;
 
+// A query, or the body of a form: "a=1&b=2". Nothing for bad encoding or more than `most` fields.
+std::optional<Fields> parse_form(std::string_view text, size_t most = kMostFields);
+// How many fields parse_form() would find, whatever their encoding.
+size_t count_fields(std::string_view text);
+
+// Unicode characters of a text that is UTF-8.
+int64_t count_characters(std::string_view text);
 // Whether they are equal but for the case of ASCII letters.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 // "text/html" of "text/html; charset=utf-8", in lower case.

@@ -1,0 +1,569 @@
+// A connection with Boost.Asio for its socket and Boost.Beast for HTTP's grammar.
+//
+// It is one coroutine on a strand of its own: everything of a connection, callbacks included, runs
+// on its strand, so it needs no lock. While an answer is being made the coroutine waits for its
+// timer `wake_`, which others cancel, and a second wait watches whether the client is still there.
+#include "tril/serve/http_connection.h"
+
+#include <array>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <optional>
+
+#include "tril/base/error.h"
+#include "tril/serve/http_text.h"
+
+namespace tril::serve {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::awaitable;
+using boost::system::error_code;
+using Socket = asio::basic_stream_socket<asio::generic::stream_protocol, Strand>;
+using Milliseconds = std::chrono::milliseconds;
+using Parser = http::request_parser<http::string_body>;
+
+constexpr size_t kReadBytes = 16 << 10;   // asked of the system at a time
+constexpr size_t kAheadBytes = 64 << 10;  // read of further requests while one is answered
+constexpr size_t kWriteBytes = 64 << 10;  // written within one time limit
+constexpr Milliseconds kLinger{1000};     // for the client to read an answer before a close
+constexpr Milliseconds kFirst{1000};      // for a first request while the server ends
+
+std::string_view reason_of(int status) {
+  return {http::obsolete_reason(static_cast<http::status>(status)).data(),
+          http::obsolete_reason(static_cast<http::status>(status)).size()};
+}
+
+std::string http_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 64> text{};
+  return {text.data(),
+          std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
+}
+
+class Connection;
+
+// The exchange of one request of a connection.
+class Answering final : public Exchange, public std::enable_shared_from_this<Answering> {
+ public:
+  Answering(std::weak_ptr<Connection> connection, uint64_t number)
+      : connection_(std::move(connection)), number_(number) {}
+  ~Answering() override;
+  Answering(const Answering&) = delete;
+  Answering& operator=(const Answering&) = delete;
+
+  void respond(HttpResponse&& response) override;
+  void stream(HttpResponse&& head, std::shared_ptr<ByteSource> source) override;
+  void more() override;
+  void on_gone(std::function<void()> gone) override;
+
+  void tell_gone() {
+    std::function<void()> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      is_gone_ = true;
+      gone = std::exchange(gone_, nullptr);
+    }
+    if (gone) gone();
+  }
+
+ private:
+  void give(HttpResponse&& response, std::shared_ptr<ByteSource> source);
+
+  const std::weak_ptr<Connection> connection_;
+  const uint64_t number_;
+  std::atomic<bool> answered_ = false;
+  std::mutex mutex_;
+  std::function<void()> gone_;  // guarded by the mutex
+  bool is_gone_ = false;        // likewise
+};
+
+class Connection final : public HttpConnection {
+ public:
+  Connection(std::shared_ptr<HttpShared> shared, std::string client)
+      : shared_(std::move(shared)),
+        strand_(asio::make_strand(shared_->context)),
+        socket_(strand_),
+        limit_(strand_),
+        wake_(strand_),
+        client_(std::move(client)) {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->open.insert(this);
+  }
+  ~Connection() override {
+    tell_gone();
+    const std::lock_guard lock(shared_->mutex);
+    shared_->open.erase(this);
+    shared_->changed.notify_all();
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void own(FileDescriptor&& socket, int family) {
+    socket_.assign(asio::generic::stream_protocol(family, 0), socket.get());
+    socket.release();
+  }
+  void start() override {
+    asio::co_spawn(
+        strand_, [self = shared_self()] { return self->run(); }, asio::detached);
+  }
+  void refuse() override {
+    asio::co_spawn(
+        strand_, [self = shared_self()] { return self->turn_away(); }, asio::detached);
+  }
+  void drain() override {
+    asio::dispatch(strand_, [self = shared_self()] {
+      if (self->idle_) self->end_idleness();
+    });
+  }
+  void abort() override {
+    asio::dispatch(strand_, [self = shared_self()] {
+      self->gone_ = true;
+      self->wake_.cancel();
+      self->limit_.cancel();
+      error_code ignored;
+      self->socket_.close(ignored);
+    });
+  }
+
+  // For Answering.
+  void give(uint64_t number, HttpResponse&& response, std::shared_ptr<ByteSource> source) {
+    asio::dispatch(strand_, [self = shared_self(), number, response = std::move(response),
+                             source = std::move(source)]() mutable {
+      if (self->number_ != number) return;
+      self->response_ = std::move(response);
+      self->source_ = std::move(source);
+      self->wake_.cancel();
+    });
+  }
+  void tell_news(uint64_t number) {
+    asio::dispatch(strand_, [self = shared_self(), number] {
+      if (self->number_ != number) return;
+      self->news_ = true;
+      self->wake_.cancel();
+    });
+  }
+
+ private:
+  enum class Read { whole, closed, bad };
+
+  std::shared_ptr<Connection> shared_self() {
+    return std::static_pointer_cast<Connection>(shared_from_this());
+  }
+
+  awaitable<void> run() {
+    try {
+      while (co_await serve_one()) {
+      }
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for it: it ends
+    }
+    limit_.cancel();
+    wake_.cancel();
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  awaitable<void> turn_away() {
+    co_await write_error(503, "overloaded", "too many connections: try again later");
+    co_await linger();
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  // One request and its answer. False: the connection is to be closed.
+  awaitable<bool> serve_one() {
+    Parser parser;
+    parser.header_limit(static_cast<uint32_t>(shared_->options.max_header));
+    parser.body_limit(static_cast<uint64_t>(shared_->options.max_body));
+    switch (co_await read_request(parser)) {
+      case Read::closed: co_return false;
+      case Read::bad: co_await linger(); co_return false;
+      case Read::whole: break;
+    }
+    is_new_ = false;
+    no_limit();
+    const bool is_head = parser.get().method() == http::verb::head;
+    const bool old = parser.get().version() < 11;
+    bool stays = parser.get().keep_alive();
+    response_.reset();
+    source_.reset();
+    gone_ = false;
+    ++number_;
+    watch();
+    hand_over(parser);
+    while (!response_ && !gone_) co_await wait(std::nullopt);
+    if (gone_) co_return false;
+    stays = stays && !shared_->draining;
+    const bool written = source_ != nullptr ? co_await write_stream(is_head, old, stays)
+                                            : co_await write_whole(is_head, old, stays);
+    // Nobody reads what is still being made, or may have it.
+    if (source_ != nullptr && (!written || is_head)) tell_gone();
+    ++number_;  // nothing is expected any more
+    asked_.reset();
+    source_.reset();
+    response_.reset();
+    error_code ignored;
+    socket_.cancel(ignored);  // the watch
+    if (buffer_.capacity() > kAheadBytes && buffer_.size() == 0) buffer_.shrink_to_fit();
+    if (written && !stays) co_await linger();
+    co_return written&& stays;
+  }
+
+  // ---- reading
+
+  awaitable<Read> read_request(Parser& parser) {
+    limit(shared_->options.idle_time);
+    idle_ = true;
+    if (shared_->draining) end_idleness();
+    bool begun = buffer_.size() > 0;
+    bool checked = false;
+    for (;;) {
+      if (begun && idle_) {
+        idle_ = false;
+        limit(shared_->options.header_time);
+      }
+      error_code problem;
+      while (buffer_.size() > 0 && !parser.is_done()) {
+        const size_t used = parser.put(buffer_.data(), problem);
+        buffer_.consume(used);
+        if (problem || (used == 0 && !parser.is_done())) break;
+        if (parser.is_header_done() && !checked) {
+          checked = true;
+          if (const int status = refusal_of(parser.get()); status != 0) {
+            co_await write_error(status, code_of(status), why_refused_);
+            co_return Read::bad;
+          }
+          limit(shared_->options.body_time);
+          if (!parser.is_done() && equal_ignoring_case(header(parser, "Expect"), "100-continue")) {
+            co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+            limit(shared_->options.body_time);
+          }
+        }
+      }
+      if (parser.is_done()) co_return Read::whole;
+      // What is left is the beginning of something the parser takes as a whole: the extension of a
+      // chunk or a trailer, for which it has no bound of its own.
+      if (!failed(problem) && std::ssize(buffer_) > shared_->options.max_header) {
+        problem = http::error::header_limit;
+      }
+      if (failed(problem)) {
+        co_await answer_fault(problem);
+        co_return Read::bad;
+      }
+      problem = {};
+      const size_t got =
+          co_await socket_.async_read_some(buffer_.prepare(begun ? kReadBytes : kReadBytes / 8),
+                                           asio::redirect_error(asio::use_awaitable, problem));
+      buffer_.commit(got);
+      // A request may have come at the very end of the time.
+      if (problem && timed_out_ && !begun && read_now() > 0) problem = {};
+      if (problem) {
+        if (!timed_out_ || !begun) co_return Read::closed;
+        co_await write_error(408, "timeout", "the request did not arrive in time");
+        co_return Read::bad;
+      }
+      begun = true;
+    }
+  }
+
+  // While the server ends: waits no longer, but for the request of a client who has just connected.
+  void end_idleness() { limit(is_new_ ? kFirst : Milliseconds(0)); }
+
+  static std::string_view header(const Parser& parser, std::string_view name) {
+    const auto value = parser.get()[{name.data(), name.size()}];
+    return {value.data(), value.size()};
+  }
+
+  // The status to refuse a header with, 0 for none: where its message ends must be beyond doubt.
+  int refusal_of(const Parser::value_type& head) {
+    const auto hosts = head.count(http::field::host);
+    why_refused_ = hosts == 0 ? "the header Host is missing" : "the header Host is there twice";
+    if (hosts > 1 || (hosts == 0 && head.version() >= 11)) return 400;
+    const auto lengths = head.count(http::field::content_length);
+    const auto codings = head.count(http::field::transfer_encoding);
+    why_refused_ = "the length of the body is given twice";
+    if (lengths + codings > 1) return 400;
+    why_refused_ = "Transfer-Encoding can only be chunked";
+    if (codings == 1) {
+      const auto coding = head[http::field::transfer_encoding];
+      if (head.version() < 11) return 400;
+      if (!equal_ignoring_case({coding.data(), coding.size()}, "chunked")) return 501;
+    }
+    why_refused_ = "a connection cannot be changed into another protocol";
+    return head.method() == http::verb::connect ? 405 : 0;
+  }
+
+  static std::string_view code_of(int status) {
+    if (status == 405) return "method_not_allowed";
+    return status == 501 ? "not_implemented" : "bad_request";
+  }
+
+  static bool failed(error_code problem) { return problem && problem != http::error::need_more; }
+
+  awaitable<void> answer_fault(error_code problem) {
+    if (problem == http::error::body_limit) {
+      co_await write_error(413, "too_large",
+                           concat("a body may have at most ", shared_->options.max_body, " bytes"));
+    } else if (problem == http::error::header_limit) {
+      co_await write_error(
+          431, "too_large",
+          concat("a header may have at most ", shared_->options.max_header, " bytes"));
+    } else {
+      co_await write_error(400, "bad_request", concat("not HTTP/1.1: ", problem.message()));
+    }
+  }
+
+  void hand_over(Parser& parser) {
+    const auto answering = std::make_shared<Answering>(shared_self(), number_);
+    asked_ = answering;
+    HttpRequest request;
+    const auto& head = parser.get();
+    request.method = std::string(head.method_string());
+    request.target = std::string(head.target());
+    // The absolute form names the server too.
+    if (const size_t scheme = request.target.find("://");
+        scheme != std::string::npos && scheme < request.target.find('/')) {
+      const size_t path = request.target.find('/', scheme + 3);
+      request.target = path == std::string::npos ? "/" : request.target.substr(path);
+    }
+    for (const auto& field : head) {
+      request.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+    }
+    request.body = std::move(parser.get().body());
+    request.client = client_;
+    try {
+      shared_->handler(std::move(request), answering);
+    } catch (const std::exception&) {
+      answering->respond({.status = 500, .body = R"({"error":{"code":"internal"}})"});
+    }
+  }
+
+  // What has arrived already, as recv() tells it.
+  ssize_t read_now() {
+    const auto space = buffer_.prepare(kReadBytes);
+    const ssize_t got = ::recv(socket_.native_handle(), space.data(), space.size(), MSG_DONTWAIT);
+    if (got > 0) buffer_.commit(static_cast<size_t>(got));
+    return got;
+  }
+
+  // ---- waiting
+
+  // Reads ahead while an answer is made, and notices when the client is gone.
+  void watch() {
+    if (buffer_.size() >= kAheadBytes) return;
+    socket_.async_wait(Socket::wait_read,
+                       [self = shared_self(), number = number_](const error_code& problem) {
+                         if (problem || self->number_ != number) return;
+                         const ssize_t got = self->read_now();
+                         const bool nothing = got < 0 && (errno == EAGAIN || errno == EINTR);
+                         if (got > 0 || nothing) return self->watch();
+                         self->gone_ = true;
+                         self->tell_gone();
+                         self->wake_.cancel();
+                       });
+  }
+
+  // Until woken, or for a time. False: the time passed.
+  awaitable<bool> wait(std::optional<Milliseconds> time) {
+    wake_.expires_after(time.value_or(std::chrono::hours(24)));
+    error_code problem;
+    co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, problem));
+    co_return problem == asio::error::operation_aborted;
+  }
+
+  void tell_gone() {
+    if (const auto asked = asked_.lock()) asked->tell_gone();
+  }
+
+  // From now on reading and writing fail when the time has passed: timed_out_.
+  void limit(Milliseconds time) {
+    timed_out_ = false;
+    cancel_after(time);
+  }
+  void cancel_after(Milliseconds time) {
+    limit_.expires_after(time);
+    limit_.async_wait([weak = std::weak_ptr(shared_self())](const error_code& problem) {
+      const auto self = weak.lock();
+      if (problem || !self || self->limit_.expiry() > std::chrono::steady_clock::now()) return;
+      self->timed_out_ = true;
+      error_code ignored;
+      self->socket_.cancel(ignored);
+      // Again, as it may have come between two operations.
+      self->cancel_after(Milliseconds(50));
+    });
+  }
+  // A handler that is on its way sees that it comes too late.
+  void no_limit() { limit_.expires_at(std::chrono::steady_clock::time_point::max()); }
+
+  // ---- writing
+
+  static std::string head_of(const HttpResponse& response, bool old, bool stays) {
+    std::string head = concat("HTTP/1.1 ", response.status, " ", reason_of(response.status),
+                              "\r\nDate: ", http_date(), "\r\nServer: tril\r\n");
+    if (!response.type.empty()) head += concat("Content-Type: ", response.type, "\r\n");
+    for (const Header& header : response.headers) {
+      head += concat(header.name, ": ", header.value, "\r\n");
+    }
+    if (!stays) head += "Connection: close\r\n";
+    if (stays && old) head += "Connection: keep-alive\r\n";
+    return head;
+  }
+
+  awaitable<bool> write_whole(bool is_head, bool old, bool stays) {
+    const bool no_body = response_->status == 204 || response_->status == 304;
+    std::string text = head_of(*response_, old, stays);
+    if (!no_body) text += concat("Content-Length: ", response_->body.size(), "\r\n");
+    text += "\r\n";
+    if (!is_head && !no_body) text += response_->body;
+    co_return co_await write(text);
+  }
+
+  awaitable<bool> write_stream(bool is_head, bool old, bool& stays) {
+    if (old) stays = false;  // its end is that of the connection
+    std::string head = head_of(*response_, old, stays);
+    if (!old) head += "Transfer-Encoding: chunked\r\n";
+    if (!co_await write(head + "\r\n")) co_return false;
+    if (is_head) co_return true;
+    const auto source = source_;
+    std::string bytes;
+    for (bool goes_on = true; goes_on;) {
+      news_ = false;
+      goes_on = source->take(bytes);
+      if (!bytes.empty() && !co_await write_chunk(std::exchange(bytes, {}), old)) co_return false;
+      if (!goes_on || news_) continue;
+      const bool woken = co_await wait(shared_->options.heartbeat);
+      if (gone_) co_return false;
+      if (!woken) bytes = source->heartbeat();
+    }
+    co_return old || co_await write("0\r\n\r\n");
+  }
+
+  awaitable<bool> write_chunk(std::string bytes, bool old) {
+    if (old) co_return co_await write(bytes);
+    std::array<char, 16> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bytes.size(), 16);
+    co_return co_await write(
+        concat(std::string_view(digits.data(), static_cast<size_t>(end.ptr - digits.data())),
+               "\r\n", bytes, "\r\n"));
+  }
+
+  // The text must live until it is written.
+  awaitable<bool> write(std::string_view text) {
+    while (!text.empty()) {
+      const std::string_view part = text.substr(0, kWriteBytes);
+      limit(shared_->options.write_time);
+      error_code problem;
+      co_await asio::async_write(socket_, asio::buffer(part.data(), part.size()),
+                                 asio::redirect_error(asio::use_awaitable, problem));
+      if (problem) co_return false;
+      text.remove_prefix(part.size());
+    }
+    no_limit();
+    co_return true;
+  }
+
+  awaitable<void> write_error(int status, std::string_view code, std::string_view message) {
+    response_ = HttpResponse{
+        .status = status,
+        .body = concat(R"({"error":{"code":")", code, R"(","message":")", message, "\"}}\n")};
+    if (status == 503) response_->headers.push_back({"Retry-After", "1"});
+    shared_->count_refusal(status);
+    co_await write_whole(false, false, false);
+  }
+
+  // Before a close: what the client still sends is read, as unread bytes would make the system
+  // reset the connection, and the client might lose the answer.
+  awaitable<void> linger() {
+    error_code problem;
+    socket_.shutdown(Socket::shutdown_send, problem);
+    limit(kLinger);
+    const auto until = std::chrono::steady_clock::now() + kLinger;
+    while (!problem && std::chrono::steady_clock::now() < until) {
+      buffer_.clear();
+      co_await socket_.async_read_some(buffer_.prepare(kReadBytes),
+                                       asio::redirect_error(asio::use_awaitable, problem));
+    }
+    no_limit();
+  }
+
+  const std::shared_ptr<HttpShared> shared_;
+  Strand strand_;
+  Socket socket_;
+  Timer limit_;  // of the reading or writing under way
+  Timer wake_;   // of the coroutine, while it waits for others
+  const std::string client_;
+  boost::beast::flat_buffer buffer_;
+  std::string why_refused_;
+  bool is_new_ = true;  // without a request so far
+  bool idle_ = false;   // between two requests
+  bool timed_out_ = false;
+  bool gone_ = false;
+  bool news_ = false;
+  uint64_t number_ = 0;  // odd: of the request being answered
+  std::weak_ptr<Answering> asked_;
+  std::optional<HttpResponse> response_;
+  std::shared_ptr<ByteSource> source_;
+};
+
+Answering::~Answering() {
+  if (!answered_) {
+    try {
+      respond({.status = 500, .body = R"({"error":{"code":"internal"}})"});
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: it times out
+    }
+  }
+}
+
+void Answering::give(HttpResponse&& response, std::shared_ptr<ByteSource> source) {
+  if (answered_.exchange(true)) return;
+  if (const auto connection = connection_.lock()) {
+    connection->give(number_, std::move(response), std::move(source));
+  }
+}
+
+void Answering::respond(HttpResponse&& response) { give(std::move(response), nullptr); }
+
+void Answering::stream(HttpResponse&& head, std::shared_ptr<ByteSource> source) {
+  give(std::move(head), std::move(source));
+}
+
+void Answering::more() {
+  if (const auto connection = connection_.lock()) connection->tell_news(number_);
+}
+
+void Answering::on_gone(std::function<void()> gone) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_gone_) {
+      gone_ = std::move(gone);
+      return;
+    }
+  }
+  gone();
+}
+
+}  // namespace
+
+std::shared_ptr<HttpConnection> HttpConnection::create(std::shared_ptr<HttpShared> shared,
+                                                       FileDescriptor&& socket, int family,
+                                                       std::string client) {
+  auto connection = std::make_shared<Connection>(std::move(shared), std::move(client));
+  connection->own(std::move(socket), family);
+  return connection;
+}
+
+}  // namespace tril::serve
