@@ -90,7 +90,7 @@ bool any_on_gpu(const serve::ModelSet& models) {
   return false;
 }
 
-// What it serves, for people: "en-hi (en to hi)".
+// What it serves, by name.
 std::string description(const serve::ModelSet& models) {
   std::string text;
   for (const serve::ServedModel& model : models.models()) {
@@ -124,6 +124,7 @@ void run(ServeFlags& flags) {
   flags.http.threads = flags.http_threads.value_or(default_http_threads());
   flags.service.cache_bytes = flags.cache_mib << 20;
   flags.service.page = !flags.no_page;
+  flags.service.trust = flags.trust;
   flags.service.limits.timeout = std::chrono::seconds(flags.timeout);
   // It listens before the models are loaded: an address that is taken is told at once.
   std::unique_ptr<serve::Service> service;
@@ -140,6 +141,7 @@ void run(ServeFlags& flags) {
     gauges.connections = counts.connections;
     gauges.connections_accepted = counts.accepted;
     gauges.connections_refused = counts.refused;
+    gauges.refusals = counts.refusals;
   });
   server.start();
   fmt::print("tril: serving {} at {}\n", description(service->models()), server.address());

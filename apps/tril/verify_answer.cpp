@@ -33,6 +33,21 @@ Compute compute_named(const std::string& word, const std::string& file) {
   fail(ErrorCode::bad_format, file, ": the receipt's compute is none that this tril knows");
 }
 
+void print_verdict(const serve::ReceiptCheck& check) {
+  if (check.texts_differing > 0) {
+    fmt::print("NOT this model's answer: {} of {} texts differ. {}\n", check.texts_differing,
+               check.texts, check.first_difference);
+  } else if (!check.same_model) {
+    fmt::print(
+        "NOT proven: {} of {} texts agree, but the receipt was given by another model,\n"
+        "another version of tril or another kind of device.\n",
+        check.texts, check.texts);
+  } else {
+    fmt::print("The answer is this model's: {} of {} texts agree in every byte and number.\n",
+               check.texts, check.texts);
+  }
+}
+
 void run(const VerifyAnswerFlags& flags) {
   const std::string receipt = read_receipt(flags.receipt);
   const serve::ReceiptHead head = serve::read_receipt_head(receipt, flags.receipt);
@@ -43,20 +58,12 @@ void run(const VerifyAnswerFlags& flags) {
                                           compute_named(head.compute, flags.receipt), flags.trust);
   const serve::ReceiptCheck check =
       serve::check_receipt(receipt, flags.receipt, flags.model, std::move(translator));
+  print_verdict(check);
   if (!check.same_model) {
-    fmt::print(
-        "Another model, version or kind of device: the receipt's fingerprint is\n"
-        "  {}, that of {} with this tril\n  {}.\n",
-        check.receipt_says, flags.model, check.fingerprint);
+    fmt::print("The receipt's fingerprint is\n  {}, that of {} with this tril\n  {}.\n",
+               check.receipt_says, flags.model, check.fingerprint);
   }
-  if (check.texts_differing > 0) {
-    fmt::print("NOT this model's answer: {} of {} texts differ. {}\n", check.texts_differing,
-               check.texts, check.first_difference);
-    throw Failed{};
-  }
-  fmt::print("The answer is this model's: {} of {} texts agree in every byte and number.\n",
-             check.texts, check.texts);
-  if (!check.same_model) throw Failed{};
+  if (!check.same_model || check.texts_differing > 0) throw Failed{};
 }
 
 }  // namespace

@@ -118,6 +118,11 @@ same(
   same(marked("a b c", "a b c"), [], "no difference");
   same(marked("a b", "c"), ["c"], "all different");
   same(words.differences("a b", "a  x").map(({text}) => text).join(""), "a  x", "blanks are kept");
+  const many = (word, count) => new Array(count).fill(word).join(" ");
+  same(marked(many("a", 1000), `${many("a", 999)} x`), ["x"], "a thousand words");
+  for (const [one, other] of [["a", many("x", 1001)], [many("a", 1001), "x"]]) {
+    same(words.differences(one, other), [{text: other, differs: false}], "longer texts");
+  }
 }
 
 // Server-sent events, however the bytes arrive.

@@ -321,11 +321,11 @@ has_header Allow 'GET.*POST|POST.*GET'
 for bytes in 'GET /livez HTTP/1.1\r\n\r\n' 'NONSENSE\r\n\r\n' \
   'POST /v1/translate HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n'; do
   got=$(raw "$bytes")
-  [[ -z $got || $got == 'HTTP/1.'?' 400 '* ]] || fail "bytes $bytes: $got"
+  [[ $got == 'HTTP/1.'?' 400 '* ]] || fail "bytes $bytes: '$got'"
 done
 [[ $(raw 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n') == 'HTTP/1.1 200 '* ]] || fail 'bytes of a whole request'
 got=$(raw 'POST /v1/detect HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n')
-[[ -z $got || $got == 'HTTP/1.1 400 '* ]] || fail "two lengths: $got"
+[[ $got == 'HTTP/1.1 400 '* ]] || fail "two lengths: '$got'"
 ask 200 'chunked' /v1/translate -H "$json" -H 'Transfer-Encoding: chunked' -d '{"text": "how are you"}'
 is translations.0.text "$(echo 'how are you' | translated)"
 ask 200 'waiting for 100' /v1/translate -H "$json" -H 'Expect: 100-continue' -d '{"text": "how are you"}'
@@ -341,6 +341,13 @@ post 200 'LibreTranslate, many' /translate '{"q": ["how are you", "thank you"], 
 is translatedText.1 "$(echo 'thank you' | translated)"
 is alternatives.0 2
 is detectedLanguage 2
+post 400 'LibreTranslate, too many alternatives' /translate '{"q": "how", "source": "en", "target": "hi", "alternatives": 16}'
+foreign_error error
+post 400 'LibreTranslate, a field that is none' /translate '{"q": "how", "source": "en", "target": "hi", "alternative": 1}'
+foreign_error error
+prints 'LibreTranslate, a field that is none' alternative
+ask 200 'LibreTranslate, a form of 256 texts' /translate -d "source=en&target=hi$(printf '&q=%%20%.0s' {1..256})"
+is translatedText 256
 post '400|422' 'LibreTranslate, html' /translate '{"q": "how", "source": "en", "target": "hi", "format": "html"}'
 foreign_error error
 post 400 'LibreTranslate without a text' /translate '{"source": "en", "target": "hi"}' && foreign_error error
@@ -365,7 +372,7 @@ is translations.0.billed_characters 11
 ask 200 'DeepL, a form' /v2/translate -d 'text=how+are+you&text=thank+you&source_lang=EN&target_lang=HI'
 is translations.1.text "$(echo 'thank you' | translated)"
 is translations.1.detected_source_language EN
-for field in tag_handling glossary_id style_id; do
+for field in tag_handling glossary_id style_id context text_type; do
   post 400 "DeepL, $field" /v2/translate "{\"text\": [\"how\"], \"source_lang\": \"EN\", \"target_lang\": \"HI\", \"$field\": \"xml\"}"
   foreign_error message
   prints "DeepL, $field" "$field"
@@ -401,8 +408,11 @@ expect 0 'verify-answer' "$tril" verify-answer answer.json --model model
 prints 'verify-answer' "is this model's"
 sed "s/$fingerprint/00000000${fingerprint:8}/g" answer.json >other.json
 expect 1 'verify-answer of another fingerprint' "$tril" verify-answer other.json --model model
+prints 'verify-answer of another fingerprint' '^NOT proven'
+grep -q "is this model's" out && fail 'verify-answer of another fingerprint: two verdicts'
 "$make_model" other translate 9
 expect 1 'verify-answer with another model' "$tril" verify-answer answer.json --model other
+prints 'verify-answer with another model' "^NOT this model's answer"
 sed 's/"ended":true/"ended":false/g; t; s/"ended":false/"ended":true/g' answer.json >other.json
 expect 1 'verify-answer of an answer that was changed' "$tril" verify-answer other.json --model model
 post 200 'no receipt' /v1/translate '{"text": "how are you"}'

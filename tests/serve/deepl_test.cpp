@@ -80,9 +80,44 @@ TEST(DeepL, RefusesWhatWouldGiveOtherText) {
   EXPECT_EQ(error(R"("formality":"more")"), "400 formality is not supported by this server");
   EXPECT_EQ(error(R"("formality":"prefer_more")"), "200");
   EXPECT_EQ(error(R"("formality":"default","ignore_tags":[],"glossary_id":null)"), "200");
+  EXPECT_EQ(error(R"("formality":"formal")"),
+            "400 formality can be default, prefer_more or prefer_less on this server");
+  EXPECT_EQ(error(R"("context":"x")"), "400 context is not supported by this server");
+  EXPECT_EQ(error(R"("tag_handling_version":"v2")"),
+            "400 tag_handling_version is not supported by this server");
+  EXPECT_EQ(error(R"("splitsentences":"0")"),
+            "400 there is no field splitsentences: see /openapi.json");
   // Fields that change nothing of the text.
-  EXPECT_EQ(error(R"("preserve_formatting":true,"context":"x","model_type":"quality_optimized")"),
-            "200");
+  EXPECT_EQ(
+      error(
+          R"("preserve_formatting":true,"model_type":"quality_optimized","show_billed_characters":true)"),
+      "200");
+  EXPECT_EQ(error(R"("context":"","auth_key":"x","enable_beta_languages":false)"), "200");
+}
+
+// Clients fail without any code, and "auto" is none.
+TEST(DeepL, SaysThatALanguageIsNotKnown) {
+  ModelSet models;
+  models.add(served_model({.name = "any", .folder = "no-folder", .languages = {.to = "hi"}},
+                          small_translator()));
+  Service service(std::move(models), {});
+  const auto response =
+      post(service, "/v2/translate", R"({"text":["how are you"],"target_lang":"HI"})");
+  EXPECT_EQ(text_at(response, "translations/0/detected_source_language"), "UND") << response.body;
+}
+
+// As many texts as the limit says, by JSON and by form; one more is too many.
+TEST(DeepL, CountsTheTextsOfForms) {
+  Service service(small_models(), {.limits = {.max_texts = 1000}});
+  std::string form = "target_lang=hi";
+  for (int i = 0; i < 1000; ++i) form += "&text=%20";
+  const std::vector<Header> type = {{"Content-Type", "application/x-www-form-urlencoded"}};
+  const auto whole = ask(service, request("POST", "/v2/translate", form, type));
+  ASSERT_EQ(whole.status, 200) << whole.body;
+  EXPECT_EQ(at(json(whole), "translations").items.size(), 1000u);
+  const auto more = ask(service, request("POST", "/v2/translate", form + "&text=a", type));
+  EXPECT_EQ(more.status, 413);
+  EXPECT_EQ(text_at(more, "message"), "text: 1001 texts, a request may have at most 1000");
 }
 
 TEST(DeepL, ErrorsAreOneMessage) {
@@ -110,6 +145,7 @@ TEST(DeepL, ListsLanguages) {
   EXPECT_EQ(get(served(), "/v2/languages?type=target").body,
             "[{\"language\":\"HI\",\"name\":\"Hindi\",\"supports_formality\":false}]\n");
   EXPECT_EQ(get(served(), "/v2/languages?type=x").status, 400);
+  EXPECT_EQ(get(served(), "/v2/languages?typ=target").status, 400);
 }
 
 TEST(DeepL, CountsCharacters) {

@@ -164,6 +164,23 @@ TEST(ETag, OfEveryApiIsItsOwn) {
   add(post(served(), "/v1/generate", R"({"model":"story","text":"how","max_tokens":16})"));
 }
 
+// How confident the detection is depends on the languages that the other models read.
+TEST(ETag, TellsConfidencesApart) {
+  ModelSet more = small_models();
+  more.add(served_model({.name = "de-hi", .folder = "no-folder"}, small_translator()));
+  Service alone(small_models(), {});
+  Service with_german(std::move(more), {});
+  const std::string body =
+      R"({"text":"where are they going today","source":"auto","target":"hi","max_tokens":4})";
+  const auto first = post(alone, "/v1/translate", body);
+  const auto second = post(with_german, "/v1/translate", body);
+  ASSERT_EQ(first.status, 200);
+  ASSERT_EQ(text_at(second, "model"), "en-hi");
+  EXPECT_EQ(text_at(first, "fingerprint"), text_at(second, "fingerprint"));
+  ASSERT_NE(first.body, second.body);
+  EXPECT_NE(header(first, "ETag"), header(second, "ETag"));
+}
+
 TEST(ETag, OfThePagesFiles) {
   const auto page = get(served(), "/");
   ASSERT_EQ(page.status, 200);

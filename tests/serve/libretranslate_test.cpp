@@ -62,7 +62,7 @@ TEST(LibreTranslate, TranslatesLists) {
 }
 
 TEST(LibreTranslate, GivesAlternatives) {
-  for (const int64_t wanted : {0, 1, 4, 7}) {
+  for (const int64_t wanted : {0, 1, 4, 7, 15}) {
     const auto answer = json(post(
         served(), "/translate",
         concat(R"({"q":"how are you","source":"en","target":"hi","alternatives":)", wanted, "}")));
@@ -72,6 +72,11 @@ TEST(LibreTranslate, GivesAlternatives) {
       EXPECT_EQ(std::ssize(at(answer, "alternatives").items), wanted);
     }
   }
+  // With the best one, 16 is the most that a request may ask for.
+  const auto more = post(served(), "/translate",
+                         R"({"q":"how are you","source":"en","target":"hi","alternatives":16})");
+  EXPECT_EQ(more.status, 400);
+  EXPECT_EQ(text_at(more, "error"), "alternatives: expected a whole number from 0 to 15, got 16");
 }
 
 TEST(LibreTranslate, DetectsInPercent) {
@@ -111,6 +116,15 @@ TEST(LibreTranslate, ErrorsAreOneText) {
             "400 nothing is translated into de: there is hi");
   EXPECT_EQ(error(R"({"q":"<b>how</b>","source":"en","target":"hi","format":"html"})"),
             "400 html cannot be translated, only text: markup would be mangled");
+  EXPECT_EQ(error(R"({"q":"how","source":"en","target":"hi","alternative":2})"),
+            "400 there is no field alternative: see /openapi.json");
+  EXPECT_EQ(text_at(post(served(), "/detect", R"({"q":"how","format":"text"})"), "error"),
+            "there is no field format: see /openapi.json");
+  // LibreTranslate's own page sends a secret of its own servers.
+  EXPECT_EQ(post(served(), "/translate",
+                 R"({"q":"how","source":"en","target":"hi","api_key":"","secret":"x"})")
+                .status,
+            200);
   EXPECT_EQ(error("{"), concat("400 ", text_at(post(served(), "/translate", "{"), "error")));
   const auto wrong = get(served(), "/translate");
   EXPECT_EQ(wrong.status, 405);

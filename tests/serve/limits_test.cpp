@@ -170,7 +170,8 @@ TEST(Limits, SizeOfARequest) {
                   text_at(response, "error/message"));
   };
   EXPECT_EQ(answer(R"("text":["a","b"])"), "200");
-  EXPECT_EQ(answer(R"("text":["a","b","c"])"), "413 text: text: 3 texts, a request may have 2");
+  EXPECT_EQ(answer(R"("text":["a","b","c"])"),
+            "413 text: text: 3 texts, a request may have at most 2");
   EXPECT_EQ(answer(R"("text":"a\nb\n\nc")"), "200");
   EXPECT_EQ(answer(R"("text":["a\nb","c\nd"])"),
             "413 text: more than 3 lines and sentences in one request");
@@ -179,6 +180,12 @@ TEST(Limits, SizeOfARequest) {
             "400 beam: beam: expected a whole number from 1 to 4, got 5");
   EXPECT_EQ(answer(R"("text":"a","n_best":5,"sample":true)"),
             "400 n_best: n_best: expected a whole number from 1 to 4, got 5");
+  EXPECT_EQ(answer(R"("text":"a\nb","n_best":2,"sample":true)"),
+            "413 n_best: 4 results in one request: at most 3");
+  std::string ids = "1";
+  for (int i = 0; i < 1000; ++i) ids += ",1";
+  EXPECT_EQ(answer(concat(R"("text":"a","forbid":[[)", ids, "]]")),
+            "400 forbid: forbid: 1001 tokens, at most 1000 in all");
   EXPECT_EQ(post(service, "/v1/completions", R"({"model":"en-hi","prompt":"a","n":5})").status,
             400);
   EXPECT_EQ(post(service, "/translate", R"({"q":["a","b","c"],"target":"hi"})").status, 413);
@@ -191,7 +198,62 @@ TEST(Limits, SizeOfARequest) {
   EXPECT_EQ(service.metrics().queued_tokens, 0);
 }
 
+int64_t soon(const std::atomic<int64_t>& value, int64_t wanted) {
+  const auto until = Clock::now() + 30s;
+  while (value != wanted && Clock::now() < until) std::this_thread::sleep_for(1ms);
+  return value;
+}
+
 // ---- a busy engine ------------------------------------------------------------------------------
+
+// One client's many sentences keep out that client alone, until there are far too many.
+TEST(Limits, AFullQueueIsThatOfWhoFilledIt) {
+  ServiceOptions options;
+  options.max_queued_tokens = 30;
+  Service service(small_models(), options);
+  const auto gate = Gate::close(service);
+  const auto post_from = [&](const std::string& address, const std::string& body) {
+    auto one = request("POST", "/v1/translate", body);
+    one.client = address;
+    const auto exchange = std::make_shared<HeldExchange>();
+    service.handle(std::move(one), exchange);
+    return exchange;
+  };
+  const std::string ten = R"({"text":["how are you","I am fine, thank you","where are they"]})";
+  const auto greedy = post_from("10.0.0.1", ten);
+  ASSERT_GE(service.metrics().queued_tokens, 30);
+  ASSERT_LT(service.metrics().queued_tokens, 100);
+  EXPECT_EQ(post_from("10.0.0.1", short_body())->wait()->status, 503);
+  const auto other = post_from("10.0.0.2", short_body());
+  EXPECT_EQ(other->answers(), 0);  // it waits
+  std::vector<std::shared_ptr<HeldExchange>> more;
+  for (int i = 3; i < 40; ++i) more.push_back(post_from(concat("10.0.0.", i), short_body()));
+  EXPECT_EQ(more.back()->wait()->status, 503);
+  EXPECT_LT(service.metrics().queued_tokens, 4 * 30 + 10);
+  gate->release();
+  EXPECT_EQ(greedy->wait()->status, 200);
+  EXPECT_EQ(other->wait()->status, 200);
+  EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
+}
+
+// A sentence that is done waits no longer, though others of its request do.
+TEST(Limits, SentencesLeaveTheQueueOneByOne) {
+  Service service(small_models(), {});
+  const auto exchange = std::make_shared<HeldExchange>();
+  std::string body = R"({"beam":4,"max_tokens":190,"min_tokens":150,"text":["how",)";
+  for (int i = 0; i < 60; ++i) body += concat("\"I am fine, thank you ", i, "\",");
+  service.handle(request("POST", "/v1/translate", body + R"("how are you"]})"), exchange);
+  const int64_t all = service.metrics().queued_tokens;
+  const auto until = Clock::now() + 60s;
+  bool some_left = false;
+  while (!some_left && exchange->answers() == 0 && Clock::now() < until) {
+    const int64_t left = service.metrics().queued_tokens;
+    some_left = left > 0 && left < all;
+    std::this_thread::sleep_for(100us);
+  }
+  EXPECT_TRUE(some_left);
+  EXPECT_EQ(exchange->wait()->status, 200);
+}
 
 TEST(Limits, AFullQueueIsTold) {
   ServiceOptions options;
@@ -251,12 +313,6 @@ TEST(Limits, DeadlinesAreKept) {
       504);
 }
 
-int64_t soon(const std::atomic<int64_t>& value, int64_t wanted) {
-  const auto until = Clock::now() + 30s;
-  while (value != wanted && Clock::now() < until) std::this_thread::sleep_for(1ms);
-  return value;
-}
-
 TEST(Limits, WhatAClientLeavesIsDropped) {
   for (const char* stream : {"", R"(,"stream":true)"}) {
     Service service(small_models(), {});
@@ -275,6 +331,10 @@ TEST(Limits, WhatAClientLeavesIsDropped) {
     EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
     EXPECT_EQ(metric(service, "tril_cancelled_total"), 1);
     EXPECT_EQ(metric(service, "tril_sentences_in_flight"), 0);
+    EXPECT_EQ(soon(service.metrics().requests_in_flight, 0), 0);
+    EXPECT_NE(
+        get(service, "/metrics").body.find("tril_requests_total{api=\"v1\",status=\"499\"} 1\n"),
+        std::string::npos);
     // Nothing of it is kept: the same again is translated.
     EXPECT_EQ(metric(service, "tril_cache_answers"), 1);  // the gate's own
     EXPECT_EQ(post(service, "/v1/translate", short_body()).status, 200);
@@ -369,7 +429,7 @@ TEST(Limits, MetricsCountWhatHappened) {
   const std::string text = get(service, "/metrics").body;
   EXPECT_NE(text.find("\ntril_requests_total{api=\"v1\",status=\"200\"} 2\n"), std::string::npos);
   EXPECT_NE(text.find("\ntril_requests_total{api=\"v1\",status=\"400\"} 1\n"), std::string::npos);
-  EXPECT_NE(text.find("\ntril_request_seconds_count 3\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\ntril_request_seconds_count{api=\"v1\"} 3\n"), std::string::npos) << text;
   EXPECT_EQ(metric(service, "tril_cache_hits_total") + metric(service, "tril_cache_misses_total"),
             4);
   EXPECT_GE(metric(service, "tril_cache_hits_total"), 1);

@@ -1,12 +1,17 @@
 // Receipts: whoever has the model finds every answer that it did not give.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "service_support.h"
 #include "support/models.h"
 #include "support/temp_folder.h"
 #include "support/testing.h"
+#include "tril/base/fingerprint.h"
+#include "tril/decode/shortlist.h"
+#include "tril/io/atomic_file.h"
 #include "tril/models/folder.h"
 #include "tril/serve/answer.h"
 
@@ -228,6 +233,75 @@ TEST(Receipts, FingerprintsAreOfTheFiles) {
   SavedModel again;  // the same model in another folder
   EXPECT_EQ(again.service().models().models()[0].fingerprint,
             fingerprint_of(translator, saved().folder()));
+}
+
+// The shortlist is sealed by itself, so the weights know nothing of it.
+TEST(Receipts, FingerprintsAreOfTheShortlistThatIsUsed) {
+  const auto with_shortlists = [](const SavedModel& model) {
+    const Translator translator = model.load();
+    std::vector<std::string> fingerprints = {fingerprint_of(translator, model.folder())};
+    const auto save = [&](const std::vector<int32_t>& always) {
+      const int64_t vocab = translator.tokenizer().vocab();
+      Shortlist({.target_vocab = vocab,
+                 .always = always,
+                 .listed = std::vector<std::vector<int32_t>>(static_cast<size_t>(vocab)),
+                 .tokenizer = hexadecimal(tokenizer_fingerprint(translator.tokenizer().bytes()))})
+          .save(model.folder());
+      fingerprints.push_back(fingerprint_of(translator, model.folder()));
+    };
+    const int32_t end = translator.tokenizer().end();
+    save({end});
+    save({end, 300});
+    save({end});
+    return fingerprints;
+  };
+  const SavedModel model;
+  const auto prints = with_shortlists(model);
+  if (testing::device() == Device::cpu) {
+    EXPECT_NE(prints[1], prints[0]);
+    EXPECT_NE(prints[2], prints[0]);
+    EXPECT_NE(prints[2], prints[1]);
+    EXPECT_EQ(prints[3], prints[1]);
+  } else {
+    EXPECT_EQ(std::set<std::string>(prints.begin(), prints.end()).size(), 1u);
+  }
+  const ServedModel again = served_model({.name = "en-hi", .folder = model.folder()}, model.load());
+  EXPECT_EQ(again.shortlist.has_value(), testing::device() == Device::cpu);
+  EXPECT_EQ(again.fingerprint, prints[3]);
+  // What continues text has no use for one.
+  const auto unused = with_shortlists(SavedModel(true));
+  EXPECT_EQ(std::set<std::string>(unused.begin(), unused.end()).size(), 1u);
+}
+
+// Also where the weights were sealed without them, or with them and they are gone.
+TEST(Receipts, FingerprintsAreOfTheSettingsOfTheSearch) {
+  const SavedModel model;
+  const std::string file = path_in(model.folder(), kGenerationFile);
+  const auto print = [&] { return fingerprint_of(model.load(), model.folder()); };
+  const std::string plain = print();
+  const auto print_with = [&](const std::string& settings) {
+    write_file_atomically(file, settings);
+    return print();
+  };
+  const std::string wide = print_with(R"({"format":1,"beam":9})");
+  EXPECT_NE(wide, plain);
+  EXPECT_NE(print_with(R"({"format":1,"beam":8})"), wide);
+  EXPECT_EQ(print_with(R"({ "format": 1, "beam": 9 })"), wide) << "the same settings";
+  std::filesystem::remove(file);
+  EXPECT_EQ(print(), plain);
+
+  const testing::TempFolder sealed;
+  const Translator made = small_translator();
+  made.model().save(sealed.path(),
+                    {.beside = {{std::string(kTokenizerFile), made.tokenizer().bytes()},
+                                {std::string(kGenerationFile), R"({"format":1,"beam":9})"}}});
+  const auto sealed_print = [&] {
+    return fingerprint_of(Translator::load(sealed.path(), testing::loading(Purpose::inference), 1),
+                          sealed.path());
+  };
+  const std::string complete = sealed_print();
+  std::filesystem::remove(sealed / std::string(kGenerationFile));
+  EXPECT_NE(sealed_print(), complete);
 }
 
 template <class F>

@@ -76,9 +76,42 @@ TEST(RequestFields, ReadFormsAndQueriesAlike) {
     EXPECT_NO_THROW(fields.finish());
   }
   EXPECT_EQ(refusal([] { of_query("a=%4"); }),
-            "400 : the query's encoding is wrong, or it has too many fields");
+            "400 : the query is not encoded as a form is: a=1&b=two%20words");
+  EXPECT_TRUE(refusal([] {
+                RequestFields::of_body(body_of("a=%4", "application/x-www-form-urlencoded"));
+              }).starts_with("400 : the body is not encoded"));
   EXPECT_EQ(refusal([] { of_query("a=%ff"); }), "400 a: the text is not UTF-8");
   EXPECT_TRUE(refusal([] { of_query("%ff=a"); }).ends_with("the text is not UTF-8"));
+}
+
+// The largest request that --max-texts allows, with its options, as a form and as JSON; more is
+// refused, and says why.
+TEST(RequestFields, ManyTexts) {
+  constexpr int64_t kTexts = 65'536;
+  std::string form = "target=hi", list;
+  for (int64_t i = 0; i < kTexts; ++i) {
+    form += "&t=a";
+    list += i == 0 ? "\"a\"" : ",\"a\"";
+  }
+  const std::string type = "application/x-www-form-urlencoded";
+  for (const HttpRequest& request :
+       {body_of(form, type), body_of("{\"target\":\"hi\",\"t\":[" + list + "]}")}) {
+    RequestFields fields = RequestFields::of_body(request);
+    EXPECT_EQ(std::ssize(*fields.texts("t", kTexts)), kTexts);
+    EXPECT_EQ(fields.text("target"), "hi");
+    EXPECT_EQ(refusal([&] { (void)fields.texts("t", kTexts - 1); }),
+              "413 t: t: 65536 texts, a request may have at most 65535");
+  }
+  EXPECT_EQ(refusal([&] { RequestFields::of_body(body_of(form + form + form, type)); }),
+            concat("400 : the body has more than ", kMostFields, " fields"));
+}
+
+// Names are found without comparing each with all the others.
+TEST(RequestFields, ManyNames) {
+  std::string form;
+  for (size_t i = 0; i < kMostFields; ++i) form += concat(i == 0 ? "" : "&", "n", i, "=", i);
+  RequestFields fields = of_query(form);
+  EXPECT_EQ(fields.text("n131071"), "131071");
 }
 
 TEST(RequestFields, TextIsNotReadAsNumbersInJson) {

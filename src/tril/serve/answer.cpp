@@ -110,10 +110,10 @@ class OwnServices {
 
   // Runs a call to its end.
   std::shared_ptr<TextJob> run(TextCall call, const CallLimits& limits) {
-    auto job = std::make_shared<TextJob>(std::move(call),
-                                         JobServices{cache_, metrics_, live_, workers_, workers_});
+    auto job = std::make_shared<TextJob>(
+        std::move(call), JobServices{cache_, metrics_, waiting_, live_, workers_, workers_});
     const auto ended = std::make_shared<std::promise<void>>();
-    job->start(0, limits, [ended](TextJob&) { ended->set_value(); });
+    job->start({}, limits, [ended](TextJob&) { ended->set_value(); });
     ended->get_future().wait();
     return job;
   }
@@ -121,6 +121,7 @@ class OwnServices {
  private:
   AnswerCache cache_{0};
   Metrics metrics_;
+  WaitingTokens waiting_{metrics_.queued_tokens};
   LiveJobs live_;
   Workers workers_{1};
 };
@@ -192,8 +193,12 @@ std::string entity_tag(const TextCall& call, std::string_view path, std::string_
   std::string all = concat(path, "\n", variant, "\n", call.model->name, "\n",
                            call.model->fingerprint, "\n", call.receipt ? "receipt\n" : "\n");
   for (const Chosen& chosen : call.chosen) {
-    all +=
-        concat(chosen.languages.from, " ", chosen.languages.to, chosen.detected ? " auto\n" : "\n");
+    all += concat(chosen.languages.from, " ", chosen.languages.to);
+    // How confident the detection is depends on the other models of the server.
+    if (chosen.detected) {
+      all += concat(" auto ", chosen.detected->code, " ", chosen.detected->confidence);
+    }
+    all += "\n";
   }
   return concat("\"", to_string(checksum_of(all + request_text(call))), "\"");
 }

@@ -4,6 +4,7 @@
 // answer looks like; whatever it raises is answered in the API's own shape of errors.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -33,9 +34,9 @@ struct Context {
   HttpRequest request;
   std::shared_ptr<Exchange> exchange;
   Shape shape = Shape::own;
-  std::string_view api{};  // for the metrics
   Client client{};
   std::chrono::steady_clock::time_point arrived{};
+  std::atomic<bool> gone = false;  // its client; known while the request waits for a worker
 };
 using ContextPtr = std::shared_ptr<Context>;
 
@@ -49,6 +50,8 @@ class Core {
 
   // Raises an ApiError if the client has used up its limit, or the queue is full.
   void admit(const Context& context);
+  // After admit(): what the request costs its client, in tokens.
+  void charge(const Context& context, int64_t tokens);
   // Who asks. Raises an ApiError for a key that is missing or not known. `secret`: of the body.
   Client client_of(const HttpRequest& request, std::string_view secret = {}) const;
   // Carries out a call; `answer` makes the response, on a worker, unless the job failed.
@@ -61,9 +64,16 @@ class Core {
     std::function<void(const ApiError&, std::string&)> error;
   };
   void run_stream(const ContextPtr& context, TextCall call, Stream stream);
-  // Runs `work` on a thread for slow work; what it raises is answered as an error.
+  // Runs `work` on a thread for slow work, unless the client left or its time is over; what it
+  // raises is answered as an error.
   void run_slow(const ContextPtr& context, std::function<HttpResponse()> work);
   void run_study(const ContextPtr& context, std::function<HttpResponse()> work);
+  // Of a request that was admitted, on a worker of their own: large bodies are read and cut there.
+  // Raises an ApiError where too much of that is waiting.
+  void run_large(const ContextPtr& context, std::function<void()> work);
+  // Raises an error where the answer is not to be made any more: the server ends, its client left,
+  // or its time is over.
+  void check_wanted(const Context& context) const;
 
   void respond(const Context& context, HttpResponse&& response);
   void respond(const Context& context, const ApiError& error);
@@ -73,16 +83,20 @@ class Core {
   Metrics metrics;
   AnswerCache cache;
   TokenBuckets buckets;
+  WaitingTokens waiting{metrics.queued_tokens};
   LiveJobs live;
-  std::atomic<int64_t> characters = 0;  // translated, for DeepL's usage
-  std::atomic<int64_t> studying = 0;    // explanations waiting or being made
+  std::atomic<int64_t> characters = 0;   // translated, for DeepL's usage
+  std::atomic<int64_t> studying = 0;     // explanations waiting or being made
+  std::atomic<int64_t> large_bytes = 0;  // of large requests waiting or being read
+  std::atomic<bool> ending = false;      // what has not begun is not begun any more
   // Last, so that they end before what their tasks use.
+  Workers large{1};
   Workers quick{1};
   Workers slow{1};
   Workers study{1};
 
  private:
-  JobServices services() { return {cache, metrics, live, quick, slow}; }
+  JobServices services() { return {cache, metrics, waiting, live, quick, slow}; }
   void submitted(const Context& context, const TextJob& job);
 };
 

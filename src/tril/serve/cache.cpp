@@ -13,6 +13,9 @@ int64_t bytes_of(const Translation& translation) {
              h.log_probs.capacity() * sizeof(float) + h.pieces.capacity() * sizeof(std::string) +
              h.alignment.weights.capacity() * sizeof(double) +
              h.links.capacity() * sizeof(WordLink);
+    for (const std::string& piece : h.pieces) {
+      if (piece.capacity() > std::string().capacity()) bytes += piece.capacity();
+    }
   }
   return static_cast<int64_t>(bytes);
 }

@@ -21,24 +21,42 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
-int64_t characters_of(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+// Told as the source's language where the model does not say which it reads: ISO 639's code for an
+// undetermined one. DeepL's clients for Node and PHP fail where no code comes.
+constexpr const char* kUndetermined = "UND";
+
+// A list or text without anything in it.
+bool is_empty(const JsonValue& value) {
+  return (value.kind == JsonValue::Kind::array && value.items.empty()) ||
+         (value.kind == JsonValue::Kind::string && value.text.empty());
 }
 
 // Wishes that only DeepL's own models fulfil. Leaving them out silently would give other text than
 // was asked for.
 void refuse_deepl_wishes(RequestFields& fields) {
-  for (const char* name : {"glossary_id", "glossary_ids", "tag_handling", "style_id",
-                           "non_splitting_tags", "outline_detection", "splitting_tags",
-                           "ignore_tags", "custom_instructions", "translation_memory_id"}) {
+  for (const char* name :
+       {"context", "glossary_id", "glossary_ids", "tag_handling", "tag_handling_version",
+        "style_id", "non_splitting_tags", "outline_detection", "splitting_tags", "ignore_tags",
+        "custom_instructions", "translation_memory_id", "translation_memory_threshold"}) {
     const JsonValue* value = fields.value(name);
-    if (value != nullptr && !(value->kind == JsonValue::Kind::array && value->items.empty())) {
+    if (value != nullptr && !is_empty(*value)) {
       refuse(name, concat(name, " is not supported by this server"));
     }
   }
   const std::string formality = fields.text("formality").value_or("default");
   if (formality == "more" || formality == "less") {
     refuse("formality", "formality is not supported by this server");
+  }
+  if (formality != "default" && formality != "prefer_more" && formality != "prefer_less") {
+    refuse("formality", "formality can be default, prefer_more or prefer_less on this server");
+  }
+}
+
+// What clients send, and what changes nothing of the text here. (Keys are read from the header.)
+void accept_deepl_wishes(RequestFields& fields) {
+  for (const char* name : {"show_billed_characters", "preserve_formatting", "model_type",
+                           "enable_beta_languages", "auth_key"}) {
+    (void)fields.value(name);
   }
 }
 
@@ -52,6 +70,7 @@ void deepl_translate(Core& core, const ContextPtr& context) {
   const auto target = fields.text("target_lang");
   if (!target) refuse("target_lang", "Parameter 'target_lang' not specified.");
   refuse_deepl_wishes(fields);
+  accept_deepl_wishes(fields);
   Wanted wanted;
   wanted.target = *target;
   wanted.source = fields.text("source_lang").value_or("auto");
@@ -61,18 +80,19 @@ void deepl_translate(Core& core, const ContextPtr& context) {
     refuse("split_sentences", "split_sentences can be 0 or 1 on this server");
   }
   call.split = split == "0" ? Split::never : Split::too_long;
+  fields.finish();
   call.timeout = limits.timeout;
   choose_model(call, core.models, wanted, false);
   complete_options(call, limits);
   const std::string tag = entity_tag(call, "/v2/translate", "");
-  core.run(context, std::move(call), [tag, source = wanted.source](TextJob& job) {
+  core.run(context, std::move(call), [tag](TextJob& job) {
     Json list = Json::array();
     for (size_t i = 0; i < job.call().texts.size(); ++i) {
-      const std::string from = job.call().languages_of(i).from;
+      const std::string from = client_code(job.call().languages_of(i).from);
       list.push_back(
-          {{"detected_source_language", in_capitals(client_code(from.empty() ? source : from))},
+          {{"detected_source_language", from.empty() ? kUndetermined : in_capitals(from)},
            {"text", joined_text(job, i, 0)},
-           {"billed_characters", characters_of(job.call().texts[i])}});
+           {"billed_characters", count_characters(job.call().texts[i])}});
     }
     return json_response({{"translations", std::move(list)}})
         .with("ETag", tag)
@@ -84,6 +104,8 @@ void deepl_languages(Core& core, const ContextPtr& context) {
   RequestFields fields = deepl_fields(context);
   const std::string type = fields.text("type").value_or("source");
   if (type != "source" && type != "target") refuse("type", "type can be source or target");
+  (void)fields.value("auth_key");
+  fields.finish();
   Json list = Json::array();
   for (const std::string& code :
        type == "target" ? core.models.targets({}) : core.models.sources()) {

@@ -1,6 +1,7 @@
 // LibreTranslate's API, as far as its clients use it: /translate, /detect, /languages, /health,
 // /frontend/settings. Bodies are JSON or forms; the key is in the body.
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "tril/serve/api.h"
@@ -16,6 +17,7 @@ RequestFields libre_fields(Core& core, const ContextPtr& context) {
   RequestFields fields = has_body ? RequestFields::of_body(context->request)
                                   : RequestFields::of_query(context->request);
   context->client = core.client_of(context->request, fields.text("api_key").value_or(""));
+  (void)fields.value("secret");  // sent by LibreTranslate's own page, for its own servers
   return fields;
 }
 
@@ -25,9 +27,9 @@ Json detected_json(const Detected& detected) {
 }
 
 // As the program searches, but wide enough for the alternatives.
-void ask_for_alternatives(TextCall& call, int64_t alternatives, int64_t most) {
+void ask_for_alternatives(TextCall& call, int64_t alternatives) {
   if (alternatives == 0) return;
-  const int64_t wanted = std::min(alternatives + 1, most);
+  const int64_t wanted = alternatives + 1;  // with the best one
   const SearchOptions usual = call.model->translator.search_options(call.options);
   call.options.search.n_best = wanted;
   if (!usual.sample && usual.beam < wanted) call.options.search.beam = wanted;
@@ -52,10 +54,11 @@ void libre_translate(Core& core, const ContextPtr& context) {
     refuse("format",
            concat(printable(format), " cannot be translated, only text: markup would be mangled"));
   }
-  const int64_t alternatives = fields.whole("alternatives", 0, limits.max_beam).value_or(0);
+  const int64_t alternatives = fields.whole("alternatives", 0, limits.max_beam - 1).value_or(0);
+  fields.finish();
   call.timeout = limits.timeout;
   choose_model(call, core.models, wanted, false);
-  ask_for_alternatives(call, alternatives, limits.max_beam);
+  ask_for_alternatives(call, alternatives);
   complete_options(call, limits);
   const std::string tag = entity_tag(call, "/translate", concat(is_list, alternatives));
   core.run(context, std::move(call), [is_list, alternatives, tag](TextJob& job) {
@@ -82,6 +85,7 @@ void libre_detect(Core& core, const ContextPtr& context) {
   RequestFields fields = libre_fields(core, context);
   const auto text = fields.text("q");
   if (!text) refuse("q", "Invalid request: missing q parameter");
+  fields.finish();
   Json list = Json::array();
   for (const auto& found : detect_language(*text, core.models.sources())) {
     list.push_back(detected_json({found.code, found.confidence}));
@@ -90,11 +94,18 @@ void libre_detect(Core& core, const ContextPtr& context) {
 }
 
 void libre_languages(Core& core, const ContextPtr& context) {
+  // Two hundred languages have forty thousand directions.
+  std::unordered_map<std::string, std::string> client_codes;
+  const auto code_of = [&](const std::string& language) {
+    const auto [code, is_new] = client_codes.try_emplace(language);
+    if (is_new) code->second = client_code(language);
+    return code->second;
+  };
   Json list = Json::array();
   for (const std::string& source : core.models.sources()) {
     Json targets = Json::array();
     for (const std::string& target : core.models.targets(source)) {
-      targets.push_back(client_code(target));
+      targets.push_back(code_of(target));
     }
     list.push_back({{"code", client_code(source)},
                     {"name", language_name(source)},

@@ -40,19 +40,28 @@ void Histogram::write(std::string& text, std::string_view name, std::string_view
   text += concat(name, "_count", set, " ", sum, "\n");
 }
 
-void Metrics::count(std::string_view api, int status) {
+void Metrics::count(std::string_view api, int status, double seconds) {
   const std::lock_guard lock(mutex_);
   ++answers_[{std::string(api), status}];
+  seconds_[std::string(api)].add(seconds);
 }
 
 std::string Metrics::text(const Gauges& gauges) const {
   std::string text;
-  head(text, "tril_requests_total", "counter", "Answered requests by API and status.");
+  const auto label = [](std::string_view api) { return concat("api=\"", api, "\""); };
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [key, count] : answers_) {
-      text += concat("tril_requests_total{api=\"", key.first, "\",status=\"", key.second, "\"} ",
-                     count, "\n");
+    head(text, "tril_requests_total", "counter",
+         "Answers by API and status; 499: the client left before its end.");
+    const auto answered = [&](std::string_view api, int status, int64_t count) {
+      text += concat("tril_requests_total{", label(api), ",status=\"", status, "\"} ", count, "\n");
+    };
+    for (const auto& [key, count] : answers_) answered(key.first, key.second, count);
+    for (const auto& [status, count] : gauges.refusals) answered("transport", status, count);
+    head(text, "tril_request_seconds", "histogram",
+         "From a request's arrival to its answer, of a stream to its end.");
+    for (const auto& [api, seconds] : seconds_) {
+      seconds.write(text, "tril_request_seconds", label(api));
     }
   }
   const auto counter = [&](std::string_view name, std::string_view help, int64_t value) {
@@ -77,8 +86,6 @@ std::string Metrics::text(const Gauges& gauges) const {
   counter("tril_connections_refused_total", "Connections refused because there were too many.",
           gauges.connections_refused);
   gauge("tril_draining", "1 while the server ends.", gauges.draining ? 1 : 0);
-  head(text, "tril_request_seconds", "histogram", "From a request's arrival to its answer.");
-  seconds.write(text, "tril_request_seconds", "");
   head(text, "tril_first_token_seconds", "histogram", "From a stream's request to its first text.");
   first_token_seconds.write(text, "tril_first_token_seconds", "");
   return text;

@@ -1,6 +1,6 @@
 // Metrics: what the server counts, as Prometheus reads it (text format 0.0.4).
 //
-// Nothing in them tells who asked or for what: labels are the API, the status and the model.
+// Nothing in them tells who asked or for what: labels are the API and the status.
 #pragma once
 
 #include <array>
@@ -34,6 +34,7 @@ struct Gauges {
   int64_t connections_refused = 0;
   int64_t cache_bytes = 0;
   int64_t cache_answers = 0;
+  std::map<int, int64_t> refusals{};  // by the transport, by status
   bool draining = false;
 };
 
@@ -46,15 +47,16 @@ struct Metrics {
   std::atomic<int64_t> cancelled = 0;  // requests whose client went away
   std::atomic<int64_t> cache_hits = 0;
   std::atomic<int64_t> cache_misses = 0;
-  Histogram seconds;              // from a request's arrival to its answer
   Histogram first_token_seconds;  // of streams
 
-  void count(std::string_view api, int status);
+  // An answer, and the seconds from its request's arrival to it: of a stream, to its end.
+  void count(std::string_view api, int status, double seconds);
   std::string text(const Gauges& gauges) const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::pair<std::string, int>, int64_t> answers_;  // guarded by the mutex
+  std::map<std::pair<std::string, int>, int64_t> answers_;  // guarded by the mutex, as the next
+  std::map<std::string, Histogram> seconds_;                // by API
 };
 
 }  // namespace tril::serve

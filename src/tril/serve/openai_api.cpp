@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "tril/base/checksum.h"
@@ -34,6 +35,9 @@ std::string id_of(const TextCall& call, const Wishes& wishes) {
 struct Completion {
   std::string text;
   size_t first_token = 0;
+  size_t begin = 0;    // of the first token's text; before it stand blanks of the source
+  std::string before;  // what the tokens before the first one write, if the text goes on from there
+  bool is_cut = false;  // at a stop
   std::string finish;
 };
 
@@ -49,15 +53,13 @@ const TextHypothesis& hypothesis_of(const UnitResult& unit, size_t index) {
   return hypotheses[index < hypotheses.size() ? index : 0];
 }
 
-std::string prompt_text(const TextCall& call, std::span<const int32_t> prompt) {
-  return call.model->translator.tokenizer().decode(prompt);
-}
-
 Completion completion_of(const TextJob& job, size_t text, size_t index, const Wishes& wishes) {
   const TextCall& call = job.call();
   Completion completion;
   if (!call.generates()) {
     completion.text = joined_text(job, text, index);
+    const std::vector<TextPart>& parts = job.plans()[text].parts;
+    if (!parts.empty()) completion.begin = parts.front().gap.size();
     completion.finish = "stop";
     for (const auto& unit : job.results()[text]) {
       if (!is_whole(unit->translation.hypotheses.front())) completion.finish = "length";
@@ -67,33 +69,99 @@ Completion completion_of(const TextJob& job, size_t text, size_t index, const Wi
     const TextHypothesis& h = hypothesis_of(unit, index);
     completion.finish = is_whole(h) ? "stop" : "length";
     completion.first_token = std::min(h.tokens.size(), static_cast<size_t>(unit.tokens_read));
-    const auto prompt = std::span(h.tokens).first(completion.first_token);
-    const std::string before = prompt_text(call, prompt);
-    completion.text = h.text.starts_with(before)
-                          ? h.text.substr(before.size())
-                          : call.model->translator.tokenizer().decode(
-                                std::span(h.tokens).subspan(completion.first_token));
+    const Tokenizer& tokenizer = call.model->translator.tokenizer();
+    const auto tokens = std::span(h.tokens);
+    completion.before = tokenizer.decode(tokens.first(completion.first_token));
+    if (h.text.starts_with(completion.before)) {
+      completion.text = h.text.substr(completion.before.size());
+    } else {
+      completion.text = tokenizer.decode(tokens.subspan(completion.first_token));
+      completion.before.clear();
+    }
   }
   if (const size_t stop = find_stop(completion.text, wishes.stops);
       stop != std::string_view::npos) {
     completion.text.resize(stop);
+    completion.is_cut = true;
     completion.finish = "stop";
   }
   return completion;
 }
 
-// For each token its text, log p and place in the answer's text.
-Json logprobs_of(const TextCall& call, const TextHypothesis& h, size_t first, size_t shift) {
-  const Tokenizer& tokenizer = call.model->translator.tokenizer();
+// What each token adds to the text of those before it. How a token is written may depend on what
+// precedes it (a blank at the beginning of a text is left out), so a few earlier tokens are decoded
+// together with it; decoding all of them each time would take time that grows with the square.
+class TokenTexts {
+ public:
+  // Of the tokens from `first` on; those before it write `before`, or they do not count.
+  TokenTexts(const Tokenizer& tokenizer, std::span<const int32_t> tokens, size_t first,
+             std::string before)
+      : tokenizer_(tokenizer),
+        tokens_(tokens),
+        end_(first),
+        told_(first),
+        window_(before.empty() ? first : 0),
+        next_window_(first),
+        window_text_(std::move(before)) {}
+
+  // The text of the next token. While a character is incomplete there is none; the token that
+  // completes it has the whole character.
+  std::string next() {
+    const size_t whole = whole_tokens(++end_);
+    if (whole <= told_) return {};
+    std::string text = decode(window_, whole);
+    std::string added = text.starts_with(window_text_) ? text.substr(window_text_.size()) : "";
+    told_ = whole;
+    window_text_ = std::move(text);
+    // The window can move once what it then holds writes something: what follows is no beginning.
+    if (std::string later = decode(next_window_, whole); !later.empty()) {
+      window_ = std::exchange(next_window_, whole);
+      window_text_ = std::move(later);
+    }
+    return added;
+  }
+
+ private:
+  std::string decode(size_t begin, size_t end) const {
+    return tokenizer_.decode(tokens_.subspan(begin, end - begin));
+  }
+  // How many of the first `count` tokens end with a whole character; all at the end of the text.
+  size_t whole_tokens(size_t count) const {
+    if (count == tokens_.size()) return count;
+    for (;;) {
+      const size_t whole = tokenizer_.whole_tokens(tokens_.first(count));
+      if (whole == count || whole <= told_) return whole;
+      count = whole;
+    }
+  }
+
+  const Tokenizer& tokenizer_;
+  const std::span<const int32_t> tokens_;
+  size_t end_;               // of the tokens that were asked for
+  size_t told_;              // of those whose text was given
+  size_t window_;            // what is decoded begins here,
+  size_t next_window_;       // and next time here
+  std::string window_text_;  // what the tokens from window_ to told_ write
+};
+
+// For each token its text, log p and place in the answer's text, which clients count in characters.
+// A token without a text, such as END, is shown as its piece. Where the text was cut at a stop,
+// only tokens that begin before the stop are listed.
+Json logprobs_of(const TextCall& call, const TextHypothesis& h, const Completion& completion,
+                 int64_t shift) {
+  TokenTexts texts(call.model->translator.tokenizer(), h.tokens, completion.first_token,
+                   completion.before);
   Json tokens = Json::array(), numbers = Json::array(), offsets = Json::array();
-  const size_t begin = tokenizer.decode(std::span(h.tokens).first(first)).size();
-  size_t before = begin;
-  for (size_t i = first; i < h.tokens.size(); ++i) {
-    const std::string text = tokenizer.decode(std::span(h.tokens).first(i + 1));
-    offsets.push_back(before - std::min(before, begin) + shift);
-    tokens.push_back(text.size() > before ? text.substr(before) : h.pieces[i]);
+  size_t place = completion.begin;  // in bytes
+  int64_t offset = shift + count_characters(std::string_view(completion.text).substr(0, place));
+  for (size_t i = completion.first_token; i < h.tokens.size(); ++i) {
+    if (completion.is_cut && place >= completion.text.size()) break;
+    const std::string text = texts.next();
+    offsets.push_back(offset);
+    tokens.push_back(text.empty() ? h.pieces[i] : text);
     numbers.push_back(std::isfinite(h.log_probs[i]) ? Json(h.log_probs[i]) : Json(nullptr));
-    before = std::max(before, text.size());
+    place += text.size();
+    offset += count_characters(text);
   }
   return {{"tokens", tokens},
           {"token_logprobs", numbers},
@@ -104,11 +172,11 @@ Json logprobs_of(const TextCall& call, const TextHypothesis& h, size_t first, si
 Json choice_of(const TextJob& job, size_t text, size_t index, const Wishes& wishes) {
   Completion completion = completion_of(job, text, index, wishes);
   const TextCall& call = job.call();
-  const size_t shift = wishes.echo ? call.texts[text].size() : 0;
+  const int64_t shift = wishes.echo ? count_characters(call.texts[text]) : 0;
   Json logprobs = nullptr;
   if (wishes.logprobs && job.results()[text].size() == 1) {
     const TextHypothesis& h = hypothesis_of(*job.results()[text].front(), index);
-    logprobs = logprobs_of(call, h, completion.first_token, shift);
+    logprobs = logprobs_of(call, h, completion, shift);
   }
   if (wishes.echo) completion.text = call.texts[text] + completion.text;
   return {{"text", completion.text},
@@ -164,16 +232,14 @@ size_t safe_end(std::string_view text, const std::vector<std::string>& stops) {
 class CompletionEvents {
  public:
   CompletionEvents(Wishes wishes, size_t texts)
-      : wishes_(std::move(wishes)), told_(texts), began_(texts) {}
+      : wishes_(std::move(wishes)), prompts_(texts), told_(texts), began_(texts) {}
 
   void news(TextJob& job, std::string& bytes) {
     for (size_t i = 0; i < told_.size(); ++i) {
       std::string text = job.text_so_far(i);
       if (job.call().generates()) {
-        // Until the prompt is through, nothing of it is new. It is what its tokens say, which need
-        // not be what was sent.
-        const Tokenizer& tokenizer = job.call().model->translator.tokenizer();
-        const std::string prompt = tokenizer.decode(tokenizer.encode(job.call().texts[i]));
+        // Until the prompt is through, nothing of it is new.
+        const std::string& prompt = prompt_of(job, i);
         if (!text.starts_with(prompt)) continue;
         text.erase(0, prompt.size());
       }
@@ -202,6 +268,14 @@ class CompletionEvents {
   }
 
  private:
+  // What its tokens say, which need not be what was sent.
+  const std::string& prompt_of(const TextJob& job, size_t i) {
+    if (!prompts_[i]) {
+      const Tokenizer& tokenizer = job.call().model->translator.tokenizer();
+      prompts_[i] = tokenizer.decode(tokenizer.encode(job.call().texts[i]));
+    }
+    return *prompts_[i];
+  }
   void tell(TextJob& job, size_t i, const std::string& text, std::string& bytes) {
     const std::string echo = wishes_.echo && !began_[i] ? job.call().texts[i] : "";
     began_[i] = true;
@@ -217,6 +291,7 @@ class CompletionEvents {
   }
 
   const Wishes wishes_;
+  std::vector<std::optional<std::string>> prompts_;
   std::vector<std::string> told_;
   std::vector<bool> began_;  // the echo is told
 };
@@ -303,7 +378,8 @@ void complete(Core& core, const ContextPtr& context) {
   wishes.n = fields.whole("n", 1, limits.max_beam).value_or(1);
   refuse_openai_wishes(fields, wishes.n);
   wishes.echo = fields.truth("echo").value_or(false);
-  wishes.logprobs = fields.whole("logprobs", 0, 5).has_value();
+  // More than 1 would ask for tokens that were not chosen; theirs are not known.
+  wishes.logprobs = fields.whole("logprobs", 0, 1).has_value();
   if (const auto stops = fields.texts("stop", 4)) wishes.stops = *stops;
   std::erase(wishes.stops, "");
   const bool streams = fields.truth("stream").value_or(false);
@@ -313,6 +389,7 @@ void complete(Core& core, const ContextPtr& context) {
   }
   Wanted wanted;
   wanted.model = fields.text("model").value_or("");
+  wanted.names_languages = false;
   if (!wanted.model.empty() && core.models.find(wanted.model) == nullptr) {
     throw ApiError(404, "model_not_found", "there is no such model: see /v1/models", "model");
   }

@@ -16,7 +16,8 @@ void add_event(std::string& bytes, std::string_view name, std::string_view data)
   bytes += concat("event: ", name, "\ndata: ", data, "\n\n");
 }
 
-// The events of a job: every text anew when it has grown.
+// The events of a job: every text anew when it has grown by a small share, so that the events of a
+// long text are not much more than the text.
 Core::Stream events_of(size_t texts) {
   const auto told = std::make_shared<std::vector<std::string>>(texts);
   return {
@@ -24,7 +25,8 @@ Core::Stream events_of(size_t texts) {
           [told](TextJob& job, std::string& bytes) {
             for (size_t i = 0; i < told->size(); ++i) {
               std::string text = job.text_so_far(i);
-              if (text == (*told)[i]) continue;
+              constexpr size_t kShare = 32;
+              if (text.size() <= (*told)[i].size() + (*told)[i].size() / kShare) continue;
               add_event(bytes, "partial", dump({{"index", i}, {"text", text}}));
               (*told)[i] = std::move(text);
             }
@@ -129,23 +131,21 @@ void score(Core& core, const ContextPtr& context) {
   const ServedModel* model = call.model;
   const int64_t tokens = tokens_in(*targets, model->translator, TextSide::target) +
                          (sources ? tokens_in(*sources, model->translator, TextSide::source) : 0);
-  core.buckets.charge(context->client.name, context->client.tokens_per_minute, tokens);
+  core.charge(*context, tokens);
   // They wait like everything else: counted, and not longer than anybody may.
-  core.metrics.queued_tokens += tokens;
-  const std::shared_ptr<void> counted(
-      nullptr, [&core, tokens](void*) { core.metrics.queued_tokens -= tokens; });
-  const auto until = context->arrived + core.options.limits.timeout;
-  core.run_slow(context, [model, sources, targets, languages = call.languages_of(0), counted,
-                          until] {
-    if (std::chrono::steady_clock::now() > until) {
-      throw api_error_of(Error(ErrorCode::timed_out, "score"));
-    }
+  core.waiting.add(context->client.id, tokens);
+  const std::shared_ptr<void> counted(nullptr, [&core, tokens, client = context->client.id](void*) {
+    core.waiting.remove(client, tokens);
+  });
+  core.run_slow(context, [&core, context, model, sources, targets, languages = call.languages_of(0),
+                          counted] {
     Json scores = Json::array();
     size_t next = 0;
     ScoreTextOptions options;
     options.languages = model->for_translator(languages);
     model->translator.score(
         [&]() -> std::optional<ScoreTextRequest> {
+          core.check_wanted(*context);
           if (next == targets->size()) return std::nullopt;
           ScoreTextRequest request;
           if (sources) request.source = (*sources)[next];
@@ -177,6 +177,7 @@ void tokenize(Core& core, const ContextPtr& context) {
   wanted.target = fields.text("target").value_or("");
   fields.finish();
   const Chosen chosen = core.models.choose(wanted, texts->front());
+  core.admit(*context);
   const Translator& translator = chosen.model->translator;
   const LanguagePair languages =
       translator.languages_for(chosen.model->for_translator(chosen.languages));
@@ -191,6 +192,7 @@ void tokenize(Core& core, const ContextPtr& context) {
     } else {
       ids = tokenizer.encode_source(text, languages);
     }
+    core.charge(*context, std::ssize(ids));
     Json pieces = Json::array();
     for (const int32_t id : ids) {
       pieces.push_back(tokenizer.piece(
@@ -205,6 +207,7 @@ void detect_text(Core& core, const ContextPtr& context, RequestFields fields) {
   const auto text = fields.text("text");
   fields.finish();
   if (!text) refuse("text", "text is missing: whose language to detect");
+  core.admit(*context);
   const std::vector<std::string> sources = core.models.sources();
   Json list = Json::array();
   for (const auto& found : detect_language(*text, sources)) {
@@ -269,6 +272,10 @@ constexpr std::string_view kExplainPolicy =
 
 void explain_text(Core& core, const ContextPtr& context) {
   if (!core.options.page) throw ApiError(404, "not_found", "this server shows no pages");
+  // It loads a model: that is not for an image on somebody else's page to start.
+  if (equal_ignoring_case(context->request.header("Sec-Fetch-Site"), "cross-site")) {
+    throw ApiError(403, "cross_site", "another site may not ask for an explanation");
+  }
   RequestFields fields = RequestFields::of_query(context->request);
   TextCall call;
   const auto text = fields.text("text");
@@ -281,13 +288,18 @@ void explain_text(Core& core, const ContextPtr& context) {
   call.texts = {*text};
   const Chosen chosen = core.models.choose(wanted, *text);
   core.admit(*context);
-  core.run_study(context, [chosen, text = *text] {
+  core.charge(*context, tokens_in({*text}, chosen.model->translator, TextSide::source));
+  core.run_study(context, [&core, chosen, text = *text] {
     ExplainOptions options;
     options.languages = chosen.model->for_translator(chosen.languages);
     // The weights as they were learnt; what is served may be packed.
     LoadOptions to_study;
     to_study.purpose = Purpose::study;
+    to_study.trust = core.options.trust;
     const Translator translator = Translator::load(chosen.model->folder, to_study);
+    require(translator.model().seal().identity == chosen.model->translator.model().seal().identity,
+            ErrorCode::invalid_argument, chosen.model->name,
+            ": its files have changed since the server loaded them");
     const std::string page = explain_page(explain(translator, text, options));
     return HttpResponse{.type = "text/html; charset=utf-8", .body = page}
         .with("Content-Security-Policy", std::string(kExplainPolicy))

@@ -4,12 +4,13 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 namespace tril::serve {
 namespace {
 
 using Kind = JsonValue::Kind;
-constexpr JsonLimits kRequestJson{.max_bytes = 64 << 20, .max_depth = 8, .max_values = 1 << 16};
+constexpr JsonLimits kRequestJson{.max_bytes = 64 << 20, .max_depth = 8, .max_values = kMostFields};
 
 template <class Number>
 std::optional<Number> read_number(std::string_view text) {
@@ -24,22 +25,33 @@ std::optional<Number> read_number(std::string_view text) {
   refuse(std::string(name), concat(name, ": expected ", expected, ", got ", describe(value)));
 }
 
+// The fields of a form or query; `what` is which of them, for errors.
+Fields fields_of(std::string_view form, std::string_view what) {
+  if (count_fields(form) > kMostFields) {
+    refuse("", concat(what, " has more than ", kMostFields, " fields"));
+  }
+  auto fields = parse_form(form);
+  if (!fields) refuse("", concat(what, " is not encoded as a form is: a=1&b=two%20words"));
+  return std::move(*fields);
+}
+
 JsonValue object_of(const Fields& fields) {
   JsonValue object;
   object.kind = Kind::object;
+  std::unordered_map<std::string_view, size_t> places;  // by name
   for (const auto& [name, value] : fields) {
     if (!is_utf8(name) || !is_utf8(value)) refuse(printable(name), "the text is not UTF-8");
-    const auto there = std::find(object.names.begin(), object.names.end(), name);
+    const auto [place, is_new] = places.emplace(name, object.items.size());
     JsonValue text;
     text.kind = Kind::string;
     text.text = value;
-    if (there == object.names.end()) {
+    if (is_new) {
       object.names.push_back(name);
       object.items.push_back(std::move(text));
       continue;
     }
     // A name that comes again makes a list.
-    JsonValue& first = object.items[static_cast<size_t>(there - object.names.begin())];
+    JsonValue& first = object.items[place->second];
     if (first.kind == Kind::string) {
       JsonValue list;
       list.kind = Kind::array;
@@ -63,10 +75,7 @@ RequestFields RequestFields::of_body(const HttpRequest& request) {
                          request.body[request.body.find_first_not_of(" \t\r\n")] == '{';
   const bool is_form = type == "application/x-www-form-urlencoded";
   if (is_form && !is_object) {
-    const auto fields = parse_form(request.body);
-    if (!fields)
-      refuse("", "the body is no form: its encoding is wrong, or it has too many fields");
-    return RequestFields(object_of(*fields), true);
+    return RequestFields(object_of(fields_of(request.body, "the body")), true);
   }
   const bool is_json = is_form || type.empty() || type == "application/json" ||
                        type == "text/json" || type.ends_with("+json");
@@ -85,9 +94,7 @@ RequestFields RequestFields::of_body(const HttpRequest& request) {
 }
 
 RequestFields RequestFields::of_query(const HttpRequest& request) {
-  const auto fields = parse_form(request.query());
-  if (!fields) refuse("", "the query's encoding is wrong, or it has too many fields");
-  return RequestFields(object_of(*fields), true);
+  return RequestFields(object_of(fields_of(request.query(), "the query")), true);
 }
 
 RequestFields RequestFields::of(JsonValue object) {
@@ -132,9 +139,10 @@ std::optional<std::vector<std::string>> RequestFields::texts(std::string_view na
     refuse(std::string(name), concat(name, ": expected ", kExpected, ", got an empty list"));
   }
   if (std::ssize(value->items) > most) {
-    throw ApiError(413, "too_large",
-                   concat(name, ": ", value->items.size(), " texts, a request may have ", most),
-                   std::string(name));
+    throw ApiError(
+        413, "too_large",
+        concat(name, ": ", value->items.size(), " texts, a request may have at most ", most),
+        std::string(name));
   }
   std::vector<std::string> texts;
   for (const JsonValue& item : value->items) {

@@ -13,7 +13,8 @@
 namespace tril::serve {
 namespace {
 
-// Bodies above this are read by a worker, so that the threads of HTTP stay free.
+// Bodies above this are read and tokenized by a worker of their own, so that the threads of HTTP,
+// and that of the answers, stay free.
 constexpr size_t kLargeBody = 8 << 10;
 constexpr std::string_view kEventStream = "text/event-stream";
 
@@ -69,43 +70,63 @@ Found find_route(std::string_view method, std::string_view path) {
   return found;
 }
 
-// Adds what every answer has, and counts it.
+// Adds what every answer has, and counts it: a stream when it has ended.
 class CountedExchange final : public Exchange {
  public:
   CountedExchange(std::shared_ptr<Exchange> inner, Metrics& metrics, std::string request_id)
       : inner_(std::move(inner)), metrics_(metrics), request_id_(std::move(request_id)) {
     ++metrics_.requests_in_flight;
   }
-  ~CountedExchange() override { --metrics_.requests_in_flight; }
+  ~CountedExchange() override {
+    --metrics_.requests_in_flight;
+    if (streamed_ == 0) return;
+    try {
+      count(streamed_);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: not counted
+    }
+  }
   CountedExchange(const CountedExchange&) = delete;
   CountedExchange& operator=(const CountedExchange&) = delete;
 
   void respond(HttpResponse&& response) override {
     complete(response);
+    count(response.status);
     inner_->respond(std::move(response));
   }
   void stream(HttpResponse&& head, std::shared_ptr<ByteSource> source) override {
     complete(head);
+    streamed_ = head.status;
     inner_->stream(std::move(head), std::move(source));
   }
   void more() override { inner_->more(); }
-  void on_gone(std::function<void()> gone) override { inner_->on_gone(std::move(gone)); }
+  void on_gone(std::function<void()> gone) override {
+    inner_->on_gone([is_gone = is_gone_, gone = std::move(gone)] {
+      *is_gone = true;
+      gone();
+    });
+  }
 
   std::string api = "none";
 
  private:
-  void complete(HttpResponse& response) {
+  static constexpr int kClientLeft = 499;  // as nginx calls it
+
+  void complete(HttpResponse& response) const {
     response.headers.push_back({"X-Content-Type-Options", "nosniff"});
     if (!request_id_.empty()) response.headers.push_back({"X-Request-Id", request_id_});
-    metrics_.count(api, response.status);
-    metrics_.seconds.add(
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - arrived_).count());
+  }
+  void count(int status) {
+    const auto seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - arrived_).count();
+    metrics_.count(api, *is_gone_ ? kClientLeft : status, seconds);
   }
 
   const std::shared_ptr<Exchange> inner_;
   Metrics& metrics_;
   const std::string request_id_;
   const std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
+  const std::shared_ptr<std::atomic<bool>> is_gone_ = std::make_shared<std::atomic<bool>>(false);
+  int streamed_ = 0;  // the status of a stream
 };
 
 // An id that can be sent back as a header.
@@ -183,9 +204,10 @@ std::string wanted_code(std::string_view code) {
 // ---- Core ---------------------------------------------------------------------------------------
 
 Core::~Core() {
-  // Requests that are still to be read come first: they start jobs.
+  ending = true;
+  // Requests that are still to be read come first: the one that is being read may start a job.
   const auto all_read = std::make_shared<std::promise<void>>();
-  quick.post([all_read] { all_read->set_value(); });
+  large.post([all_read] { all_read->set_value(); });
   all_read->get_future().wait();
   live.end();
 }
@@ -226,7 +248,7 @@ Client Core::client_of(const HttpRequest& request, std::string_view secret) cons
 }
 
 void Core::admit(const Context& context) {
-  if (metrics.queued_tokens >= options.max_queued_tokens) {
+  if (!waiting.admits(context.client.id, options.max_queued_tokens)) {
     ApiError full(503, "overloaded", "too much is waiting to be translated: try again later");
     full.retry_after = std::chrono::seconds(1);
     throw full;
@@ -240,8 +262,12 @@ void Core::admit(const Context& context) {
   }
 }
 
+void Core::charge(const Context& context, int64_t tokens) {
+  buckets.charge(context.client.name, context.client.tokens_per_minute, tokens);
+}
+
 void Core::submitted(const Context& context, const TextJob& job) {
-  buckets.charge(context.client.name, context.client.tokens_per_minute, job.submitted_tokens());
+  charge(context, job.submitted_tokens());
   int64_t bytes = 0;
   for (const std::string& text : job.call().texts) {
     bytes += std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
@@ -252,7 +278,7 @@ void Core::submitted(const Context& context, const TextJob& job) {
 void Core::run(const ContextPtr& context, TextCall call, Answer answer) {
   admit(*context);
   const auto job = std::make_shared<TextJob>(std::move(call), services());
-  job->start(context->client.id, options.limits,
+  job->start({context->client.id, context->arrived}, options.limits,
              [this, context, answer = std::move(answer)](TextJob& done) {
                if (done.error()) return respond(*context, *done.error());
                try {
@@ -277,7 +303,7 @@ void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
   const auto source = std::make_shared<JobStream>(std::move(stream), context->arrived, metrics);
   source->set_job(job);
   job->start(
-      context->client.id, options.limits,
+      {context->client.id, context->arrived}, options.limits,
       [source, context](TextJob& done) {
         source->finish(done);
         context->exchange->more();
@@ -313,8 +339,32 @@ void answer_with(Core& core, const ContextPtr& context, const std::function<Http
 
 }  // namespace
 
+void Core::check_wanted(const Context& context) const {
+  if (ending) throw ApiError(503, "ending", "the server ends: ask again");
+  require(!context.gone, ErrorCode::cancelled, "the client left");
+  require(std::chrono::steady_clock::now() < context.arrived + options.limits.timeout,
+          ErrorCode::timed_out, "the answer took too long");
+}
+
+namespace {
+
+// So that work which waits is left out when its client leaves.
+void notice_leaving(const ContextPtr& context) {
+  context->exchange->on_gone([weak = std::weak_ptr(context)] {
+    if (const auto left = weak.lock()) left->gone = true;
+  });
+}
+
+}  // namespace
+
 void Core::run_slow(const ContextPtr& context, std::function<HttpResponse()> work) {
-  slow.post([this, context, work = std::move(work)] { answer_with(*this, context, work); });
+  notice_leaving(context);
+  slow.post([this, context, work = std::move(work)] {
+    answer_with(*this, context, [&] {
+      check_wanted(*context);
+      return work();
+    });
+  });
 }
 
 void Core::run_study(const ContextPtr& context, std::function<HttpResponse()> work) {
@@ -325,9 +375,29 @@ void Core::run_study(const ContextPtr& context, std::function<HttpResponse()> wo
     full.retry_after = std::chrono::seconds(5);
     throw full;
   }
-  study.post([this, context, work = std::move(work)] {
-    answer_with(*this, context, work);
-    --studying;
+  const std::shared_ptr<void> counted(nullptr, [this](void*) { --studying; });
+  notice_leaving(context);
+  study.post([this, context, counted, work = std::move(work)] {
+    answer_with(*this, context, [&] {
+      check_wanted(*context);
+      return work();
+    });
+  });
+}
+
+void Core::run_large(const ContextPtr& context, std::function<void()> work) {
+  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  const auto bytes = std::ssize(context->request.body);
+  const std::shared_ptr<void> counted(nullptr, [this, bytes](void*) { large_bytes -= bytes; });
+  if ((large_bytes += bytes) > kMostBytes) {
+    ApiError full(503, "overloaded", "too many large requests are waiting: try again later");
+    full.retry_after = std::chrono::seconds(1);
+    throw full;
+  }
+  notice_leaving(context);
+  large.post([this, context, counted, work = std::move(work)] {
+    if (ending) return respond(*context, ApiError(503, "ending", "the server ends: ask again"));
+    if (!context->gone) work();
   });
 }
 
@@ -409,17 +479,14 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
                           .headers = {{"Cache-Control", "no-store"}}};
     });
   }
-  const auto go = [&core, context, route = found.route] {
+  // Runs a part of the request; what it raises is the answer.
+  const auto guarded = [&core, context](const auto& part) {
     try {
-      // LibreTranslate's clients send their key in the body, which its handlers read.
-      if (route->shape != Shape::libretranslate) {
-        context->client = route->needs_key ? core.client_of(context->request) : Client{};
-      }
-      route->handler(core, context);
+      part();
     } catch (const ApiError& error) {
       // DeepL's clients know only that a key is wrong.
       ApiError told = error;
-      if (route->shape == Shape::deepl && told.status == 401) told.status = 403;
+      if (context->shape == Shape::deepl && told.status == 401) told.status = 403;
       core.respond(*context, told);
     } catch (const Error& error) {
       core.respond(*context, api_error_of(error));
@@ -427,11 +494,18 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
       core.respond(*context, ApiError(500, "internal", error.what()));
     }
   };
-  if (context->request.body.size() > kLargeBody) {
-    core.quick.post(go);
-  } else {
-    go();
-  }
+  guarded([&] {
+    // LibreTranslate's clients send their key in the body, which its handlers read.
+    if (found.route->needs_key && found.route->shape != Shape::libretranslate) {
+      context->client = core.client_of(context->request);
+    }
+    const auto handle = [&core, context, guarded, handler = found.route->handler] {
+      guarded([&] { handler(core, context); });
+    };
+    if (context->request.body.size() <= kLargeBody) return handle();
+    core.admit(*context);
+    core.run_large(context, handle);
+  });
 }
 
 }  // namespace tril::serve

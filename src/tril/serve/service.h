@@ -24,7 +24,8 @@ struct ServiceOptions {
   // Whether clients are told apart by the address that a proxy in front reports (X-Real-IP, or the
   // last of X-Forwarded-For), instead of by that of the connection.
   bool behind_proxy = false;
-  bool page = true;  // the page at /, and /explain
+  bool page = true;    // the page at /, and /explain
+  bool trust = false;  // as in LoadOptions, where /explain loads a model
 };
 
 class Service {

@@ -95,6 +95,11 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
   search.seed = fields.seed("seed");
   options.force_end = fields.truth("force_end");
   options.forbidden = fields.token_lists("forbid");
+  constexpr size_t kMostForbidden = 1000;  // tokens of all lists: every sentence carries them
+  size_t forbidden = 0;
+  for (const auto& ids : options.forbidden) forbidden += ids.size();
+  check_option(forbidden <= kMostForbidden, "forbid",
+               concat("forbid: ", forbidden, " tokens, at most ", kMostForbidden, " in all"));
 }
 
 void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate) {
@@ -207,12 +212,13 @@ std::string request_text(const TextCall& call) {
   return object.done();
 }
 
-std::string unit_key(const TextCall& call, size_t text, std::string_view source, int64_t number) {
+std::string unit_key(const TextCall& call, std::string_view options, size_t text,
+                     std::string_view source, int64_t number) {
   const LanguagePair languages = call.languages_of(text);
   const bool draws = call.options.search.sample.value_or(
       call.model->translator.generation().search.sample.value_or(false));
-  return concat(call.model->name, "\n", languages.from, "\n", languages.to, "\n",
-                options_text(call), "\n", draws ? concat(number) : std::string(), "\n",
+  return concat(call.model->name, "\n", languages.from, "\n", languages.to, "\n", options, "\n",
+                draws ? concat(number) : std::string(), "\n",
                 call.prefixes.empty() ? std::string() : json_quoted(call.prefixes[text]), "\n",
                 source);
 }

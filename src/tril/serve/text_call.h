@@ -63,6 +63,8 @@ std::string options_text(const TextCall& call);
 // The whole request as JSON that read_call() reads: of a receipt.
 std::string request_text(const TextCall& call);
 // What the result of a unit depends on, besides the model: the key of a cached answer.
-std::string unit_key(const TextCall& call, size_t text, std::string_view source, int64_t number);
+// `options`: options_text(call).
+std::string unit_key(const TextCall& call, std::string_view options, size_t text,
+                     std::string_view source, int64_t number);
 
 }  // namespace tril::serve

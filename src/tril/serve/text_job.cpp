@@ -4,6 +4,17 @@
 #include <utility>
 
 namespace tril::serve {
+namespace {
+
+int64_t lines_with_text(std::string_view text) {
+  int64_t lines = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    lines += text[i] != '\n' && text[i] != '\r' && (i == 0 || text[i - 1] == '\n');
+  }
+  return lines;
+}
+
+}  // namespace
 
 void LiveJobs::add(TextJob& job) {
   const std::lock_guard lock(mutex_);
@@ -37,42 +48,60 @@ TextJob::TextJob(TextCall call, JobServices services)
 
 TextJob::~TextJob() { services_.live.remove(*this); }
 
-void TextJob::start(uint64_t client, const CallLimits& limits, Done done,
-                    std::function<void()> news) {
-  done_ = std::move(done);
-  news_ = std::move(news);
-  const Translator& translator = call_.model->translator;
+// Cuts the texts into units.
+void TextJob::plan(const CallLimits& limits) {
+  const auto too_many = [&] {
+    return ApiError(413, "too_large",
+                    concat("more than ", limits.max_units, " lines and sentences in one request"),
+                    "text");
+  };
+  // Every line that is not empty is a unit at least: seen before anything is tokenized.
+  int64_t lines = 0;
+  for (const std::string& text : call_.texts)
+    lines += call_.generates() ? 1 : lines_with_text(text);
+  if (lines > limits.max_units) throw too_many();
   int64_t units = 0;
   for (size_t i = 0; i < call_.texts.size(); ++i) {
-    const LanguagePair languages = call_.model->for_translator(call_.languages_of(i));
     if (call_.generates()) {
       TextPlan whole;
       whole.parts.push_back({.gap = {}, .source = call_.texts[i]});
       plans_.push_back(std::move(whole));
     } else {
-      plans_.push_back(plan_text(translator, call_.texts[i], languages, call_.split));
+      plans_.push_back(plan_text(call_.model->translator, call_.texts[i],
+                                 call_.model->for_translator(call_.languages_of(i)), call_.split));
     }
     const TextPlan& plan = plans_.back();
     units += std::ssize(plan.parts);
+    if (units > limits.max_units) throw too_many();
     if (!call_.prefixes.empty() && !call_.prefixes[i].empty() && plan.parts.size() > 1) {
       refuse("prefix", "prefix: a text of several lines or sentences cannot have one");
-    }
-    if (units > limits.max_units) {
-      throw ApiError(413, "too_large",
-                     concat("more than ", limits.max_units, " lines and sentences in one request"),
-                     "text");
     }
     results_.emplace_back(plan.parts.size());
     written_.emplace_back(plan.parts.size());
   }
-  const auto deadline = EngineClock::now() + call_.timeout;
-  units_.reserve(static_cast<size_t>(units));  // their addresses are kept
+  joined_.resize(plans_.size());
+  const int64_t results = units * call_.options.search.n_best.value_or(1);
+  if (results > limits.max_units) {
+    throw ApiError(413, "too_large",
+                   concat(results, " results in one request: at most ", limits.max_units),
+                   "n_best");
+  }
+}
+
+void TextJob::start(const JobClient& client, const CallLimits& limits, Done done,
+                    std::function<void()> news) {
+  done_ = std::move(done);
+  news_ = std::move(news);
+  client_ = client.id;
+  plan(limits);
+  const auto deadline = client.arrived + call_.timeout;
+  const std::string options = options_text(call_);
   left_ = 1;
   int64_t number = 0;
   try {
     for (size_t text = 0; text < plans_.size(); ++text) {
       for (size_t part = 0; part < plans_[text].parts.size(); ++part, ++number) {
-        const std::string key = unit_key(call_, text, plans_[text].parts[part].source, number);
+        std::string key = unit_key(call_, options, text, plans_[text].parts[part].source, number);
         if (auto known = services_.cache.find(key)) {
           ++services_.metrics.cache_hits;
           written_[text][part] = {.text = known->translation.text(), .whole = true};
@@ -83,8 +112,8 @@ void TextJob::start(uint64_t client, const CallLimits& limits, Done done,
         Unit& unit = units_.emplace_back();
         unit.text = text;
         unit.part = part;
-        unit.key = key;
-        submit(unit, number, client, deadline, news_ != nullptr);
+        unit.key = std::move(key);
+        submit(unit, number, deadline);
       }
     }
   } catch (...) {
@@ -98,14 +127,14 @@ void TextJob::start(uint64_t client, const CallLimits& limits, Done done,
   count_down();
 }
 
-void TextJob::submit(Unit& unit, int64_t number, uint64_t client, EngineClock::time_point deadline,
-                     bool streams) {
+void TextJob::submit(Unit& unit, int64_t number, EngineClock::time_point deadline) {
   TextRequest request{.line = plans_[unit.text].parts[unit.part].source};
   if (!call_.prefixes.empty()) request.prefix = call_.prefixes[unit.text];
   TranslateOptions options = call_.options;
   options.languages = call_.model->for_translator(call_.languages_of(unit.text));
-  SubmitOptions terms{.number = number, .client = client, .deadline = deadline};
+  SubmitOptions terms{.number = number, .client = client_, .deadline = deadline};
   const auto self = shared_from_this();
+  const bool streams = news_ != nullptr;
   if (streams) {
     terms.stream = [self, &unit](const StreamedText& news) {
       if (news.sample == 0) self->tell(unit, news);
@@ -117,6 +146,7 @@ void TextJob::submit(Unit& unit, int64_t number, uint64_t client, EngineClock::t
   terms.ready = [self, &unit, streams] {
     if (streams) self->tell_whole(unit);
     --self->services_.metrics.units_in_flight;
+    self->settle(unit);
     self->count_down();
   };
   try {
@@ -128,8 +158,19 @@ void TextJob::submit(Unit& unit, int64_t number, uint64_t client, EngineClock::t
   }
   unit.tokens = std::max<int64_t>(1, unit.pending.tokens_read());
   submitted_tokens_ += unit.tokens;
-  services_.metrics.queued_tokens += unit.tokens;
+  try {
+    services_.waiting.add(client_, unit.tokens);
+  } catch (...) {
+    unit.before_settled = 3;  // never: it was not added
+    count_down();
+    throw;
+  }
+  settle(unit);
   count_down();
+}
+
+void TextJob::settle(Unit& unit) {
+  if (--unit.before_settled == 0) services_.waiting.remove(client_, unit.tokens);
 }
 
 // What is certain of a unit so far.
@@ -170,13 +211,15 @@ void TextJob::count_down() {
 }
 
 void TextJob::finish() {
-  for (const Unit& unit : units_) services_.metrics.queued_tokens -= unit.tokens;
   try {
     collect();
   } catch (const std::exception& error) {
     error_ = ApiError(500, "internal", error.what());
   }
-  if (done_) std::exchange(done_, nullptr)(*this);
+  try {
+    if (done_) std::exchange(done_, nullptr)(*this);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to say so
+  }
   news_ = nullptr;
 }
 
@@ -212,21 +255,22 @@ std::string TextJob::join(size_t text, std::span<const std::string> units) const
 }
 
 std::string TextJob::text_so_far(size_t text) const {
-  std::vector<std::string> parts;
-  bool is_open = false;
-  {
+  if (call_.generates()) {
     const std::lock_guard lock(mutex_);
-    for (const Written& written : written_[text]) {
-      if (!written.whole && written.text.empty()) break;
-      parts.push_back(written.text);
-      is_open = !written.whole;
-      if (is_open) break;
-    }
+    return written_[text].front().text;
   }
-  std::string so_far = join(text, parts);
-  // What stands at the end of the text comes when its last unit is whole.
-  if (is_open && parts.size() == plans_[text].parts.size()) {
-    so_far.resize(so_far.size() - plans_[text].end.size());
+  const TextPlan& plan = plans_[text];
+  const std::lock_guard lock(mutex_);
+  const std::vector<Written>& written = written_[text];
+  Joined& joined = joined_[text];
+  for (; joined.parts < written.size() && written[joined.parts].whole; ++joined.parts) {
+    plan.append(joined.text, joined.parts, written[joined.parts].text);
+  }
+  std::string so_far = joined.text;
+  if (joined.parts == written.size()) {
+    so_far += plan.end;
+  } else if (!written[joined.parts].text.empty()) {
+    plan.append(so_far, joined.parts, written[joined.parts].text);
   }
   return so_far;
 }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include "tril/serve/cache.h"
 #include "tril/serve/metrics.h"
 #include "tril/serve/text_call.h"
+#include "tril/serve/waiting.h"
 #include "tril/serve/workers.h"
 
 namespace tril::serve {
@@ -47,9 +49,16 @@ class LiveJobs {
 struct JobServices {
   AnswerCache& cache;
   Metrics& metrics;
+  WaitingTokens& waiting;
   LiveJobs& live;
   Workers& quick;  // puts answers together
   Workers& slow;   // the same with another pass of the model: alignments
+};
+
+// For whom a job runs.
+struct JobClient {
+  uint64_t id = 0;                                       // whose turn it is
+  EngineClock::time_point arrived = EngineClock::now();  // from when on its time counts
 };
 
 class TextJob : public std::enable_shared_from_this<TextJob> {
@@ -63,8 +72,9 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
 
   // Starts. `done` is called once, on a worker; `news`, if there is one, whenever text_so_far() has
   // grown, on the engine's thread. Raises an ApiError or Error for what cannot be done; then
-  // nothing was started. `client`: whose turn it is.
-  void start(uint64_t client, const CallLimits& limits, Done done, std::function<void()> news = {});
+  // nothing was started.
+  void start(const JobClient& client, const CallLimits& limits, Done done,
+             std::function<void()> news = {});
   // Its sentences leave the engine within a step or two; `done` is called as always.
   void cancel();
 
@@ -91,10 +101,13 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     std::string key{};
     PendingTranslation pending{};
     int64_t tokens = 0;
+    // Submitted, and ready: whichever comes last finds the unit's tokens no longer waiting.
+    std::atomic<int> before_settled = 2;
   };
 
-  void submit(Unit& unit, int64_t number, uint64_t client, EngineClock::time_point deadline,
-              bool streams);
+  void plan(const CallLimits& limits);
+  void submit(Unit& unit, int64_t number, EngineClock::time_point deadline);
+  void settle(Unit& unit);
   void tell(const Unit& unit, const StreamedText& news);
   void tell_whole(const Unit& unit);
   void count_down();
@@ -105,8 +118,9 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   const JobServices services_;
   Done done_;
   std::function<void()> news_;
+  uint64_t client_ = 0;
   std::vector<TextPlan> plans_;
-  std::vector<Unit> units_;  // those submitted
+  std::deque<Unit> units_;  // those submitted; their addresses are kept
   std::atomic<int64_t> left_ = 1;
   std::atomic<bool> cancelled_ = false;
 
@@ -115,8 +129,14 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     std::string text{};
     bool whole = false;
   };
-  mutable std::mutex mutex_;                   // of the next two
+  // The text of the first units that are whole, joined.
+  struct Joined {
+    std::string text{};
+    size_t parts = 0;
+  };
+  mutable std::mutex mutex_;                   // of the next three
   std::vector<std::vector<Written>> written_;  // by text and part, so far
+  mutable std::vector<Joined> joined_;         // by text
   bool finished_ = false;                      // `pending` of the units is no more
 
   std::vector<std::vector<std::shared_ptr<const UnitResult>>> results_;

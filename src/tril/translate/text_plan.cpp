@@ -203,19 +203,21 @@ class TextPlanner {
 
 }  // namespace
 
+void TextPlan::append(std::string& text, size_t part, std::string_view translation) const {
+  text += parts[part].gap;
+  if (parts[part].maybe_blank && !ends_in_joined_script(text)) text += ' ';
+  const size_t begin = text.size();
+  text += translation;
+  std::replace_if(
+      text.begin() + static_cast<ptrdiff_t>(begin), text.end(),
+      [](char c) { return c == '\n' || c == '\r'; }, ' ');
+}
+
 std::string TextPlan::join(std::span<const std::string> translations) const {
   require(translations.size() <= parts.size(), ErrorCode::invalid_argument,
           "join: ", translations.size(), " translations, the text has ", parts.size(), " units");
   std::string text;
-  for (size_t i = 0; i < translations.size(); ++i) {
-    text += parts[i].gap;
-    if (parts[i].maybe_blank && !ends_in_joined_script(text)) text += ' ';
-    const size_t begin = text.size();
-    text += translations[i];
-    std::replace_if(
-        text.begin() + static_cast<ptrdiff_t>(begin), text.end(),
-        [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  }
+  for (size_t i = 0; i < translations.size(); ++i) append(text, i, translations[i]);
   if (translations.size() == parts.size()) text += end;
   return text;
 }

@@ -60,6 +60,8 @@ struct TextPlan {
   // them give. Line breaks within a translation become blanks, so that the text has exactly the
   // lines of its source. Raises `invalid_argument` for more translations than parts.
   std::string join(std::span<const std::string> translations) const;
+  // Adds what join() adds for one part to a text that join() gave for all parts before it.
+  void append(std::string& text, size_t part, std::string_view translation) const;
 };
 
 // Lengths are counted as the Translator counts them, with the tokens it adds. `languages` as in

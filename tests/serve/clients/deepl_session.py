@@ -51,7 +51,7 @@ def main(url, key=None):
 
     # What asks for nothing that is missing is accepted.
     same = client.translate_text(TEXTS[0], source_lang='EN', target_lang='HI', formality='prefer_more',
-                                 preserve_formatting=True)
+                                 preserve_formatting=True, model_type='prefer_quality_optimized')
     assert same.text == one.text
     for split in deepl.SplitSentences.OFF, deepl.SplitSentences.ALL:
         each = client.translate_text(TEXTS[0], source_lang='EN', target_lang='HI', split_sentences=split)
@@ -63,6 +63,8 @@ def main(url, key=None):
     refused(client.translate_text, '<b>how</b>', **named, tag_handling='html', word='tag_handling')
     refused(client.translate_text, '<b>how</b>', **named, tag_handling='xml', word='tag_handling')
     refused(client.translate_text, 'how are you', **named, glossary='abc', word='glossary_id')
+    refused(client.translate_text, 'how are you', **named, context='a greeting', word='context')
+    refused(client.translate_text, 'how are you', **named, extra_body_parameters={'formalty': 'less'}, word='formalty')
     refused(client.translate_text, 'how are you', **named, split_sentences='nonewlines', word='split_sentences')
     refused(client.translate_text, 'how are you', source_lang='EN', target_lang='XX', word='XX')
     refused(client.translate_text, 'how are you', source_lang='XX', target_lang='HI', word='XX')

@@ -77,6 +77,8 @@ def main(url, key=None):
 
     refused([400, 422], client.translate, 'how are you', 'en', 'xx')
     refused([400, 422], client.translate, 'how are you', 'xx', 'hi')
+    assert '15' in refused([400], post, url, {'q': 'how', 'alternatives': 16, **named})
+    assert 'alternative' in refused([400], post, url, {'q': 'how', 'alternative': 2, **named})
     assert 'html' in refused([400], post, url, {'q': '<b>how</b>', 'format': 'html', **named})
     if key:
         refused([403], LibreTranslateAPI(url, 'wrong').translate, 'how are you', 'en', 'hi')

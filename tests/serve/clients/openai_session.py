@@ -154,6 +154,7 @@ def main(url, key=None):
     refused(openai.BadRequestError, create, model='en-hi', prompt=[1, 2, 3], param='prompt')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, suffix='x', param='suffix')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, best_of=3, param='best_of')
+    refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, logprobs=2, param='logprobs')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, logit_bias={'5': 1}, param='logit_bias')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, frequency_penalty=1.0,
             param='frequency_penalty')

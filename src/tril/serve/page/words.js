@@ -191,11 +191,16 @@ export function percent(chance) {
   return whole < 1 ? "< 1%" : `${whole}%`;
 }
 
+// The search for differences takes time and memory for each pair of words.
+const kMostCompared = 1000;
+
 // Which words of `other` are not in `text`, in order: the longest common subsequence stays. Given
-// as parts {text, differs}, blanks included.
+// as parts {text, differs}, blanks included. Where either has more than a thousand words, none is
+// marked.
 export function differences(text, other) {
   const [a, b] = [text.split(/\s+/), other.split(/(\s+)/)];
   const words = b.filter((_, i) => i % 2 === 0);
+  if (Math.max(a.length, words.length) > kMostCompared) return [{text: other, differs: false}];
   const longest = Array.from({length: a.length + 1}, () => new Array(words.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; --i) {
     for (let j = words.length - 1; j >= 0; --j) {
