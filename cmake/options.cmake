@@ -1,5 +1,6 @@
-# Compiler options of every file of tril. Warnings are errors where tril itself is built, but not
-# inside other projects, whose compilers may have more warnings.
+# Compiler options of every file of tril. Warnings are errors where tril is tested, but not where people build it to
+# use it, in preset release or inside other projects: their compilers may have more warnings.
+option(TRIL_WERROR "Warnings are errors" ${PROJECT_IS_TOP_LEVEL})
 add_library(tril_options INTERFACE)
 target_compile_options(tril_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
@@ -10,7 +11,7 @@ target_compile_options(tril_options INTERFACE
   # The bits do not depend on the options of a surrounding project: no fast-math, and fusing only
   # where the source says so (without this the compiler fuses even intrinsics).
   -fno-fast-math -ffp-contract=off -fno-math-errno -fno-trapping-math)
-if(PROJECT_IS_TOP_LEVEL)
+if(TRIL_WERROR)
   target_compile_options(tril_options INTERFACE -Werror)
 endif()
 # Without a build type the compiler does not optimise, and kernels would be fifty times slower.

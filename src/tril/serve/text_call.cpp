@@ -30,8 +30,11 @@ class ObjectText {
     }
   }
   void texts(std::string_view name, const std::vector<std::string>& values) {
-    std::string list;
-    for (const std::string& value : values) list += (list.empty() ? "[" : ",") + json_quoted(value);
+    std::string list = "[";
+    for (const std::string& value : values) {
+      if (list.size() > 1) list += ',';
+      list += json_quoted(value);
+    }
     raw(name, list + "]");
   }
   std::string done() const { return text_.empty() ? "{}" : text_ + "}"; }
