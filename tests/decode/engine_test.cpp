@@ -184,6 +184,36 @@ TEST(Engine, ACancelledRequestGivesItsSlotsBack) {
   EXPECT_EQ(session.cache.block_count(), 0);
 }
 
+// Requests that are decoded, that wait, that were cancelled before and that never were, in one
+// call; everybody is told although a callback throws.
+TEST(Engine, CancelsManyAtOnce) {
+  const Transformer model = poisoned_model(Family::encoder_decoder, 3);
+  Session session(model, 1);
+  Engine engine(model, {.slots = 4}, session);
+  const auto options = long_greedy();
+  std::vector<int> ends(12);
+  std::vector<RequestId> ids;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const auto done = [&ends, i](RequestOutcome&& outcome) {
+      ends[i] += outcome.end == RequestEnd::cancelled ? 1 : 100;
+      if (i == 1) throw std::runtime_error("on purpose");
+    };
+    ids.push_back(engine.submit({static_cast<int64_t>(i), {2, 3}, {}}, options, {.done = done},
+                                {.client = i % 3}));
+  }
+  for (int step = 0; step < 3; ++step) engine.step();
+  EXPECT_TRUE(engine.cancel(ids[0]));
+  const std::vector<RequestId> some = {ids[11], ids[1], ids[0], 999, ids[6], ids[2], ids[7]};
+  EXPECT_THROW(engine.cancel(some), std::runtime_error);
+  EXPECT_EQ(ends, (std::vector<int>{1, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1}));
+  EXPECT_EQ(engine.requests(), 6);
+  EXPECT_EQ(engine.cancel(std::span(some)), 0);
+  while (engine.step()) {
+  }
+  EXPECT_EQ(ends, (std::vector<int>{1, 1, 1, 100, 100, 100, 1, 1, 100, 100, 100, 1}));
+  EXPECT_EQ(session.cache.block_count(), 0);
+}
+
 // The most rows of one call of the decoder.
 struct RowCounter : Observer {
   void see(const Observation& seen) override {

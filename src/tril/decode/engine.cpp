@@ -175,8 +175,8 @@ struct Engine::State {
     return nullptr;
   }
 
-  // Removes a sentence, wherever it is; null if there is none with this id.
-  std::unique_ptr<Sentence> remove(RequestId id) {
+  // Removes a sentence that joined; null if there is none with this id.
+  std::unique_ptr<Sentence> remove_joined(RequestId id) {
     for (Backend* backend : backends) {
       if (auto sentence = backend->remove(id)) return sentence;
     }
@@ -186,11 +186,26 @@ struct Engine::State {
     if (leaver != leavers.end()) {
       found = std::move(leaver->sentence);
       leavers.erase(leaver);
-      return found;
     }
-    intake.take_out([&](const Sentence& sentence) { return sentence.id == id; },
-                    [&](std::unique_ptr<Sentence> sentence) { found = std::move(sentence); });
     return found;
+  }
+
+  // Removes the sentences with these ids, wherever they are.
+  std::vector<std::unique_ptr<Sentence>> remove(std::span<const RequestId> ids) {
+    std::vector<RequestId> sorted(ids.begin(), ids.end());
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<std::unique_ptr<Sentence>> removed;
+    removed.reserve(sorted.size());  // none is lost if memory runs out
+    for (const RequestId id : sorted) {
+      if (auto sentence = remove_joined(id)) removed.push_back(std::move(sentence));
+    }
+    if (removed.size() == sorted.size()) return removed;
+    intake.take_out(
+        [&](const Sentence& sentence) {
+          return std::binary_search(sorted.begin(), sorted.end(), sentence.id);
+        },
+        [&](std::unique_ptr<Sentence> sentence) { removed.push_back(std::move(sentence)); });
+    return removed;
   }
 
   // Removes one sentence, whatever state a failed step has left all of them in; null if none is
@@ -260,7 +275,7 @@ struct Engine::State {
       leavers.push_back({std::move(sentence), RequestEnd::timed_out, std::move(error)});
     };
     intake.take_out(is_late, leave);
-    for (const RequestId id : late_decoded) leave(remove(id));
+    for (const RequestId id : late_decoded) leave(remove_joined(id));
   }
 
   // ---- callbacks --------------------------------------------------------------------------------
@@ -409,14 +424,24 @@ RequestId Engine::submit(SearchRequest request, std::shared_ptr<const SearchOpti
   return s.next_id++;
 }
 
-bool Engine::cancel(RequestId id) {
+bool Engine::cancel(RequestId id) { return cancel(std::span(&id, 1)) == 1; }
+
+int64_t Engine::cancel(std::span<const RequestId> ids) {
   State& s = *state_;
-  std::unique_ptr<Sentence> sentence = s.remove(id);
-  if (sentence == nullptr) return false;
-  Error error = make_error(ErrorCode::cancelled, "search: request ", sentence->request.number,
-                           " was cancelled");
-  s.tell(std::move(sentence), RequestEnd::cancelled, std::move(error));
-  return true;
+  std::vector<std::unique_ptr<Sentence>> removed = s.remove(ids);
+  // Everybody is told, even if a callback throws.
+  std::exception_ptr thrown;
+  for (auto& sentence : removed) {
+    Error error = make_error(ErrorCode::cancelled, "search: request ", sentence->request.number,
+                             " was cancelled");
+    try {
+      s.tell(std::move(sentence), RequestEnd::cancelled, std::move(error));
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
+  }
+  if (thrown) std::rethrow_exception(thrown);
+  return std::ssize(removed);
 }
 
 bool Engine::step() {

@@ -100,6 +100,8 @@ class Engine {
   // The request leaves at once, and `done` is called before this returns. False if there is no such
   // request (any more).
   bool cancel(RequestId id);
+  // The same for many, in one pass over those that wait. Returns how many there were.
+  int64_t cancel(std::span<const RequestId> ids);
 
   // One step: requests time out and join, one token is decoded for each, and those that are done
   // leave. Returns whether there is more to do. A request that cannot join, or whose

@@ -179,12 +179,16 @@ void FairQueue::each_in_turn(const F& f) const {
 template <class Leaves, class Take>
 void FairQueue::take_out(const Leaves& leaves, const Take& take) {
   for (auto& [id, client] : clients_) {
+    bool any = false;
     for (auto& sentence : client.waiting) {
       if (!leaves(*sentence)) continue;
       count(*sentence, -1);
       take(std::move(sentence));
+      any = true;
     }
-    if (std::erase(client.waiting, nullptr) > 0) update(client, 0.0);
+    if (!any) continue;
+    std::erase(client.waiting, nullptr);
+    update(client, 0.0);
   }
   forget_clients();
 }

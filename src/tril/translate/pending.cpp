@@ -1,6 +1,7 @@
 // Translator::submit() and what it returns.
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -169,9 +170,16 @@ Translation PendingTranslation::get() const {
 
 int64_t PendingTranslation::tokens_read() const { return submitted().tokens_read; }
 
-void PendingTranslation::cancel() const {
-  const State& state = submitted();
-  if (state.ticket != nullptr) state.translator->engine.cancel(state.ticket);
+void PendingTranslation::cancel() const { cancel(std::span(this, 1)); }
+
+void PendingTranslation::cancel(std::span<const PendingTranslation> lines) {
+  // By engine: usually there is one.
+  std::map<ServedEngine*, std::vector<std::shared_ptr<ServedEngine::Ticket>>> tickets;
+  for (const PendingTranslation& line : lines) {
+    const State& state = line.submitted();
+    if (state.ticket != nullptr) tickets[&state.translator->engine].push_back(state.ticket);
+  }
+  for (auto& [engine, some] : tickets) engine->cancel(std::move(some));
 }
 
 }  // namespace tril

@@ -112,12 +112,16 @@ std::shared_ptr<ServedEngine::Ticket> ServedEngine::submit(
   return ticket;
 }
 
-void ServedEngine::cancel(std::shared_ptr<Ticket> ticket) noexcept {
-  ticket->cancelled = true;
+void ServedEngine::cancel(std::vector<std::shared_ptr<Ticket>> tickets) noexcept {
+  for (const auto& ticket : tickets) ticket->cancelled = true;
   try {
-    thread_->post([served = served_, ticket] {
+    thread_->post([served = served_, tickets = std::move(tickets)] {
       try {
-        if (ticket->id != 0) served->engine->cancel(ticket->id);
+        std::vector<RequestId> ids;
+        for (const auto& ticket : tickets) {
+          if (ticket->id != 0) ids.push_back(ticket->id);
+        }
+        if (!ids.empty()) served->engine->cancel(ids);
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it goes on, or was told
       }
     });

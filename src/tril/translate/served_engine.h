@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <vector>
 
 #include "tril/decode/engine_thread.h"
 
@@ -34,9 +35,9 @@ class ServedEngine {
   std::shared_ptr<Ticket> submit(SearchRequest request,
                                  std::shared_ptr<const SearchOptions> options, int64_t slots,
                                  RequestEvents events, const RequestTerms& terms);
-  // Takes effect when the thread gets to it; if there is no memory to notify it, possibly only when
-  // the request is done.
-  void cancel(std::shared_ptr<Ticket> ticket) noexcept;
+  // Takes effect when the thread gets to it, for all of them at once; if there is no memory to
+  // notify it, possibly only when the requests are done.
+  void cancel(std::vector<std::shared_ptr<Ticket>> tickets) noexcept;
   // For callers that wait for a request: EngineThread::help().
   bool help() { return thread_->help(); }
   // Raises what submit() would raise for these options with this many slots.

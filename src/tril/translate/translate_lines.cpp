@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "tril/translate/line_text.h"
@@ -71,8 +72,13 @@ class TranslationCall {
   }
   // However the call ends, lines in flight are cancelled.
   ~TranslationCall() {
-    for (const auto& [number, line] : under_way_) {
-      if (line->ticket != nullptr) state_.engine.cancel(line->ticket);
+    try {
+      std::vector<std::shared_ptr<ServedEngine::Ticket>> tickets;
+      for (const auto& [number, line] : under_way_) {
+        if (line->ticket != nullptr) tickets.push_back(line->ticket);
+      }
+      state_.engine.cancel(std::move(tickets));
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): they go on to their ends
     }
   }
   TranslationCall(const TranslationCall&) = delete;
