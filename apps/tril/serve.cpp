@@ -128,6 +128,7 @@ void run(ServeFlags& flags) {
   flags.service.limits.timeout = std::chrono::seconds(flags.timeout);
   // It listens before the models are loaded: an address that is taken is told at once.
   std::unique_ptr<serve::Service> service;
+  flags.http.is_known = [&](const serve::HttpRequest& request) { return service->knows(request); };
   serve::HttpServer server(
       flags.http, [&](serve::HttpRequest&& request, std::shared_ptr<serve::Exchange> exchange) {
         service->handle(std::move(request), std::move(exchange));
@@ -213,7 +214,7 @@ void add_serve(CLI::App& app) {
       ->transform(whole_number(0, 1 << 20))
       ->capture_default_str();
   serve->add_flag("--behind-proxy", flags->service.behind_proxy,
-                  "Tell clients apart by X-Real-IP or X-Forwarded-For, which a proxy sets");
+                  "Tell clients apart by the last address in X-Forwarded-For, which a proxy adds");
   serve->add_flag("--no-page", flags->no_page, "No page at / and no /explain");
   serve->add_option("--http-threads", flags->http_threads, "Threads that read and write requests")
       ->transform(whole_number(1, 64))

@@ -125,6 +125,11 @@ class Echo {
       return;
     }
     if (request.target == "/drop") return;
+    if (request.target == "/headers") {
+      std::string names;
+      for (const serve::Header& header : request.headers) names += header.name + " ";
+      return exchange->respond({.type = "text/plain", .body = names});
+    }
     if (request.target == "/large") {
       return exchange->respond({.body = std::string(8 << 20, 'x')});
     }
@@ -310,6 +315,81 @@ TEST_F(Http, BoundsWhatChunksSayBesides) {
   Client client(*server);
   client.send(concat(head, "5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n"));
   EXPECT_TRUE(client.answer().ends_with("POST /a hello"));
+}
+
+// What a chunked body adds at its end was seen by nobody who looked at the header.
+TEST_F(Http, TrailersAreNoHeaders) {
+  Client client(*server);
+  client.send(
+      "POST /headers HTTP/1.1\r\nHost: h\r\nX-One: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "2\r\nhi\r\n0\r\nAuthorization: Bearer k\r\nConnection: close\r\n\r\n");
+  const std::string answer = client.answer();
+  EXPECT_NE(answer.find("X-One"), std::string::npos) << answer;
+  EXPECT_EQ(answer.find("Authorization"), std::string::npos) << answer;
+  client.send(kGet);  // the connection is still there
+  EXPECT_TRUE(client.answer().ends_with("GET /a "));
+}
+
+// Many large bodies, from people nobody knows, do not keep those out whom somebody does.
+TEST_F(Http, BoundsWhatAllSendTogether) {
+  HttpOptions options;
+  options.max_reading = 1'000'000;
+  options.is_known = [](const HttpRequest& request) { return request.header("X-Key") == "k"; };
+  start(options);
+  const std::string part(200'000, 'x');
+  Client unknown(*server);
+  unknown.send(concat("POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n", part));
+  EXPECT_TRUE(eventually([&] { return server->counts().reading >= 200'000; }));
+  Client second(*server);
+  second.send(concat("POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 200000\r\n\r\n", part));
+  const std::string refused = second.read_all();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503")) << refused.substr(0, 200);
+  EXPECT_NE(refused.find("Retry-After: 1\r\n"), std::string::npos);
+  Client known(*server);
+  known.send(
+      concat("POST /b HTTP/1.1\r\nHost: h\r\nX-Key: k\r\nContent-Length: 200000\r\n\r\n", part));
+  EXPECT_TRUE(known.answer().ends_with("xxxx"));
+  Client little(*server);
+  little.send(kGet);
+  EXPECT_TRUE(little.answer().ends_with("GET /a "));
+  unknown.close();
+  EXPECT_TRUE(eventually([&] { return server->counts().reading == 0; }));
+}
+
+// Of many large answers that nobody reads, later ones are not held.
+TEST_F(Http, BoundsWhatIsHeldForSlowReaders) {
+  HttpOptions options;
+  options.max_writing = 12 << 20;
+  start(options);
+  Client one(*server), two(*server);
+  one.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(eventually([&] { return server->counts().writing == 8 << 20; }));
+  two.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(two.answer().starts_with("HTTP/1.1 503"));
+  two.send(kGet);
+  EXPECT_TRUE(two.answer().ends_with("GET /a "));
+  EXPECT_TRUE(one.answer().ends_with("xxxx"));
+  EXPECT_TRUE(eventually([&] { return server->counts().writing == 0; }));
+  two.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(two.answer().ends_with("xxxx"));
+}
+
+// Reading a little now and then does not hold an answer for ever.
+TEST_F(Http, AnAnswerHasOneTimeLimit) {
+  HttpOptions options;
+  options.answer_time = 300ms;
+  start(options);
+  Client client(*server);
+  client.send("GET /large HTTP/1.1\r\nHost: h\r\n\r\n");
+  char bytes[50'000];
+  const auto begin = Clock::now();
+  size_t got = 0;
+  for (ssize_t some = 1; some > 0 && seconds_since(begin) < 10; got += static_cast<size_t>(some)) {
+    std::this_thread::sleep_for(20ms);
+    some = std::max<ssize_t>(0, ::recv(client.socket(), bytes, sizeof bytes, 0));
+  }
+  EXPECT_LT(got, size_t{8} << 20);
+  EXPECT_LT(seconds_since(begin), 10);
 }
 
 TEST_F(Http, WhoAsksToContinueHasNoMoreTimeThanOthers) {
@@ -534,6 +614,25 @@ TEST_F(Http, DrainingAnswersWhatWasAccepted) {
   busy.close();
   drain.join();
   EXPECT_EQ(drained, 1);
+}
+
+// Requests that had arrived on the same connection before the end are answered, too.
+TEST_F(Http, DrainingAnswersWhatWasSentAhead) {
+  Client busy(*server);
+  busy.send(concat("GET /hold HTTP/1.1\r\nHost: h\r\n\r\n", kGet, kGet));
+  ASSERT_TRUE(echo.holds(1));
+  std::this_thread::sleep_for(20ms);
+  std::thread drain([&] { EXPECT_TRUE(server->drain(10s)); });
+  std::this_thread::sleep_for(50ms);
+  echo.answer_held();
+  EXPECT_TRUE(busy.answer().ends_with("held"));
+  EXPECT_TRUE(busy.answer().ends_with("GET /a "));
+  const std::string last = busy.answer();
+  EXPECT_TRUE(last.ends_with("GET /a "));
+  EXPECT_NE(last.find("Connection: close"), std::string::npos);
+  EXPECT_EQ(busy.read_all(), "");
+  busy.close();
+  drain.join();
 }
 
 // Whoever was accepted, or waits to be, is answered, whenever the end comes.

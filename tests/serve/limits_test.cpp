@@ -122,14 +122,19 @@ TEST(Limits, TokensOfAKey) {
   }
 }
 
-// What the cache answers costs nothing.
-TEST(Limits, CachedAnswersAreFree) {
-  ServiceOptions options;
-  options.tokens_per_minute = 5;  // the line has four tokens or fewer
-  Service service(small_models(), options);
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_EQ(post(service, "/v1/translate", R"({"text":"how","beam":1,"max_tokens":3})").status,
-              200);
+// A client's limit does not depend on what others asked for before.
+TEST(Limits, CachedAnswersCountToo) {
+  for (const int64_t cache : {int64_t{0}, int64_t{1} << 20}) {
+    ServiceOptions options;
+    options.tokens_per_minute = 5;  // the line has four tokens or fewer
+    options.cache_bytes = cache;
+    Service service(small_models(), options);
+    int answered = 0;
+    while (post(service, "/v1/translate", R"({"text":"how","beam":1,"max_tokens":3})").status ==
+           200) {
+      ++answered;
+    }
+    EXPECT_EQ(answered, 2);
   }
 }
 
@@ -142,17 +147,23 @@ TEST(Limits, ClientsBehindAProxyAreToldApart) {
   };
   options.behind_proxy = true;
   Service behind(small_models(), options);
-  EXPECT_EQ(status(behind, {"X-Real-IP", "10.0.0.1"}), 200);
-  EXPECT_EQ(status(behind, {"X-Real-IP", " 10.0.0.1"}), 429);
-  EXPECT_EQ(status(behind, {"X-Real-IP", "10.0.0.2"}), 200);
+  EXPECT_EQ(status(behind, {"X-Forwarded-For", "10.0.0.1"}), 200);
+  EXPECT_EQ(status(behind, {"X-Forwarded-For", " 10.0.0.1"}), 429);
+  EXPECT_EQ(status(behind, {"X-Forwarded-For", "10.0.0.2"}), 200);
   // The last is the proxy's own word; those before are the client's.
   EXPECT_EQ(status(behind, {"X-Forwarded-For", "10.0.0.9, 10.0.0.3"}), 200);
   EXPECT_EQ(status(behind, {"X-Forwarded-For", "10.0.0.8, 10.0.0.3"}), 429);
+  EXPECT_EQ(post(behind, "/v1/translate", short_body(),
+                 {{"X-Forwarded-For", "10.0.0.7"}, {"X-Forwarded-For", "10.0.0.3"}})
+                .status,
+            429);
+  EXPECT_EQ(status(behind, {"X-Real-IP", "10.0.0.4"}), 200);  // of the connection
+  EXPECT_EQ(status(behind, {"X-Real-IP", "10.0.0.5"}), 429);
   // Without a proxy nobody can choose to be another.
   options.behind_proxy = false;
   Service open(small_models(), options);
-  EXPECT_EQ(status(open, {"X-Real-IP", "10.0.0.1"}), 200);
-  EXPECT_EQ(status(open, {"X-Real-IP", "10.0.0.2"}), 429);
+  EXPECT_EQ(status(open, {"X-Forwarded-For", "10.0.0.1"}), 200);
+  EXPECT_EQ(status(open, {"X-Forwarded-For", "10.0.0.2"}), 429);
 }
 
 // ---- size of a request --------------------------------------------------------------------------
@@ -374,6 +385,9 @@ void end_service(bool all_large) {
     const auto response = exchange->wait();
     ASSERT_TRUE(response.has_value());
     EXPECT_TRUE(response->status == 200 || response->status == 503) << response->body;
+    if (response->status == 503) {
+      EXPECT_NE(header(*response, "Retry-After"), "") << response->body;
+    }
   }
 }
 
@@ -394,6 +408,99 @@ class SlowClient final : public Exchange {
   std::atomic<int> status_ = 0;
   std::atomic<bool> released_ = false;
 };
+
+std::shared_ptr<HeldExchange> post_from(Service& service, const std::string& client,
+                                        const std::string& path, const std::string& body,
+                                        std::vector<Header> headers = {}) {
+  auto one = request("POST", path, body, std::move(headers));
+  one.client = client;
+  const auto exchange = std::make_shared<HeldExchange>();
+  service.handle(std::move(one), exchange);
+  return exchange;
+}
+
+// A line many times: all but the first come from the cache.
+std::string repeated(int lines, const std::string& more = {}) {
+  std::string text;
+  for (int i = 0; i < lines; ++i) text += "how\\n";
+  return concat(R"({"max_tokens":3,"beam":1,"text":")", text, "\"", more, "}");
+}
+
+// What the engine has no part in is in turns, too: requests that the cache answers do not delay
+// those of others, and nothing is made of them when their client has left.
+TEST(Limits, CachedAnswersDelayNobody) {
+  ServiceOptions options;
+  options.max_queued_tokens = 1 << 30;
+  Service service(small_models(), options);
+  ASSERT_EQ(post(service, "/v1/translate", repeated(1)).status, 200);
+  std::vector<std::shared_ptr<HeldExchange>> flood;
+  for (int i = 0; i < 40; ++i) {
+    flood.push_back(
+        post_from(service, "10.0.0.1", "/v1/translate", repeated(2000, R"(,"details":true)")));
+  }
+  const auto answered = [&] {
+    int count = 0;
+    for (const auto& one : flood) count += one->answers();
+    return count;
+  };
+  // A small one, and a large one.
+  EXPECT_EQ(post_from(service, "10.0.0.2", "/v1/translate", repeated(1))->wait()->status, 200);
+  EXPECT_LT(answered(), 5);
+  EXPECT_EQ(post_from(service, "10.0.0.2", "/v1/translate", repeated(2100))->wait()->status, 200);
+  EXPECT_LT(answered(), 12);
+  EXPECT_GT(service.metrics().queued_tokens, 0);  // what waits for its answer waits
+  for (size_t i = 20; i < flood.size(); ++i) flood[i]->leave();
+  EXPECT_EQ(soon(service.metrics().requests_in_flight, 0), 0);
+  int made = 0;
+  for (const auto& one : flood) made += one->answers() > 0 && one->wait()->status == 200 ? 1 : 0;
+  EXPECT_GE(made, 20);
+  EXPECT_LT(made, 36);
+  EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
+}
+
+// A job whose answer is put together by `large` waits there until then, with its tokens; one that
+// its client left meanwhile is counted as such.
+TEST(Limits, LargeRequestsThatAreLeftAreCounted) {
+  Service service(small_models(), {});
+  ASSERT_EQ(post(service, "/v1/translate", repeated(1)).status, 200);
+  const auto blocks = std::make_shared<SlowClient>();
+  service.handle(request("POST", "/v1/translate", repeated(100)), blocks);
+  const auto until = Clock::now() + 30s;
+  while (blocks->status_ == 0 && Clock::now() < until) std::this_thread::sleep_for(1ms);
+  EXPECT_GE(service.metrics().queued_tokens, 100);
+  const auto leaves = post_from(service, "10.0.0.3", "/v1/translate", repeated(3000));
+  leaves->leave();
+  blocks->released_ = true;
+  EXPECT_EQ(soon(service.metrics().requests_in_flight, 0), 0);
+  EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
+  EXPECT_EQ(service.metrics().cancelled, 1);
+  EXPECT_NE(get(service, "/metrics").body.find("{api=\"v1\",status=\"499\"} 1\n"),
+            std::string::npos);
+}
+
+// Bodies whose key is in the body, and wrong, are read in turns with those of others.
+TEST(Limits, WithoutAKeyNobodyIsDelayed) {
+  ServiceOptions options;
+  options.keys = {{"right", "alice", 0}};
+  Service service(small_models(), options);
+  const std::string large(1'000'000, 'x');
+  std::vector<std::shared_ptr<HeldExchange>> flood;
+  for (int i = 0; i < 30; ++i) {
+    flood.push_back(post_from(service, "10.0.0.1", "/translate",
+                              concat(R"({"api_key":"wrong","q":")", large, "\"}")));
+  }
+  // No more than a quarter of what may wait is theirs.
+  int refused = 0;
+  for (const auto& one : flood) refused += one->answers() > 0 && one->wait()->status == 503;
+  EXPECT_GE(refused, 10);
+  const auto alice = post_from(service, "10.0.0.2", "/v1/translate", repeated(2000),
+                               {{"Authorization", "Bearer right"}});
+  EXPECT_EQ(alice->wait()->status, 200);
+  int told = 0;
+  for (const auto& one : flood) told += one->answers();
+  EXPECT_LT(told - refused, 10);
+  for (const auto& one : flood) EXPECT_GE(one->wait()->status, 401);
+}
 
 TEST(Limits, ScoresWaitLikeEverythingElse) {
   const std::string body = R"({"source":"how","target":"x"})";

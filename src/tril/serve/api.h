@@ -27,6 +27,7 @@ struct Client {
   uint64_t id = 0;     // whose turn it is
   std::string name{};  // of its key, or its address
   int64_t tokens_per_minute = 0;
+  bool is_known = true;  // false: its key, if it has one, is still to be read
 };
 
 // Of one request, for as long as it is being answered.
@@ -54,6 +55,9 @@ class Core {
   void charge(const Context& context, int64_t tokens);
   // Who asks. Raises an ApiError for a key that is missing or not known. `secret`: of the body.
   Client client_of(const HttpRequest& request, std::string_view secret = {}) const;
+  // The same as far as the header tells, for APIs whose keys may also be in the body: who has none
+  // there is not known yet.
+  Client client_by_header(const HttpRequest& request) const;
   // Carries out a call; `answer` makes the response, on a worker, unless the job failed.
   using Answer = std::function<HttpResponse(TextJob&)>;
   void run(const ContextPtr& context, TextCall call, Answer answer);
@@ -68,13 +72,17 @@ class Core {
   // raises is answered as an error.
   void run_slow(const ContextPtr& context, std::function<HttpResponse()> work);
   void run_study(const ContextPtr& context, std::function<HttpResponse()> work);
-  // Of a request that was admitted, on a worker of their own: large bodies are read and cut there.
-  // Raises an ApiError where too much of that is waiting.
+  // For requests with large bodies, when they were admitted: those are read and cut on a worker of
+  // their own. Raises an ApiError where too many are waiting.
   void run_large(const ContextPtr& context, std::function<void()> work);
   // Raises an error where the answer is not to be made any more: the server ends, its client left,
   // or its time is over.
   void check_wanted(const Context& context) const;
 
+  // Answers with what `work` returns, or with the error that it raises.
+  void answer_with(const Context& context, const std::function<HttpResponse()>& work);
+  // Runs a part of a request; an error that it raises is the answer.
+  void guarded(const Context& context, const std::function<void()>& part);
   void respond(const Context& context, HttpResponse&& response);
   void respond(const Context& context, const ApiError& error);
 
@@ -90,14 +98,18 @@ class Core {
   std::atomic<int64_t> large_bytes = 0;  // of large requests waiting or being read
   std::atomic<bool> ending = false;      // what has not begun is not begun any more
   // Last, so that they end before what their tasks use.
-  Workers large{1};
-  Workers quick{1};
-  Workers slow{1};
-  Workers study{1};
+  Workers large{1};  // reads large requests, and puts large answers together
+  Workers quick{1};  // puts the other answers together
+  Workers slow{1};   // another pass of the model: scores, alignments
+  Workers study{1};  // explanations
 
  private:
-  JobServices services() { return {cache, metrics, waiting, live, quick, slow}; }
-  void submitted(const Context& context, const TextJob& job);
+  JobServices services() { return {cache, metrics, waiting, live, quick, large, slow}; }
+  std::string address_of(const HttpRequest& request) const;
+  static std::string_view key_in_header(const HttpRequest& request);
+  // A job was started for a request: it is charged, and cancelled when its client leaves.
+  void started(const ContextPtr& context, const std::shared_ptr<TextJob>& job);
+  void post(Workers& workers, const ContextPtr& context, std::function<HttpResponse()> work);
 };
 
 // How a client is told the language of a model's code: "en" of "eng_Latn".

@@ -10,12 +10,10 @@ ApiError api_error_of(const Error& error) {
     case ErrorCode::bad_format: return {422, "unprocessable", error.what(), field};
     case ErrorCode::timed_out:
       return {504, "deadline", "the translation was not done in time", "timeout"};
-    case ErrorCode::cancelled: return {503, "cancelled", "the request was cancelled"};
-    case ErrorCode::out_of_memory: {
-      ApiError full(503, "overloaded", "the server is out of memory: try again later");
-      full.retry_after = std::chrono::seconds(5);
-      return full;
-    }
+    case ErrorCode::cancelled: return unavailable("cancelled", "the request was cancelled");
+    case ErrorCode::out_of_memory:
+      return unavailable("overloaded", "the server is out of memory: try again later",
+                         std::chrono::seconds(5));
     default: return {500, "internal", error.what()};
   }
 }

@@ -31,6 +31,14 @@ struct ApiError : std::exception {
   throw ApiError(400, "invalid_request", std::move(message), std::move(field));
 }
 
+// 503: the same request may be answered later.
+inline ApiError unavailable(std::string code, std::string message,
+                            std::chrono::seconds retry_after = std::chrono::seconds(1)) {
+  ApiError error(503, std::move(code), std::move(message));
+  error.retry_after = retry_after;
+  return error;
+}
+
 // What the library raised, as an error of the API.
 ApiError api_error_of(const Error& error);
 

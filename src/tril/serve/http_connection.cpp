@@ -33,11 +33,13 @@ using asio::awaitable;
 using boost::system::error_code;
 using Socket = asio::basic_stream_socket<asio::generic::stream_protocol, Strand>;
 using Milliseconds = std::chrono::milliseconds;
+using Time = std::chrono::steady_clock::time_point;
 using Parser = http::request_parser<http::string_body>;
 
 constexpr size_t kReadBytes = 16 << 10;   // asked of the system at a time
 constexpr size_t kAheadBytes = 64 << 10;  // read of further requests while one is answered
 constexpr size_t kWriteBytes = 64 << 10;  // written within one time limit
+constexpr int64_t kSmall = 64 << 10;      // bodies and answers up to this are always held
 constexpr Milliseconds kLinger{1000};     // for the client to read an answer before a close
 constexpr Milliseconds kFirst{1000};      // for a first request while the server ends
 
@@ -55,10 +57,32 @@ std::string http_date() {
           std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
 
+// Bytes that a connection holds, as its share of a sum over all connections.
+class HeldBytes {
+ public:
+  explicit HeldBytes(std::atomic<int64_t>& sum) : sum_(sum) {}
+  ~HeldBytes() { release(); }
+  HeldBytes(const HeldBytes&) = delete;
+  HeldBytes& operator=(const HeldBytes&) = delete;
+
+  // Holds this many instead of what it held. False if that made the sum more than `most`; a small
+  // number is not counted.
+  bool hold(int64_t bytes, int64_t most) {
+    if (bytes <= kSmall) bytes = 0;
+    const int64_t more = bytes - std::exchange(bytes_, bytes);
+    return (sum_ += more) <= most || more <= 0;
+  }
+  void release() { sum_ -= std::exchange(bytes_, 0); }
+
+ private:
+  std::atomic<int64_t>& sum_;
+  int64_t bytes_ = 0;
+};
+
 class Connection;
 
 // The exchange of one request of a connection.
-class Answering final : public Exchange, public std::enable_shared_from_this<Answering> {
+class Answering final : public Exchange {
  public:
   Answering(std::weak_ptr<Connection> connection, uint64_t number)
       : connection_(std::move(connection)), number_(number) {}
@@ -100,7 +124,9 @@ class Connection final : public HttpConnection {
         socket_(strand_),
         limit_(strand_),
         wake_(strand_),
-        client_(std::move(client)) {
+        client_(std::move(client)),
+        reading_(shared_->reading),
+        writing_(shared_->writing) {
     const std::lock_guard lock(shared_->mutex);
     shared_->open.insert(this);
   }
@@ -132,6 +158,7 @@ class Connection final : public HttpConnection {
   }
   void abort() override {
     asio::dispatch(strand_, [self = shared_self()] {
+      self->aborted_ = true;
       self->gone_ = true;
       self->wake_.cancel();
       self->limit_.cancel();
@@ -194,20 +221,27 @@ class Connection final : public HttpConnection {
       case Read::bad: co_await linger(); co_return false;
       case Read::whole: break;
     }
+    if (aborted_) co_return false;
     is_new_ = false;
     no_limit();
     const bool is_head = parser.get().method() == http::verb::head;
     const bool old = parser.get().version() < 11;
-    bool stays = parser.get().keep_alive();
+    bool stays = stays_;
     response_.reset();
     source_.reset();
     gone_ = false;
     ++number_;
     watch();
-    hand_over(parser);
+    hand_over(std::move(parser.get().body()));
     while (!response_ && !gone_) co_await wait(std::nullopt);
+    reading_.release();
     if (gone_) co_return false;
-    stays = stays && !shared_->draining;
+    if (!writing_.hold(std::ssize(response_->body), shared_->options.max_writing)) {
+      writing_.release();
+      response_ = own_error(503, "overloaded", "too many large answers are being sent: try again");
+    }
+    // While the server ends, requests that have arrived already are still answered.
+    if (shared_->draining) stays = stays && (buffer_.size() > 0 || read_now() > 0);
     const bool written = source_ != nullptr ? co_await write_stream(is_head, old, stays)
                                             : co_await write_whole(is_head, old, stays);
     // Nobody reads what is still being made, or may have it.
@@ -216,6 +250,7 @@ class Connection final : public HttpConnection {
     asked_.reset();
     source_.reset();
     response_.reset();
+    writing_.release();
     error_code ignored;
     socket_.cancel(ignored);  // the watch
     if (buffer_.capacity() > kAheadBytes && buffer_.size() == 0) buffer_.shrink_to_fit();
@@ -247,12 +282,19 @@ class Connection final : public HttpConnection {
             co_await write_error(status, code_of(status), why_refused_);
             co_return Read::bad;
           }
+          take_header(parser.get());
           limit(shared_->options.body_time);
-          if (!parser.is_done() && equal_ignoring_case(header(parser, "Expect"), "100-continue")) {
+          if (!parser.is_done() && parser.get().version() >= 11 &&
+              equal_ignoring_case(request_.header("Expect"), "100-continue")) {
             co_await write("HTTP/1.1 100 Continue\r\n\r\n");
             limit(shared_->options.body_time);
           }
         }
+      }
+      if (!reading_.hold(std::ssize(parser.get().body()), most_reading_)) {
+        reading_.release();
+        co_await write_error(503, "overloaded", "too much is being sent here: try again later");
+        co_return Read::bad;
       }
       if (parser.is_done()) co_return Read::whole;
       // What is left is the beginning of something the parser takes as a whole: the extension of a
@@ -282,11 +324,6 @@ class Connection final : public HttpConnection {
 
   // While the server ends: waits no longer, but for the request of a client who has just connected.
   void end_idleness() { limit(is_new_ ? kFirst : Milliseconds(0)); }
-
-  static std::string_view header(const Parser& parser, std::string_view name) {
-    const auto value = parser.get()[{name.data(), name.size()}];
-    return {value.data(), value.size()};
-  }
 
   // The status to refuse a header with, 0 for none: where its message ends must be beyond doubt.
   int refusal_of(const Parser::value_type& head) {
@@ -327,26 +364,34 @@ class Connection final : public HttpConnection {
     }
   }
 
-  void hand_over(Parser& parser) {
-    const auto answering = std::make_shared<Answering>(shared_self(), number_);
-    asked_ = answering;
-    HttpRequest request;
-    const auto& head = parser.get();
-    request.method = std::string(head.method_string());
-    request.target = std::string(head.target());
+  // When the header is complete. What a chunked body adds at its end are not headers: whoever
+  // checked them on the way has not seen it.
+  void take_header(const Parser::value_type& head) {
+    request_ = {};
+    request_.method = std::string(head.method_string());
+    request_.target = std::string(head.target());
     // The absolute form names the server too.
-    if (const size_t scheme = request.target.find("://");
-        scheme != std::string::npos && scheme < request.target.find('/')) {
-      const size_t path = request.target.find('/', scheme + 3);
-      request.target = path == std::string::npos ? "/" : request.target.substr(path);
+    if (const size_t scheme = request_.target.find("://");
+        scheme != std::string::npos && scheme < request_.target.find('/')) {
+      const size_t path = request_.target.find('/', scheme + 3);
+      request_.target = path == std::string::npos ? "/" : request_.target.substr(path);
     }
     for (const auto& field : head) {
-      request.headers.push_back({std::string(field.name_string()), std::string(field.value())});
+      request_.headers.push_back({std::string(field.name_string()), std::string(field.value())});
     }
-    request.body = std::move(parser.get().body());
-    request.client = client_;
+    request_.client = client_;
+    stays_ = head.keep_alive();
+    const HttpOptions& options = shared_->options;
+    const bool is_known = !options.is_known || options.is_known(request_);
+    most_reading_ = options.max_reading / (is_known ? 1 : 4);
+  }
+
+  void hand_over(std::string&& body) {
+    const auto answering = std::make_shared<Answering>(shared_self(), number_);
+    asked_ = answering;
+    request_.body = std::move(body);
     try {
-      shared_->handler(std::move(request), answering);
+      shared_->handler(std::move(request_), answering);
     } catch (const std::exception&) {
       answering->respond({.status = 500, .body = R"({"error":{"code":"internal"}})"});
     }
@@ -428,8 +473,15 @@ class Connection final : public HttpConnection {
     std::string text = head_of(*response_, old, stays);
     if (!no_body) text += concat("Content-Length: ", response_->body.size(), "\r\n");
     text += "\r\n";
-    if (!is_head && !no_body) text += response_->body;
-    co_return co_await write(text);
+    if (is_head || no_body) co_return co_await write(text);
+    const auto until = std::chrono::steady_clock::now() + shared_->options.answer_time;
+    // A small one in one piece; of a large one no copy is made.
+    if (std::ssize(response_->body) <= kSmall) {
+      text += response_->body;
+      co_return co_await write(text, until);
+    }
+    if (!co_await write(text, until)) co_return false;
+    co_return co_await write(response_->body, until);
   }
 
   awaitable<bool> write_stream(bool is_head, bool old, bool& stays) {
@@ -443,6 +495,7 @@ class Connection final : public HttpConnection {
     for (bool goes_on = true; goes_on;) {
       news_ = false;
       goes_on = source->take(bytes);
+      writing_.hold(std::ssize(bytes), shared_->options.max_writing);
       if (!bytes.empty() && !co_await write_chunk(std::exchange(bytes, {}), old)) co_return false;
       if (!goes_on || news_) continue;
       const bool woken = co_await wait(shared_->options.heartbeat);
@@ -456,16 +509,20 @@ class Connection final : public HttpConnection {
     if (old) co_return co_await write(bytes);
     std::array<char, 16> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bytes.size(), 16);
-    co_return co_await write(
-        concat(std::string_view(digits.data(), static_cast<size_t>(end.ptr - digits.data())),
-               "\r\n", bytes, "\r\n"));
+    const std::string size = concat(
+        std::string_view(digits.data(), static_cast<size_t>(end.ptr - digits.data())), "\r\n");
+    if (std::ssize(bytes) <= kSmall) co_return co_await write(concat(size, bytes, "\r\n"));
+    if (!co_await write(size) || !co_await write(bytes)) co_return false;
+    co_return co_await write("\r\n");
   }
 
   // The text must live until it is written.
-  awaitable<bool> write(std::string_view text) {
+  awaitable<bool> write(std::string_view text, Time until = Time::max()) {
     while (!text.empty()) {
       const std::string_view part = text.substr(0, kWriteBytes);
-      limit(shared_->options.write_time);
+      const Time now = std::chrono::steady_clock::now();
+      if (now >= until) co_return false;
+      limit(std::min(shared_->options.write_time, std::chrono::ceil<Milliseconds>(until - now)));
       error_code problem;
       co_await asio::async_write(socket_, asio::buffer(part.data(), part.size()),
                                  asio::redirect_error(asio::use_awaitable, problem));
@@ -476,12 +533,18 @@ class Connection final : public HttpConnection {
     co_return true;
   }
 
-  awaitable<void> write_error(int status, std::string_view code, std::string_view message) {
-    response_ = HttpResponse{
+  // An error that the handler does not know of.
+  HttpResponse own_error(int status, std::string_view code, std::string_view message) {
+    HttpResponse response{
         .status = status,
         .body = concat(R"({"error":{"code":")", code, R"(","message":")", message, "\"}}\n")};
-    if (status == 503) response_->headers.push_back({"Retry-After", "1"});
+    if (status == 503) response.headers.push_back({"Retry-After", "1"});
     shared_->count_refusal(status);
+    return response;
+  }
+
+  awaitable<void> write_error(int status, std::string_view code, std::string_view message) {
+    response_ = own_error(status, code, message);
     co_await write_whole(false, false, false);
   }
 
@@ -508,9 +571,15 @@ class Connection final : public HttpConnection {
   const std::string client_;
   boost::beast::flat_buffer buffer_;
   std::string why_refused_;
+  HttpRequest request_;  // its header, when that is complete
+  bool stays_ = false;   // after the answer to it, if its client is to be believed
+  int64_t most_reading_ = 0;
+  HeldBytes reading_;
+  HeldBytes writing_;
   bool is_new_ = true;  // without a request so far
   bool idle_ = false;   // between two requests
   bool timed_out_ = false;
+  bool aborted_ = false;
   bool gone_ = false;
   bool news_ = false;
   uint64_t number_ = 0;  // odd: of the request being answered

@@ -46,6 +46,9 @@ struct HttpShared {
   std::atomic<int64_t> accepted = 0;
   std::atomic<int64_t> refused = 0;
 
+  std::atomic<int64_t> reading = 0;  // bytes of bodies, as far as they are accounted for
+  std::atomic<int64_t> writing = 0;  // bytes of large answers
+
   // Requests that were answered without the handler.
   void count_refusal(int status) {
     const std::lock_guard lock(mutex);

@@ -183,8 +183,9 @@ std::string HttpServer::address() const { return state_->address; }
 
 HttpCounts HttpServer::counts() const {
   const std::lock_guard lock(state_->shared->mutex);
-  return {std::ssize(state_->shared->open), state_->shared->accepted, state_->shared->refused,
-          state_->shared->refusals};
+  HttpShared& shared = *state_->shared;
+  return {std::ssize(shared.open), shared.accepted, shared.refused,
+          shared.reading,          shared.writing,  shared.refusals};
 }
 
 void HttpServer::start() {

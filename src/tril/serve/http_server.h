@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,17 +31,27 @@ struct HttpOptions {
   int64_t max_connections = 4096;  // more are answered 503 and closed
   int64_t max_header = 16 << 10;   // bytes
   int64_t max_body = 1 << 20;
-  std::chrono::milliseconds idle_time{75'000};    // between requests of a connection
-  std::chrono::milliseconds header_time{10'000};  // for all of a request's header
-  std::chrono::milliseconds body_time{30'000};    // for all of its body
-  std::chrono::milliseconds write_time{30'000};   // for 64 KiB of an answer
-  std::chrono::milliseconds heartbeat{15'000};    // of a stream without news
+  // Bytes of all bodies that are being read, and of all answers above 64 KiB that are being
+  // written; what would make them more is answered 503.
+  int64_t max_reading = int64_t{256} << 20;
+  int64_t max_writing = int64_t{256} << 20;
+  // Whether a request, by its header, is from somebody known; all others together may have a
+  // quarter of max_reading. Empty: everybody is.
+  std::function<bool(const HttpRequest&)> is_known{};
+  std::chrono::milliseconds idle_time{75'000};     // between requests of a connection
+  std::chrono::milliseconds header_time{10'000};   // for all of a request's header
+  std::chrono::milliseconds body_time{30'000};     // for all of its body
+  std::chrono::milliseconds write_time{30'000};    // for 64 KiB of an answer
+  std::chrono::milliseconds answer_time{300'000};  // for all of an answer that is not a stream
+  std::chrono::milliseconds heartbeat{15'000};     // of a stream without news
 };
 
 struct HttpCounts {
   int64_t connections = 0;  // open now
   int64_t accepted = 0;     // in all
   int64_t refused = 0;      // for max_connections
+  int64_t reading = 0;      // bytes of large bodies being read
+  int64_t writing = 0;      // bytes of large answers being written
   // Answers that the transport gave by itself, by status.
   std::map<int, int64_t> refusals{};
 };
@@ -61,7 +72,7 @@ class HttpServer {
 
   // Starts the threads.
   void start();
-  // Connections that are waiting to be accepted still are, then no more. Requests that were read
+  // Connections that are waiting to be accepted still are, then no more. Requests that have arrived
   // are answered, and their connections closed. Returns whether all were within the time.
   bool drain(std::chrono::milliseconds time);
 

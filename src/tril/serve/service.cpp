@@ -7,6 +7,7 @@
 
 #include "tril/base/fingerprint.h"
 #include "tril/serve/api.h"
+#include "tril/serve/http_text.h"
 #include "tril/serve/json_out-inl.h"
 #include "tril/text/languages.h"
 
@@ -79,9 +80,10 @@ class CountedExchange final : public Exchange {
   }
   ~CountedExchange() override {
     --metrics_.requests_in_flight;
-    if (streamed_ == 0) return;
+    if (fate_->counted) return;
     try {
-      count(streamed_);
+      // Where there is no status, nothing was answered: as a rule because the client had left.
+      count(streamed_ != 0 ? streamed_ : kFailed);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory: not counted
     }
   }
@@ -100,8 +102,8 @@ class CountedExchange final : public Exchange {
   }
   void more() override { inner_->more(); }
   void on_gone(std::function<void()> gone) override {
-    inner_->on_gone([is_gone = is_gone_, gone = std::move(gone)] {
-      *is_gone = true;
+    inner_->on_gone([fate = fate_, &metrics = metrics_, gone = std::move(gone)] {
+      if (!fate->gone.exchange(true) && !fate->counted) ++metrics.cancelled;
       gone();
     });
   }
@@ -110,6 +112,7 @@ class CountedExchange final : public Exchange {
 
  private:
   static constexpr int kClientLeft = 499;  // as nginx calls it
+  static constexpr int kFailed = 500;
 
   void complete(HttpResponse& response) const {
     response.headers.push_back({"X-Content-Type-Options", "nosniff"});
@@ -118,14 +121,20 @@ class CountedExchange final : public Exchange {
   void count(int status) {
     const auto seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - arrived_).count();
-    metrics_.count(api, *is_gone_ ? kClientLeft : status, seconds);
+    metrics_.count(api, fate_->gone ? kClientLeft : status, seconds);
+    fate_->counted = true;
   }
 
   const std::shared_ptr<Exchange> inner_;
   Metrics& metrics_;
   const std::string request_id_;
   const std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
-  const std::shared_ptr<std::atomic<bool>> is_gone_ = std::make_shared<std::atomic<bool>>(false);
+  // Known to who is told that the client left, too.
+  struct Fate {
+    std::atomic<bool> gone = false;
+    std::atomic<bool> counted = false;
+  };
+  const std::shared_ptr<Fate> fate_ = std::make_shared<Fate>();
   int streamed_ = 0;  // the status of a stream
 };
 
@@ -144,25 +153,35 @@ class JobStream final : public ByteSource {
       : stream_(std::move(stream)), arrived_(arrived), metrics_(metrics) {}
 
   void set_job(const std::shared_ptr<TextJob>& job) { job_ = job; }
-  // On a worker, when the job is done: what ends the stream.
+  // On a worker, when the job is done: what ends the stream. Nobody waits for the lock meanwhile.
   void finish(TextJob& job) {
-    const std::lock_guard lock(mutex_);
-    std::string bytes;
-    if (job.error()) {
-      stream_.error(*job.error(), bytes);
-    } else {
-      stream_.events(job, bytes);
-      stream_.last(job, bytes);
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
     }
+    std::string bytes;
+    try {
+      if (job.error()) {
+        stream_.error(*job.error(), bytes);
+      } else {
+        stream_.events(job, bytes);
+        stream_.last(job, bytes);
+      }
+    } catch (const std::exception& failure) {
+      bytes.clear();
+      stream_.error(ApiError(500, "internal", failure.what()), bytes);
+    }
+    const std::lock_guard lock(mutex_);
     last_ = std::move(bytes);
     is_done_ = true;
   }
   bool take(std::string& bytes) override {
     const std::lock_guard lock(mutex_);
     if (is_done_) {
-      bytes += last_;
+      bytes += std::exchange(last_, {});
       return false;
     }
+    if (is_ending_) return true;
     const size_t before = bytes.size();
     if (const auto job = job_.lock()) stream_.events(*job, bytes);
     if (bytes.size() > before && !began_) {
@@ -181,7 +200,8 @@ class JobStream final : public ByteSource {
   Metrics& metrics_;
   std::weak_ptr<TextJob> job_;  // its callbacks hold this
   std::mutex mutex_;
-  std::string last_;  // guarded by the mutex, as the next two
+  std::string last_;  // guarded by the mutex, as the next three
+  bool is_ending_ = false;
   bool is_done_ = false;
   bool began_ = false;
 };
@@ -205,9 +225,9 @@ std::string wanted_code(std::string_view code) {
 
 Core::~Core() {
   ending = true;
-  // Requests that are still to be read come first: the one that is being read may start a job.
+  // The request that is being read may start a job; those that wait to be read no longer do.
   const auto all_read = std::make_shared<std::promise<void>>();
-  large.post([all_read] { all_read->set_value(); });
+  large.post(0, [all_read] { all_read->set_value(); });
   all_read->get_future().wait();
   live.end();
 }
@@ -215,30 +235,39 @@ Core::~Core() {
 Core::Core(ModelSet served, ServiceOptions given)
     : models(std::move(served)), options(std::move(given)), cache(options.cache_bytes) {}
 
-Client Core::client_of(const HttpRequest& request, std::string_view secret) const {
-  Client client{.name = request.client, .tokens_per_minute = options.tokens_per_minute};
-  if (options.behind_proxy) {
-    std::string_view address = trimmed(request.header("X-Real-IP"));
-    if (address.empty()) {
-      address = request.header("X-Forwarded-For");
-      const size_t comma = address.rfind(',');
-      if (comma != std::string_view::npos) address.remove_prefix(comma + 1);
-      address = trimmed(address);
-    }
-    if (!address.empty()) client.name = std::string(address.substr(0, 64));
+// The address of the client: of the peer or, behind a proxy, what the proxy says. A proxy appends
+// the address it sees, so the last one is its own word; those before may be anybody's.
+std::string Core::address_of(const HttpRequest& request) const {
+  if (!options.behind_proxy) return request.client;
+  const auto told = std::find_if(
+      request.headers.rbegin(), request.headers.rend(),
+      [](const Header& header) { return equal_ignoring_case(header.name, "X-Forwarded-For"); });
+  if (told == request.headers.rend()) return request.client;
+  std::string_view address = told->value;
+  if (const size_t comma = address.rfind(','); comma != std::string_view::npos) {
+    address.remove_prefix(comma + 1);
   }
-  if (!options.keys.empty()) {
-    std::string_view given = request.header("Authorization");
-    for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "}) {
-      if (given.size() > scheme.size() &&
-          equal_ignoring_case(given.substr(0, scheme.size()), scheme)) {
-        given.remove_prefix(scheme.size());
-        break;
-      }
+  return std::string(trimmed(address).substr(0, 64));
+}
+
+std::string_view Core::key_in_header(const HttpRequest& request) {
+  const std::string_view given = request.header("Authorization");
+  for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "}) {
+    if (given.size() > scheme.size() &&
+        equal_ignoring_case(given.substr(0, scheme.size()), scheme)) {
+      return trimmed(given.substr(scheme.size()));
     }
-    if (given.empty()) given = secret;
+  }
+  return trimmed(given);
+}
+
+Client Core::client_of(const HttpRequest& request, std::string_view secret) const {
+  Client client{.name = address_of(request), .tokens_per_minute = options.tokens_per_minute};
+  if (!options.keys.empty()) {
+    std::string_view given = key_in_header(request);
+    if (given.empty()) given = trimmed(secret);
     if (given.empty()) throw ApiError(401, "no_key", "this server needs a key");
-    const Key* key = find_key(options.keys, trimmed(given));
+    const Key* key = find_key(options.keys, given);
     if (key == nullptr) throw ApiError(403, "bad_key", "this key is not known here");
     client.name = "key " + key->name;
     if (key->tokens_per_minute > 0) client.tokens_per_minute = key->tokens_per_minute;
@@ -247,11 +276,16 @@ Client Core::client_of(const HttpRequest& request, std::string_view secret) cons
   return client;
 }
 
+Client Core::client_by_header(const HttpRequest& request) const {
+  if (options.keys.empty() || !key_in_header(request).empty()) return client_of(request);
+  Client client{.name = "without key " + address_of(request), .is_known = false};
+  client.id = fingerprint(client.name);
+  return client;
+}
+
 void Core::admit(const Context& context) {
   if (!waiting.admits(context.client.id, options.max_queued_tokens)) {
-    ApiError full(503, "overloaded", "too much is waiting to be translated: try again later");
-    full.retry_after = std::chrono::seconds(1);
-    throw full;
+    throw unavailable("overloaded", "too much is waiting to be translated: try again later");
   }
   if (const auto wait = buckets.refusal(context.client.name, context.client.tokens_per_minute)) {
     ApiError limit(429, "rate_limited",
@@ -266,13 +300,12 @@ void Core::charge(const Context& context, int64_t tokens) {
   buckets.charge(context.client.name, context.client.tokens_per_minute, tokens);
 }
 
-void Core::submitted(const Context& context, const TextJob& job) {
-  charge(context, job.submitted_tokens());
-  int64_t bytes = 0;
-  for (const std::string& text : job.call().texts) {
-    bytes += std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
-  }
-  characters += bytes;
+void Core::started(const ContextPtr& context, const std::shared_ptr<TextJob>& job) {
+  charge(*context, job->source_tokens());
+  for (const std::string& text : job->call().texts) characters += count_characters(text);
+  context->exchange->on_gone([weak = std::weak_ptr(job)] {
+    if (const auto gone = weak.lock()) gone->cancel();
+  });
 }
 
 void Core::run(const ContextPtr& context, TextCall call, Answer answer) {
@@ -280,20 +313,12 @@ void Core::run(const ContextPtr& context, TextCall call, Answer answer) {
   const auto job = std::make_shared<TextJob>(std::move(call), services());
   job->start({context->client.id, context->arrived}, options.limits,
              [this, context, answer = std::move(answer)](TextJob& done) {
-               if (done.error()) return respond(*context, *done.error());
-               try {
-                 respond(*context, answer(done));
-               } catch (const std::exception& error) {
-                 respond(*context, ApiError(500, "internal", error.what()));
-               }
+               answer_with(*context, [&] {
+                 if (done.error()) throw ApiError(*done.error());
+                 return answer(done);
+               });
              });
-  submitted(*context, *job);
-  context->exchange->on_gone([this, weak = std::weak_ptr(job)] {
-    if (const auto gone = weak.lock()) {
-      ++metrics.cancelled;
-      gone->cancel();
-    }
-  });
+  started(context, job);
 }
 
 void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
@@ -309,96 +334,82 @@ void Core::run_stream(const ContextPtr& context, TextCall call, Stream stream) {
         context->exchange->more();
       },
       [context] { context->exchange->more(); });
-  submitted(*context, *job);
   context->exchange->stream(HttpResponse{.type = std::string(kEventStream)}
                                 .with("Cache-Control", "no-store")
                                 .with("X-Accel-Buffering", "no")
                                 .with("X-Tril-Fingerprint", std::move(fingerprint)),
                             source);
-  context->exchange->on_gone([this, weak = std::weak_ptr(job)] {
-    if (const auto gone = weak.lock()) {
-      ++metrics.cancelled;
-      gone->cancel();
-    }
-  });
+  started(context, job);
 }
-
-namespace {
-
-void answer_with(Core& core, const ContextPtr& context, const std::function<HttpResponse()>& work) {
-  try {
-    core.respond(*context, work());
-  } catch (const ApiError& error) {
-    core.respond(*context, error);
-  } catch (const Error& error) {
-    core.respond(*context, api_error_of(error));
-  } catch (const std::exception& error) {
-    core.respond(*context, ApiError(500, "internal", error.what()));
-  }
-}
-
-}  // namespace
 
 void Core::check_wanted(const Context& context) const {
-  if (ending) throw ApiError(503, "ending", "the server ends: ask again");
+  if (ending) throw unavailable("ending", "the server ends: ask again");
   require(!context.gone, ErrorCode::cancelled, "the client left");
   require(std::chrono::steady_clock::now() < context.arrived + options.limits.timeout,
           ErrorCode::timed_out, "the answer took too long");
 }
 
-namespace {
-
-// So that work which waits is left out when its client leaves.
-void notice_leaving(const ContextPtr& context) {
+void Core::post(Workers& workers, const ContextPtr& context, std::function<HttpResponse()> work) {
+  // So that work which waits is left out when its client leaves.
   context->exchange->on_gone([weak = std::weak_ptr(context)] {
     if (const auto left = weak.lock()) left->gone = true;
   });
-}
-
-}  // namespace
-
-void Core::run_slow(const ContextPtr& context, std::function<HttpResponse()> work) {
-  notice_leaving(context);
-  slow.post([this, context, work = std::move(work)] {
-    answer_with(*this, context, [&] {
+  workers.post(context->client.id, [this, context, work = std::move(work)] {
+    answer_with(*context, [&] {
       check_wanted(*context);
       return work();
     });
   });
+}
+
+void Core::run_slow(const ContextPtr& context, std::function<HttpResponse()> work) {
+  post(slow, context, std::move(work));
 }
 
 void Core::run_study(const ContextPtr& context, std::function<HttpResponse()> work) {
   constexpr int64_t kMostWaiting = 8;
-  if (++studying > kMostWaiting) {
-    --studying;
-    ApiError full(503, "overloaded", "too many explanations are waiting: try again later");
-    full.retry_after = std::chrono::seconds(5);
-    throw full;
-  }
   const std::shared_ptr<void> counted(nullptr, [this](void*) { --studying; });
-  notice_leaving(context);
-  study.post([this, context, counted, work = std::move(work)] {
-    answer_with(*this, context, [&] {
-      check_wanted(*context);
-      return work();
-    });
-  });
+  if (++studying > kMostWaiting) {
+    throw unavailable("overloaded", "too many explanations are waiting: try again later",
+                      std::chrono::seconds(5));
+  }
+  post(study, context, [counted, work = std::move(work)] { return work(); });
 }
 
 void Core::run_large(const ContextPtr& context, std::function<void()> work) {
-  constexpr int64_t kMostBytes = int64_t{64} << 20;
+  // A quarter of it for those whose key is still to be read, in the body.
+  const int64_t most = (int64_t{64} << 20) / (context->client.is_known ? 1 : 4);
   const auto bytes = std::ssize(context->request.body);
   const std::shared_ptr<void> counted(nullptr, [this, bytes](void*) { large_bytes -= bytes; });
-  if ((large_bytes += bytes) > kMostBytes) {
-    ApiError full(503, "overloaded", "too many large requests are waiting: try again later");
-    full.retry_after = std::chrono::seconds(1);
-    throw full;
+  if ((large_bytes += bytes) > most) {
+    throw unavailable("overloaded", "too many large requests are waiting: try again later");
   }
-  notice_leaving(context);
-  large.post([this, context, counted, work = std::move(work)] {
-    if (ending) return respond(*context, ApiError(503, "ending", "the server ends: ask again"));
+  context->exchange->on_gone([weak = std::weak_ptr(context)] {
+    if (const auto left = weak.lock()) left->gone = true;
+  });
+  large.post(context->client.id, [this, context, counted, work = std::move(work)] {
+    if (ending) return respond(*context, unavailable("ending", "the server ends: ask again"));
     if (!context->gone) work();
   });
+}
+
+void Core::answer_with(const Context& context, const std::function<HttpResponse()>& work) {
+  guarded(context, [&] { respond(context, work()); });
+}
+
+void Core::guarded(const Context& context, const std::function<void()>& part) {
+  try {
+    part();
+  } catch (const ApiError& error) {
+    // DeepL's clients know only that a key is wrong.
+    ApiError told = error;
+    if (context.shape == Shape::deepl && told.status == 401) told.status = 403;
+    respond(context, told);
+  } catch (const Error& error) {
+    respond(context, api_error_of(error));
+  } catch (const std::exception& error) {
+    respond(context, ApiError(500, "internal", error.what()));
+  }
 }
 
 void Core::respond(const Context& context, HttpResponse&& response) {
@@ -432,6 +443,14 @@ void Service::begin_draining() { state_->draining = true; }
 void Service::set_gauges(std::function<void(Gauges&)> fill) { state_->fill = std::move(fill); }
 const ModelSet& Service::models() const { return state_->core.models; }
 const Metrics& Service::metrics() const { return state_->core.metrics; }
+
+bool Service::knows(const HttpRequest& request) const {
+  try {
+    return state_->core.client_by_header(request).is_known;
+  } catch (const ApiError&) {
+    return false;
+  }
+}
 
 void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) {
   Core& core = state_->core;
@@ -468,7 +487,7 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
                                    .headers = {{"Cache-Control", "no-store"}}});
   }
   if (path == "/metrics") {
-    return answer_with(core, context, [&] {
+    return core.answer_with(*context, [&] {
       context->client = core.client_of(context->request);
       Gauges gauges{.cache_bytes = core.cache.bytes(),
                     .cache_answers = core.cache.size(),
@@ -479,28 +498,16 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
                           .headers = {{"Cache-Control", "no-store"}}};
     });
   }
-  // Runs a part of the request; what it raises is the answer.
-  const auto guarded = [&core, context](const auto& part) {
-    try {
-      part();
-    } catch (const ApiError& error) {
-      // DeepL's clients know only that a key is wrong.
-      ApiError told = error;
-      if (context->shape == Shape::deepl && told.status == 401) told.status = 403;
-      core.respond(*context, told);
-    } catch (const Error& error) {
-      core.respond(*context, api_error_of(error));
-    } catch (const std::exception& error) {
-      core.respond(*context, ApiError(500, "internal", error.what()));
-    }
-  };
-  guarded([&] {
-    // LibreTranslate's clients send their key in the body, which its handlers read.
-    if (found.route->needs_key && found.route->shape != Shape::libretranslate) {
+  core.guarded(*context, [&] {
+    // LibreTranslate's clients send their key in the body, which its handlers read: until then they
+    // are told apart by their addresses.
+    if (found.route->needs_key && found.route->shape == Shape::libretranslate) {
+      context->client = core.client_by_header(context->request);
+    } else if (found.route->needs_key) {
       context->client = core.client_of(context->request);
     }
-    const auto handle = [&core, context, guarded, handler = found.route->handler] {
-      guarded([&] { handler(core, context); });
+    const auto handle = [&core, context, handler = found.route->handler] {
+      core.guarded(*context, [&] { handler(core, context); });
     };
     if (context->request.body.size() <= kLargeBody) return handle();
     core.admit(*context);

@@ -21,8 +21,8 @@ struct ServiceOptions {
   std::vector<Key> keys{};            // empty: everybody may use it
   int64_t tokens_per_minute = 0;      // of a client whose key says nothing else; 0: no limit
   int64_t max_queued_tokens = 65536;  // source tokens waiting or being decoded; then 503
-  // Whether clients are told apart by the address that a proxy in front reports (X-Real-IP, or the
-  // last of X-Forwarded-For), instead of by that of the connection.
+  // Whether clients are told apart by the address that a proxy in front adds to X-Forwarded-For,
+  // instead of by that of the connection.
   bool behind_proxy = false;
   bool page = true;    // the page at /, and /explain
   bool trust = false;  // as in LoadOptions, where /explain loads a model
@@ -37,6 +37,8 @@ class Service {
 
   // Answers a request, now or later. Any thread.
   void handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange);
+  // Whether the header of a request has a key that is known here, or none is needed. Any thread.
+  bool knows(const HttpRequest& request) const;
   // /readyz says no from now on.
   void begin_draining();
   // Where /metrics gets what the transport counts.

@@ -1,10 +1,13 @@
 #include "tril/serve/text_job.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace tril::serve {
 namespace {
+
+constexpr int64_t kManyResults = 64;  // an answer with more is put together by Workers `large`
 
 int64_t lines_with_text(std::string_view text) {
   int64_t lines = 0;
@@ -80,10 +83,10 @@ void TextJob::plan(const CallLimits& limits) {
     written_.emplace_back(plan.parts.size());
   }
   joined_.resize(plans_.size());
-  const int64_t results = units * call_.options.search.n_best.value_or(1);
-  if (results > limits.max_units) {
+  results_wanted_ = units * call_.options.search.n_best.value_or(1);
+  if (results_wanted_ > limits.max_units) {
     throw ApiError(413, "too_large",
-                   concat(results, " results in one request: at most ", limits.max_units),
+                   concat(results_wanted_, " results in one request: at most ", limits.max_units),
                    "n_best");
   }
 }
@@ -93,8 +96,8 @@ void TextJob::start(const JobClient& client, const CallLimits& limits, Done done
   done_ = std::move(done);
   news_ = std::move(news);
   client_ = client.id;
+  deadline_ = client.arrived + call_.timeout;
   plan(limits);
-  const auto deadline = client.arrived + call_.timeout;
   const std::string options = options_text(call_);
   left_ = 1;
   int64_t number = 0;
@@ -104,6 +107,7 @@ void TextJob::start(const JobClient& client, const CallLimits& limits, Done done
         std::string key = unit_key(call_, options, text, plans_[text].parts[part].source, number);
         if (auto known = services_.cache.find(key)) {
           ++services_.metrics.cache_hits;
+          cached_tokens_ += std::max<int64_t>(1, known->tokens_read);
           written_[text][part] = {.text = known->translation.text(), .whole = true};
           results_[text][part] = std::move(known);
           continue;
@@ -113,8 +117,12 @@ void TextJob::start(const JobClient& client, const CallLimits& limits, Done done
         unit.text = text;
         unit.part = part;
         unit.key = std::move(key);
-        submit(unit, number, deadline);
+        submit(unit, number);
       }
+    }
+    if (cached_tokens_ > 0) {
+      services_.waiting.add(client_, cached_tokens_);
+      waiting_tokens_ = cached_tokens_;
     }
   } catch (...) {
     done_ = nullptr;  // the caller is told by what is thrown
@@ -127,12 +135,12 @@ void TextJob::start(const JobClient& client, const CallLimits& limits, Done done
   count_down();
 }
 
-void TextJob::submit(Unit& unit, int64_t number, EngineClock::time_point deadline) {
+void TextJob::submit(Unit& unit, int64_t number) {
   TextRequest request{.line = plans_[unit.text].parts[unit.part].source};
   if (!call_.prefixes.empty()) request.prefix = call_.prefixes[unit.text];
   TranslateOptions options = call_.options;
   options.languages = call_.model->for_translator(call_.languages_of(unit.text));
-  SubmitOptions terms{.number = number, .client = client_, .deadline = deadline};
+  SubmitOptions terms{.number = number, .client = client_, .deadline = deadline_};
   const auto self = shared_from_this();
   const bool streams = news_ != nullptr;
   if (streams) {
@@ -144,7 +152,10 @@ void TextJob::submit(Unit& unit, int64_t number, EngineClock::time_point deadlin
   left_ += 2;
   ++services_.metrics.units_in_flight;
   terms.ready = [self, &unit, streams] {
-    if (streams) self->tell_whole(unit);
+    try {
+      if (streams) self->tell_whole(unit);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the end tells it
+    }
     --self->services_.metrics.units_in_flight;
     self->settle(unit);
     self->count_down();
@@ -199,15 +210,22 @@ void TextJob::cancel() {
   if (cancelled_.exchange(true)) return;
   const std::lock_guard lock(mutex_);
   if (finished_) return;
-  for (const Unit& unit : units_) {
-    if (unit.tokens > 0) unit.pending.cancel();
+  try {
+    std::vector<PendingTranslation> submitted;
+    for (const Unit& unit : units_) {
+      if (unit.tokens > 0) submitted.push_back(unit.pending);
+    }
+    PendingTranslation::cancel(submitted);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): they go on to their ends
   }
 }
 
 void TextJob::count_down() {
   if (--left_ > 0) return;
-  Workers& workers = call_.options.alignments ? services_.slow : services_.quick;
-  workers.post([self = shared_from_this()] { self->finish(); });
+  Workers& workers = call_.options.alignments         ? services_.slow
+                     : results_wanted_ > kManyResults ? services_.large
+                                                      : services_.quick;
+  workers.post(client_, [self = shared_from_this()] { self->finish(); });
 }
 
 void TextJob::finish() {
@@ -221,6 +239,13 @@ void TextJob::finish() {
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to say so
   }
   news_ = nullptr;
+  if (waiting_tokens_ > 0) services_.waiting.remove(client_, waiting_tokens_);
+}
+
+std::optional<ApiError> TextJob::unwanted() const {
+  if (cancelled_) return api_error_of({ErrorCode::cancelled, "cancelled"});
+  if (EngineClock::now() < deadline_) return std::nullopt;
+  return api_error_of({ErrorCode::timed_out, "too late"});
 }
 
 void TextJob::collect() {
@@ -228,10 +253,13 @@ void TextJob::collect() {
     const std::lock_guard lock(mutex_);
     finished_ = true;
   }
+  error_ = unwanted();
   for (Unit& unit : units_) {
     // What it holds leads back to this job.
     const PendingTranslation pending = std::exchange(unit.pending, {});
     if (error_ || unit.tokens == 0) continue;
+    // An alignment takes a pass of the model.
+    if (error_ = unwanted(); error_) continue;
     try {
       auto result = std::make_shared<const UnitResult>(
           UnitResult{pending.get(), pending.tokens_read(), call_.generates()});

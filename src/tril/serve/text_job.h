@@ -2,8 +2,8 @@
 //
 // Its texts are cut into units, each of which is answered from the cache or submitted to the
 // model's engine, where it is decoded together with the units of all other clients. Parsing and
-// submitting happen on the caller's thread, assembling the answer on a worker; the engine's thread
-// only counts.
+// submitting happen on the caller's thread, assembling the answer on a worker. The engine's thread
+// counts, and notes the text of streams.
 #pragma once
 
 #include <atomic>
@@ -51,8 +51,10 @@ struct JobServices {
   Metrics& metrics;
   WaitingTokens& waiting;
   LiveJobs& live;
-  Workers& quick;  // puts answers together
-  Workers& slow;   // the same with another pass of the model: alignments
+  // These put answers together.
+  Workers& quick;
+  Workers& large;  // answers with many results
+  Workers& slow;   // those that need another pass of the model: alignments
 };
 
 // For whom a job runs.
@@ -75,7 +77,8 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   // nothing was started.
   void start(const JobClient& client, const CallLimits& limits, Done done,
              std::function<void()> news = {});
-  // Its sentences leave the engine within a step or two; `done` is called as always.
+  // Its sentences leave the engine within a step or two, and nothing more is made of them; `done`
+  // is called as always.
   void cancel();
 
   const TextCall& call() const { return call_; }
@@ -91,8 +94,8 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   const std::vector<std::vector<std::shared_ptr<const UnitResult>>>& results() const {
     return results_;
   }
-  // Source tokens of what was submitted: not of what was in the cache.
-  int64_t submitted_tokens() const { return submitted_tokens_; }
+  // Source tokens of all its sentences, those found in the cache included.
+  int64_t source_tokens() const { return submitted_tokens_ + cached_tokens_; }
 
  private:
   struct Unit {
@@ -101,24 +104,28 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
     std::string key{};
     PendingTranslation pending{};
     int64_t tokens = 0;
-    // Submitted, and ready: whichever comes last finds the unit's tokens no longer waiting.
+    // Submitted, and ready: after the second of the two its tokens no longer wait.
     std::atomic<int> before_settled = 2;
   };
 
   void plan(const CallLimits& limits);
-  void submit(Unit& unit, int64_t number, EngineClock::time_point deadline);
+  void submit(Unit& unit, int64_t number);
   void settle(Unit& unit);
   void tell(const Unit& unit, const StreamedText& news);
   void tell_whole(const Unit& unit);
   void count_down();
   void finish();
   void collect();
+  // Why the answer is not to be made any more.
+  std::optional<ApiError> unwanted() const;
 
   TextCall call_;
   const JobServices services_;
   Done done_;
   std::function<void()> news_;
   uint64_t client_ = 0;
+  EngineClock::time_point deadline_{};
+  int64_t results_wanted_ = 0;
   std::vector<TextPlan> plans_;
   std::deque<Unit> units_;  // those submitted; their addresses are kept
   std::atomic<int64_t> left_ = 1;
@@ -142,6 +149,8 @@ class TextJob : public std::enable_shared_from_this<TextJob> {
   std::vector<std::vector<std::shared_ptr<const UnitResult>>> results_;
   std::optional<ApiError> error_;
   int64_t submitted_tokens_ = 0;
+  int64_t cached_tokens_ = 0;   // of units found in the cache
+  int64_t waiting_tokens_ = 0;  // those of them that wait until the answer is made
 };
 
 }  // namespace tril::serve
