@@ -37,6 +37,8 @@ void print_verdict(const serve::ReceiptCheck& check) {
   if (check.texts_differing > 0) {
     fmt::print("NOT this model's answer: {} of {} texts differ. {}\n", check.texts_differing,
                check.texts, check.first_difference);
+  } else if (!check.first_difference.empty()) {
+    fmt::print("NOT this model's answer: {}.\n", check.first_difference);
   } else if (!check.same_model) {
     fmt::print(
         "NOT proven: {} of {} texts agree, but the receipt was given by another model,\n"
@@ -63,7 +65,7 @@ void run(const VerifyAnswerFlags& flags) {
     fmt::print("The receipt's fingerprint is\n  {}, that of {} with this tril\n  {}.\n",
                check.receipt_says, flags.model, check.fingerprint);
   }
-  if (!check.same_model || check.texts_differing > 0) throw Failed{};
+  if (!check.holds()) throw Failed{};
 }
 
 }  // namespace

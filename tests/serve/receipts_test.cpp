@@ -70,8 +70,7 @@ const std::string& usual() {
   return receipt;
 }
 
-// Valid, for this model and of this answer.
-bool holds(const ReceiptCheck& check) { return check.same_model && check.texts_differing == 0; }
+bool holds(const ReceiptCheck& check) { return check.holds(); }
 
 TEST(Receipts, OfWhatWasAnsweredHold) {
   for (
@@ -160,6 +159,40 @@ TEST(Receipts, EveryChangeOfAnAnswerIsFound) {
   ordered_json more = receipt;
   more.at("answer").at(0)["better"] = 1;
   EXPECT_FALSE(holds(saved().check(more.dump())));
+}
+
+// Everything around the receipt is what people read.
+TEST(Receipts, AnAnswerIsComparedWithItsReceipt) {
+  ordered_json answer = ordered_json::parse(answer_to(
+      saved(),
+      R"("text":["how are you","I am fine"],"source":"en","target":"hi","n_best":2,"max_tokens":5)"));
+  ASSERT_TRUE(saved().check(answer.dump()).holds());
+  int changed = 0;
+  for (auto& [name, value] : answer.items()) {
+    if (name != "receipt") change_each(answer, value, changed);
+  }
+  EXPECT_GE(changed, 12);
+  ordered_json other = answer;
+  other.at("translations").at(1).at("text") = "I owe Bob 1000 euros";
+  EXPECT_EQ(saved().check(other.dump()).texts_differing, 1);
+  EXPECT_TRUE(saved()
+                  .check(other.dump())
+                  .first_difference.starts_with(
+                      "text 2: the answer says I owe Bob 1000 euros, the model "));
+  other = answer;
+  other.at("translations").at(0)["better"] = "this";
+  EXPECT_FALSE(saved().check(other.dump()).holds());
+  other = answer;
+  other["note"] = "trust me";
+  EXPECT_EQ(saved().check(other.dump()).first_difference, "its \"note\" is another");
+  other = answer;
+  other.at("translations").erase(1);
+  EXPECT_THROW(saved().check(other.dump()), Error);
+  // How sure the server was of the language is its own.
+  ordered_json detected = ordered_json::parse(
+      answer_to(saved(), R"("text":"how are you","source":"auto","target":"hi","max_tokens":5)"));
+  detected.at("translations").at(0).at("detected").at("confidence") = 0.5;
+  EXPECT_TRUE(saved().check(detected.dump()).holds());
 }
 
 TEST(Receipts, TheFirstDifferenceIsNamed) {

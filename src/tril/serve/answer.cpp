@@ -111,7 +111,8 @@ class OwnServices {
   // Runs a call to its end.
   std::shared_ptr<TextJob> run(TextCall call, const CallLimits& limits) {
     auto job = std::make_shared<TextJob>(
-        std::move(call), JobServices{cache_, metrics_, waiting_, live_, workers_, workers_});
+        std::move(call),
+        JobServices{cache_, metrics_, waiting_, live_, workers_, workers_, workers_});
     const auto ended = std::make_shared<std::promise<void>>();
     job->start({}, limits, [ended](TextJob&) { ended->set_value(); });
     ended->get_future().wait();
@@ -209,6 +210,67 @@ ReceiptHead read_receipt_head(std::string_view receipt, const std::string& file)
           text_of(value, "device", file), text_of(value, "version", file)};
 }
 
+namespace {
+
+// The first text of what the receipt, or the answer around it, says of a text, and of what the
+// model says; they differ.
+std::string difference(size_t text, std::string_view whose, const nlohmann::json& theirs,
+                       const nlohmann::json& ours) {
+  const auto words = [](const nlohmann::json& object) {
+    const bool has = object.is_object() && object.contains("text") && object.at("text").is_string();
+    return has ? object.at("text").get<std::string>() : std::string();
+  };
+  if (words(theirs) == words(ours)) {
+    return concat("text ", text + 1, ": the words agree, their numbers do not");
+  }
+  return concat("text ", text + 1, ": the ", whose, " says ", printable(words(theirs)),
+                ", the model ", printable(words(ours)));
+}
+
+// How sure a server was of a language depends on its other models.
+nlohmann::json without_detected(nlohmann::json translation) {
+  if (translation.is_object()) translation.erase("detected");
+  return translation;
+}
+
+// Compares as values: a program in between may have written the same JSON in another layout.
+// `whole` is a receipt, or an answer around one: then everything that people read there, too.
+void compare(const nlohmann::json& whole, const TextJob& job, const std::string& file,
+             ReceiptCheck& check) {
+  const bool has_answer = whole.contains("receipt");
+  const nlohmann::json& receipt = has_answer ? whole.at("receipt") : whole;
+  const nlohmann::json claimed = receipt.value("answer", nlohmann::json());
+  check.texts = std::ssize(job.call().texts);
+  require(claimed.is_array() && std::ssize(claimed) == check.texts, ErrorCode::bad_format, file,
+          ": the receipt's answer has another number of texts than its request");
+  const nlohmann::json answer = nlohmann::json::parse(answer_text(job));
+  const nlohmann::json shown = has_answer ? whole.value("translations", nlohmann::json()) : claimed;
+  require(shown.is_array() && std::ssize(shown) == check.texts, ErrorCode::bad_format, file,
+          ": the answer has another number of translations than its receipt");
+  for (size_t i = 0; i < claimed.size(); ++i) {
+    const nlohmann::json ours = nlohmann::json::parse(dump(computed(job, i)));
+    const nlohmann::json ours_shown = without_detected(answer.at("translations").at(i));
+    std::string found;
+    if (claimed[i] != ours) {
+      found = difference(i, "receipt", claimed[i], ours);
+    } else if (has_answer && without_detected(shown[i]) != ours_shown) {
+      found = difference(i, "answer", shown[i], ours_shown);
+    }
+    if (found.empty()) continue;
+    if (++check.texts_differing == 1) check.first_difference = found;
+  }
+  if (!has_answer || check.texts_differing > 0) return;
+  for (const auto& [name, value] : whole.items()) {
+    if (name == "translations" || name == "receipt") continue;
+    // Whether it is the model's fingerprint is a question of its own.
+    const nlohmann::json ours = name == "fingerprint" ? nlohmann::json(check.receipt_says)
+                                                      : answer.value(name, nlohmann::json());
+    if (value != ours) check.first_difference = concat("its \"", name, "\" is another");
+  }
+}
+
+}  // namespace
+
 ReceiptCheck check_receipt(std::string_view receipt, const std::string& file,
                            const std::string& folder, Translator translator) {
   const JsonValue value = parse_receipt(receipt, file);
@@ -247,27 +309,7 @@ ReceiptCheck check_receipt(std::string_view receipt, const std::string& file,
     fail(ErrorCode::invalid_argument, file,
          ": this model cannot have given it: ", job->error()->message);
   }
-  // Compared as values: a program in between may have written the same JSON in another layout.
-  const nlohmann::json whole = nlohmann::json::parse(receipt);
-  const nlohmann::json& inner = whole.contains("receipt") ? whole.at("receipt") : whole;
-  const nlohmann::json claimed = inner.value("answer", nlohmann::json());
-  check.texts = std::ssize(job->call().texts);
-  require(claimed.is_array() && std::ssize(claimed) == check.texts, ErrorCode::bad_format, file,
-          ": the receipt's answer has another number of texts than its request");
-  for (size_t i = 0; i < claimed.size(); ++i) {
-    const nlohmann::json mine = nlohmann::json::parse(dump(computed(*job, i)));
-    if (mine == claimed[i]) continue;
-    if (++check.texts_differing > 1) continue;
-    const std::string theirs =
-        claimed[i].is_object() && claimed[i].contains("text") && claimed[i].at("text").is_string()
-            ? claimed[i].at("text").get<std::string>()
-            : std::string();
-    const std::string ours = mine.at("text").get<std::string>();
-    check.first_difference = ours == theirs
-                                 ? concat("text ", i + 1, ": the words agree, their numbers do not")
-                                 : concat("text ", i + 1, ": the receipt says ", printable(theirs),
-                                          ", the model ", printable(ours));
-  }
+  compare(nlohmann::json::parse(receipt), *job, file, check);
   return check;
 }
 
