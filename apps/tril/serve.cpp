@@ -215,6 +215,11 @@ void add_serve(CLI::App& app) {
       ->capture_default_str();
   serve->add_flag("--behind-proxy", flags->service.behind_proxy,
                   "Tell clients apart by the last address in X-Forwarded-For, which a proxy adds");
+  serve
+      ->add_option("--allow-origin", flags->service.allowed_origins,
+                   "Scripts of this origin may ask: https://example.org, or * for all; may be "
+                   "given several times")
+      ->allow_extra_args(false);
   serve->add_flag("--no-page", flags->no_page, "No page at / and no /explain");
   serve->add_option("--http-threads", flags->http_threads, "Threads that read and write requests")
       ->transform(whole_number(1, 64))

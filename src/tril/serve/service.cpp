@@ -74,8 +74,8 @@ Found find_route(std::string_view method, std::string_view path) {
 // Adds what every answer has, and counts it: a stream when it has ended.
 class CountedExchange final : public Exchange {
  public:
-  CountedExchange(std::shared_ptr<Exchange> inner, Metrics& metrics, std::string request_id)
-      : inner_(std::move(inner)), metrics_(metrics), request_id_(std::move(request_id)) {
+  CountedExchange(std::shared_ptr<Exchange> inner, Metrics& metrics, std::vector<Header> headers)
+      : inner_(std::move(inner)), metrics_(metrics), headers_(std::move(headers)) {
     ++metrics_.requests_in_flight;
   }
   ~CountedExchange() override {
@@ -115,8 +115,7 @@ class CountedExchange final : public Exchange {
   static constexpr int kFailed = 500;
 
   void complete(HttpResponse& response) const {
-    response.headers.push_back({"X-Content-Type-Options", "nosniff"});
-    if (!request_id_.empty()) response.headers.push_back({"X-Request-Id", request_id_});
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
   }
   void count(int status) {
     const auto seconds =
@@ -127,7 +126,7 @@ class CountedExchange final : public Exchange {
 
   const std::shared_ptr<Exchange> inner_;
   Metrics& metrics_;
-  const std::string request_id_;
+  const std::vector<Header> headers_;  // that every answer to this request has
   const std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
   // Known to who is told that the client left, too.
   struct Fate {
@@ -144,6 +143,33 @@ std::string echoed_id(std::string_view id) {
                           return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
                         });
   return is_plain ? std::string(id) : std::string();
+}
+
+// The headers of any answer to a request: which scripts may read it, and its own id.
+std::vector<Header> usual_headers(const HttpRequest& request, const ServiceOptions& options) {
+  std::vector<Header> headers = {{"X-Content-Type-Options", "nosniff"}};
+  if (auto id = echoed_id(request.header("X-Request-Id")); !id.empty()) {
+    headers.push_back({"X-Request-Id", std::move(id)});
+  }
+  const auto& allowed = options.allowed_origins;
+  if (allowed.empty()) return headers;
+  const auto allows = [&](std::string_view origin) {
+    return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
+  };
+  const bool all = allows("*");
+  if (!all) headers.push_back({"Vary", "Origin"});
+  if (const std::string origin(request.header("Origin")); all || allows(origin)) {
+    headers.push_back({"Access-Control-Allow-Origin", all ? "*" : origin});
+    headers.push_back(
+        {"Access-Control-Expose-Headers", "ETag, Retry-After, X-Request-Id, X-Tril-Fingerprint"});
+  }
+  return headers;
+}
+
+// Whether a browser asks what a script of another origin may do.
+bool is_preflight(const HttpRequest& request, const ServiceOptions& options) {
+  return !options.allowed_origins.empty() && request.method == "OPTIONS" &&
+         !request.header("Access-Control-Request-Method").empty();
 }
 
 // Server-sent events of a job.
@@ -455,7 +481,7 @@ bool Service::knows(const HttpRequest& request) const {
 void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) {
   Core& core = state_->core;
   const auto counted = std::make_shared<CountedExchange>(std::move(exchange), core.metrics,
-                                                         echoed_id(request.header("X-Request-Id")));
+                                                         usual_headers(request, core.options));
   const auto context = std::make_shared<Context>();
   context->arrived = std::chrono::steady_clock::now();
   context->request = std::move(request);
@@ -468,6 +494,14 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
       return core.respond(*context, ApiError(404, "not_found",
                                              concat("there is nothing at ", printable(path),
                                                     ": see /openapi.json")));
+    }
+    if (is_preflight(context->request, core.options)) {
+      return core.respond(*context,
+                          HttpResponse{.status = 204, .type = {}}
+                              .with("Access-Control-Allow-Methods", found.methods)
+                              .with("Access-Control-Allow-Headers",
+                                    "Authorization, Content-Type, If-None-Match, X-Request-Id")
+                              .with("Access-Control-Max-Age", "86400"));
     }
     HttpResponse wrong{
         .status = 405,
@@ -499,6 +533,12 @@ void Service::handle(HttpRequest&& request, std::shared_ptr<Exchange> exchange) 
     });
   }
   core.guarded(*context, [&] {
+    const std::string_view coding = context->request.header("Content-Encoding");
+    if (!coding.empty() && !equal_ignoring_case(coding, "identity")) {
+      throw ApiError(415, "unsupported_coding",
+                     concat("a body in Content-Encoding ", printable(coding),
+                            " is not read here: send it as it is"));
+    }
     // LibreTranslate's clients send their key in the body, which its handlers read: until then they
     // are told apart by their addresses.
     if (found.route->needs_key && found.route->shape == Shape::libretranslate) {

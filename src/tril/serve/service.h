@@ -24,6 +24,8 @@ struct ServiceOptions {
   // Whether clients are told apart by the address that a proxy in front adds to X-Forwarded-For,
   // instead of by that of the connection.
   bool behind_proxy = false;
+  // Of whose pages scripts may read answers: "https://example.org"; "*": everybody's.
+  std::vector<std::string> allowed_origins{};
   bool page = true;    // the page at /, and /explain
   bool trust = false;  // as in LoadOptions, where /explain loads a model
 };
