@@ -136,6 +136,13 @@ TEST(Sentences, KeepWhiteSpaceApart) {
   EXPECT_EQ(cut.after, "\n");
 }
 
+TEST(Sentences, OuterBlanksAreThoseThatNoUnitHas) {
+  EXPECT_EQ(without_outer_blanks(" \t\u3000a b\u00A0\r\n"), "a b");
+  EXPECT_EQ(without_outer_blanks(" \r\n \u2029"), "");
+  EXPECT_EQ(without_outer_blanks(""), "");
+  EXPECT_EQ(without_outer_blanks("  \u0301a"), " \u0301a");
+}
+
 std::vector<CutPlaceKind> kinds(std::string_view text) {
   std::vector<CutPlaceKind> found;
   for (const CutPlace& place : cut_places(text)) found.push_back(place.kind);
@@ -194,6 +201,11 @@ RC_GTEST_PROP(Sentences, LoseNothingAndCutNoCharacter, ()) {
     RC_ASSERT(strip(unit.before).empty());
   }
   RC_ASSERT(strip(cut.after).empty());
+  const std::string_view inner = without_outer_blanks(text);
+  RC_ASSERT(inner.empty() == cut.units.empty());
+  if (inner.empty()) return;
+  RC_ASSERT(inner.data() == cut.units.front().sentence.data());
+  RC_ASSERT(inner.data() + inner.size() == text.data() + text.size() - cut.after.size());
 }
 
 RC_GTEST_PROP(CutPlaces, AreBetweenCharactersWithBlanksBetween, ()) {

@@ -327,6 +327,20 @@ CutText cut_sentences(std::string_view text, std::string_view language) {
   return SentenceCutter(text, language).cut();
 }
 
+std::string_view without_outer_blanks(std::string_view text) {
+  text = strip_end(text);
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const std::string_view rest = text.substr(begin);
+    const auto first = pipeline::character_at(text, begin);
+    const size_t bytes = pipeline::cluster_bytes(rest);
+    const bool is_whole = bytes == first.bytes || rest.substr(0, bytes) == "\r\n";
+    if (!is_white_space(first.character) || !is_whole) break;
+    begin += bytes;
+  }
+  return text.substr(begin);
+}
+
 std::vector<CutPlace> cut_places(std::string_view text) {
   const std::vector<Cluster> clusters = clusters_of(text);
   std::vector<CutPlace> places;

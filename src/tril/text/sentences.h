@@ -35,6 +35,10 @@ struct CutText {
 // abbreviations then count; empty or unknown: those of every language that are no words.
 CutText cut_sentences(std::string_view text, std::string_view language = {});
 
+// The text without white space at its ends: what lies between the outer two gaps of
+// cut_sentences(). A blank with a mark on it is a character and stays.
+std::string_view without_outer_blanks(std::string_view text);
+
 // How good a place to cut is, the best last.
 enum class CutPlaceKind : uint8_t {
   cluster,  // between two characters of a word
