@@ -263,6 +263,47 @@ TEST(OpenAi, TokensEndBeforeAStop) {
   }
 }
 
+// A translator searches unless somebody names a temperature: then a top_p would be ignored.
+TEST(OpenAi, TopPNeedsSampling) {
+  const auto error = [](const std::string& more) {
+    const auto response = complete(R"("prompt":"how","max_tokens":2,)" + more);
+    return response.status == 200 ? "200" : text_at(response, "error/param");
+  };
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":0.5)"), "top_p");
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":1)"), "200");
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":0.5,"temperature":0)"), "200");
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":0.5,"temperature":0.5)"), "200");
+  EXPECT_EQ(error(R"("model":"story","top_p":0.5)"), "200");
+  EXPECT_EQ(text_of(R"("model":"en-hi","prompt":"how","seed":1)"),
+            text_of(R"("model":"en-hi","prompt":"how","seed":2)"));
+}
+
+// Of a model whose own settings ask for it, too.
+TEST(OpenAi, AModelsOwnSettingsCount) {
+  GenerationSettings settings;
+  settings.search.sample = true;
+  settings.search.temperature = 1.5;
+  ModelSet models;
+  models.add(
+      served_model({.name = "en-hi", .folder = "none"}, small_translator(false, 1, settings)));
+  Service service(std::move(models), {});
+  const auto asked = [&](const std::string& more) {
+    return text_at(post(service, "/v1/completions",
+                        R"({"model":"en-hi","prompt":"how are you","max_tokens":20)" + more + "}"),
+                   "choices/0/text");
+  };
+  const auto own = [&](const std::string& more) {
+    return text_at(
+        post(service, "/v1/translate", R"({"text":"how are you","max_tokens":20)" + more + "}"),
+        "translations/0/text");
+  };
+  EXPECT_EQ(asked(""), own(""));
+  EXPECT_NE(own(""), own(R"(,"sample":false)"));
+  EXPECT_EQ(asked(R"(,"seed":9,"top_p":0.9)"), own(R"(,"seed":9,"top_p":0.9)"));
+  EXPECT_NE(asked(R"(,"seed":9)"), asked(R"(,"seed":10)"));
+  EXPECT_EQ(asked(R"(,"temperature":0)"), own(R"(,"sample":false)"));
+}
+
 // Where several models could serve, the request can only name one: it has no languages.
 TEST(OpenAi, AsksForTheModelAlone) {
   const auto response = complete(R"("prompt":"how")");

@@ -305,7 +305,8 @@ TEST(OwnApi, RefusalsNameWhatIsToBlame) {
   };
   EXPECT_EQ(generate(R"("text":"a","model":"en-hi")"),
             "400 invalid_request model: en-hi translates: use /v1/translate");
-  for (const char* field : {"source", "target", "split", "alignments", "prefix"}) {
+  for (const char* field :
+       {"source", "target", "split", "format", "alignments", "prefix", "max_ratio", "shortlist"}) {
     EXPECT_EQ(generate(concat(R"("model":"story","text":"a",")", field, "\":null")),
               concat("400 invalid_request ", field, ": there is no field ", field,
                      ": see /openapi.json"));
@@ -323,6 +324,26 @@ TEST(OwnApi, RefusalsNameWhatIsToBlame) {
             "400 invalid_request source: story continues text, so a score takes no source");
   EXPECT_EQ(refusal(get(both(), "/explain?text=a&model=none")),
             "404 unknown_model model: no model none: there is en-hi, story");
+}
+
+// What would be ignored is refused, as the program does.
+TEST(OwnApi, SettingsOfSamplingNeedIt) {
+  for (const std::string path : {"/v1/translate", "/v1/generate"}) {
+    const auto asked = [&](const std::string& more) {
+      return post(both(), path, R"({"text":"how","max_tokens":2,)" + more + "}");
+    };
+    for (const auto& [field, value] :
+         {std::pair("top_p", "0.5"), {"top_k", "3"}, {"temperature", "0.7"}, {"seed", "7"}}) {
+      const std::string named = concat("\"", field, "\":", value);
+      EXPECT_EQ(refusal(asked(named)), concat("400 invalid_request ", field, ": ", field,
+                                              ": nothing is drawn by chance without sampling"));
+      EXPECT_EQ(asked(named + R"(,"sample":true)").status, 200) << named;
+    }
+    // Values that change nothing in any case.
+    EXPECT_EQ(asked(R"("top_p":1,"top_k":0,"temperature":1)").body, asked(R"("top_p":1)").body);
+    EXPECT_EQ(refusal(asked(R"("sample":true,"beam":2)")),
+              "400 invalid_request sample: search: sampling needs a beam of 1, got 2");
+  }
 }
 
 TEST(OwnApi, WrongPathsAndMethods) {

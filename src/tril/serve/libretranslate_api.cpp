@@ -30,7 +30,7 @@ Json detected_json(const Detected& detected) {
 void ask_for_alternatives(TextCall& call, int64_t alternatives) {
   if (alternatives == 0) return;
   const int64_t wanted = alternatives + 1;  // with the best one
-  const SearchOptions usual = call.model->translator.search_options(call.options);
+  const SearchOptions usual = search_of(call);
   call.options.search.n_best = wanted;
   if (!usual.sample && usual.beam < wanted) call.options.search.beam = wanted;
 }

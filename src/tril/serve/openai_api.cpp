@@ -347,21 +347,26 @@ void read_sampling(RequestFields& fields, TextCall& call, int64_t n) {
   SearchSettings& search = call.options.search;
   const auto temperature = fields.number("temperature", 0, 2);
   const auto top_p = fields.number("top_p", 0, 1);
-  search.seed = fields.seed("seed");
-  const bool draws = temperature ? *temperature > 0 : call.generates();
-  if (draws) {
+  const auto seed = fields.seed("seed");
+  if (temperature) {
+    search.sample = *temperature > 0;
+  } else if (call.generates()) {
     search.sample = true;
-    search.n_best = n;
-    search.temperature = temperature.value_or(1.0);
+  }
+  if (n > 1) search.n_best = n;
+  if (search_of(call).sample) {
+    if (search.sample) search.temperature = temperature.value_or(1.0);
     // 0 keeps the likeliest token alone.
     if (top_p) search.top_p = std::max(*top_p, std::numeric_limits<double>::min());
+    search.seed = seed;  // elsewhere it changes nothing, and some clients always send one
   } else {
-    search.sample = false;
-    if (temperature && call.generates()) search.beam = 1;
-    if (n > 1) {
-      search.n_best = n;
-      search.beam = std::max(n, call.model->translator.search_options(call.options).beam);
+    // With a temperature of 0 there is one likeliest token, whatever top_p.
+    if (!temperature && top_p.value_or(1) != 1) {
+      refuse("top_p", concat("top_p: nothing is drawn by chance, since ", call.model->name,
+                             " searches for the best: give a temperature above 0"));
     }
+    if (temperature && call.generates()) search.beam = 1;
+    if (n > 1) search.beam = std::max(n, search_of(call).beam);
   }
   const auto tokens = fields.whole("max_tokens", 0, 1 << 20);
   if (tokens == 0) refuse("max_tokens", "max_tokens: expected at least 1");

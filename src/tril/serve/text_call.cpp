@@ -75,9 +75,8 @@ void write_options(const TextCall& call, ObjectText& object) {
   if (call.options.alignments) object.raw("alignments", "true");
 }
 
-}  // namespace
-
-void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptions& options) {
+void read_search(RequestFields& fields, const CallLimits& limits, bool generate,
+                 TranslateOptions& options) {
   SearchSettings& search = options.search;
   constexpr int64_t kManyTokens = 1 << 20;
   search.beam = fields.whole("beam", 1, limits.max_beam);
@@ -87,7 +86,7 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
   search.cut = fields.word<CutHypotheses>("cut");
   search.max_tokens = fields.whole("max_tokens", 0, kManyTokens);
   search.min_tokens = fields.whole("min_tokens", 0, kManyTokens);
-  search.max_ratio = fields.number("max_ratio", 0, 1e6);
+  if (!generate) search.max_ratio = fields.number("max_ratio", 0, 1e6);
   search.no_repeat_ngram = fields.whole("no_repeat_ngram", 0, kManyTokens);
   search.repetition_penalty = fields.number("repetition_penalty", 0, 1e9, true);
   search.renormalize = fields.truth("renormalize");
@@ -104,6 +103,8 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
   check_option(forbidden <= kMostForbidden, "forbid",
                concat("forbid: ", forbidden, " tokens, at most ", kMostForbidden, " in all"));
 }
+
+}  // namespace
 
 void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate) {
   wanted.continues = generate;
@@ -145,8 +146,8 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
   } else {
     call.split = Split::never;
   }
-  read_search(fields, limits, call.options);
-  const bool shortlist = fields.truth("shortlist").value_or(false);
+  read_search(fields, limits, generate, call.options);
+  const bool shortlist = !generate && fields.truth("shortlist").value_or(false);
   call.details = fields.truth("details").value_or(false) || call.options.alignments;
   call.receipt = fields.truth("receipt").value_or(false);
   call.timeout = limits.timeout;
@@ -162,6 +163,7 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
                  concat("forbid: token ", most, " is not in the vocabulary of ", vocab));
   }
   complete_options(call, limits);
+  check_sampling(call.options.search, search_of(call).sample);
   const auto differs = [&](const Chosen& chosen) {
     return chosen.languages.from != call.chosen.front().languages.from;
   };
@@ -188,10 +190,13 @@ void complete_options(TextCall& call, const CallLimits& limits) {
       !own.sample.value_or(false)) {
     search.beam = 1;
   }
+  call.options.slots = std::max(limits.slots, search_of(call).width());
+}
+
+SearchOptions search_of(const TextCall& call) {
   TranslateOptions options = call.options;
   options.languages = call.model->for_translator(call.languages_of(0));
-  call.options.slots =
-      std::max(limits.slots, call.model->translator.search_options(options).width());
+  return call.model->translator.search_options(options);
 }
 
 std::string options_text(const TextCall& call) {
