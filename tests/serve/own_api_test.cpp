@@ -137,6 +137,43 @@ TEST(OwnApi, WarnsOfTextInAnotherScript) {
   EXPECT_EQ(at(answer, "translations/1").find("warnings"), nullptr);
 }
 
+// One line among others is enough, and it is named.
+TEST(OwnApi, WarnsOfTheFirstDoubtfulLine) {
+  const auto warnings = [](const std::string& text) {
+    const auto answer =
+        json(post(both(), "/v1/translate",
+                  concat(R"({"target":"hi","max_tokens":2,"text":)", json_quoted(text), "}")));
+    const auto& list = at(answer, "translations/0/warnings").items;
+    return list.empty() ? "" : list.size() == 1 ? list.front().text : concat(list.size());
+  };
+  const std::string why = "most of its letters are Cyrillic, the model reads English";
+  EXPECT_EQ(warnings("Москва — столица России"), why);
+  EXPECT_EQ(warnings("How are you?\nМосква — столица России"), "line 2: " + why);
+  EXPECT_EQ(warnings("\n\n Москва — столица России\nКак у тебя дела?\n"), "line 3: " + why);
+  EXPECT_EQ(warnings("How are you?\nI am fine\n"), "");
+}
+
+// A direction that only the model's name tells counts as one that its files do.
+TEST(OwnApi, DoesNotWarnOfBorrowedWords) {
+  ModelSet models;
+  for (const char* name : {"hi-en", "en-hi"}) {
+    models.add(served_model({.name = name, .folder = "none"}, small_translator()));
+  }
+  Service service(std::move(models), {});
+  const auto warnings = [&](const std::string& target, const std::string& text) {
+    const auto answer = json(post(
+        service, "/v1/translate",
+        concat(R"({"max_tokens":2,"target":")", target, R"(","text":)", json_quoted(text), "}")));
+    return at(answer, "translations/0/warnings").items.size();
+  };
+  for (const char* text : {"WhatsApp", "iPhone 13 Pro Max"}) {
+    EXPECT_EQ(warnings("en", text), 0u) << text;
+  }
+  EXPECT_EQ(warnings("hi", "पानी"), 0u);
+  EXPECT_EQ(warnings("en", "where are they going today"), 1u);
+  EXPECT_EQ(warnings("hi", "मैं ठीक हूँ और आप"), 1u);
+}
+
 TEST(OwnApi, ContinuesText) {
   const Translator writer = small_translator(true);
   TranslateOptions options = few_tokens(2, 10);

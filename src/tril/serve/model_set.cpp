@@ -10,7 +10,6 @@
 #include "tril/models/folder.h"
 #include "tril/models/folder_files.h"
 #include "tril/serve/api_error.h"
-#include "tril/translate/doubt.h"
 
 namespace tril::serve {
 namespace {
@@ -122,22 +121,6 @@ ModelSpec parse_spec(std::string_view text) {
   require(is_name && !spec.folder.empty(), ErrorCode::invalid_argument, "serve: '", printable(text),
           "' is no model: give a folder, or NAME=FOLDER");
   return spec;
-}
-
-std::string doubt_about(const ServedModel& model, std::string_view text,
-                        const LanguagePair& languages) {
-  std::string doubt = doubt_about(model.translator, text, model.for_translator(languages));
-  // A direction that only the server was told is unknown to the translator.
-  if (!doubt.empty() || model.chooses || languages.from.empty() || !is_utf8(text)) return doubt;
-  const std::string usual = script_of_language(languages.from);
-  const std::vector<std::string> candidates = {languages.from, languages.to};
-  const auto likely = detect_language(text, candidates);
-  const bool is_target = !likely.empty() && likely.front().code == languages.to &&
-                         likely.front().confidence > 0.5 &&
-                         script_of_language(languages.to) != usual;
-  if (!is_target) return doubt;
-  return concat("the text is written as ", language_name(languages.to),
-                " is, and this model reads ", language_name(languages.from));
 }
 
 ServedModel served_model(ModelSpec spec, Translator translator) {

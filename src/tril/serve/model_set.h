@@ -55,10 +55,6 @@ ModelSpec parse_spec(std::string_view text);
 // as "en-hi" gives the languages of a model whose files do not say which they are.
 ServedModel served_model(ModelSpec spec, Translator translator);
 
-// As tril::doubt_about(), and also where only the server knows what the model reads.
-std::string doubt_about(const ServedModel& model, std::string_view text,
-                        const LanguagePair& languages);
-
 // What a request names; each may be empty.
 struct Wanted {
   std::string model{};
