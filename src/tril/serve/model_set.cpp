@@ -15,6 +15,8 @@ namespace tril::serve {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
+// From this confidence on a text decides on the model, also for others of its request.
+constexpr double kPlain = 0.5;
 
 std::string list_of(const std::vector<std::string>& words, size_t most = 12) {
   std::string text;
@@ -228,19 +230,33 @@ const ModelSet::Languages& ModelSet::languages_of(const ServedModel& model) cons
   return languages_[static_cast<size_t>(&model - models_.data())];
 }
 
-Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
-  const std::vector<Chosen> can = able(wanted);
-  return one_of(wanted.source == kAuto ? that_read(text, candidates(can), can) : can, wanted);
-}
-
 std::vector<Chosen> ModelSet::choose(const Wanted& wanted,
                                      std::span<const std::string> texts) const {
   const std::vector<Chosen> can = able(wanted);
   if (wanted.source != kAuto) return std::vector<Chosen>(texts.size(), one_of(can, wanted));
   const std::vector<std::string> detectable = candidates(can);
+  std::vector<Reading> readings;
+  readings.reserve(texts.size());
+  for (const std::string& text : texts) readings.push_back(that_read(text, detectable, can));
+  const auto plain = std::find_if(readings.begin(), readings.end(),
+                                  [](const Reading& one) { return one.is_plain; });
+  const Reading& leading = plain == readings.end() ? readings.front() : *plain;
+  const Chosen leader = one_of(leading.can, wanted);
   std::vector<Chosen> chosen;
-  for (const std::string& text : texts) {
-    chosen.push_back(one_of(that_read(text, detectable, can), wanted));
+  chosen.reserve(texts.size());
+  for (const Reading& reading : readings) {
+    if (reading.is_plain) {
+      chosen.push_back(one_of(reading.can, wanted));
+      continue;
+    }
+    const auto same = std::find_if(reading.can.begin(), reading.can.end(),
+                                   [&](const Chosen& one) { return one.model == leader.model; });
+    if (same != reading.can.end()) {
+      chosen.push_back(*same);
+      continue;
+    }
+    chosen.push_back(leader);
+    if (auto& detected = chosen.back().detected) detected->confidence = 0.0;
   }
   return chosen;
 }
@@ -345,24 +361,26 @@ std::vector<std::string> ModelSet::candidates(const std::vector<Chosen>& can) co
 }
 
 // Those of them that read the language of the text; all, if nothing speaks for any.
-std::vector<Chosen> ModelSet::that_read(std::string_view text,
-                                        const std::vector<std::string>& candidates,
-                                        std::vector<Chosen> can) const {
+ModelSet::Reading ModelSet::that_read(std::string_view text,
+                                      const std::vector<std::string>& candidates,
+                                      const std::vector<Chosen>& can) const {
   const auto likely = detect_language(text, candidates);
-  std::vector<Chosen> reading;
+  Reading reading;
   for (const Chosen& one : can) {
     if (likely.empty()) break;
     const auto from = languages_of(*one.model).sources.find(likely.front().code);
     if (!from) continue;
-    reading.push_back(one);
-    reading.back().languages.from = *from;
-    reading.back().detected = Detected{*from, likely.front().confidence};
+    reading.can.push_back(one);
+    reading.can.back().languages.from = *from;
+    reading.can.back().detected = Detected{*from, likely.front().confidence};
+    reading.is_plain = likely.front().confidence >= kPlain;
   }
-  if (!reading.empty()) return reading;
-  for (Chosen& one : can) {
+  if (!reading.can.empty()) return reading;
+  reading.can = can;
+  for (Chosen& one : reading.can) {
     if (!one.languages.from.empty()) one.detected = Detected{one.languages.from, 0.0};
   }
-  return can;
+  return reading;
 }
 
 std::vector<std::string> ModelSet::names() const {

@@ -87,11 +87,16 @@ class ModelSet {
   std::span<const ServedModel> models() const { return models_; }
   const ServedModel* find(std::string_view name) const;
 
-  // The model and languages for a text. Raises an ApiError, with the field that is to blame
-  // ("model", "source", "target"), for what no model has and for what several have.
-  Chosen choose(const Wanted& wanted, std::string_view text) const;
-  // The same for each text of a request.
+  // The model and languages for each text of a request, at least one. Where the source is to be
+  // detected, the first text whose language is plain decides on the model for those whose is not
+  // ("Taxi"): in its languages, or, where that model reads it, in the likeliest of their own. Texts
+  // that are plainly for several models get them. Raises an ApiError, with the field that is to
+  // blame ("model", "source", "target"), for what no model has and for what several have.
   std::vector<Chosen> choose(const Wanted& wanted, std::span<const std::string> texts) const;
+  // The same for one text.
+  Chosen choose(const Wanted& wanted, const std::string& text) const {
+    return choose(wanted, std::span(&text, 1)).front();
+  }
 
   // All languages that encoder–decoders read, each once, as clients know them ("en").
   const std::vector<std::string>& sources() const { return sources_.all(); }
@@ -112,8 +117,12 @@ class ModelSet {
   std::vector<Chosen> able(const Wanted& wanted) const;
   [[noreturn]] void refuse_all(const Wanted& wanted) const;
   std::vector<std::string> candidates(const std::vector<Chosen>& can) const;
-  std::vector<Chosen> that_read(std::string_view text, const std::vector<std::string>& candidates,
-                                std::vector<Chosen> can) const;
+  struct Reading {
+    std::vector<Chosen> can;  // at least one
+    bool is_plain = false;    // in which language the text is
+  };
+  Reading that_read(std::string_view text, const std::vector<std::string>& candidates,
+                    const std::vector<Chosen>& can) const;
   Chosen one_of(const std::vector<Chosen>& can, const Wanted& wanted) const;
   std::vector<std::string> names() const;
 

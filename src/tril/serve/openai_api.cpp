@@ -398,8 +398,7 @@ void complete(Core& core, const ContextPtr& context) {
   if (!wanted.model.empty() && core.models.find(wanted.model) == nullptr) {
     throw ApiError(404, "model_not_found", "there is no such model: see /v1/models", "model");
   }
-  const Chosen chosen = core.models.choose(wanted, call.texts.front());
-  choose_model(call, core.models, wanted, chosen.model->decoder_only());
+  choose_model(call, core.models, wanted, std::nullopt);
   if (call.generates()) call.split = Split::never;
   call.timeout = limits.timeout;
   read_sampling(fields, call, wishes.n);

@@ -106,21 +106,20 @@ void read_search(RequestFields& fields, const CallLimits& limits, bool generate,
 
 }  // namespace
 
-void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate) {
+void choose_model(TextCall& call, const ModelSet& models, Wanted wanted,
+                  std::optional<bool> generate) {
   wanted.continues = generate;
-  for (const std::string& text : call.texts) {
-    call.chosen.push_back(models.choose(wanted, text));
-    const ServedModel* model = call.chosen.back().model;
-    if (call.model == nullptr) call.model = model;
-    if (model != call.model) {
-      refuse("source", concat("the texts are in languages of several models (", call.model->name,
-                              ", ", model->name, "): send them in requests of their own"));
-    }
+  call.chosen = models.choose(wanted, call.texts);
+  call.model = call.chosen.front().model;
+  for (const Chosen& chosen : call.chosen) {
+    if (chosen.model == call.model) continue;
+    refuse("source", concat("the texts are in languages of several models (", call.model->name,
+                            ", ", chosen.model->name, "): send them in requests of their own"));
   }
-  if (call.model->decoder_only() != generate) {
-    refuse("model", generate ? concat(call.model->name, " translates: use /v1/translate")
-                             : concat(call.model->name,
-                                      " continues text: use /v1/generate or /v1/completions"));
+  if (call.generates() != generate.value_or(call.generates())) {
+    refuse("model", *generate ? concat(call.model->name, " translates: use /v1/translate")
+                              : concat(call.model->name,
+                                       " continues text: use /v1/generate or /v1/completions"));
   }
 }
 

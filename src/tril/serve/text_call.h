@@ -48,8 +48,10 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
                    bool generate);
 
 // For a call whose texts are there: chooses its model and each text's languages. Raises an ApiError
-// where texts of one call need different models.
-void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate);
+// where texts of one call need different models. `generate`: whether the model must be one that
+// continues text; without a value, either will do.
+void choose_model(TextCall& call, const ModelSet& models, Wanted wanted,
+                  std::optional<bool> generate);
 
 // When its options were read: as `tril generate` does, text is continued greedily unless somebody
 // says otherwise; and there are as many slots as the limits say, or as its hypotheses need.
