@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "service_support.h"
+#include "support/models.h"
+#include "support/temp_folder.h"
 #include "support/testing.h"
+#include "tril/io/atomic_file.h"
+#include "tril/models/folder.h"
 #include "tril/text/languages.h"
 #include "tril/translate/text_plan.h"
 
@@ -126,6 +130,22 @@ TEST(OwnApi, DetectsTheLanguage) {
     EXPECT_EQ(text_at(response, "detected/0/language"), "en");
   }
   EXPECT_EQ(get(both(), "/v1/detect?text=123").body, "{\"detected\":[]}\n");
+}
+
+// By the codes that the models list, as everywhere in this API.
+TEST(OwnApi, DetectsByTheModelsCodes) {
+  ModelSet models;
+  models.add(served_model({.name = "any", .folder = "none", .languages = {"eng_Latn", "hin_Deva"}},
+                          small_translator()));
+  Service service(std::move(models), {});
+  EXPECT_EQ(text_at(post(service, "/v1/detect", R"({"text":"where are they going"})"),
+                    "detected/0/language"),
+            "eng_Latn");
+  EXPECT_EQ(text_at(post(service, "/v1/translate",
+                         R"({"text":"where are they going","source":"auto","max_tokens":2})"),
+                    "translations/0/detected/language"),
+            "eng_Latn");
+  EXPECT_EQ(text_at(get(service, "/v1/models"), "data/0/source_languages/0"), "eng_Latn");
 }
 
 TEST(OwnApi, WarnsOfTextInAnotherScript) {
@@ -285,6 +305,51 @@ TEST(OwnApi, ListsItsModels) {
   const auto missing = get(both(), "/v1/models/none");
   EXPECT_EQ(missing.status, 404);
   EXPECT_EQ(text_at(missing, "error/code"), "unknown_model");
+}
+
+TEST(OwnApi, ANameMayHoldAPlus) {
+  ModelSet models;
+  models.add(served_model({.name = "en+hi", .folder = "none"}, small_translator()));
+  Service service(std::move(models), {});
+  for (const char* path : {"/v1/models/en+hi", "/v1/models/en%2Bhi"}) {
+    EXPECT_EQ(text_at(get(service, path), "id"), "en+hi") << path;
+  }
+  EXPECT_EQ(get(service, "/v1/models/en%20hi").status, 404);
+}
+
+// An explanation loads the files again: it is of the model that is served, or there is none.
+TEST(OwnApi, ExplainsTheModelThatIsServed) {
+  const auto save = [](const std::string& folder, uint64_t seed, bool seals) {
+    const Translator made = small_translator();
+    const Transformer model(made.model().config(), seed, testing::placement());
+    model.save(folder, {.beside = {{std::string(kTokenizerFile), made.tokenizer().bytes()}}});
+    if (seals) return;
+    // As another program writes it, which knows nothing of seals.
+    const std::string path = path_in(folder, kWeightsFile);
+    std::string bytes = read_file(path, 1 << 26);
+    for (const std::string key : {"\"tril_checksums\"", "\"tril_seal\""}) {
+      const size_t at = bytes.find(key);
+      ASSERT_NE(at, std::string::npos);
+      bytes[at + 1] = 'x';
+    }
+    write_file_atomically(path, bytes);
+  };
+  for (const bool seals : {true, false}) {
+    const testing::TempFolder folder;
+    save(folder.path(), 7, seals);
+    ModelSet models;
+    models.add(
+        served_model({.name = "en-hi", .folder = folder.path()},
+                     Translator::load(folder.path(), testing::loading(Purpose::inference), 1)));
+    EXPECT_EQ(models.models()[0].translator.model().seal().sealed(), seals);
+    Service service(std::move(models), {});
+    EXPECT_EQ(get(service, "/explain?text=how").status, 200);
+    save(folder.path(), 8, seals);
+    const auto changed = get(service, "/explain?text=how");
+    EXPECT_EQ(changed.status, 400) << seals;
+    EXPECT_EQ(text_at(changed, "error/message"),
+              "en-hi: its files have changed since the server loaded them");
+  }
 }
 
 // "status code field: message"

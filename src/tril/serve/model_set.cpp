@@ -73,7 +73,7 @@ bool has_shortlist(const Transformer& model, const std::string& folder) {
 
 }  // namespace
 
-std::string fingerprint_of(const Translator& translator, const std::string& folder) {
+std::string identity_of_files(const Translator& translator, const std::string& folder) {
   const Transformer& model = translator.model();
   const FolderSeal& seal = model.seal();
   std::string identity = seal.sealed() ? seal.identity : unsealed_weights(model, folder);
@@ -91,12 +91,27 @@ std::string fingerprint_of(const Translator& translator, const std::string& fold
   if (translator.generation() != GenerationSettings{}) {
     add(kGenerationFile, to_string(checksum_of(to_json(translator.generation()))));
   }
+  return identity;
+}
+
+namespace {
+
+std::string fingerprint_with(const std::string& files, const Translator& translator,
+                             const std::string& folder) {
+  const Transformer& model = translator.model();
+  std::string identity = files;
   if (has_shortlist(model, folder)) {
-    add(kShortlistFile, identity_of(path_in(folder, kShortlistFile)));
+    identity += concat("\n", kShortlistFile, " ", identity_of(path_in(folder, kShortlistFile)));
   }
   return to_string(
       checksum_of(concat("tril ", TRIL_VERSION, "\n", identity, "\n", word_for(model.compute()),
                          "\n", device_kind(model.placement().device))));
+}
+
+}  // namespace
+
+std::string fingerprint_of(const Translator& translator, const std::string& folder) {
+  return fingerprint_with(identity_of_files(translator, folder), translator, folder);
 }
 
 ModelSpec parse_spec(std::string_view text) {
@@ -126,12 +141,14 @@ ModelSpec parse_spec(std::string_view text) {
 }
 
 ServedModel served_model(ModelSpec spec, Translator translator) {
-  std::string fingerprint = fingerprint_of(translator, spec.folder);
+  std::string files = identity_of_files(translator, spec.folder);
+  std::string fingerprint = fingerprint_with(files, translator, spec.folder);
   ServedModel model{.name = std::move(spec.name),
                     .folder = std::move(spec.folder),
                     .translator = std::move(translator),
                     .shortlist = {},
-                    .fingerprint = std::move(fingerprint)};
+                    .fingerprint = std::move(fingerprint),
+                    .files = std::move(files)};
   if (has_shortlist(model.translator.model(), model.folder)) {
     model.shortlist = Shortlist::load(model.folder);
     model.shortlist->check_fits("serve", model.translator.model().config());

@@ -21,6 +21,7 @@ struct ServedModel {
   Translator translator;
   std::optional<Shortlist> shortlist;
   std::string fingerprint;  // of what its answers depend on: see fingerprint_of()
+  std::string files{};      // identity_of_files() when it was loaded
   // What it translates, by its own codes; empty: not known.
   std::vector<std::string> sources{};
   std::vector<std::string> targets{};
@@ -35,6 +36,11 @@ struct ServedModel {
     return chooses ? languages : LanguagePair{};
   }
 };
+
+// What of a folder a model was loaded from, whatever the form of its weights: by their seal or,
+// where they have none, by their bytes as they are now; and what the seal does not cover. Without
+// the shortlist.
+std::string identity_of_files(const Translator& translator, const std::string& folder);
 
 // 32 hexadecimal digits: a checksum of everything besides request and options that an answer
 // depends on. That is the model's files (by their seals, where they have one), its settings of the
