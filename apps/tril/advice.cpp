@@ -6,7 +6,7 @@
 namespace tril::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kAdvice = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kAdvice = {{
     {"schedule.peak", "begin again with --overwrite and a smaller --rate or a longer --warm-up"},
     {"schedule.warm_up", "a smaller --warm-up would use the full rate longer"},
     {"updates", "give a larger --updates"},
@@ -25,6 +25,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kAdvice 
     {"listen", "give another address with --listen"},
     {"head_dim", "choose a --model that is a multiple of --heads, or give --head-dim"},
     {"beam", "--n-best needs a --beam at least as large"},
+    {"sample", "--sample takes no --beam"},
+    {"top_k", "leave --top-k out, or give --sample"},
+    {"top_p", "leave --top-p out, or give --sample"},
+    {"temperature", "leave --temperature out, or give --sample"},
+    {"seed", "leave --seed out, or give --sample"},
     {"type", "--type fp32 keeps every bit"},
     {"import", "'tril import FOLDER -o MODEL' makes one of it"},
     {"any_files", "copy it again, or, if it was changed on purpose, see 'tril verify --help'"},

@@ -141,20 +141,6 @@ void DoubtNotice::tell_rest() const {
                       more == 1 ? "it" : "them"));
 }
 
-namespace {
-// A model's own settings may ask for sampling, so this is known only now.
-void check_sampling(const SearchSettings& named, bool samples) {
-  if (samples) return;
-  const char* flag = named.top_k         ? "--top-k"
-                     : named.top_p       ? "--top-p"
-                     : named.temperature ? "--temperature"
-                     : named.seed        ? "--seed"
-                                         : nullptr;
-  require(flag == nullptr, ErrorCode::invalid_argument, flag == nullptr ? "" : flag,
-          ": nothing is drawn by chance without --sample");
-}
-}  // namespace
-
 void decode_lines(const Translator& translator, const DecodingFlags& flags) {
   TranslateOptions options = flags.options;
   const bool samples = options.search.sample.value_or(false);
@@ -162,6 +148,7 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
     if (!translator.generation().search.sample) options.search.beam = flags.beam;
   }
   if (flags.shortlist) options.shortlist = Shortlist::load(flags.model);
+  // A model's own settings may ask for sampling, so it is known only now.
   check_sampling(options.search, translator.search_options(options).sample);
   const bool decoder_only = translator.model().config().decoder_only();
   options.slots = std::max(flags.batch, translator.search_options(options).width());

@@ -41,7 +41,7 @@ void add_translate(CLI::App& app) {
       ->add_flag("--split", flags->split_word,
                  "Cut lines into sentences, which are translated one by one: those with more "
                  "tokens than the model takes, or, with --split=always, every line. Each line "
-                 "still gives one line")
+                 "still gives one line, and white space around it is copied")
       ->check([](const std::string& word) {
         const bool known = word == "true" || word == "long" || word == "always";
         return known ? "" : "'" + word + "' is not one of long, always";

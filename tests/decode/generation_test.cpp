@@ -53,6 +53,26 @@ TEST(GenerationFile, WhatIsWrittenIsRead) {
             "  \"special_tokens\": \"allowed\"\n}\n");
 }
 
+TEST(Settings, OfSamplingNeedIt) {
+  const auto field = [](const SearchSettings& named, bool samples = false) {
+    try {
+      check_sampling(named, samples);
+      return std::string("none");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_EQ(std::string(error.what()),
+                concat(error.field(), ": nothing is drawn by chance without sampling"));
+      return std::string(error.field());
+    }
+  };
+  EXPECT_EQ(field({.top_k = 3}), "top_k");
+  EXPECT_EQ(field({.top_p = 0.5}), "top_p");
+  EXPECT_EQ(field({.temperature = 0.5}), "temperature");
+  EXPECT_EQ(field({.seed = 0}), "seed");
+  EXPECT_EQ(field({.beam = 4, .temperature = 1.0, .top_k = 0, .top_p = 1.0}), "none");
+  EXPECT_EQ(field({.temperature = 0.5, .top_k = 3, .top_p = 0.5, .seed = 1}, true), "none");
+}
+
 TEST(GenerationFile, WhatIsWrongIsNamed) {
   const auto error = [](const std::string& fields) {
     return raised_by([&] { generation_from_json("{\"format\": 1" + fields + "}", "g.json"); }).text;

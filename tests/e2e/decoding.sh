@@ -180,6 +180,9 @@ run 'how\nhow\n' 0 'prefix' "$tril" translate "$model" "${quick[@]}" --prefix "$
 prints 'prefix' '^thank you'
 run 'how are\n' 0 'generate' "$tril" generate "$scratch/writer" "${quick[@]}" --sample --top-p 0.9
 prints 'generate' '^how are'
+run_error 'how\n' 'nothing is drawn' \
+  'top_k: nothing is drawn by chance without sampling; leave --top-k out, or give --sample' \
+  "$tril" translate "$model" --top-k 3
 
 # A shortlist: learnt, used, and scored with exactly the reported numbers.
 run_error 'x\n' 'no shortlist' 'there is no shortlist in this folder' \

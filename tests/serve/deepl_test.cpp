@@ -148,6 +148,41 @@ TEST(DeepL, ListsLanguages) {
   EXPECT_EQ(get(served(), "/v2/languages?typ=target").status, 400);
 }
 
+// The clients take no "EN" and no "PT" as a target.
+TEST(DeepL, ListsTargetsAsItsClientsNameThem) {
+  const auto targets = [](const std::string& code) {
+    ModelSet models;
+    models.add(served_model({.name = "any", .folder = "none", .languages = {"hi", code}},
+                            small_translator()));
+    Service service(std::move(models), {});
+    std::string list;
+    for (const JsonValue& one : json(get(service, "/v2/languages?type=target")).items) {
+      const std::string named = at(one, "language").text;
+      list += concat(list.empty() ? "" : ", ", named, " ", at(one, "name").text);
+      const auto response = post(service, "/v2/translate",
+                                 concat(R"({"text":["how"],"target_lang":")", named, "\"}"));
+      EXPECT_EQ(response.status, 200) << response.body;
+    }
+    return list;
+  };
+  EXPECT_EQ(targets("en"), "EN-US English (American), EN-GB English (British)");
+  EXPECT_EQ(targets("eng_Latn"), "EN-US English (American), EN-GB English (British)");
+  EXPECT_EQ(targets("pt"), "PT-BR Portuguese (Brazil), PT-PT Portuguese (Portugal)");
+  EXPECT_EQ(targets("pt_BR"), "PT-BR Portuguese (Brazil)");
+  EXPECT_EQ(targets("zh-Hant"), "ZH-HANT Chinese (traditional)");
+  EXPECT_EQ(targets("fra_Latn"), "FR French");
+}
+
+TEST(DeepL, UnknownPathsAnswerInItsShape) {
+  for (const char* path : {"/v2/glossaries", "/v2/document", "/v2/none/x"}) {
+    for (const char* method : {"GET", "POST"}) {
+      const auto response = ask(served(), request(method, path));
+      EXPECT_EQ(response.status, 404);
+      EXPECT_EQ(json(response).names, std::vector<std::string>{"message"}) << path;
+    }
+  }
+}
+
 TEST(DeepL, CountsCharacters) {
   Service service(small_models(), {});
   const auto count = [&] { return at(json(get(service, "/v2/usage")), "character_count").integer; };

@@ -93,6 +93,31 @@ TEST(LibreTranslate, DetectsInPercent) {
   EXPECT_EQ(form("/detect", "q=where+are+they+going+today%3F").status, 200);
 }
 
+// LibreTranslate always names a language, and clients rely on it.
+TEST(LibreTranslate, DetectsSomethingInAnyCase) {
+  for (const char* text : {"123", "", "मैं ठीक हूँ"}) {
+    EXPECT_EQ(post(served(), "/detect", concat(R"({"q":)", json_quoted(text), "}")).body,
+              "[{\"confidence\":0.0,\"language\":\"en\"}]\n");
+  }
+}
+
+// Codes that only LibreTranslate has.
+TEST(LibreTranslate, KnowsItsOwnCodes) {
+  ModelSet models;
+  for (const auto& [name, target] : {std::pair("chinese", "zh-Hant"), {"portuguese", "pt_BR"}}) {
+    models.add(served_model({.name = name, .folder = "none", .languages = {"en", target}},
+                            small_translator()));
+  }
+  Service service(std::move(models), {});
+  for (const char* target : {"zt", "pb"}) {
+    EXPECT_EQ(
+        post(service, "/translate", concat(R"({"q":"how","source":"en","target":")", target, "\"}"))
+            .status,
+        200)
+        << target;
+  }
+}
+
 TEST(LibreTranslate, TellsWhatThereIs) {
   EXPECT_EQ(get(served(), "/languages").body,
             "[{\"code\":\"en\",\"name\":\"English\",\"targets\":[\"hi\"]}]\n");
@@ -120,6 +145,14 @@ TEST(LibreTranslate, ErrorsAreOneText) {
             "400 there is no field alternative: see /openapi.json");
   EXPECT_EQ(text_at(post(served(), "/detect", R"({"q":"how","format":"text"})"), "error"),
             "there is no field format: see /openapi.json");
+  EXPECT_EQ(
+      post(served(), "/translate", R"({"q":"how","source":"en","target":"hi","format":""})").status,
+      200);
+  for (const char* path : {"/translate_file", "/suggest"}) {
+    const auto missing = post(served(), path, "{}");
+    EXPECT_EQ(missing.status, 404);
+    EXPECT_EQ(json(missing).names, std::vector<std::string>{"error"}) << path;
+  }
   // LibreTranslate's own page sends a secret of its own servers.
   EXPECT_EQ(post(served(), "/translate",
                  R"({"q":"how","source":"en","target":"hi","api_key":"","secret":"x"})")

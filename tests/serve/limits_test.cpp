@@ -571,5 +571,18 @@ TEST(Limits, DrainingIsToldToWhoAsks) {
   EXPECT_EQ(post(service, "/v1/translate", short_body()).status, 200);  // what still comes in
 }
 
+// It reads text, too.
+TEST(Limits, DetectionIsCharged) {
+  for (const auto& [path, field] : {std::pair("/v1/detect", "text"), {"/detect", "q"}}) {
+    Service service(small_models(), {.tokens_per_minute = 10});
+    const auto detect = [&, path = path, field = field](const std::string& text) {
+      return post(service, path, concat("{\"", field, "\":", json_quoted(text), "}")).status;
+    };
+    EXPECT_EQ(detect("how are you"), 200);
+    EXPECT_EQ(detect(std::string(400, 'a')), 200) << "a request may overdraw it once";
+    EXPECT_EQ(detect("how are you"), 429) << path;
+  }
+}
+
 }  // namespace
 }  // namespace tril::limits_test

@@ -31,7 +31,7 @@ ModelSet models_named(const std::vector<std::string>& names) {
 std::string choice(const ModelSet& models, const Wanted& wanted,
                    std::string_view text = "how are you") {
   try {
-    const Chosen chosen = models.choose(wanted, text);
+    const Chosen chosen = models.choose(wanted, std::string(text));
     return concat(chosen.model->name, " ", chosen.languages.from, " ", chosen.languages.to,
                   chosen.detected ? "?" : "");
   } catch (const serve::ApiError& error) {
@@ -199,7 +199,8 @@ TEST(ModelSet, ChoosesQuicklyAmongManyLanguages) {
   };
   for (int repeat = 0; repeat < 10; ++repeat) {
     for (const std::string& code : all) {
-      const Chosen chosen = models.choose({.source = code, .target = "de"}, "how are you");
+      const Chosen chosen =
+          models.choose({.source = code, .target = "de"}, std::string("how are you"));
       ASSERT_EQ(chosen.languages.from, code);
       ASSERT_EQ(chosen.languages.to, "deu_Latn");
     }
@@ -242,6 +243,44 @@ TEST(ModelSet, ChoosesForEachTextOfACall) {
       if (!alone.detected) continue;
       EXPECT_EQ(chosen[i].detected->confidence, alone.detected->confidence);
     }
+  }
+}
+
+// A short text is easily misread: it goes along with the first that is not.
+TEST(ModelSet, UncertainTextsFollowAPlainOne) {
+  const ModelSet models = models_named({"fr-en", "de-en", "hi-en", "en-de"});
+  const auto chosen = [&](const std::vector<std::string>& texts, const Wanted& wanted) {
+    std::string list;
+    for (const Chosen& one : models.choose(wanted, texts)) {
+      const Detected& detected = one.detected.value();
+      list += concat(list.empty() ? "" : ", ", one.model->name);
+      EXPECT_EQ(detected.code, one.languages.from);
+      list += detected.confidence >= 0.5 ? "" : "?";
+    }
+    return list;
+  };
+  const std::string german = "Das ist ein sehr gutes Buch.";
+  const std::string french = "Nous sommes dans la maison avec les enfants.";
+  const Wanted into_english{.source = "auto", .target = "en"};
+  EXPECT_EQ(chosen({german, "Taxi"}, into_english), "de-en, de-en?");
+  EXPECT_EQ(chosen({"Taxi", "123", french, ""}, into_english), "fr-en?, fr-en?, fr-en, fr-en?");
+  EXPECT_EQ(chosen({german, "Taxi", "मैं ठीक हूँ"}, into_english), "de-en, de-en?, hi-en");
+  // Where all are uncertain, the first decides.
+  const std::string alone = models.choose(into_english, std::string("Taxi")).model->name;
+  EXPECT_EQ(chosen({"Taxi", "123"}, into_english), concat(alone, "?, ", alone, "?"));
+  // It need not be said into what: the plain one says so.
+  EXPECT_EQ(chosen({"123", german}, {.source = "auto"}), "de-en?, de-en");
+}
+
+// Where one model reads several languages, each text has its own.
+TEST(ModelSet, UncertainTextsKeepTheirLanguageInOneModel) {
+  ModelSet models;
+  models.add(many_languages());
+  const std::vector<std::string> texts = {"Das ist ein sehr gutes Buch.", "Taxi", "hola"};
+  const auto chosen = models.choose({.source = "auto", .target = "en"}, texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Chosen alone = models.choose({.source = "auto", .target = "en"}, texts[i]);
+    EXPECT_EQ(chosen[i].languages, alone.languages) << texts[i];
   }
 }
 
@@ -308,6 +347,10 @@ TEST(ModelSet, EveryApiChooses) {
   EXPECT_EQ(text_at(mixed, "error/message"),
             "the texts are in languages of several models (hi-en, en-hi): send them in requests of "
             "their own");
+  EXPECT_EQ(
+      post(service, "/v1/translate", R"({"text":["मैं ठीक हूँ","123"],"source":"auto","max_tokens":2})")
+          .status,
+      200);
 }
 
 // LibreTranslate's clients ask for this list without a key.

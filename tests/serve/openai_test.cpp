@@ -188,16 +188,15 @@ std::string part_of(std::string_view text, int64_t begin, int64_t end) {
 
 // Each token begins where the one before it ended, and has what stands there as its text: also
 // where a character has several tokens, whose last one has all of it.
-void expect_tokens_of_text(const JsonValue& choice, const std::string& echo, bool is_cut = false) {
+void expect_tokens_of_text(const JsonValue& choice, bool is_cut = false) {
   const std::string text = at(choice, "text").text;
-  ASSERT_TRUE(text.starts_with(echo));
   const JsonValue& logprobs = at(choice, "logprobs");
   const auto& tokens = at(logprobs, "tokens").items;
   const auto& offsets = at(logprobs, "text_offset").items;
   ASSERT_EQ(tokens.size(), offsets.size());
   ASSERT_EQ(tokens.size(), at(logprobs, "token_logprobs").items.size());
   EXPECT_EQ(at(logprobs, "top_logprobs").kind, JsonValue::Kind::null);
-  int64_t place = characters_of(echo);
+  int64_t place = 0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const bool is_last = i + 1 == tokens.size();
     EXPECT_EQ(offsets[i].integer, place) << text;
@@ -218,29 +217,72 @@ TEST(OpenAi, OffsetsOfTokensAreCharacters) {
   bool in_pieces = false, beyond_ascii = false;
   for (int seed = 1; seed <= 8; ++seed) {
     for (const std::string prompt : {"how are", "मैं ठी", "é ", ""}) {
-      for (const bool echo : {false, true}) {
-        const auto response = complete(concat(
-            R"("model":"story","temperature":1.6,"max_tokens":60,"logprobs":1,"n":2,"seed":)", seed,
-            R"(,"prompt":)", json_quoted(prompt), echo ? R"(,"echo":true)" : ""));
-        ASSERT_EQ(response.status, 200) << response.body;
-        const JsonValue answer = json(response);
-        for (const JsonValue& choice : at(answer, "choices").items) {
-          expect_tokens_of_text(choice, echo ? prompt : "");
-        }
-        in_pieces = in_pieces || response.body.find("\"<0x") != std::string::npos;
-        const std::string text = at(answer, "choices/0/text").text;
-        beyond_ascii = beyond_ascii || characters_of(text) < std::ssize(text);
-      }
+      const auto response = complete(
+          concat(R"("model":"story","temperature":1.6,"max_tokens":60,"logprobs":1,"n":2,"seed":)",
+                 seed, R"(,"prompt":)", json_quoted(prompt)));
+      ASSERT_EQ(response.status, 200) << response.body;
+      const JsonValue answer = json(response);
+      for (const JsonValue& choice : at(answer, "choices").items) expect_tokens_of_text(choice);
+      in_pieces = in_pieces || response.body.find("\"<0x") != std::string::npos;
+      const std::string text = at(answer, "choices/0/text").text;
+      beyond_ascii = beyond_ascii || characters_of(text) < std::ssize(text);
     }
   }
   EXPECT_TRUE(in_pieces && beyond_ascii) << "nothing was tested";
-  // A translation: blanks that are copied from the source come before the first token.
-  for (const char* prompt : {"how are you", "  how are you  "}) {
-    const auto response =
-        complete(concat(R"("model":"en-hi","logprobs":1,"prompt":)", json_quoted(prompt)));
-    ASSERT_EQ(response.status, 200) << response.body;
-    EXPECT_LE(at(json(response), "choices/0/logprobs/text_offset/0").integer, 2);
+}
+
+// A translation's are those of its lines, in order; what is copied from the source lies between.
+TEST(OpenAi, LogprobsOfSeveralLines) {
+  const Translator translator = small_translator();
+  TranslateOptions options;
+  options.search.n_best = options.search.beam = 5;
+  options.search.max_tokens = 9;
+  const std::vector<std::string> lines = {"how are you", "I am fine, thank you"};
+  const auto expected = translator.translate(lines, options);
+  const auto answer = json(complete(
+      R"("model":"en-hi","logprobs":1,"n":5,"max_tokens":9,"prompt":"\n  how are you \r\n\nI am fine, thank you\n")"));
+  ASSERT_EQ(at(answer, "choices").items.size(), 5u);
+  for (size_t choice = 0; choice < 5; ++choice) {
+    const std::string text = at(answer, concat("choices/", choice, "/text")).text;
+    const JsonValue& logprobs = at(answer, concat("choices/", choice, "/logprobs"));
+    const TextHypothesis &first = expected[0].hypotheses[choice],
+                         &second = expected[1].hypotheses[choice];
+    ASSERT_EQ(text, "\n  " + first.text + " \r\n\n" + second.text + "\n");
+    const auto& numbers = at(logprobs, "token_logprobs").items;
+    ASSERT_EQ(numbers.size(), first.tokens.size() + second.tokens.size());
+    ASSERT_EQ(at(logprobs, "tokens").items.size(), numbers.size());
+    ASSERT_EQ(at(logprobs, "text_offset").items.size(), numbers.size());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const size_t begin = first.tokens.size();
+      EXPECT_EQ(static_cast<float>(numbers[i].number),
+                i < begin ? first.log_probs[i] : second.log_probs[i - begin]);
+    }
+    EXPECT_EQ(at(logprobs, "text_offset/0").integer, 3);
+    EXPECT_EQ(at(logprobs, concat("text_offset/", first.tokens.size())).integer,
+              characters_of("\n  " + first.text + " \r\n\n"));
   }
+  // Of nothing there are none.
+  const auto nothing = json(complete(R"("model":"en-hi","logprobs":0,"prompt":" \n")"));
+  EXPECT_EQ(at(nothing, "choices/0/text").text, " \n");
+  EXPECT_EQ(at(nothing, "choices/0/logprobs/tokens").kind, JsonValue::Kind::array);
+  EXPECT_TRUE(at(nothing, "choices/0/logprobs/tokens").items.empty());
+}
+
+// At a stop in the first line, the others' tokens are left out.
+TEST(OpenAi, LogprobsOfLinesEndAtAStop) {
+  const std::string fields =
+      R"("model":"en-hi","logprobs":1,"max_tokens":9,"prompt":"how are you\nbanana")";
+  const auto all = json(complete(fields));
+  const auto cut = json(complete(fields + R"(,"stop":"\n")"));
+  const std::string text = at(all, "choices/0/text").text;
+  EXPECT_EQ(at(cut, "choices/0/text").text, text.substr(0, text.find('\n')));
+  const int64_t end = characters_of(text.substr(0, text.find('\n')));
+  size_t before = 0;
+  for (const JsonValue& offset : at(all, "choices/0/logprobs/text_offset").items) {
+    before += offset.integer < end;
+  }
+  ASSERT_GT(before, 0u);
+  EXPECT_EQ(at(cut, "choices/0/logprobs/tokens").items.size(), before);
 }
 
 TEST(OpenAi, TokensEndBeforeAStop) {
@@ -248,19 +290,58 @@ TEST(OpenAi, TokensEndBeforeAStop) {
   const std::string fields =
       R"("model":"story","temperature":1.6,"seed":3,"prompt":"how are","max_tokens":12,"logprobs":0)";
   const auto all = json(complete(fields));
-  expect_tokens_of_text(at(all, "choices/0"), "");
+  expect_tokens_of_text(at(all, "choices/0"));
   const std::string whole = at(all, "choices/0/text").text;
   size_t middle = whole.size() / 2;
   while ((whole[middle] & 0xC0) == 0x80) ++middle;
   ASSERT_GT(whole.find(whole.substr(middle)), 0u) << whole;
   const std::string stop = R"(,"stop":)" + json_quoted(whole.substr(middle));
-  for (const std::string echo : {"", R"(,"echo":true)"}) {
-    const auto cut = json(complete(concat(fields, stop, echo)));
-    expect_tokens_of_text(at(cut, "choices/0"), echo.empty() ? "" : "how are", true);
-    const auto& tokens = at(cut, "choices/0/logprobs/tokens").items;
-    EXPECT_LT(tokens.size(), at(all, "choices/0/logprobs/tokens").items.size());
-    EXPECT_GT(tokens.size(), 0u);
-  }
+  const auto cut = json(complete(concat(fields, stop)));
+  expect_tokens_of_text(at(cut, "choices/0"), true);
+  const auto& tokens = at(cut, "choices/0/logprobs/tokens").items;
+  EXPECT_LT(tokens.size(), at(all, "choices/0/logprobs/tokens").items.size());
+  EXPECT_GT(tokens.size(), 0u);
+}
+
+// A translator searches unless somebody names a temperature: then a top_p would be ignored.
+TEST(OpenAi, TopPNeedsSampling) {
+  const auto error = [](const std::string& more) {
+    const auto response = complete(R"("prompt":"how","max_tokens":2,)" + more);
+    return response.status == 200 ? "200" : text_at(response, "error/param");
+  };
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":0.5)"), "top_p");
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":1)"), "200");
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":0.5,"temperature":0)"), "200");
+  EXPECT_EQ(error(R"("model":"en-hi","top_p":0.5,"temperature":0.5)"), "200");
+  EXPECT_EQ(error(R"("model":"story","top_p":0.5)"), "200");
+  EXPECT_EQ(text_of(R"("model":"en-hi","prompt":"how","seed":1)"),
+            text_of(R"("model":"en-hi","prompt":"how","seed":2)"));
+}
+
+// Of a model whose own settings ask for it, too.
+TEST(OpenAi, AModelsOwnSettingsCount) {
+  GenerationSettings settings;
+  settings.search.sample = true;
+  settings.search.temperature = 1.5;
+  ModelSet models;
+  models.add(
+      served_model({.name = "en-hi", .folder = "none"}, small_translator(false, 1, settings)));
+  Service service(std::move(models), {});
+  const auto asked = [&](const std::string& more) {
+    return text_at(post(service, "/v1/completions",
+                        R"({"model":"en-hi","prompt":"how are you","max_tokens":20)" + more + "}"),
+                   "choices/0/text");
+  };
+  const auto own = [&](const std::string& more) {
+    return text_at(
+        post(service, "/v1/translate", R"({"text":"how are you","max_tokens":20)" + more + "}"),
+        "translations/0/text");
+  };
+  EXPECT_EQ(asked(""), own(""));
+  EXPECT_NE(own(""), own(R"(,"sample":false)"));
+  EXPECT_EQ(asked(R"(,"seed":9,"top_p":0.9)"), own(R"(,"seed":9,"top_p":0.9)"));
+  EXPECT_NE(asked(R"(,"seed":9)"), asked(R"(,"seed":10)"));
+  EXPECT_EQ(asked(R"(,"temperature":0)"), own(R"(,"sample":false)"));
 }
 
 // Where several models could serve, the request can only name one: it has no languages.
@@ -313,7 +394,18 @@ TEST(OpenAi, RefusesWhatItCannotDo) {
   EXPECT_EQ(error(R"(,"logprobs":2)"), "400 logprobs");
   EXPECT_EQ(error(R"(,"logprobs":1)"), "200");
   EXPECT_EQ(error(R"(,"temperature":3)"), "400 temperature");
-  EXPECT_EQ(error(R"(,"stop":["a","b","c","d","e"])"), "413 stop");
+  EXPECT_EQ(error(R"(,"echo":true,"logprobs":1)"), "400 logprobs");
+  EXPECT_EQ(error(R"(,"echo":true)"), "200");
+  EXPECT_EQ(error(R"(,"stop":["a","b","c","d","e"])"), "400 stop");
+  EXPECT_EQ(error(R"(,"stop":["a","b","c","d"])"), "200");
+  EXPECT_EQ(error(R"(,"stop":5)"), "400 stop");
+  EXPECT_EQ(error(R"(,"logit_bias":5)"), "400 logit_bias");
+  EXPECT_EQ(error(R"(,"logit_bias":[])"), "400 logit_bias");
+  EXPECT_EQ(error(R"(,"stream_options":"x")"), "400 stream_options");
+  EXPECT_EQ(error(R"(,"stream_options":{"include_usage":"yes"})"), "400 include_usage");
+  EXPECT_EQ(error(R"(,"stream_options":{"include_usage":true,"foo":1})"), "400 foo");
+  EXPECT_EQ(error(R"(,"stream_options":{"include_usage":true,"include_obfuscation":false})"),
+            "200");
   EXPECT_EQ(error(R"(,"wish":1)"), "400 wish");
   EXPECT_EQ(complete(R"("model":"story")").status, 400);
   EXPECT_EQ(text_at(complete(R"("model":"story","prompt":[1,2])"), "error/message"),

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "service_support.h"
+#include "support/models.h"
+#include "support/temp_folder.h"
 #include "support/testing.h"
+#include "tril/io/atomic_file.h"
+#include "tril/models/folder.h"
 #include "tril/text/languages.h"
 #include "tril/translate/text_plan.h"
 
@@ -128,6 +132,22 @@ TEST(OwnApi, DetectsTheLanguage) {
   EXPECT_EQ(get(both(), "/v1/detect?text=123").body, "{\"detected\":[]}\n");
 }
 
+// By the codes that the models list, as everywhere in this API.
+TEST(OwnApi, DetectsByTheModelsCodes) {
+  ModelSet models;
+  models.add(served_model({.name = "any", .folder = "none", .languages = {"eng_Latn", "hin_Deva"}},
+                          small_translator()));
+  Service service(std::move(models), {});
+  EXPECT_EQ(text_at(post(service, "/v1/detect", R"({"text":"where are they going"})"),
+                    "detected/0/language"),
+            "eng_Latn");
+  EXPECT_EQ(text_at(post(service, "/v1/translate",
+                         R"({"text":"where are they going","source":"auto","max_tokens":2})"),
+                    "translations/0/detected/language"),
+            "eng_Latn");
+  EXPECT_EQ(text_at(get(service, "/v1/models"), "data/0/source_languages/0"), "eng_Latn");
+}
+
 TEST(OwnApi, WarnsOfTextInAnotherScript) {
   const auto response =
       post(both(), "/v1/translate",
@@ -135,6 +155,43 @@ TEST(OwnApi, WarnsOfTextInAnotherScript) {
   const JsonValue answer = json(response);
   EXPECT_EQ(at(answer, "translations/0/warnings").items.size(), 1u) << response.body;
   EXPECT_EQ(at(answer, "translations/1").find("warnings"), nullptr);
+}
+
+// One line among others is enough, and it is named.
+TEST(OwnApi, WarnsOfTheFirstDoubtfulLine) {
+  const auto warnings = [](const std::string& text) {
+    const auto answer =
+        json(post(both(), "/v1/translate",
+                  concat(R"({"target":"hi","max_tokens":2,"text":)", json_quoted(text), "}")));
+    const auto& list = at(answer, "translations/0/warnings").items;
+    return list.empty() ? "" : list.size() == 1 ? list.front().text : concat(list.size());
+  };
+  const std::string why = "most of its letters are Cyrillic, the model reads English";
+  EXPECT_EQ(warnings("Москва — столица России"), why);
+  EXPECT_EQ(warnings("How are you?\nМосква — столица России"), "line 2: " + why);
+  EXPECT_EQ(warnings("\n\n Москва — столица России\nКак у тебя дела?\n"), "line 3: " + why);
+  EXPECT_EQ(warnings("How are you?\nI am fine\n"), "");
+}
+
+// A direction that only the model's name tells counts as one that its files do.
+TEST(OwnApi, DoesNotWarnOfBorrowedWords) {
+  ModelSet models;
+  for (const char* name : {"hi-en", "en-hi"}) {
+    models.add(served_model({.name = name, .folder = "none"}, small_translator()));
+  }
+  Service service(std::move(models), {});
+  const auto warnings = [&](const std::string& target, const std::string& text) {
+    const auto answer = json(post(
+        service, "/v1/translate",
+        concat(R"({"max_tokens":2,"target":")", target, R"(","text":)", json_quoted(text), "}")));
+    return at(answer, "translations/0/warnings").items.size();
+  };
+  for (const char* text : {"WhatsApp", "iPhone 13 Pro Max"}) {
+    EXPECT_EQ(warnings("en", text), 0u) << text;
+  }
+  EXPECT_EQ(warnings("hi", "पानी"), 0u);
+  EXPECT_EQ(warnings("en", "where are they going today"), 1u);
+  EXPECT_EQ(warnings("hi", "मैं ठीक हूँ और आप"), 1u);
 }
 
 TEST(OwnApi, ContinuesText) {
@@ -250,6 +307,51 @@ TEST(OwnApi, ListsItsModels) {
   EXPECT_EQ(text_at(missing, "error/code"), "unknown_model");
 }
 
+TEST(OwnApi, ANameMayHoldAPlus) {
+  ModelSet models;
+  models.add(served_model({.name = "en+hi", .folder = "none"}, small_translator()));
+  Service service(std::move(models), {});
+  for (const char* path : {"/v1/models/en+hi", "/v1/models/en%2Bhi"}) {
+    EXPECT_EQ(text_at(get(service, path), "id"), "en+hi") << path;
+  }
+  EXPECT_EQ(get(service, "/v1/models/en%20hi").status, 404);
+}
+
+// An explanation loads the files again: it is of the model that is served, or there is none.
+TEST(OwnApi, ExplainsTheModelThatIsServed) {
+  const auto save = [](const std::string& folder, uint64_t seed, bool seals) {
+    const Translator made = small_translator();
+    const Transformer model(made.model().config(), seed, testing::placement());
+    model.save(folder, {.beside = {{std::string(kTokenizerFile), made.tokenizer().bytes()}}});
+    if (seals) return;
+    // As another program writes it, which knows nothing of seals.
+    const std::string path = path_in(folder, kWeightsFile);
+    std::string bytes = read_file(path, 1 << 26);
+    for (const std::string key : {"\"tril_checksums\"", "\"tril_seal\""}) {
+      const size_t at = bytes.find(key);
+      ASSERT_NE(at, std::string::npos);
+      bytes[at + 1] = 'x';
+    }
+    write_file_atomically(path, bytes);
+  };
+  for (const bool seals : {true, false}) {
+    const testing::TempFolder folder;
+    save(folder.path(), 7, seals);
+    ModelSet models;
+    models.add(
+        served_model({.name = "en-hi", .folder = folder.path()},
+                     Translator::load(folder.path(), testing::loading(Purpose::inference), 1)));
+    EXPECT_EQ(models.models()[0].translator.model().seal().sealed(), seals);
+    Service service(std::move(models), {});
+    EXPECT_EQ(get(service, "/explain?text=how").status, 200);
+    save(folder.path(), 8, seals);
+    const auto changed = get(service, "/explain?text=how");
+    EXPECT_EQ(changed.status, 400) << seals;
+    EXPECT_EQ(text_at(changed, "error/message"),
+              "en-hi: its files have changed since the server loaded them");
+  }
+}
+
 // "status code field: message"
 std::string refusal(const HttpResponse& response) {
   return concat(response.status, " ", text_at(response, "error/code"), " ",
@@ -305,7 +407,8 @@ TEST(OwnApi, RefusalsNameWhatIsToBlame) {
   };
   EXPECT_EQ(generate(R"("text":"a","model":"en-hi")"),
             "400 invalid_request model: en-hi translates: use /v1/translate");
-  for (const char* field : {"source", "target", "split", "alignments", "prefix"}) {
+  for (const char* field :
+       {"source", "target", "split", "format", "alignments", "prefix", "max_ratio", "shortlist"}) {
     EXPECT_EQ(generate(concat(R"("model":"story","text":"a",")", field, "\":null")),
               concat("400 invalid_request ", field, ": there is no field ", field,
                      ": see /openapi.json"));
@@ -323,6 +426,26 @@ TEST(OwnApi, RefusalsNameWhatIsToBlame) {
             "400 invalid_request source: story continues text, so a score takes no source");
   EXPECT_EQ(refusal(get(both(), "/explain?text=a&model=none")),
             "404 unknown_model model: no model none: there is en-hi, story");
+}
+
+// What would be ignored is refused, as the program does.
+TEST(OwnApi, SettingsOfSamplingNeedIt) {
+  for (const std::string path : {"/v1/translate", "/v1/generate"}) {
+    const auto asked = [&](const std::string& more) {
+      return post(both(), path, R"({"text":"how","max_tokens":2,)" + more + "}");
+    };
+    for (const auto& [field, value] :
+         {std::pair("top_p", "0.5"), {"top_k", "3"}, {"temperature", "0.7"}, {"seed", "7"}}) {
+      const std::string named = concat("\"", field, "\":", value);
+      EXPECT_EQ(refusal(asked(named)), concat("400 invalid_request ", field, ": ", field,
+                                              ": nothing is drawn by chance without sampling"));
+      EXPECT_EQ(asked(named + R"(,"sample":true)").status, 200) << named;
+    }
+    // Values that change nothing in any case.
+    EXPECT_EQ(asked(R"("top_p":1,"top_k":0,"temperature":1)").body, asked(R"("top_p":1)").body);
+    EXPECT_EQ(refusal(asked(R"("sample":true,"beam":2)")),
+              "400 invalid_request sample: search: sampling needs a beam of 1, got 2");
+  }
 }
 
 TEST(OwnApi, WrongPathsAndMethods) {

@@ -256,7 +256,7 @@ const Tokenizer& small_tokenizer() {
 
 }  // namespace
 
-Translator small_translator(bool decoder_only, int threads) {
+Translator small_translator(bool decoder_only, int threads, const GenerationSettings& settings) {
   TransformerConfig config = testing::tiny_config(decoder_only ? testing::Family::decoder_only
                                                                : testing::Family::encoder_decoder);
   config.target_vocab = small_tokenizer().vocab();
@@ -271,7 +271,7 @@ Translator small_translator(bool decoder_only, int threads) {
                             if (name == "output.bias")
                               values[static_cast<size_t>(small_tokenizer().end())] -= 1.0f;
                           });
-  return {std::move(model), small_tokenizer(), threads};
+  return {std::move(model), small_tokenizer(), threads, settings};
 }
 
 serve::ModelSet small_models(int threads, bool with_story) {

@@ -92,7 +92,8 @@ class Gate final : public serve::Exchange {
 };
 
 // A small random model that reads lines of up to 200 tokens, and lines for it.
-Translator small_translator(bool decoder_only = false, int threads = 1);
+Translator small_translator(bool decoder_only = false, int threads = 1,
+                            const GenerationSettings& settings = {});
 const std::vector<std::string>& some_lines();
 // Named en-hi and, if it is to continue text, story.
 serve::ModelSet small_models(int threads = 1, bool with_story = false);

@@ -85,10 +85,41 @@ TEST(Sentences, OfOtherScripts) {
   expect_cut("یہ ایک کتاب ہے۔|آپ کیسے ہیں؟", "ur");
   expect_cut("Τι κάνεις;|Είμαι καλά.|Ναι!", "el");
   expect_cut("One; Two.");
+  expect_cut("Τι κάνεις;|Καλά.");
+  expect_cut("The mean μ; The spread σ; Both.", "en");
   expect_cut("Բարեւ։|Լավ։", "hy");
   expect_cut("ሰላም ነው።|እንዴት ነህ?", "am");
   expect_cut("សួស្តី។|បាទ។ល។", "km");
   expect_cut("မင်္ဂလာပါ။|နေကောင်းလား။", "my", "");
+}
+
+// Many people write a dot where a danda would be right, after words of one written character.
+TEST(Sentences, OfIndicScriptsWithDots) {
+  expect_cut("यह अच्छा है.|वह घर गया था.|मैं जा रहा हूँ.|तुम कहाँ हो?", "hi");
+  expect_cut("यह अच्छा है.|वे आए थे.|ये बच्चे हैं.|हम थीं.|ठीक");
+  expect_cut("तो तुम हो.|नहीं.|हाँ.|चलो.", "bho");
+  expect_cut("તે સારું છે.|હું ઘરે જાઉં છું.|તમે ક્યાં છો?|હા.|ના.", "gu");
+  expect_cut("ਉਹ ਘਰ ਹੈ.|ਉਹ ਗਿਆ ਸੀ.|ਚਲੋ.", "pa");
+  expect_cut("म घर जान्छु.|यो राम्रो छ.|हो.|आऊ.", "ne");
+  expect_cut("আমি যাব না.|সে কি?|চলো.", "bn");
+  expect_cut("네.|알겠습니다.|나야 나.|그래.", "ko");
+  // Initials are no such words, and not every word of one language is one of another.
+  expect_cut("ए. पी. जे. अब्दुल कलाम आए.|जी. डी. बिड़ला नहीं.", "hi");
+  expect_cut("ना. सी. फडके आले.|हो.|चला.", "mr");
+  expect_cut("А. С. Пушкин.", "ru");
+}
+
+// Without capitals nothing shows whether a sentence goes on, so it is taken to.
+TEST(Sentences, OfScriptsWithoutCapitalsGoOn) {
+  expect_cut("मैं... नहीं जाऊँगा।|ठीक… है।", "hi");
+  expect_cut("वह आया (सच में!) और चला गया।|\"क्या?\" उसने पूछा।|“मैं ठीक हूँ।” उसने कहा।", "hi");
+  expect_cut("“मैं ठीक हूँ।”|“और तुम?”|(हाँ!)|(नहीं!) वह गया।", "hi");
+  expect_cut("قال (حقا!) ثم ذهب.|لا... لا أعرف!|نعم.", "ar");
+  expect_cut("אני... לא יודע.|\"כן!\" אמר.|טוב.", "he");
+  expect_cut("네... 알겠습니다.|\"왜?\" 그가 물었다.", "ko");
+  expect_cut("「はい。」 と言った。|「行く。」|「そうか。」", "ja");
+  // What follows has capitals, or is no letter.
+  expect_cut("मैं...|OK.|ठीक...|5 बजे।", "hi");
 }
 
 TEST(Sentences, EmptyLinesEndThem) {
@@ -103,6 +134,13 @@ TEST(Sentences, KeepWhiteSpaceApart) {
   EXPECT_EQ(cut.units[0].before, "  ");
   EXPECT_EQ(cut.units[1].before, "\t\u3000");
   EXPECT_EQ(cut.after, "\n");
+}
+
+TEST(Sentences, OuterBlanksAreThoseThatNoUnitHas) {
+  EXPECT_EQ(without_outer_blanks(" \t\u3000a b\u00A0\r\n"), "a b");
+  EXPECT_EQ(without_outer_blanks(" \r\n \u2029"), "");
+  EXPECT_EQ(without_outer_blanks(""), "");
+  EXPECT_EQ(without_outer_blanks("  \u0301a"), " \u0301a");
 }
 
 std::vector<CutPlaceKind> kinds(std::string_view text) {
@@ -163,6 +201,11 @@ RC_GTEST_PROP(Sentences, LoseNothingAndCutNoCharacter, ()) {
     RC_ASSERT(strip(unit.before).empty());
   }
   RC_ASSERT(strip(cut.after).empty());
+  const std::string_view inner = without_outer_blanks(text);
+  RC_ASSERT(inner.empty() == cut.units.empty());
+  if (inner.empty()) return;
+  RC_ASSERT(inner.data() == cut.units.front().sentence.data());
+  RC_ASSERT(inner.data() + inner.size() == text.data() + text.size() - cut.after.size());
 }
 
 RC_GTEST_PROP(CutPlaces, AreBetweenCharactersWithBlanksBetween, ()) {

@@ -7,6 +7,7 @@
 
 #include "support/property.h"
 #include "translate/examples.h"
+#include "tril/text/sentences.h"
 #include "tril/text/unicode.h"
 
 namespace tril::text_plan_test {
@@ -55,25 +56,54 @@ std::string repeated(const std::string& unit, int times) {
 }
 
 TEST(TextPlan, LinesAreUnitsAndEmptyOnesAreCopied) {
-  const std::string text = "\nhow are you? I am fine.\r\n\r\n  thank you \n   \nx";
+  const std::string text = "\nhow are you? I am fine.\r\n\r\nthank you\n\nx";
   for (const Split split : {Split::never, Split::too_long}) {
     const TextPlan plan = plan_text(translator(), text, {}, split);
-    EXPECT_EQ(sources(plan), (Strings{"how are you? I am fine.", "  thank you ", "   ", "x"}));
+    EXPECT_EQ(sources(plan), (Strings{"how are you? I am fine.", "thank you", "x"}));
     EXPECT_EQ(copied(plan), text);
-    EXPECT_EQ(plan.join(Strings{"A", "B", "", "C"}), "\nA\r\n\r\nB\n\nC");
+    EXPECT_EQ(plan.join(Strings{"A", "B", "C"}), "\nA\r\n\r\nB\n\nC");
     EXPECT_EQ(plan.parts[0].line, 1);
-    EXPECT_EQ(plan.parts[3].line, 5);
+    EXPECT_EQ(plan.parts[2].line, 5);
   }
   EXPECT_TRUE(plan_text(translator(), "").parts.empty());
   EXPECT_EQ(copied(plan_text(translator(), "\n\r\n")), "\n\r\n");
 }
 
+// However a line is cut, the white space around it is not the model's business.
+TEST(TextPlan, WhiteSpaceAroundLinesIsCopied) {
+  const std::string text = "  - how are you\n\t\u3000thank you \u00A0\n   \n \u0301x \n ";
+  const Strings inner = {"- how are you", "thank you", " \u0301x"};
+  for (const Split split : {Split::too_long, Split::always}) {
+    const TextPlan plan = plan_text(translator(), text, {}, split);
+    EXPECT_EQ(sources(plan), inner);
+    EXPECT_EQ(copied(plan), text);
+    EXPECT_EQ(plan.join(Strings{"A", "B", "C"}), "  A\n\t\u3000B \u00A0\n   \nC \n ");
+    EXPECT_EQ(plan.parts[2].line, 3);
+  }
+  EXPECT_EQ(sources(plan_text(translator(), text, {}, Split::never)),
+            (Strings{"  - how are you", "\t\u3000thank you \u00A0", "   ", " \u0301x ", " "}));
+  // Blanks do not make a line too long.
+  const std::string blanks(300, ' ');
+  EXPECT_EQ(sources(plan_text(translator(), blanks + "how are you" + blanks)),
+            Strings{"how are you"});
+}
+
+TEST(TextPlan, ACarriageReturnEndsALine) {
+  const std::string text = "how\rare\r\r\nyou\n\r";
+  for (const Split split : {Split::never, Split::too_long, Split::always}) {
+    const TextPlan plan = plan_text(translator(), text, {}, split);
+    EXPECT_EQ(sources(plan), (Strings{"how", "are", "you"}));
+    EXPECT_EQ(copied(plan), text);
+    EXPECT_EQ(plan.parts[2].line, 3);
+  }
+}
+
 TEST(TextPlan, AlwaysCutsEveryLineOfSeveralSentences) {
   const std::string text = " How are you?  I am fine.\n\n  Thank you. \n";
   const TextPlan plan = plan_text(translator(), text, {}, Split::always);
-  EXPECT_EQ(sources(plan), (Strings{"How are you?", "I am fine.", "  Thank you. "}));
+  EXPECT_EQ(sources(plan), (Strings{"How are you?", "I am fine.", "Thank you."}));
   EXPECT_EQ(copied(plan), text);
-  EXPECT_EQ(plan.join(Strings{"A", "B", "C"}), " A  B\n\nC\n");
+  EXPECT_EQ(plan.join(Strings{"A", "B", "C"}), " A  B\n\n  C \n");
 }
 
 TEST(TextPlan, OnlyALineThatDoesNotFitIsCut) {
@@ -223,9 +253,9 @@ RC_GTEST_PROP(TextPlan, LosesNothingAndGainsNoLine, ()) {
   const auto split = *rc::gen::element(Split::never, Split::too_long, Split::always);
   static const Translator german = into("de", "hi"), japanese = into("ja", "hi");
   TextPlan plan = plan_text(german, text, {}, split);
-  // But for the blanks that are added where the source has none, and CR within a line.
+  // But for the blanks that are added where the source has none.
   const auto without_blanks = [](std::string s) {
-    std::erase_if(s, [](char c) { return c == ' ' || c == '\r'; });
+    std::erase(s, ' ');
     for (size_t at = s.find("\u3000"); at != s.npos; at = s.find("\u3000")) s.erase(at, 3);
     return s;
   };
@@ -234,8 +264,10 @@ RC_GTEST_PROP(TextPlan, LosesNothingAndGainsNoLine, ()) {
     const auto translations = *rc::gen::container<Strings>(
         one.parts.size(), rc::gen::element<std::string>("", "x", "x y", "\n", "\r\n", "。", "\r"));
     const std::string joined = one.join(translations);
-    RC_ASSERT(std::count(joined.begin(), joined.end(), '\n') ==
-              std::count(text.begin(), text.end(), '\n'));
+    for (const char end : {'\n', '\r'}) {
+      RC_ASSERT(std::count(joined.begin(), joined.end(), end) ==
+                std::count(text.begin(), text.end(), end));
+    }
     // Fewer translations are the beginning.
     std::string last;
     for (size_t i = 0; i <= translations.size(); ++i) {
@@ -248,7 +280,8 @@ RC_GTEST_PROP(TextPlan, LosesNothingAndGainsNoLine, ()) {
     for (const TextPart& part : one.parts) {
       RC_ASSERT(part.line >= line);
       line = part.line;
-      RC_ASSERT(part.source.find('\n') == std::string::npos);
+      RC_ASSERT(part.source.find_first_of("\r\n") == std::string::npos);
+      RC_ASSERT(split == Split::never || without_outer_blanks(part.source) == part.source);
     }
   }
 }

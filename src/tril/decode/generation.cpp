@@ -226,6 +226,18 @@ SearchRule SearchSettings::over(SearchRule below) const {
   return rule;
 }
 
+void check_sampling(const SearchSettings& named, bool samples) {
+  if (samples) return;
+  const char* field = named.top_k.value_or(0) != 0             ? "top_k"
+                      : named.top_p.value_or(1.0) != 1.0       ? "top_p"
+                      : named.temperature.value_or(1.0) != 1.0 ? "temperature"
+                      : named.seed                             ? "seed"
+                                                               : nullptr;
+  if (field == nullptr) return;
+  fail(ErrorCode::invalid_argument, Field{field}, field,
+       ": nothing is drawn by chance without sampling");
+}
+
 SearchOptions search_options(const GenerationSettings& model, const SearchRule& rule) {
   SearchOptions options{rule};
   for (const std::vector<int32_t>& sequence : model.forbidden) {

@@ -52,6 +52,11 @@ struct SearchSettings {
   bool operator==(const SearchSettings&) const = default;
 };
 
+// Raises `invalid_argument`, with its field, for a named setting of sampling where none is done.
+// `samples`: whether it is, by these settings and those below them. Values that leave every token
+// as likely as it is (a top_p or temperature of 1, a top_k of 0) do no harm.
+void check_sampling(const SearchSettings& named, bool samples);
+
 // Whether tokens that stand for no text (<unk>, <s>, ...) may be written: they show as nothing.
 // Models of tril never write them; generate() of transformers does not forbid them.
 enum class SpecialTokens { forbidden, allowed };

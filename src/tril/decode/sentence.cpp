@@ -89,7 +89,7 @@ void check_options(const SearchOptions& o, const Transformer& model) {
           "search: n_best must be from 1 to ", kMost, ", got ", o.n_best);
   require(o.sample || o.n_best <= o.beam, ErrorCode::invalid_argument, Field{"beam"},
           "search: ", o.n_best, " best translations from a beam of ", o.beam);
-  require(!o.sample || o.beam == 1, ErrorCode::invalid_argument,
+  require(!o.sample || o.beam == 1, ErrorCode::invalid_argument, Field{"sample"},
           "search: sampling needs a beam of 1, got ", o.beam);
   require(std::isfinite(o.length_penalty), ErrorCode::invalid_argument,
           "search: length_penalty must be finite, got ", o.length_penalty);

@@ -6,6 +6,7 @@
 
 #include "tril/base/checksum.h"
 #include "tril/serve/json_out-inl.h"
+#include "tril/translate/doubt.h"
 
 namespace tril::serve {
 namespace {
@@ -36,6 +37,20 @@ Json sentences_of(const TextJob& job, size_t text) {
         {{"source", job.plans()[text].parts[i].source}, {"hypotheses", std::move(hypotheses)}});
   }
   return sentences;
+}
+
+// The first line of a text that is plainly not in the language the model reads; empty: none.
+std::string doubt_of(const TextJob& job, size_t text) {
+  const TextCall& call = job.call();
+  if (call.generates()) return "";
+  const std::vector<TextPart>& parts = job.plans()[text].parts;
+  for (const TextPart& part : parts) {
+    std::string doubt = doubt_about(call.model->translator, part.source, call.languages_of(text));
+    if (doubt.empty()) continue;
+    const bool is_only_line = parts.back().line == 0;
+    return is_only_line ? doubt : concat("line ", part.line + 1, ": ", doubt);
+  }
+  return "";
 }
 
 bool is_all_whole(const TextJob& job, size_t text) {
@@ -178,9 +193,7 @@ std::string answer_text(const TextJob& job) {
     if (const auto& detected = call.chosen[i].detected) {
       one["detected"] = {{"language", detected->code}, {"confidence", detected->confidence}};
     }
-    const std::string doubt = call.generates()
-                                  ? std::string()
-                                  : doubt_about(*call.model, call.texts[i], call.languages_of(i));
+    const std::string doubt = doubt_of(job, i);
     if (!doubt.empty()) one["warnings"] = {doubt};
     translations.push_back(std::move(one));
   }

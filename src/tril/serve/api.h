@@ -4,6 +4,7 @@
 // answer looks like; whatever it raises is answered in the API's own shape of errors.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -114,8 +115,10 @@ class Core {
 
 // How a client is told the language of a model's code: "en" of "eng_Latn".
 std::string client_code(std::string_view code);
-// The fields of a LibreTranslate or DeepL client have other names for some languages.
-std::string wanted_code(std::string_view code);
+// What it costs a client to have a text's language detected: about the tokens that it would have.
+inline int64_t detection_tokens(std::string_view text) {
+  return std::max<int64_t>(1, count_characters(text) / 4);
+}
 
 struct Route {
   std::string_view method;

@@ -100,6 +100,21 @@ void deepl_translate(Core& core, const ContextPtr& context) {
   });
 }
 
+// A target by the codes that DeepL's clients know it by, with its name: for these languages they
+// require a region, and where the model has none, each of them means it.
+std::vector<std::pair<std::string, std::string>> targets_of(const std::string& code) {
+  constexpr std::string_view kRegions[] = {"EN-US", "EN-GB", "PT-BR", "PT-PT"};
+  const std::string told = client_code(code), name = language_name(code);
+  std::vector<std::pair<std::string, std::string>> targets;
+  for (const std::string_view region : kRegions) {
+    if (base_language(region) != told) continue;
+    if (language_name(region) == name) return {{std::string(region), name}};
+    targets.emplace_back(region, language_name(region));
+  }
+  if (targets.empty()) targets.emplace_back(in_capitals(told), name);
+  return targets;
+}
+
 void deepl_languages(Core& core, const ContextPtr& context) {
   RequestFields fields = deepl_fields(context);
   const std::string type = fields.text("type").value_or("source");
@@ -107,11 +122,16 @@ void deepl_languages(Core& core, const ContextPtr& context) {
   (void)fields.value("auth_key");
   fields.finish();
   Json list = Json::array();
-  for (const std::string& code :
-       type == "target" ? core.models.targets({}) : core.models.sources()) {
-    Json one = {{"language", in_capitals(client_code(code))}, {"name", language_name(code)}};
-    if (type == "target") one["supports_formality"] = false;
-    list.push_back(std::move(one));
+  if (type == "source") {
+    for (const std::string& code : core.models.sources()) {
+      list.push_back({{"language", in_capitals(client_code(code))}, {"name", language_name(code)}});
+    }
+  } else {
+    for (const std::string& target : core.models.targets({})) {
+      for (const auto& [code, name] : targets_of(target)) {
+        list.push_back({{"language", code}, {"name", name}, {"supports_formality", false}});
+      }
+    }
   }
   core.respond(*context, json_response(list));
 }

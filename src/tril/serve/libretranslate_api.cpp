@@ -30,7 +30,7 @@ Json detected_json(const Detected& detected) {
 void ask_for_alternatives(TextCall& call, int64_t alternatives) {
   if (alternatives == 0) return;
   const int64_t wanted = alternatives + 1;  // with the best one
-  const SearchOptions usual = call.model->translator.search_options(call.options);
+  const SearchOptions usual = search_of(call);
   call.options.search.n_best = wanted;
   if (!usual.sample && usual.beam < wanted) call.options.search.beam = wanted;
 }
@@ -44,13 +44,13 @@ void libre_translate(Core& core, const ContextPtr& context) {
   if (!texts) refuse("q", "Invalid request: missing q parameter");
   call.texts = *texts;
   Wanted wanted;
-  wanted.source = wanted_code(fields.text("source").value_or("auto"));
+  wanted.source = fields.text("source").value_or("auto");
   if (wanted.source.empty()) wanted.source = "auto";
   const auto target = fields.text("target");
   if (!target) refuse("target", "Invalid request: missing target parameter");
-  wanted.target = wanted_code(*target);
+  wanted.target = *target;
   const std::string format = fields.text("format").value_or("text");
-  if (format != "text") {
+  if (format != "text" && !format.empty()) {
     refuse("format",
            concat(printable(format), " cannot be translated, only text: markup would be mangled"));
   }
@@ -86,10 +86,15 @@ void libre_detect(Core& core, const ContextPtr& context) {
   const auto text = fields.text("q");
   if (!text) refuse("q", "Invalid request: missing q parameter");
   fields.finish();
+  core.admit(*context);
+  core.charge(*context, detection_tokens(*text));
+  const std::vector<std::string>& sources = core.models.sources();
   Json list = Json::array();
-  for (const auto& found : detect_language(*text, core.models.sources())) {
+  for (const auto& found : detect_language(*text, sources)) {
     list.push_back(detected_json({found.code, found.confidence}));
   }
+  // Clients take the first of the list without asking whether there is one.
+  if (list.empty() && !sources.empty()) list.push_back(detected_json({sources.front(), 0.0}));
   core.respond(*context, json_response(list));
 }
 

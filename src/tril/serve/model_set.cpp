@@ -10,12 +10,13 @@
 #include "tril/models/folder.h"
 #include "tril/models/folder_files.h"
 #include "tril/serve/api_error.h"
-#include "tril/translate/doubt.h"
 
 namespace tril::serve {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
+// From this confidence on a text decides on the model, also for others of its request.
+constexpr double kPlain = 0.5;
 
 std::string list_of(const std::vector<std::string>& words, size_t most = 12) {
   std::string text;
@@ -72,7 +73,7 @@ bool has_shortlist(const Transformer& model, const std::string& folder) {
 
 }  // namespace
 
-std::string fingerprint_of(const Translator& translator, const std::string& folder) {
+std::string identity_of_files(const Translator& translator, const std::string& folder) {
   const Transformer& model = translator.model();
   const FolderSeal& seal = model.seal();
   std::string identity = seal.sealed() ? seal.identity : unsealed_weights(model, folder);
@@ -90,12 +91,27 @@ std::string fingerprint_of(const Translator& translator, const std::string& fold
   if (translator.generation() != GenerationSettings{}) {
     add(kGenerationFile, to_string(checksum_of(to_json(translator.generation()))));
   }
+  return identity;
+}
+
+namespace {
+
+std::string fingerprint_with(const std::string& files, const Translator& translator,
+                             const std::string& folder) {
+  const Transformer& model = translator.model();
+  std::string identity = files;
   if (has_shortlist(model, folder)) {
-    add(kShortlistFile, identity_of(path_in(folder, kShortlistFile)));
+    identity += concat("\n", kShortlistFile, " ", identity_of(path_in(folder, kShortlistFile)));
   }
   return to_string(
       checksum_of(concat("tril ", TRIL_VERSION, "\n", identity, "\n", word_for(model.compute()),
                          "\n", device_kind(model.placement().device))));
+}
+
+}  // namespace
+
+std::string fingerprint_of(const Translator& translator, const std::string& folder) {
+  return fingerprint_with(identity_of_files(translator, folder), translator, folder);
 }
 
 ModelSpec parse_spec(std::string_view text) {
@@ -124,29 +140,15 @@ ModelSpec parse_spec(std::string_view text) {
   return spec;
 }
 
-std::string doubt_about(const ServedModel& model, std::string_view text,
-                        const LanguagePair& languages) {
-  std::string doubt = doubt_about(model.translator, text, model.for_translator(languages));
-  // A direction that only the server was told is unknown to the translator.
-  if (!doubt.empty() || model.chooses || languages.from.empty() || !is_utf8(text)) return doubt;
-  const std::string usual = script_of_language(languages.from);
-  const std::vector<std::string> candidates = {languages.from, languages.to};
-  const auto likely = detect_language(text, candidates);
-  const bool is_target = !likely.empty() && likely.front().code == languages.to &&
-                         likely.front().confidence > 0.5 &&
-                         script_of_language(languages.to) != usual;
-  if (!is_target) return doubt;
-  return concat("the text is written as ", language_name(languages.to),
-                " is, and this model reads ", language_name(languages.from));
-}
-
 ServedModel served_model(ModelSpec spec, Translator translator) {
-  std::string fingerprint = fingerprint_of(translator, spec.folder);
+  std::string files = identity_of_files(translator, spec.folder);
+  std::string fingerprint = fingerprint_with(files, translator, spec.folder);
   ServedModel model{.name = std::move(spec.name),
                     .folder = std::move(spec.folder),
                     .translator = std::move(translator),
                     .shortlist = {},
-                    .fingerprint = std::move(fingerprint)};
+                    .fingerprint = std::move(fingerprint),
+                    .files = std::move(files)};
   if (has_shortlist(model.translator.model(), model.folder)) {
     model.shortlist = Shortlist::load(model.folder);
     model.shortlist->check_fits("serve", model.translator.model().config());
@@ -245,19 +247,33 @@ const ModelSet::Languages& ModelSet::languages_of(const ServedModel& model) cons
   return languages_[static_cast<size_t>(&model - models_.data())];
 }
 
-Chosen ModelSet::choose(const Wanted& wanted, std::string_view text) const {
-  const std::vector<Chosen> can = able(wanted);
-  return one_of(wanted.source == kAuto ? that_read(text, candidates(can), can) : can, wanted);
-}
-
 std::vector<Chosen> ModelSet::choose(const Wanted& wanted,
                                      std::span<const std::string> texts) const {
   const std::vector<Chosen> can = able(wanted);
   if (wanted.source != kAuto) return std::vector<Chosen>(texts.size(), one_of(can, wanted));
   const std::vector<std::string> detectable = candidates(can);
+  std::vector<Reading> readings;
+  readings.reserve(texts.size());
+  for (const std::string& text : texts) readings.push_back(that_read(text, detectable, can));
+  const auto plain = std::find_if(readings.begin(), readings.end(),
+                                  [](const Reading& one) { return one.is_plain; });
+  const Reading& leading = plain == readings.end() ? readings.front() : *plain;
+  const Chosen leader = one_of(leading.can, wanted);
   std::vector<Chosen> chosen;
-  for (const std::string& text : texts) {
-    chosen.push_back(one_of(that_read(text, detectable, can), wanted));
+  chosen.reserve(texts.size());
+  for (const Reading& reading : readings) {
+    if (reading.is_plain) {
+      chosen.push_back(one_of(reading.can, wanted));
+      continue;
+    }
+    const auto same = std::find_if(reading.can.begin(), reading.can.end(),
+                                   [&](const Chosen& one) { return one.model == leader.model; });
+    if (same != reading.can.end()) {
+      chosen.push_back(*same);
+      continue;
+    }
+    chosen.push_back(leader);
+    if (auto& detected = chosen.back().detected) detected->confidence = 0.0;
   }
   return chosen;
 }
@@ -362,24 +378,26 @@ std::vector<std::string> ModelSet::candidates(const std::vector<Chosen>& can) co
 }
 
 // Those of them that read the language of the text; all, if nothing speaks for any.
-std::vector<Chosen> ModelSet::that_read(std::string_view text,
-                                        const std::vector<std::string>& candidates,
-                                        std::vector<Chosen> can) const {
+ModelSet::Reading ModelSet::that_read(std::string_view text,
+                                      const std::vector<std::string>& candidates,
+                                      const std::vector<Chosen>& can) const {
   const auto likely = detect_language(text, candidates);
-  std::vector<Chosen> reading;
+  Reading reading;
   for (const Chosen& one : can) {
     if (likely.empty()) break;
     const auto from = languages_of(*one.model).sources.find(likely.front().code);
     if (!from) continue;
-    reading.push_back(one);
-    reading.back().languages.from = *from;
-    reading.back().detected = Detected{*from, likely.front().confidence};
+    reading.can.push_back(one);
+    reading.can.back().languages.from = *from;
+    reading.can.back().detected = Detected{*from, likely.front().confidence};
+    reading.is_plain = likely.front().confidence >= kPlain;
   }
-  if (!reading.empty()) return reading;
-  for (Chosen& one : can) {
+  if (!reading.can.empty()) return reading;
+  reading.can = can;
+  for (Chosen& one : reading.can) {
     if (!one.languages.from.empty()) one.detected = Detected{one.languages.from, 0.0};
   }
-  return can;
+  return reading;
 }
 
 std::vector<std::string> ModelSet::names() const {

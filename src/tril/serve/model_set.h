@@ -21,6 +21,7 @@ struct ServedModel {
   Translator translator;
   std::optional<Shortlist> shortlist;
   std::string fingerprint;  // of what its answers depend on: see fingerprint_of()
+  std::string files{};      // identity_of_files() when it was loaded
   // What it translates, by its own codes; empty: not known.
   std::vector<std::string> sources{};
   std::vector<std::string> targets{};
@@ -35,6 +36,11 @@ struct ServedModel {
     return chooses ? languages : LanguagePair{};
   }
 };
+
+// What of a folder a model was loaded from, whatever the form of its weights: by their seal or,
+// where they have none, by their bytes as they are now; and what the seal does not cover. Without
+// the shortlist.
+std::string identity_of_files(const Translator& translator, const std::string& folder);
 
 // 32 hexadecimal digits: a checksum of everything besides request and options that an answer
 // depends on. That is the model's files (by their seals, where they have one), its settings of the
@@ -54,10 +60,6 @@ ModelSpec parse_spec(std::string_view text);
 // The model with its languages, and its folder's shortlist if it can use one: on a CPU. A name such
 // as "en-hi" gives the languages of a model whose files do not say which they are.
 ServedModel served_model(ModelSpec spec, Translator translator);
-
-// As tril::doubt_about(), and also where only the server knows what the model reads.
-std::string doubt_about(const ServedModel& model, std::string_view text,
-                        const LanguagePair& languages);
 
 // What a request names; each may be empty.
 struct Wanted {
@@ -91,11 +93,16 @@ class ModelSet {
   std::span<const ServedModel> models() const { return models_; }
   const ServedModel* find(std::string_view name) const;
 
-  // The model and languages for a text. Raises an ApiError, with the field that is to blame
-  // ("model", "source", "target"), for what no model has and for what several have.
-  Chosen choose(const Wanted& wanted, std::string_view text) const;
-  // The same for each text of a request.
+  // The model and languages for each text of a request, at least one. Where the source is to be
+  // detected, the first text whose language is plain decides on the model for those whose is not
+  // ("Taxi"): in its languages, or, where that model reads it, in the likeliest of their own. Texts
+  // that are plainly for several models get them. Raises an ApiError, with the field that is to
+  // blame ("model", "source", "target"), for what no model has and for what several have.
   std::vector<Chosen> choose(const Wanted& wanted, std::span<const std::string> texts) const;
+  // The same for one text.
+  Chosen choose(const Wanted& wanted, const std::string& text) const {
+    return choose(wanted, std::span(&text, 1)).front();
+  }
 
   // All languages that encoder–decoders read, each once, as clients know them ("en").
   const std::vector<std::string>& sources() const { return sources_.all(); }
@@ -116,8 +123,12 @@ class ModelSet {
   std::vector<Chosen> able(const Wanted& wanted) const;
   [[noreturn]] void refuse_all(const Wanted& wanted) const;
   std::vector<std::string> candidates(const std::vector<Chosen>& can) const;
-  std::vector<Chosen> that_read(std::string_view text, const std::vector<std::string>& candidates,
-                                std::vector<Chosen> can) const;
+  struct Reading {
+    std::vector<Chosen> can;  // at least one
+    bool is_plain = false;    // in which language the text is
+  };
+  Reading that_read(std::string_view text, const std::vector<std::string>& candidates,
+                    const std::vector<Chosen>& can) const;
   Chosen one_of(const std::vector<Chosen>& can, const Wanted& wanted) const;
   std::vector<std::string> names() const;
 

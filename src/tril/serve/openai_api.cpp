@@ -35,7 +35,6 @@ std::string id_of(const TextCall& call, const Wishes& wishes) {
 struct Completion {
   std::string text;
   size_t first_token = 0;
-  size_t begin = 0;    // of the first token's text; before it stand blanks of the source
   std::string before;  // what the tokens before the first one write, if the text goes on from there
   bool is_cut = false;  // at a stop
   std::string finish;
@@ -58,8 +57,6 @@ Completion completion_of(const TextJob& job, size_t text, size_t index, const Wi
   Completion completion;
   if (!call.generates()) {
     completion.text = joined_text(job, text, index);
-    const std::vector<TextPart>& parts = job.plans()[text].parts;
-    if (!parts.empty()) completion.begin = parts.front().gap.size();
     completion.finish = "stop";
     for (const auto& unit : job.results()[text]) {
       if (!is_whole(unit->translation.hypotheses.front())) completion.finish = "length";
@@ -145,40 +142,65 @@ class TokenTexts {
 };
 
 // For each token its text, log p and place in the answer's text, which clients count in characters.
-// A token without a text, such as END, is shown as its piece. Where the text was cut at a stop,
-// only tokens that begin before the stop are listed.
-Json logprobs_of(const TextCall& call, const TextHypothesis& h, const Completion& completion,
-                 int64_t shift) {
-  TokenTexts texts(call.model->translator.tokenizer(), h.tokens, completion.first_token,
-                   completion.before);
-  Json tokens = Json::array(), numbers = Json::array(), offsets = Json::array();
-  size_t place = completion.begin;  // in bytes
-  int64_t offset = shift + count_characters(std::string_view(completion.text).substr(0, place));
-  for (size_t i = completion.first_token; i < h.tokens.size(); ++i) {
-    if (completion.is_cut && place >= completion.text.size()) break;
-    const std::string text = texts.next();
-    offsets.push_back(offset);
-    tokens.push_back(text.empty() ? h.pieces[i] : text);
-    numbers.push_back(std::isfinite(h.log_probs[i]) ? Json(h.log_probs[i]) : Json(nullptr));
-    place += text.size();
-    offset += count_characters(text);
+class TokenList {
+ public:
+  // The answer's text, and whether it was cut at a stop: then only tokens that begin before the
+  // stop are listed.
+  TokenList(const Tokenizer& tokenizer, std::string_view text, bool is_cut)
+      : tokenizer_(tokenizer), text_(text), is_cut_(is_cut) {}
+
+  // The tokens of a hypothesis from `first` on, whose text begins at `place`, a byte. `before`:
+  // what those before write, if the text goes on from there. A token without a text, such as END,
+  // is shown as its piece.
+  void add(const TextHypothesis& h, size_t first, const std::string& before, size_t place) {
+    TokenTexts texts(tokenizer_, h.tokens, first, before);
+    int64_t offset = count_characters(text_.substr(0, place));
+    for (size_t i = first; i < h.tokens.size(); ++i) {
+      if (is_cut_ && place >= text_.size()) break;
+      const std::string text = texts.next();
+      offsets_.push_back(offset);
+      tokens_.push_back(text.empty() ? h.pieces[i] : text);
+      numbers_.push_back(std::isfinite(h.log_probs[i]) ? Json(h.log_probs[i]) : Json(nullptr));
+      place += text.size();
+      offset += count_characters(text);
+    }
   }
-  return {{"tokens", tokens},
-          {"token_logprobs", numbers},
-          {"top_logprobs", nullptr},
-          {"text_offset", offsets}};
+  Json json() const {
+    return {{"tokens", tokens_},
+            {"token_logprobs", numbers_},
+            {"top_logprobs", nullptr},
+            {"text_offset", offsets_}};
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  const std::string_view text_;
+  const bool is_cut_;
+  Json tokens_ = Json::array(), numbers_ = Json::array(), offsets_ = Json::array();
+};
+
+// Of all units of a text: a translation's are those of its lines and sentences.
+Json logprobs_of(const TextJob& job, size_t text, size_t index, const Completion& completion) {
+  const TextCall& call = job.call();
+  TokenList list(call.model->translator.tokenizer(), completion.text, completion.is_cut);
+  const auto& units = job.results()[text];
+  if (call.generates()) {
+    list.add(hypothesis_of(*units.front(), index), completion.first_token, completion.before, 0);
+    return list.json();
+  }
+  std::string so_far;
+  for (size_t i = 0; i < units.size(); ++i) {
+    const TextHypothesis& h = hypothesis_of(*units[i], index);
+    job.plans()[text].append(so_far, i, h.text);
+    list.add(h, 0, "", so_far.size() - h.text.size());
+  }
+  return list.json();
 }
 
 Json choice_of(const TextJob& job, size_t text, size_t index, const Wishes& wishes) {
   Completion completion = completion_of(job, text, index, wishes);
-  const TextCall& call = job.call();
-  const int64_t shift = wishes.echo ? count_characters(call.texts[text]) : 0;
-  Json logprobs = nullptr;
-  if (wishes.logprobs && job.results()[text].size() == 1) {
-    const TextHypothesis& h = hypothesis_of(*job.results()[text].front(), index);
-    logprobs = logprobs_of(call, h, completion, shift);
-  }
-  if (wishes.echo) completion.text = call.texts[text] + completion.text;
+  const Json logprobs = wishes.logprobs ? logprobs_of(job, text, index, completion) : Json(nullptr);
+  if (wishes.echo) completion.text = job.call().texts[text] + completion.text;
   return {{"text", completion.text},
           {"index", text * static_cast<size_t>(wishes.n) + index},
           {"logprobs", logprobs},
@@ -312,6 +334,15 @@ Core::Stream completion_events(const Wishes& wishes, size_t texts) {
 
 // ---- requests -----------------------------------------------------------------------------------
 
+// Null where there is none.
+const JsonValue* object_of(RequestFields& fields, const char* name) {
+  const JsonValue* value = fields.value(name);
+  if (value != nullptr && value->kind != JsonValue::Kind::object) {
+    refuse(name, concat(name, ": expected an object, got ", describe(*value)));
+  }
+  return value;
+}
+
 // What is asked for and cannot be done is refused; the values that change nothing are not.
 void refuse_openai_wishes(RequestFields& fields, int64_t n) {
   if (fields.number("presence_penalty", -2, 2).value_or(0) != 0) {
@@ -322,7 +353,7 @@ void refuse_openai_wishes(RequestFields& fields, int64_t n) {
     refuse("frequency_penalty",
            "frequency_penalty is not supported: see repetition_penalty of /v1/generate");
   }
-  const JsonValue* bias = fields.value("logit_bias");
+  const JsonValue* bias = object_of(fields, "logit_bias");
   if (bias != nullptr && !bias->items.empty()) {
     refuse("logit_bias", "logit_bias is not supported: see forbid of /v1/generate");
   }
@@ -331,6 +362,29 @@ void refuse_openai_wishes(RequestFields& fields, int64_t n) {
     refuse("best_of", "best_of is not supported, but for the value of n");
   }
   (void)fields.value("user");
+}
+
+std::vector<std::string> stops_of(RequestFields& fields) {
+  constexpr size_t kMost = 4;  // of this API
+  const JsonValue* value = fields.value("stop");
+  if (value == nullptr) return {};
+  if (value->kind == JsonValue::Kind::array && value->items.size() > kMost) {
+    refuse("stop", concat("stop: ", value->items.size(), " texts to stop at, at most ", kMost));
+  }
+  std::vector<std::string> stops = *fields.texts("stop", kMost);
+  std::erase(stops, "");
+  return stops;
+}
+
+bool asks_for_usage(RequestFields& fields) {
+  const JsonValue* value = object_of(fields, "stream_options");
+  if (value == nullptr) return false;
+  RequestFields options = RequestFields::of(*value);
+  const bool usage = options.truth("include_usage").value_or(false);
+  // It pads events against listeners who know their lengths, which changes nothing of the text.
+  (void)options.truth("include_obfuscation");
+  options.finish();
+  return usage;
 }
 
 std::vector<std::string> prompts_of(RequestFields& fields, const CallLimits& limits) {
@@ -347,21 +401,26 @@ void read_sampling(RequestFields& fields, TextCall& call, int64_t n) {
   SearchSettings& search = call.options.search;
   const auto temperature = fields.number("temperature", 0, 2);
   const auto top_p = fields.number("top_p", 0, 1);
-  search.seed = fields.seed("seed");
-  const bool draws = temperature ? *temperature > 0 : call.generates();
-  if (draws) {
+  const auto seed = fields.seed("seed");
+  if (temperature) {
+    search.sample = *temperature > 0;
+  } else if (call.generates()) {
     search.sample = true;
-    search.n_best = n;
-    search.temperature = temperature.value_or(1.0);
+  }
+  if (n > 1) search.n_best = n;
+  if (search_of(call).sample) {
+    if (search.sample) search.temperature = temperature.value_or(1.0);
     // 0 keeps the likeliest token alone.
     if (top_p) search.top_p = std::max(*top_p, std::numeric_limits<double>::min());
+    search.seed = seed;  // elsewhere it changes nothing, and some clients always send one
   } else {
-    search.sample = false;
-    if (temperature && call.generates()) search.beam = 1;
-    if (n > 1) {
-      search.n_best = n;
-      search.beam = std::max(n, call.model->translator.search_options(call.options).beam);
+    // With a temperature of 0 there is one likeliest token, whatever top_p.
+    if (!temperature && top_p.value_or(1) != 1) {
+      refuse("top_p", concat("top_p: nothing is drawn by chance, since ", call.model->name,
+                             " searches for the best: give a temperature above 0"));
     }
+    if (temperature && call.generates()) search.beam = 1;
+    if (n > 1) search.beam = std::max(n, search_of(call).beam);
   }
   const auto tokens = fields.whole("max_tokens", 0, 1 << 20);
   if (tokens == 0) refuse("max_tokens", "max_tokens: expected at least 1");
@@ -380,21 +439,21 @@ void complete(Core& core, const ContextPtr& context) {
   wishes.echo = fields.truth("echo").value_or(false);
   // More than 1 would ask for tokens that were not chosen; theirs are not known.
   wishes.logprobs = fields.whole("logprobs", 0, 1).has_value();
-  if (const auto stops = fields.texts("stop", 4)) wishes.stops = *stops;
-  std::erase(wishes.stops, "");
-  const bool streams = fields.truth("stream").value_or(false);
-  if (const JsonValue* options = fields.value("stream_options"); options != nullptr) {
-    const JsonValue* usage = options->find("include_usage");
-    wishes.stream_usage = usage != nullptr && usage->boolean;
+  if (wishes.logprobs && wishes.echo) {
+    refuse(
+        "logprobs",
+        "logprobs: those of the prompt, which echo would add, are not known here: see /v1/score");
   }
+  wishes.stops = stops_of(fields);
+  const bool streams = fields.truth("stream").value_or(false);
+  wishes.stream_usage = asks_for_usage(fields);
   Wanted wanted;
   wanted.model = fields.text("model").value_or("");
   wanted.names_languages = false;
   if (!wanted.model.empty() && core.models.find(wanted.model) == nullptr) {
     throw ApiError(404, "model_not_found", "there is no such model: see /v1/models", "model");
   }
-  const Chosen chosen = core.models.choose(wanted, call.texts.front());
-  choose_model(call, core.models, wanted, chosen.model->decoder_only());
+  choose_model(call, core.models, wanted, std::nullopt);
   if (call.generates()) call.split = Split::never;
   call.timeout = limits.timeout;
   read_sampling(fields, call, wishes.n);

@@ -208,10 +208,10 @@ void detect_text(Core& core, const ContextPtr& context, RequestFields fields) {
   fields.finish();
   if (!text) refuse("text", "text is missing: whose language to detect");
   core.admit(*context);
-  const std::vector<std::string> sources = core.models.sources();
+  core.charge(*context, detection_tokens(*text));
   Json list = Json::array();
-  for (const auto& found : detect_language(*text, sources)) {
-    list.push_back({{"language", client_code(found.code)}, {"confidence", found.confidence}});
+  for (const auto& found : detect_language(*text, core.models.sources())) {
+    list.push_back({{"language", found.code}, {"confidence", found.confidence}});
   }
   core.respond(*context, {.body = dump({{"detected", std::move(list)}}) + "\n"});
 }
@@ -255,7 +255,12 @@ void list_models(Core& core, const ContextPtr& context) {
 
 void show_model(Core& core, const ContextPtr& context) {
   constexpr std::string_view kPath = "/v1/models/";
-  const auto name = percent_decoded(context->request.path().substr(kPath.size()));
+  // Only forms and queries write a blank as "+".
+  std::string path;
+  for (const char c : context->request.path().substr(kPath.size())) {
+    path += c == '+' ? "%2B" : std::string(1, c);
+  }
+  const auto name = percent_decoded(path);
   const ServedModel* model = name ? core.models.find(*name) : nullptr;
   if (model == nullptr) {
     throw ApiError(404, "unknown_model", "there is no such model: see /v1/models", "model");
@@ -277,7 +282,6 @@ void explain_text(Core& core, const ContextPtr& context) {
     throw ApiError(403, "cross_site", "another site may not ask for an explanation");
   }
   RequestFields fields = RequestFields::of_query(context->request);
-  TextCall call;
   const auto text = fields.text("text");
   Wanted wanted;
   wanted.model = fields.text("model").value_or("");
@@ -285,7 +289,6 @@ void explain_text(Core& core, const ContextPtr& context) {
   wanted.target = fields.text("target").value_or("");
   fields.finish();
   if (!text) refuse("text", "text is missing: the sentence to explain");
-  call.texts = {*text};
   const Chosen chosen = core.models.choose(wanted, *text);
   core.admit(*context);
   core.charge(*context, tokens_in({*text}, chosen.model->translator, TextSide::source));
@@ -297,7 +300,7 @@ void explain_text(Core& core, const ContextPtr& context) {
     to_study.purpose = Purpose::study;
     to_study.trust = core.options.trust;
     const Translator translator = Translator::load(chosen.model->folder, to_study);
-    require(translator.model().seal().identity == chosen.model->translator.model().seal().identity,
+    require(identity_of_files(translator, chosen.model->folder) == chosen.model->files,
             ErrorCode::invalid_argument, chosen.model->name,
             ": its files have changed since the server loaded them");
     const std::string page = explain_page(explain(translator, text, options));

@@ -55,6 +55,14 @@ struct Found {
   Shape shape = Shape::own;
 };
 
+// Of a path that is nowhere: that of the API whose clients ask for it.
+Shape shape_of_unknown(std::string_view path) {
+  if (path.starts_with("/v2/")) return Shape::deepl;
+  const bool is_libretranslate =
+      path == "/translate_file" || path == "/suggest" || path.starts_with("/download_file/");
+  return is_libretranslate ? Shape::libretranslate : Shape::own;
+}
+
 Found find_route(std::string_view method, std::string_view path) {
   Found found;
   for (const auto& table : kTables) {
@@ -68,6 +76,7 @@ Found find_route(std::string_view method, std::string_view path) {
       found.methods += concat(found.methods.empty() ? "" : ", ", route.method);
     }
   }
+  if (found.methods.empty()) found.shape = shape_of_unknown(path);
   return found;
 }
 
@@ -239,12 +248,6 @@ std::string client_code(std::string_view code) {
   if (base.empty()) return std::string(code);
   const std::string script = script_of_language(code);
   return script.empty() || script == script_of_language(base) ? base : concat(base, "-", script);
-}
-
-std::string wanted_code(std::string_view code) {
-  if (code == "zt") return "zh-Hant";
-  if (code == "pb") return "pt-BR";
-  return std::string(code);
 }
 
 // ---- Core ---------------------------------------------------------------------------------------

@@ -75,9 +75,8 @@ void write_options(const TextCall& call, ObjectText& object) {
   if (call.options.alignments) object.raw("alignments", "true");
 }
 
-}  // namespace
-
-void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptions& options) {
+void read_search(RequestFields& fields, const CallLimits& limits, bool generate,
+                 TranslateOptions& options) {
   SearchSettings& search = options.search;
   constexpr int64_t kManyTokens = 1 << 20;
   search.beam = fields.whole("beam", 1, limits.max_beam);
@@ -87,7 +86,7 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
   search.cut = fields.word<CutHypotheses>("cut");
   search.max_tokens = fields.whole("max_tokens", 0, kManyTokens);
   search.min_tokens = fields.whole("min_tokens", 0, kManyTokens);
-  search.max_ratio = fields.number("max_ratio", 0, 1e6);
+  if (!generate) search.max_ratio = fields.number("max_ratio", 0, 1e6);
   search.no_repeat_ngram = fields.whole("no_repeat_ngram", 0, kManyTokens);
   search.repetition_penalty = fields.number("repetition_penalty", 0, 1e9, true);
   search.renormalize = fields.truth("renormalize");
@@ -105,21 +104,22 @@ void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptio
                concat("forbid: ", forbidden, " tokens, at most ", kMostForbidden, " in all"));
 }
 
-void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate) {
+}  // namespace
+
+void choose_model(TextCall& call, const ModelSet& models, Wanted wanted,
+                  std::optional<bool> generate) {
   wanted.continues = generate;
-  for (const std::string& text : call.texts) {
-    call.chosen.push_back(models.choose(wanted, text));
-    const ServedModel* model = call.chosen.back().model;
-    if (call.model == nullptr) call.model = model;
-    if (model != call.model) {
-      refuse("source", concat("the texts are in languages of several models (", call.model->name,
-                              ", ", model->name, "): send them in requests of their own"));
-    }
+  call.chosen = models.choose(wanted, call.texts);
+  call.model = call.chosen.front().model;
+  for (const Chosen& chosen : call.chosen) {
+    if (chosen.model == call.model) continue;
+    refuse("source", concat("the texts are in languages of several models (", call.model->name,
+                            ", ", chosen.model->name, "): send them in requests of their own"));
   }
-  if (call.model->decoder_only() != generate) {
-    refuse("model", generate ? concat(call.model->name, " translates: use /v1/translate")
-                             : concat(call.model->name,
-                                      " continues text: use /v1/generate or /v1/completions"));
+  if (call.generates() != generate.value_or(call.generates())) {
+    refuse("model", *generate ? concat(call.model->name, " translates: use /v1/translate")
+                              : concat(call.model->name,
+                                       " continues text: use /v1/generate or /v1/completions"));
   }
 }
 
@@ -145,8 +145,8 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
   } else {
     call.split = Split::never;
   }
-  read_search(fields, limits, call.options);
-  const bool shortlist = fields.truth("shortlist").value_or(false);
+  read_search(fields, limits, generate, call.options);
+  const bool shortlist = !generate && fields.truth("shortlist").value_or(false);
   call.details = fields.truth("details").value_or(false) || call.options.alignments;
   call.receipt = fields.truth("receipt").value_or(false);
   call.timeout = limits.timeout;
@@ -162,6 +162,7 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
                  concat("forbid: token ", most, " is not in the vocabulary of ", vocab));
   }
   complete_options(call, limits);
+  check_sampling(call.options.search, search_of(call).sample);
   const auto differs = [&](const Chosen& chosen) {
     return chosen.languages.from != call.chosen.front().languages.from;
   };
@@ -188,10 +189,13 @@ void complete_options(TextCall& call, const CallLimits& limits) {
       !own.sample.value_or(false)) {
     search.beam = 1;
   }
+  call.options.slots = std::max(limits.slots, search_of(call).width());
+}
+
+SearchOptions search_of(const TextCall& call) {
   TranslateOptions options = call.options;
   options.languages = call.model->for_translator(call.languages_of(0));
-  call.options.slots =
-      std::max(limits.slots, call.model->translator.search_options(options).width());
+  return call.model->translator.search_options(options);
 }
 
 std::string options_text(const TextCall& call) {

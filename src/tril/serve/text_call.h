@@ -47,16 +47,18 @@ struct TextCall {
 TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimits& limits,
                    bool generate);
 
-// The search options among them, for APIs that have more names for other things.
-void read_search(RequestFields& fields, const CallLimits& limits, TranslateOptions& options);
-
 // For a call whose texts are there: chooses its model and each text's languages. Raises an ApiError
-// where texts of one call need different models.
-void choose_model(TextCall& call, const ModelSet& models, Wanted wanted, bool generate);
+// where texts of one call need different models. `generate`: whether the model must be one that
+// continues text; without a value, either will do.
+void choose_model(TextCall& call, const ModelSet& models, Wanted wanted,
+                  std::optional<bool> generate);
 
 // When its options were read: as `tril generate` does, text is continued greedily unless somebody
 // says otherwise; and there are as many slots as the limits say, or as its hypotheses need.
 void complete_options(TextCall& call, const CallLimits& limits);
+
+// What its search comes to: with the model's own settings, and tril's, for what it does not name.
+SearchOptions search_of(const TextCall& call);
 
 // The options as JSON, without texts: what is named, in one order.
 std::string options_text(const TextCall& call);

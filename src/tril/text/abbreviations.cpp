@@ -1,5 +1,7 @@
 #include "tril/text/abbreviations.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace tril {
@@ -67,6 +69,20 @@ constexpr Abbreviations kAbbreviations[] = {
     {"id", "dll dr dsb hlm jl no prof tgl yth"},
 };
 
+// Those that sentences end with. Left out are the names of Latin letters (जी, के, पी, सी), which
+// stand for initials, unless they are what very many sentences end with (ਸੀ, "was").
+constexpr Abbreviations kShortWords[] = {
+    {"hi", "है हैं हूँ हूं था थे थी थीं हो ना हाँ हां दो लो दी ली की जा आ गा तो भी ही"},
+    {"mr", "हो घे ये मी तू तो ते"},
+    {"ne", "हो छ छु छौ छौँ छौं थे थी"},
+    {"gu", "છે છું છો હા ના હું તું જા આ શું થા હો લો દો લે દે"},
+    {"bn", "না নি হাঁ কি কী যা তো"},
+    {"pa", "ਹੈ ਹਾਂ ਸੀ ਸਾਂ ਹੋ ਨਾ ਕੀ ਲੈ ਜਾ"},
+    {"ta", "வா போ தா"},
+    {"ml", "വാ പോ താ"},
+    {"si", "නෑ බෑ"},
+};
+
 // Whether the word is one of a list with blanks between.
 bool is_listed(std::string_view word, std::string_view list) {
   for (size_t at = list.find(word); at != list.npos; at = list.find(word, at + 1)) {
@@ -96,6 +112,15 @@ bool is_abbreviation_of_number(std::string_view word) {
 bool has_ordinals(std::string_view language) {
   return !language.empty() &&
          is_listed(language, "de da no nn cs sk hu fi hr sr bs sl pl et lv lt tr is fo lb mk");
+}
+
+bool is_short_word(std::string_view word, std::string_view language) {
+  if (word.empty()) return false;
+  const auto has_own = [&](const Abbreviations& one) { return one.language == language; };
+  const bool any = std::none_of(std::begin(kShortWords), std::end(kShortWords), has_own);
+  return std::any_of(std::begin(kShortWords), std::end(kShortWords), [&](const Abbreviations& one) {
+    return (any || has_own(one)) && is_listed(word, one.words);
+  });
 }
 
 bool is_month(std::string_view word) {

@@ -94,6 +94,18 @@ Mark clause_mark_of(char32_t c) {
   return mark_of(c);
 }
 
+// What somebody says begins here, or a remark.
+bool opens_quotation(char32_t c) {
+  return is_among(c,
+                  U"([{\"'\u201C\u201D\u2018\u2019\u201E\u201A\u00AB\u00BB\u2039\u203A\u300C\u300E"
+                  U"\u3010\uFF08\u3008\u300A");
+}
+// Whether a small letter there would say that the sentence goes on.
+bool has_capitals(Script script) {
+  return script == Script::latin || script == Script::cyrillic || script == Script::greek ||
+         script == Script::armenian;
+}
+
 bool is_no_break_space(char32_t c) { return c == 0xA0 || c == 0x202F || c == 0x2007; }
 bool is_digit(char32_t c) { return character_class(c) == CharacterClass::number; }
 
@@ -154,8 +166,10 @@ class SentenceCutter {
 
   Mark mark_at(size_t i) const {
     const char32_t c = at(i);
-    if (c == ';') {  // the question mark of Greek
-      return i > 0 && script_of_letter(at(i - 1)) == Script::greek ? Mark::strong : Mark::none;
+    if (c == ';') {  // the question mark of Greek; elsewhere Greek letters stand in formulas
+      const bool may_be_greek = language_.empty() || language_ == "el" || language_ == "grc";
+      return may_be_greek && i > 0 && script_of_letter(at(i - 1)) == Script::greek ? Mark::strong
+                                                                                   : Mark::none;
     }
     return mark_of(c);
   }
@@ -233,8 +247,14 @@ class SentenceCutter {
       if (!starts_small_ || is_quoted) return false;
       return !only_dots || (marks_end - first == 1 && ends_small_word(first));
     }
-    if (!only_dots || marks_end - first > 1 || at(first) != '.') return true;
-    return !is_abbreviated(first, next);
+    const bool is_one_dot = only_dots && marks_end - first == 1 && at(first) == '.';
+    const Script script = script_of_letter(character);
+    if (script != Script::none && !has_capitals(script)) {
+      // Nothing shows whether a sentence begins there (`मैं... नहीं`, `"क्या?" उसने पूछा`).
+      if (is_quoted && !opens_quotation(at(next))) return false;
+      if (only_dots && !is_one_dot) return false;
+    }
+    return !is_one_dot || !is_abbreviated(first, next);
   }
 
   // The word right before the dot, without brackets and quotation marks before it.
@@ -276,8 +296,8 @@ class SentenceCutter {
                           (dot < 2 || dot - 1 == begin_ || !pipeline::is_letter(at(dot - 2)));
     if (!is_alone) return false;
     const Script script = script_of_letter(at(dot - 1));
-    if (is_written_without_blanks(script)) return false;
-    if (script != Script::latin) return true;
+    if (is_written_without_blanks(script) || script == Script::hangul) return false;
+    if (script != Script::latin) return !is_short_word(encode_utf8(word), language_);
     bool alternate = true;
     for (size_t i = 1; i < word.size(); i += 2) alternate = alternate && word[i] == U'.';
     return alternate && word.size() % 2 == 1;
@@ -305,6 +325,20 @@ class SentenceCutter {
 
 CutText cut_sentences(std::string_view text, std::string_view language) {
   return SentenceCutter(text, language).cut();
+}
+
+std::string_view without_outer_blanks(std::string_view text) {
+  text = strip_end(text);
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const std::string_view rest = text.substr(begin);
+    const auto first = pipeline::character_at(text, begin);
+    const size_t bytes = pipeline::cluster_bytes(rest);
+    const bool is_whole = bytes == first.bytes || rest.substr(0, bytes) == "\r\n";
+    if (!is_white_space(first.character) || !is_whole) break;
+    begin += bytes;
+  }
+  return text.substr(begin);
 }
 
 std::vector<CutPlace> cut_places(std::string_view text) {

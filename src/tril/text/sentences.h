@@ -1,11 +1,12 @@
 // Where a text may be cut: sentences, and places within one that is too long for a model.
 //
-// A sentence ends with . ! ? … or their counterparts in other scripts (। ॥ ؟ ۔ 。！？ ։ ። ។ ။ ...),
+// A sentence ends with . ! ? … or their counterparts in other scripts (। ॥ ؟ ۔ 。！？ ։ ። ។ ...),
 // and with the quotation marks and brackets that close after them. Marks that do not end one are
 // told by what surrounds them: the dot of an abbreviation (Dr., z. B.), of initials (J. R. R.), of
 // a number (3.14), of an ordinal (3. Oktober), of a name without blanks (tril.h, example.org), or
-// one before a small letter. Chinese and Japanese marks end a sentence without a blank after them,
-// the others need one. The rules are small and err on the side of not cutting.
+// one before a small letter. Before a script without capitals, several dots end no sentence, and a
+// quotation only one that another follows. Chinese and Japanese marks end a sentence without a
+// blank after them, the others need one. The rules are small and err on the side of not cutting.
 //
 // Nothing is lost: the parts of a text joined are the text, byte for byte. A cut never falls within
 // a grapheme cluster (a letter with its marks, a picture made of several). Time is linear in the
@@ -33,6 +34,10 @@ struct CutText {
 // All views point into the text. `language`: a code of any kind (text/languages.h), whose
 // abbreviations then count; empty or unknown: those of every language that are no words.
 CutText cut_sentences(std::string_view text, std::string_view language = {});
+
+// The text without white space at its ends: what lies between the outer two gaps of
+// cut_sentences(). A blank with a mark on it is a character and stays.
+std::string_view without_outer_blanks(std::string_view text);
 
 // How good a place to cut is, the best last.
 enum class CutPlaceKind : uint8_t {

@@ -11,8 +11,9 @@ namespace tril {
 
 // Empty, or one line for people that says why: most letters of the line are of another script than
 // the language's, or more than half its words consist of letters that the tokenizer never learnt
-// (they become unknown, bytes, or single characters). `languages` as in TranslateOptions; where
-// the model does not say what it reads, only the tokenizer counts. Languages of one script are not
+// (they become unknown, bytes, or single characters). The language is that of `languages.from`, a
+// code of any kind, or where it is empty the model's own; where nobody says which it is, only the
+// tokenizer counts. Languages of one script are not
 // told apart (detect_language() does that). Without doubt about names, numbers, pictures,
 // addresses, code and single foreign words; empty too for text that is not UTF-8. The tokenizer's
 // letters are collected at the first call for a Translator; after that a call costs a small part

@@ -59,15 +59,13 @@ class TextPlanner {
   }
 
   TextPlan plan(std::string_view text) {
-    for (size_t at = 0; at < text.size();) {
-      const size_t feed = std::min(text.find('\n', at), text.size());
-      size_t end = feed;
-      if (feed < text.size() && end > at && text[end - 1] == '\r') --end;
+    for (size_t at = 0; at < text.size(); ++line_) {
+      const size_t end = std::min(text.find_first_of("\r\n", at), text.size());
+      size_t next = std::min(end + 1, text.size());
+      if (text.substr(end, 2) == "\r\n") ++next;
       add_line(text.substr(at, end - at));
-      const size_t next = std::min(feed + 1, text.size());
       gap_ += text.substr(end, next - end);
       at = next;
-      ++line_;
     }
     plan_.end = std::move(gap_);
     return std::move(plan_);
@@ -86,17 +84,22 @@ class TextPlanner {
   void add_line(std::string_view line) {
     if (line.empty()) return;
     if (split_ == Split::never || first_invalid_utf8(line)) return add(line);
+    const std::string_view inner = without_outer_blanks(line);
+    const auto begin = static_cast<size_t>(inner.data() - line.data());
+    gap_ += line.substr(0, begin);
+    if (!inner.empty()) add_inner(inner);
+    gap_ += line.substr(begin + inner.size());
+  }
+
+  // A line without white space at its ends.
+  void add_inner(std::string_view line) {
     const bool whole_fits = fits(line);
     if (split_ == Split::too_long && whole_fits) return add(line);
     const CutText cut = cut_sentences(line, from_);
     if (cut.units.size() <= 1 && whole_fits) return add(line);
     bool is_first = true;
     for (const TextUnit& unit : cut.units) {
-      if (is_first) {
-        gap_ += unit.before;
-      } else {
-        cut_here(unit.before, false);
-      }
+      if (!is_first) cut_here(unit.before, false);
       is_first = false;
       if (fits(unit.sentence)) {
         add(unit.sentence);
@@ -104,7 +107,6 @@ class TextPlanner {
         add_parts_of(unit.sentence);
       }
     }
-    gap_ += cut.after;
   }
 
   void add(std::string_view source) {

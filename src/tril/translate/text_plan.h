@@ -5,10 +5,13 @@
 //   for (const TextPart& part : plan.parts) ... translate part.source ...
 //   std::string hindi = plan.join(translations);
 //
-// A text is lines, which end with LF or CR LF; these are copied, so a text keeps its lines exactly,
-// whatever is translated in between. Lines that are passed whole are given to the model as they
-// are, blanks and all: their translation is what `tril translate` prints. Of a line that is cut,
-// the blanks before, between and after the units are copied. Empty lines have no unit.
+// A text is lines, which end with LF, CR LF or CR; these are copied, so a text keeps its lines
+// exactly, whatever is translated in between. (Other separators, such as U+2028, are part of the
+// line.) White space at both ends of a line is copied, too, and so is that between the units of a
+// line that is cut. Lines without anything else have no unit.
+//
+// A line that is passed whole has the translation that `tril translate` prints for it without that
+// white space. Split::never is for those who want the very same: it hands on the white space, too.
 //
 // Between two units of a line that was cut, blanks follow the target language: into Chinese and
 // Japanese, which have none between sentences, ordinary blanks are left out; into any other
@@ -29,7 +32,7 @@
 namespace tril {
 
 // Which lines are cut into sentences (text/sentences.h).
-//   never:    none.
+//   never:    none, and all are given to the model with the white space at their ends.
 //   too_long: those with more tokens than the model takes. A sentence that still has too many is
 //             cut at its last clause mark that fits, if that is not in the first half of what fits,
 //             else at its last blank, else between two characters.

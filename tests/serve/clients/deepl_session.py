@@ -80,6 +80,10 @@ def main(url, key=None):
     assert all(each.supports_formality is False for each in targets), 'formality is not supported'
     assert all(each.supports_formality is None for each in sources)
 
+    for each in targets:
+        text = client.translate_text(TEXTS[0], target_lang=each.code).text
+        assert text, f'{each.code} is listed, and not taken'
+
     usage = client.get_usage()
     assert isinstance(usage, deepl.Usage) and usage.character.valid, usage
     assert isinstance(usage.character.count, int) and usage.character.count >= sum(map(len, TEXTS)), usage

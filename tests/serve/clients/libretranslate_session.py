@@ -56,6 +56,8 @@ def main(url, key=None):
     assert detected == sorted(detected, key=lambda each: -each['confidence']), detected
     assert detected[0]['language'] == 'en' and detected[0]['confidence'] > 1, 'confidence is in percent'
 
+    assert client.detect('123')[0]['confidence'] == 0, 'a language is always named'
+
     languages = client.languages()
     assert isinstance(languages, list)
     for each in languages:

@@ -112,6 +112,10 @@ def main(url, key=None):
     for choice in with_logprobs.choices:
         check_logprobs(choice)
 
+    lines = create(model='en-hi', prompt=PROMPT + '\n' + PROMPT, logprobs=1)
+    check_logprobs(lines.choices[0])
+    assert len(lines.choices[0].logprobs.tokens) == 2 * len(with_logprobs.choices[0].logprobs.tokens), lines
+
     short = create(model='en-hi', prompt=PROMPT, max_tokens=2)
     check_whole(short)
     assert short.usage.completion_tokens <= 2, short
@@ -155,6 +159,9 @@ def main(url, key=None):
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, suffix='x', param='suffix')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, best_of=3, param='best_of')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, logprobs=2, param='logprobs')
+    refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, logprobs=1, echo=True, param='logprobs')
+    refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, stop=list('abcde'), param='stop')
+    refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, top_p=0.5, param='top_p')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, logit_bias={'5': 1}, param='logit_bias')
     refused(openai.BadRequestError, create, model='en-hi', prompt=PROMPT, frequency_penalty=1.0,
             param='frequency_penalty')
