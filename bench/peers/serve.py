@@ -110,6 +110,9 @@ class Comparison:
                                             "unequal": report["unequal"], "tokens": tokens}
                 print(f"  {server.name}: {report['answered']} answers, {tokens} tokens, {report['wrong']} differ from "
                       "tril translate", flush=True)
+            if server.name == "tril" and (report["wrong"] or report["unequal"] or report["errors"]):
+                sys.exit(f"serve: tril's answers are not those of tril translate: {report['wrong']} differ, "
+                         f"{report['unequal']} differ from one another, failed: {report['errors']}")
         ours, theirs = (self.checks[server.name]["tokens"] for server in self.servers)
         if abs(ours - theirs) > 0.01 * ours:
             sys.exit(f"serve: the servers write {ours} and {theirs} tokens: this is not the same work")

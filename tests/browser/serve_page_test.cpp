@@ -30,6 +30,7 @@ using testing::BrowserWindow;
 using testing::Family;
 using testing::Json;
 using testing::TempFolder;
+using namespace std::string_literals;
 
 constexpr auto kPatience = std::chrono::seconds(20);
 
@@ -48,12 +49,16 @@ std::string text_of_file(const std::string& path) {
 // One running `tril serve`, which ends with the object.
 class Server {
  public:
-  explicit Server(const std::vector<std::string>& models) {
+  explicit Server(const std::vector<std::string>& models,
+                  const std::vector<std::string>& options = {},
+                  const std::string& listen = "127.0.0.1:0") {
     std::vector<std::string> words = {program(), "serve"};
     words.insert(words.end(), models.begin(), models.end());
-    for (const char* word : {"--listen", "127.0.0.1:0", "--threads", "1", "--max-body", "64"}) {
-      words.emplace_back(word);
+    for (const std::string& word :
+         {"--listen"s, listen, "--threads"s, "1"s, "--max-body"s, "64"s}) {
+      words.push_back(word);
     }
+    words.insert(words.end(), options.begin(), options.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -110,9 +115,10 @@ class Server {
   std::string address_;
 };
 
-// A program without the command says so with another exit status.
+// A build without Boost has the command, but no server.
 bool can_serve() {
-  return std::system(("'" + program() + "' serve --help >/dev/null 2>&1").c_str()) == 0;
+  return std::system(
+             ("'" + program() + R"(' info --json | grep -q '"serve_problem": ""')").c_str()) == 0;
 }
 
 // Random weights over the tokenizer of the examples.
@@ -133,9 +139,9 @@ class ServePage : public ::testing::Test {
     const std::string random = *folder_ / "random";  // its files say no direction: its name does
     write_model(random, Family::encoder_decoder);
     write_model(*folder_ / "writes", Family::decoder_only);
-    server_ = std::make_unique<Server>(
-        std::vector<std::string>{"en-hi=" + (demo == nullptr ? random : demo), "hi-en=" + random,
-                                 "story=" + (*folder_ / "writes")});
+    models_ = {"en-hi=" + (demo == nullptr ? random : demo), "hi-en=" + random,
+               "story=" + (*folder_ / "writes")};
+    server_ = std::make_unique<Server>(models_);
   }
   static void TearDownTestSuite() {
     if (server_ != nullptr) {
@@ -145,7 +151,7 @@ class ServePage : public ::testing::Test {
     folder_.reset();
   }
   void SetUp() override {
-    if (server_ == nullptr) GTEST_SKIP() << program() << " has no command serve";
+    if (server_ == nullptr) GTEST_SKIP() << program() << " was built without a server";
   }
 
   // Random weights may well write nothing.
@@ -154,9 +160,11 @@ class ServePage : public ::testing::Test {
   static const std::string& address() { return server_->address(); }
 
   static std::unique_ptr<TempFolder> folder_;
+  static std::vector<std::string> models_;
   static std::unique_ptr<Server> server_;
 };
 std::unique_ptr<TempFolder> ServePage::folder_;
+std::vector<std::string> ServePage::models_;
 std::unique_ptr<Server> ServePage::server_;
 
 constexpr const char* kQuestion = "How are you?";
@@ -281,8 +289,12 @@ TEST_F(ServePage, TypedTextIsTranslatedAndStreamed) {
   const std::string stream = seen["streams"].back();
   EXPECT_NE(stream.find("event: partial"), std::string::npos) << stream;
   EXPECT_NE(stream.find("event: done"), std::string::npos) << stream;
-  for (const Json& partial : seen["partials"])
+  bool streamed = false;
+  for (const Json& partial : seen["partials"]) {
     EXPECT_TRUE(text.starts_with(partial.get<std::string>())) << partial;
+    streamed = streamed || partial != "";
+  }
+  EXPECT_TRUE(streamed) << "nothing was shown before the whole answer: " << seen["partials"];
   expect_undisturbed(browser, address());
 }
 
@@ -302,6 +314,68 @@ TEST_F(ServePage, AnEarlierQuestionNeverAnswersALaterOne) {
       "Event('input'))");
   EXPECT_EQ(browser.run("return document.getElementById('proof').hidden"), true);
   EXPECT_EQ(browser.run("return document.querySelectorAll('#result .word').length"), 0);
+  expect_undisturbed(browser, address());
+}
+
+// Not even where its answer comes in spite of having been given up.
+TEST_F(ServePage, ALateAnswerIsNotShown) {
+  if (!writes_words()) GTEST_SKIP() << "TRIL_DEMO_MODEL is not set";
+  Browser browser;
+  open_page(browser, address(), "#m=en-hi");
+  // The first answer is fetched whatever its signal says, and kept back.
+  browser.run(R"js(
+      const fetched = window.fetch;
+      window.release = null;
+      window.fetch = async (path, options) => {
+        if (window.release || !options?.body) return fetched(path, options);
+        const held = new Promise((release) => { window.release = release; });
+        const answer = await fetched(path, { ...options, signal: undefined });
+        await held;
+        return answer;
+      };)js");
+  browser.type("I am");
+  wait_for(browser, "window.release");
+  browser.type(" fine");
+  wait_for(browser, kAnswered);
+  const std::string shown = browser.text("#result");
+  EXPECT_EQ(shown, plain_answer(browser)["translations"][0]["text"]);
+  browser.run("seen.asked.at(-1).body.text = 'I am'");
+  ASSERT_NE(shown, plain_answer(browser)["translations"][0]["text"]) << "they can be told apart";
+  const Json partials = browser.run(
+      "release(); return new Promise((done) => setTimeout(() => done(seen.partials), 500))");
+  EXPECT_EQ(browser.text("#result"), shown);
+  EXPECT_EQ(browser.run("return seen.streams.length"), 2) << "the late answer was read";
+  EXPECT_EQ(browser.run("return document.getElementById('problem').hidden"), true);
+  expect_undisturbed(browser, address());
+}
+
+// A browser may refuse to change the address once more: the text is translated all the same.
+TEST_F(ServePage, AnAddressThatCannotBeWrittenDisturbsNothing) {
+  Browser browser;
+  open_page(browser, address(), "#m=en-hi");
+  browser.run(R"js(
+      window.written = 0;
+      history.replaceState = () => {
+        ++window.written;
+        throw new DOMException("too often", "SecurityError");
+      };)js");
+  for (const char letter : "How are you?"s) browser.type(std::string(1, letter));
+  wait_for(browser, std::string(kAnswered) + " && seen.asked.at(-1).body?.text === 'How are you?'");
+  // Once for each question, not once for each letter.
+  EXPECT_EQ(browser.run("return written === seen.asked.filter(({ body }) => body).length"), true);
+  EXPECT_EQ(browser.text("#result"), plain_answer(browser)["translations"][0]["text"]);
+  expect_undisturbed(browser, address());
+}
+
+// The other direction begins with what is shown, but only if that belongs to what is in the field.
+TEST_F(ServePage, SwappingKeepsATextThatIsNotTranslatedYet) {
+  Browser browser;
+  open_answered(browser, address(), "#m=en-hi&q=How+are+you%3F");
+  browser.run("document.getElementById('text').setSelectionRange(12, 12)");
+  browser.type(" I am fine");
+  browser.run("document.getElementById('swap').click()");
+  wait_for(browser, "document.getElementById('model').value === 'hi-en'");
+  EXPECT_EQ(browser.run("return document.getElementById('text').value"), "How are you? I am fine");
   expect_undisturbed(browser, address());
 }
 
@@ -432,6 +506,43 @@ TEST_F(ServePage, WorksByKeyboardAlone) {
   const Json answer = plain_answer(browser);
   EXPECT_EQ(browser.text("#result"), answer["translations"][0]["alternatives"][0]);
 
+  // The settings open, and a narrower beam asks again.
+  tab_to("SUMMARY");
+  while (browser.run("return document.activeElement.parentElement.id") != "settings") {
+    browser.key("Tab");
+    tab_to("SUMMARY");
+  }
+  browser.key("Enter");
+  EXPECT_EQ(browser.run("return document.getElementById('settings').open"), true);
+  tab_to("set-beam");
+  browser.key("ArrowDown");
+  wait_for(browser, std::string("seen.asked.at(-1).body?.beam === 1 && ") + kAnswered);
+  browser.key("ArrowUp");
+  wait_for(browser, std::string("!('beam' in seen.asked.at(-1).body) && ") + kAnswered);
+
+  // What can be done with the answer.
+  // A headless window has no clipboard that it may write to.
+  browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
+  tab_to("copy");
+  browser.key("Enter");
+  wait_for(browser, "document.getElementById('state').textContent === 'Copied'");
+  EXPECT_EQ(browser.run("return copied"), browser.text("#result"));
+  const TempFolder downloads;
+  browser.command("Browser.setDownloadBehavior",
+                  {{"behavior", "allow"}, {"downloadPath", downloads.path()}});
+  tab_to("receipt");
+  browser.key("Enter");
+  wait_for(browser, "document.getElementById('receipt-words').textContent !== ''");
+  EXPECT_TRUE(browser.text("#receipt-words").starts_with("Saved as receipt.json"));
+  browser.run(
+      "window.followed = null;"
+      "document.getElementById('why').addEventListener('click', (event) => {"
+      "  followed = event.target.href; event.preventDefault(); })");
+  tab_to("why");
+  browser.key("Enter");
+  EXPECT_EQ(browser.run("return followed"),
+            browser.run("return document.getElementById('why').href"));
+
   tab_to("theme");
   const std::string before = browser.run("return getComputedStyle(document.body).backgroundColor");
   browser.key("Enter");
@@ -443,6 +554,10 @@ TEST_F(ServePage, WorksByKeyboardAlone) {
   wait_for(browser, "document.getElementById('model').value === 'hi-en'");
   EXPECT_EQ(browser.run("return document.getElementById('text').value"), text);
   wait_for(browser, kAnswered);
+  tab_to("model");
+  browser.key("ArrowUp");
+  wait_for(browser, "document.getElementById('model').value === 'en-hi'");
+  wait_for(browser, std::string("seen.asked.at(-1).body.model === 'en-hi' && ") + kAnswered);
 
   // Clearing brings the examples back; one of them is taken.
   tab_to("clear");
@@ -564,6 +679,135 @@ TEST_F(ServePage, ErrorsOfTheServerAreShown) {
   wait_for(browser, kAnswered);
   EXPECT_EQ(browser.run("return document.getElementById('problem').hidden"), true);
   expect_undisturbed(browser, address(), true);
+}
+
+// A server that asks for a key, by keyboard: none, a wrong one, a right one, and what is fetched
+// with it.
+TEST_F(ServePage, AKeyIsAskedForAndUsed) {
+  const TempFolder folder;
+  std::ofstream(folder / "keys") << "open-sesame alice\n";
+  Server server(models_, {"--keys", folder / "keys"});
+  Browser browser;
+  browser.open(server.address() + "/#m=en-hi&q=How+are+you%3F");
+  wait_for(browser, "!document.getElementById('key-form').hidden");
+  EXPECT_EQ(browser.text("#key-words"), "This server asks for a key.");
+  EXPECT_EQ(focused(browser), "key");
+  EXPECT_EQ(browser.run("return document.getElementById('problem').hidden"), true);
+  browser.screenshot(testing::output_folder() + "/serve-key.png");
+  browser.type("open-sesam");
+  browser.key("Enter");
+  wait_for(browser,
+           "document.getElementById('key-words').textContent === 'The server does not accept this "
+           "key.'");
+  EXPECT_EQ(focused(browser), "key");
+  browser.type("e");
+  browser.key("Enter");
+  wait_for(browser, kAnswered);
+  EXPECT_EQ(browser.run("return document.getElementById('key-form').hidden"), true);
+  EXPECT_EQ(browser.run("return location.href.includes('sesame')"), false);
+
+  browser.command("Browser.setDownloadBehavior",
+                  {{"behavior", "allow"}, {"downloadPath", folder.path()}});
+  const Json tabs = browser.command("Target.getTargets", Json::object())["targetInfos"].size();
+  for (int i = 0; i < 60 && focused(browser) != "why"; ++i) browser.key("Tab");
+  ASSERT_EQ(focused(browser), "why");
+  browser.key("Enter");
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!std::filesystem::exists(folder / "explain.html") &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_NE(text_of_file(folder / "explain.html").find(kQuestion), std::string::npos);
+  EXPECT_EQ(browser.command("Target.getTargets", Json::object())["targetInfos"].size(), tabs);
+
+  // The key lasts as long as the tab.
+  browser.open("about:blank");
+  browser.open(server.address() + "/#m=en-hi&q=How+are+you%3F");
+  wait_for(browser, kAnswered);
+  EXPECT_EQ(browser.run("return document.getElementById('key-form').hidden"), true);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+// Whoever has asked too much is told when it is tried again, and then gets the answer.
+TEST_F(ServePage, ABusyServerIsAskedAgain) {
+  const TempFolder folder;
+  std::ofstream(folder / "keys") << "limited bob 120\n";  // two tokens per second
+  Server server(models_, {"--keys", folder / "keys"});
+  Browser browser;
+  browser.open(server.address() + "/");
+  browser.run("sessionStorage.setItem('tril-key', 'limited')");
+  open_page(browser, server.address(), "#m=en-hi");
+  // As much as it may, until there are some seconds to wait.
+  browser.run(R"js(
+      const ask = (i) => fetch("/v1/translate", {
+        method: "POST", headers: { "Content-Type": "application/json", Authorization: "Bearer limited" },
+        body: JSON.stringify({ text: `how are you, I am fine, thank you ${i}`, model: "en-hi", beam: 1, max_tokens: 1 })
+      });
+      const ask_on = (i) => ask(i).then((answer) =>
+          Number(answer.headers.get("Retry-After")) >= 3 ? answer.status :
+              new Promise((done) => setTimeout(done, answer.ok ? 0 : 200)).then(() => ask_on(i + 1)));
+      return ask_on(0);)js");
+  browser.type(kQuestion);
+  wait_for(browser, "!document.getElementById('problem').hidden");
+  EXPECT_NE(browser.text("#problem").find("Trying again in "), std::string::npos)
+      << browser.text("#problem");
+  EXPECT_EQ(browser.run("return document.querySelectorAll('#problem button').length"), 0);
+  browser.screenshot(testing::output_folder() + "/serve-busy.png");
+  wait_for(browser, kAnswered);
+  EXPECT_EQ(browser.run("return document.getElementById('problem').hidden"), true);
+  expect_undisturbed(browser, server.address(), true);
+  EXPECT_EQ(server.stop(), 0);
+}
+
+// A server that is gone, and one that is there again.
+TEST_F(ServePage, ALostServerIsToldAndTriedAgain) {
+  auto server = std::make_unique<Server>(models_);
+  const std::string place = server->address();
+  Browser browser;
+  open_answered(browser, place, "#m=en-hi&q=How+are+you%3F");
+  EXPECT_EQ(server->stop(), 0);
+  browser.type(" I am");
+  const auto told = [&] {
+    wait_for(browser, "!document.getElementById('problem').hidden");
+    EXPECT_NE(browser.text("#problem").find("cannot be reached"), std::string::npos)
+        << browser.text("#problem");
+  };
+  told();
+  const auto press = [&] {
+    for (int i = 0; i < 60; ++i) {
+      browser.key("Tab");
+      if (browser.run("return document.activeElement.textContent") == "Try again") break;
+    }
+    browser.key("Enter");
+  };
+  browser.screenshot(testing::output_folder() + "/serve-lost.png");
+  browser.run("seen.asked = []");
+  press();
+  wait_for(browser, "seen.asked.length === 1");
+  told();
+  server = std::make_unique<Server>(models_, std::vector<std::string>{},
+                                    place.substr(std::string("http://").size()));
+  press();
+  wait_for(browser, kAnswered);
+  EXPECT_EQ(browser.run("return document.getElementById('problem').hidden"), true);
+  EXPECT_EQ(browser.text("#result"), plain_answer(browser)["translations"][0]["text"]);
+  expect_undisturbed(browser, place, true);
+  EXPECT_EQ(server->stop(), 0);
+}
+
+// Somebody else answers, and not with JSON, such as a proxy that wants a login: the page says so.
+TEST_F(ServePage, AnAnswerThatIsNoJsonIsAProblem) {
+  Browser browser;
+  open_page(browser, address(), "#m=en-hi");
+  browser.run(
+      "window.fetch = async () => new Response('<!doctype html>', "
+      "{ headers: { 'Content-Type': 'text/html' } })");
+  browser.type(kQuestion);
+  wait_for(browser, "!document.getElementById('problem').hidden");
+  EXPECT_NE(browser.text("#problem").find("cannot be read"), std::string::npos)
+      << browser.text("#problem");
+  EXPECT_EQ(browser.text("#problem button"), "Try again");
+  expect_undisturbed(browser, address());
 }
 
 struct View {

@@ -137,11 +137,29 @@ void check_response(const HttpResponse& response) {
   }
 }
 
-// Of a stream the last event; when the others come depends on the time.
+// Of a stream what does not depend on the time: the last event, or, where all of them together are
+// the answer (OpenAI's), the text of each choice.
 std::string lasting(const HttpResponse& response) {
-  const size_t done = response.body.rfind("event: done\n");
-  const bool is_stream = response.type == "text/event-stream";
-  return is_stream ? response.body.substr(std::min(done, response.body.size())) : response.body;
+  if (response.type != "text/event-stream") return response.body;
+  for (const char* last : {"event: done\n", "event: error\n"}) {
+    const size_t at = response.body.rfind(last);
+    if (at != std::string::npos) return response.body.substr(at);
+  }
+  std::map<int, std::string> texts;
+  std::string_view events = response.body;
+  while (!events.empty()) {
+    std::string_view line = take_line(events);
+    if (!line.starts_with("data: {")) continue;
+    const auto data = nlohmann::json::parse(line.substr(6));
+    if (data.contains("error")) return data["error"].dump();
+    for (const auto& choice : data.at("choices")) {
+      std::string& text = texts[choice.at("index").get<int>()];
+      text += choice.at("text").get<std::string>();
+      if (choice.at("finish_reason").is_string()) text += choice["finish_reason"].dump();
+    }
+  }
+  check(!texts.empty());
+  return nlohmann::json(texts).dump();
 }
 
 HttpResponse ask(Service& service, const HttpRequest& request) {

@@ -20,10 +20,6 @@ cd "$scratch" || exit 1
 : >out
 : >err
 "$make_model" model translate || exit 1
-if ! "$tril" info --json | grep -q '"serve_problem": ""'; then
-  printf 'skipped: this build has no server\n'
-  exit 77
-fi
 printf '%s\n' 'how are you' 'I am fine, thank you' 'where are they going?' 'the theory that they gathered' >lines
 repeats=$([ -n "${TRIL_FULL-}" ] && echo 100 || echo 5)
 requests=$([ -n "${TRIL_FULL-}" ] && echo 100000 || echo 5000)
@@ -45,20 +41,31 @@ quick() {
   awk 'NR == 99 && $1 >= 50 { exit 1 }' livez || fail "$1: /livez took $(sed -n 99p livez) ms"
 }
 metric() { curl -sS "$url/metrics" | awk -v name="$1" '$1 == name { print $2; found = 1 } END { exit !found }'; }
+# number NAME: of the report.
+number() { sed -nE "s/.*\"$1\": ([0-9.]+).*/\1/p" report | head -n 1; }
+# all_answered REQUESTS: so many were sent, none failed, and each was answered unless its client left.
+all_answered() {
+  grep -q '"errors": {}' report && (($(number sent) == $1)) && (($(number answered) + $(number cancelled) == $1))
+}
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$server/status"; }
 
 # --- Connections that say nothing, and such as speak slowly.
 ulimit -n "$(ulimit -H -n)" 2>/dev/null
+silent=2000
+if [ "$(ulimit -n)" != unlimited ] && (($(ulimit -n) < silent + 100)); then
+  silent=$(($(ulimit -n) / 2))
+  printf 'skipped: 2000 idle connections: with %d descriptors only %d\n' "$(ulimit -n)" "$silent" >&2
+fi
 serve en-hi=model
 host=${url#http://}
 port=${host##*:}
 quick 'nobody else'
 idle=()
-for ((i = 0; i < 2000; ++i)); do
+for ((i = 0; i < silent; ++i)); do
   exec {one}<>"/dev/tcp/127.0.0.1/$port" || break
   idle+=("$one")
 done
-[ "${#idle[@]}" -eq 2000 ] || printf 'only %d idle connections: too few descriptors\n' "${#idle[@]}"
+[ "${#idle[@]}" -eq "$silent" ] || fail "only ${#idle[@]} of $silent idle connections could be opened"
 for ((i = 0; i < 100; ++i)); do (($(metric tril_connections) >= ${#idle[@]})) && break; sleep 0.05; done
 (($(metric tril_connections) >= ${#idle[@]})) || fail 'the idle connections were not accepted'
 quick "${#idle[@]} idle connections"
@@ -75,7 +82,10 @@ if command -v slowhttptest >/dev/null; then
     [ "$mode" = -R ] || kill -0 "$slow" 2>/dev/null || { cp "slow$mode" out; fail "slowhttptest $mode ended at once"; }
     quick "slowhttptest $mode"
     wait "$slow"
-    grep -aq 'service available: *NO' "slow$mode" && { cp "slow$mode" out; fail "slowhttptest $mode: not available"; }
+    # Its report is coloured.
+    sed -E 's/\x1b\[[0-9;]*m//g' "slow$mode" >out
+    grep -aq '^service available: *YES' out || fail "slowhttptest $mode: it has not found the server available"
+    grep -aq '^service available: *NO' out && fail "slowhttptest $mode: not available"
   done
 else
   printf 'skipped: no slowhttptest here\n' >&2
@@ -116,7 +126,7 @@ for ((turn = 0; turn < repeats; ++turn)); do
   stop
   wait "$loading" || fail "turn $turn: the load generator failed"
   cp report out
-  answered=$((answered + $(sed -nE 's/.*"answered": ([0-9]+).*/\1/p' report | head -n 1)))
+  answered=$((answered + $(number answered)))
   # After its end nobody is there to connect to.
   sed -n 's/.*"errors": {\(.*\)}.*/\1/p' report | grep -oE '"[^"]+": [0-9]+' | grep -v '"connect"' >wrong &&
     fail "turn $turn: $(paste -sd ' ' wrong)"
@@ -129,6 +139,7 @@ serve en-hi=model --cache 1
 for part in 1 9; do
   "$load" "$url" lines --clients 16 --requests $((requests * part / 10)) --seed $part --stream 0.2 --cancel 0.05 \
     --options '{"beam": 2}' --report report 2>err || fail "many requests: $(cat report err)"
+  all_answered $((requests * part / 10)) || fail "many requests: $(cat report)"
   held+=("$(resident)")
 done
 printf 'memory: %d KiB after %d requests, %d KiB after %d\n' "${held[0]}" $((requests / 10)) "${held[1]}" "$requests"

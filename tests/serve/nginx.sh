@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # deploy/nginx/tril.conf: two servers behind nginx. Both are killed in turn while clients ask; no
-# request fails, and equal requests have equal answers whoever gives them.
+# request fails, and equal requests have equal answers whoever gives them. Nor does one fail because
+# of another client, who asks for more than he may and is refused.
 #   nginx.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL
 # Exits with 77 where nginx, openssl or curl is missing.
 set -u
@@ -21,7 +22,7 @@ json='Content-Type: application/json'
 
 # server NUMBER [PORT]: starts one; sets process[NUMBER] and port[NUMBER].
 start() {
-  serve en-hi=model --behind-proxy --http-threads 1 --threads 1 --cache 0 --listen "127.0.0.1:${2:-0}"
+  serve en-hi=model --behind-proxy --http-threads 1 --threads 1 --cache 0 --max-queue 2000 --listen "127.0.0.1:${2:-0}"
   process[$1]=$server port[$1]=${url##*:}
 }
 start 1 && start 2
@@ -50,8 +51,8 @@ http {
 END
 expect 0 'nginx -t' nginx -p "$scratch" -c "$scratch/nginx.conf" -e "$scratch/error.log" -t
 nginx -p "$scratch" -c "$scratch/nginx.conf" -e "$scratch/error.log" >nginx.out 2>&1 &
-servers+=($!)
 nginx_process=$!
+helpers+=("$nginx_process") # told to end, because killed it would leave its workers
 front=https://127.0.0.1:$secure
 get() { curl -sSk --noproxy '*' --max-time 60 "$@"; }
 for ((i = 0; i < 100; ++i)); do get -o /dev/null "$front/livez" 2>/dev/null && break; sleep 0.1; done
@@ -75,9 +76,38 @@ body="{\"text\": [$(printf '"how are you, I am fine %s",' {1..60})\"you\"], \"be
 get -N "$front/v1/translate" -H "$json" -d "$body" >stream &
 streaming=$!
 for ((i = 0; i < 300; ++i)); do [ -s stream ] && break; sleep 0.02; done
+[ -s stream ] || fail 'nothing came of a stream'
 grep -q '^event: done' stream && fail 'a stream came all at once'
 wait "$streaming" && grep -q '^event: done' stream || fail 'a stream was cut'
-grep -q 'text=' tril.log && fail 'a text stands in the log'
+expect 0 'a text in the query' get -o answer -w '%{http_code}' "$front/v1/translate?text=secret-words&beam=1"
+prints 'a text in the query' '^200$'
+for ((i = 0; i < 100; ++i)); do grep -q 'GET /v1/translate 200' tril.log && break; sleep 0.05; done
+grep -q 'GET /v1/translate 200' tril.log || fail 'a request is not in the log'
+grep -q 'secret-words' tril.log error.log && fail 'a text stands in the log'
+
+# A greedy client at an address of its own: each server refuses what is too much of it, and goes on
+# answering everybody else.
+body="{\"text\": [$(printf '"how are you, I am fine %s",' {1..200})\"you\"], \"beam\": 8, \"max_tokens\": 12}"
+printf '%s' "$body" >much
+greedy() {
+  until [ -e enough ]; do
+    get --interface 127.0.0.2 -o /dev/null -w '%{http_code}\n' "$front/v1/translate" -H "$json" -d @much >>"greedy-$1" 2>&1
+  done
+}
+for c in {1..8}; do greedy "$c" & greedy[c]=$!; helpers+=($!); done
+refusals() { cat greedy-* 2>/dev/null | grep -c '^503$'; }
+for ((i = 0; i < 600; ++i)); do (($(refusals) > 10)) && break; sleep 0.05; done
+before=$(refusals)
+for i in {1..60}; do
+  get -o answer -w '%{http_code}\n' "$front/v1/translate" -H "$json" -d "{\"text\": \"how are you $i\", \"max_tokens\": 12}" \
+    >>others 2>&1 || echo 'no answer' >>others
+done
+refused=$(refusals)
+touch enough
+wait "${greedy[@]}"
+((before > 10 && refused > before)) || fail "the greedy client was refused $before times, then $refused times"
+[ "$(sort others | uniq -c | tr -s ' ')" = ' 60 200' ] || { sort others | uniq -c >out; fail 'others were refused, too'; }
+printf '60 requests while another client was refused %d times: %d failed\n' $((refused - before)) "$(grep -vc '^200$' others)"
 
 # Clients that ask without a pause, one connection per request; each notes what went wrong.
 client() {
@@ -93,7 +123,7 @@ client() {
     printf '%s\t%s\n' "$((i % 20))" "$(cksum <"answer-$1")" >>"done-$1"
   done
 }
-for c in 1 2 3 4; do client "$c" & clients[c]=$!; done
+for c in 1 2 3 4; do client "$c" & clients[c]=$!; helpers+=($!); done
 count() { cat done-* 2>/dev/null | wc -l; }
 sleep 2
 kill -KILL "${process[1]}" && wait "${process[1]}" 2>/dev/null

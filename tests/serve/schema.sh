@@ -2,13 +2,13 @@
 # `tril serve` held against its own description: schemathesis reads /openapi.json and sends requests
 # of every kind, right and wrong ones. No answer may be a fault of the server, or of another shape
 # than described; what the schema forbids must be refused.
-#   schema.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL [EXAMPLES]
-# EXAMPLES: random requests per endpoint, 20 by default. TRIL_PYTHON is a Python with the packages
-# schemathesis (4) and openapi-spec-validator; without them the exit code is 77.
+#   schema.sh PATH-TO-TRIL PATH-TO-MAKE_MODEL
+# TRIL_EXAMPLES is the number of random requests per endpoint, 20 by default. TRIL_PYTHON is a Python
+# with the packages schemathesis (4) and openapi-spec-validator; without them the exit code is 77.
 set -u
 tril=$(realpath "$1")
 make_model=$(realpath "$2")
-examples=${3:-20}
+examples=${TRIL_EXAMPLES:-20}
 here=$(dirname "$(realpath "$0")")
 scratch=$(mktemp -d)
 # shellcheck source=tests/e2e/expect.sh

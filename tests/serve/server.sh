@@ -1,6 +1,10 @@
 # Shared by the scripts in this folder. Sourced after e2e/expect.sh; needs `tril` and `scratch`, the
-# program and a folder of the script's own. Every server that was started is stopped at the end.
+# program and a folder of the script's own. Every server that was started is stopped at the end, and
+# every process of `helpers`, a list of such as go on until they are told to end. A line that begins
+# with "skipped" says what was left out; ./check shows it. Where the program was built without a
+# server, the script ends with 77, which means skipped.
 servers=()
+helpers=()
 started=0
 
 # serve ARGUMENTS...: starts `tril serve ARGUMENTS` on a free port of this machine, unless they name
@@ -45,6 +49,8 @@ stop() {
 
 stop_all() {
   local each
+  for each in "${helpers[@]}"; do kill -TERM "$each" 2>/dev/null; done
+  for each in "${helpers[@]}"; do wait "$each" 2>/dev/null; done
   for each in "${servers[@]}"; do
     kill -KILL "$each" 2>/dev/null && wait "$each" 2>/dev/null
   done
@@ -71,3 +77,8 @@ need() {
     command -v "$each" >/dev/null || { printf 'skipped: no %s here\n' "$each" >&2; exit 77; }
   done
 }
+
+if ! "$tril" info --json | grep -q '"serve_problem": ""'; then
+  printf 'skipped: this build has no server\n' >&2
+  exit 77
+fi

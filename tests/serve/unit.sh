@@ -64,16 +64,15 @@ if command -v strace >/dev/null; then
   printf '%s\n' '#!/bin/sh' "exec strace -f -qq -o '$scratch/calls' '$tril' \"\$@\"" >traced
   chmod +x traced
   # systemd starts the program before the filter counts: its own execve is not traced here, either.
-  (
-    tril=$scratch/traced
-    serve "${arguments[@]}"
-    curl -sS --noproxy '*' -o /dev/null -H "Authorization: Bearer $key" "$url/v1/translate" \
-      -d '{"text": "how are you", "stream": true}'
-    curl -sS --noproxy '*' -o /dev/null -H "Authorization: Bearer $key" "$url/explain?text=how&model=en-hi"
-    kill -TERM "$(pgrep -P "$server" -x tril || pgrep -P "$server")"
-    wait "$server"
-    scratch=$scratch/none
-  )
+  tril=$scratch/traced serve "${arguments[@]}"
+  traced=$(pgrep -P "$server")
+  helpers+=("$traced") # which outlives strace
+  expect 0 'a stream under strace' curl -sSf --noproxy '*' -o /dev/null -H "Authorization: Bearer $key" \
+    "$url/v1/translate" -H 'Content-Type: application/json' -d '{"text": "how are you", "stream": true}'
+  expect 0 'an explanation under strace' curl -sSf --noproxy '*' -o /dev/null -H "Authorization: Bearer $key" \
+    "$url/explain?text=how&model=en-hi"
+  kill -TERM "$traced"
+  ended
   sed -nE 's/^[0-9]+ +(<\.\.\. )?([a-z0-9_]+)(\(| resumed).*/\2/p' calls | sort -u >made
   [ -s made ] || fail 'no system call was traced'
   comm -23 made allowed | grep -vx execve >forbidden

@@ -1,5 +1,5 @@
-// Makes allocations of a thread fail. It replaces operator new, so only one source file of a
-// program may include it.
+// Makes allocations of a thread fail. It replaces operator new; weakly, because the tests for a GPU
+// are linked into one program, of which several sources include it.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,18 @@ class ScarceMemory {
 }  // namespace tril::testing
 
 // Not inlined: the compiler would take malloc() and operator delete for a mismatch.
-[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t& /*tag*/) noexcept {
+[[gnu::noinline, gnu::weak]] void* operator new(size_t size,
+                                                const std::nothrow_t& /*tag*/) noexcept {
   int64_t& left = tril::testing::allocations_left;
   if (left == 0) return nullptr;
   if (left > 0) --left;
   return std::malloc(size == 0 ? 1 : size);
 }
-[[gnu::noinline]] void* operator new(size_t size) {
+[[gnu::noinline, gnu::weak]] void* operator new(size_t size) {
   if (void* memory = operator new(size, std::nothrow)) return memory;
   throw std::bad_alloc();
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept {
+[[gnu::noinline, gnu::weak]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline, gnu::weak]] void operator delete(void* memory, size_t /*size*/) noexcept {
   std::free(memory);
 }

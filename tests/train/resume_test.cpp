@@ -22,7 +22,7 @@ using testing::on;
 using testing::outcome;
 using testing::raised_by;
 using testing::run;
-using testing::small_options;
+using testing::small_training;
 using testing::TempFolder;
 
 // Stopped after each update in turn, also between an update and its evaluation, and gone on with
@@ -31,7 +31,7 @@ TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
   for (const AverageType average :
        {AverageType::none, AverageType::exponential, AverageType::checkpoints}) {
     const TempFolder folder;
-    TrainOptions options = small_options();
+    TrainOptions options = small_training();
     options.average.type = average;
     options.average.checkpoints = 2;
     run(options, folder / "whole", RunStart::fresh, 2);
@@ -56,7 +56,7 @@ TEST(Trainer, StoppedAnywhereAndResumedItEndsInTheSameBits) {
 // The result of a kill: any older checkpoint beside newer files.
 TEST(Trainer, ResumingFromAnOlderCheckpointMakesTheNewerFilesAgain) {
   const TempFolder folder;
-  const TrainOptions options = small_options();
+  const TrainOptions options = small_training();
   TrainEvents events;
   const std::string checkpoint = folder / "m/training/checkpoint.safetensors";
   std::string older;
@@ -74,7 +74,7 @@ TEST(Trainer, ResumingFromAnOlderCheckpointMakesTheNewerFilesAgain) {
 
 TEST(Trainer, PatienceEndsARunAndSurvivesAStop) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.updates = 200;
   options.evaluate_every = 2;
   options.patience = 3;
@@ -100,7 +100,7 @@ TEST(Trainer, PatienceEndsARunAndSurvivesAStop) {
 
 TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   EXPECT_EQ(raised_by([&] { run(options, folder / "m", RunStart::resume); }).code, ErrorCode::io);
   EXPECT_TRUE(folder.names().empty()) << "nothing was written";
   run(options, folder / "m", RunStart::fresh);
@@ -114,7 +114,7 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
   options.seed = 9;
   EXPECT_NE(refused().find("was made with another seed (1, now 9); "), std::string::npos)
       << refused();
-  options = small_options();
+  options = small_training();
   options.updates += 4;  // comes before the others in the list
   options.schedule.type = ScheduleType::constant;
   options.smoothing = 0.25;
@@ -122,12 +122,12 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
                            "label-smoothing (0.1, now 0.25); "),
             std::string::npos)
       << refused();
-  options = small_options();
+  options = small_training();
   options.train.source = {"a", "b"};
   EXPECT_NE(refused().find("was made with another source (not given, now a b); "),
             std::string::npos)
       << refused();
-  options = small_options();
+  options = small_training();
   TrainingText other{Corpus::of(made_up_pairs(7, 300)), Corpus::of(made_up_pairs(2, 20))};
   EXPECT_NE(raised_by([&] {
               train(other, options, folder / "m", RunStart::resume, on(1), {});
@@ -143,7 +143,7 @@ TEST(Trainer, GoesOnOnlyWithTheSameOptionsAndText) {
 // that way.
 TEST(Trainer, ACheckpointIsNotTrusted) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   run(options, folder / "m", RunStart::fresh);
   const std::string path = folder / "m/training/checkpoint.safetensors";
   const std::string whole = contents(path);
@@ -185,7 +185,7 @@ TEST(Trainer, ACheckpointIsNotTrusted) {
 // Beside the checkpoint everything in training/ is for people, or made again.
 TEST(Trainer, TheCheckpointAloneIsEnoughToGoOn) {
   const TempFolder folder;
-  const TrainOptions options = small_options();
+  const TrainOptions options = small_training();
   run(options, folder / "whole", RunStart::fresh);
   int asked = 0;
   TrainEvents events;
@@ -207,7 +207,7 @@ TEST(Trainer, SaysHowToBeginWhatCannotBeResumed) {
   };
   EXPECT_EQ(field(RunStart::resume), "start.resume");
   EXPECT_NO_THROW(check_start(folder / "m", RunStart::fresh));
-  run(small_options(), folder / "m", RunStart::fresh);
+  run(small_training(), folder / "m", RunStart::fresh);
   EXPECT_EQ(field(RunStart::fresh), "start.checkpoint");
   std::filesystem::remove_all(folder / "m/training");  // a model without a run
   EXPECT_EQ(field(RunStart::fresh), "overwrite");
@@ -217,7 +217,7 @@ TEST(Trainer, SaysHowToBeginWhatCannotBeResumed) {
 
 TEST(Trainer, ARunThatIsDoneMayBeMadeLonger) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.schedule.type = ScheduleType::inverse_sqrt;  // whose rates do not know the end
   options.updates = 24;
   run(options, folder / "whole", RunStart::fresh);
@@ -243,16 +243,17 @@ TEST(Trainer, ResumesWithTheSameObject) {
   TrainEvents events;
   int asked = 0;
   events.cancelled = [&] { return ++asked > 2; };
-  EXPECT_FALSE(train(text, small_options(), folder / "m", RunStart::fresh, on(1), events).finished);
+  EXPECT_FALSE(
+      train(text, small_training(), folder / "m", RunStart::fresh, on(1), events).finished);
   EXPECT_EQ(text.train.size(), 100);
-  EXPECT_TRUE(train(text, small_options(), folder / "m", RunStart::resume, on(1), {}).finished);
+  EXPECT_TRUE(train(text, small_training(), folder / "m", RunStart::resume, on(1), {}).finished);
 }
 
 // The number of updates may be given where the text decided on it before: to the number that the
 // run has made already, there is nothing left to do.
 TEST(Trainer, AFinishedRunThatIsAskedForAsManyUpdatesStaysFinished) {
   const TempFolder folder;
-  const TrainOptions options = small_options();
+  const TrainOptions options = small_training();
   run(options, folder / "m", RunStart::fresh);
   const auto before = outcome(folder / "m");
   const std::string path = folder / "m/training/checkpoint.safetensors";
@@ -276,7 +277,7 @@ TEST(Trainer, AFinishedRunThatIsAskedForAsManyUpdatesStaysFinished) {
 // the last, and its checkpoint and its options say so.
 TEST(Trainer, ARunThatHasMadeItsUpdatesIsRecordedAsFinished) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   TrainEvents events;
   bool evaluated = false;
   events.evaluated = [&](const TrainStatus& status, const Evaluation&, bool) {
@@ -297,7 +298,7 @@ TEST(Trainer, ARunThatHasMadeItsUpdatesIsRecordedAsFinished) {
 
 TEST(Trainer, OptionsAreCheckedByName) {
   const auto text_of = [](const std::function<void(TrainOptions&)>& change) {
-    TrainOptions options = small_options();
+    TrainOptions options = small_training();
     change(options);
     return raised_by([&] { check(options); }).text;
   };
@@ -311,7 +312,7 @@ TEST(Trainer, OptionsAreCheckedByName) {
 
 TEST(TrainOptions, WhatCannotMakeSenseIsNamedWithItsRange) {
   const auto refused = [](const auto& change) -> std::string {
-    TrainOptions options = small_options();
+    TrainOptions options = small_training();
     change(options);
     try {
       check(options);
@@ -337,7 +338,7 @@ TEST(TrainOptions, WhatCannotMakeSenseIsNamedWithItsRange) {
 }
 
 TEST(TrainOptions, TomlNamesEveryOptionOnce) {
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.train.source = {"a \"quoted\" name", "b"};
   options.schedule.type = ScheduleType::cosine;
   const std::string toml = to_toml(options);
@@ -359,7 +360,7 @@ TEST(TrainOptions, TomlNamesEveryOptionOnce) {
 
 // Options are compared one by one, whatever the order of the record.
 TEST(TrainOptions, ChangesAreNamedOneByOne) {
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.train.source = {"a \"quoted\" name", "b"};
   const std::string record = to_toml(options);
   const auto changes = [&](const std::string& text, const TrainOptions& now) {

@@ -33,7 +33,7 @@ TrainingText made_up_text() {
   return {Corpus::of(made_up_pairs(1, 300)), Corpus::of(made_up_pairs(2, 20))};
 }
 
-TrainOptions small_options() {
+TrainOptions small_training() {
   TrainOptions options;
   options.tokenizer.vocab = 300;
   options.model.model = 16;

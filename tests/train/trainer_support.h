@@ -12,7 +12,7 @@ namespace tril::testing {
 // A language of nine words and its translation, word by word.
 std::vector<std::pair<std::string, std::string>> made_up_pairs(uint64_t seed, int count);
 TrainingText made_up_text();
-TrainOptions small_options();
+TrainOptions small_training();
 
 std::string contents(const std::string& path);
 // The results of a run that must not depend on how it got there.

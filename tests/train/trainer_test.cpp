@@ -26,12 +26,12 @@ using testing::on;
 using testing::outcome;
 using testing::raised_by;
 using testing::run;
-using testing::small_options;
+using testing::small_training;
 using testing::TempFolder;
 
 TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.model.model = 32;
   options.model.dropout = 0.0;
   options.bpe_dropout = 0.0;
@@ -66,10 +66,10 @@ TEST(Trainer, LearnsAMadeUpLanguageAndKeepsTheBest) {
 
 TEST(Trainer, TheSameRunTwiceAndOnAnyNumberOfThreadsGivesTheSameFiles) {
   const TempFolder folder;
-  run(small_options(), folder / "a", RunStart::fresh, 1);
-  run(small_options(), folder / "b", RunStart::fresh, 3);
+  run(small_training(), folder / "a", RunStart::fresh, 1);
+  run(small_training(), folder / "b", RunStart::fresh, 3);
   EXPECT_EQ(outcome(folder / "a"), outcome(folder / "b"));
-  TrainOptions other = small_options();
+  TrainOptions other = small_training();
   other.seed = 2;
   run(other, folder / "c", RunStart::fresh, 1);
   EXPECT_NE(contents(folder / "a/model.safetensors"), contents(folder / "c/model.safetensors"));
@@ -78,7 +78,7 @@ TEST(Trainer, TheSameRunTwiceAndOnAnyNumberOfThreadsGivesTheSameFiles) {
 // One update by hand: the losses of all micro-batches over the target tokens of all of them.
 TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.updates = options.evaluate_every = 1;
   options.average.type = AverageType::none;
   options.model.dropout = 0.0;
@@ -122,8 +122,8 @@ TEST(Trainer, AnUpdateIsNormalisedByTheTokensOfAllItsMicroBatches) {
 // an exception at the last moment, the other is unchanged.
 TEST(Trainer, ARunReplacesAnotherInOneStep) {
   const TempFolder folder;
-  const TrainOptions old_options = small_options();
-  TrainOptions options = small_options();
+  const TrainOptions old_options = small_training();
+  TrainOptions options = small_training();
   options.seed = 9;
   run(options, folder / "fresh", RunStart::fresh);
   run(old_options, folder / "m", RunStart::fresh);
@@ -154,7 +154,7 @@ TEST(Trainer, AFolderThatCannotBeIsKnownBeforeAnythingIsLearnt) {
   events.message = [](const Notice& notice) { ADD_FAILURE() << notice.text; };
   for (const char* name : {"file", "file/model"}) {
     const auto raised =
-        raised_by([&] { run(small_options(), folder / name, RunStart::fresh, 1, events); });
+        raised_by([&] { run(small_training(), folder / name, RunStart::fresh, 1, events); });
     EXPECT_EQ(raised.code, ErrorCode::io);
     EXPECT_NE(raised.text.find("is a file, and a folder is needed"), std::string::npos)
         << raised.text;
@@ -163,7 +163,7 @@ TEST(Trainer, AFolderThatCannotBeIsKnownBeforeAnythingIsLearnt) {
 
 TEST(Trainer, OneRunAtATime) {
   const TempFolder folder;
-  const TrainOptions options = small_options();
+  const TrainOptions options = small_training();
   TrainEvents events;
   std::string heard;
   events.progress = [&](const TrainStatus& status) {
@@ -177,7 +177,7 @@ TEST(Trainer, OneRunAtATime) {
 // Nothing writes what a resumed run reads, and a run that was started meanwhile is not replaced.
 TEST(Trainer, RunsThatBeginTogetherDoNotCollide) {
   const TempFolder folder;
-  const TrainOptions options = small_options();
+  const TrainOptions options = small_training();
   int asked = 0;
   TrainEvents events;
   events.cancelled = [&] { return ++asked > 30; };
@@ -217,7 +217,7 @@ TEST(Trainer, LinksInItsFolderAreReplacedAndNotFollowed) {
     write_file_atomically(theirs, "theirs");
     std::filesystem::create_symlink(theirs, folder / ("m/" + name));
   }
-  run(small_options(), folder / "m", RunStart::overwrite);
+  run(small_training(), folder / "m", RunStart::overwrite);
   for (const std::string& name : names) {
     EXPECT_EQ(contents(folder / ("theirs_" + name.substr(name.rfind('/') + 1))), "theirs") << name;
     EXPECT_FALSE(std::filesystem::is_symlink(folder / ("m/" + name))) << name;
@@ -226,7 +226,7 @@ TEST(Trainer, LinksInItsFolderAreReplacedAndNotFollowed) {
 
 TEST(Trainer, UpdatesFollowTheTextUnlessTheyAreGiven) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.updates = 0;
   options.batch_tokens = options.micro_batch_tokens;
   TrainEvents events;
@@ -250,7 +250,7 @@ TEST(Trainer, ADecoderOnlyModelLearnsFromOneText) {
   events.evaluated = [&](const TrainStatus&, const Evaluation& result, bool) {
     (first == 0.0 ? first : last) = result.loss;
   };
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.updates = 40;
   const TrainSummary summary = train(text, options, folder / "m", RunStart::fresh, on(0), events);
   EXPECT_TRUE(summary.finished);
@@ -264,7 +264,7 @@ TEST(Trainer, ATextAloneHasNoEncoderLayers) {
   const TempFolder folder;
   std::vector<std::pair<std::string, std::string>> lines;
   for (const auto& [source, target] : made_up_pairs(1, 200)) lines.emplace_back("", source);
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   std::vector<Transformer> models;
   for (const int64_t layers : {1, 0}) {
     options.model.encoder_layers = layers;
@@ -292,7 +292,7 @@ TEST(Trainer, ATextAloneHasNoEncoderLayers) {
 
 TEST(Trainer, ARunThatExplodesSaysWhatToDo) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.updates = 400;
   options.schedule.peak = 1e30;
   options.schedule.warm_up = 0;
@@ -305,7 +305,7 @@ TEST(Trainer, ARunThatExplodesSaysWhatToDo) {
 TEST(Trainer, ARunThatEndsWithoutAFiniteGradientFails) {
   for (const bool validated : {true, false}) {
     const TempFolder folder;
-    TrainOptions options = small_options();
+    TrainOptions options = small_training();
     options.updates = options.evaluate_every = 6;
     options.schedule.peak = 1e30;
     options.schedule.warm_up = 0;

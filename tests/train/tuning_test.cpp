@@ -25,18 +25,18 @@ using testing::outcome;
 using testing::raised_by;
 using testing::run;
 using testing::same_bits;
-using testing::small_options;
+using testing::small_training;
 using testing::TempFolder;
 
 // A model that has learnt a little of the made-up language.
 std::string base_in(const TempFolder& folder) {
-  run(small_options(), folder / "base", RunStart::fresh);
+  run(small_training(), folder / "base", RunStart::fresh);
   std::filesystem::remove_all(folder / "base/training");
   return folder / "base";
 }
 
 TrainOptions tuned(const std::string& base) {
-  const TrainOptions small = small_options();
+  const TrainOptions small = small_training();
   TrainOptions options = tuning_options(read_base(base));
   options.max_tokens = small.max_tokens;
   options.updates = 8;
@@ -320,7 +320,7 @@ TEST(Tuning, CarriesOnWhatIsSealedWithTheWeights) {
 
 TEST(Tuning, AModelOfOursKnowsItsLanguages) {
   const TempFolder folder;
-  TrainOptions options = small_options();
+  TrainOptions options = small_training();
   options.model_languages = "en-hi";
   run(options, folder / "m", RunStart::fresh);
   const GenerationSettings settings =
@@ -328,7 +328,7 @@ TEST(Tuning, AModelOfOursKnowsItsLanguages) {
   EXPECT_EQ(settings.from_language, "en");
   EXPECT_EQ(settings.to_language, "hi");
   // A model that replaces it does not inherit them.
-  run(small_options(), folder / "m", RunStart::overwrite);
+  run(small_training(), folder / "m", RunStart::overwrite);
   EXPECT_FALSE(file_exists(folder / "m/generation.json"));
   for (const char* wrong : {"en", "-hi", "en-", "-"}) {
     options.model_languages = wrong;
@@ -381,7 +381,7 @@ TEST(Tuning, ADecoderOnlyModelLearnsFromAText) {
   for (const auto& [source, target] : made_up_pairs(1, 200)) lines.emplace_back("", target);
   const auto text = [&] { return TrainingText{Corpus::of(lines), std::nullopt}; };
   TrainingText first = text();
-  train(first, small_options(), folder / "base", RunStart::fresh, on(1), {});
+  train(first, small_training(), folder / "base", RunStart::fresh, on(1), {});
   TrainOptions options = tuned(folder / "base");
   TrainingText again = text();
   train(again, options, folder / "m", RunStart::fresh, on(1), {});

@@ -1,7 +1,6 @@
 #include "tril/serve/keys.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <sstream>
@@ -13,22 +12,8 @@
 namespace tril::serve {
 namespace {
 
-using Padded = std::array<unsigned char, kMaxKeyBytes>;
 constexpr int64_t kMostTokensPerMinute = int64_t{1} << 40;
 constexpr size_t kManyBuckets = 1 << 16;
-
-Padded padded(std::string_view secret) {
-  Padded bytes{};
-  std::copy_n(secret.begin(), std::min(secret.size(), kMaxKeyBytes), bytes.begin());
-  return bytes;
-}
-
-// Reads every byte of both, whatever they hold.
-bool same_bytes(const Padded& a, const Padded& b) {
-  volatile unsigned char different = 0;
-  for (size_t i = 0; i < a.size(); ++i) different = different | (a[i] ^ b[i]);
-  return different == 0;
-}
 
 }  // namespace
 
@@ -77,15 +62,7 @@ std::vector<Key> read_keys(const std::string& file) {
 }
 
 const Key* find_key(const std::vector<Key>& keys, std::string_view secret) {
-  const Padded given = padded(secret);
-  const Key* found = nullptr;
-  for (const Key& key : keys) {
-    const bool same_size = key.secret.size() == secret.size();
-    const bool same = same_bytes(padded(key.secret), given) && same_size;
-    found = same ? &key : found;
-  }
-  const bool whole = secret.size() <= kMaxKeyBytes && !secret.empty();
-  return whole ? found : nullptr;
+  return find_key_through<const unsigned char*>(keys, secret);
 }
 
 TokenBuckets::TokenBuckets() : forget_at_(kManyBuckets) {}

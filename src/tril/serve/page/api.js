@@ -1,6 +1,7 @@
 // Requests to the server. Every failure is a ServerError, whose message can be shown as it is.
 
 const kKey = "tril-key";  // in sessionStorage
+const kBroken = "The connection broke off before the answer was complete.";
 
 export class ServerError extends Error {
   // `status` 0: the server was not reached. `retryAfter`: seconds, or null.
@@ -60,16 +61,29 @@ async function send(path, {body, signal} = {}) {
   throw errorIn(answer, {status: response.status, retryAfter: seconds > 0 ? seconds : null});
 }
 
+// Of a body, the promise that response.json() or response.text() gives.
+async function whole(body) {
+  try {
+    return await body;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError(
+        error instanceof SyntaxError ?
+            "The answer cannot be read: it is not that of a tril server." :
+            kBroken);
+  }
+}
+
 export async function getJson(path) {
-  return (await send(path)).json();
+  return whole((await send(path)).json());
 }
 
 export async function getText(path) {
-  return (await send(path)).text();
+  return whole((await send(path)).text());
 }
 
 export async function postJson(path, body, signal) {
-  return (await send(path, {body, signal})).json();
+  return whole((await send(path, {body, signal})).json());
 }
 
 // Server-sent events of a body, as {event, data}. An event ends with an empty line; a comment or a
@@ -106,7 +120,7 @@ async function* chunksOf(body) {
 export async function postStream(path, body, {signal, partial}) {
   const response = await send(path, {body: {...body, stream: true}, signal});
   if (!response.headers.get("Content-Type")?.startsWith("text/event-stream"))
-    return response.json();
+    return whole(response.json());
   try {
     for await (const {event, data} of eventsOf(chunksOf(response.body))) {
       const value = JSON.parse(data);
@@ -116,7 +130,7 @@ export async function postStream(path, body, {signal, partial}) {
     }
   } catch (error) {
     if (error instanceof ServerError || error.name === "AbortError") throw error;
-    throw new ServerError("The connection broke off before the answer was complete.");
+    throw new ServerError(kBroken);
   }
   throw new ServerError("The connection ended before the answer was complete.");
 }

@@ -85,7 +85,10 @@ class Page {
   }
 
   swap_({model, source, target}) {
-    const text = this.reading?.text ?? this.source.text;
+    // The translation that is shown may still be that of an earlier text.
+    const {text: typed} = this.source;
+    const isCurrent = this.reading !== null && this.question.body.text === typed;
+    const text = isCurrent ? this.reading.text : typed;
     this.choosing.set(model, {source, target});
     this.source.text = text;
     this.chosen_();
@@ -108,12 +111,16 @@ class Page {
     show("examples", empty);
     show("clear", text !== "");
     fill("count", text === "" ? "" : count([...text].length, "character"));
-    writeAddress({...this.choosing.state, text});
     this.asking.stop();
-    if (empty)
+    if (empty) {
       this.showIdle_();
-    else
+      this.share_();
+    } else {
       this.asking.ask(this.question_(text), delay);
+    }
+  }
+  share_() {
+    writeAddress({...this.choosing.state, text: this.source.text});
   }
   question_(text) {
     const {model, source, target, continues} = this.choosing;
@@ -149,7 +156,10 @@ class Page {
     show("again", visible && this.settings.sampling);
   }
 
+  // A question is sent: not for every letter, since browsers limit how often a page may change its
+  // address.
   begun_() {
+    this.share_();
     byId("alternatives").disabled = true;
     fill("state", this.choosing.continues ? "Writing …" : "Translating …");
     fill("announce");
@@ -310,7 +320,8 @@ class Page {
     try {
       saveFile("explain.html", await getText(byId("why").getAttribute("href")), "text/html");
     } catch (error) {
-      this.failed_(error, null);
+      if (!(error instanceof ServerError)) throw error;
+      this.say_(error.message);
     }
   }
   async copy_() {

@@ -104,7 +104,9 @@ export class Settings {
         seed: Number(seed) || 0
       };
     if (beam !== kUsual) fields.beam = Number(beam);
-    fields.n_best = beam === kUsual ? count : Math.min(count, Number(beam));
+    // A decoder-only model usually goes on greedily, and then has one text to give.
+    const usual = this.kind === "decoder-only" ? 1 : count;
+    fields.n_best = beam === kUsual ? usual : Math.min(count, Number(beam));
     const begin = prefix.trim();
     if (this.kind === "encoder-decoder" && begin !== "" && !text.trim().includes("\n"))
       fields.prefix = begin;

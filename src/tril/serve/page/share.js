@@ -14,5 +14,10 @@ export function writeAddress({model, source, target, text}) {
   for (const [name, value] of [["m", model], ["s", source], ["t", target], ["q", text]])
     if (value && value.length <= kLongest) fields.set(name, value);
   const address = `#${fields}`;
-  if (address !== location.hash) history.replaceState(null, "", address);
+  if (address === location.hash) return;
+  try {
+    history.replaceState(null, "", address);
+  } catch {
+    // A browser may refuse changes that come too often: the next one is written again.
+  }
 }

@@ -18,9 +18,9 @@ function spelt(piece) {
   return byte === undefined ? bytesOf(plain(piece)) : [parseInt(byte, 16)];
 }
 
-// The pieces of each word. Words are counted as the server
-// counts them for its alignments: one begins at a blank and at the first piece, and a piece of
-// blanks alone belongs to none. What is no text, such as END, adds nothing to a word.
+// The pieces of each word. Words are counted as the server counts them for its alignments: one
+// begins at a blank and at the first piece, and a piece of blanks alone belongs to none. What is no
+// text, such as END, adds nothing to a word.
 export function groupPieces(pieces, logProbs) {
   const groups = [];
   let begins = true;
