@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "tril/serve/http_server.h"
 #include "tril/serve/service.h"
+#include "tril/text/languages.h"
 
 namespace tril::app {
 namespace {
@@ -99,8 +100,23 @@ std::string description(const serve::ModelSet& models) {
   return text;
 }
 
+// Whether a name such as "fr-de" says other languages than the model has.
+bool is_misnamed(const serve::ServedModel& model) {
+  const LanguagePair named = serve::pair_in_name(model.name);
+  const LanguagePair& usual = model.usual;
+  const auto differs = [](const std::string& a, const std::string& b) {
+    return !a.empty() && !b.empty() && base_language(a) != base_language(b);
+  };
+  return !model.chooses && (differs(named.from, usual.from) || differs(named.to, usual.to));
+}
+
 void warn(const serve::ModelSet& models, const ServeFlags& flags, const std::string& address) {
   for (const serve::ServedModel& model : models.models()) {
+    if (is_misnamed(model)) {
+      message(fmt::format("tril: {}: this model translates {} to {}, whatever its name says\n",
+                          model.name, language_name(model.usual.from),
+                          language_name(model.usual.to)));
+    }
     if (model.decoder_only() || !model.targets.empty()) continue;
     message(
         fmt::format("tril: {}: its files do not say its languages; LibreTranslate's and DeepL's "
@@ -210,6 +226,13 @@ void add_serve(CLI::App& app) {
       ->transform(whole_number(0, 86400))
       ->capture_default_str()
       ->group(kLimits);
+  serve
+      ->add_option("--split", flags->service.limits.split,
+                   "Lines to split into sentences where a request does not say: long ones alone "
+                   "(too long for the model), always, or never. Models that learnt from single "
+                   "sentences often translate the first of several only: they need always")
+      ->transform(one_of({"never", "long", "always"}))
+      ->default_str("long");
   serve->add_option("--cache", flags->cache_mib, "MiB of answers to remember; 0: none")
       ->transform(whole_number(0, 1 << 20))
       ->capture_default_str();

@@ -58,7 +58,7 @@ TEST(DeepL, SplitsAsAsked) {
                        R"(],"split_sentences":")", how, "\"}"));
   };
   EXPECT_EQ(text_at(split("0"), "translations/0/text"), own(text, R"(,"split":"never")"));
-  EXPECT_EQ(text_at(split("1"), "translations/0/text"), own(text));
+  EXPECT_EQ(text_at(split("1"), "translations/0/text"), own(text, R"(,"split":"always")"));
   EXPECT_EQ(split("nonewlines").status, 400);
   // A line that is too long is cut only then.
   const std::string longer(700, 'x');

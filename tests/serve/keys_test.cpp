@@ -154,7 +154,7 @@ TEST(Keys, OpenTheServer) {
   for (const char* value : {"Bearer righ", "Bearer rightt", "Bearer Right", "Bearer wrong",
                             "Bearer right other", "Basic right", "Bearer", "Bearer "}) {
     const auto refused = post(service, "/v1/translate", kBody, authorized(value));
-    EXPECT_EQ(refused.status, 403) << value;
+    EXPECT_EQ(refused.status, 401) << value;
     EXPECT_EQ(text_at(refused, "error/code"), "bad_key") << value;
     EXPECT_EQ(text_at(refused, "error/type"), "authentication_error");
   }
@@ -176,12 +176,12 @@ TEST(Keys, AreAskedForInTheShapeOfEachApi) {
                 .status,
             200);
   auto refused = post(service, "/translate", libre + "}");
-  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(refused.body, "{\"error\":\"this server needs a key\"}\n");
   refused = post(service, "/translate", libre + R"(,"api_key":"wrong"})");
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(refused.body, "{\"error\":\"this key is not known here\"}\n");
-  EXPECT_EQ(post(service, "/detect", R"({"q":"how"})").status, 401);
+  EXPECT_EQ(post(service, "/detect", R"({"q":"how"})").status, 403);
   // DeepL: one answer for both.
   const std::string deepl = R"({"text":["how are you"],"target_lang":"HI"})";
   EXPECT_EQ(post(service, "/v2/translate", deepl, authorized("DeepL-Auth-Key right")).status, 200);
@@ -197,6 +197,9 @@ TEST(Keys, AreAskedForInTheShapeOfEachApi) {
   EXPECT_EQ(refused.status, 401);
   EXPECT_EQ(text_at(refused, "error/type"), "authentication_error");
   EXPECT_EQ(text_at(refused, "error/param"), "null");
+  EXPECT_EQ(
+      post(service, "/v1/completions", R"({"prompt":"how"})", authorized("Bearer wrong")).status,
+      401);
   // A key in the body is LibreTranslate's alone.
   EXPECT_EQ(post(service, "/v1/translate", R"({"text":"how","api_key":"right"})").status, 401);
 }

@@ -477,6 +477,28 @@ TEST(OwnApi, EveryAnswerHasItsHeaders) {
   EXPECT_EQ(header(get(both(), "/v1/nothing", {{"X-Request-Id", "5"}}), "X-Request-Id"), "5");
 }
 
+// A request that does not say how its lines are split gets what the server was started with.
+TEST(OwnApi, SplitsAsTheServerWasToldTo) {
+  const std::string two = "How are you? I am fine, thank you.";
+  const auto text_of = [&](Split split, const std::string& path, const std::string& fields) {
+    ServiceOptions options;
+    options.limits.split = split;
+    Service service(small_models(), options);
+    const auto response = post(service, path, concat("{", fields, ",\"max_tokens\":20}"));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return text_at(response, path == "/v1/translate" ? "translations/0/text" : "choices/0/text");
+  };
+  const std::string own = R"("text":)" + json_quoted(two);
+  const std::string whole = text_of(Split::too_long, "/v1/translate", own);
+  const std::string cut = text_of(Split::always, "/v1/translate", own);
+  EXPECT_NE(whole, cut);
+  EXPECT_EQ(text_of(Split::too_long, "/v1/translate", own + R"(,"split":"always")"), cut);
+  EXPECT_EQ(text_of(Split::always, "/v1/translate", own + R"(,"split":"never")"), whole);
+  const std::string prompt = R"("model":"en-hi","prompt":)" + json_quoted(two);
+  EXPECT_EQ(text_of(Split::always, "/v1/completions", prompt), cut);
+  EXPECT_EQ(text_of(Split::too_long, "/v1/completions", prompt), whole);
+}
+
 // A body above 8 KiB goes another way.
 TEST(OwnApi, LargeBodiesAreAnsweredAlike) {
   const std::string small = R"({"text":"how are you","target":"hi","max_tokens":5})";

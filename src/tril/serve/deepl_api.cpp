@@ -75,11 +75,13 @@ void deepl_translate(Core& core, const ContextPtr& context) {
   wanted.target = *target;
   wanted.source = fields.text("source_lang").value_or("auto");
   if (wanted.source.empty()) wanted.source = "auto";
-  const std::string split = fields.text("split_sentences").value_or("1");
-  if (split != "0" && split != "1") {
-    refuse("split_sentences", "split_sentences can be 0 or 1 on this server");
+  call.split = limits.split;
+  if (const auto split = fields.text("split_sentences")) {
+    if (*split != "0" && *split != "1") {
+      refuse("split_sentences", "split_sentences can be 0 or 1 on this server");
+    }
+    call.split = *split == "0" ? Split::never : Split::always;
   }
-  call.split = split == "0" ? Split::never : Split::too_long;
   fields.finish();
   call.timeout = limits.timeout;
   choose_model(call, core.models, wanted, false);

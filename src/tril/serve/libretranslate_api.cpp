@@ -57,6 +57,7 @@ void libre_translate(Core& core, const ContextPtr& context) {
   const int64_t alternatives = fields.whole("alternatives", 0, limits.max_beam - 1).value_or(0);
   fields.finish();
   call.timeout = limits.timeout;
+  call.split = limits.split;
   choose_model(call, core.models, wanted, false);
   ask_for_alternatives(call, alternatives);
   complete_options(call, limits);

@@ -27,17 +27,6 @@ std::string list_of(const std::vector<std::string>& words, size_t most = 12) {
   return text;
 }
 
-// "en" and "hi" of "en-hi"; empty if the name is none of that form.
-LanguagePair pair_in_name(std::string_view name) {
-  const size_t dash = name.find('-');
-  if (dash == std::string_view::npos) return {};
-  LanguagePair pair{std::string(name.substr(0, dash)), std::string(name.substr(dash + 1))};
-  const auto is_known = [](const std::string& code) {
-    return !base_language(code).empty() && language_name(code) != code;
-  };
-  return is_known(pair.from) && is_known(pair.to) ? pair : LanguagePair{};
-}
-
 std::vector<std::string> only(const std::string& code) {
   return code.empty() ? std::vector<std::string>() : std::vector<std::string>{code};
 }
@@ -72,6 +61,16 @@ bool has_shortlist(const Transformer& model, const std::string& folder) {
 }
 
 }  // namespace
+
+LanguagePair pair_in_name(std::string_view name) {
+  const size_t dash = name.find('-');
+  if (dash == std::string_view::npos) return {};
+  LanguagePair pair{std::string(name.substr(0, dash)), std::string(name.substr(dash + 1))};
+  const auto is_known = [](const std::string& code) {
+    return !base_language(code).empty() && language_name(code) != code;
+  };
+  return is_known(pair.from) && is_known(pair.to) ? pair : LanguagePair{};
+}
 
 std::string identity_of_files(const Translator& translator, const std::string& folder) {
   const Transformer& model = translator.model();

@@ -15,6 +15,9 @@
 
 namespace tril::serve {
 
+// The languages that a model's name says: "en-hi". Empty where it says none.
+LanguagePair pair_in_name(std::string_view name);
+
 struct ServedModel {
   std::string name;
   std::string folder;

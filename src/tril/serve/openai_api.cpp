@@ -454,7 +454,7 @@ void complete(Core& core, const ContextPtr& context) {
     throw ApiError(404, "model_not_found", "there is no such model: see /v1/models", "model");
   }
   choose_model(call, core.models, wanted, std::nullopt);
-  if (call.generates()) call.split = Split::never;
+  call.split = call.generates() ? Split::never : limits.split;
   call.timeout = limits.timeout;
   read_sampling(fields, call, wishes.n);
   complete_options(call, limits);

@@ -70,11 +70,12 @@ RequestFields::RequestFields(JsonValue object, bool is_text)
 
 RequestFields RequestFields::of_body(const HttpRequest& request) {
   const std::string type = media_type(request.header("Content-Type"));
-  // curl calls everything a form unless told otherwise; no form begins with a brace.
-  const bool is_object = request.body.find_first_not_of(" \t\r\n") != std::string::npos &&
-                         request.body[request.body.find_first_not_of(" \t\r\n")] == '{';
+  // curl calls everything a form unless told otherwise; no form begins with a brace or bracket.
+  const size_t first = request.body.find_first_not_of(" \t\r\n");
+  const bool looks_like_json =
+      first != std::string::npos && (request.body[first] == '{' || request.body[first] == '[');
   const bool is_form = type == "application/x-www-form-urlencoded";
-  if (is_form && !is_object) {
+  if (is_form && !looks_like_json) {
     return RequestFields(object_of(fields_of(request.body, "the body")), true);
   }
   const bool is_json = is_form || type.empty() || type == "application/json" ||

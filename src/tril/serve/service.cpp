@@ -297,7 +297,13 @@ Client Core::client_of(const HttpRequest& request, std::string_view secret) cons
     if (given.empty()) given = trimmed(secret);
     if (given.empty()) throw ApiError(401, "no_key", "this server needs a key");
     const Key* key = find_key(options.keys, given);
-    if (key == nullptr) throw ApiError(403, "bad_key", "this key is not known here");
+    if (key == nullptr) {
+      // No key has a blank in it: that is another scheme.
+      const bool is_scheme = given.find(' ') != std::string_view::npos;
+      throw ApiError(401, "bad_key",
+                     is_scheme ? "the header Authorization should be: Bearer KEY"
+                               : "this key is not known here");
+    }
     client.name = "key " + key->name;
     if (key->tokens_per_minute > 0) client.tokens_per_minute = key->tokens_per_minute;
   }
@@ -430,9 +436,9 @@ void Core::guarded(const Context& context, const std::function<void()>& part) {
   try {
     part();
   } catch (const ApiError& error) {
-    // DeepL's clients know only that a key is wrong.
+    // LibreTranslate and DeepL answer so; OpenAI with 401.
     ApiError told = error;
-    if (context.shape == Shape::deepl && told.status == 401) told.status = 403;
+    if (context.shape != Shape::own && told.status == 401) told.status = 403;
     respond(context, told);
   } catch (const Error& error) {
     respond(context, api_error_of(error));

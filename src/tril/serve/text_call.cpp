@@ -134,7 +134,7 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
   if (!generate) {
     wanted.source = fields.text("source").value_or("");
     wanted.target = fields.text("target").value_or("");
-    call.split = fields.word<Split>("split").value_or(Split::too_long);
+    call.split = fields.word<Split>("split").value_or(limits.split);
     const auto format = fields.text("format").value_or("text");
     check_option(format == "text", "format",
                  concat("format: ", printable(format),

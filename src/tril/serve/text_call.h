@@ -25,6 +25,7 @@ struct CallLimits {
   int64_t max_beam = 16;     // also n_best and the number of samples
   int64_t slots = 64;        // hypotheses decoded at a time
   std::chrono::milliseconds timeout{60'000};
+  Split split = Split::too_long;  // of requests that do not say
 };
 
 struct TextCall {

@@ -11,8 +11,14 @@ constexpr int64_t kManyResults = 64;  // an answer with more is put together by 
 
 int64_t lines_with_text(std::string_view text) {
   int64_t lines = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    lines += text[i] != '\n' && text[i] != '\r' && (i == 0 || text[i - 1] == '\n');
+  bool is_counted = false;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      is_counted = false;
+    } else if (!is_counted && c != ' ' && c != '\t') {
+      ++lines;
+      is_counted = true;
+    }
   }
   return lines;
 }
@@ -58,7 +64,7 @@ void TextJob::plan(const CallLimits& limits) {
                     concat("more than ", limits.max_units, " lines and sentences in one request"),
                     "text");
   };
-  // Every line that is not empty is a unit at least: seen before anything is tokenized.
+  // Every line that is not blank is a unit at least: seen before anything is tokenized.
   int64_t lines = 0;
   for (const std::string& text : call_.texts)
     lines += call_.generates() ? 1 : lines_with_text(text);

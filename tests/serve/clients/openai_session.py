@@ -173,8 +173,8 @@ def main(url, key=None):
 
     if key:
         wrong = openai.OpenAI(base_url=url + '/v1', api_key='wrong', max_retries=0)
-        refused(openai.PermissionDeniedError, wrong.completions.create, model='en-hi', prompt=PROMPT)
-        refused(openai.PermissionDeniedError, wrong.models.list)
+        refused(openai.AuthenticationError, wrong.completions.create, model='en-hi', prompt=PROMPT)
+        refused(openai.AuthenticationError, wrong.models.list)
         refused(openai.AuthenticationError, wrong.completions.create, model='en-hi', prompt=PROMPT,
                 extra_headers={'Authorization': openai.Omit()})
 
