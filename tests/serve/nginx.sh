@@ -32,7 +32,7 @@ plain=$(free_port) secure=$(free_port)
 
 openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=translate.example.org -keyout privkey.pem \
   -out fullchain.pem 2>/dev/null || fail 'openssl'
-sed -e "s/127.0.0.1:8081/127.0.0.1:${port[1]}/; s/127.0.0.1:8082/127.0.0.1:${port[2]}/" \
+sed -e "s/127.0.0.1:8080/127.0.0.1:${port[1]}/; s/127.0.0.1:8081/127.0.0.1:${port[2]}/" \
   -e "s/listen 80;/listen 127.0.0.1:$plain;/; s/listen 443 /listen 127.0.0.1:$secure /; /listen \[::\]/d" \
   -e "s|/etc/ssl/tril|$scratch|; s|/var/log/nginx|$scratch|" \
   -e 's/rate=50r/rate=5000r/; s/burst=200/burst=5000/' "$here/../../deploy/nginx/tril.conf" >tril.conf

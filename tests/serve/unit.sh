@@ -32,7 +32,7 @@ set -a
 source "$deploy/tril.env"
 set +a
 TRIL_MODELS="en-hi=$scratch/model" TRIL_LISTEN=127.0.0.1:0
-grep -v '^#' "$deploy/keys.example" >keys
+sed -n 's/^#\([^ ].*\)/\1/p' "$deploy/keys.example" >keys # its examples are commented out
 key=$(cut -d ' ' -f 1 keys | head -n 1)
 start=$(sed -n 's|^ExecStart=[^ ]* serve ||p' "$deploy/tril.service")
 start=${start//%d/$scratch}

@@ -10,7 +10,7 @@ const kSentences = {
   ],
   en: [
     "How are you?", "My brother is reading a book", "I am fine", "Thank you",
-    "A dog runs through the snow"
+    "Where is the hospital?"
   ],
   es: ["¿Cómo estás?", "Mi hermano lee un libro", "Un perro corre por la nieve", "Muchas gracias"],
   fr: [
