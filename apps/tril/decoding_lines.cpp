@@ -174,7 +174,11 @@ void decode_lines(const Translator& translator, const DecodingFlags& flags) {
       },
       [&](Translation&& translation) {
         --under_way;
-        if (!translation.skipped.empty()) bad.tell(translation.number + 1, translation.skipped);
+        if (!translation.skipped.empty()) {
+          const bool may_split = !decoder_only && translation.skipped.ends_with(": split it");
+          bad.tell(translation.number + 1,
+                   translation.skipped + (may_split ? " (--split does)" : ""));
+        }
         tell_cut(translation, decoder_only);
         closed = !output.write(flags.json ? json_line(translation, flags)
                                           : text_lines(translation, flags));

@@ -170,6 +170,10 @@ std::string problem_of(const CLI::App& command, const CLI::Error& error) {
   const auto words = command.remaining(true);
   if (words.empty()) return error.what();
   const std::string name = command.get_name();
+  if (name == "translate" && (words.front() == "long" || words.front() == "always")) {
+    return tril::concat("'", words.front(), "' was not expected: as a value of --split it is ",
+                        "written --split=", words.front());
+  }
   if (name == "translate" || name == "generate" || name == "score") {
     return tril::concat("'", words.front(), "' was not expected: ", name,
                         " reads lines from --input or stdin, as in echo 'How are you?' | tril ",

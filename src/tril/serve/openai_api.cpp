@@ -359,7 +359,7 @@ void refuse_openai_wishes(RequestFields& fields, int64_t n) {
   }
   if (!fields.text("suffix").value_or("").empty()) refuse("suffix", "suffix is not supported");
   if (fields.whole("best_of", 1, 1024).value_or(n) != n) {
-    refuse("best_of", "best_of is not supported, but for the value of n");
+    refuse("best_of", "best_of can only be the value of n on this server");
   }
   (void)fields.value("user");
 }
