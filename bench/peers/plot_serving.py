@@ -56,10 +56,10 @@ def picture(result):
                 out.append(f'<text class="end" x="{LEFT - 8}" y="{y + 4:.1f}">{value:g}</text>')
     search = "greedy" if result["beam"] == 1 else f"beam {result['beam']}"
     out.append(f'<text x="{LEFT}" y="{TOP - 16}">latency in ms, {search}, from the scheduled arrival</text>')
-    out.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 14}">sentences a second</text>')
+    out.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 14}">sentences per second</text>')
     x = x_of(result["batches_per_second"])
     out.append(f'<path class="all" d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
-    out.append(f'<text class="middle" x="{x:.1f}" y="{TOP - 4}">tril translate</text>')
+    out.append(f'<text class="middle" x="{x:.1f}" y="{TOP - 4}">tril translate, in batches</text>')
     labels = []
     for kind, (name, curve) in zip("ab", curves.items()):
         for percentile in ("p99", "p50"):

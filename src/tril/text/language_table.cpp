@@ -244,9 +244,10 @@ using RowsByCode = std::unordered_map<std::string_view, const LanguageRow*>;
 RowsByCode rows_by_code() {
   RowsByCode rows;
   // emplace() keeps what is there: other codes come before those of the rows.
-  for (const auto& [code, three] : kOthers) {
-    rows.emplace(code, std::find_if(std::begin(kRows), std::end(kRows),
-                                    [&](const auto& row) { return row.three == three; }));
+  for (const auto& other : kOthers) {
+    rows.emplace(other.first,
+                 std::find_if(std::begin(kRows), std::end(kRows),
+                              [&](const auto& row) { return row.three == other.second; }));
   }
   for (const LanguageRow& row : kRows) {
     rows.emplace(row.three, &row);
