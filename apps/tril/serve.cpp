@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
@@ -72,6 +73,21 @@ void raise_descriptor_limit() {
 // Four keep up with a GPU; on few cores more than two take time from translating.
 int default_http_threads() { return std::thread::hardware_concurrency() >= 16 ? 4 : 2; }
 
+// Browsers send an origin as scheme://host[:port], in lower case: nothing else can ever match.
+std::string problem_of_origin(const std::string& origin) {
+  if (origin == "*" || origin == "null") return "";
+  const size_t host = origin.find("://");
+  const bool has_host = host != std::string::npos && host > 0 && host + 3 < origin.size();
+  const bool is_plain = std::none_of(origin.begin(), origin.end(), [](unsigned char c) {
+    return c <= ' ' || c == ',' || c == '*' || c == '"' || (c >= 'A' && c <= 'Z') || c >= 0x7F;
+  });
+  if (has_host && is_plain && origin.find_first_of("/?#@", host + 3) == std::string::npos)
+    return "";
+  return "'" + origin +
+         "' is not an origin as browsers send it: https://example.org, without a path, one at a "
+         "time";
+}
+
 serve::ModelSet load_models(const ServeFlags& flags) {
   serve::ModelSet models;
   for (const std::string& text : flags.models) {
@@ -117,10 +133,15 @@ void warn(const serve::ModelSet& models, const ServeFlags& flags, const std::str
                           model.name, language_name(model.usual.from),
                           language_name(model.usual.to)));
     }
-    if (model.decoder_only() || !model.targets.empty()) continue;
+    if (model.decoder_only()) continue;
+    if (model.languages_by_name) {
+      message(fmt::format("tril: {}: translates {} to {}, as its name says\n", model.name,
+                          language_name(model.usual.from), language_name(model.usual.to)));
+    }
+    if (!model.targets.empty()) continue;
     message(
         fmt::format("tril: {}: its files do not say its languages; LibreTranslate's and DeepL's "
-                    "clients need them: serve it as en-hi={}\n",
+                    "clients need them: give it a name of two codes, as in en-hi={}\n",
                     model.name, model.folder));
   }
   const bool open = !address.starts_with("unix:") && !address.starts_with("http://127.") &&
@@ -189,8 +210,10 @@ void add_serve(CLI::App& app) {
                     "A file of keys, one per line: KEY NAME [TOKENS-PER-MINUTE]");
   constexpr const char* kLimits = "Limits";
   serve
-      ->add_option("--rate", flags->service.tokens_per_minute,
-                   "Source tokens per minute and client; 0: no limit")
+      ->add_option(
+          "--rate", flags->service.tokens_per_minute,
+          "Source tokens per minute for each client whose key has no number of its own; 0: "
+          "no limit")
       ->transform(whole_number(0, int64_t{1} << 40))
       ->capture_default_str()
       ->group(kLimits);
@@ -242,6 +265,7 @@ void add_serve(CLI::App& app) {
       ->add_option("--allow-origin", flags->service.allowed_origins,
                    "Scripts of this origin may ask: https://example.org, or * for all; may be "
                    "given several times")
+      ->check([](const std::string& origin) { return problem_of_origin(origin); })
       ->allow_extra_args(false);
   serve->add_flag("--no-page", flags->no_page, "No page at / and no /explain");
   serve->add_option("--http-threads", flags->http_threads, "Threads that read and write requests")

@@ -44,6 +44,12 @@ constexpr Alias kAliases[] = {
     {"--d-model", "--model"},
     {"--warmup", "--warm-up"},
     {"--warmup-steps", "--warm-up"},
+    {"--port", "--listen"},
+    {"--host", "--listen"},
+    {"--address", "--listen"},
+    {"--cors", "--allow-origin"},
+    {"--api-keys", "--keys"},
+    {"--api-key", "--keys"},
 };
 
 }  // namespace

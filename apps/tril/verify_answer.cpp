@@ -47,6 +47,9 @@ void print_verdict(const serve::ReceiptCheck& check) {
   } else {
     fmt::print("The answer is this model's: {} of {} texts agree in every byte and number.\n",
                check.texts, check.texts);
+    if (check.languages_as_stated) {
+      fmt::print("(Its languages are as the receipt says: the model's files name none.)\n");
+    }
   }
 }
 

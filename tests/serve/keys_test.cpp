@@ -122,8 +122,8 @@ TEST(Keys, TimeTellsNothingOfAGuess) {
   for (int i = 0; i < 7; ++i) keys.push_back({concat("key number ", i), concat("n", i)});
   const auto all = static_cast<int64_t>(2 * kMaxKeyBytes * keys.size());
   for (size_t agreeing = 0; agreeing < kMaxKeyBytes; ++agreeing) {
-    std::string guess(kMaxKeyBytes, 'x');
-    guess.replace(0, agreeing, agreeing, 'k');
+    const std::string guess =
+        std::string(agreeing, 'k') + std::string(kMaxKeyBytes - agreeing, 'x');
     EXPECT_EQ(bytes_read_for(keys, guess, nullptr), all) << agreeing;
     EXPECT_EQ(bytes_read_for(keys, guess.substr(0, agreeing), nullptr), all) << agreeing;
   }
@@ -161,7 +161,8 @@ TEST(Keys, OpenTheServer) {
   const auto none = post(service, "/v1/translate", kBody);
   EXPECT_EQ(none.status, 401);
   EXPECT_EQ(text_at(none, "error/code"), "no_key");
-  EXPECT_EQ(text_at(none, "error/message"), "this server needs a key");
+  EXPECT_EQ(text_at(none, "error/message"),
+            "this server needs a key: send it in the header Authorization: Bearer KEY");
   EXPECT_EQ(header(none, "WWW-Authenticate"), "Bearer");
 }
 
@@ -177,7 +178,9 @@ TEST(Keys, AreAskedForInTheShapeOfEachApi) {
             200);
   auto refused = post(service, "/translate", libre + "}");
   EXPECT_EQ(refused.status, 403);
-  EXPECT_EQ(refused.body, "{\"error\":\"this server needs a key\"}\n");
+  EXPECT_EQ(
+      refused.body,
+      "{\"error\":\"this server needs a key: send it in the header Authorization: Bearer KEY\"}\n");
   refused = post(service, "/translate", libre + R"(,"api_key":"wrong"})");
   EXPECT_EQ(refused.status, 403);
   EXPECT_EQ(refused.body, "{\"error\":\"this key is not known here\"}\n");

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "service_support.h"
+#include "tril/serve/waiting.h"
 
 namespace tril::limits_test {
 namespace {
@@ -530,6 +531,36 @@ TEST(Limits, ScoresWaitLikeEverythingElse) {
     EXPECT_EQ(response->status, full ? 503 : 504);
     EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
   }
+}
+
+// Many at a time that are for no text at all: each has its own part of what waits.
+TEST(Limits, EmptyScoresOfOneClientDoNotMeet) {
+  Service service(small_models(), {});
+  std::vector<std::thread> threads;
+  std::atomic<int> answered = 0;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int each = 0; each < 25; ++each) {
+        if (post(service, "/v1/score", R"({"source":[""],"target":[""]})").status == 200)
+          ++answered;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(answered, 100);
+  EXPECT_EQ(soon(service.metrics().queued_tokens, 0), 0);
+}
+
+TEST(Limits, NothingWaitsForNobody) {
+  std::atomic<int64_t> total = 0;
+  WaitingTokens waiting(total);
+  waiting.add(1, 0);
+  waiting.add(1, 3);
+  waiting.remove(1, 3);
+  waiting.remove(1, 0);
+  waiting.remove(2, 0);
+  EXPECT_EQ(total, 0);
+  EXPECT_TRUE(waiting.admits(1, 1));
 }
 
 // ---- the numbers --------------------------------------------------------------------------------

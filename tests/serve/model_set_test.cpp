@@ -51,7 +51,9 @@ TEST(ModelSet, NamesGiveDirections) {
   };
   EXPECT_EQ(direction("en-hi"), "en>hi");
   EXPECT_EQ(direction("eng-hin"), "eng>hin");
-  for (const char* other : {"model", "en", "en_hi", "en-", "-hi", "en-xx", "xx-hi"}) {
+  EXPECT_EQ(direction("pt_BR-en"), "pt_BR>en");
+  for (const char* other : {"model", "en", "en_hi", "en-", "-hi", "en-xx", "xx-hi", "en-to-hi",
+                            "hi-en-demo", "pt-BR-en"}) {
     EXPECT_EQ(direction(other), ">") << other;
   }
   const ServedModel told = served_model(
@@ -104,12 +106,15 @@ TEST(ModelSet, ChoosesByLanguages) {
 TEST(ModelSet, AsksWhereThereIsAChoice) {
   const ModelSet models = models_named({"en-hi", "hi-en", "en-de"});
   const std::string several =
-      ": several models could do this: name source and target, or one of the models en-hi, hi-en, "
-      "en-de";
-  EXPECT_EQ(choice(models, {}), "target" + several);
-  EXPECT_EQ(choice(models, {.source = "en"}), "target" + several);
+      ": several models could do this: name source and target, or one of the models en-hi, ";
+  EXPECT_EQ(choice(models, {}), "target" + several + "hi-en, en-de");
+  // Only those that can do it, by the names that the request has for languages.
+  EXPECT_EQ(choice(models, {.source = "en"}), "target" + several + "en-de");
+  EXPECT_EQ(choice(models, {.source = "en", .target_field = "target_language"}),
+            "target_language: several models could do this: name source and target_language, or "
+            "one of the models en-hi, en-de");
   // The source is detected; into what is still open.
-  EXPECT_EQ(choice(models, {.source = "auto"}), "target" + several);
+  EXPECT_TRUE(choice(models, {.source = "auto"}).starts_with("target" + several));
   const ModelSet into_one = models_named({"en-hi", "de-hi"});
   EXPECT_TRUE(choice(into_one, {.target = "hi"}).starts_with("source: several models"));
   EXPECT_EQ(choice(into_one, {.source = "auto", .target = "hi"}, "where are they going today"),

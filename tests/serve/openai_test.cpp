@@ -127,6 +127,28 @@ TEST(OpenAi, EndsBeforeAStop) {
   EXPECT_EQ(text_of(fields + R"("")"), whole);
 }
 
+// Of each choice of its own, also of a model that translates.
+TEST(OpenAi, EveryChoiceSaysHowItEnded) {
+  int different = 0;
+  std::string prompt = "how are";
+  for (int i = 0; i < 5; ++i) prompt += " " + prompt;
+  constexpr size_t kMost = 60;
+  for (int seed = 0; seed < 20; ++seed) {
+    const std::string fields =
+        concat(R"("model":"en-hi","prompt":)", json_quoted(prompt), R"(,"max_tokens":)", kMost,
+               R"(,"n":4,"temperature":2,"seed":)", seed);
+    const JsonValue four = json(complete(fields + R"(,"logprobs":1)"));
+    const std::string& first = at(four, "choices/0/finish_reason").text;
+    for (int i = 0; i < 4; ++i) {
+      const auto& tokens = at(four, concat("choices/", i, "/logprobs/tokens")).items;
+      const std::string& finish = at(four, concat("choices/", i, "/finish_reason")).text;
+      EXPECT_EQ(finish, tokens.size() < kMost ? "stop" : "length") << seed << " " << i;
+      different += finish == first ? 0 : 1;
+    }
+  }
+  EXPECT_GT(different, 0);
+}
+
 // What the answers of two requests depend on makes their ids different.
 TEST(OpenAi, IdsTellRequestsApart) {
   std::set<std::string> ids;

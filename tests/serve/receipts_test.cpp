@@ -387,6 +387,19 @@ TEST(Receipts, WhatIsNoneIsTold) {
                   .starts_with("receipt: this model cannot have given it: text 1: "));
 }
 
+// Whatever stands in a receipt was compared, or is refused.
+TEST(Receipts, SayNothingThatIsNotCompared) {
+  const auto found = [](const char* field, const ordered_json& value) {
+    ordered_json receipt = ordered_json::parse(usual());
+    receipt[field] = value;
+    const ReceiptCheck check = saved().check(receipt.dump());
+    EXPECT_FALSE(check.holds()) << field;
+    return check.first_difference;
+  };
+  EXPECT_EQ(found("version", "9"), "its receipt's \"version\" is another");
+  EXPECT_EQ(found("note", "certified"), "its receipt's \"note\" is another");
+}
+
 TEST(Receipts, AreNotGivenForSeveralLanguages) {
   const auto plain = post(saved().service(), "/v1/translate", R"({"text":"how","max_tokens":2})");
   EXPECT_EQ(json(plain).find("receipt"), nullptr);

@@ -48,7 +48,8 @@ TEST(RequestFields, ReadJsonByAnyOfItsTypes) {
     EXPECT_NO_THROW(fields.finish());
   }
   EXPECT_EQ(refusal([] { RequestFields::of_body(body_of("{}", "text/plain; a=b")); }),
-            "415 : the body is text/plain: send application/json");
+            "415 : the body is text/plain: send application/json, or a form as "
+            "application/x-www-form-urlencoded");
 }
 
 TEST(RequestFields, RefuseWhatIsNoObject) {

@@ -53,6 +53,15 @@ std::string doubt_of(const TextJob& job, size_t text) {
   return "";
 }
 
+// Besides that: a text whose language was to be detected, and was none that the model reads.
+std::string warning_of(const TextJob& job, size_t text) {
+  std::string doubt = doubt_of(job, text);
+  const auto& detected = job.call().chosen[text].detected;
+  const bool has_words = !job.plans()[text].parts.empty();
+  if (!doubt.empty() || !has_words || !detected || detected->confidence > 0.0) return doubt;
+  return concat("its language was not recognised: translated as ", language_name(detected->code));
+}
+
 bool is_all_whole(const TextJob& job, size_t text) {
   const auto& units = job.results()[text];
   return std::all_of(units.begin(), units.end(), [](const auto& unit) {
@@ -193,7 +202,7 @@ std::string answer_text(const TextJob& job) {
     if (const auto& detected = call.chosen[i].detected) {
       one["detected"] = {{"language", detected->code}, {"confidence", detected->confidence}};
     }
-    const std::string doubt = doubt_of(job, i);
+    const std::string doubt = warning_of(job, i);
     if (!doubt.empty()) one["warnings"] = {doubt};
     translations.push_back(std::move(one));
   }
@@ -272,7 +281,18 @@ void compare(const nlohmann::json& whole, const TextJob& job, const std::string&
     if (found.empty()) continue;
     if (++check.texts_differing == 1) check.first_difference = found;
   }
-  if (!has_answer || check.texts_differing > 0) return;
+  if (check.texts_differing > 0) return;
+  const nlohmann::json expected = nlohmann::json::parse(dump(receipt_of(job)));
+  for (const auto& [name, value] : receipt.items()) {
+    // The answer was compared, the request is what it was computed from. Another version gives
+    // another fingerprint, which is told apart.
+    if (name == "answer" || name == "request" || name == "fingerprint") continue;
+    if (name == "version" && !check.same_model) continue;
+    if (!expected.contains(name) || value != expected.at(name)) {
+      check.first_difference = concat("its receipt's \"", printable(name), "\" is another");
+    }
+  }
+  if (!has_answer) return;
   for (const auto& [name, value] : whole.items()) {
     if (name == "translations" || name == "receipt") continue;
     // Whether it is the model's fingerprint is a question of its own.
@@ -298,8 +318,12 @@ ReceiptCheck check_receipt(std::string_view receipt, const std::string& file,
     const JsonValue* code = request.find(field);
     if (code != nullptr && code->kind == JsonValue::Kind::string) *language = code->text;
   }
+  const bool states_languages = !spec.languages.from.empty() || !spec.languages.to.empty();
+  const ModelLanguages known = translator.languages();
   models.add(served_model(std::move(spec), std::move(translator)));
   ReceiptCheck check;
+  check.languages_as_stated =
+      states_languages && known.codes.empty() && known.usual.from.empty() && known.usual.to.empty();
   check.fingerprint = models.models().front().fingerprint;
   check.receipt_says = text_of(value, "fingerprint", file);
   check.same_model = check.fingerprint == check.receipt_says;

@@ -35,12 +35,15 @@ struct ReceiptCheck {
   int64_t texts = 0;
   int64_t texts_differing = 0;
   std::string first_difference{};  // of the answers, in one line; empty: none
+  // What the model translates is known from the receipt alone: its files do not say.
+  bool languages_as_stated = false;
   bool holds() const { return same_model && first_difference.empty(); }
 };
-// Computes a receipt's answer again; of an answer that holds a receipt, compares all of it. Not
-// compared are the name that the server called the model by, and how sure it was of a language that
-// it had to detect. Raises `bad_format` for what is no receipt, `invalid_argument`
-// for one that this model cannot have given.
+// Computes a receipt's answer again and compares all of the receipt; of an answer that holds one,
+// all of that too. Not compared are the name that the server called the model by, and what it
+// detected of a language and how sure it was, which depends on its other models. Raises
+// `bad_format` for what is no receipt, `invalid_argument` for one that this model cannot have
+// given.
 ReceiptCheck check_receipt(std::string_view receipt, const std::string& file,
                            const std::string& folder, Translator translator);
 

@@ -63,8 +63,11 @@ bool has_shortlist(const Transformer& model, const std::string& folder) {
 }  // namespace
 
 LanguagePair pair_in_name(std::string_view name) {
+  // A second dash might belong to either language, or to a word such as "demo".
   const size_t dash = name.find('-');
-  if (dash == std::string_view::npos) return {};
+  if (dash == std::string_view::npos || name.find('-', dash + 1) != std::string_view::npos) {
+    return {};
+  }
   LanguagePair pair{std::string(name.substr(0, dash)), std::string(name.substr(dash + 1))};
   const auto is_known = [](const std::string& code) {
     return !base_language(code).empty() && language_name(code) != code;
@@ -165,7 +168,10 @@ ServedModel served_model(ModelSpec spec, Translator translator) {
     return model;
   }
   if (model.usual.from.empty() && model.usual.to.empty()) model.usual = spec.languages;
-  if (model.usual.from.empty() && model.usual.to.empty()) model.usual = pair_in_name(model.name);
+  if (model.usual.from.empty() && model.usual.to.empty()) {
+    model.usual = pair_in_name(model.name);
+    model.languages_by_name = !model.usual.to.empty();
+  }
   model.sources = only(model.usual.from);
   model.targets = only(model.usual.to);
   return model;
@@ -304,11 +310,10 @@ Chosen ModelSet::one_of(const std::vector<Chosen>& can, const Wanted& wanted) co
                    "model");
   }
   throw ApiError(400, "ambiguous",
-                 concat("several models could do this: name source and target, or one of the "
-                        "models ",
-                        list_of(names())),
-                 wanted.target.empty()   ? "target"
-                 : wanted.source.empty() ? "source"
+                 concat("several models could do this: name ", wanted.source_field, " and ",
+                        wanted.target_field, ", or one of the models ", list_of(names_of(can))),
+                 wanted.target.empty()   ? std::string(wanted.target_field)
+                 : wanted.source.empty() ? std::string(wanted.source_field)
                                          : "model");
 }
 
@@ -350,9 +355,10 @@ void ModelSet::refuse_all(const Wanted& wanted) const {
                    "model");
   }
   if (!wanted.target.empty() && !targets.find(wanted.target)) {
-    refuse_language("target", "into " + printable(wanted.target), targets.all());
+    refuse_language(std::string(wanted.target_field), "into " + printable(wanted.target),
+                    targets.all());
   }
-  refuse_language("source",
+  refuse_language(std::string(wanted.source_field),
                   concat("from ", printable(wanted.source),
                          wanted.target.empty() ? "" : " into " + printable(wanted.target)),
                   sources.all());

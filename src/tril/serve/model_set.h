@@ -15,7 +15,8 @@
 
 namespace tril::serve {
 
-// The languages that a model's name says: "en-hi". Empty where it says none.
+// The languages that a model's name says: two codes and a dash, as in "en-hi" or "pt_BR-en". Empty
+// where it says none.
 LanguagePair pair_in_name(std::string_view name);
 
 struct ServedModel {
@@ -29,6 +30,7 @@ struct ServedModel {
   std::vector<std::string> sources{};
   std::vector<std::string> targets{};
   LanguagePair usual{};
+  bool languages_by_name = false;  // its files say nothing, and `name` does
   // Whether a request may choose among several languages, by codes that the tokenizer knows. False:
   // one direction, and the translator is given none.
   bool chooses = false;
@@ -73,6 +75,9 @@ struct Wanted {
   std::optional<bool> continues{};
   // Whether the request has fields for languages. If not, only a model's name resolves ambiguity.
   bool names_languages = true;
+  // What the request calls them.
+  std::string_view source_field = "source";
+  std::string_view target_field = "target";
 };
 
 struct Detected {

@@ -59,7 +59,7 @@ Completion completion_of(const TextJob& job, size_t text, size_t index, const Wi
     completion.text = joined_text(job, text, index);
     completion.finish = "stop";
     for (const auto& unit : job.results()[text]) {
-      if (!is_whole(unit->translation.hypotheses.front())) completion.finish = "length";
+      if (!is_whole(hypothesis_of(*unit, index))) completion.finish = "length";
     }
   } else {
     const UnitResult& unit = *job.results()[text].front();
@@ -451,7 +451,8 @@ void complete(Core& core, const ContextPtr& context) {
   wanted.model = fields.text("model").value_or("");
   wanted.names_languages = false;
   if (!wanted.model.empty() && core.models.find(wanted.model) == nullptr) {
-    throw ApiError(404, "model_not_found", "there is no such model: see /v1/models", "model");
+    throw ApiError(404, "model_not_found",
+                   concat("no model ", printable(wanted.model), ": see /v1/models"), "model");
   }
   choose_model(call, core.models, wanted, std::nullopt);
   call.split = call.generates() ? Split::never : limits.split;

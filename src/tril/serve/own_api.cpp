@@ -16,8 +16,8 @@ void add_event(std::string& bytes, std::string_view name, std::string_view data)
   bytes += concat("event: ", name, "\ndata: ", data, "\n\n");
 }
 
-// The events of a job: every text anew when it has grown by a small share, so that the events of a
-// long text are not much more than the text.
+// The events of a job: every text anew when it has grown by an eighth, so that the events of a long
+// text are at most about nine times the text.
 Core::Stream events_of(size_t texts) {
   const auto told = std::make_shared<std::vector<std::string>>(texts);
   return {
@@ -25,7 +25,7 @@ Core::Stream events_of(size_t texts) {
           [told](TextJob& job, std::string& bytes) {
             for (size_t i = 0; i < told->size(); ++i) {
               std::string text = job.text_so_far(i);
-              constexpr size_t kShare = 32;
+              constexpr size_t kShare = 8;
               if (text.size() <= (*told)[i].size() + (*told)[i].size() / kShare) continue;
               add_event(bytes, "partial", dump({{"index", i}, {"text", text}}));
               (*told)[i] = std::move(text);
@@ -108,6 +108,8 @@ void score(Core& core, const ContextPtr& context) {
   wanted.model = fields.text("model").value_or("");
   wanted.source = fields.text("source_language").value_or("");
   wanted.target = fields.text("target_language").value_or("");
+  wanted.source_field = "source_language";
+  wanted.target_field = "target_language";
   fields.finish();
   if (!targets) refuse("target", "target is missing: the texts to be scored");
   if (sources && sources->size() != targets->size()) {
@@ -129,7 +131,9 @@ void score(Core& core, const ContextPtr& context) {
   choose_model(call, core.models, wanted, !sources);
   core.admit(*context);
   const ServedModel* model = call.model;
-  const int64_t tokens = tokens_in(*targets, model->translator, TextSide::target) +
+  // Of each text one at least, which is its END: no score is for nothing.
+  const int64_t tokens = std::ssize(*targets) +
+                         tokens_in(*targets, model->translator, TextSide::target) +
                          (sources ? tokens_in(*sources, model->translator, TextSide::source) : 0);
   core.charge(*context, tokens);
   // They wait like everything else: counted, and not longer than anybody may.

@@ -81,8 +81,10 @@ RequestFields RequestFields::of_body(const HttpRequest& request) {
   const bool is_json = is_form || type.empty() || type == "application/json" ||
                        type == "text/json" || type.ends_with("+json");
   if (!is_json) {
-    throw ApiError(415, "unsupported_media_type",
-                   concat("the body is ", printable(type), ": send application/json"));
+    throw ApiError(
+        415, "unsupported_media_type",
+        concat("the body is ", printable(type),
+               ": send application/json, or a form as application/x-www-form-urlencoded"));
   }
   try {
     JsonValue value = parse_json(request.body, "the body", kRequestJson);

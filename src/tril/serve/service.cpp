@@ -295,7 +295,10 @@ Client Core::client_of(const HttpRequest& request, std::string_view secret) cons
   if (!options.keys.empty()) {
     std::string_view given = key_in_header(request);
     if (given.empty()) given = trimmed(secret);
-    if (given.empty()) throw ApiError(401, "no_key", "this server needs a key");
+    if (given.empty()) {
+      throw ApiError(401, "no_key",
+                     "this server needs a key: send it in the header Authorization: Bearer KEY");
+    }
     const Key* key = find_key(options.keys, given);
     if (key == nullptr) {
       // No key has a blank in it: that is another scheme.

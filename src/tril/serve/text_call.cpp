@@ -127,7 +127,10 @@ TextCall read_call(RequestFields& fields, const ModelSet& models, const CallLimi
                    bool generate) {
   TextCall call;
   const auto texts = fields.texts("text", limits.max_texts);
-  if (!texts) refuse("text", "text is missing: what to translate");
+  if (!texts) {
+    refuse("text",
+           generate ? "text is missing: what to continue" : "text is missing: what to translate");
+  }
   call.texts = *texts;
   Wanted wanted;
   wanted.model = fields.text("model").value_or("");

@@ -9,12 +9,14 @@ bool WaitingTokens::admits(uint64_t client, int64_t bound) const {
 }
 
 void WaitingTokens::add(uint64_t client, int64_t tokens) {
+  if (tokens == 0) return;
   const std::lock_guard lock(mutex_);
   by_client_[client] += tokens;
   total_ += tokens;
 }
 
 void WaitingTokens::remove(uint64_t client, int64_t tokens) {
+  if (tokens == 0) return;  // it has no entry
   const std::lock_guard lock(mutex_);
   const auto found = by_client_.find(client);
   total_ -= tokens;

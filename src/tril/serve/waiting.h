@@ -8,7 +8,8 @@
 
 namespace tril::serve {
 
-// Source tokens of the sentences that were submitted and are not done. Any thread may call it.
+// Source tokens of the sentences that were submitted and are not done. What is added is removed
+// later, once, with the same number; nothing may be 0 tokens. Any thread may call it.
 class WaitingTokens {
  public:
   // `total`: where the sum is kept, for the metrics.
@@ -24,7 +25,7 @@ class WaitingTokens {
  private:
   mutable std::mutex mutex_;
   std::atomic<int64_t>& total_;                      // changed under the mutex
-  std::unordered_map<uint64_t, int64_t> by_client_;  // who has any; guarded by the mutex
+  std::unordered_map<uint64_t, int64_t> by_client_;  // above 0; guarded by the mutex
 };
 
 }  // namespace tril::serve
