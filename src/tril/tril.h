@@ -77,3 +77,4 @@
 #include "tril/translate/text_plan.h"    // whole texts: translate_text
 #include "tril/translate/translator.h"   // Translator: text in, text out
 #include "tril/translate/words.h"        // word alignments
+#include "tril/version.h"                 // kVersion, TRIL_VERSION_NUMBER
