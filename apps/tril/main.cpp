@@ -19,6 +19,7 @@
 #include "progress.h"
 #include "suggest.h"
 #include "terminal.h"
+#include "tril/text/display.h"
 #include "tril/tril.h"
 
 std::string tril::app::program_name() {
